@@ -1,0 +1,1 @@
+//! Read-only memory maps of files.

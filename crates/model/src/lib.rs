@@ -1,0 +1,20 @@
+//! Addresses, modules, processes, stacks and quality: the values that the rest of prof is about.
+//!
+//! Nothing here does I/O or knows a file format; every other crate may depend on this one.
+#![forbid(unsafe_code)]
+
+mod address;
+mod module;
+mod process;
+mod quality;
+mod registers;
+mod stack;
+mod verdict;
+
+pub use address::{AbsoluteAddress, ElfAddress, FileOffset, FrameAddress};
+pub use module::{BuildId, FileIdentity, Module, ModuleId, ModuleKind, Modules};
+pub use process::{AddressSpace, Mapping, Pid, Process, Processes, Tid};
+pub use quality::{Fallback, Losses, Quality, UnwindFailure};
+pub use registers::{RegisterAbi, UserRegisters};
+pub use stack::StackEnd;
+pub use verdict::{Grade, Verdict};

@@ -1,0 +1,189 @@
+//! Modules: the files (and things like files) that code is mapped from.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+/// A GNU build id: up to 20 bytes that name one exact link of a program.
+///
+/// Source: the `NT_GNU_BUILD_ID` note; 20 bytes is what `PERF_RECORD_MMAP2` has room for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BuildId {
+    length: u8,
+    bytes: [u8; Self::MAX_LENGTH],
+}
+
+impl BuildId {
+    /// The longest build id that a recording can hold, in bytes.
+    pub const MAX_LENGTH: usize = 20;
+
+    /// A build id of these bytes; longer ones are cut as the kernel cuts them. `None` if there is
+    /// nothing but zeros, which is how the kernel says that a file has none.
+    pub fn new(bytes: &[u8]) -> Option<Self> {
+        let length = bytes.len().min(Self::MAX_LENGTH);
+        if bytes[..length].iter().all(|&byte| byte == 0) {
+            return None;
+        }
+        let mut id = Self {
+            length: length as u8,
+            bytes: [0; Self::MAX_LENGTH],
+        };
+        id.bytes[..length].copy_from_slice(&bytes[..length]);
+        Some(id)
+    }
+
+    /// The bytes of the id.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.length)]
+    }
+}
+
+impl fmt::Display for BuildId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_bytes()
+            .iter()
+            .try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for BuildId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "BuildId({self})")
+    }
+}
+
+/// Which file on which device: tells two files of one path apart when there is no build id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FileIdentity {
+    /// Major and minor number of the device.
+    pub device: (u32, u32),
+    /// Inode number on that device.
+    pub inode: u64,
+    /// Generation of the inode number, zero where the file system has none.
+    pub generation: u64,
+}
+
+/// What kind of thing a module is, as far as finding its tables goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum ModuleKind {
+    /// An ordinary file.
+    File,
+    /// The kernel's `[vdso]` page.
+    Vdso,
+    /// Memory without a file: JIT code, `//anon`, `[heap]`, `[stack]`.
+    Anonymous,
+    /// The kernel image (`[kernel.kallsyms]`) or one of its modules.
+    Kernel,
+}
+
+/// All that identifies a module.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Module {
+    /// What kind of thing it is.
+    pub kind: ModuleKind,
+    /// The path as the process saw it, in the process's own mount namespace.
+    pub path: PathBuf,
+    /// The build id, if it was recorded.
+    pub build_id: Option<BuildId>,
+    /// Device and inode, if they were recorded.
+    pub identity: Option<FileIdentity>,
+}
+
+impl Module {
+    /// A module by its path, its kind guessed from the names the kernel uses.
+    pub fn from_path(path: impl Into<PathBuf>) -> Self {
+        let path = path.into();
+        Self {
+            kind: ModuleKind::of_path(&path),
+            path,
+            build_id: None,
+            identity: None,
+        }
+    }
+
+    /// The name people know it by: the last component of its path, or the whole of a
+    /// bracketed name.
+    pub fn short_name(&self) -> String {
+        let name = self.path.file_name().unwrap_or(self.path.as_os_str());
+        name.to_string_lossy().into_owned()
+    }
+}
+
+impl ModuleKind {
+    /// Tells the kind from the name that the kernel gives to a mapping.
+    pub fn of_path(path: &Path) -> Self {
+        use std::os::unix::ffi::OsStrExt;
+        match path.as_os_str().as_bytes() {
+            b"[vdso]" => Self::Vdso,
+            name if name.starts_with(b"[kernel") || name.starts_with(b"[guest.kernel") => {
+                Self::Kernel
+            }
+            name if name.ends_with(b".ko") || name.starts_with(b"[bpf") => Self::Kernel,
+            b"" | b"//anon" | b"[heap]" | b"[stack]" | b"[anon]" | b"[vsyscall]" => Self::Anonymous,
+            name if name.starts_with(b"[") || name.starts_with(b"/dev/zero") => Self::Anonymous,
+            name if name.starts_with(b"/SYSV") || name.starts_with(b"/anon_hugepage") => {
+                Self::Anonymous
+            }
+            _ => Self::File,
+        }
+    }
+}
+
+/// A module's number in a [`Modules`] table; cheap to copy and to index by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ModuleId(u32);
+
+impl ModuleId {
+    /// The position in the table, from zero without gaps: an index for side tables.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Every module seen, each once.
+#[derive(Clone, Debug, Default)]
+pub struct Modules {
+    modules: Vec<Module>,
+    ids: HashMap<Module, ModuleId>,
+}
+
+impl Modules {
+    /// The id of `module`, which is added if it is new.
+    pub fn intern(&mut self, module: Module) -> ModuleId {
+        if let Some(&id) = self.ids.get(&module) {
+            return id;
+        }
+        let id = ModuleId(self.modules.len() as u32);
+        self.modules.push(module.clone());
+        self.ids.insert(module, id);
+        id
+    }
+
+    /// How many modules there are.
+    pub fn len(&self) -> usize {
+        self.modules.len()
+    }
+
+    /// Whether there are none yet.
+    pub fn is_empty(&self) -> bool {
+        self.modules.is_empty()
+    }
+
+    /// All modules with their ids, in the order they were first seen.
+    pub fn iter(&self) -> impl Iterator<Item = (ModuleId, &Module)> {
+        self.modules
+            .iter()
+            .enumerate()
+            .map(|(index, module)| (ModuleId(index as u32), module))
+    }
+}
+
+impl std::ops::Index<ModuleId> for Modules {
+    type Output = Module;
+
+    fn index(&self, id: ModuleId) -> &Module {
+        &self.modules[id.index()]
+    }
+}

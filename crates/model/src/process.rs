@@ -1,0 +1,312 @@
+//! What is known of the processes that were sampled: names, threads, mappings.
+//!
+//! Pure bookkeeping: [`Processes`] is told what the kernel's COMM, FORK, MMAP and EXIT records
+//! say, in time order, and answers which [`Mapping`] an address of a process lies in.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use crate::address::{AbsoluteAddress, FileOffset};
+use crate::module::ModuleId;
+
+/// A process id, as the kernel's records give it (the recorder's PID namespace).
+pub type Pid = i32;
+/// A thread id.
+pub type Tid = i32;
+
+/// One mapping of a module into a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mapping {
+    /// First address.
+    pub start: AbsoluteAddress,
+    /// First address after the mapping.
+    pub end: AbsoluteAddress,
+    /// Where in the file the mapping starts.
+    pub file_offset: FileOffset,
+    /// What is mapped.
+    pub module: ModuleId,
+    /// Whether code can run here. Recordings need not hold the other mappings.
+    pub executable: bool,
+}
+
+impl Mapping {
+    /// The position in the file of the byte that is mapped at `address`.
+    pub fn file_offset_of(&self, address: AbsoluteAddress) -> FileOffset {
+        FileOffset(
+            address
+                .0
+                .wrapping_sub(self.start.0)
+                .wrapping_add(self.file_offset.0),
+        )
+    }
+}
+
+/// The mappings of one process, without overlaps.
+#[derive(Clone, Debug, Default)]
+pub struct AddressSpace {
+    /// By start address.
+    mappings: BTreeMap<AbsoluteAddress, Mapping>,
+}
+
+impl AddressSpace {
+    /// The mapping that holds `address`.
+    pub fn find(&self, address: AbsoluteAddress) -> Option<&Mapping> {
+        let (_, mapping) = self.mappings.range(..=address).next_back()?;
+        (address < mapping.end).then_some(mapping)
+    }
+
+    /// Adds a mapping; what it covers of older ones is cut out of them, as `mmap` does.
+    ///
+    /// Empty and reversed ranges are ignored.
+    pub fn insert(&mut self, new: Mapping) {
+        if new.start >= new.end {
+            return;
+        }
+        self.remove(new.start, new.end);
+        self.mappings.insert(new.start, new);
+    }
+
+    /// Forgets whatever is mapped from `start` up to `end`.
+    pub fn remove(&mut self, start: AbsoluteAddress, end: AbsoluteAddress) {
+        let below = self
+            .mappings
+            .range(..start)
+            .next_back()
+            .map(|(&key, _)| key);
+        let first = below.unwrap_or(start);
+        let touched: Vec<Mapping> = self
+            .mappings
+            .range(first..end)
+            .map(|(_, &mapping)| mapping)
+            .filter(|mapping| mapping.end > start)
+            .collect();
+        for old in touched {
+            self.mappings.remove(&old.start);
+            if old.start < start {
+                self.mappings
+                    .insert(old.start, Mapping { end: start, ..old });
+            }
+            if old.end > end {
+                let rest = Mapping {
+                    start: end,
+                    file_offset: old.file_offset_of(end),
+                    ..old
+                };
+                self.mappings.insert(end, rest);
+            }
+        }
+    }
+
+    /// All mappings by address.
+    pub fn iter(&self) -> impl Iterator<Item = &Mapping> {
+        self.mappings.values()
+    }
+}
+
+/// A process: its address space and its threads.
+#[derive(Clone, Debug, Default)]
+pub struct Process {
+    /// Shared with forked children until either side maps something.
+    space: Arc<AddressSpace>,
+    /// The living threads, each with its name if that was recorded.
+    threads: HashMap<Tid, Option<Arc<str>>>,
+    generation: u64,
+}
+
+impl Process {
+    /// What is mapped where.
+    pub fn space(&self) -> &AddressSpace {
+        &self.space
+    }
+
+    /// Changes each time the process starts over with `exec`, and differs between processes:
+    /// a key for whatever is cached per program run.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// The name of a thread, or that of the main thread if the thread has none of its own.
+    pub fn name(&self, pid: Pid, tid: Tid) -> Option<&Arc<str>> {
+        let name_of = |tid| self.threads.get(&tid).and_then(Option::as_ref);
+        name_of(tid).or_else(|| name_of(pid))
+    }
+}
+
+/// Every process that lives at the point in time the records have reached.
+#[derive(Clone, Debug, Default)]
+pub struct Processes {
+    processes: HashMap<Pid, Process>,
+    generations: u64,
+}
+
+impl Processes {
+    /// The process of this id, if anything was heard of it.
+    pub fn get(&self, pid: Pid) -> Option<&Process> {
+        self.processes.get(&pid)
+    }
+
+    /// How many processes are known.
+    pub fn len(&self) -> usize {
+        self.processes.len()
+    }
+
+    /// Whether no process is known.
+    pub fn is_empty(&self) -> bool {
+        self.processes.is_empty()
+    }
+
+    /// A process mapped something (PERF_RECORD_MMAP, MMAP2).
+    pub fn map(&mut self, pid: Pid, mapping: Mapping) {
+        Arc::make_mut(&mut self.entry(pid).space).insert(mapping);
+    }
+
+    /// A thread got a name (PERF_RECORD_COMM).
+    pub fn rename(&mut self, pid: Pid, tid: Tid, name: &str) {
+        self.entry(pid).threads.insert(tid, Some(Arc::from(name)));
+    }
+
+    /// A process started another program (PERF_RECORD_COMM with PERF_RECORD_MISC_COMM_EXEC): its
+    /// mappings and other threads are gone.
+    pub fn exec(&mut self, pid: Pid, name: &str) {
+        self.processes.remove(&pid);
+        self.rename(pid, pid, name);
+    }
+
+    /// A process or thread was made (PERF_RECORD_FORK). A thread inherits its maker's name; a
+    /// process also a copy of the address space.
+    pub fn fork(&mut self, parent: (Pid, Tid), child: (Pid, Tid)) {
+        let name = self
+            .get(parent.0)
+            .and_then(|process| process.name(parent.0, parent.1))
+            .cloned();
+        if parent.0 != child.0 {
+            let space = self
+                .get(parent.0)
+                .map(|process| Arc::clone(&process.space))
+                .unwrap_or_default();
+            self.processes.remove(&child.0);
+            self.entry(child.0).space = space;
+        }
+        self.entry(child.0).threads.insert(child.1, name);
+    }
+
+    /// A thread ended (PERF_RECORD_EXIT); with its last thread the process is forgotten.
+    pub fn exit(&mut self, pid: Pid, tid: Tid) {
+        let Some(process) = self.processes.get_mut(&pid) else {
+            return;
+        };
+        process.threads.remove(&tid);
+        if process.threads.is_empty() {
+            self.processes.remove(&pid);
+        }
+    }
+
+    fn entry(&mut self, pid: Pid) -> &mut Process {
+        let generations = &mut self.generations;
+        self.processes.entry(pid).or_insert_with(|| {
+            *generations += 1;
+            Process {
+                generation: *generations,
+                ..Process::default()
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::module::{Module, Modules};
+
+    fn mapping(start: u64, end: u64, file_offset: u64) -> Mapping {
+        let module = Modules::default().intern(Module::from_path("/bin/x"));
+        let (start, end) = (AbsoluteAddress(start), AbsoluteAddress(end));
+        Mapping {
+            start,
+            end,
+            file_offset: FileOffset(file_offset),
+            module,
+            executable: true,
+        }
+    }
+
+    /// Maps `ranges` one after the other, then lists what is left as (start, end, file offset).
+    fn check_space(ranges: &[(u64, u64, u64)], expected: &[(u64, u64, u64)]) {
+        let mut space = AddressSpace::default();
+        for &(start, end, offset) in ranges {
+            space.insert(mapping(start, end, offset));
+        }
+        let left: Vec<_> = space
+            .iter()
+            .map(|m| (m.start.0, m.end.0, m.file_offset.0))
+            .collect();
+        assert_eq!(left, expected);
+    }
+
+    #[test]
+    fn a_new_mapping_replaces_what_it_covers() {
+        check_space(&[(10, 20, 0), (10, 20, 5)], &[(10, 20, 5)]);
+        check_space(
+            &[(10, 40, 0), (20, 30, 100)],
+            &[(10, 20, 0), (20, 30, 100), (30, 40, 20)],
+        );
+        check_space(
+            &[(10, 20, 0), (20, 30, 0), (15, 25, 7)],
+            &[(10, 15, 0), (15, 25, 7), (25, 30, 5)],
+        );
+        check_space(&[(10, 20, 0), (5, 50, 1)], &[(5, 50, 1)]);
+    }
+
+    #[test]
+    fn empty_and_reversed_mappings_are_ignored() {
+        check_space(&[(10, 10, 0), (30, 20, 0)], &[]);
+    }
+
+    #[test]
+    fn find_respects_both_ends() {
+        let mut space = AddressSpace::default();
+        space.insert(mapping(10, 20, 3));
+        let found = |address| space.find(AbsoluteAddress(address)).is_some();
+        assert_eq!([9, 10, 19, 20].map(found), [false, true, true, false]);
+        let inside = AbsoluteAddress(12);
+        assert_eq!(
+            space.find(inside).map(|m| m.file_offset_of(inside)),
+            Some(FileOffset(5))
+        );
+    }
+
+    #[test]
+    fn a_forked_child_keeps_its_copy_when_the_parent_maps_on() {
+        let mut processes = Processes::default();
+        processes.rename(1, 1, "sh");
+        processes.map(1, mapping(10, 20, 0));
+        processes.fork((1, 1), (2, 2));
+        processes.map(1, mapping(10, 20, 100));
+        let offset = |pid| {
+            processes
+                .get(pid)
+                .map(|p| p.space().iter().next().map(|m| m.file_offset.0))
+        };
+        assert_eq!((offset(1), offset(2)), (Some(Some(100)), Some(Some(0))));
+        assert_eq!(
+            processes.get(2).and_then(|p| p.name(2, 2)).map(|n| &**n),
+            Some("sh")
+        );
+    }
+
+    #[test]
+    fn exec_starts_over_and_exit_forgets() {
+        let mut processes = Processes::default();
+        processes.rename(1, 1, "sh");
+        processes.map(1, mapping(10, 20, 0));
+        let before = processes.get(1).map(Process::generation);
+        processes.exec(1, "ls");
+        assert_eq!(processes.get(1).map(|p| p.space().iter().count()), Some(0));
+        assert_ne!(processes.get(1).map(Process::generation), before);
+        processes.fork((1, 1), (1, 5));
+        processes.exit(1, 1);
+        assert!(processes.get(1).is_some(), "thread 5 lives on");
+        processes.exit(1, 5);
+        assert!(processes.is_empty());
+    }
+}

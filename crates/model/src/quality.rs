@@ -1,0 +1,181 @@
+//! What is known about the worth of a recording: every loss, by reason.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::stack::StackEnd;
+
+/// Counts every loss with its reason; travels with the data to every output.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Quality {
+    /// Samples in the recording.
+    pub samples: u64,
+    /// How the user stacks ended, samples by reason.
+    pub stacks: BTreeMap<StackEnd, u64>,
+    /// Stacks with outer frames that were read from the live target after the sample.
+    pub read_back: u64,
+    /// What is missing.
+    pub losses: Losses,
+    /// Where the next best thing was taken.
+    pub fallbacks: Vec<Fallback>,
+    /// Where unwinding stopped, most frequent first; a bounded list.
+    pub failures: Vec<UnwindFailure>,
+}
+
+/// Samples and stack bytes that did not make it into the recording.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Losses {
+    /// Samples that the kernel dropped because a ring buffer was full (PERF_RECORD_LOST,
+    /// LOST_SAMPLES).
+    pub ring_full: u64,
+    /// Samples that the recorder dropped because its own buffer was full.
+    pub backlog: u64,
+    /// Stacks that the recorder shortened because its own buffer was nearly full.
+    pub cut_stacks: u64,
+    /// How often the kernel throttled the event (PERF_RECORD_THROTTLE).
+    pub throttled: u64,
+    /// Samples that could not be understood.
+    pub malformed: u64,
+    /// Whether the recording ends before its end (a truncated file).
+    pub truncated_file: bool,
+}
+
+impl Losses {
+    /// Samples that were taken, or due, and are not in the recording.
+    pub fn samples(&self) -> u64 {
+        self.ring_full + self.backlog + self.malformed
+    }
+}
+
+/// Where unwinding stopped without reaching the root.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnwindFailure {
+    /// Why.
+    pub end: StackEnd,
+    /// Path of the module that holds the last frame, empty if the frame is in none.
+    pub module: String,
+    /// File offset in that module, or the absolute address if there is no module.
+    pub offset: u64,
+    /// How many stacks ended like this.
+    pub count: u64,
+}
+
+/// The next best thing that was taken where the machine or its settings refused the best.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+#[non_exhaustive]
+pub enum Fallback {
+    /// The event is not to be had and another one was taken.
+    Event {
+        /// The event asked for.
+        asked: String,
+        /// The event that counts instead.
+        used: String,
+    },
+    /// Only user code is sampled.
+    UserOnly {
+        /// The value of /proc/sys/kernel/perf_event_paranoid.
+        paranoid: i32,
+    },
+    /// Sampling is slower than asked for.
+    Rate {
+        /// Samples per second asked for.
+        asked: u64,
+        /// Samples per second used: the kernel's maximum.
+        used: u64,
+    },
+    /// The ring buffers are smaller than they should be.
+    Rings {
+        /// Bytes per CPU wanted.
+        asked: u64,
+        /// Bytes per CPU that the budget of locked memory allows.
+        used: u64,
+    },
+    /// Less of each stack is copied than wanted, to fit the ring buffers.
+    StackDump {
+        /// Bytes per sample wanted.
+        asked: u32,
+        /// Bytes per sample used.
+        used: u32,
+    },
+}
+
+impl fmt::Display for Fallback {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Event { asked, used } => {
+                write!(
+                    f,
+                    "{asked} is not available on this machine (no hardware counters): sampling {used} instead"
+                )
+            }
+            Self::UserOnly { paranoid } => write!(
+                f,
+                "kernel code is not sampled (perf_event_paranoid is {paranoid}; \
+                 `sudo sysctl kernel.perf_event_paranoid=1` allows it)"
+            ),
+            Self::Rate { asked, used } => write!(
+                f,
+                "sampling at {used} Hz, the kernel's maximum, instead of {asked} Hz \
+                 (`sudo sysctl kernel.perf_event_max_sample_rate={asked}` raises it)"
+            ),
+            Self::Rings { asked, used } => write!(
+                f,
+                "ring buffers of {} KiB per CPU instead of {} KiB: the limit on locked memory is low \
+                 (`ulimit -l` or kernel.perf_event_mlock_kb raise it)",
+                used / 1024,
+                asked / 1024
+            ),
+            Self::StackDump { asked, used } => write!(
+                f,
+                "copying {} KiB of each stack instead of {} KiB, to fit the ring buffers",
+                used / 1024,
+                asked / 1024
+            ),
+        }
+    }
+}
+
+impl Quality {
+    /// How many failures are kept, the most frequent ones.
+    pub const MAX_FAILURES: usize = 1000;
+
+    /// Counts one more sample whose user stack ended like this.
+    pub fn count_stack(&mut self, end: StackEnd) {
+        *self.stacks.entry(end).or_default() += 1;
+    }
+
+    /// Samples that have a user stack to walk, whole or not.
+    pub fn user_stacks(&self) -> u64 {
+        self.stacks
+            .iter()
+            .filter(|(end, _)| end.counts())
+            .map(|(_, count)| count)
+            .sum()
+    }
+
+    /// Samples whose user stack reaches its root.
+    pub fn whole_stacks(&self) -> u64 {
+        self.stacks
+            .iter()
+            .filter(|(end, _)| end.is_whole())
+            .map(|(_, count)| count)
+            .sum()
+    }
+
+    /// The partial stacks by reason, most frequent first.
+    pub fn partial_stacks(&self) -> Vec<(StackEnd, u64)> {
+        let mut partial: Vec<_> = self
+            .stacks
+            .iter()
+            .filter(|(end, count)| end.counts() && !end.is_whole() && **count > 0)
+            .map(|(&end, &count)| (end, count))
+            .collect();
+        partial.sort_by_key(|&(end, count)| (std::cmp::Reverse(count), end));
+        partial
+    }
+}

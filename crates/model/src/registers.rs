@@ -1,0 +1,80 @@
+//! User registers of a sample, in the kernel's numbering.
+
+/// The registers that `PERF_SAMPLE_REGS_USER` delivered.
+///
+/// Numbers are those of the kernel's `enum perf_event_x86_regs` / `perf_event_arm_regs`; which of
+/// them are there is told by the event's `sample_regs_user` mask. A value, copied out of the
+/// record, because records are not aligned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UserRegisters {
+    abi: RegisterAbi,
+    mask: u64,
+    /// The registers of the mask, lowest number first, without gaps.
+    values: [u64; Self::CAPACITY],
+}
+
+/// How the thread ran (`enum perf_sample_regs_abi`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RegisterAbi {
+    /// 32-bit code (compat mode on a 64-bit kernel).
+    Bits32,
+    /// 64-bit code.
+    Bits64,
+}
+
+impl UserRegisters {
+    /// Room for every register that any supported architecture has (aarch64: x0-x30, sp, pc).
+    pub const CAPACITY: usize = 33;
+
+    /// Takes the registers of `mask`, lowest number first. `None` if there are more than
+    /// [`CAPACITY`](Self::CAPACITY) or fewer values than bits in the mask.
+    pub fn new(abi: RegisterAbi, mask: u64, values: impl IntoIterator<Item = u64>) -> Option<Self> {
+        let count = mask.count_ones() as usize;
+        let mut registers = Self {
+            abi,
+            mask,
+            values: [0; Self::CAPACITY],
+        };
+        let mut values = values.into_iter();
+        for slot in registers.values.get_mut(..count)? {
+            *slot = values.next()?;
+        }
+        Some(registers)
+    }
+
+    /// Whether the code was 32-bit or 64-bit code.
+    pub fn abi(&self) -> RegisterAbi {
+        self.abi
+    }
+
+    /// The value of the register with this number, if it was recorded.
+    pub fn get(&self, number: u32) -> Option<u64> {
+        let bit = 1_u64.checked_shl(number)?;
+        let index = (self.mask & (bit - 1)).count_ones() as usize;
+        (self.mask & bit != 0).then(|| self.values[index])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn registers_are_found_by_their_kernel_number() {
+        let registers = UserRegisters::new(RegisterAbi::Bits64, 0b1010_0001, [7, 8, 9]);
+        let get = |number| registers.and_then(|r| r.get(number));
+        assert_eq!(
+            [0, 5, 7, 1, 63, 64].map(get),
+            [Some(7), Some(8), Some(9), None, None, None]
+        );
+    }
+
+    #[test]
+    fn missing_values_and_too_many_registers_are_refused() {
+        assert_eq!(UserRegisters::new(RegisterAbi::Bits64, 0b11, [1]), None);
+        assert_eq!(
+            UserRegisters::new(RegisterAbi::Bits64, u64::MAX, [0; 64]),
+            None
+        );
+    }
+}

@@ -1,0 +1,298 @@
+//! The verdict on a recording: is it good, what is wrong with it, and what to do.
+
+use std::fmt;
+
+use crate::quality::Quality;
+use crate::stack::StackEnd;
+
+/// How far a profile can be trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Grade {
+    /// At least 99.5 % of the stacks are whole and at most 0.1 % of the samples are lost.
+    Good,
+    /// Between good and bad: read it with what is missing in mind.
+    Fair,
+    /// Under 95 % whole, over 1 % lost, or nothing sampled. `--strict` refuses these.
+    Bad,
+}
+
+impl Grade {
+    const GOOD_WHOLE: f64 = 0.995;
+    const FAIR_WHOLE: f64 = 0.95;
+    const GOOD_LOST: f64 = 0.001;
+    const FAIR_LOST: f64 = 0.01;
+
+    fn of(whole: f64, lost: f64) -> Self {
+        if whole >= Self::GOOD_WHOLE && lost <= Self::GOOD_LOST {
+            Self::Good
+        } else if whole >= Self::FAIR_WHOLE && lost <= Self::FAIR_LOST {
+            Self::Fair
+        } else {
+            Self::Bad
+        }
+    }
+}
+
+/// What [`Quality`]'s counts amount to. Its [`Display`](fmt::Display) is one line that sums up,
+/// then one line for each problem with its remedy.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    /// The whole in a word.
+    pub grade: Grade,
+    summary: String,
+    problems: Vec<String>,
+}
+
+impl Verdict {
+    /// The verdict on these counts.
+    pub fn new(quality: &Quality) -> Self {
+        if quality.samples == 0 {
+            return Self {
+                grade: Grade::Bad,
+                summary: "no samples".into(),
+                problems: vec![
+                    "nothing was sampled: the target used too little CPU time for this rate; \
+                     raise it with -F"
+                        .into(),
+                ],
+            };
+        }
+        let stacks = quality.user_stacks();
+        let whole = share(quality.whole_stacks(), stacks).unwrap_or(1.0);
+        let lost = quality.losses.samples();
+        let lost_share = share(lost, lost + quality.samples).unwrap_or(0.0);
+        let mut summary = match stacks {
+            0 => "no user stacks".to_owned(),
+            _ => format!("{} of {stacks} user stacks whole", percent(whole)),
+        };
+        summary += &match lost {
+            0 => ", no sample lost".to_owned(),
+            _ => format!(", {lost} samples ({}) lost", percent(lost_share)),
+        };
+        if quality.read_back > 0 {
+            let share = share(quality.read_back, stacks).unwrap_or(0.0);
+            summary += &format!(", {} completed from live memory", percent(share));
+        }
+        let problems = partial_stacks(quality, stacks)
+            .chain(losses(quality))
+            .collect();
+        Self {
+            grade: Grade::of(whole, lost_share),
+            summary,
+            problems,
+        }
+    }
+
+    /// The one-line summary.
+    pub fn summary(&self) -> &str {
+        &self.summary
+    }
+
+    /// One line for each thing that is wrong, with its remedy.
+    pub fn problems(&self) -> &[String] {
+        &self.problems
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let grade = match self.grade {
+            Grade::Good => "good",
+            Grade::Fair => "fair",
+            Grade::Bad => "BAD",
+        };
+        write!(f, "verdict: {grade}: {}", self.summary)?;
+        self.problems
+            .iter()
+            .try_for_each(|problem| write!(f, "\n  - {problem}"))
+    }
+}
+
+fn partial_stacks(quality: &Quality, stacks: u64) -> impl Iterator<Item = String> {
+    quality
+        .partial_stacks()
+        .into_iter()
+        .map(move |(end, count)| {
+            let share = percent(share(count, stacks).unwrap_or(0.0));
+            let stacks = if count == 1 { "stack" } else { "stacks" };
+            let place = match quality.failures.iter().find(|failure| failure.end == end) {
+                Some(failure) if !failure.module.is_empty() => {
+                    format!(" (most in {}+{:#x})", failure.module, failure.offset)
+                }
+                _ => String::new(),
+            };
+            format!(
+                "{count} {stacks} ({share}): {}{place}{}",
+                end.describe(),
+                remedy(end)
+            )
+        })
+}
+
+fn remedy(end: StackEnd) -> &'static str {
+    match end {
+        StackEnd::TruncatedDump => {
+            "; copy more with --call-graph dwarf,65528 and larger rings (-m 2M)"
+        }
+        StackEnd::NoUnwindInfo => {
+            "; build that code with -fasynchronous-unwind-tables or -fno-omit-frame-pointer"
+        }
+        StackEnd::FramePointersEnded => "; use --call-graph dwarf",
+        StackEnd::Stale => "; lower the rate with -F, or copy more with --call-graph dwarf,65528",
+        StackEnd::NotCode | StackEnd::UnreadableMemory | StackEnd::Loop => {
+            "; to reproduce and report it, record with --no-unwind"
+        }
+        _ => "",
+    }
+}
+
+fn losses(quality: &Quality) -> impl Iterator<Item = String> {
+    let losses = quality.losses;
+    let counted = |count: u64, text: &str| (count > 0).then(|| format!("{count} {text}"));
+    [
+        counted(
+            losses.ring_full,
+            "samples lost in full ring buffers; use larger ones (-m 4M) or a lower rate (-F)",
+        ),
+        counted(
+            losses.backlog,
+            "samples dropped because unwinding could not keep up; lower the rate (-F)",
+        ),
+        counted(
+            losses.cut_stacks,
+            "stacks cut short because unwinding could not keep up; lower the rate (-F)",
+        ),
+        counted(
+            losses.throttled,
+            "times the kernel throttled sampling; lower the rate (-F)",
+        ),
+        counted(
+            losses.malformed,
+            "samples could not be read: the recording is damaged",
+        ),
+        losses.truncated_file.then(|| {
+            "the recording ends early: it was cut off while it was written or copied".to_owned()
+        }),
+    ]
+    .into_iter()
+    .flatten()
+}
+
+fn share(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}
+
+/// A share as a percentage that never rounds up to 100 or down to 0.
+fn percent(share: f64) -> String {
+    let rounded = (share * 1000.0).round() / 10.0;
+    let honest = if share < 1.0 && rounded >= 100.0 {
+        99.9
+    } else if share > 0.0 && rounded <= 0.0 {
+        return "under 0.1 %".into();
+    } else {
+        rounded
+    };
+    if honest.fract() == 0.0 {
+        format!("{honest:.0} %")
+    } else {
+        format!("{honest:.1} %")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::quality::UnwindFailure;
+
+    fn quality(ends: &[(StackEnd, u64)], lost: u64) -> Quality {
+        let mut quality = Quality {
+            stacks: ends.iter().copied().collect(),
+            ..Quality::default()
+        };
+        quality.samples = ends.iter().map(|(_, count)| count).sum();
+        quality.losses.ring_full = lost;
+        quality
+    }
+
+    fn check(ends: &[(StackEnd, u64)], lost: u64, grade: Grade, summary: &str) {
+        let verdict = Verdict::new(&quality(ends, lost));
+        assert_eq!((verdict.grade, verdict.summary()), (grade, summary));
+    }
+
+    #[test]
+    fn grades_and_summaries() {
+        use StackEnd::{NoUnwindInfo, NoUserState, Root};
+        check(&[], 0, Grade::Bad, "no samples");
+        check(
+            &[(Root, 10)],
+            0,
+            Grade::Good,
+            "100 % of 10 user stacks whole, no sample lost",
+        );
+        check(
+            &[(Root, 999), (NoUnwindInfo, 1)],
+            0,
+            Grade::Good,
+            "99.9 % of 1000 user stacks whole, no sample lost",
+        );
+        check(
+            &[(Root, 97), (NoUnwindInfo, 3)],
+            0,
+            Grade::Fair,
+            "97 % of 100 user stacks whole, no sample lost",
+        );
+        check(
+            &[(Root, 1), (NoUnwindInfo, 1)],
+            0,
+            Grade::Bad,
+            "50 % of 2 user stacks whole, no sample lost",
+        );
+        check(
+            &[(Root, 98)],
+            2,
+            Grade::Bad,
+            "100 % of 98 user stacks whole, 2 samples (2 %) lost",
+        );
+        check(
+            &[(Root, 5), (NoUserState, 95)],
+            0,
+            Grade::Good,
+            "100 % of 5 user stacks whole, no sample lost",
+        );
+        check(
+            &[(NoUserState, 95)],
+            0,
+            Grade::Good,
+            "no user stacks, no sample lost",
+        );
+    }
+
+    #[test]
+    fn a_share_just_under_all_is_never_called_all() {
+        check(
+            &[(StackEnd::Root, 99_999), (StackEnd::Loop, 1)],
+            0,
+            Grade::Good,
+            "99.9 % of 100000 user stacks whole, no sample lost",
+        );
+    }
+
+    #[test]
+    fn each_problem_names_place_and_remedy() {
+        let mut quality = quality(&[(StackEnd::Root, 9), (StackEnd::NoUnwindInfo, 1)], 0);
+        quality.failures.push(UnwindFailure {
+            end: StackEnd::NoUnwindInfo,
+            module: "/lib/x.so".into(),
+            offset: 0x10,
+            count: 1,
+        });
+        let text = Verdict::new(&quality).to_string();
+        assert!(
+            text.contains(
+                "1 stack (10 %): no unwind information for the code (most in /lib/x.so+0x10)"
+            ),
+            "{text}"
+        );
+        assert!(text.contains("-fasynchronous-unwind-tables"), "{text}");
+    }
+}

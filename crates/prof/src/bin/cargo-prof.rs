@@ -1,0 +1,2 @@
+//! The `cargo-prof` binary.
+fn main() {}

@@ -1,0 +1,2 @@
+//! The `prof` binary.
+fn main() {}

@@ -1,0 +1,2 @@
+//! The command line of `prof` and `cargo prof`.
+#![forbid(unsafe_code)]

@@ -1,0 +1,2 @@
+//! Samples a target and writes a recording.
+#![forbid(unsafe_code)]

@@ -1,0 +1,2 @@
+//! Recordings to profiles, views and formats.
+#![forbid(unsafe_code)]

@@ -1,0 +1,2 @@
+//! Addresses to functions, files, lines and inlined frames.
+#![forbid(unsafe_code)]

@@ -1,0 +1,2 @@
+//! Address spaces of processes; registers and stack bytes to callers.
+#![forbid(unsafe_code)]
