@@ -1,0 +1,61 @@
+//! What to record and what came of it.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use prof_events::{CallGraph, Event, Rate};
+use prof_model::{Pid, Quality};
+
+/// What to record, how, and where to.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What to sample.
+    pub target: Target,
+    /// What to sample by.
+    pub event: Event,
+    /// How often.
+    pub rate: Rate,
+    /// How callers are found.
+    pub call_graph: CallGraph,
+    /// Whether stacks are unwound while recording; if not, registers and stack bytes go to the
+    /// file.
+    pub unwind: bool,
+    /// Bytes of each CPU's ring buffer; what suits the event and the machine if `None`.
+    pub ring_bytes: Option<u64>,
+    /// Stop after this time.
+    pub duration: Option<Duration>,
+    /// The file to write.
+    pub output: PathBuf,
+    /// The command line to store in the recording: the recorder's own, as perf does.
+    pub command_line: Vec<OsString>,
+}
+
+/// What to sample.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// A program to start, with its arguments; it and all its children are sampled.
+    Command(Vec<OsString>),
+    /// Running processes, with all their threads and later children.
+    Processes(Vec<Pid>),
+}
+
+/// What came of a recording.
+#[derive(Clone, Debug)]
+pub struct Summary {
+    /// Samples written.
+    pub samples: u64,
+    /// Size of the file in bytes.
+    pub bytes: u64,
+    /// From the first to the last moment of sampling.
+    pub duration: Duration,
+    /// The event that was sampled by in the end, such as `cpu-clock:u`.
+    pub event: String,
+    /// The worth of the recording.
+    pub quality: Quality,
+    /// How the command ended; `None` for running processes.
+    pub exit: Option<ExitStatus>,
+    /// The signal that ended the recording, if one did.
+    pub stopped_by: Option<i32>,
+}
