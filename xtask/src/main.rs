@@ -1,2 +1,44 @@
-//! The project's own chores.
-fn main() {}
+//! The project's own chores: `cargo xtask demo|test|tidy|bench`.
+#![forbid(unsafe_code)]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command line tool talks"
+)]
+
+mod demo;
+mod process;
+mod test;
+mod tidy;
+mod workspace;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+/// The project's own chores.
+#[derive(Parser)]
+#[command(bin_name = "cargo xtask")]
+enum Chore {
+    /// Records a real program and draws its flamegraph.
+    Demo(demo::Options),
+    /// Runs every check there is: formatting, lints, documentation, structure, tests.
+    Test(test::Options),
+    /// Checks what docs/architecture.md promises about the source tree.
+    Tidy,
+}
+
+fn main() -> ExitCode {
+    let done = match Chore::parse() {
+        Chore::Demo(options) => demo::run(&options),
+        Chore::Test(options) => test::run(&options),
+        Chore::Tidy => tidy::run(),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

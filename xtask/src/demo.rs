@@ -1,0 +1,123 @@
+//! `cargo xtask demo`: records a real program and draws its flamegraph.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use clap::Args;
+
+use crate::{process, workspace};
+
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Where to draw the flamegraph.
+    #[arg(short, long, default_value = "flamegraph.svg")]
+    output: PathBuf,
+}
+
+/// Builds prof, records python3 (or a bundled program where there is none), and draws.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let target = workspace::target_directory()?;
+    let mut build = process::cargo();
+    build.current_dir(workspace::root());
+    process::run(build.args(["build", "--release", "--locked", "--package", "prof"]))?;
+    let prof = target.join("release/prof");
+    let directory = target.join("demo");
+    fs::create_dir_all(&directory)
+        .with_context(|| format!("cannot make {}", directory.display()))?;
+    let recording = directory.join("prof.data");
+    let folded = directory.join("stacks.folded");
+
+    let mut record = Command::new(&prof);
+    record.args(["record", "--output"]).arg(&recording);
+    record.arg("--").args(program(&directory)?);
+    println!("$ {}", process::line(&record));
+    process::run(&mut record)?;
+
+    let mut report = Command::new(&prof);
+    report.args(["report", "-i"]).arg(&recording);
+    report.arg("--flamegraph").arg(&options.output);
+    report.arg("--folded").arg(&folded);
+    println!("$ {}", process::line(&report));
+    process::run(&mut report)?;
+
+    println!("\nthe hottest stacks:");
+    for line in hottest(&fs::read_to_string(&folded)?, 5) {
+        println!("  {line}");
+    }
+    let svg = std::path::absolute(&options.output)?;
+    let size = fs::metadata(&svg)
+        .with_context(|| format!("no flamegraph at {}", svg.display()))?
+        .len();
+    println!("\nrecording:  {}", recording.display());
+    println!(
+        "flamegraph: {} ({} KiB)",
+        svg.display(),
+        size.div_ceil(1024)
+    );
+    Ok(())
+}
+
+/// A command that computes for a few seconds, and that people know.
+fn program(directory: &Path) -> Result<Vec<PathBuf>> {
+    let sources = workspace::root().join("xtask/demo");
+    if let Some(python) = process::find("python3") {
+        return Ok(vec![python, sources.join("queens.py")]);
+    }
+    let binary = directory.join("queens");
+    let mut compile = Command::new("rustc");
+    compile
+        .args(["--edition=2024", "-O", "-g", "-o"])
+        .arg(&binary);
+    process::run(compile.arg(sources.join("queens.rs")))?;
+    Ok(vec![binary])
+}
+
+/// The folded lines (`outer;...;inner count`) with the highest counts, those first.
+fn hottest(folded: &str, how_many: usize) -> Vec<String> {
+    let mut stacks: Vec<(u64, &str)> = folded
+        .lines()
+        .filter_map(|line| {
+            let (stack, count) = line.rsplit_once(' ')?;
+            Some((count.parse().ok()?, stack))
+        })
+        .collect();
+    stacks.sort_by_key(|&(count, stack)| (std::cmp::Reverse(count), stack));
+    let total: u64 = stacks.iter().map(|(count, _)| count).sum();
+    stacks
+        .iter()
+        .take(how_many)
+        .map(|(count, stack)| {
+            let share = *count as f64 * 100.0 / total as f64;
+            format!("{share:>5.1} %  {}", shortened(stack))
+        })
+        .collect()
+}
+
+/// The innermost frames of a stack, as many as fit a line.
+fn shortened(stack: &str) -> String {
+    let frames: Vec<&str> = stack.split(';').collect();
+    match frames.len().checked_sub(4) {
+        None | Some(0) => frames.join(" > "),
+        Some(outer) => format!("({outer} frames) > {}", frames[outer..].join(" > ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::hottest;
+
+    #[test]
+    fn the_hottest_stacks_come_first_and_deep_ones_are_shortened() {
+        let folded = "p;main;cold 1\np;a;b;c;d;main;hot 3\nnot a stack\n";
+        assert_eq!(
+            hottest(folded, 9),
+            [
+                " 75.0 %  (3 frames) > c > d > main > hot",
+                " 25.0 %  p > main > cold"
+            ]
+        );
+        assert_eq!(hottest(folded, 1).len(), 1);
+    }
+}

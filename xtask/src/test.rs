@@ -1,0 +1,174 @@
+//! `cargo xtask test`: everything that must hold before a change is good.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::Args;
+
+use crate::{process, tidy, workspace};
+
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Runs only the tests, not the checks of form before them.
+    #[arg(long)]
+    only_tests: bool,
+    /// Arguments for `cargo test`, such as the name of a test.
+    #[arg(last = true)]
+    arguments: Vec<String>,
+}
+
+struct Step {
+    name: &'static str,
+    run: fn(&Options) -> Result<()>,
+}
+
+const CHECKS: [Step; 4] = [
+    Step {
+        name: "fmt",
+        run: |_| process::run(cargo().args(["fmt", "--all", "--check"])),
+    },
+    Step {
+        name: "clippy",
+        run: |_| {
+            let lint = ["clippy", "--workspace", "--all-targets", "--locked"];
+            process::run(cargo().args(lint).args(["--", "-D", "warnings"]))
+        },
+    },
+    Step {
+        name: "doc",
+        run: |_| {
+            let document = ["doc", "--workspace", "--no-deps", "--locked", "--quiet"];
+            process::run(cargo().args(document).env("RUSTDOCFLAGS", "-D warnings"))
+        },
+    },
+    Step {
+        name: "tidy",
+        run: |_| tidy::run(),
+    },
+];
+
+const TESTS: Step = Step {
+    name: "test",
+    run: test,
+};
+
+/// Runs all steps, the later ones too if one fails, and sums up at the end.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let checks = if options.only_tests { &[] } else { &CHECKS[..] };
+    let mut summary = String::new();
+    let mut failed = Vec::new();
+    for step in checks.iter().chain([&TESTS]) {
+        println!("== {}", step.name);
+        let start = Instant::now();
+        let done = (step.run)(options);
+        summary += &summary_line(step.name, start.elapsed(), done.is_ok());
+        if let Err(error) = done {
+            println!("== {} failed: {error:#}", step.name);
+            failed.push(step.name);
+        }
+    }
+    print!("\n{summary}");
+    ensure!(failed.is_empty(), "failed: {}", failed.join(", "));
+    println!("all good");
+    Ok(())
+}
+
+fn summary_line(name: &str, time: Duration, good: bool) -> String {
+    let word = if good { "ok" } else { "FAILED" };
+    format!("{name:<8} {:>7.1} s  {word}\n", time.as_secs_f64())
+}
+
+fn cargo() -> Command {
+    let mut command = process::cargo();
+    command.current_dir(workspace::root());
+    command
+}
+
+/// `cargo test` and not another runner: it is on every machine and runs the doc tests too.
+fn test(options: &Options) -> Result<()> {
+    let mut command = cargo();
+    command.args(["test", "--workspace", "--locked", "--no-fail-fast"]);
+    command.args(&options.arguments).stdout(Stdio::piped());
+    let mut child = command.spawn().context("cannot start cargo test")?;
+    let printed = child.stdout.take().context("cargo test has no output")?;
+    let mut totals = Totals::default();
+    let mut out = std::io::stdout();
+    for line in BufReader::new(printed).split(b'\n') {
+        let mut line = line?;
+        totals.count(&String::from_utf8_lossy(&line));
+        line.push(b'\n');
+        out.write_all(&line)?;
+    }
+    let status = child.wait()?;
+    println!("{totals}");
+    if !status.success() {
+        bail!("{totals}");
+    }
+    Ok(())
+}
+
+/// The sums over all of cargo test's result lines.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Totals {
+    passed: u64,
+    failed: u64,
+    ignored: u64,
+    binaries: u64,
+}
+
+impl Totals {
+    /// Adds a line such as `test result: ok. 3 passed; 0 failed; 1 ignored; ...`.
+    fn count(&mut self, line: &str) {
+        let Some(result) = line.trim().strip_prefix("test result: ") else {
+            return;
+        };
+        self.binaries += 1;
+        for part in result.split([';', '.']) {
+            let mut words = part.split_whitespace();
+            let (Some(number), Some(what)) = (words.next(), words.next()) else {
+                continue;
+            };
+            let number = number.parse().unwrap_or(0);
+            match what {
+                "passed" => self.passed += number,
+                "failed" => self.failed += number,
+                "ignored" => self.ignored += number,
+                _ => {}
+            }
+        }
+    }
+}
+
+impl std::fmt::Display for Totals {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "tests: {} passed; {} failed; {} ignored in {} test programs",
+            self.passed, self.failed, self.ignored, self.binaries
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn result_lines_are_summed_up() {
+        let mut totals = Totals::default();
+        for line in [
+            "running 3 tests",
+            "test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.27s",
+            "test a::b ... ok",
+            "test result: FAILED. 10 passed; 2 failed; 0 ignored; 0 measured; 5 filtered out; finished in 1.00s",
+        ] {
+            totals.count(line);
+        }
+        assert_eq!(
+            totals.to_string(),
+            "tests: 13 passed; 2 failed; 1 ignored in 2 test programs"
+        );
+    }
+}

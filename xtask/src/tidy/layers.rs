@@ -1,0 +1,186 @@
+//! The layers of crates: which may know which. docs/architecture.md draws them.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use super::Problem;
+
+/// Each package with the packages of ours that it may depend on.
+///
+/// `prof-recorder` and `prof-report` must never know each other, not even in their tests: a
+/// recording is the only thing between them.
+const LAYERS: [(&str, &[&str]); 11] = [
+    ("prof-model", &[]),
+    ("prof-filemap", &[]),
+    ("prof-events", &["prof-model"]),
+    ("prof-perfdata", &["prof-model", "prof-filemap"]),
+    ("prof-unwinder", &["prof-model"]),
+    ("prof-symbols", &["prof-model", "prof-filemap"]),
+    (
+        "prof-recorder",
+        &[
+            "prof-model",
+            "prof-filemap",
+            "prof-events",
+            "prof-perfdata",
+            "prof-unwinder",
+        ],
+    ),
+    (
+        "prof-report",
+        &[
+            "prof-model",
+            "prof-filemap",
+            "prof-perfdata",
+            "prof-symbols",
+            "prof-unwinder",
+        ],
+    ),
+    (
+        "prof",
+        &[
+            "prof-model",
+            "prof-filemap",
+            "prof-events",
+            "prof-perfdata",
+            "prof-unwinder",
+            "prof-symbols",
+            "prof-recorder",
+            "prof-report",
+        ],
+    ),
+    // These look at what the others wrote, from outside.
+    (
+        "prof-tests",
+        &["prof-model", "prof-perfdata", "prof-filemap"],
+    ),
+    ("xtask", &[]),
+];
+
+/// What a crate's tests may use besides its own layers.
+const FOR_TESTS: [&str; 3] = ["prof-model", "prof-filemap", "prof-perfdata"];
+
+/// Checks the dependencies of every member in what `cargo metadata` printed.
+pub(super) fn check(metadata: &Value) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let packages = metadata["packages"].as_array();
+    for package in packages.into_iter().flatten() {
+        let name = package["name"].as_str().unwrap_or_default();
+        let dependencies = package["dependencies"].as_array();
+        for dependency in dependencies.into_iter().flatten() {
+            let is_ours = dependency["path"].is_string();
+            let on = dependency["name"].as_str().unwrap_or_default();
+            let for_tests = dependency["kind"].as_str() == Some("dev");
+            if is_ours && !is_allowed(name, on, for_tests) {
+                let what = format!("{name} must not depend on {on}");
+                problems.push(Problem::new("docs/architecture.md", what));
+            }
+        }
+        if !LAYERS.iter().any(|(known, _)| *known == name) {
+            let what = format!("{name} has no place in the layers yet (xtask/src/tidy/layers.rs)");
+            problems.push(Problem::new("docs/architecture.md", what));
+        }
+    }
+    problems
+}
+
+fn is_allowed(package: &str, on: &str, for_tests: bool) -> bool {
+    let Some((_, allowed)) = LAYERS.iter().find(|(known, _)| *known == package) else {
+        return false;
+    };
+    allowed.contains(&on) || for_tests && FOR_TESTS.contains(&on)
+}
+
+/// Checks that docs/architecture.md has a word about every folder of crates/.
+pub(super) fn check_map(root: &Path) -> Result<Vec<Problem>> {
+    let map = root.join("docs/architecture.md");
+    let text = match fs::read_to_string(&map) {
+        Ok(text) => text,
+        Err(error) => {
+            return Ok(vec![Problem::new(
+                "docs/architecture.md",
+                error.to_string(),
+            )]);
+        }
+    };
+    let mut folders = Vec::new();
+    for entry in fs::read_dir(root.join("crates")).context("cannot list crates/")? {
+        folders.push(format!("crates/{}", entry?.file_name().to_string_lossy()));
+    }
+    folders.sort();
+    Ok(folders
+        .into_iter()
+        .filter(|folder| !text.contains(folder.as_str()))
+        .map(|folder| {
+            let what = format!("says nothing about `{folder}`");
+            Problem::new("docs/architecture.md", what)
+        })
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workspace;
+
+    fn check(package: &str, dependencies: &[(&str, Option<&str>)], expected: &[&str]) {
+        let dependencies: Vec<Value> = dependencies
+            .iter()
+            .map(|(name, kind)| serde_json::json!({"name": name, "kind": kind, "path": "/x"}))
+            .collect();
+        let metadata = serde_json::json!({
+            "packages": [{"name": package, "dependencies": dependencies}]
+        });
+        let problems = super::check(&metadata);
+        let lines: Vec<&str> = problems
+            .iter()
+            .map(|problem| problem.what.as_str())
+            .collect();
+        assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn dependencies_go_down_only() {
+        check("prof-recorder", &[("prof-events", None)], &[]);
+        check("prof-unwinder", &[("prof-perfdata", Some("dev"))], &[]);
+        check(
+            "prof-unwinder",
+            &[("prof-perfdata", None)],
+            &["prof-unwinder must not depend on prof-perfdata"],
+        );
+        check(
+            "prof-model",
+            &[("prof-report", None)],
+            &["prof-model must not depend on prof-report"],
+        );
+    }
+
+    #[test]
+    fn recorder_and_report_do_not_know_each_other_even_in_tests() {
+        let refused = "prof-report must not depend on prof-recorder";
+        check("prof-report", &[("prof-recorder", Some("dev"))], &[refused]);
+        let refused = "prof-recorder must not depend on prof-report";
+        check("prof-recorder", &[("prof-report", Some("dev"))], &[refused]);
+    }
+
+    #[test]
+    fn a_new_crate_must_be_placed() {
+        let what = "prof-new has no place in the layers yet (xtask/src/tidy/layers.rs)";
+        check("prof-new", &[], &[what]);
+    }
+
+    #[test]
+    fn the_layers_name_the_members_of_this_workspace() {
+        let metadata = workspace::metadata(workspace::root()).unwrap();
+        let packages = metadata["packages"].as_array().unwrap();
+        for (name, _) in LAYERS {
+            assert!(
+                packages.iter().any(|package| package["name"] == name),
+                "{name}"
+            );
+        }
+    }
+}
