@@ -1,2 +1,21 @@
 //! Addresses to functions, files, lines and inlined frames.
+//!
+//! [`Symbolizer::resolve`] takes the distinct addresses of each module and answers with their
+//! frames, in parallel. It has two halves: finding the right file (checked by its build id) and
+//! naming addresses in it. What could not be named comes back with the reason and a remedy in
+//! [`ModuleStatus`].
 #![forbid(unsafe_code)]
+
+mod embedded;
+mod options;
+mod query;
+mod readable;
+mod status;
+mod symbolizer;
+
+pub use embedded::{EmbeddedError, EmbeddedSymbols};
+pub use options::{Debuginfod, Demangle, NoOtherPlaces, Places, SymbolOptions};
+pub use query::{Detail, Query, Resolved, Source, SymbolFrame};
+pub use readable::{is_async_plumbing, readable, shorten};
+pub use status::ModuleStatus;
+pub use symbolizer::{Progress, Symbolizer, Watch};

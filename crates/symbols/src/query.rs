@@ -1,0 +1,126 @@
+//! Questions and answers.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use prof_model::{Module, Pid};
+
+use crate::status::ModuleStatus;
+
+/// Where addresses are to be looked up, and so what kind of numbers they are.
+#[derive(Clone, Copy, Debug)]
+pub enum Source<'a> {
+    /// A file or the vdso; the addresses are offsets in that file.
+    File(&'a Module),
+    /// The running kernel and its modules; absolute addresses.
+    Kernel,
+    /// Code that a process made at run time (a perf map or a jitdump); absolute addresses.
+    Jit {
+        /// The process, as the recorder's PID namespace numbers it.
+        pid: Pid,
+    },
+}
+
+/// All the addresses of one module, each once.
+#[derive(Clone, Copy, Debug)]
+pub struct Query<'a> {
+    /// Where to look.
+    pub source: Source<'a>,
+    /// Sorted and distinct: lookup addresses, that is inside the instruction (the return
+    /// address − 1 for callers). Unsorted ones are answered as well, only slower.
+    pub addresses: &'a [u64],
+}
+
+/// One frame, physical or inlined.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SymbolFrame {
+    /// The function's name, demangled as the options say.
+    pub function: Arc<str>,
+    /// The source file that control is in *within this function*, as the compiler was told of it
+    /// (made absolute with the compilation directory).
+    pub file: Option<Arc<str>>,
+    /// The line there, from 1. For a frame that others are inlined into, the line of the call.
+    pub line: Option<u32>,
+    /// Whether the compiler inlined this function into the next frame of the answer.
+    pub inlined: bool,
+}
+
+/// How much was known of a module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Detail {
+    /// No names.
+    Nothing,
+    /// Functions, from a symbol table: inlined functions are counted as their callers.
+    Functions,
+    /// Functions, lines and inlined frames, from DWARF.
+    Inlines,
+}
+
+/// The answer to one [`Query`].
+#[derive(Clone, Debug)]
+pub struct Resolved {
+    pub(crate) status: ModuleStatus,
+    pub(crate) detail: Detail,
+    pub(crate) file: Option<PathBuf>,
+    /// The frames of all addresses, one address after the other.
+    pub(crate) frames: Vec<SymbolFrame>,
+    /// Where the frames of each address end in `frames`.
+    pub(crate) ends: Vec<u32>,
+}
+
+impl Resolved {
+    /// Whether names were found, and why not.
+    pub fn status(&self) -> &ModuleStatus {
+        &self.status
+    }
+
+    /// How much was known.
+    pub fn detail(&self) -> Detail {
+        self.detail
+    }
+
+    /// The file that the names came from, if any.
+    pub fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
+    }
+
+    /// How many addresses were asked for.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether none were asked for.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// The frames at the `index`-th address of the query, innermost first: inlined functions,
+    /// then the function they were all inlined into. Empty if the address has no name; such a
+    /// frame is best shown as module + offset.
+    pub fn frames(&self, index: usize) -> &[SymbolFrame] {
+        let end = self.ends.get(index).map_or(0, |&end| end as usize);
+        let start = match index.checked_sub(1) {
+            Some(previous) => self.ends.get(previous).map_or(0, |&end| end as usize),
+            None => 0,
+        };
+        self.frames.get(start..end).unwrap_or_default()
+    }
+
+    /// How many addresses have a name.
+    pub fn named(&self) -> usize {
+        (0..self.len())
+            .filter(|&index| !self.frames(index).is_empty())
+            .count()
+    }
+
+    /// An answer without any names.
+    pub(crate) fn unnamed(status: ModuleStatus, addresses: usize) -> Self {
+        Self {
+            status,
+            detail: Detail::Nothing,
+            file: None,
+            frames: Vec::new(),
+            ends: vec![0; addresses],
+        }
+    }
+}

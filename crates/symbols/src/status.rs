@@ -1,0 +1,152 @@
+//! Why names are missing, and what to do about it.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use prof_model::{BuildId, Pid};
+
+/// Whether a module's addresses could be named, and if not, why.
+///
+/// Its [`Display`](fmt::Display) is the reason followed by the remedy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ModuleStatus {
+    /// Symbols were found. Single addresses may still lie outside of all of them.
+    Named,
+    /// The file is there and is the right one, but holds no symbols, and no separate debug file
+    /// was found.
+    Stripped {
+        /// The file.
+        path: PathBuf,
+        /// The build id to look for debug files with.
+        build_id: Option<BuildId>,
+    },
+    /// The file is gone.
+    Missing {
+        /// Where it was.
+        path: PathBuf,
+    },
+    /// The file is another one than the one that was recorded: most likely it was rebuilt or
+    /// upgraded. Its symbols are not used.
+    BuildIdDiffers {
+        /// The file.
+        path: PathBuf,
+        /// The build id of what ran.
+        recorded: BuildId,
+        /// The build id of the file there now, if it has one.
+        found: Option<BuildId>,
+    },
+    /// The file may not be read by this user.
+    NoPermission {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file can't be used: not ELF, damaged, an I/O error.
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// `/proc/kallsyms` shows only zeros to this user.
+    KernelHidden,
+    /// A process made code at run time and left no map of it.
+    NoJitMap {
+        /// The process.
+        pid: Pid,
+        /// Where the map should be.
+        path: PathBuf,
+    },
+    /// There is a map of run-time code, but it can't be trusted.
+    UntrustedJitMap {
+        /// The map.
+        path: PathBuf,
+        /// Why it is not trusted.
+        reason: String,
+    },
+    /// The recording's embedded symbols don't have this module.
+    NotEmbedded,
+}
+
+impl ModuleStatus {
+    /// Whether names were found.
+    pub fn is_named(&self) -> bool {
+        matches!(self, Self::Named)
+    }
+
+    /// What to do about it, if there is something to be done.
+    pub fn remedy(&self) -> Option<String> {
+        Some(match self {
+            Self::Named => return None,
+            Self::Stripped { build_id, .. } => match build_id {
+                Some(id) => format!(
+                    "build it with debug info and without stripping, or install the debug file \
+                     for build id {id}"
+                ),
+                None => "build it with debug info and without stripping".into(),
+            },
+            Self::Missing { .. } => "put the file back, or report before it is removed".into(),
+            Self::BuildIdDiffers { .. } => {
+                "record again, or put back the file that was recorded".into()
+            }
+            Self::NoPermission { .. } => {
+                "make the file readable, or report as a user who may read it".into()
+            }
+            Self::Unreadable { .. } => return None,
+            Self::KernelHidden => {
+                "as root: sysctl kernel.kptr_restrict=0, or report as root".into()
+            }
+            Self::NoJitMap { .. } => {
+                "let the run-time compiler write one (node --perf-basic-prof, \
+                 java -XX:+DumpPerfMapAtExit, PYTHONPERFSUPPORT=1)"
+                    .into()
+            }
+            Self::UntrustedJitMap { .. } => {
+                "check the file, and report as the user who owns it".into()
+            }
+            Self::NotEmbedded => "archive the recording again where it was made".into(),
+        })
+    }
+}
+
+impl fmt::Display for ModuleStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Named => write!(f, "symbols found")?,
+            Self::Stripped { path, .. } => write!(f, "{} has no symbols", path.display())?,
+            Self::Missing { path } => write!(f, "{} does not exist", path.display())?,
+            Self::BuildIdDiffers {
+                path,
+                recorded,
+                found: Some(found),
+            } => write!(
+                f,
+                "{} is not the file that ran (build id {found}, recorded {recorded})",
+                path.display()
+            )?,
+            Self::BuildIdDiffers { path, recorded, .. } => write!(
+                f,
+                "{} is not the file that ran (it has no build id, recorded {recorded})",
+                path.display()
+            )?,
+            Self::NoPermission { path } => write!(f, "no permission to read {}", path.display())?,
+            Self::Unreadable { path, reason } => {
+                write!(f, "{} can't be read: {reason}", path.display())?;
+            }
+            Self::KernelHidden => write!(f, "the kernel hides its symbols from this user")?,
+            Self::NoJitMap { pid, path } => write!(
+                f,
+                "process {pid} left no map of its run-time code in {}",
+                path.display()
+            )?,
+            Self::UntrustedJitMap { path, reason } => {
+                write!(f, "{} is not trusted: {reason}", path.display())?;
+            }
+            Self::NotEmbedded => write!(f, "the recording holds no symbols of it")?,
+        }
+        match self.remedy() {
+            Some(remedy) => write!(f, "; {remedy}"),
+            None => Ok(()),
+        }
+    }
+}
