@@ -1,2 +1,15 @@
-//! Address spaces of processes; registers and stack bytes to callers.
+//! Registers and stack bytes to callers, by our own unwinder over DWARF call frame information.
+//!
+//! [`Unwinder::unwind`] takes the user registers of a sample, the copied stack bytes and the
+//! process's mappings, and yields the callers and *why the walk ended*: a stack is whole, or its
+//! reason is named. What the copied bytes don't hold comes from a [`Memory`], if there is one,
+//! and is checked before it is believed. docs/unwinding.md has the whole picture.
 #![forbid(unsafe_code)]
+
+mod files;
+mod target;
+mod unwinder;
+
+pub use files::{LocalFiles, ModuleFiles};
+pub use target::{Memory, NoMemory, StackDump, Target, Unwound};
+pub use unwinder::{FRAME_LIMIT, Unwinder};

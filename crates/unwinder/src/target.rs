@@ -1,0 +1,75 @@
+//! What is unwound, and what comes of it.
+
+use std::ops::Range;
+
+use prof_model::{Modules, Pid, Process, StackEnd};
+
+/// The process that a sample is of, at the time of the sample.
+#[derive(Clone, Copy)]
+pub struct Target<'a> {
+    /// The process id, handed to [`ModuleFiles`](crate::ModuleFiles) when a file is first needed.
+    pub pid: Pid,
+    /// Its mappings.
+    pub process: &'a Process,
+    /// The table that the ids in the mappings are of. One [`Unwinder`](crate::Unwinder) serves
+    /// one table: it keeps what it read of each module by [`ModuleId`](prof_model::ModuleId).
+    pub modules: &'a Modules,
+}
+
+/// The part of the user stack that was copied when the sample was taken.
+#[derive(Clone, Copy, Debug)]
+pub struct StackDump<'a> {
+    /// The address of the first byte: the stack pointer at that time.
+    pub start: u64,
+    /// The bytes that were really copied (PERF_SAMPLE_STACK_USER's `dyn_size`).
+    pub bytes: &'a [u8],
+    /// Whether the copy was filled to its limit, so that there may well be more. If not, the copy
+    /// ended where the next page could not be read without a page fault: mostly the end of the
+    /// stack.
+    pub full: bool,
+}
+
+/// Memory of the live target, for stack beyond the dump.
+///
+/// The unwinder asks for few large blocks, and compares bytes it has both from the dump and from
+/// here, so an implementation must read anew on each call and must not cache.
+pub trait Memory {
+    /// Copies memory from `address` up into `buffer` and returns how many bytes, from the first
+    /// on, could be read: fewer than asked, or 0, where memory is not mapped or the target gone.
+    fn read(&mut self, address: u64, buffer: &mut [u8]) -> usize;
+
+    /// The mapping of the live target that holds `address` (a line of /proc/PID/maps), if that can
+    /// be told: a stack is not followed past the end of its mapping. Called at most a few times
+    /// per stack, only for stacks that outgrow their dump.
+    fn mapping(&mut self, address: u64) -> Option<Range<u64>> {
+        let _ = address;
+        None
+    }
+}
+
+/// No live target: what the dump does not hold is not to be had.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoMemory;
+
+impl Memory for NoMemory {
+    fn read(&mut self, _: u64, _: &mut [u8]) -> usize {
+        0
+    }
+}
+
+/// How a walk went; the frames themselves are in the caller's buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unwound {
+    /// Why it ended. Any but [`StackEnd::Root`] is about the last frame of the buffer: that frame's
+    /// caller was not found. The stack is whole, with its middle left out, if this is
+    /// [`StackEnd::Root`] and [`elided`](Self::elided) is not 0.
+    pub end: StackEnd,
+    /// How many of the frames were found through [`Memory`] instead of the dump; stops counting
+    /// at `u16::MAX`.
+    pub read_back: u16,
+    /// How many frames were left out of the middle because there is a limit to a sample's size.
+    pub elided: u32,
+    /// The index in the buffer (counted from this stack's first frame) of the first frame after
+    /// the cut; 0 if nothing was left out.
+    pub elided_at: u32,
+}
