@@ -6,12 +6,21 @@
 //! [`ModuleStatus`].
 #![forbid(unsafe_code)]
 
+mod bytes;
+mod dwarf;
 mod embedded;
+mod image;
+mod kernel;
+mod locate;
+mod module;
+mod names;
 mod options;
 mod query;
 mod readable;
 mod status;
 mod symbolizer;
+mod table;
+mod vdso;
 
 pub use embedded::{EmbeddedError, EmbeddedSymbols};
 pub use options::{Debuginfod, Demangle, NoOtherPlaces, Places, SymbolOptions};

@@ -1,10 +1,18 @@
 //! The front door: queries in, answers out, in parallel.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use prof_model::{Module, ModuleKind};
+use rayon::prelude::*;
 
 use crate::embedded::EmbeddedSymbols;
+use crate::kernel::{KernelError, KernelSymbols};
+use crate::locate;
+use crate::module;
+use crate::names::Names;
 use crate::options::{NoOtherPlaces, Places, SymbolOptions};
-use crate::query::{Query, Resolved, Source};
+use crate::query::{Detail, Query, Resolved, Source, SymbolFrame};
 use crate::status::ModuleStatus;
 
 /// Names addresses.
@@ -12,12 +20,11 @@ use crate::status::ModuleStatus;
 /// It keeps the kernel's symbols once read, nothing else: each module's file is opened, asked for
 /// all addresses at once and closed again.
 pub struct Symbolizer {
-    #[expect(dead_code)]
     options: SymbolOptions,
-    #[expect(dead_code)]
     places: Box<dyn Places>,
     #[expect(dead_code)]
     embedded: Option<EmbeddedSymbols>,
+    kernel: OnceLock<Result<KernelSymbols, KernelError>>,
 }
 
 /// How far [`Symbolizer::resolve_watched`] has come.
@@ -58,6 +65,7 @@ impl Symbolizer {
             options,
             places: Box::new(NoOtherPlaces),
             embedded: None,
+            kernel: OnceLock::new(),
         }
     }
 
@@ -83,18 +91,75 @@ impl Symbolizer {
     }
 
     /// As [`resolve`](Self::resolve), telling how far it is.
-    pub fn resolve_watched(&self, queries: &[Query<'_>], _watch: Watch<'_>) -> Vec<Resolved> {
+    pub fn resolve_watched(&self, queries: &[Query<'_>], watch: Watch<'_>) -> Vec<Resolved> {
+        let total = queries.iter().map(|query| query.addresses.len()).sum();
+        let finished = AtomicUsize::new(0);
+        let done = |count: usize| {
+            let done = finished.fetch_add(count, Ordering::Relaxed) + count;
+            if let Some(progress) = watch.progress {
+                progress(Progress::Resolved { done, total });
+            }
+        };
         queries
-            .iter()
-            .map(|query| {
-                let status = match query.source {
-                    Source::File(module) => ModuleStatus::Missing {
-                        path: module.path.clone(),
-                    },
-                    _ => ModuleStatus::KernelHidden,
-                };
-                Resolved::unnamed(status, query.addresses.len())
-            })
+            .par_iter()
+            .map(|query| self.answer(query, &done))
             .collect()
+    }
+
+    fn answer(&self, query: &Query<'_>, done: &(dyn Fn(usize) + Sync)) -> Resolved {
+        let count = query.addresses.len();
+        if count == 0 {
+            return Resolved::unnamed(ModuleStatus::Named, 0);
+        }
+        match query.source {
+            Source::File(module) if module.kind == ModuleKind::Kernel => {
+                self.kernel(query.addresses)
+            }
+            Source::File(module) => self.file(module, query.addresses, done),
+            Source::Kernel => self.kernel(query.addresses),
+            Source::Jit { pid } => {
+                let path = self.options.jit_map_dir.join(format!("perf-{pid}.map"));
+                Resolved::unnamed(ModuleStatus::NoJitMap { pid, path }, count)
+            }
+        }
+    }
+
+    fn file(&self, module: &Module, offsets: &[u64], done: &(dyn Fn(usize) + Sync)) -> Resolved {
+        match locate::module_file(module, self.places.as_ref()) {
+            Ok(located) => module::resolve(&located, offsets, &self.options, done),
+            Err(status) => Resolved::unnamed(status, offsets.len()),
+        }
+    }
+
+    fn kernel(&self, addresses: &[u64]) -> Resolved {
+        let path = &self.options.kallsyms;
+        let symbols = self.kernel.get_or_init(|| KernelSymbols::read(path));
+        let symbols = match symbols {
+            Ok(symbols) => symbols,
+            Err(KernelError::Hidden) => {
+                return Resolved::unnamed(ModuleStatus::KernelHidden, addresses.len());
+            }
+            Err(KernelError::Io(error)) => {
+                let status = locate::io_status(path, error);
+                return Resolved::unnamed(status, addresses.len());
+            }
+        };
+        let mut names = Names::new(self.options.demangle);
+        let mut resolved = Resolved::unnamed(ModuleStatus::Named, 0);
+        resolved.detail = Detail::Functions;
+        resolved.file = Some(path.clone());
+        for &address in addresses {
+            if let Some(name) = symbols.find(address) {
+                resolved.frames.push(SymbolFrame {
+                    function: names.function(name.as_bytes()),
+                    file: None,
+                    line: None,
+                    inlined: false,
+                });
+            }
+            let end = u32::try_from(resolved.frames.len()).unwrap_or(u32::MAX);
+            resolved.ends.push(end);
+        }
+        resolved
     }
 }

@@ -1,0 +1,155 @@
+//! Lines and inlined functions, from DWARF.
+
+use std::borrow::Cow;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use addr2line::{Context, Location, LookupContinuation, LookupResult};
+use gimli::{DwarfSections, EndianSlice, RunTimeEndian, SectionId};
+use object::Object;
+
+use crate::image::Image;
+use crate::names::Names;
+use crate::query::SymbolFrame;
+
+type Reader<'a> = EndianSlice<'a, RunTimeEndian>;
+
+/// The DWARF sections of one file, decompressed.
+pub(crate) struct Sections<'data> {
+    sections: DwarfSections<Cow<'data, [u8]>>,
+    endian: RunTimeEndian,
+}
+
+impl<'data> Sections<'data> {
+    /// Reads the sections that functions and lines need.
+    pub(crate) fn read(image: &Image<'data>) -> Self {
+        let load = |id: SectionId| {
+            Ok::<_, gimli::Error>(match id {
+                SectionId::DebugMacinfo
+                | SectionId::DebugMacro
+                | SectionId::DebugNames
+                | SectionId::DebugTypes
+                | SectionId::DebugLoc
+                | SectionId::DebugLocLists => Cow::default(),
+                _ => image.section(id.name()),
+            })
+        };
+        let endian = if image.object().is_little_endian() {
+            RunTimeEndian::Little
+        } else {
+            RunTimeEndian::Big
+        };
+        Self {
+            // The loader has no error to give.
+            sections: DwarfSections::load(load).unwrap_or_default(),
+            endian,
+        }
+    }
+}
+
+/// What DWARF says of addresses, for many threads.
+///
+/// `addr2line` parses a unit when its first address is asked for and keeps it, but not across
+/// threads: so each thread takes a context of its own from the pool.
+pub(crate) struct Dwarf<'a> {
+    sections: Arc<gimli::Dwarf<Reader<'a>>>,
+    contexts: Mutex<Vec<Context<Reader<'a>>>>,
+}
+
+impl<'a> Dwarf<'a> {
+    /// Over these sections and, if there is one, the supplementary file they refer to.
+    pub(crate) fn new(sections: &'a Sections<'_>, sup: Option<&'a Sections<'_>>) -> Self {
+        let slice = |section: &'a Cow<'_, [u8]>| EndianSlice::new(section, sections.endian);
+        let mut dwarf = sections.sections.borrow(slice);
+        if let Some(sup) = sup {
+            dwarf.set_sup(
+                sup.sections
+                    .borrow(|section| EndianSlice::new(section, sup.endian)),
+            );
+        }
+        Self {
+            sections: Arc::new(dwarf),
+            contexts: Mutex::default(),
+        }
+    }
+
+    /// Calls `work` with a context that no other thread uses meanwhile.
+    ///
+    /// # Errors
+    /// When the units' headers can't be read.
+    pub(crate) fn with_context<T>(
+        &self,
+        work: impl FnOnce(&DwarfContext<'a>) -> T,
+    ) -> Result<T, gimli::Error> {
+        let pooled = self.pool().pop();
+        let context = match pooled {
+            Some(context) => context,
+            None => Context::from_arc_dwarf(Arc::clone(&self.sections))?,
+        };
+        let context = DwarfContext(context);
+        let result = work(&context);
+        self.pool().push(context.0);
+        Ok(result)
+    }
+
+    fn pool(&self) -> std::sync::MutexGuard<'_, Vec<Context<Reader<'a>>>> {
+        self.contexts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One thread's view of [`Dwarf`].
+pub(crate) struct DwarfContext<'a>(Context<Reader<'a>>);
+
+impl DwarfContext<'_> {
+    /// Appends the frames at `address`, innermost first. `fallback` is the linker's name for the
+    /// physical function, used where DWARF has none. Appends nothing if there is no name at all.
+    ///
+    /// # Errors
+    /// When the unit that holds the address is damaged.
+    pub(crate) fn frames(
+        &self,
+        address: u64,
+        fallback: Option<&[u8]>,
+        names: &mut Names,
+        frames: &mut Vec<SymbolFrame>,
+    ) -> Result<(), gimli::Error> {
+        let mut found = self.0.find_frames(address);
+        let mut chain = loop {
+            match found {
+                LookupResult::Output(result) => break result?,
+                LookupResult::Load { continuation, .. } => found = continuation.resume(None),
+            }
+        };
+        let start = frames.len();
+        let mut outermost = None;
+        while let Some(frame) = chain.next()? {
+            if let Some(function) = &frame.function {
+                frames.push(named(function.name.slice(), frame.location.as_ref(), names));
+                outermost = None;
+            } else {
+                outermost = frame.location;
+            }
+        }
+        match (outermost, fallback) {
+            (Some(location), Some(name)) => frames.push(named(name, Some(&location), names)),
+            (None, Some(name)) if frames.len() == start => frames.push(named(name, None, names)),
+            _ => {}
+        }
+        if let Some((_, inlined)) = frames.get_mut(start..).and_then(|new| new.split_last_mut()) {
+            inlined.iter_mut().for_each(|frame| frame.inlined = true);
+        }
+        Ok(())
+    }
+}
+
+/// A physical frame of this name and place.
+fn named(raw: &[u8], location: Option<&Location<'_>>, names: &mut Names) -> SymbolFrame {
+    let file = location.and_then(|location| location.file);
+    SymbolFrame {
+        function: names.function(raw),
+        file: file.map(|file| names.file(file)),
+        line: location
+            .and_then(|location| location.line)
+            .filter(|&line| line != 0),
+        inlined: false,
+    }
+}

@@ -1,0 +1,129 @@
+//! Finding the file that ran, and the files that hold its debug info.
+
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use prof_model::{BuildId, Module, ModuleKind};
+
+use crate::bytes::FileBytes;
+use crate::image::Image;
+use crate::options::Places;
+use crate::status::ModuleStatus;
+use crate::vdso;
+
+/// A file that was found and is the right one.
+pub(crate) struct Located {
+    pub(crate) path: PathBuf,
+    pub(crate) bytes: FileBytes,
+}
+
+/// Finds the file of `module`: where the caller says that it may be, and by its own path.
+///
+/// # Errors
+/// When it can't be had: the most telling of the reasons.
+pub(crate) fn module_file(module: &Module, places: &dyn Places) -> Result<Located, ModuleStatus> {
+    if module.kind == ModuleKind::Vdso {
+        return vdso_image(module);
+    }
+    let own = without_deleted(&module.path);
+    let mut worst = ModuleStatus::Missing {
+        path: module.path.clone(),
+    };
+    for path in places.candidates(module).into_iter().chain([own]) {
+        match checked(&path, module.build_id) {
+            Ok(located) => return Ok(located),
+            Err(status) if telling(&status) > telling(&worst) => worst = status,
+            Err(_) => {}
+        }
+    }
+    Err(worst)
+}
+
+/// Opens an ELF file and compares its build id with the recorded one, if there is one.
+fn checked(path: &Path, recorded: Option<BuildId>) -> Result<Located, ModuleStatus> {
+    let bytes = FileBytes::open(path).map_err(|error| io_status(path, &error))?;
+    let image = Image::parse(&bytes).map_err(|error| ModuleStatus::Unreadable {
+        path: path.into(),
+        reason: error.to_string(),
+    })?;
+    let found = image.build_id();
+    match recorded {
+        Some(recorded) if Some(recorded) != found => Err(ModuleStatus::BuildIdDiffers {
+            path: path.into(),
+            recorded,
+            found,
+        }),
+        _ => Ok(Located {
+            path: path.into(),
+            bytes,
+        }),
+    }
+}
+
+fn vdso_image(module: &Module) -> Result<Located, ModuleStatus> {
+    let path = &module.path;
+    let bytes = vdso::read().map_err(|error| io_status(path, &error))?;
+    let found = Image::parse(&bytes).ok().and_then(|image| image.build_id());
+    match module.build_id {
+        Some(recorded) if Some(recorded) != found => Err(ModuleStatus::BuildIdDiffers {
+            path: path.clone(),
+            recorded,
+            found,
+        }),
+        _ => Ok(Located {
+            path: path.clone(),
+            bytes,
+        }),
+    }
+}
+
+/// The status that an I/O error on a file amounts to.
+pub(crate) fn io_status(path: &Path, error: &io::Error) -> ModuleStatus {
+    let path = path.to_path_buf();
+    match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => ModuleStatus::Missing { path },
+        io::ErrorKind::PermissionDenied => ModuleStatus::NoPermission { path },
+        _ => ModuleStatus::Unreadable {
+            path,
+            reason: error.to_string(),
+        },
+    }
+}
+
+/// Which of several failures the user should hear of: the highest.
+fn telling(status: &ModuleStatus) -> u8 {
+    match status {
+        ModuleStatus::BuildIdDiffers { .. } => 3,
+        ModuleStatus::NoPermission { .. } => 2,
+        ModuleStatus::Unreadable { .. } => 1,
+        _ => 0,
+    }
+}
+
+/// The kernel appends ` (deleted)` to the path of a mapped file that is gone; its place may have
+/// been taken by a copy of the same.
+fn without_deleted(path: &Path) -> PathBuf {
+    match path.as_os_str().as_bytes().strip_suffix(b" (deleted)") {
+        Some(kept) => PathBuf::from(std::ffi::OsString::from_vec(kept.to_vec())),
+        None => path.into(),
+    }
+}
+
+/// Where a debug directory keeps the file of this build id and suffix (`.debug` or nothing).
+fn by_build_id(directory: &Path, id: BuildId, suffix: &str) -> Option<PathBuf> {
+    let hex = id.to_string();
+    let (first, rest) = hex.split_at_checked(2)?;
+    let mut path = directory.join(".build-id");
+    path.push(first);
+    path.push(format!("{rest}{suffix}"));
+    Some(path)
+}
+
+/// The debug file for `id` in one of the directories.
+pub(crate) fn debug_file(id: BuildId, directories: &[PathBuf]) -> Option<Located> {
+    directories
+        .iter()
+        .filter_map(|directory| by_build_id(directory, id, ".debug"))
+        .find_map(|path| checked(&path, Some(id)).ok())
+}

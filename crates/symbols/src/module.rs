@@ -1,0 +1,165 @@
+//! Naming the addresses of one file.
+
+use std::path::PathBuf;
+
+use prof_model::FileOffset;
+use rayon::prelude::*;
+
+use crate::dwarf::{Dwarf, DwarfContext, Sections};
+use crate::image::Image;
+use crate::locate::{self, Located};
+use crate::names::Names;
+use crate::options::SymbolOptions;
+use crate::query::{Detail, Resolved, SymbolFrame};
+use crate::status::ModuleStatus;
+use crate::table::SymbolTable;
+
+/// So many addresses are looked up in one go by one thread: enough that units are hardly ever
+/// parsed twice, few enough that all threads have work.
+const CHUNK: usize = 1024;
+
+/// Names the given offsets of a file that was found.
+pub(crate) fn resolve(
+    located: &Located,
+    offsets: &[u64],
+    options: &SymbolOptions,
+    done: &(dyn Fn(usize) + Sync),
+) -> Resolved {
+    let unreadable = |error: object::Error| ModuleStatus::Unreadable {
+        path: located.path.clone(),
+        reason: error.to_string(),
+    };
+    let main = match Image::parse(&located.bytes) {
+        Ok(image) => image,
+        Err(error) => return Resolved::unnamed(unreadable(error), offsets.len()),
+    };
+    let separate = match main.has_dwarf() {
+        true => None,
+        false => main
+            .build_id()
+            .and_then(|id| locate::debug_file(id, &options.debug_dirs)),
+    };
+    let debug = separate
+        .as_ref()
+        .and_then(|separate| Image::parse(&separate.bytes).ok());
+    let addresses: Vec<Option<u64>> = offsets
+        .iter()
+        .map(|&offset| main.address_of(FileOffset(offset)).map(|address| address.0))
+        .collect();
+    let table = SymbolTable::of_images(debug.iter().chain([&main]));
+    let with_dwarf = [Some(&main), debug.as_ref()]
+        .into_iter()
+        .flatten()
+        .find(|image| options.inlines && image.has_dwarf());
+    let sections = with_dwarf.map(Sections::read);
+    let dwarf = sections.as_ref().map(|sections| Dwarf::new(sections, None));
+    let lookup = Lookup {
+        table: &table,
+        dwarf: dwarf.as_ref(),
+    };
+    let parts: Vec<Part> = addresses
+        .par_chunks(CHUNK)
+        .map(|chunk| {
+            let part = lookup.part(chunk, Names::new(options.demangle));
+            done(chunk.len());
+            part
+        })
+        .collect();
+    let status = if table.is_empty() && dwarf.is_none() {
+        ModuleStatus::Stripped {
+            path: located.path.clone(),
+            build_id: main.build_id(),
+        }
+    } else {
+        ModuleStatus::Named
+    };
+    let file = separate.as_ref().unwrap_or(located).path.clone();
+    let detail = match (&status, &dwarf) {
+        (ModuleStatus::Named, Some(_)) => Detail::Inlines,
+        (ModuleStatus::Named, None) => Detail::Functions,
+        _ => Detail::Nothing,
+    };
+    joined(parts, status, detail, file)
+}
+
+/// Everything that names addresses of one file.
+struct Lookup<'a> {
+    table: &'a SymbolTable<'a>,
+    dwarf: Option<&'a Dwarf<'a>>,
+}
+
+/// The frames of some consecutive addresses.
+#[derive(Default)]
+struct Part {
+    frames: Vec<SymbolFrame>,
+    /// How many of them each address has.
+    counts: Vec<usize>,
+}
+
+impl Lookup<'_> {
+    fn part(&self, addresses: &[Option<u64>], mut names: Names) -> Part {
+        let mut with = |context: Option<&DwarfContext<'_>>| {
+            let mut part = Part::default();
+            for &address in addresses {
+                let before = part.frames.len();
+                if let Some(address) = address {
+                    self.frames(address, context, &mut names, &mut part.frames);
+                }
+                part.counts.push(part.frames.len() - before);
+            }
+            part
+        };
+        match self.dwarf {
+            Some(dwarf) => match dwarf.with_context(|context| with(Some(context))) {
+                Ok(part) => part,
+                Err(_) => with(None),
+            },
+            None => with(None),
+        }
+    }
+
+    fn frames(
+        &self,
+        address: u64,
+        context: Option<&DwarfContext<'_>>,
+        names: &mut Names,
+        frames: &mut Vec<SymbolFrame>,
+    ) {
+        let symbol = self.table.find(address).map(|symbol| symbol.name);
+        let start = frames.len();
+        if let Some(context) = context {
+            match context.frames(address, symbol, names, frames) {
+                Ok(()) => return,
+                // A damaged unit: what it said so far is not to be trusted.
+                Err(_) => frames.truncate(start),
+            }
+        }
+        if let Some(name) = symbol {
+            frames.push(SymbolFrame {
+                function: names.function(name),
+                file: None,
+                line: None,
+                inlined: false,
+            });
+        }
+    }
+}
+
+fn joined(parts: Vec<Part>, status: ModuleStatus, detail: Detail, file: PathBuf) -> Resolved {
+    let mut resolved = Resolved {
+        status,
+        detail,
+        file: Some(file),
+        frames: Vec::new(),
+        ends: Vec::new(),
+    };
+    let mut end = 0_usize;
+    for part in parts {
+        resolved.frames.extend(part.frames);
+        for count in part.counts {
+            end += count;
+            resolved.ends.push(u32::try_from(end).unwrap_or(u32::MAX));
+        }
+    }
+    resolved
+}

@@ -1,0 +1,121 @@
+//! Linker names to names for people, each once.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::fmt::{self, Write};
+use std::sync::Arc;
+
+use crate::options::Demangle;
+use crate::readable::readable;
+
+/// Gives out one shared string for each name and each file.
+pub(crate) struct Names {
+    demangle: Demangle,
+    functions: HashMap<Vec<u8>, Arc<str>>,
+    files: HashMap<String, Arc<str>>,
+}
+
+impl Names {
+    pub(crate) fn new(demangle: Demangle) -> Self {
+        Self {
+            demangle,
+            functions: HashMap::new(),
+            files: HashMap::new(),
+        }
+    }
+
+    /// The name for people of the function that the linker calls `raw`.
+    pub(crate) fn function(&mut self, raw: &[u8]) -> Arc<str> {
+        if let Some(name) = self.functions.get(raw) {
+            return Arc::clone(name);
+        }
+        let plain = String::from_utf8_lossy(raw);
+        let name: Arc<str> = match self.demangle {
+            Demangle::None => plain.into(),
+            Demangle::Full => readable(&demangle(&plain)).into(),
+        };
+        self.functions.insert(raw.to_vec(), Arc::clone(&name));
+        name
+    }
+
+    /// The shared form of a file's path.
+    pub(crate) fn file(&mut self, path: &str) -> Arc<str> {
+        if let Some(file) = self.files.get(path) {
+            return Arc::clone(file);
+        }
+        let file: Arc<str> = path.into();
+        self.files.insert(path.to_owned(), Arc::clone(&file));
+        file
+    }
+}
+
+/// Rust (v0, and legacy without its hash) and Itanium C++ names demangled, others as they are.
+pub(crate) fn demangle(raw: &str) -> Cow<'_, str> {
+    demangle_rust(raw)
+        .or_else(|| demangle_cpp(raw))
+        .map_or(Cow::Borrowed(raw), Cow::Owned)
+}
+
+fn demangle_rust(raw: &str) -> Option<String> {
+    let name = rustc_demangle::try_demangle(raw).ok()?;
+    let mut text = Bounded::default();
+    write!(text, "{name:#}").ok()?;
+    Some(text.0)
+}
+
+fn demangle_cpp(raw: &str) -> Option<String> {
+    if !raw.starts_with("_Z") && !raw.starts_with("___Z") {
+        return None;
+    }
+    let symbol = cpp_demangle::Symbol::new(raw).ok()?;
+    let options = cpp_demangle::DemangleOptions::new();
+    let mut text = Bounded::default();
+    symbol.structured_demangle(&mut text, &options).ok()?;
+    Some(text.0)
+}
+
+/// Text of a bounded length: a short mangled name can stand for gigabytes.
+#[derive(Default)]
+struct Bounded(String);
+
+impl Bounded {
+    /// In bytes; real names, even of template libraries, stay well below.
+    const MOST: usize = 64 << 10;
+}
+
+impl fmt::Write for Bounded {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        if self.0.len() + text.len() > Self::MOST {
+            return Err(fmt::Error);
+        }
+        self.0.push_str(text);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_mangling_has_its_plain_form() {
+        let check = |raw: &str, expected: &str| assert_eq!(demangle(raw), expected);
+        check("main", "main");
+        check("", "");
+        check(
+            "_ZN4core3fmt5Write9write_fmt17h0123456789abcdefE",
+            "core::fmt::Write::write_fmt",
+        );
+        check("_RNvCs1234_7mycrate3foo", "mycrate::foo");
+        check(
+            "_ZNSt6vectorIiSaIiEE9push_backERKi",
+            "std::vector<int, std::allocator<int> >::push_back(int const&)",
+        );
+        check("_Z3foov.cold", "foo() [clone .cold]");
+        check(
+            "_ZZ4mainENKUlvE_clEv",
+            "main::{lambda()#1}::operator()() const",
+        );
+        check("_Znot_a_name", "_Znot_a_name");
+    }
+}

@@ -1,0 +1,167 @@
+//! Functions by address, from ELF symbol tables.
+//!
+//! ```text
+//!   sized      ├── outer ──────────────┤     ├─ f ─┤      a sized function covers its bytes;
+//!                    ├─ inner ─┤                           the one that starts last wins
+//!   unsized                               g ─────▶|        an unsized one (assembly) goes on to
+//!                                                          the next symbol or its section's end
+//! ```
+//! Of several names for one address the same is always chosen: a sized one over one without a
+//! size, global over local over weak, fewer leading underscores, the shorter, the alphabetically
+//! first.
+
+use std::cmp::Reverse;
+
+use object::{Object, ObjectSection, ObjectSymbol, SectionFlags, SymbolKind, elf};
+
+use crate::image::Image;
+
+/// Functions by address.
+#[derive(Default)]
+pub(crate) struct SymbolTable<'data> {
+    /// By address; one for each address.
+    symbols: Vec<Symbol<'data>>,
+    /// For each symbol, the highest end of it and all before it.
+    reach: Vec<u64>,
+}
+
+/// A function in a symbol table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Symbol<'data> {
+    /// The first address.
+    pub(crate) start: u64,
+    /// The address after the last, as the table says; `start` if it does not.
+    pub(crate) end: u64,
+    /// Where an unsized one ends at the latest.
+    pub(crate) limit: u64,
+    /// How strongly the name is bound, the strongest lowest.
+    pub(crate) rank: u8,
+    /// The name, as the linker sees it.
+    pub(crate) name: &'data [u8],
+}
+
+impl<'data> SymbolTable<'data> {
+    /// The functions of all symbol tables of these files.
+    pub(crate) fn of_images<'a>(images: impl IntoIterator<Item = &'a Image<'data>>) -> Self
+    where
+        'data: 'a,
+    {
+        Self::new(images.into_iter().flat_map(functions).collect())
+    }
+
+    /// A table of these symbols, in any order.
+    pub(crate) fn new(mut symbols: Vec<Symbol<'data>>) -> Self {
+        symbols.sort_unstable_by_key(|symbol| (symbol.start, preference(symbol)));
+        symbols.dedup_by_key(|symbol| symbol.start);
+        let reach = symbols
+            .iter()
+            .scan(0, |reach, symbol| {
+                *reach = symbol.end.max(*reach);
+                Some(*reach)
+            })
+            .collect();
+        Self { symbols, reach }
+    }
+
+    /// Whether it has no function at all.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.symbols.is_empty()
+    }
+
+    /// The function that `address` lies in.
+    pub(crate) fn find(&self, address: u64) -> Option<&Symbol<'data>> {
+        let after = self.symbols.partition_point(|s| s.start <= address);
+        let before = self.symbols.get(..after)?;
+        self.sized(before, address).or_else(|| {
+            let last = before.last()?;
+            let next = self.symbols.get(after).map_or(u64::MAX, |s| s.start);
+            (last.end == last.start && address < last.limit.min(next)).then_some(last)
+        })
+    }
+
+    fn sized(&self, before: &'_ [Symbol<'data>], address: u64) -> Option<&Symbol<'data>> {
+        // Functions hardly ever nest deeper; a damaged file must not make this quadratic.
+        const DEEPEST: usize = 256;
+        let first = before.len().saturating_sub(DEEPEST);
+        for index in (first..before.len()).rev() {
+            if *self.reach.get(index)? <= address {
+                return None;
+            }
+            let symbol = self.symbols.get(index)?;
+            if address < symbol.end {
+                return Some(symbol);
+            }
+        }
+        None
+    }
+}
+
+/// The functions of one file's symbol tables.
+fn functions<'data>(image: &Image<'data>) -> Vec<Symbol<'data>> {
+    let object = image.object();
+    let section_ends: Vec<(usize, u64)> = object
+        .sections()
+        .filter(is_code)
+        .map(|section| {
+            let end = section.address().saturating_add(section.size());
+            (section.index().0, end)
+        })
+        .collect();
+    let limit = |symbol: &object::Symbol<'data, '_>| {
+        let index = symbol.section_index()?.0;
+        let place = section_ends
+            .binary_search_by_key(&index, |&(index, _)| index)
+            .ok()?;
+        section_ends.get(place).map(|&(_, end)| end)
+    };
+    object
+        .symbols()
+        .chain(object.dynamic_symbols())
+        .filter(|symbol| matches!(symbol.kind(), SymbolKind::Text | SymbolKind::Unknown))
+        .filter_map(|symbol| {
+            let name = symbol.name_bytes().ok().filter(|name| is_name(name))?;
+            let limit = limit(&symbol)?;
+            Some(Symbol {
+                start: symbol.address(),
+                end: symbol.address().saturating_add(symbol.size()),
+                limit,
+                rank: rank(&symbol),
+                name,
+            })
+        })
+        .collect()
+}
+
+fn is_code(section: &object::Section<'_, '_>) -> bool {
+    matches!(section.flags(), SectionFlags::Elf { sh_flags, .. } if sh_flags.0 & elf::SHF_EXECINSTR.0 != 0)
+}
+
+/// Leaves out what the assembler made: mapping symbols (`$x`) and local labels.
+fn is_name(name: &[u8]) -> bool {
+    !name.is_empty() && !name.starts_with(b"$") && !name.starts_with(b".L")
+}
+
+fn rank(symbol: &object::Symbol<'_, '_>) -> u8 {
+    if symbol.is_weak() {
+        2
+    } else if symbol.is_global() {
+        0
+    } else {
+        1
+    }
+}
+
+fn preference<'data>(
+    symbol: &Symbol<'data>,
+) -> (bool, u8, usize, usize, &'data [u8], Reverse<u64>) {
+    let name = symbol.name;
+    let underscores = name.iter().take_while(|&&byte| byte == b'_').count();
+    (
+        symbol.end == symbol.start,
+        symbol.rank,
+        underscores,
+        name.len(),
+        name,
+        Reverse(symbol.end),
+    )
+}
