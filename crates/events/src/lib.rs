@@ -9,8 +9,29 @@
 //!
 //! All unsafe code of prof is here and in the file maps; each block says why it is sound.
 
-mod event;
-mod signals;
+pub mod system;
 
+mod advice;
+mod arch;
+mod error;
+mod event;
+mod kernel;
+mod ladder;
+mod launcher;
+mod memory;
+mod ring;
+mod sampler;
+mod setup;
+mod signals;
+mod sizes;
+
+pub use advice::{Refusal, advice};
+pub use error::Error;
 pub use event::{CallGraph, Event, MAX_STACK_DUMP, Rate, Source, UnknownEvent};
+pub use launcher::{HeldCommand, RunningCommand};
+pub use memory::LiveMemory;
+pub use ring::{Drained, Ring};
+pub use sampler::{Opened, Request, Sampler, Threads, Wake};
+pub use setup::{ATTR_SIZE, Sampling, Setup, Stacks};
 pub use signals::{Interrupt, Signals};
+pub use sizes::{Sizes, Wishes};

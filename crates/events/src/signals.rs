@@ -84,6 +84,11 @@ impl Signals {
             from_terminal: info.ssi_code == libc::SI_KERNEL,
         })
     }
+
+    /// The signal mask as it was before: what a command that we start should have.
+    pub(crate) fn mask_before(&self) -> libc::sigset_t {
+        self.before
+    }
 }
 
 impl AsFd for Signals {

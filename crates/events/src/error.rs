@@ -1,0 +1,54 @@
+//! Why nothing can be sampled.
+
+use std::io;
+
+use prof_model::{Pid, Tid};
+use rustix::io::Errno;
+use thiserror::Error;
+
+/// Why nothing can be sampled. The messages say what was tried, what the kernel answered, and
+/// what to do.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// perf_event_open refused.
+    #[error("cannot sample {event} of thread {tid} on CPU {cpu}: {errno}: {advice}")]
+    Open {
+        /// The event, such as `cycles:u`.
+        event: String,
+        /// The thread.
+        tid: Tid,
+        /// The CPU.
+        cpu: u32,
+        /// What the kernel answered.
+        errno: Errno,
+        /// What to do.
+        advice: String,
+    },
+    /// A ring buffer cannot be had.
+    #[error("cannot map a ring buffer of {bytes} bytes for each of {cpus} CPUs: {errno}: {advice}")]
+    Ring {
+        /// Bytes per CPU, the smallest size tried.
+        bytes: u64,
+        /// Number of CPUs.
+        cpus: usize,
+        /// What the kernel answered.
+        errno: Errno,
+        /// What to do.
+        advice: String,
+    },
+    /// A process to sample is not there.
+    #[error("there is no process {pid}")]
+    NoProcess {
+        /// Its id.
+        pid: Pid,
+    },
+    /// Something else that the system refused.
+    #[error("cannot {what}: {source}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// What the system answered.
+        source: io::Error,
+    },
+}

@@ -1,0 +1,55 @@
+//! The system calls on events, each as one safe function.
+
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+
+use perf_event_open_sys as sys;
+use prof_model::Tid;
+use rustix::io::Errno;
+
+use crate::setup::Setup;
+
+/// Opens the event for one thread on one CPU, disabled.
+pub(crate) fn open(setup: &Setup, tid: Tid, cpu: u32) -> Result<OwnedFd, Errno> {
+    let mut attr = setup.attr();
+    let cpu = i32::try_from(cpu).map_err(|_| Errno::INVAL)?;
+    let flags = sys::bindings::PERF_FLAG_FD_CLOEXEC.into();
+    // SAFETY: the attribute is a valid structure of the size that it states, or larger, and asks
+    // for nothing that would write to our memory.
+    let fd = check(unsafe { sys::perf_event_open(&raw mut attr, tid, cpu, -1, flags) })?;
+    // SAFETY: the descriptor is new and nobody else's.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Lets the samples of `event` go to the ring of `leader`, which must be on the same CPU.
+pub(crate) fn redirect(event: BorrowedFd<'_>, leader: BorrowedFd<'_>) -> Result<(), Errno> {
+    // SAFETY: both are open descriptors; the kernel checks that they are events that fit.
+    check(unsafe { sys::ioctls::SET_OUTPUT(event.as_raw_fd(), leader.as_raw_fd()) }).map(drop)
+}
+
+/// The id that the event's samples carry.
+pub(crate) fn id(event: BorrowedFd<'_>) -> Result<u64, Errno> {
+    let mut id = 0;
+    // SAFETY: the kernel writes eight bytes to `id`.
+    check(unsafe { sys::ioctls::ID(event.as_raw_fd(), &raw mut id) })?;
+    Ok(id)
+}
+
+/// Starts sampling.
+pub(crate) fn enable(event: BorrowedFd<'_>) -> Result<(), Errno> {
+    // SAFETY: no memory is involved.
+    check(unsafe { sys::ioctls::ENABLE(event.as_raw_fd(), 0) }).map(drop)
+}
+
+/// Stops sampling.
+pub(crate) fn disable(event: BorrowedFd<'_>) -> Result<(), Errno> {
+    // SAFETY: no memory is involved.
+    check(unsafe { sys::ioctls::DISABLE(event.as_raw_fd(), 0) }).map(drop)
+}
+
+fn check(result: RawFd) -> Result<RawFd, Errno> {
+    if result >= 0 {
+        return Ok(result);
+    }
+    let error = std::io::Error::last_os_error();
+    Err(Errno::from_io_error(&error).unwrap_or(Errno::IO))
+}

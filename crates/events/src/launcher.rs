@@ -1,0 +1,256 @@
+//! Starting a command so that sampling begins with its first instruction.
+
+use std::ffi::OsString;
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus};
+use std::thread::JoinHandle;
+
+use prof_model::Pid;
+use rustix::process::{PidfdFlags, Signal};
+
+use crate::signals::Signals;
+
+/// A command that was forked but has not called `exec` yet. Dropping it ends it.
+///
+/// ```text
+///   us:     fork ── its pid ── open events ── "go" ──────────┬── running
+///   child:   └── waits ...................... read "go" ── exec
+///                                                            └─ fails: errno ── NotStarted
+/// ```
+#[derive(Debug)]
+pub struct HeldCommand {
+    pid: Pid,
+    pidfd: OwnedFd,
+    /// Closing it without writing to it makes the child give up.
+    go: PipeWriter,
+    /// Waits for the child's `exec`, as the standard library does.
+    spawning: JoinHandle<io::Result<Child>>,
+}
+
+/// A command that runs.
+#[derive(Debug)]
+pub struct RunningCommand {
+    child: Child,
+    pidfd: OwnedFd,
+}
+
+impl HeldCommand {
+    /// Forks. Standard input, output and error are ours, and the signal mask and the ignored
+    /// signals are what they were before `signals` was made.
+    ///
+    /// # Errors
+    ///
+    /// When there are no more processes or descriptors to be had, or `argv` is empty or holds a
+    /// NUL.
+    pub fn fork(argv: &[OsString], signals: &Signals) -> io::Result<Self> {
+        let (program, arguments) = argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+        let (wait, go) = io::pipe()?;
+        let (pid, report) = io::pipe()?;
+        let mut command = Command::new(program);
+        command.args(arguments);
+        let mask = signals.mask_before();
+        let held = Held {
+            wait,
+            go: go.as_raw_fd(),
+            report,
+        };
+        // SAFETY: between fork and exec the closure makes system calls only: read, write, close
+        // and sigmask; it neither allocates nor takes locks. Closing `go` is right because the
+        // child's copy of it is used by nobody.
+        unsafe {
+            command.pre_exec(move || {
+                libc::pthread_sigmask(libc::SIG_SETMASK, &raw const mask, std::ptr::null_mut());
+                held.report_and_wait()
+            });
+        }
+        // `spawn` returns after exec, which waits for us: so it must be another thread's.
+        let spawning = std::thread::Builder::new()
+            .name("launcher".into())
+            .spawn(move || command.spawn())?;
+        match read_pid(pid) {
+            Ok((pid, pidfd)) => Ok(Self {
+                pid,
+                pidfd,
+                go,
+                spawning,
+            }),
+            Err(error) => {
+                drop(go);
+                join(spawning)?;
+                Err(error)
+            }
+        }
+    }
+
+    /// The process id.
+    pub fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    /// Lets the child call `exec`.
+    ///
+    /// # Errors
+    ///
+    /// What `exec` answered: `NotFound` when there is no such program (a shell exits 127 then),
+    /// anything else when it cannot be executed (126).
+    pub fn release(mut self) -> io::Result<RunningCommand> {
+        // If it cannot be written, the child is gone, which `spawn` knows more about.
+        let _ = self.go.write_all(&[GO]);
+        drop(self.go);
+        Ok(RunningCommand {
+            child: join(self.spawning)?,
+            pidfd: self.pidfd,
+        })
+    }
+}
+
+impl RunningCommand {
+    /// The process id.
+    pub fn pid(&self) -> Pid {
+        self.child.id() as Pid
+    }
+
+    /// Sends a signal; nothing happens if the command has ended.
+    pub fn signal(&self, signal: i32) {
+        if let Some(signal) = Signal::from_named_raw(signal) {
+            let _ = rustix::process::pidfd_send_signal(&self.pidfd, signal);
+        }
+    }
+
+    /// Waits until it ends.
+    ///
+    /// # Errors
+    ///
+    /// When somebody else has waited for it.
+    pub fn wait(&mut self) -> io::Result<ExitStatus> {
+        self.child.wait()
+    }
+
+    /// How it ended, or `None` if it still runs.
+    ///
+    /// # Errors
+    ///
+    /// When somebody else has waited for it.
+    pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
+        self.child.try_wait()
+    }
+}
+
+/// Readable when the command has ended (pidfd).
+impl AsFd for RunningCommand {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.pidfd.as_fd()
+    }
+}
+
+const GO: u8 = 1;
+
+/// The child's ends of the pipes.
+struct Held {
+    wait: PipeReader,
+    /// The child's copy of our end: as long as it is open, our closing goes unnoticed.
+    go: i32,
+    report: PipeWriter,
+}
+
+impl Held {
+    /// In the child: says who we are and waits to be let go. Makes system calls only.
+    fn report_and_wait(&self) -> io::Result<()> {
+        // SAFETY: in the child nobody uses this descriptor; getpid cannot fail.
+        let pid = unsafe {
+            libc::close(self.go);
+            libc::getpid()
+        };
+        (&self.report).write_all(&pid.to_ne_bytes())?;
+        let mut go = [0];
+        match (&self.wait).read(&mut go) {
+            Ok(1) if go == [GO] => Ok(()),
+            Ok(_) => Err(io::Error::from_raw_os_error(libc::ECANCELED)),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn read_pid(mut pipe: PipeReader) -> io::Result<(Pid, OwnedFd)> {
+    let mut pid = [0; 4];
+    pipe.read_exact(&mut pid)?;
+    let pid = Pid::from_ne_bytes(pid);
+    let id = rustix::process::Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidData)?;
+    Ok((pid, rustix::process::pidfd_open(id, PidfdFlags::empty())?))
+}
+
+fn join(spawning: JoinHandle<io::Result<Child>>) -> io::Result<Child> {
+    spawning
+        .join()
+        .unwrap_or_else(|_| Err(io::Error::other("the launching thread panicked")))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt;
+
+    use super::*;
+
+    fn fork(argv: &[&str]) -> io::Result<HeldCommand> {
+        let signals = Signals::block().expect("signalfd");
+        let argv: Vec<OsString> = argv.iter().map(OsString::from).collect();
+        HeldCommand::fork(&argv, &signals)
+    }
+
+    fn check_exit(argv: &[&str], expected: (Option<i32>, Option<i32>)) {
+        let mut command = fork(argv)
+            .and_then(HeldCommand::release)
+            .expect("it starts");
+        let status = command.wait().expect("it ends");
+        assert_eq!((status.code(), status.signal()), expected, "{argv:?}");
+    }
+
+    #[test]
+    fn exit_codes_and_signals_come_through() {
+        check_exit(&["true"], (Some(0), None));
+        check_exit(&["sh", "-c", "exit 42"], (Some(42), None));
+        check_exit(&["sh", "-c", "kill -9 $$"], (None, Some(9)));
+        check_exit(&["sh", "-c", "kill -TERM $$"], (None, Some(15)));
+    }
+
+    #[test]
+    fn what_exec_answers_is_known() {
+        let kind = |argv: &[&str]| {
+            let result = fork(argv).and_then(HeldCommand::release);
+            result.err().map(|error| error.kind())
+        };
+        assert_eq!(kind(&["/no/such/program"]), Some(io::ErrorKind::NotFound));
+        assert_eq!(
+            kind(&["no-such-program-anywhere"]),
+            Some(io::ErrorKind::NotFound)
+        );
+        assert_eq!(
+            kind(&["/etc/passwd"]),
+            Some(io::ErrorKind::PermissionDenied)
+        );
+        assert_eq!(kind(&["/"]), Some(io::ErrorKind::PermissionDenied));
+        assert_eq!(kind(&["true"]), None);
+        assert!(fork(&[]).is_err());
+        assert!(fork(&["a\0b"]).is_err());
+    }
+
+    #[test]
+    fn a_command_that_is_not_released_never_runs() {
+        let marker = std::env::temp_dir().join(format!("prof-launcher-{}", std::process::id()));
+        let path = marker.to_string_lossy().into_owned();
+        let held = fork(&["touch", &path]).expect("it forks");
+        let HeldCommand { go, spawning, .. } = held;
+        drop(go);
+        assert!(join(spawning).is_err());
+        assert!(!marker.exists());
+    }
+
+    #[test]
+    fn the_command_has_the_signal_mask_of_before() {
+        let script =
+            r#"test "$(sed -n 's/^SigBlk:[[:space:]]*//p' /proc/self/status)" = 0000000000000000"#;
+        check_exit(&["sh", "-c", script], (Some(0), None));
+    }
+}

@@ -1,0 +1,171 @@
+//! How large rings and stack dumps are: chosen together, because each dump takes its full size
+//! in the ring, however little of the stack there was to copy.
+
+use crate::event::MAX_STACK_DUMP;
+
+/// Sizes of a CPU's ring and of a sample's stack dump.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    /// Bytes of each CPU's ring: a power of two, and at least one page.
+    pub ring: u64,
+    /// Bytes of stack copied with each sample; `None` if stacks are not copied.
+    pub dump: Option<u32>,
+    /// Bytes in the ring at which the reader is woken.
+    pub wakeup: u32,
+}
+
+/// What sizes are chosen from.
+#[derive(Clone, Copy, Debug)]
+pub struct Wishes {
+    /// Bytes of ring per CPU that were asked for.
+    pub ring: Option<u64>,
+    /// Whether stacks are copied, and how much was asked for.
+    pub dump: Option<Option<u32>>,
+    /// Samples per second of a busy CPU, as far as that is known.
+    pub rate: u64,
+    /// Number of rings.
+    pub cpus: usize,
+    /// Bytes of a page.
+    pub page: u64,
+}
+
+impl Wishes {
+    /// Enough for 32 of the largest dumps.
+    const RING_WITH_DUMPS: u64 = 2 << 20;
+    const RING_WITHOUT: u64 = 512 << 10;
+    /// All rings together, on machines with very many CPUs.
+    const ALL_RINGS: u64 = 128 << 20;
+    const SMALLEST_RING: u64 = 64 << 10;
+    const LARGEST_RING: u64 = 1 << 30;
+    /// The reader may be away for this long before samples are lost.
+    const READER_AWAY_MS: u64 = 8;
+    /// A wake-up each so many microseconds at most: soon enough to read on in a deep stack
+    /// before it changes.
+    const WAKE_US: u64 = 500;
+    const SMALLEST_CHOSEN_DUMP: u64 = 4096;
+    /// Registers, kernel chain and the fixed fields of a sample take about this much.
+    const SAMPLE_REST: u64 = 512;
+
+    /// The sizes to begin with.
+    pub fn sizes(&self) -> Sizes {
+        let wanted = match self.dump {
+            Some(_) => Self::RING_WITH_DUMPS,
+            None => Self::RING_WITHOUT,
+        };
+        let affordable =
+            prev_power_of_two(Self::ALL_RINGS / (self.cpus.max(1) as u64)).max(Self::SMALLEST_RING);
+        let ring = match self.ring {
+            Some(asked) => asked
+                .clamp(self.page, Self::LARGEST_RING)
+                .next_power_of_two(),
+            None => wanted.min(affordable),
+        };
+        self.with_ring(ring)
+    }
+
+    /// The sizes for the next smaller ring; `None` when that is too small to be of use.
+    pub fn smaller(&self, sizes: Sizes) -> Option<Sizes> {
+        let ring = sizes.ring / 2;
+        (ring >= self.page).then(|| self.with_ring(ring))
+    }
+
+    fn with_ring(&self, ring: u64) -> Sizes {
+        let dump = self.dump.map(|asked| {
+            let most = match asked {
+                // Two samples must fit, or every other one is lost.
+                Some(asked) => (ring / 2)
+                    .saturating_sub(Self::SAMPLE_REST)
+                    .min(asked.into()),
+                None => {
+                    (ring / self.samples_to_hold()).max(Self::SMALLEST_CHOSEN_DUMP.min(ring / 4))
+                }
+            };
+            (most.min(MAX_STACK_DUMP.into()) as u32 & !7).max(8)
+        });
+        let together = (self.rate * Self::WAKE_US / 1_000_000).max(1);
+        let wakeup = match dump {
+            Some(dump) => (u64::from(dump) * together).min(ring / 4),
+            None => ring / 4,
+        };
+        Sizes {
+            ring,
+            dump,
+            wakeup: wakeup as u32,
+        }
+    }
+
+    fn samples_to_hold(&self) -> u64 {
+        (self.rate * Self::READER_AWAY_MS / 1000).max(8)
+    }
+}
+
+fn prev_power_of_two(number: u64) -> u64 {
+    (number / 2 + 1).next_power_of_two()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wishes(ring: Option<u64>, dump: Option<Option<u32>>, rate: u64, cpus: usize) -> Wishes {
+        Wishes {
+            ring,
+            dump,
+            rate,
+            cpus,
+            page: 4096,
+        }
+    }
+
+    fn check(wishes: Wishes, ring: u64, dump: Option<u32>) {
+        let sizes = wishes.sizes();
+        assert_eq!((sizes.ring, sizes.dump), (ring, dump), "{wishes:?}");
+        assert!(
+            u64::from(sizes.wakeup) < ring && sizes.wakeup > 0,
+            "{sizes:?}"
+        );
+    }
+
+    #[test]
+    fn dumps_are_as_large_as_the_ring_allows_at_the_rate() {
+        let chosen = Some(None);
+        check(wishes(None, chosen, 999, 2), 2 << 20, Some(65_528));
+        check(wishes(None, chosen, 10_000, 2), 2 << 20, Some(26_208));
+        check(wishes(None, chosen, 100_000, 2), 2 << 20, Some(4096));
+        check(wishes(None, chosen, 999, 256), 512 << 10, Some(65_528));
+        check(wishes(None, chosen, 999, 4096), 64 << 10, Some(8192));
+        check(wishes(Some(4096), chosen, 999, 2), 4096, Some(1024));
+    }
+
+    #[test]
+    fn what_is_asked_for_is_kept_if_it_fits() {
+        check(wishes(Some(100_000), None, 999, 2), 128 << 10, None);
+        check(
+            wishes(None, Some(Some(8192)), 100_000, 2),
+            2 << 20,
+            Some(8192),
+        );
+        check(
+            wishes(Some(65_536), Some(Some(65_528)), 999, 2),
+            65_536,
+            Some(32_256),
+        );
+        check(wishes(None, None, 999, 2), 512 << 10, None);
+    }
+
+    #[test]
+    fn smaller_rings_end_at_a_page() {
+        let wishes = wishes(Some(8192), Some(None), 999, 2);
+        let page = wishes.smaller(wishes.sizes());
+        assert_eq!(page.map(|sizes| sizes.ring), Some(4096));
+        assert_eq!(page.and_then(|sizes| wishes.smaller(sizes)), None);
+    }
+
+    #[test]
+    fn powers_of_two() {
+        let cases = [(1, 1), (2, 2), (3, 2), (4, 4), (7, 4), (8, 8), (9, 8)];
+        for (number, power) in cases {
+            assert_eq!(prev_power_of_two(number), power, "{number}");
+        }
+    }
+}

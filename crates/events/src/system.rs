@@ -1,0 +1,151 @@
+//! What /proc and /sys tell about the machine, its settings and its processes.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use prof_model::{Pid, Tid};
+use rustix::process::{Resource, Rlimit};
+
+/// The machine's settings that bound what can be sampled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct System {
+    /// /proc/sys/kernel/perf_event_paranoid; 2, the kernel's default, if it cannot be read.
+    pub paranoid: i32,
+    /// /proc/sys/kernel/perf_event_max_sample_rate, samples per second.
+    pub max_rate: u64,
+    /// The online CPUs, in ascending order.
+    pub cpus: Vec<u32>,
+}
+
+impl System {
+    /// Reads the settings.
+    ///
+    /// # Errors
+    ///
+    /// When the list of online CPUs cannot be read or makes no sense.
+    pub fn read() -> io::Result<Self> {
+        let setting = |name: &str| {
+            let text = fs::read_to_string(Path::new("/proc/sys/kernel").join(name)).ok()?;
+            text.trim().parse::<i64>().ok()
+        };
+        let online = fs::read_to_string("/sys/devices/system/cpu/online")?;
+        let cpus = parse_list(online.trim()).ok_or(io::ErrorKind::InvalidData)?;
+        Ok(Self {
+            paranoid: setting("perf_event_paranoid").map_or(2, |level| level as i32),
+            max_rate: setting("perf_event_max_sample_rate")
+                .and_then(|rate| u64::try_from(rate).ok())
+                .unwrap_or(100_000),
+            cpus,
+        })
+    }
+}
+
+/// The kernel's version, as `uname -r` prints it.
+pub fn kernel_release() -> String {
+    let name = rustix::system::uname();
+    name.release().to_string_lossy().into_owned()
+}
+
+/// The machine's name, as `uname -n` prints it.
+pub fn host_name() -> String {
+    let name = rustix::system::uname();
+    name.nodename().to_string_lossy().into_owned()
+}
+
+/// The processor's model, from /proc/cpuinfo.
+pub fn cpu_description() -> Option<String> {
+    let text = fs::read_to_string("/proc/cpuinfo").ok()?;
+    let line = text.lines().find(|line| line.starts_with("model name"))?;
+    Some(line.split_once(':')?.1.trim().to_owned())
+}
+
+/// CLOCK_MONOTONIC, in nanoseconds: the clock of every record.
+pub fn monotonic_now() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    (now.tv_sec as u64)
+        .saturating_mul(1_000_000_000)
+        .saturating_add(now.tv_nsec as u64)
+}
+
+/// The threads of a process, in ascending order.
+///
+/// # Errors
+///
+/// When there is no such process (`NotFound`), or it may not be looked at.
+pub fn threads(pid: Pid) -> io::Result<Vec<Tid>> {
+    let mut threads: Vec<Tid> = fs::read_dir(format!("/proc/{pid}/task"))?
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .collect();
+    threads.sort_unstable();
+    if threads.is_empty() {
+        return Err(io::ErrorKind::NotFound.into());
+    }
+    Ok(threads)
+}
+
+/// Raises the soft limits on locked memory (ring buffers) and on open files (an event for each
+/// thread and CPU) to the hard ones. What cannot be raised stays.
+pub fn raise_limits() {
+    for resource in [Resource::Memlock, Resource::Nofile] {
+        let limit = rustix::process::getrlimit(resource);
+        let raised = Rlimit {
+            current: limit.maximum,
+            maximum: limit.maximum,
+        };
+        let _ = rustix::process::setrlimit(resource, raised);
+    }
+}
+
+/// Gives the calling thread the highest priority that it may have, so that rings are drained in
+/// time on a busy machine. Where that is not allowed, nothing changes.
+pub fn raise_thread_priority() {
+    for nice in [-20, -10, -5] {
+        // Linux sets the priority of one thread, whatever POSIX says of processes.
+        if rustix::process::setpriority_process(None, nice).is_ok() {
+            return;
+        }
+    }
+}
+
+/// Numbers and ranges, as in `0-3,8`.
+fn parse_list(text: &str) -> Option<Vec<u32>> {
+    let mut numbers = Vec::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last) = (first.parse().ok()?, last.parse::<u32>().ok()?);
+        if first > last || last > 1 << 16 {
+            return None;
+        }
+        numbers.extend(first..=last);
+    }
+    Some(numbers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpu_lists() {
+        let cases: [(&str, Option<&[u32]>); 6] = [
+            ("0", Some(&[0])),
+            ("0-2", Some(&[0, 1, 2])),
+            ("0,2-3,9", Some(&[0, 2, 3, 9])),
+            ("", None),
+            ("3-1", None),
+            ("0-4294967295", None),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(parse_list(text).as_deref(), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn our_own_threads_are_found() {
+        let pid = std::process::id() as Pid;
+        assert!(threads(pid).is_ok_and(|threads| threads.contains(&pid)));
+        assert!(threads(i32::MAX).is_err());
+        assert!(System::read().is_ok_and(|system| !system.cpus.is_empty()));
+    }
+}
