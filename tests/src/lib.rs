@@ -1,1 +1,30 @@
-//! What the tests on real programs share: building the programs, running `prof` and `perf`, reading their answers.
+//! What the tests on real programs share: building the programs, running `prof` and `perf`,
+//! reading their answers.
+//!
+//! ```text
+//!   Program ──build──> executable            (tests/programs, cached in the target directory)
+//!      │
+//!   Session::record ──> Recorded ──report──> Stacks        prof, built as the tests are
+//!                          └───── perf script ─> Stacks    the same file in perf's eyes
+//! ```
+#![forbid(unsafe_code)]
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on should say so and stop"
+)]
+
+mod need;
+mod perf;
+mod program;
+mod session;
+mod stacks;
+mod statistics;
+mod target;
+
+pub use need::{Need, needs};
+pub use perf::{PerfSample, perf_record, perf_script};
+pub use program::{Compiler, Program, Variant};
+pub use session::{Outcome, Recorded, Session, User};
+pub use stacks::{Stacks, is_root};
+pub use statistics::assert_shares;
+pub use target::prof;

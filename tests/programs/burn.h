@@ -1,0 +1,33 @@
+/* Fixed work: a chain of dependent multiplications, which takes the same time wherever it is
+ * placed and whatever runs beside it. */
+#ifndef BURN_H
+#define BURN_H
+
+#include <stdint.h>
+#include <stdlib.h>
+
+#define NOINLINE __attribute__((noinline, noclone))
+
+/* Where results go, so that no work is optimized away. */
+extern volatile uint64_t sink;
+#define DEFINE_SINK volatile uint64_t sink
+
+/* Rounds of a multiplication and an addition, each of which waits for the one before. */
+static inline __attribute__((always_inline)) uint64_t burn(uint64_t rounds) {
+    uint64_t x = rounds | 1;
+    for (uint64_t i = 0; i < rounds; i++) {
+        x = x * 6364136223846793005u + 1442695040888963407u;
+        __asm__ volatile("" : "+r"(x));
+    }
+    return x;
+}
+
+/* One millisecond of work, give or take a few. */
+#define MILLISECOND ((uint64_t)1100000)
+
+/* A number from the command line. */
+static inline uint64_t argument(int argc, char **argv, int index, uint64_t otherwise) {
+    return index < argc ? strtoull(argv[index], NULL, 10) : otherwise;
+}
+
+#endif

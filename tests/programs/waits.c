@@ -1,0 +1,21 @@
+/* Says that it is ready, works until its standard input ends, then says how it was: a target to
+ * attach to, and to interrupt. */
+#include "burn.h"
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+DEFINE_SINK;
+
+NOINLINE void until_told(void) { sink += burn(MILLISECOND / 4); }
+
+int main(void) {
+    char byte;
+    fcntl(0, F_SETFL, O_NONBLOCK);
+    printf("ready\n");
+    fflush(stdout);
+    while (read(0, &byte, 1) != 0)
+        until_told();
+    printf("done\n");
+    return 0;
+}

@@ -1,0 +1,65 @@
+//! What a test needs of the machine.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+/// Something that not every machine has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// A program in `PATH`.
+    Tool(&'static str),
+    /// We are root, so that we can become another user.
+    Root,
+    /// A plain user may sample its own processes: perf_event_paranoid is at most 2.
+    PlainSampling,
+}
+
+impl Need {
+    fn is_met(self) -> bool {
+        match self {
+            Self::Tool(name) => {
+                let mut command = Command::new(name);
+                let quiet = command.stdout(Stdio::null()).stderr(Stdio::null());
+                // Debian's perf is a script that fails where there is no perf for the kernel.
+                let status = quiet.stdin(Stdio::null()).arg("--version").status();
+                status.is_ok_and(|status| name != "perf" || status.success())
+            }
+            Self::Root => effective_uid() == Some(0),
+            Self::PlainSampling => paranoid().is_some_and(|level| level <= 2),
+        }
+    }
+}
+
+/// Whether all needs are met; if not, says so where everybody sees it, and fails under `CI=true`.
+///
+/// A test begins with `if !needs(&[...]) { return; }`.
+pub fn needs(needs: &[Need]) -> bool {
+    let missing: Vec<Need> = needs
+        .iter()
+        .copied()
+        .filter(|need| !need.is_met())
+        .collect();
+    if missing.is_empty() {
+        return true;
+    }
+    let in_ci = std::env::var_os("CI").is_some_and(|value| value == "true");
+    assert!(!in_ci, "this machine lacks {missing:?}");
+    let thread = std::thread::current();
+    let test = thread.name().unwrap_or("a test");
+    // Not eprintln!, which libtest keeps to itself when a test passes.
+    let message = format!("\n!!! {test} NOT RUN: this machine lacks {missing:?}\n");
+    let _ = std::io::stderr().write_all(message.as_bytes());
+    false
+}
+
+fn paranoid() -> Option<i32> {
+    let text = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").ok()?;
+    text.trim().parse().ok()
+}
+
+/// Our effective user id, from /proc because that takes no unsafe code and no dependency.
+fn effective_uid() -> Option<u32> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with("Uid:"))?;
+    line.split_whitespace().nth(2)?.parse().ok()
+}

@@ -1,0 +1,180 @@
+//! The programs that are profiled, and how they are built.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use crate::target;
+
+/// Who compiles a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Compiler {
+    /// GNU C.
+    Gcc,
+    /// GNU C++.
+    Gxx,
+    /// LLVM's C.
+    Clang,
+    /// LLVM's C++.
+    Clangxx,
+    /// Rust.
+    Rustc,
+}
+
+impl Compiler {
+    fn command(self) -> Command {
+        let (name, flags): (&str, &[&str]) = match self {
+            Self::Gcc => ("gcc", &["-O2", "-g", "-fomit-frame-pointer"]),
+            Self::Clang => ("clang", &["-O2", "-g", "-fomit-frame-pointer"]),
+            Self::Gxx => (
+                "g++",
+                &["-O2", "-g", "-fomit-frame-pointer", "-std=gnu++17"],
+            ),
+            Self::Clangxx => (
+                "clang++",
+                &["-O2", "-g", "-fomit-frame-pointer", "-std=gnu++17"],
+            ),
+            Self::Rustc => ("rustc", &["--edition=2024", "-O", "-g"]),
+        };
+        let mut command = Command::new(name);
+        command.args(flags);
+        command
+    }
+}
+
+/// A program of tests/programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Program {
+    /// The files to compile, in tests/programs.
+    pub sources: &'static [&'static str],
+    /// Who compiles them.
+    pub compiler: Compiler,
+    /// Flags that it cannot do without.
+    pub flags: &'static [&'static str],
+}
+
+/// A way to build programs: what the flags are about, and the flags, after the usual
+/// `-O2 -g -fomit-frame-pointer`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Variant {
+    /// For messages.
+    pub name: &'static str,
+    /// Compiler flags.
+    pub flags: &'static [&'static str],
+}
+
+impl Variant {
+    /// Nothing special.
+    pub const PLAIN: Self = Self::new("plain", &[]);
+    /// Without shared libraries, at a fixed address.
+    pub const STATIC: Self = Self::new("static", &["-static"]);
+    /// Without shared libraries, at any address.
+    pub const STATIC_PIE: Self = Self::new("static-pie", &["-static-pie"]);
+    /// Without symbols and debug info.
+    pub const STRIPPED: Self = Self::new("stripped", &["-s"]);
+
+    /// A variant with these flags.
+    pub const fn new(name: &'static str, flags: &'static [&'static str]) -> Self {
+        Self { name, flags }
+    }
+}
+
+impl Program {
+    /// A program of one C file.
+    pub const fn c(sources: &'static [&'static str]) -> Self {
+        Self::new(sources, Compiler::Gcc, &["-pthread"])
+    }
+
+    /// A program of one C++ file.
+    pub const fn cpp(sources: &'static [&'static str]) -> Self {
+        Self::new(sources, Compiler::Gxx, &["-pthread"])
+    }
+
+    /// A program of one Rust file.
+    pub const fn rust(sources: &'static [&'static str]) -> Self {
+        Self::new(sources, Compiler::Rustc, &[])
+    }
+
+    /// A program with all that it takes.
+    pub const fn new(
+        sources: &'static [&'static str],
+        compiler: Compiler,
+        flags: &'static [&'static str],
+    ) -> Self {
+        Self {
+            sources,
+            compiler,
+            flags,
+        }
+    }
+
+    /// The same program from another compiler.
+    pub const fn by(self, compiler: Compiler) -> Self {
+        Self { compiler, ..self }
+    }
+
+    /// The name that it runs by: that of its first source.
+    pub fn name(&self) -> &'static str {
+        let file = self.sources[0];
+        file.split('.').next().unwrap_or(file)
+    }
+
+    /// Builds the program as usual.
+    pub fn build(&self) -> PathBuf {
+        self.build_as(Variant::PLAIN)
+    }
+
+    /// Builds a variant of the program, unless an earlier test did, and says where it is.
+    ///
+    /// # Panics
+    /// If it does not compile.
+    pub fn build_as(&self, variant: Variant) -> PathBuf {
+        let mut hasher = DefaultHasher::new();
+        (self, variant, sources_hash()).hash(&mut hasher);
+        let directory = target::cache().join(format!("{:016x}", hasher.finish()));
+        let output = directory.join(self.name());
+        if !output.exists() {
+            std::fs::create_dir_all(&directory).unwrap();
+            self.compile(variant, &output);
+        }
+        output
+    }
+
+    fn compile(&self, variant: Variant, output: &Path) {
+        // Another test may be building the same one: the last to finish wins, nobody sees half.
+        let parts = tempfile::tempdir_in(output.parent().unwrap()).unwrap();
+        let unfinished = parts.path().join(self.name());
+        let mut command = self.compiler.command();
+        command.current_dir(folder());
+        command.args(self.sources).arg("-o").arg(&unfinished);
+        // After the sources, because that is where libraries must stand.
+        command.args(self.flags).args(variant.flags);
+        let result = command.output();
+        let result = result.unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
+        let complaints = String::from_utf8_lossy(&result.stderr);
+        assert!(result.status.success(), "{command:?}:\n{complaints}");
+        std::fs::rename(&unfinished, output).unwrap();
+    }
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("programs")
+}
+
+/// Changes with each byte of each program: rebuilding all of them takes seconds.
+fn sources_hash() -> u64 {
+    static HASH: OnceLock<u64> = OnceLock::new();
+    *HASH.get_or_init(|| {
+        let mut files: Vec<PathBuf> = std::fs::read_dir(folder())
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .collect();
+        files.sort();
+        let mut hasher = DefaultHasher::new();
+        for file in files {
+            (file.file_name(), std::fs::read(&file).unwrap()).hash(&mut hasher);
+        }
+        hasher.finish()
+    })
+}

@@ -1,0 +1,326 @@
+//! Running `prof`, as root or as a plain user, in a directory of its own.
+
+use std::ffi::OsStr;
+use std::fs::Permissions;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Output, Stdio};
+use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use tempfile::TempDir;
+
+use crate::stacks::Stacks;
+use crate::target;
+
+/// Who runs prof.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum User {
+    /// Whoever runs the tests, mostly root.
+    Us,
+    /// uid 65534, without groups and capabilities.
+    Plain,
+}
+
+/// Held by all sessions: many may run at once, or one alone.
+static MACHINE: RwLock<()> = RwLock::new(());
+
+enum Turn {
+    #[expect(dead_code, reason = "held until the session ends")]
+    Shared(RwLockReadGuard<'static, ()>),
+    #[expect(dead_code, reason = "held until the session ends")]
+    Alone(RwLockWriteGuard<'static, ()>),
+}
+
+/// A directory that everybody may read and write, and a user to run prof as.
+pub struct Session {
+    directory: TempDir,
+    user: User,
+    prof: PathBuf,
+    _turn: Turn,
+}
+
+impl Session {
+    /// A session of our own user, beside those of other tests.
+    pub fn new() -> Self {
+        Self::start(User::Us, shared())
+    }
+
+    /// A session of a plain user, beside those of other tests.
+    pub fn plain_user() -> Self {
+        Self::start(User::Plain, shared())
+    }
+
+    /// A session with the machine to itself, for tests in which nothing may be lost.
+    pub fn alone() -> Self {
+        let guard = MACHINE
+            .write()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        Self::start(User::Us, Turn::Alone(guard))
+    }
+
+    fn start(user: User, turn: Turn) -> Self {
+        // Not below the target directory, which may be closed to others.
+        let directory = tempfile::Builder::new()
+            .prefix("prof-test-")
+            .tempdir()
+            .unwrap();
+        let open = |path: &Path, mode| {
+            std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+        };
+        open(directory.path(), 0o777);
+        let mut prof = target::prof().to_path_buf();
+        if user == User::Plain {
+            let copy = directory.path().join("prof");
+            std::fs::copy(&prof, &copy).unwrap();
+            open(&copy, 0o755);
+            prof = copy;
+        }
+        Self {
+            directory,
+            user,
+            prof,
+            _turn: turn,
+        }
+    }
+
+    /// The directory that prof runs in.
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// A path in the directory that prof runs in.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.directory().join(name)
+    }
+
+    /// Writes a file for prof to read.
+    pub fn write(&self, name: &str, bytes: &[u8]) -> PathBuf {
+        let path = self.path(name);
+        std::fs::write(&path, bytes).unwrap();
+        path
+    }
+
+    /// A copy of a program in our directory, where any user can run it.
+    pub fn install(&self, program: &Path) -> PathBuf {
+        let copy = self.path(&program.file_name().unwrap().to_string_lossy());
+        std::fs::copy(program, &copy).unwrap();
+        std::fs::set_permissions(&copy, Permissions::from_mode(0o755)).unwrap();
+        copy
+    }
+
+    /// `prof` with these arguments, ready to be started by our user in our directory.
+    pub fn prof<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Command {
+        self.command(&self.prof, arguments)
+    }
+
+    /// Any program, ready to be started by our user in our directory.
+    pub fn command<A: AsRef<OsStr>>(
+        &self,
+        program: &Path,
+        arguments: impl IntoIterator<Item = A>,
+    ) -> Command {
+        let mut command = match self.user {
+            User::Us => Command::new(program),
+            User::Plain => {
+                let mut command = Command::new("setpriv");
+                command.args([
+                    "--reuid=65534",
+                    "--regid=65534",
+                    "--clear-groups",
+                    "--inh-caps=-all",
+                ]);
+                command.arg(program).env("HOME", "/nonexistent");
+                command
+            }
+        };
+        command
+            .args(arguments)
+            .current_dir(self.directory())
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs `prof` to its end.
+    pub fn run<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Outcome {
+        Outcome::of(self.prof(arguments))
+    }
+
+    /// `prof record OPTIONS -- COMMAND`, which must go well.
+    ///
+    /// # Panics
+    /// If it does not end with status 0.
+    pub fn record<A: AsRef<OsStr>>(&self, options: &[&str], command: &[A]) -> Recorded<'_> {
+        let mut arguments: Vec<&OsStr> = vec![OsStr::new("record")];
+        arguments.extend(options.iter().map(OsStr::new));
+        arguments.push(OsStr::new("--"));
+        arguments.extend(command.iter().map(AsRef::as_ref));
+        let outcome = self.run(arguments);
+        outcome.assert_code(0);
+        let mut options = options.iter();
+        let named = options
+            .find(|option| **option == "-o")
+            .and_then(|_| options.next());
+        Recorded {
+            session: self,
+            file: self.path(named.unwrap_or(&"prof.data")),
+            outcome,
+        }
+    }
+}
+
+impl Default for Session {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+fn shared() -> Turn {
+    Turn::Shared(
+        MACHINE
+            .read()
+            .unwrap_or_else(|poisoned| poisoned.into_inner()),
+    )
+}
+
+/// How a run of `prof` ended.
+#[derive(Debug)]
+pub struct Outcome {
+    /// What was run.
+    pub line: String,
+    /// How it ended.
+    pub status: ExitStatus,
+    /// What it printed.
+    pub stdout: String,
+    /// What it said besides.
+    pub stderr: String,
+}
+
+impl Outcome {
+    /// Runs a command to its end.
+    ///
+    /// # Panics
+    /// If it cannot be started.
+    pub fn of(mut command: Command) -> Self {
+        let output = command.output();
+        let output = output.unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
+        Self::new(&command, output)
+    }
+
+    /// Runs a command to its end with this for its standard input.
+    ///
+    /// # Panics
+    /// If it cannot be started.
+    pub fn with_input(mut command: Command, input: &str) -> Self {
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        stdin.write_all(input.as_bytes()).unwrap();
+        drop(stdin);
+        Self::new(&command, child.wait_with_output().unwrap())
+    }
+
+    /// What became of a command that has ended.
+    pub fn new(command: &Command, output: Output) -> Self {
+        let outcome = Self {
+            line: format!("{command:?}"),
+            status: output.status,
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        };
+        outcome.assert_calm();
+        outcome
+    }
+
+    /// Nothing may panic, whatever it is given.
+    fn assert_calm(&self) {
+        let panicked = ["panicked at", "RUST_BACKTRACE", "internal error"];
+        let calm = panicked.iter().all(|word| !self.stderr.contains(word));
+        assert!(calm && self.status.code() != Some(101), "{self}");
+    }
+
+    /// # Panics
+    /// If the exit status is another one.
+    #[track_caller]
+    pub fn assert_code(&self, code: i32) -> &Self {
+        assert_eq!(self.status.code(), Some(code), "{self}");
+        self
+    }
+
+    /// # Panics
+    /// Unless it refused with status 1 or 2, said why in these words, and printed no result.
+    #[track_caller]
+    pub fn assert_refused(&self, words: &[&str]) -> &Self {
+        assert!(matches!(self.status.code(), Some(1 | 2)), "{self}");
+        self.assert_says(words)
+    }
+
+    /// # Panics
+    /// If any of the words is missing from what it said on the standard error output.
+    #[track_caller]
+    pub fn assert_says(&self, words: &[&str]) -> &Self {
+        let said = self.stderr.to_lowercase();
+        for word in words {
+            assert!(
+                said.contains(&word.to_lowercase()),
+                "nothing about {word:?}: {self}"
+            );
+        }
+        self
+    }
+}
+
+impl std::fmt::Display for Outcome {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let signal = self.status.signal();
+        let Self {
+            line,
+            status,
+            stdout,
+            stderr,
+        } = self;
+        write!(
+            f,
+            "{line}\n{status} {signal:?}\n-- stdout:\n{stdout}\n-- stderr:\n{stderr}"
+        )
+    }
+}
+
+/// A recording.
+pub struct Recorded<'a> {
+    session: &'a Session,
+    /// The file.
+    pub file: PathBuf,
+    /// How `prof record` went.
+    pub outcome: Outcome,
+}
+
+impl Recorded<'_> {
+    /// `prof report` on the recording, which must go well.
+    ///
+    /// # Panics
+    /// If it does not end with status 0.
+    pub fn report(&self, options: &[&str]) -> Outcome {
+        let file = self.file.as_os_str();
+        let start = ["report", "-i"].map(OsStr::new).into_iter().chain([file]);
+        let outcome = self
+            .session
+            .run(start.chain(options.iter().map(OsStr::new)));
+        outcome.assert_code(0);
+        outcome
+    }
+
+    /// All stacks, as `prof report --folded` prints them.
+    pub fn stacks(&self) -> Stacks {
+        Stacks::from_folded(&self.report(&["--folded", "-"]).stdout)
+    }
+
+    /// All stacks without inlined functions, as `perf script --no-inline` prints them too.
+    pub fn physical_stacks(&self) -> Stacks {
+        Stacks::from_folded(&self.report(&["--no-inline", "--folded", "-"]).stdout)
+    }
+}

@@ -1,0 +1,163 @@
+//! Folded stacks: `process;outermost;...;innermost weight`.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// All stacks of a recording with their weights.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stacks {
+    /// Outermost frame first, without the process's name.
+    stacks: BTreeMap<Vec<String>, u64>,
+}
+
+impl Stacks {
+    /// Parses what `prof report --folded` prints.
+    ///
+    /// # Panics
+    /// On a line that is no folded stack.
+    pub fn from_folded(text: &str) -> Self {
+        let mut stacks = Self::default();
+        for line in text.lines() {
+            let (frames, weight) = line.rsplit_once(' ').unwrap_or_else(|| panic!("{line:?}"));
+            let weight = weight.parse().unwrap_or_else(|_| panic!("{line:?}"));
+            let mut frames = frames.split(';').map(String::from);
+            frames.next();
+            stacks.add(frames.collect(), weight);
+        }
+        stacks
+    }
+
+    /// Adds to the weight of a stack, outermost frame first.
+    pub fn add(&mut self, frames: Vec<String>, weight: u64) {
+        *self.stacks.entry(frames).or_default() += weight;
+    }
+
+    /// The stacks with their weights.
+    pub fn iter(&self) -> impl Iterator<Item = (&[String], u64)> {
+        self.stacks
+            .iter()
+            .map(|(frames, &weight)| (&frames[..], weight))
+    }
+
+    /// The weight of all stacks together.
+    pub fn total(&self) -> u64 {
+        self.stacks.values().sum()
+    }
+
+    /// The share of the weight of those stacks that fit.
+    pub fn share(&self, fits: impl Fn(&[String]) -> bool) -> f64 {
+        let fitting: u64 = self
+            .iter()
+            .filter(|(frames, _)| fits(frames))
+            .map(|(_, w)| w)
+            .sum();
+        fitting as f64 / self.total().max(1) as f64
+    }
+
+    /// The share with this function innermost.
+    pub fn self_share(&self, function: &str) -> f64 {
+        self.share(|frames| frames.last().is_some_and(|frame| frame == function))
+    }
+
+    /// The share that reaches its outermost frame and says so by its name.
+    pub fn whole_share(&self) -> f64 {
+        self.share(|frames| frames.first().is_some_and(|frame| is_root(frame)))
+    }
+
+    /// The heaviest stack, outermost frame first.
+    pub fn hottest(&self) -> Vec<&str> {
+        let heaviest = self.stacks.iter().max_by_key(|(_, weight)| **weight);
+        let frames = heaviest.map(|(frames, _)| frames.iter().map(String::as_str).collect());
+        frames.unwrap_or_default()
+    }
+
+    /// # Panics
+    /// Unless the innermost frames of the heaviest stack are these, outermost of them first.
+    #[track_caller]
+    pub fn assert_hottest(&self, frames: &[&str]) {
+        let hottest = self.hottest();
+        assert!(
+            hottest.ends_with(frames),
+            "{hottest:?} does not end with {frames:?}\n{self}"
+        );
+    }
+
+    /// # Panics
+    /// Unless at least this share of the weight is in stacks that reach their root.
+    #[track_caller]
+    pub fn assert_whole(&self, at_least: f64) {
+        let whole = self.whole_share();
+        assert!(
+            whole >= at_least,
+            "only {:.2} % reach a root:\n{}",
+            whole * 100.0,
+            self.rootless()
+        );
+    }
+
+    fn rootless(&self) -> Self {
+        let is_rootless = |frames: &[String]| !frames.first().is_some_and(|frame| is_root(frame));
+        let stacks = self.stacks.iter().filter(|(frames, _)| is_rootless(frames));
+        Self {
+            stacks: stacks
+                .map(|(frames, &weight)| (frames.clone(), weight))
+                .collect(),
+        }
+    }
+}
+
+/// The twenty heaviest stacks, for messages.
+impl fmt::Display for Stacks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut stacks: Vec<_> = self.iter().collect();
+        stacks.sort_by_key(|(_, weight)| std::cmp::Reverse(*weight));
+        for (frames, weight) in stacks.iter().take(20) {
+            let shown = match frames.len().checked_sub(40) {
+                None | Some(0) => frames.join(";"),
+                Some(left_out) => {
+                    let (outer, inner) =
+                        (frames[..20].join(";"), frames[20 + left_out..].join(";"));
+                    format!("{outer};...{left_out} more...;{inner}")
+                }
+            };
+            writeln!(f, "{weight:>12} {shown}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether a function is where a process or a thread begins.
+pub fn is_root(function: &str) -> bool {
+    matches!(
+        function,
+        "_start"
+            | "__clone3"
+            | "clone3"
+            | "__clone"
+            | "clone"
+            | "start_thread"
+            | "_dl_start_user"
+            | "__GI___clone3"
+            | "__GI___clone"
+            | "thread_start"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folded_stacks_are_read_and_measured() {
+        let stacks =
+            Stacks::from_folded("p;_start;main;a b(c) 30\np;x;main 10\nq;_start;main;a b(c) 60\n");
+        assert_eq!(stacks.total(), 100);
+        assert_eq!(stacks.hottest(), ["_start", "main", "a b(c)"]);
+        assert_eq!(
+            (stacks.self_share("main"), stacks.whole_share()),
+            (0.1, 0.9)
+        );
+        stacks.assert_hottest(&["main", "a b(c)"]);
+        stacks.assert_whole(0.9);
+    }
+}
