@@ -6,7 +6,6 @@
 //! [`ModuleStatus`].
 #![forbid(unsafe_code)]
 
-mod bytes;
 mod dwarf;
 mod embedded;
 mod image;

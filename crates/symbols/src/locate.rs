@@ -4,9 +4,9 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use prof_filemap::MappedFile;
 use prof_model::{BuildId, Module, ModuleKind};
 
-use crate::bytes::FileBytes;
 use crate::image::Image;
 use crate::options::Places;
 use crate::status::ModuleStatus;
@@ -15,7 +15,7 @@ use crate::vdso;
 /// A file that was found and is the right one.
 pub(crate) struct Located {
     pub(crate) path: PathBuf,
-    pub(crate) bytes: FileBytes,
+    pub(crate) bytes: MappedFile,
 }
 
 /// Finds the file of `module`: where the caller says that it may be, and by its own path.
@@ -42,11 +42,8 @@ pub(crate) fn module_file(module: &Module, places: &dyn Places) -> Result<Locate
 
 /// Opens an ELF file and compares its build id with the recorded one, if there is one.
 fn checked(path: &Path, recorded: Option<BuildId>) -> Result<Located, ModuleStatus> {
-    let bytes = FileBytes::open(path).map_err(|error| io_status(path, &error))?;
-    let image = Image::parse(&bytes).map_err(|error| ModuleStatus::Unreadable {
-        path: path.into(),
-        reason: error.to_string(),
-    })?;
+    let bytes = MappedFile::open(path).map_err(|error| open_status(path, &error))?;
+    let image = Image::parse(&bytes).map_err(|error| unreadable(path, &error))?;
     let found = image.build_id();
     match recorded {
         Some(recorded) if Some(recorded) != found => Err(ModuleStatus::BuildIdDiffers {
@@ -63,7 +60,7 @@ fn checked(path: &Path, recorded: Option<BuildId>) -> Result<Located, ModuleStat
 
 fn vdso_image(module: &Module) -> Result<Located, ModuleStatus> {
     let path = &module.path;
-    let bytes = vdso::read().map_err(|error| io_status(path, &error))?;
+    let bytes = vdso::read().map_err(|error| unreadable(path, &error))?;
     let found = Image::parse(&bytes).ok().and_then(|image| image.build_id());
     match module.build_id {
         Some(recorded) if Some(recorded) != found => Err(ModuleStatus::BuildIdDiffers {
@@ -78,16 +75,32 @@ fn vdso_image(module: &Module) -> Result<Located, ModuleStatus> {
     }
 }
 
+/// The status that a failure to open a file amounts to.
+fn open_status(path: &Path, error: &prof_filemap::Error) -> ModuleStatus {
+    match error.io_kind() {
+        Some(kind) => io_status(path, kind, error),
+        None => unreadable(path, error),
+    }
+}
+
 /// The status that an I/O error on a file amounts to.
-pub(crate) fn io_status(path: &Path, error: &io::Error) -> ModuleStatus {
+pub(crate) fn io_status(
+    path: &Path,
+    kind: io::ErrorKind,
+    error: &dyn std::error::Error,
+) -> ModuleStatus {
     let path = path.to_path_buf();
-    match error.kind() {
+    match kind {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => ModuleStatus::Missing { path },
         io::ErrorKind::PermissionDenied => ModuleStatus::NoPermission { path },
-        _ => ModuleStatus::Unreadable {
-            path,
-            reason: error.to_string(),
-        },
+        _ => unreadable(&path, error),
+    }
+}
+
+fn unreadable(path: &Path, error: &dyn std::error::Error) -> ModuleStatus {
+    ModuleStatus::Unreadable {
+        path: path.to_path_buf(),
+        reason: error.to_string(),
     }
 }
 

@@ -140,7 +140,7 @@ impl Symbolizer {
                 return Resolved::unnamed(ModuleStatus::KernelHidden, addresses.len());
             }
             Err(KernelError::Io(error)) => {
-                let status = locate::io_status(path, error);
+                let status = locate::io_status(path, error.kind(), error);
                 return Resolved::unnamed(status, addresses.len());
             }
         };

@@ -4,18 +4,18 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use crate::bytes::FileBytes;
+use prof_filemap::MappedFile;
 
 /// Longer ones are not believed, in bytes; real ones have two pages.
 const LONGEST: u64 = 1 << 20;
 
 /// This process's vdso.
-pub(crate) fn read() -> io::Result<FileBytes> {
+pub(crate) fn read() -> io::Result<MappedFile> {
     let maps = fs::read_to_string("/proc/self/maps")?;
     let (start, end) = find(&maps).ok_or(io::ErrorKind::NotFound)?;
     let mut bytes = vec![0; usize::try_from(end - start).unwrap_or(0)];
     File::open("/proc/self/mem")?.read_exact_at(&mut bytes, start)?;
-    Ok(FileBytes::from_vec(bytes))
+    Ok(MappedFile::from(bytes))
 }
 
 fn find(maps: &str) -> Option<(u64, u64)> {
