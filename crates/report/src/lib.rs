@@ -1,2 +1,23 @@
 //! Recordings to profiles, views and formats.
+//!
+//! ```text
+//!   Recording ──load──> Profile ──names──> SymbolizedProfile ──filter──> CallTree ──> view ──> format
+//! ```
+//! Each step is a value of its own: a profile can be named in several ways, and one named profile
+//! gives as many trees as there are filters.
 #![forbid(unsafe_code)]
+
+pub mod calltree;
+mod error;
+mod filter;
+pub mod format;
+pub mod profile;
+mod selection;
+pub mod symbolized;
+pub mod view;
+
+pub use calltree::{CallTree, Split};
+pub use error::{Error, NoSamples};
+pub use filter::{Filter, InvalidPattern, Pattern};
+pub use profile::Profile;
+pub use symbolized::SymbolizedProfile;

@@ -1,0 +1,160 @@
+//! Stacks of named functions, merged into one tree: what most views are made of.
+
+mod build;
+
+use crate::error::{Error, NoSamples};
+use crate::filter::Filter;
+use crate::profile::{Event, Weight};
+use crate::selection::Selection;
+use crate::symbolized::{FunctionId, SymbolizedProfile};
+
+/// What the top level of a [`CallTree`] is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Split {
+    /// Outermost functions: nothing is split.
+    #[default]
+    Nothing,
+    /// Thread names; threads of one name together.
+    Name,
+    /// Threads.
+    Thread,
+    /// Processes.
+    Process,
+    /// CPUs.
+    Cpu,
+}
+
+/// A node's number; greater than its parent's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NodeId(u32);
+
+/// What a node stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Label {
+    /// Everything.
+    All,
+    /// One part of a [`Split`]: an index for [`CallTree::part`].
+    Part(u32),
+    /// A call of this function.
+    Function(FunctionId),
+}
+
+/// A node of a call tree.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// The caller; the root is its own.
+    pub parent: NodeId,
+    /// What it stands for.
+    pub label: Label,
+    /// Whether the compiler inlined the function here, in every sample.
+    pub inlined: bool,
+    /// Samples taken in this very function.
+    pub own: Weight,
+    /// Samples taken in it or in anything it called.
+    pub total: Weight,
+}
+
+/// All stacks that a [`Filter`] lets through, merged from the outermost function inwards.
+#[derive(Clone, Debug)]
+pub struct CallTree<'p> {
+    symbolized: &'p SymbolizedProfile,
+    event: u16,
+    nodes: Vec<Node>,
+    /// Children of all nodes, one node after the other, heaviest first.
+    children: Vec<NodeId>,
+    /// Where each node's children end in `children`.
+    ends: Vec<u32>,
+    parts: Vec<String>,
+}
+
+impl NodeId {
+    /// The node of everything.
+    pub const ROOT: Self = Self(0);
+
+    /// The position among the tree's nodes.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl<'p> CallTree<'p> {
+    /// Merges the stacks that `filter` lets through.
+    ///
+    /// # Errors
+    /// [`Error::NoSamples`] if that is none, [`Error::NoSuchEvent`].
+    pub fn new(
+        symbolized: &'p SymbolizedProfile,
+        filter: &Filter,
+        split: Split,
+    ) -> Result<Self, Error> {
+        if symbolized.profile().samples.is_empty() {
+            return Err(Error::NoSamples(NoSamples::Recorded));
+        }
+        let selection = Selection::new(symbolized, filter)?;
+        let tree = build::build(symbolized, &selection, split);
+        if tree.total().samples == 0 {
+            return Err(Error::NoSamples(NoSamples::Left));
+        }
+        Ok(tree)
+    }
+
+    /// The profile that the tree is of.
+    pub fn symbolized(&self) -> &'p SymbolizedProfile {
+        self.symbolized
+    }
+
+    /// The event whose samples these are.
+    pub fn event(&self) -> &'p Event {
+        &self.symbolized.profile().events[usize::from(self.event)]
+    }
+
+    /// The weight of everything.
+    pub fn total(&self) -> Weight {
+        self[NodeId::ROOT].total
+    }
+
+    /// All nodes, each after its parent.
+    pub fn nodes(&self) -> impl Iterator<Item = (NodeId, &Node)> {
+        let numbers = 0_u32..;
+        numbers.map(NodeId).zip(&self.nodes)
+    }
+
+    /// What a node called, the heaviest first; equal ones by name.
+    pub fn children(&self, id: NodeId) -> &[NodeId] {
+        let end = |index: usize| self.ends[index] as usize;
+        let start = id.index().checked_sub(1).map_or(0, end);
+        &self.children[start..end(id.index())]
+    }
+
+    /// The name of a part of the [`Split`] (`cc1`, `worker 123/456`, `CPU 3`).
+    pub fn part(&self, index: u32) -> &str {
+        &self.parts[index as usize]
+    }
+
+    /// A node's name, as views show it.
+    pub fn name(&self, id: NodeId) -> &str {
+        match self[id].label {
+            Label::All => "all",
+            Label::Part(index) => self.part(index),
+            Label::Function(function) => &self.symbolized[function].name,
+        }
+    }
+
+    /// The nodes from the outermost (below the root) to this one.
+    pub fn path(&self, id: NodeId) -> Vec<NodeId> {
+        let parent = |&id: &NodeId| Some(self[id].parent);
+        let mut path: Vec<_> = std::iter::successors(Some(id), parent)
+            .take_while(|&id| id != NodeId::ROOT)
+            .collect();
+        path.reverse();
+        path
+    }
+}
+
+impl std::ops::Index<NodeId> for CallTree<'_> {
+    type Output = Node;
+
+    fn index(&self, id: NodeId) -> &Node {
+        &self.nodes[id.index()]
+    }
+}

@@ -1,0 +1,37 @@
+//! What can go wrong.
+
+use std::io;
+
+/// Why there is no report.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Nothing is left to show.
+    #[error("no samples to show: {0}")]
+    NoSamples(NoSamples),
+    /// The recording has no such event.
+    #[error("the recording has no event {asked}; it has {}", known.join(", "))]
+    NoSuchEvent {
+        /// The event asked for.
+        asked: String,
+        /// The events of the recording.
+        known: Vec<String>,
+    },
+    /// The report can't be written.
+    #[error("cannot write the report")]
+    Write(#[from] io::Error),
+}
+
+/// Why there are no samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoSamples {
+    /// There are none in the recording.
+    #[error(
+        "the recording holds none; the target used too little CPU time for its rate (raise it \
+         with -F), or sampling did not work"
+    )]
+    Recorded,
+    /// The filters leave none.
+    #[error("the filters leave none of the recording's")]
+    Left,
+}

@@ -1,0 +1,118 @@
+//! The flame graph: an SVG to zoom and search in.
+
+use std::io::{self, Write};
+use std::str::FromStr;
+
+use inferno::flamegraph::color::Palette;
+use inferno::flamegraph::{Direction, Options};
+
+use crate::calltree::{CallTree, Label, Node, NodeId};
+use crate::symbolized::FunctionKind;
+
+use super::folded;
+
+/// How a flame graph looks.
+#[derive(Clone, Debug)]
+pub struct FlameOptions {
+    /// The headline.
+    pub title: String,
+    /// The line below it; [`subtitle`] unless given.
+    pub subtitle: Option<String>,
+    /// Width in pixels; as wide as the window unless given.
+    pub width: Option<usize>,
+    /// Whether the root is at the top.
+    pub inverted: bool,
+    /// Whether to merge from the innermost function outwards: who calls what is hot.
+    pub reversed: bool,
+    /// Leave out frames narrower than so many percent of the whole.
+    pub min_percent: f64,
+}
+
+impl Default for FlameOptions {
+    fn default() -> Self {
+        Self {
+            title: "Flame Graph".into(),
+            subtitle: None,
+            width: None,
+            inverted: false,
+            reversed: false,
+            min_percent: 0.01,
+        }
+    }
+}
+
+/// Draws `tree`. The same tree gives the same bytes, and a function the same colour in every
+/// graph: orange for the kernel, aqua for inlined functions, green for code made at run time,
+/// yellow for C++ and Rust, red for all else.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write(tree: &CallTree<'_>, options: &FlameOptions, out: impl Write) -> io::Result<()> {
+    let lines = lines(tree, options);
+    let mut drawing = Options::default();
+    // The kernel, inlined and JIT marks mean the same to this palette as to us.
+    drawing.colors = Palette::from_str("java").unwrap_or_default();
+    drawing.deterministic = true;
+    drawing.title = options.title.clone();
+    drawing.subtitle = Some(options.subtitle.clone().unwrap_or_else(|| subtitle(tree)));
+    drawing.image_width = options.width;
+    drawing.count_name = tree.event().unit.name().to_owned();
+    drawing.min_width = options.min_percent;
+    drawing.reverse_stack_order = options.reversed;
+    if options.inverted {
+        drawing.direction = Direction::Inverted;
+    }
+    inferno::flamegraph::from_lines(&mut drawing, lines.iter().map(String::as_str), out)
+}
+
+/// What was run, what was counted, and how much of it.
+pub fn subtitle(tree: &CallTree<'_>) -> String {
+    let event = &tree.event().name;
+    let samples = super::number::grouped(tree.total().samples);
+    let counted = format!("{samples} samples of {event}");
+    match tree.symbolized().profile().header.command_line.as_slice() {
+        [] => counted,
+        command => format!("{} — {counted}", command.join(" ")),
+    }
+}
+
+/// The stacks as folded lines. Frames too narrow to be drawn are given to their callers, which
+/// draws the same graph from far fewer lines.
+fn lines(tree: &CallTree<'_>, options: &FlameOptions) -> Vec<String> {
+    // From the innermost function on, what is narrow here may be wide after merging.
+    let narrow = if options.reversed {
+        0.0
+    } else {
+        options.min_percent / 100.0
+    };
+    let is_drawn = |id: NodeId| {
+        tree[id].parent == NodeId::ROOT || tree[id].total.share_of(tree.total()) >= narrow
+    };
+    let mut lines = Vec::new();
+    let mut pending = vec![NodeId::ROOT];
+    while let Some(id) = pending.pop() {
+        let (drawn, narrow): (Vec<_>, Vec<_>) =
+            tree.children(id).iter().partition(|&&id| is_drawn(id));
+        let rest = narrow.iter().map(|&id| tree[id].total.value);
+        let weight = tree[id].own.value + rest.sum::<u64>();
+        if weight > 0 && id != NodeId::ROOT {
+            lines.push(folded::line(tree, id, weight, mark));
+        }
+        pending.extend(drawn);
+    }
+    lines.sort_unstable();
+    lines
+}
+
+/// The ending that tells the palette what kind of function it is; it is not shown.
+fn mark(tree: &CallTree<'_>, node: &Node) -> &'static str {
+    let Label::Function(function) = node.label else {
+        return "";
+    };
+    match tree.symbolized()[function].kind {
+        FunctionKind::Kernel => "_[k]",
+        FunctionKind::Jit => "_[j]",
+        _ if node.inlined => "_[i]",
+        _ => "",
+    }
+}

@@ -1,0 +1,66 @@
+//! Events and the units that their periods are in.
+
+use std::borrow::Cow;
+
+/// What was sampled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// Its name, as the recorder was told (`cycles:u`).
+    pub name: String,
+    /// What the weights of its samples count.
+    pub unit: Unit,
+}
+
+/// What a weight counts. Weights of different units must not be added.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Unit {
+    /// Time, of clocks such as `cpu-clock`.
+    Nanoseconds,
+    /// Occurrences of an event; the plural of what is counted (`cycles`, `page faults`).
+    Count(Cow<'static, str>),
+}
+
+impl Unit {
+    /// The unit of the event with this name, modifiers (`:u`) left aside.
+    pub fn of_event(name: &str) -> Self {
+        let base = name.split_once(':').map_or(name, |(base, _)| base);
+        let count = |name| Self::Count(Cow::Borrowed(name));
+        match base {
+            "cpu-clock" | "task-clock" => Self::Nanoseconds,
+            "cycles" | "cpu-cycles" | "ref-cycles" => count("cycles"),
+            "instructions" => count("instructions"),
+            "branches" | "branch-instructions" => count("branches"),
+            "branch-misses" => count("branch misses"),
+            "cache-references" => count("cache references"),
+            "cache-misses" => count("cache misses"),
+            "page-faults" | "faults" | "minor-faults" | "major-faults" => count("page faults"),
+            "context-switches" | "cs" => count("context switches"),
+            "cpu-migrations" | "migrations" => count("migrations"),
+            _ => count("events"),
+        }
+    }
+
+    /// The unit in words, for a count in full (`ns`, `cycles`).
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Nanoseconds => "ns",
+            Self::Count(name) => name,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_of_events() {
+        let check = |name, expected: &str| assert_eq!(Unit::of_event(name).name(), expected);
+        check("cpu-clock", "ns");
+        check("cpu-clock:u", "ns");
+        check("task-clock:ppp", "ns");
+        check("cycles:k", "cycles");
+        check("sched:sched_switch", "events");
+        check("page-faults", "page faults");
+    }
+}

@@ -1,0 +1,56 @@
+//! The profile: what a recording says, interned, before anything has a name.
+//!
+//! ```text
+//!   Samples (columns) ──stack──> Stacks (prefix, frame) ──frame──> Frames ──module──> Modules
+//!        └─name─> Names
+//! ```
+//! Stacks are a prefix tree that grows from the outermost frame to the innermost: two samples
+//! that differ only in their last call share all the rest.
+
+mod event;
+mod frames;
+mod names;
+mod samples;
+mod stacks;
+
+use prof_model::{Modules, Quality};
+
+pub use event::{Event, Unit};
+pub use frames::{Frame, FrameId, Frames};
+pub use names::{NameId, Names};
+pub use samples::{Sample, Samples, Weight};
+pub use stacks::{StackId, Stacks};
+
+/// A recording in memory: each distinct frame and stack once, samples as columns.
+#[derive(Clone, Debug, Default)]
+pub struct Profile {
+    /// What is known about the recording as a whole.
+    pub header: Header,
+    /// The events that samples were taken of; [`Sample::event`] is an index here.
+    pub events: Vec<Event>,
+    /// The files that code was mapped from.
+    pub modules: Modules,
+    /// Each distinct frame.
+    pub frames: Frames,
+    /// Each distinct stack.
+    pub stacks: Stacks,
+    /// Thread names.
+    pub names: Names,
+    /// The samples, in time order.
+    pub samples: Samples,
+    /// Losses and how stacks ended.
+    pub quality: Quality,
+}
+
+/// What is known about a recording as a whole.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Header {
+    /// The command line of the recorder (`perf record …`), as it was typed, one argument each.
+    pub command_line: Vec<String>,
+    /// The machine's name.
+    pub hostname: Option<String>,
+    /// The kernel's release.
+    pub os_release: Option<String>,
+    /// The machine's architecture (`x86_64`).
+    pub arch: Option<String>,
+}

@@ -1,0 +1,53 @@
+//! Thread names, each once.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+/// A name's number in [`Names`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NameId(u32);
+
+impl NameId {
+    /// The position in the table, from zero without gaps.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Each distinct name once.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    names: Vec<Arc<str>>,
+    ids: FxHashMap<Arc<str>, NameId>,
+}
+
+impl Names {
+    /// The id of `name`, which is added if it is new.
+    pub fn intern(&mut self, name: &str) -> NameId {
+        if let Some(&id) = self.ids.get(name) {
+            return id;
+        }
+        let id = NameId(self.names.len() as u32);
+        let name: Arc<str> = Arc::from(name);
+        self.names.push(Arc::clone(&name));
+        self.ids.insert(name, id);
+        id
+    }
+
+    /// All names with their ids, in the order of their numbers.
+    pub fn iter(&self) -> impl Iterator<Item = (NameId, &str)> {
+        let numbers = 0_u32..;
+        numbers
+            .map(NameId)
+            .zip(self.names.iter().map(|name| &**name))
+    }
+}
+
+impl std::ops::Index<NameId> for Names {
+    type Output = str;
+
+    fn index(&self, id: NameId) -> &str {
+        &self.names[id.index()]
+    }
+}

@@ -1,0 +1,126 @@
+//! Samples as columns.
+
+use std::ops::AddAssign;
+
+use prof_model::{Pid, StackEnd, Tid};
+
+use super::names::NameId;
+use super::stacks::StackId;
+
+/// One sample, put together from the columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// Nanoseconds on the recording's clock.
+    pub time: u64,
+    /// Process.
+    pub pid: Pid,
+    /// Thread.
+    pub tid: Tid,
+    /// CPU, if recorded.
+    pub cpu: Option<u32>,
+    /// Index of the event in [`Profile::events`](super::Profile::events).
+    pub event: u16,
+    /// How much of the event the sample stands for: its period.
+    pub period: u64,
+    /// The thread's name when the sample was taken.
+    pub name: NameId,
+    /// Where it was.
+    pub stack: StackId,
+    /// How the user part of the stack ended.
+    pub end: StackEnd,
+    /// How many of the outermost frames come from a live read after the sample.
+    pub read_back: u16,
+}
+
+/// The samples of a profile, column by column.
+#[derive(Clone, Debug, Default)]
+pub struct Samples {
+    times: Vec<u64>,
+    threads: Vec<(Pid, Tid)>,
+    cpus: Vec<Option<u32>>,
+    events: Vec<u16>,
+    periods: Vec<u64>,
+    names: Vec<NameId>,
+    stacks: Vec<StackId>,
+    ends: Vec<(StackEnd, u16)>,
+}
+
+impl Samples {
+    /// Appends a sample.
+    pub fn push(&mut self, sample: Sample) {
+        self.times.push(sample.time);
+        self.threads.push((sample.pid, sample.tid));
+        self.cpus.push(sample.cpu);
+        self.events.push(sample.event);
+        self.periods.push(sample.period);
+        self.names.push(sample.name);
+        self.stacks.push(sample.stack);
+        self.ends.push((sample.end, sample.read_back));
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.times.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.times.is_empty()
+    }
+
+    /// All samples in the order they were added: time order, in a loaded profile.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = Sample> {
+        (0..self.len()).map(|index| self.at(index))
+    }
+
+    fn at(&self, index: usize) -> Sample {
+        let (pid, tid) = self.threads[index];
+        let (end, read_back) = self.ends[index];
+        Sample {
+            time: self.times[index],
+            pid,
+            tid,
+            cpu: self.cpus[index],
+            event: self.events[index],
+            period: self.periods[index],
+            name: self.names[index],
+            stack: self.stacks[index],
+            end,
+            read_back,
+        }
+    }
+}
+
+/// The sum of samples: how much of the event, and from how many samples.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Weight {
+    /// Sum of the periods, in the event's unit.
+    pub value: u64,
+    /// How many samples.
+    pub samples: u64,
+}
+
+impl Weight {
+    /// The weight of one sample.
+    pub fn of(sample: &Sample) -> Self {
+        Self {
+            value: sample.period,
+            samples: 1,
+        }
+    }
+
+    /// The share of `whole`, from 0 to 1; 0 of nothing.
+    pub fn share_of(self, whole: Self) -> f64 {
+        if whole.value == 0 {
+            return 0.0;
+        }
+        self.value as f64 / whole.value as f64
+    }
+}
+
+impl AddAssign for Weight {
+    fn add_assign(&mut self, other: Self) {
+        self.value = self.value.saturating_add(other.value);
+        self.samples += other.samples;
+    }
+}

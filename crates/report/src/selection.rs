@@ -1,0 +1,152 @@
+//! A [`Filter`] applied to one profile: its patterns are matched against each name once.
+
+use crate::error::Error;
+use crate::filter::{Filter, Pattern};
+use crate::profile::{Event, Sample};
+use crate::symbolized::{Function, FunctionId, FunctionKind, Location, SymbolizedProfile};
+
+/// The samples and frames of a profile that a filter lets through.
+pub(crate) struct Selection<'a> {
+    filter: &'a Filter,
+    event: u16,
+    /// By thread name's number: whether `comm` matches.
+    names: Vec<bool>,
+    /// By function's number.
+    functions: Vec<Fate>,
+    /// First and last time that is let through.
+    times: (u64, u64),
+}
+
+/// What the filter says of a function.
+#[derive(Clone, Copy)]
+struct Fate {
+    wanted: bool,
+    unwanted: bool,
+    hidden: bool,
+}
+
+/// What was found on the way down a stack.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Seen {
+    wanted: bool,
+    unwanted: bool,
+}
+
+impl<'a> Selection<'a> {
+    pub(crate) fn new(symbolized: &SymbolizedProfile, filter: &'a Filter) -> Result<Self, Error> {
+        let profile = symbolized.profile();
+        let matches = |pattern: &Option<Pattern>, name: &str| {
+            pattern.as_ref().is_none_or(|pattern| pattern.matches(name))
+        };
+        let names = profile
+            .names
+            .iter()
+            .map(|(_, name)| matches(&filter.comm, name))
+            .collect();
+        let functions = symbolized
+            .functions()
+            .iter()
+            .map(|function| Fate::of(function, filter))
+            .collect();
+        let first = profile.samples.iter().map(|sample| sample.time).min();
+        let at = |time: std::time::Duration| {
+            let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+            first.unwrap_or(0).saturating_add(nanoseconds)
+        };
+        Ok(Self {
+            filter,
+            event: choose_event(symbolized, filter.event.as_deref())?,
+            names,
+            functions,
+            times: (
+                filter.since.map_or(0, at),
+                filter
+                    .until
+                    .map_or(u64::MAX, |until| at(until).saturating_sub(1)),
+            ),
+        })
+    }
+
+    /// Index of the event that is looked at.
+    pub(crate) fn event(&self) -> u16 {
+        self.event
+    }
+
+    /// Whether the sample is let through, whatever its stack.
+    pub(crate) fn has(&self, sample: &Sample) -> bool {
+        let any = |list: &[i32], value| list.is_empty() || list.contains(&value);
+        let cpus = &self.filter.cpus;
+        sample.event == self.event
+            && self.names[sample.name.index()]
+            && any(&self.filter.pids, sample.pid)
+            && any(&self.filter.tids, sample.tid)
+            && (cpus.is_empty() || sample.cpu.is_some_and(|cpu| cpus.contains(&cpu)))
+            && (self.times.0..=self.times.1).contains(&sample.time)
+    }
+
+    /// Whether a location is shown.
+    pub(crate) fn shows(&self, location: &Location) -> bool {
+        !(self.functions[location.function.index()].hidden
+            || self.filter.no_inline && location.inlined)
+    }
+
+    /// What is known of a stack once it calls `function`.
+    pub(crate) fn see(&self, seen: Seen, function: FunctionId) -> Seen {
+        let fate = self.functions[function.index()];
+        Seen {
+            wanted: seen.wanted || fate.wanted,
+            unwanted: seen.unwanted || fate.unwanted,
+        }
+    }
+
+    /// Whether a stack in which all this was seen is let through.
+    pub(crate) fn takes(&self, seen: Seen) -> bool {
+        let wants = self.filter.function.is_some() || self.filter.module.is_some();
+        (seen.wanted || !wants) && !seen.unwanted
+    }
+}
+
+impl Fate {
+    fn of(function: &Function, filter: &Filter) -> Self {
+        let matches = |pattern: &Option<Pattern>, name: &str, otherwise| {
+            pattern
+                .as_ref()
+                .map_or(otherwise, |pattern| pattern.matches(name))
+        };
+        let kernel = function.kind == FunctionKind::Kernel;
+        Self {
+            wanted: function.kind != FunctionKind::Missing
+                && matches(&filter.function, &function.name, true)
+                && matches(&filter.module, &function.module, true),
+            unwanted: matches(&filter.ignore, &function.name, false),
+            hidden: matches(&filter.hide, &function.name, false) || filter.no_kernel && kernel,
+        }
+    }
+}
+
+/// The event asked for, or else the one with most samples.
+fn choose_event(symbolized: &SymbolizedProfile, asked: Option<&str>) -> Result<u16, Error> {
+    let profile = symbolized.profile();
+    let mut counts = vec![0_u64; profile.events.len()];
+    for sample in profile.samples.iter() {
+        if let Some(count) = counts.get_mut(usize::from(sample.event)) {
+            *count += 1;
+        }
+    }
+    let is_asked = |event: &Event| match asked {
+        Some(asked) => event.name == asked || event.name.split(':').next() == Some(asked),
+        None => true,
+    };
+    profile
+        .events
+        .iter()
+        .zip(counts)
+        .enumerate()
+        .filter(|(_, (event, _))| is_asked(event))
+        .max_by_key(|(index, (_, count))| (*count, std::cmp::Reverse(*index)))
+        .map(|(index, _)| index as u16)
+        .ok_or_else(|| Error::NoSuchEvent {
+            asked: asked.unwrap_or("any").to_owned(),
+            known: profile.events.iter().map(|e| e.name.clone()).collect(),
+        })
+}

@@ -1,0 +1,100 @@
+//! Functions that nothing calls: where a stack that reaches them is whole.
+
+use prof_model::{Quality, StackEnd};
+
+use crate::profile::{Frame, FrameId, Profile, StackId};
+
+/// The frames that are entries, and what follows for stacks whose frame pointers just ended.
+///
+/// A chain of frame pointers does not say whether its end is the root: only the name of the
+/// outermost function does.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Entries {
+    /// By frame number.
+    is_entry: Vec<bool>,
+}
+
+impl Entries {
+    /// Entries among frames whose physical functions have these names, in frame order.
+    pub(super) fn new<'a>(names: impl Iterator<Item = &'a str>) -> Self {
+        Self {
+            is_entry: names.map(is_entry).collect(),
+        }
+    }
+
+    /// The callers of a stack, without the mark of a cut that turned out to be none.
+    pub(super) fn prefix(&self, profile: &Profile, id: StackId) -> Option<StackId> {
+        let prefix = profile.stacks.prefix(id)?;
+        let settled = self.is_entry(profile.stacks.frame(id)) && ends_open(profile, prefix);
+        (!settled).then_some(prefix)
+    }
+
+    /// The profile's quality, with the stacks that reach an entry counted as whole.
+    pub(super) fn settle(&self, profile: &Profile) -> Quality {
+        let mut quality = profile.quality.clone();
+        let Some(&open) = quality.stacks.get(&StackEnd::FramePointersEnded) else {
+            return quality;
+        };
+        let mut whole = vec![false; profile.stacks.len()];
+        for id in profile.stacks.iter() {
+            whole[id.index()] = match profile.stacks.prefix(id) {
+                Some(prefix) if ends_open(profile, prefix) => {
+                    self.is_entry(profile.stacks.frame(id))
+                }
+                Some(prefix) => whole[prefix.index()],
+                None => false,
+            };
+        }
+        let settled = profile
+            .samples
+            .iter()
+            .filter(|sample| {
+                sample.end == StackEnd::FramePointersEnded && whole[sample.stack.index()]
+            })
+            .count() as u64;
+        let settled = settled.min(open);
+        quality
+            .stacks
+            .insert(StackEnd::FramePointersEnded, open - settled);
+        *quality.stacks.entry(StackEnd::Root).or_default() += settled;
+        quality
+    }
+
+    fn is_entry(&self, frame: FrameId) -> bool {
+        self.is_entry.get(frame.index()).copied().unwrap_or(false)
+    }
+}
+
+fn ends_open(profile: &Profile, id: StackId) -> bool {
+    profile.frames[profile.stacks.frame(id)] == Frame::Cut(StackEnd::FramePointersEnded)
+}
+
+/// Whether processes or threads begin in a function of this name. `start_thread` and
+/// `__libc_start_main` are among them because what calls these keeps no frame pointer.
+fn is_entry(name: &str) -> bool {
+    let exact = ["_start", "_dl_start", "_dl_start_user", "start_thread"];
+    let starts = ["clone", "__clone", "__libc_start"];
+    exact.contains(&name) || starts.iter().any(|start| name.starts_with(start))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_by_name() {
+        let check = |name, expected| assert_eq!(is_entry(name), expected, "{name}");
+        for name in [
+            "_start",
+            "clone3",
+            "__clone",
+            "__libc_start_main_impl",
+            "start_thread",
+        ] {
+            check(name, true);
+        }
+        for name in ["main", "start", "_start_work", "a.out+0x10"] {
+            check(name, false);
+        }
+    }
+}

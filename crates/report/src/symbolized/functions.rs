@@ -1,0 +1,76 @@
+//! Functions, each once.
+
+use std::ops::Index;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+/// A function as views show it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Function {
+    /// Its name; `module+0xoffset` if it has none.
+    pub name: Arc<str>,
+    /// The short name of the module it is in (`libc.so.6`), `[kernel]`, `[jit]` or empty.
+    pub module: Arc<str>,
+    /// What kind of code it is.
+    pub kind: FunctionKind,
+}
+
+/// What kind of code a function is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum FunctionKind {
+    /// Code of a file.
+    User,
+    /// The kernel's.
+    Kernel,
+    /// Made at run time.
+    Jit,
+    /// Not a function: frames that are missing.
+    Missing,
+}
+
+/// A function's number among a profile's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FunctionId(u32);
+
+impl FunctionId {
+    /// The position in [`SymbolizedProfile::functions`](super::SymbolizedProfile::functions).
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    pub(super) fn from_number(number: u32) -> Self {
+        Self(number)
+    }
+}
+
+/// Each distinct function once.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Functions {
+    functions: Vec<Function>,
+    ids: FxHashMap<Function, FunctionId>,
+}
+
+impl Functions {
+    pub(super) fn intern(&mut self, function: Function) -> FunctionId {
+        if let Some(&id) = self.ids.get(&function) {
+            return id;
+        }
+        let id = FunctionId(self.functions.len() as u32);
+        self.functions.push(function.clone());
+        self.ids.insert(function, id);
+        id
+    }
+
+    pub(super) fn as_slice(&self) -> &[Function] {
+        &self.functions
+    }
+}
+
+impl Index<FunctionId> for Functions {
+    type Output = Function;
+
+    fn index(&self, id: FunctionId) -> &Function {
+        &self.functions[id.index()]
+    }
+}

@@ -1,0 +1,254 @@
+//! From addresses to functions, each distinct address once.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use prof_model::{FileOffset, ModuleId, ModuleKind, Pid, StackEnd};
+use prof_symbols::{Query, Resolved, Source, SymbolFrame, Symbolizer};
+use rustc_hash::FxHashMap;
+
+use super::entries::Entries;
+use super::functions::{Function, FunctionId, FunctionKind, Functions};
+use super::naming::ModuleNaming;
+use super::{Location, SymbolizedProfile};
+use crate::format::number::grouped;
+use crate::profile::{Frame, FrameId, Profile};
+
+pub(super) fn symbolize(profile: Profile, symbolizer: &Symbolizer) -> SymbolizedProfile {
+    let plan = Plan::new(&profile);
+    let answers = symbolizer.resolve(&plan.queries(&profile));
+    let mut named = Named::default();
+    for (frame_id, frame) in profile.frames.iter() {
+        named.push(&profile, frame, plan.answer(frame_id, &answers));
+    }
+    let outermost = |end: &u32| named.locations.get((*end as usize).wrapping_sub(1));
+    let names = named.ends.iter().map(|end| match outermost(end) {
+        Some(location) => &*named.functions[location.function].name,
+        None => "",
+    });
+    let entries = Entries::new(names);
+    SymbolizedProfile {
+        quality: entries.settle(&profile),
+        naming: naming(&profile, &plan, &answers),
+        functions: named.functions,
+        locations: named.locations,
+        ends: named.ends,
+        entries,
+        profile,
+    }
+}
+
+/// Where to look a frame up.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    File(ModuleId),
+    Kernel,
+    Jit(Pid),
+}
+
+impl Place {
+    fn of(frame: Frame, profile: &Profile) -> Option<(Self, u64)> {
+        match frame {
+            Frame::Module { module, offset } => match profile.modules[module].kind {
+                ModuleKind::File | ModuleKind::Vdso => Some((Self::File(module), offset.0)),
+                _ => None,
+            },
+            Frame::Kernel(address) => Some((Self::Kernel, address)),
+            Frame::Jit { pid, address } => Some((Self::Jit(pid), address)),
+            _ => None,
+        }
+    }
+
+    fn source(self, profile: &Profile) -> Source<'_> {
+        match self {
+            Self::File(module) => Source::File(&profile.modules[module]),
+            Self::Kernel => Source::Kernel,
+            Self::Jit(pid) => Source::Jit { pid },
+        }
+    }
+
+    fn name(self, profile: &Profile) -> String {
+        match self {
+            Self::File(module) => profile.modules[module].short_name(),
+            Self::Kernel => KERNEL.into(),
+            Self::Jit(pid) => format!("{JIT} (process {pid})"),
+        }
+    }
+}
+
+const KERNEL: &str = "[kernel]";
+const JIT: &str = "[jit]";
+
+/// All questions, and where the answer to each frame is.
+struct Plan {
+    /// Sorted, distinct addresses by place, in the order of the places.
+    places: Vec<(Place, Vec<u64>)>,
+    /// By frame number: the place's position and the address's position in it.
+    positions: Vec<Option<(usize, usize)>>,
+}
+
+impl Plan {
+    fn new(profile: &Profile) -> Self {
+        let mut by_place: BTreeMap<Place, Vec<u64>> = BTreeMap::new();
+        for (_, frame) in profile.frames.iter() {
+            if let Some((place, address)) = Place::of(frame, profile) {
+                by_place.entry(place).or_default().push(address);
+            }
+        }
+        let mut places: Vec<_> = by_place.into_iter().collect();
+        for (_, addresses) in &mut places {
+            addresses.sort_unstable();
+            addresses.dedup();
+        }
+        let position = |frame| {
+            let (place, address) = Place::of(frame, profile)?;
+            let at = places
+                .binary_search_by_key(&place, |(place, _)| *place)
+                .ok()?;
+            let address = places[at].1.binary_search(&address).ok()?;
+            Some((at, address))
+        };
+        let positions = profile
+            .frames
+            .iter()
+            .map(|(_, frame)| position(frame))
+            .collect();
+        Self { places, positions }
+    }
+
+    fn queries<'a>(&'a self, profile: &'a Profile) -> Vec<Query<'a>> {
+        let query = |(place, addresses): &'a (Place, Vec<u64>)| Query {
+            source: place.source(profile),
+            addresses,
+        };
+        self.places.iter().map(query).collect()
+    }
+
+    fn answer<'a>(&self, id: FrameId, answers: &'a [Resolved]) -> &'a [SymbolFrame] {
+        self.positions[id.index()]
+            .and_then(|(place, address)| Some(answers.get(place)?.frames(address)))
+            .unwrap_or_default()
+    }
+}
+
+/// Functions and locations as they come together.
+#[derive(Default)]
+struct Named {
+    functions: Functions,
+    locations: Vec<Location>,
+    ends: Vec<u32>,
+    /// Short names of modules, to be shared by their functions.
+    modules: FxHashMap<ModuleId, Arc<str>>,
+}
+
+impl Named {
+    fn push(&mut self, profile: &Profile, frame: Frame, answer: &[SymbolFrame]) {
+        let (module, kind) = self.owner(profile, frame);
+        for symbol in answer {
+            let function = self.functions.intern(Function {
+                name: Arc::clone(&symbol.function),
+                module: Arc::clone(&module),
+                kind,
+            });
+            self.locations.push(Location {
+                function,
+                file: symbol.file.clone(),
+                line: symbol.line,
+                inlined: symbol.inlined,
+            });
+        }
+        if answer.is_empty() {
+            let function = self.unnamed(frame, module, kind);
+            self.locations.push(Location {
+                function,
+                file: None,
+                line: None,
+                inlined: false,
+            });
+        }
+        self.ends.push(self.locations.len() as u32);
+    }
+
+    /// The name of the module a frame is in, and the kind of its code.
+    fn owner(&mut self, profile: &Profile, frame: Frame) -> (Arc<str>, FunctionKind) {
+        match frame {
+            Frame::Module { module, .. } => {
+                let name = self
+                    .modules
+                    .entry(module)
+                    .or_insert_with(|| Arc::from(profile.modules[module].short_name().as_str()));
+                (Arc::clone(name), FunctionKind::User)
+            }
+            Frame::Kernel(_) => (Arc::from(KERNEL), FunctionKind::Kernel),
+            Frame::Jit { .. } => (Arc::from(JIT), FunctionKind::Jit),
+            Frame::Unknown(_) => (Arc::from("[unknown]"), FunctionKind::User),
+            Frame::Cut(_) | Frame::LeftOut(_) => (Arc::from(""), FunctionKind::Missing),
+        }
+    }
+
+    fn unnamed(&mut self, frame: Frame, module: Arc<str>, kind: FunctionKind) -> FunctionId {
+        let name = match frame {
+            Frame::Module {
+                offset: FileOffset(offset),
+                ..
+            } => format!("{module}+{offset:#x}"),
+            Frame::Kernel(address) => format!("{KERNEL}+{address:#x}"),
+            // Such addresses differ from run to run and from process to process.
+            Frame::Jit { .. } => JIT.into(),
+            Frame::Unknown(address) => format!("[unknown] {address:#x}"),
+            Frame::Cut(end) => cut_label(end),
+            Frame::LeftOut(count) => left_out_label(count),
+        };
+        self.functions.intern(Function {
+            name: name.into(),
+            module,
+            kind,
+        })
+    }
+}
+
+/// What stands in a view for the callers that are missing.
+fn cut_label(end: StackEnd) -> String {
+    format!("[truncated: {}]", end.describe())
+}
+
+/// What stands in a view for frames left out of the middle. Rounded down to a power of ten, so
+/// that stacks which differ only in this number still share what they called.
+fn left_out_label(count: u32) -> String {
+    match count.checked_ilog10() {
+        Some(digits @ 1..) => format!(
+            "[... over {} frames left out ...]",
+            grouped(10_u64.pow(digits))
+        ),
+        _ => "[... a few frames left out ...]".into(),
+    }
+}
+
+fn naming(profile: &Profile, plan: &Plan, answers: &[Resolved]) -> Vec<ModuleNaming> {
+    let mut samples = vec![0_u64; plan.places.len()];
+    for sample in profile.samples.iter() {
+        let frame = profile.stacks.frame(sample.stack);
+        if let Some((place, _)) = plan.positions[frame.index()] {
+            samples[place] += 1;
+        }
+    }
+    let mut naming: Vec<_> = plan
+        .places
+        .iter()
+        .zip(answers)
+        .zip(samples)
+        .map(|(((place, addresses), answer), samples)| ModuleNaming {
+            module: place.name(profile),
+            status: answer.status().clone(),
+            samples,
+            addresses: addresses.len(),
+            named: answer.named(),
+        })
+        .collect();
+    naming.sort_by(|a, b| {
+        b.samples
+            .cmp(&a.samples)
+            .then_with(|| a.module.cmp(&b.module))
+    });
+    naming
+}

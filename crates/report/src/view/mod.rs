@@ -1,0 +1,3 @@
+//! Views: what a reader wants to know of a profile, as plain values without a format.
+
+pub mod flat;
