@@ -1,2 +1,46 @@
 //! perf.data: records to and from bytes, and the file around them.
+//!
+//! ```text
+//!   ring bytes ──> RecordFormat::parse ──> Record<'_> ──> follow ──> Processes, Modules
+//!                        ▲
+//!   Recording (file form, pipe form, zstd, time order)
+//!
+//!   encode::sample, .. ──> bytes ──> Writer ──> a file that perf opens
+//! ```
+//!
+//! One parser for records, wherever they come from. Little-endian only, as the machines are that
+//! prof records on.
 #![forbid(unsafe_code)]
+
+mod abi;
+mod attr;
+mod bytes;
+pub mod encode;
+mod error;
+mod features;
+mod follow;
+mod format;
+mod header;
+mod note;
+mod parse;
+mod parse_sample;
+mod read;
+mod record;
+mod recording;
+mod sample;
+mod writer;
+
+pub use abi::{AttrFlags, CpuMode, ReadFormat, SampleType, context, misc, record_type};
+pub use attr::{Attr, EventDescription};
+pub use error::{EncodeError, Error, OpenError, RecordError, WriteError};
+pub use features::{ClockData, CpuCounts, Features, ModuleBuildId};
+pub use follow::follow;
+pub use format::RecordFormat;
+pub use note::StackNote;
+pub use read::{ReadValue, ReadValues};
+pub use record::{
+    Cgroup, Comm, Ksymbol, Lost, Mmap, Namespaces, Read, Record, Stamp, Switch, Task, Throttle,
+};
+pub use recording::Recording;
+pub use sample::{Branch, Branches, Callchain, Sample, UserStack};
+pub use writer::Writer;

@@ -1,0 +1,113 @@
+//! What can be wrong with a recording as a whole, and with one record.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why a recording cannot be read at all. Damage further in is not an error: see
+/// [`Recording::truncated`](crate::Recording::truncated) and
+/// [`Recording::malformed`](crate::Recording::malformed).
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The file cannot be opened.
+    #[error(transparent)]
+    File(#[from] prof_filemap::Error),
+    /// The file has no bytes.
+    #[error("the recording is empty: nothing was written to it")]
+    Empty,
+    /// The file doesn't begin as a perf.data file does.
+    #[error("not a perf.data recording (it doesn't begin with PERFILE2)")]
+    NotPerfData,
+    /// The file is in the format of perf before Linux 2.6.38 or so.
+    #[error("recordings in the first perf.data format (PERFFILE) are not supported; record again")]
+    OldFormat,
+    /// The file was recorded on a machine of the other byte order.
+    #[error(
+        "big-endian recordings are not supported: report it with perf on a machine of the kind \
+         that recorded it"
+    )]
+    BigEndian,
+    /// The file ends within its header or before its events.
+    #[error(
+        "the recording ends before its first event: it was cut off while it was written or copied"
+    )]
+    NoHeader,
+    /// The file describes no event.
+    #[error("the recording describes no events: it is damaged, or recording failed at the start")]
+    NoEvents,
+    /// An event's description is too short.
+    #[error("an event's description of {size} bytes is too short or says a wrong size")]
+    Attr {
+        /// Bytes that are there.
+        size: usize,
+    },
+    /// There are several events and nothing in a record tells which of them it is about.
+    #[error(
+        "the recording has several events with different kinds of samples, and no identifiers to \
+         tell them apart; record again with a newer perf or with one event"
+    )]
+    Indistinguishable,
+}
+
+/// Why one record was not understood. The records after it can be read all the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecordError {
+    /// It ends before a field that it should have.
+    #[error("a record of type {kind} and {size} bytes is too short for what it should hold")]
+    Short {
+        /// The record's type.
+        kind: u32,
+        /// Its size in bytes, header included.
+        size: usize,
+    },
+    /// It belongs to no event of the recording.
+    #[error("a sample has the id {id}, which no event has")]
+    UnknownId {
+        /// The id.
+        id: u64,
+    },
+}
+
+/// Why a record cannot be encoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EncodeError {
+    /// A record's size has 16 bits.
+    #[error("a record of {size} bytes cannot be written: 65535 is the limit")]
+    TooLong {
+        /// The size that the record would have, in bytes.
+        size: usize,
+    },
+    /// The sample type asks for something that cannot be encoded.
+    #[error("samples with the fields {fields:#x} cannot be written")]
+    Unsupported {
+        /// Bits of [`SampleType`](crate::SampleType).
+        fields: u64,
+    },
+}
+
+/// Why a recording cannot be written.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write the recording: {source}")]
+pub struct WriteError {
+    #[from]
+    source: io::Error,
+}
+
+impl WriteError {
+    /// What kind of I/O error it is, such as [`io::ErrorKind::StorageFull`].
+    pub fn kind(&self) -> io::ErrorKind {
+        self.source.kind()
+    }
+}
+
+/// Puts the file's name before an error about it.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read {}: {source}", path.display())]
+pub struct OpenError {
+    /// The file.
+    pub path: PathBuf,
+    /// What is wrong with it.
+    pub source: Error,
+}

@@ -1,0 +1,74 @@
+//! What a recording tells about the machine and the run, in sections after the samples.
+
+use std::ffi::OsString;
+
+use prof_model::{BuildId, Pid, Quality};
+
+use crate::abi::CpuMode;
+
+/// What is known about the machine and the run. Everything may be missing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Features {
+    /// Build ids of modules that were hit (`HEADER_BUILD_ID`).
+    pub build_ids: Vec<ModuleBuildId>,
+    /// Name of the machine (`HEADER_HOSTNAME`).
+    pub hostname: Option<String>,
+    /// Release of the kernel, as `uname -r` says (`HEADER_OSRELEASE`).
+    pub os_release: Option<String>,
+    /// Version of the program that recorded (`HEADER_VERSION`).
+    pub version: Option<String>,
+    /// Architecture, as `uname -m` says (`HEADER_ARCH`).
+    pub arch: Option<String>,
+    /// How many CPUs there are (`HEADER_NRCPUS`).
+    pub nr_cpus: Option<CpuCounts>,
+    /// The CPU's model in words (`HEADER_CPUDESC`).
+    pub cpu_desc: Option<String>,
+    /// The CPU's model in numbers (`HEADER_CPUID`).
+    pub cpu_id: Option<String>,
+    /// Memory of the machine, in KiB (`HEADER_TOTAL_MEM`).
+    pub total_memory: Option<u64>,
+    /// The command that recorded, with its arguments (`HEADER_CMDLINE`).
+    pub command_line: Vec<OsString>,
+    /// Time of the first and the last sample, in ns of the recording's clock
+    /// (`HEADER_SAMPLE_TIME`).
+    pub sample_time: Option<(u64, u64)>,
+    /// Resolution of the clock, in ns (`HEADER_CLOCKID`; the clock is in the events' attributes).
+    pub clock_resolution: Option<u64>,
+    /// How the recording's clock relates to the time of day (`HEADER_CLOCK_DATA`).
+    pub clock: Option<ClockData>,
+    /// Losses with their reasons, in recordings of prof only (feature 200).
+    pub quality: Option<Quality>,
+}
+
+/// Numbers of CPUs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CpuCounts {
+    /// Running.
+    pub online: u32,
+    /// Running, or able to.
+    pub available: u32,
+}
+
+/// The same moment on two clocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockData {
+    /// The recording's clock, a `CLOCK_` number.
+    pub clockid: u32,
+    /// Time of day, in ns since 1970.
+    pub wall_clock: u64,
+    /// Time of the recording's clock, in ns.
+    pub clock: u64,
+}
+
+/// The build id of a module.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModuleBuildId {
+    /// Kernel or user.
+    pub mode: CpuMode,
+    /// A process that mapped it; perf writes -1 for all.
+    pub pid: Pid,
+    /// Its build id.
+    pub build_id: BuildId,
+    /// Its path, or a name such as `[kernel.kallsyms]`, `[vdso]`.
+    pub path: OsString,
+}

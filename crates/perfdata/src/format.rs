@@ -1,0 +1,186 @@
+//! Where in a record things are, which depends on how its event was opened.
+
+use crate::abi::{AttrFlags, SampleType, record_type};
+use crate::attr::{Attr, EventDescription};
+use crate::bytes::u64_at;
+use crate::error::{Error, RecordError};
+use crate::header::RecordHeader;
+use crate::record::Record;
+
+/// Parses the records of a set of events, which come from a ring or from a file.
+#[derive(Clone, Debug, Default)]
+pub struct RecordFormat {
+    pub(crate) attrs: Vec<Attr>,
+    layouts: Vec<Layout>,
+    /// Id to event, by id.
+    ids: Vec<(u64, usize)>,
+    /// Where any record's id is, found without knowing its event.
+    identity: Identity,
+}
+
+/// Where things are in the records of one event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Layout {
+    /// Offset of the time from a sample's start.
+    sample_time: Option<usize>,
+    /// Offset of the time from the end of another record.
+    trailer_time: Option<usize>,
+}
+
+/// How to tell which event a record is of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Identity {
+    /// There is only one, or nothing tells.
+    #[default]
+    First,
+    /// By the id at these offsets: from a sample's start, from another record's end.
+    Id {
+        sample: usize,
+        trailer: Option<usize>,
+    },
+}
+
+impl RecordFormat {
+    /// The format of these events' records.
+    ///
+    /// # Errors
+    /// There are no events, or several of different sample types and without identifiers.
+    pub fn new(events: &[EventDescription]) -> Result<Self, Error> {
+        let (first, others) = events.split_first().ok_or(Error::NoEvents)?;
+        let mut ids: Vec<_> = events
+            .iter()
+            .enumerate()
+            .flat_map(|(index, event)| event.ids.iter().map(move |&id| (id, index)))
+            .collect();
+        ids.sort_by_key(|&(id, _)| id);
+        let alike = others.iter().all(|other| {
+            other.attr.sample_type == first.attr.sample_type
+                && sample_id_all(&other.attr) == sample_id_all(&first.attr)
+        });
+        let identified = events
+            .iter()
+            .all(|event| event.attr.sample_type.contains(SampleType::IDENTIFIER));
+        let identity = if others.is_empty() {
+            Identity::First
+        } else if identified || alike {
+            Identity::of(&first.attr)
+        } else {
+            return Err(Error::Indistinguishable);
+        };
+        Ok(Self {
+            attrs: events.iter().map(|event| event.attr.clone()).collect(),
+            layouts: events.iter().map(|event| Layout::of(&event.attr)).collect(),
+            ids,
+            identity,
+        })
+    }
+
+    /// Parses one whole record, which begins with its header. Bytes need not be aligned.
+    ///
+    /// # Errors
+    /// The record is too short for what its event says it holds, or is of an unknown event.
+    pub fn parse<'a>(&self, record: &'a [u8]) -> Result<Record<'a>, RecordError> {
+        crate::parse::parse(self, record)
+    }
+
+    /// When the record was made, in ns; `None` if it doesn't tell. Cheaper than parsing it.
+    pub fn time(&self, record: &[u8]) -> Option<u64> {
+        let header = RecordHeader::parse(record)?;
+        if header.kind >= record_type::HEADER_ATTR {
+            return None;
+        }
+        let layout = self.layouts.get(self.event_of(header, record).ok()?)?;
+        let offset = match header.kind {
+            record_type::SAMPLE => layout.sample_time?,
+            _ => record.len().checked_sub(layout.trailer_time?)?,
+        };
+        let time = u64_at(record, offset)?;
+        // perf writes records of its own without a time, which then is 0 or -1.
+        (time != 0 && time != u64::MAX).then_some(time)
+    }
+
+    /// Which event the record is of.
+    pub(crate) fn event_of(
+        &self,
+        header: RecordHeader,
+        record: &[u8],
+    ) -> Result<usize, RecordError> {
+        let Identity::Id { sample, trailer } = self.identity else {
+            return Ok(0);
+        };
+        let short = || header.short(record);
+        if header.kind == record_type::SAMPLE {
+            let id = u64_at(record, sample).ok_or_else(short)?;
+            return self.event_of_id(id).ok_or(RecordError::UnknownId { id });
+        }
+        let Some(trailer) = trailer else { return Ok(0) };
+        let offset = record.len().checked_sub(trailer).ok_or_else(short)?;
+        let id = u64_at(record, offset).ok_or_else(short)?;
+        // Records that perf made up itself have the id 0.
+        Ok(self.event_of_id(id).unwrap_or(0))
+    }
+
+    fn event_of_id(&self, id: u64) -> Option<usize> {
+        let found = self.ids.binary_search_by_key(&id, |&(id, _)| id).ok()?;
+        self.ids.get(found).map(|&(_, event)| event)
+    }
+}
+
+impl Layout {
+    fn of(attr: &Attr) -> Self {
+        let has = |bit| attr.sample_type.contains(bit);
+        let before = [SampleType::IDENTIFIER, SampleType::IP, SampleType::TID];
+        let timed = has(SampleType::TIME);
+        Self {
+            sample_time: timed.then(|| RecordHeader::SIZE + size_of_fields(attr, &before)),
+            trailer_time: (timed && sample_id_all(attr)).then(|| {
+                size_of_fields(
+                    attr,
+                    &[
+                        SampleType::TIME,
+                        SampleType::ID,
+                        SampleType::STREAM_ID,
+                        SampleType::CPU,
+                        SampleType::IDENTIFIER,
+                    ],
+                )
+            }),
+        }
+    }
+}
+
+impl Identity {
+    fn of(attr: &Attr) -> Self {
+        let all = sample_id_all(attr);
+        if attr.sample_type.contains(SampleType::IDENTIFIER) {
+            return Self::Id {
+                sample: RecordHeader::SIZE,
+                trailer: all.then_some(8),
+            };
+        }
+        if !attr.sample_type.contains(SampleType::ID) {
+            return Self::First;
+        }
+        let before = [
+            SampleType::IP,
+            SampleType::TID,
+            SampleType::TIME,
+            SampleType::ADDR,
+        ];
+        let behind = [SampleType::ID, SampleType::STREAM_ID, SampleType::CPU];
+        Self::Id {
+            sample: RecordHeader::SIZE + size_of_fields(attr, &before),
+            trailer: all.then(|| size_of_fields(attr, &behind)),
+        }
+    }
+}
+
+/// Each of these fields has 8 bytes if it is there.
+fn size_of_fields(attr: &Attr, fields: &[SampleType]) -> usize {
+    let there = |field: &&SampleType| attr.sample_type.contains(**field);
+    8 * fields.iter().filter(there).count()
+}
+
+pub(crate) fn sample_id_all(attr: &Attr) -> bool {
+    attr.flags.contains(AttrFlags::SAMPLE_ID_ALL)
+}

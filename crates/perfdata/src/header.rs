@@ -1,0 +1,36 @@
+//! `struct perf_event_header`, which begins every record.
+
+use crate::bytes::Bytes;
+use crate::error::RecordError;
+
+/// What begins every record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RecordHeader {
+    pub(crate) kind: u32,
+    pub(crate) misc: u16,
+    /// Bytes of the whole record.
+    pub(crate) size: u16,
+}
+
+impl RecordHeader {
+    pub(crate) const SIZE: usize = 8;
+
+    /// `None` if there are too few bytes for a header, or the header states less than its own
+    /// size.
+    pub(crate) fn parse(record: &[u8]) -> Option<Self> {
+        let mut bytes = Bytes::new(record);
+        let header = Self {
+            kind: bytes.u32()?,
+            misc: bytes.u16()?,
+            size: bytes.u16()?,
+        };
+        (usize::from(header.size) >= Self::SIZE).then_some(header)
+    }
+
+    pub(crate) fn short(self, record: &[u8]) -> RecordError {
+        RecordError::Short {
+            kind: self.kind,
+            size: record.len(),
+        }
+    }
+}
