@@ -8,10 +8,6 @@
 //!                          └───── perf script ─> Stacks    the same file in perf's eyes
 //! ```
 #![forbid(unsafe_code)]
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test that cannot go on should say so and stop"
-)]
 
 mod need;
 mod perf;

@@ -12,6 +12,8 @@ pub struct PerfSample {
     pub tid: u64,
     /// When, in nanoseconds.
     pub time: u64,
+    /// How much of the event it stands for, in nanoseconds for the clocks.
+    pub period: u64,
     /// The names of the functions, innermost first; `[unknown]` where perf knows none.
     pub frames: Vec<String>,
 }
@@ -38,7 +40,7 @@ pub fn perf_record(options: &[&str], file: &Path, command: &[&Path]) {
 pub fn perf_script(file: &Path) -> Vec<PerfSample> {
     let mut perf = Command::new("perf");
     perf.args(["script", "--no-inline", "--max-stack", "30000", "--ns"]);
-    perf.args(["-F", "tid,time,ip,sym", "-i"]).arg(file);
+    perf.args(["-F", "tid,time,period,ip,sym", "-i"]).arg(file);
     // perf keeps copies of files by build id below its home.
     perf.env("HOME", empty_home());
     let outcome = Outcome::of(perf);
@@ -50,7 +52,7 @@ fn empty_home() -> PathBuf {
     PathBuf::from("/nonexistent")
 }
 
-/// A line `tid seconds.nanoseconds:`, then a line `address function` for each frame, then an
+/// A line `tid seconds.nanoseconds: period`, then a line `address function` for each frame, then an
 /// empty one.
 fn parse(text: &str) -> Vec<PerfSample> {
     let mut samples = Vec::new();
@@ -66,6 +68,7 @@ fn parse(text: &str) -> Vec<PerfSample> {
             .unwrap_or_default()
             .trim_end_matches(':')
             .replace('.', "");
+        let period = head.next().and_then(|period| period.parse().ok());
         let frames = lines.map(|line| {
             let (_, name) = line
                 .trim()
@@ -76,6 +79,7 @@ fn parse(text: &str) -> Vec<PerfSample> {
         samples.push(PerfSample {
             tid,
             time: time.parse().unwrap_or_else(|_| panic!("{block:?}")),
+            period: period.unwrap_or_else(|| panic!("{block:?}")),
             frames: frames.collect(),
         });
     }
@@ -88,15 +92,16 @@ mod tests {
 
     #[test]
     fn samples_are_read() {
-        let text = "  12   3.000000004: \n\t    7f main\n\t    80 f(int, char)\n\n  13  4.5: \n\t 1 [unknown]\n\n";
-        let sample = |tid, time, frames: &[&str]| PerfSample {
+        let text = "  12   3.000000004:     77 \n\t    7f main\n\t    80 f(int, char)\n\n  13  4.5:  1 \n\t 1 [unknown]\n\n";
+        let sample = |tid, time, period, frames: &[&str]| PerfSample {
             tid,
             time,
+            period,
             frames: frames.iter().map(|&frame| frame.to_owned()).collect(),
         };
         let expected = [
-            sample(12, 3_000_000_004, &["main", "f(int, char)"]),
-            sample(13, 45, &["[unknown]"]),
+            sample(12, 3_000_000_004, 77, &["main", "f(int, char)"]),
+            sample(13, 45, 1, &["[unknown]"]),
         ];
         assert_eq!(parse(text), expected);
     }

@@ -1,6 +1,6 @@
 //! Folded stacks: `process;outermost;...;innermost weight`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// All stacks of a recording with their weights.
@@ -8,6 +8,8 @@ use std::fmt;
 pub struct Stacks {
     /// Outermost frame first, without the process's name.
     stacks: BTreeMap<Vec<String>, u64>,
+    /// The names of the processes.
+    processes: BTreeSet<String>,
 }
 
 impl Stacks {
@@ -21,7 +23,7 @@ impl Stacks {
             let (frames, weight) = line.rsplit_once(' ').unwrap_or_else(|| panic!("{line:?}"));
             let weight = weight.parse().unwrap_or_else(|_| panic!("{line:?}"));
             let mut frames = frames.split(';').map(String::from);
-            frames.next();
+            stacks.processes.extend(frames.next());
             stacks.add(frames.collect(), weight);
         }
         stacks
@@ -37,6 +39,17 @@ impl Stacks {
         self.stacks
             .iter()
             .map(|(frames, &weight)| (&frames[..], weight))
+    }
+
+    /// The names of the processes.
+    pub fn processes(&self) -> Vec<&str> {
+        self.processes.iter().map(String::as_str).collect()
+    }
+
+    /// Those stacks that have one of these functions innermost.
+    pub fn with_leaves(&self, functions: &[&str]) -> Self {
+        let is_leaf = |frames: &[String]| frames.last().is_some_and(|f| functions.contains(&&**f));
+        self.filtered(is_leaf)
     }
 
     /// The weight of all stacks together.
@@ -96,13 +109,18 @@ impl Stacks {
     }
 
     fn rootless(&self) -> Self {
-        let is_rootless = |frames: &[String]| !frames.first().is_some_and(|frame| is_root(frame));
-        let stacks = self.stacks.iter().filter(|(frames, _)| is_rootless(frames));
-        Self {
-            stacks: stacks
-                .map(|(frames, &weight)| (frames.clone(), weight))
-                .collect(),
+        self.filtered(|frames| !frames.first().is_some_and(|frame| is_root(frame)))
+    }
+
+    fn filtered(&self, fits: impl Fn(&[String]) -> bool) -> Self {
+        let mut some = Self {
+            stacks: BTreeMap::new(),
+            processes: self.processes.clone(),
+        };
+        for (frames, weight) in self.iter().filter(|(frames, _)| fits(frames)) {
+            some.add(frames.to_vec(), weight);
         }
+        some
     }
 }
 

@@ -1,0 +1,104 @@
+//! `cargo prof` on a small package.
+#![forbid(unsafe_code)]
+
+use std::path::Path;
+use std::process::Command;
+
+use prof_tests::{Outcome, Session};
+
+const MANIFEST: &str = r#"
+[package]
+name = "hello"
+version = "0.0.0"
+edition = "2021"
+
+[profile.release]
+strip = true
+
+[workspace]
+"#;
+
+const MAIN: &str = r#"
+#[inline(never)]
+fn spin(rounds: u64) -> u64 {
+    (0..rounds).fold(1, |x, i| std::hint::black_box(x * 31 + i % 7) % 1_000_003)
+}
+
+fn main() {
+    let rounds = std::env::args().nth(1).map_or(1, |text| text.parse().unwrap());
+    println!("{}", spin(rounds * 1_000_000));
+}
+"#;
+
+fn package(session: &Session) {
+    for folder in ["src", "examples"] {
+        std::fs::create_dir(session.path(folder)).unwrap();
+    }
+    session.write("Cargo.toml", MANIFEST.as_bytes());
+    session.write("src/main.rs", MAIN.as_bytes());
+    session.write(
+        "examples/other.rs",
+        MAIN.replace("spin", "other_spin").as_bytes(),
+    );
+}
+
+fn cargo_prof(session: &Session, arguments: &[&str]) -> Command {
+    let binary = prof_tests::prof().with_file_name("cargo-prof");
+    let mut command = session.command(&binary, ["prof"]);
+    command
+        .args(arguments)
+        .env("CARGO_TARGET_DIR", session.path("target"));
+    command
+}
+
+#[test]
+fn the_binary_is_built_recorded_and_drawn_without_touching_the_manifest() {
+    let session = Session::new();
+    package(&session);
+    let outcome = Outcome::of(cargo_prof(&session, &["--", "100"]));
+    outcome
+        .assert_code(0)
+        .assert_says(&["flamegraph.svg", "verdict"]);
+    assert_eq!(
+        outcome.stdout.lines().count(),
+        1,
+        "the program's own line: {outcome}"
+    );
+    let svg = std::fs::read_to_string(session.path("flamegraph.svg")).unwrap();
+    assert!(svg.contains("hello::spin") && svg.contains("hello::main"));
+    assert_eq!(
+        std::fs::read_to_string(session.path("Cargo.toml")).unwrap(),
+        MANIFEST
+    );
+}
+
+#[test]
+fn examples_and_other_profiles() {
+    let session = Session::new();
+    package(&session);
+    let arguments = ["--example", "other", "--profile", "dev", "--", "10"];
+    Outcome::of(cargo_prof(&session, &arguments)).assert_code(0);
+    let svg = std::fs::read_to_string(session.path("flamegraph.svg")).unwrap();
+    assert!(svg.contains("other::other_spin"));
+    assert!(session.path("target/debug/examples/other").exists());
+}
+
+#[test]
+fn what_does_not_exist_or_build_is_said() {
+    let session = Session::new();
+    package(&session);
+    let outcome = Outcome::of(cargo_prof(&session, &["--bin", "gone"]));
+    assert_ne!(outcome.status.code(), Some(0), "{outcome}");
+    outcome.assert_says(&["gone"]);
+    session.write("src/main.rs", b"fn main() { not rust }");
+    let outcome = Outcome::of(cargo_prof(&session, &["--bin", "hello"]));
+    assert_ne!(outcome.status.code(), Some(0), "{outcome}");
+    outcome.assert_says(&["error"]);
+    let elsewhere = tempfile::tempdir().unwrap();
+    let mut command = cargo_prof(&session, &[]);
+    command.current_dir(elsewhere.path());
+    let outcome = Outcome::of(command);
+    assert_ne!(outcome.status.code(), Some(0), "{outcome}");
+    outcome.assert_says(&["Cargo.toml"]);
+    assert!(!Path::new("flamegraph.svg").exists());
+}

@@ -1,0 +1,264 @@
+//! The recorded command runs as if prof were not there; prof stops when told to.
+#![forbid(unsafe_code)]
+
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use prof_tests::{Outcome, Program, Session, Stacks};
+
+fn reports() -> String {
+    Program::c(&["reports.c"])
+        .build()
+        .to_str()
+        .unwrap()
+        .to_owned()
+}
+
+#[test]
+fn standard_streams_and_exit_status_are_the_commands() {
+    let session = Session::new();
+    let command = session.prof(["record", "--", &reports(), "3"]);
+    let outcome = Outcome::with_input(command, "hello\n");
+    outcome
+        .assert_code(3)
+        .assert_says(&["to stderr", "prof.data", "verdict"]);
+    assert_eq!(outcome.stdout, "read: hello\n");
+}
+
+#[test]
+fn quiet_means_that_only_the_command_speaks() {
+    let session = Session::new();
+    let outcome = session.run(["record", "-q", "--", &reports()]);
+    outcome.assert_code(0);
+    assert_eq!(
+        (outcome.stdout.as_str(), outcome.stderr.as_str()),
+        ("", "to stderr\n")
+    );
+}
+
+#[test]
+fn a_death_by_signal_is_128_and_the_signal() {
+    let session = Session::new();
+    for (signal, code) in [("15", 143), ("9", 137), ("11", 139)] {
+        let outcome = session.run(["record", "--", &reports(), "kill", signal]);
+        outcome.assert_code(code).assert_says(&["verdict"]);
+        session.run(["report"]).assert_code(0);
+    }
+}
+
+#[test]
+fn commands_that_cannot_be_started() {
+    let session = Session::new();
+    let outcome = session.run(["record", "--", "no-such-command-anywhere"]);
+    outcome
+        .assert_code(127)
+        .assert_says(&["no-such-command-anywhere", "not found"]);
+    session.write("text", b"no program");
+    let outcome = session.run(["record", "--", "./text"]);
+    outcome
+        .assert_code(126)
+        .assert_says(&["./text", "permission denied"]);
+    let outcome = session.run(["record", "--", "/tmp"]);
+    outcome.assert_code(126).assert_says(&["/tmp"]);
+    assert!(
+        !session.path("prof.data").exists(),
+        "an empty recording is left behind"
+    );
+}
+
+#[test]
+fn a_command_without_dashes_and_with_its_own_flags() {
+    let session = Session::new();
+    let outcome = session.run(["record", "-F", "99", "echo", "-n", "-F", "x"]);
+    outcome.assert_code(0);
+    assert_eq!(outcome.stdout, "-F x");
+}
+
+#[test]
+fn an_older_recording_is_kept() {
+    let session = Session::new();
+    session.record(&[], &[reports()]);
+    let first = std::fs::read(session.path("prof.data")).unwrap();
+    session.record(&[], &[reports()]);
+    assert!(std::fs::read(session.path("prof.data.old")).unwrap() == first);
+    session.record(&["-o", "other.data"], &[reports()]);
+    assert!(session.path("other.data").exists() && !session.path("other.data.old").exists());
+}
+
+#[test]
+fn strict_makes_a_bad_verdict_an_error() {
+    let session = Session::new();
+    session
+        .run(["record", "-F", "1", "--", "true"])
+        .assert_code(0)
+        .assert_says(&["BAD", "no samples"]);
+    session
+        .run(["record", "--strict", "-F", "1", "--", "true"])
+        .assert_code(3);
+    session
+        .run(["record", "--strict", "--", &reports()])
+        .assert_code(0);
+}
+
+#[test]
+fn the_time_can_be_limited() {
+    let session = Session::new();
+    let mut target = Waiting::start(session.command(&waits(), NONE));
+    let arguments = ["record", "-p", &target.pid(), "-d", "0.5"];
+    let outcome = session.run(arguments);
+    outcome.assert_code(0).assert_says(&["verdict: good"]);
+    target.assert_ends_well();
+}
+
+const NONE: [&str; 0] = [];
+
+fn waits() -> std::path::PathBuf {
+    Program::c(&["waits.c"]).build()
+}
+
+/// A child that says when it is ready and works until its standard input ends.
+struct Waiting {
+    child: Child,
+    output: BufReader<std::process::ChildStdout>,
+}
+
+impl Waiting {
+    /// Starts `waits`, or prof that starts `waits`, and lets it become ready.
+    fn start(mut command: Command) -> Self {
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command.process_group(0).spawn().unwrap();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        assert_eq!(line, "ready\n");
+        Self { child, output }
+    }
+
+    fn pid(&self) -> String {
+        self.child.id().to_string()
+    }
+
+    /// What Ctrl-C does: SIGINT for the whole foreground group.
+    fn interrupt(&self) {
+        signal("-INT", &format!("-{}", self.child.id()));
+    }
+
+    /// Ends the standard input: the target must still be there to notice.
+    #[track_caller]
+    fn assert_ends_well(&mut self) {
+        drop(self.child.stdin.take());
+        let mut rest = String::new();
+        self.output.read_to_string(&mut rest).unwrap();
+        assert_eq!(rest, "done\n");
+        assert!(self.child.wait().unwrap().success());
+    }
+
+    /// The exit status, when it ends by itself.
+    fn wait(&mut self) -> (Option<i32>, String) {
+        let status = self.child.wait().unwrap();
+        let mut said = String::new();
+        self.child
+            .stderr
+            .take()
+            .unwrap()
+            .read_to_string(&mut said)
+            .unwrap();
+        (
+            status.code().or(status.signal().map(|signal| -signal)),
+            said,
+        )
+    }
+}
+
+fn signal(name: &str, target: &str) {
+    let status = Command::new("kill")
+        .args([name, "--", target])
+        .status()
+        .unwrap();
+    assert!(status.success(), "kill {name} -- {target}");
+}
+
+#[track_caller]
+fn assert_valid(session: &Session, file: &str) {
+    let outcome = session.run(["report", "-i", file, "--folded", "-"]);
+    outcome.assert_code(0);
+    let stacks = Stacks::from_folded(&outcome.stdout);
+    stacks.assert_hottest(&["main", "until_told"]);
+}
+
+#[test]
+fn ctrl_c_stops_the_command_and_leaves_a_valid_file() {
+    let session = Session::new();
+    let binary = waits();
+    let arguments = ["record", "--", binary.to_str().unwrap()];
+    let mut prof = Waiting::start(session.prof(arguments));
+    prof.interrupt();
+    let (code, said) = prof.wait();
+    assert_eq!(code, Some(130), "{said}");
+    assert!(said.contains("verdict: good"), "{said}");
+    assert_valid(&session, "prof.data");
+}
+
+#[test]
+fn sigterm_to_prof_alone_stops_the_command_too() {
+    let session = Session::new();
+    let binary = waits();
+    let arguments = ["record", "--", binary.to_str().unwrap()];
+    let mut prof = Waiting::start(session.prof(arguments));
+    signal("-TERM", &prof.pid());
+    let (_, said) = prof.wait();
+    assert!(said.contains("verdict: good"), "{said}");
+    // The end of its output says that the command is gone too.
+    let mut rest = String::new();
+    prof.output.read_to_string(&mut rest).unwrap();
+    assert_valid(&session, "prof.data");
+}
+
+/// `prof record -p` of the target, once it has said that it records.
+fn attach(session: &Session, target: &Waiting) -> Child {
+    let mut command = session.prof(["record", "-v", "-p", &target.pid()]);
+    command
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .spawn()
+        .unwrap()
+}
+
+/// Waits for the first samples: a recording that has grown beyond its header.
+fn until_recording(file: &Path) {
+    while !std::fs::metadata(file).is_ok_and(|data| data.len() > 4096) {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn ctrl_c_with_a_pid_leaves_the_target_running() {
+    let session = Session::new();
+    let mut target = Waiting::start(session.command(&waits(), NONE));
+    let prof = attach(&session, &target);
+    until_recording(&session.path("prof.data"));
+    signal("-INT", &format!("-{}", prof.id()));
+    let output = prof.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains("verdict: good"), "{said}");
+    target.assert_ends_well();
+    assert_valid(&session, "prof.data");
+}
+
+#[test]
+fn a_target_that_ends_ends_the_recording() {
+    let session = Session::new();
+    let mut target = Waiting::start(session.command(&waits(), NONE));
+    let prof = attach(&session, &target);
+    until_recording(&session.path("prof.data"));
+    target.assert_ends_well();
+    let output = prof.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert_valid(&session, "prof.data");
+}

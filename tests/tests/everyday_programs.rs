@@ -1,0 +1,111 @@
+//! Programs that people have: a shell pipeline, python3, gcc, sqlite3, rustc.
+#![forbid(unsafe_code)]
+
+use prof_tests::{Need, Program, Session, Stacks, needs};
+
+/// Real programs hold assembly and code without tables; a little may end early, with its reason.
+const WHOLE: f64 = 0.995;
+
+#[track_caller]
+fn check(options: &[&str], command: &[&str], processes: &[&str], functions: &[&str]) -> Stacks {
+    let session = Session::new();
+    let recorded = session.record(options, command);
+    recorded.outcome.assert_says(&["verdict: good"]);
+    let stacks = recorded.stacks();
+    stacks.assert_whole(WHOLE);
+    for process in processes {
+        assert!(
+            stacks.processes().contains(process),
+            "no {process}: {:?}",
+            stacks.processes()
+        );
+    }
+    for function in functions {
+        let share = stacks.share(|frames| frames.iter().any(|frame| frame.contains(function)));
+        assert!(share > 0.05, "{share} in {function}:\n{stacks}");
+    }
+    stacks
+}
+
+#[test]
+fn a_shell_pipeline() {
+    let pipeline = "seq 1 400000 | LC_ALL=C sort -r | tr 0-9 a-j | md5sum";
+    check(
+        &["-F", "1999"],
+        &["sh", "-c", pipeline],
+        &["sort", "md5sum", "tr"],
+        &[],
+    );
+}
+
+#[test]
+fn python() {
+    if !needs(&[Need::Tool("/usr/bin/python3")]) {
+        return;
+    }
+    let code = "
+def fib(n):
+    return n if n < 2 else fib(n - 1) + fib(n - 2)
+fib(27)
+print(sorted(str(i) for i in range(100000))[0])
+";
+    let functions = &["_PyEval_EvalFrameDefault"];
+    check(
+        &["-F", "1999"],
+        &["/usr/bin/python3", "-c", code],
+        &["python3"],
+        functions,
+    );
+}
+
+#[test]
+fn gcc() {
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/programs/inlining.cpp");
+    let command = [
+        "g++",
+        "-O2",
+        "-std=gnu++17",
+        "-c",
+        source,
+        "-o",
+        "inlining.o",
+    ];
+    check(&["-F", "1999"], &command, &["cc1plus"], &[]);
+}
+
+#[test]
+fn sqlite() {
+    if !needs(&[Need::Tool("sqlite3")]) {
+        return;
+    }
+    let query = "with recursive n(i) as (select 1 union all select i + 1 from n where i < 400000)
+                 select sum(length(hex(i))), count(distinct i % 1000) from n";
+    check(
+        &["-F", "1999"],
+        &["sqlite3", ":memory:", query],
+        &["sqlite3"],
+        &[],
+    );
+}
+
+#[test]
+fn rustc() {
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/programs/generics.rs");
+    let command = ["rustc", "--edition=2024", "-O", "-o", "generics", source];
+    check(&[], &command, &["rustc"], &["rustc_driver"]);
+}
+
+/// prof is a large Rust program with debug info.
+#[test]
+fn prof_itself() {
+    let session = Session::new();
+    let recorded = session.record(&["-F", "1999"], &[Program::c(&["threads.c"]).build()]);
+    let prof = prof_tests::prof().to_str().unwrap();
+    let input = recorded.file.to_str().unwrap();
+    let again = ["-F", "1999", "-o", "again.data"];
+    let recorded = session.record(&again, &[prof, "report", "-i", input, "--folded", "f"]);
+    let stacks = recorded.stacks();
+    stacks.assert_whole(WHOLE);
+    let share = stacks.share(|frames| frames.iter().any(|frame| frame.contains("prof_report")));
+    assert!(share > 0.2, "{share}:\n{stacks}");
+}

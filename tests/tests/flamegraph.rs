@@ -1,0 +1,85 @@
+//! The flamegraph and the table, as people get to see them.
+#![forbid(unsafe_code)]
+
+use std::path::Path;
+
+use prof_tests::{Need, Outcome, Program, Session, needs};
+
+const SHARES: Program = Program::c(&["shares.c"]);
+
+#[track_caller]
+fn assert_svg(session: &Session, file: &str, words: &[&str]) {
+    let svg = std::fs::read_to_string(session.path(file)).unwrap();
+    for word in words {
+        assert!(svg.contains(word), "no {word} in {file}");
+    }
+    if needs(&[Need::Tool("/usr/bin/python3")]) {
+        let code = "import sys, xml.dom.minidom as m; m.parse(sys.argv[1])";
+        let python = session.command(Path::new("/usr/bin/python3"), ["-c", code, file]);
+        Outcome::of(python).assert_code(0);
+    }
+}
+
+#[test]
+fn straight_from_one_command() {
+    let session = Session::new();
+    let binary = SHARES.build();
+    let recorded = session.record(
+        &["--flamegraph", "out.svg"],
+        &[binary.to_str().unwrap(), "300"],
+    );
+    recorded.outcome.assert_says(&["out.svg"]);
+    let words = [
+        "<svg",
+        "burn_sixty",
+        "shares 300",
+        "cpu-clock",
+        "Search",
+        "_start",
+    ];
+    assert_svg(&session, "out.svg", &words);
+}
+
+#[test]
+fn names_of_templates_are_escaped() {
+    let session = Session::new();
+    let recorded = session.record(&[], &[Program::cpp(&["inlining.cpp"]).build()]);
+    recorded.report(&["--flamegraph", "out.svg", "--title", "a < b & \"c\""]);
+    assert_svg(
+        &session,
+        "out.svg",
+        &["shapes::Polygon&lt;", "a &lt; b &amp;"],
+    );
+}
+
+#[test]
+fn the_table_shows_self_and_total_with_module_and_then_the_verdict() {
+    let session = Session::new();
+    let recorded = session.record(&[], &[SHARES.build().to_str().unwrap(), "500"]);
+    let outcome = recorded.report(&[]);
+    let line = |function: &str| {
+        let line = outcome.stdout.lines().find(|line| line.contains(function));
+        line.unwrap_or_else(|| panic!("no {function}: {outcome}"))
+    };
+    let percentages = |function| -> Vec<f64> {
+        let words = line(function).split(|c: char| c.is_whitespace() || c == '%');
+        words.filter_map(|word| word.parse().ok()).collect()
+    };
+    let (sixty, main) = (percentages("burn_sixty"), percentages(" main"));
+    assert!((40.0..80.0).contains(&sixty[0]), "{outcome}");
+    assert!(main.iter().any(|share| *share > 95.0), "{outcome}");
+    assert!(line("burn_sixty").contains("shares"), "{outcome}");
+    let said = outcome.stdout.clone() + &outcome.stderr;
+    assert!(said.contains("verdict: good"), "{outcome}");
+}
+
+#[test]
+fn the_report_is_the_same_each_time() {
+    let session = Session::new();
+    let recorded = session.record(&[], &[Program::c(&["libc.c"]).build()]);
+    let first = recorded.report(&["--folded", "-", "--flamegraph", "1.svg"]);
+    let second = recorded.report(&["--folded", "-", "--flamegraph", "2.svg"]);
+    assert!(first.stdout == second.stdout);
+    let svg = |name| std::fs::read(session.path(name)).unwrap();
+    assert!(svg("1.svg") == svg("2.svg"));
+}

@@ -1,0 +1,83 @@
+//! `prof report` reads what `perf record` wrote, and unwinds the dumps that a file holds.
+#![forbid(unsafe_code)]
+
+use std::path::Path;
+
+use prof_tests::{Need, Program, Session, Stacks, Variant, needs, perf_record};
+
+const SHARES: Program = Program::c(&["shares.c"]);
+
+fn report(session: &Session, file: &Path) -> Stacks {
+    let file = file.to_str().unwrap();
+    let outcome = session.run(["report", "--no-inline", "-i", file, "--folded", "-"]);
+    outcome.assert_code(0);
+    Stacks::from_folded(&outcome.stdout)
+}
+
+#[test]
+fn dwarf_dumps_of_perf() {
+    if !needs(&[Need::Tool("perf")]) {
+        return;
+    }
+    let session = Session::new();
+    let file = session.path("perf.data");
+    for variant in [Variant::PLAIN, Variant::STATIC] {
+        let binary = SHARES.build_as(variant);
+        perf_record(&["-F", "999", "--call-graph", "dwarf"], &file, &[&binary]);
+        let stacks = report(&session, &file);
+        stacks.assert_hottest(&["main", "work", "burn_sixty"]);
+        stacks.assert_whole(0.995);
+    }
+}
+
+#[test]
+fn frame_pointer_chains_of_perf() {
+    if !needs(&[Need::Tool("perf")]) {
+        return;
+    }
+    let session = Session::new();
+    let file = session.path("perf.data");
+    let variant = Variant::new("frame pointers", &["-fno-omit-frame-pointer"]);
+    perf_record(
+        &["-F", "999", "--call-graph", "fp"],
+        &file,
+        &[&SHARES.build_as(variant)],
+    );
+    report(&session, &file).assert_hottest(&["main", "work", "burn_sixty"]);
+}
+
+#[test]
+fn samples_of_perf_without_stacks() {
+    if !needs(&[Need::Tool("perf")]) {
+        return;
+    }
+    let session = Session::new();
+    let file = session.path("perf.data");
+    perf_record(&["-F", "999"], &file, &[&SHARES.build()]);
+    assert_eq!(report(&session, &file).hottest(), ["burn_sixty"]);
+}
+
+#[test]
+fn our_own_dumps_unwind_to_the_same_stacks() {
+    let session = Session::new();
+    let binary = SHARES.build();
+    let recorded = session.record(&["--no-unwind"], &[binary]);
+    let stacks = recorded.physical_stacks();
+    stacks.assert_hottest(&["main", "work", "burn_sixty"]);
+    stacks.assert_whole(0.999);
+    let size = std::fs::metadata(&recorded.file).unwrap().len();
+    assert!(size > 1 << 20, "no stack bytes in {size} bytes");
+}
+
+#[test]
+fn frame_pointers_and_no_stacks_can_be_asked_for() {
+    let session = Session::new();
+    let variant = Variant::new("frame pointers", &["-fno-omit-frame-pointer"]);
+    let binary = SHARES.build_as(variant);
+    let recorded = session.record(&["--call-graph", "fp"], &[&binary]);
+    recorded
+        .physical_stacks()
+        .assert_hottest(&["main", "work", "burn_sixty"]);
+    let recorded = session.record(&["--call-graph", "none"], &[&binary]);
+    assert_eq!(recorded.physical_stacks().hottest(), ["burn_sixty"]);
+}

@@ -1,0 +1,136 @@
+//! perf reads our files and sees in them what `prof report` sees.
+#![forbid(unsafe_code)]
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use prof_tests::{Need, Outcome, Program, Recorded, Session, Variant, needs, perf_script};
+
+/// Asserts that `perf script` and `prof report --folded` tell the same stacks with the same
+/// weights.
+#[track_caller]
+fn check(recorded: &Recorded<'_>) {
+    let mut by_perf: BTreeMap<Vec<String>, u64> = BTreeMap::new();
+    for sample in perf_script(&recorded.file) {
+        let frames = sample
+            .frames
+            .iter()
+            .rev()
+            .map(|name| common_name(name))
+            .collect();
+        *by_perf.entry(frames).or_default() += sample.period;
+    }
+    let mut by_prof: BTreeMap<Vec<String>, u64> = BTreeMap::new();
+    for (frames, weight) in recorded.physical_stacks().iter() {
+        let frames = frames.iter().map(|name| common_name(name)).collect();
+        *by_prof.entry(frames).or_default() += weight;
+    }
+    let only = |ours: &BTreeMap<Vec<String>, u64>, theirs: &BTreeMap<Vec<String>, u64>| {
+        let missing = ours
+            .iter()
+            .filter(|(frames, weight)| theirs.get(*frames) != Some(weight));
+        let lines = missing.map(|(frames, weight)| format!("{weight} {}\n", frames.join(";")));
+        lines.take(10).collect::<String>()
+    };
+    let (perf_only, prof_only) = (only(&by_perf, &by_prof), only(&by_prof, &by_perf));
+    assert!(
+        perf_only.is_empty() && prof_only.is_empty(),
+        "only perf says:\n{perf_only}only prof says:\n{prof_only}"
+    );
+    assert!(
+        by_perf.values().sum::<u64>() > 100_000_000,
+        "hardly any samples: {by_perf:?}"
+    );
+}
+
+/// Evens out what is a matter of taste: which of several names of one address is shown, and how
+/// an unnamed one is written.
+fn common_name(name: &str) -> String {
+    let name = name.split('@').next().unwrap_or(name);
+    let name = name.strip_suffix("_[k]").unwrap_or(name);
+    let name = name.trim_start_matches("__GI_").trim_start_matches('_');
+    if name == "[unknown]" || name.contains("+0x") {
+        return "?".into();
+    }
+    name.to_owned()
+}
+
+#[track_caller]
+fn check_program(program: Program, variant: Variant, arguments: &[&str]) {
+    if !needs(&[Need::Tool("perf")]) {
+        return;
+    }
+    let session = Session::new();
+    let binary = program.build_as(variant);
+    let mut command = vec![binary.to_str().unwrap()];
+    command.extend(arguments);
+    check(&session.record(&["-F", "1999", "-e", "cpu-clock:u"], &command));
+}
+
+#[test]
+fn on_shallow_stacks() {
+    check_program(Program::c(&["shares.c"]), Variant::PLAIN, &["500"]);
+}
+
+#[test]
+fn on_deep_recursion() {
+    check_program(Program::c(&["deep.c"]), Variant::PLAIN, &["2000", "200"]);
+}
+
+#[test]
+fn on_threads_and_a_static_executable() {
+    check_program(Program::c(&["threads.c"]), Variant::PLAIN, &["200"]);
+    check_program(Program::c(&["threads.c"]), Variant::STATIC, &["200"]);
+}
+
+#[test]
+fn on_forks_and_execs() {
+    check_program(Program::c(&["forks.c"]), Variant::PLAIN, &["200"]);
+    check_program(Program::c(&["execs.c"]), Variant::PLAIN, &["10", "20"]);
+}
+
+#[test]
+fn on_callbacks_and_signals() {
+    check_program(Program::c(&["callbacks.c"]), Variant::PLAIN, &["10"]);
+    check_program(
+        Program::c(&["signals.c"]),
+        Variant::PLAIN,
+        &["alternate", "200"],
+    );
+}
+
+#[test]
+fn other_readers_open_the_file() {
+    if !needs(&[Need::Tool("perf")]) {
+        return;
+    }
+    let session = Session::new();
+    let binary = Program::c(&["shares.c"]).build();
+    let recorded = session.record(&[], &[binary.to_str().unwrap(), "300"]);
+    for (arguments, words) in [
+        (
+            &["report", "--stdio", "--no-children", "-g", "none"][..],
+            &["burn_sixty", "shares"][..],
+        ),
+        (&["buildid-list"], &["shares", "libc.so.6"]),
+        (
+            &["report", "--header-only"],
+            &["captured on", "cmdline", "arch", "nrcpus", "cpu-clock"],
+        ),
+    ] {
+        let mut perf = Command::new("perf");
+        perf.args(arguments)
+            .arg("-i")
+            .arg(&recorded.file)
+            .env("HOME", "/nonexistent");
+        let outcome = Outcome::of(perf);
+        outcome.assert_code(0);
+        for word in words {
+            assert!(outcome.stdout.contains(word), "no {word}: {outcome}");
+        }
+        assert!(
+            !outcome.stderr.to_lowercase().contains("warning"),
+            "{outcome}"
+        );
+    }
+}

@@ -1,0 +1,103 @@
+//! The same as a plain user, who may sample only user code of its own processes.
+#![forbid(unsafe_code)]
+
+use prof_tests::{Need, Program, Session, needs, perf_script};
+
+const NEEDS: &[Need] = &[Need::Root, Need::Tool("setpriv"), Need::PlainSampling];
+
+fn check(program: Program, arguments: &[&str], hottest: &[&str]) {
+    if !needs(NEEDS) {
+        return;
+    }
+    let session = Session::plain_user();
+    let binary = session.install(&program.build());
+    let mut command = vec![binary.to_str().unwrap()];
+    command.extend(arguments);
+    let recorded = session.record(&["-F", "1999"], &command);
+    recorded
+        .outcome
+        .assert_says(&["verdict: good", "kernel code is not sampled"]);
+    let stacks = recorded.physical_stacks();
+    stacks.assert_hottest(hottest);
+    stacks.assert_whole(0.999);
+}
+
+#[test]
+fn shallow_stacks() {
+    check(
+        Program::c(&["shares.c"]),
+        &["500"],
+        &["main", "work", "burn_sixty"],
+    );
+}
+
+#[test]
+fn deep_stacks() {
+    check(
+        Program::c(&["deep.c"]),
+        &["7000", "500"],
+        &["descend", "descend", "bottom"],
+    );
+}
+
+#[test]
+fn threads() {
+    check(
+        Program::c(&["threads.c"]),
+        &["300"],
+        &["pile", "pile", "busy"],
+    );
+}
+
+#[test]
+fn handlers_on_an_alternate_stack() {
+    check(
+        Program::c(&["signals.c"]),
+        &["alternate", "300"],
+        &["handler", "in_handler"],
+    );
+}
+
+#[test]
+fn perf_reads_the_file() {
+    if !needs(NEEDS) || !needs(&[Need::Tool("perf")]) {
+        return;
+    }
+    let session = Session::plain_user();
+    let binary = session.install(&Program::c(&["deep.c"]).build());
+    let recorded = session.record(&[], &[binary.to_str().unwrap(), "100", "300"]);
+    // perf takes files of other users only with --force, even as root.
+    let copy = session.path("copy.data");
+    std::fs::copy(&recorded.file, &copy).unwrap();
+    let samples = perf_script(&copy);
+    let deep = samples
+        .iter()
+        .filter(|sample| sample.frames.len() > 100)
+        .count();
+    assert!(deep > 200, "{deep} of {}", samples.len());
+}
+
+#[test]
+fn kernel_only_sampling_is_refused_with_advice() {
+    if !needs(NEEDS)
+        || std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid")
+            .unwrap()
+            .trim()
+            != "2"
+    {
+        return;
+    }
+    let session = Session::plain_user();
+    let outcome = session.run(["record", "-e", "cpu-clock:k", "--", "true"]);
+    outcome.assert_refused(&["perf_event_paranoid"]);
+}
+
+#[test]
+fn processes_of_others_are_refused_with_advice() {
+    if !needs(NEEDS) {
+        return;
+    }
+    let session = Session::plain_user();
+    let outcome = session.run(["record", "-p", "1", "-d", "1"]);
+    outcome.assert_refused(&["permission"]);
+}

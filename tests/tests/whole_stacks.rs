@@ -1,0 +1,483 @@
+//! Every stack is whole and right, whatever the program does to its stack and however it is built.
+#![forbid(unsafe_code)]
+
+use prof_tests::{Compiler, Need, Program, Session, Variant, needs};
+
+const DEEP: Program = Program::c(&["deep.c"]);
+const THREADS: Program = Program::c(&["threads.c"]);
+const ASSEMBLY: Program = Program::c(&["assembly_main.c", "assembly.S"]);
+const FRAMES: Program = Program::cpp(&["frames.cpp"]);
+const INLINING: Program = Program::cpp(&["inlining.cpp"]);
+const SIGNALS: Program = Program::c(&["signals.c"]);
+const SHARES: Program = Program::c(&["shares.c"]);
+
+/// A program, what to run it with, and the innermost frames of its hottest stack.
+struct Case<'a> {
+    program: Program,
+    variant: Variant,
+    arguments: &'a [&'a str],
+    hottest: &'a [&'a str],
+}
+
+impl<'a> Case<'a> {
+    fn new(program: Program, arguments: &'a [&'a str], hottest: &'a [&'a str]) -> Self {
+        Self {
+            program,
+            variant: Variant::PLAIN,
+            arguments,
+            hottest,
+        }
+    }
+
+    fn built_as(self, variant: Variant) -> Self {
+        Self { variant, ..self }
+    }
+}
+
+/// Records the program at 1,999 Hz: at least 99.9 % of the stacks must reach their root.
+#[track_caller]
+fn check(case: Case<'_>) {
+    let session = Session::new();
+    let binary = case.program.build_as(case.variant);
+    let mut command = vec![binary.as_os_str()];
+    command.extend(case.arguments.iter().map(std::ffi::OsStr::new));
+    let recorded = session.record(&["-F", "1999"], &command);
+    let stacks = recorded.physical_stacks();
+    stacks.assert_hottest(case.hottest);
+    stacks.assert_whole(0.999);
+}
+
+#[test]
+fn shallow() {
+    check(Case::new(SHARES, &["500"], &["main", "work", "burn_sixty"]));
+}
+
+const TO_THE_BOTTOM: &[&str] = &["descend", "descend", "bottom"];
+
+#[test]
+fn recursion_of_100_frames() {
+    check(Case::new(DEEP, &["100"], TO_THE_BOTTOM));
+}
+
+#[test]
+fn recursion_of_2000_frames() {
+    check(Case::new(DEEP, &["2000"], TO_THE_BOTTOM));
+}
+
+#[test]
+fn recursion_of_7000_frames() {
+    check(Case::new(DEEP, &["7000"], TO_THE_BOTTOM));
+}
+
+#[test]
+fn recursion_is_counted_to_the_frame() {
+    for depth in [1_usize, 100, 7000] {
+        let session = Session::new();
+        let binary = DEEP.build();
+        let depth_text = depth.to_string();
+        let command = [binary.to_str().unwrap(), &depth_text, "200"];
+        let stacks = session.record(&[], &command).physical_stacks();
+        let hottest = stacks.hottest();
+        let frames = hottest.iter().filter(|frame| **frame == "descend").count();
+        assert_eq!(frames, depth, "{stacks}");
+    }
+}
+
+/// A record's size has 16 bits: no chain of 20,000 frames fits. Both ends are kept.
+#[test]
+fn recursion_of_20000_frames_keeps_both_ends_and_marks_the_cut() {
+    let session = Session::new();
+    let binary = DEEP.build();
+    let recorded = session.record(&[], &[binary.to_str().unwrap(), "20000", "300"]);
+    let stacks = recorded.physical_stacks();
+    stacks.assert_hottest(TO_THE_BOTTOM);
+    stacks.assert_whole(0.99);
+    let hottest = stacks.hottest();
+    assert!(hottest.contains(&"main"), "{stacks}");
+    assert!(
+        hottest.len() > 7000 && hottest.len() < 9000,
+        "{} frames",
+        hottest.len()
+    );
+    assert!(
+        hottest.iter().any(|frame| frame.starts_with('[')),
+        "no mark:\n{stacks}"
+    );
+    recorded
+        .outcome
+        .assert_says(&["more frames than a sample can hold"]);
+}
+
+#[test]
+fn static_executables() {
+    let hottest = &["main", "work", "burn_sixty"];
+    check(Case::new(SHARES, &["500"], hottest).built_as(Variant::STATIC));
+    check(Case::new(SHARES, &["500"], hottest).built_as(Variant::STATIC_PIE));
+    check(Case::new(THREADS, &["250"], IN_A_THREAD).built_as(Variant::STATIC));
+}
+
+const IN_A_THREAD: &[&str] = &[
+    "thread_main",
+    "pile",
+    "pile",
+    "pile",
+    "pile",
+    "pile",
+    "pile",
+    "pile",
+    "pile",
+    "pile",
+    "pile",
+    "pile",
+    "busy",
+];
+
+#[test]
+fn threads() {
+    check(Case::new(THREADS, &["250"], IN_A_THREAD));
+}
+
+#[test]
+fn forked_children() {
+    let session = Session::new();
+    let binary = Program::c(&["forks.c"]).build();
+    let stacks = session.record(&["-F", "1999"], &[binary]).physical_stacks();
+    stacks.assert_whole(0.999);
+    for path in [
+        &["main", "in_parent"][..],
+        &["main", "child", "in_child"],
+        &["main", "child", "grandchild", "in_grandchild"],
+    ] {
+        let share = stacks.share(|frames| frames.ends_with(&path.map_owned()));
+        assert!(
+            (0.25..0.42).contains(&share),
+            "{path:?} has {share}:\n{stacks}"
+        );
+    }
+}
+
+#[test]
+fn exec_after_exec() {
+    check(Case::new(
+        Program::c(&["execs.c"]),
+        &["20", "30"],
+        &["main", "one_life"],
+    ));
+}
+
+#[test]
+fn short_lived_threads() {
+    let session = Session::new();
+    let binary = Program::c(&["short_threads.c"]).build();
+    // A thread is first sampled a whole period after its birth, so the period must be short.
+    let command = [binary.to_str().unwrap(), "300"];
+    let stacks = session.record(&["-F", "4999"], &command).physical_stacks();
+    let blinks = stacks.self_share("blink");
+    assert!(blinks > 0.5, "{blinks} in the threads:\n{stacks}");
+    let rooted = stacks.share(|frames| {
+        frames.last().is_none_or(|frame| frame != "blink") || prof_tests::is_root(&frames[0])
+    });
+    assert!(rooted >= 0.999, "{stacks}");
+}
+
+#[test]
+fn callbacks_from_libc() {
+    let session = Session::new();
+    let binary = Program::c(&["callbacks.c"]).build();
+    let stacks = session.record(&["-F", "1999"], &[binary]).physical_stacks();
+    stacks.assert_whole(0.999);
+    for (through, entry) in [("qsort", "sort"), ("bsearch", "search")] {
+        let share = stacks.share(|frames| {
+            frames.iter().any(|frame| frame.contains(through))
+                && frames.iter().any(|frame| frame == entry)
+                && frames.iter().any(|frame| frame == "main")
+        });
+        assert!(share > 0.2, "{share} through {through}:\n{stacks}");
+    }
+}
+
+/// Handlers run above a frame that the kernel made; below it is the code that was interrupted.
+#[track_caller]
+fn check_handler(stack: &str) {
+    let session = Session::new();
+    let binary = SIGNALS.build();
+    let command = [binary.to_str().unwrap(), stack, "300"];
+    let stacks = session.record(&["-F", "1999"], &command).physical_stacks();
+    stacks.assert_hottest(&["handler", "in_handler"]);
+    stacks.assert_whole(0.999);
+    let hottest = stacks.hottest();
+    let place = |name| hottest.iter().position(|frame| *frame == name);
+    let order = ["main", "caller", "interrupted", "handler"].map(place);
+    assert!(
+        order.is_sorted() && order[0].is_some(),
+        "{order:?} in {hottest:?}"
+    );
+}
+
+#[test]
+fn signal_handlers() {
+    check_handler("normal");
+}
+
+#[test]
+fn signal_handlers_on_an_alternate_stack() {
+    check_handler("alternate");
+}
+
+#[test]
+fn frames_of_odd_shape() {
+    let hottest = &[
+        "main",
+        "aligned_and_variable",
+        "aligned",
+        "borrowed",
+        "variable",
+        "leaf",
+    ];
+    check(Case::new(FRAMES, &["300"], hottest));
+    if needs(&[Need::Tool("clang++")]) {
+        check(Case::new(FRAMES.by(Compiler::Clangxx), &["300"], hottest));
+    }
+}
+
+#[test]
+fn exceptions() {
+    let session = Session::new();
+    let binary = Program::cpp(&["exceptions.cpp"]).build();
+    let stacks = session.record(&["-F", "1999"], &[binary]).physical_stacks();
+    stacks.assert_whole(0.999);
+    let thrown = stacks.share(|frames| {
+        frames.iter().any(|frame| frame.starts_with("_Unwind_"))
+            && frames.iter().any(|frame| frame == "thrower")
+            && frames.iter().any(|frame| frame == "main")
+    });
+    assert!(thrown > 0.3, "{thrown}:\n{stacks}");
+}
+
+#[test]
+fn libraries_that_come_and_go() {
+    let session = Session::new();
+    let loader = Program::c(&["loader.c"]).build();
+    let library = |flags| Program::new(&["plugin.c"], Compiler::Gcc, flags).build();
+    let a = library(&["-shared", "-fPIC", "-DNAME=a"]);
+    let b = library(&["-shared", "-fPIC", "-DNAME=b", "-DPADDING"]);
+    let stacks = session
+        .record(&["-F", "1999"], &[loader, a, b])
+        .physical_stacks();
+    stacks.assert_whole(0.999);
+    for inside in ["in_a", "in_b"] {
+        let path = ["main", "with_library", "call", "entry", inside];
+        let share = stacks.share(|frames| frames.ends_with(&path.map(String::from)));
+        assert!(
+            (0.4..0.55).contains(&share),
+            "{share} in {inside}:\n{stacks}"
+        );
+    }
+}
+
+#[test]
+fn assembly_with_cfi() {
+    check(Case::new(
+        ASSEMBLY,
+        &["asm_leaf", "300"],
+        &["main", "run", "asm_leaf"],
+    ));
+    check(Case::new(
+        ASSEMBLY,
+        &["asm_pushes", "300"],
+        &["main", "run", "asm_pushes"],
+    ));
+    let hottest = &["main", "run", "asm_calls", "called_back"];
+    check(Case::new(ASSEMBLY, &["asm_calls", "300"], hottest));
+}
+
+#[test]
+fn assembly_without_cfi() {
+    check(Case::new(
+        ASSEMBLY,
+        &["bare_leaf", "300"],
+        &["main", "run", "bare_leaf"],
+    ));
+    let hottest = &["main", "run", "bare_framed", "called_back"];
+    check(Case::new(ASSEMBLY, &["bare_framed", "300"], hottest));
+}
+
+#[test]
+fn assembly_without_cfi_or_frame_pointers_that_calls_on() {
+    let hottest = &["main", "run", "bare_calls", "called_back"];
+    check(Case::new(ASSEMBLY, &["bare_calls", "300"], hottest));
+}
+
+#[test]
+fn frame_pointers_and_no_cfi() {
+    let variant = Variant::new(
+        "frame pointers only",
+        &[
+            "-fno-omit-frame-pointer",
+            "-fno-asynchronous-unwind-tables",
+            "-fno-unwind-tables",
+            "-g0",
+        ],
+    );
+    check(Case::new(SHARES, &["500"], &["main", "work", "burn_sixty"]).built_as(variant));
+}
+
+#[test]
+fn cfi_in_debug_frame_only() {
+    let variant = Variant::new(
+        "debug_frame",
+        &[
+            "-fno-asynchronous-unwind-tables",
+            "-fno-unwind-tables",
+            "-g",
+        ],
+    );
+    check(Case::new(SHARES, &["500"], &["main", "work", "burn_sixty"]).built_as(variant));
+}
+
+#[test]
+fn no_eh_frame_hdr() {
+    let variant = Variant::new("no eh_frame_hdr", &["-Wl,--no-eh-frame-hdr"]);
+    check(Case::new(SHARES, &["500"], &["main", "work", "burn_sixty"]).built_as(variant));
+}
+
+#[test]
+fn other_linkers_layouts() {
+    let hottest = &["main", "work", "burn_sixty"];
+    for (tool, flags) in [
+        ("ld.lld", &["-fuse-ld=lld"][..]),
+        ("ld.lld", &["-fuse-ld=lld", "-Wl,--no-rosegment"]),
+        ("mold", &["-fuse-ld=mold"]),
+    ] {
+        if needs(&[Need::Tool(tool)]) {
+            let flags = Vec::leak(flags.to_vec());
+            check(Case::new(SHARES, &["300"], hottest).built_as(Variant::new("linker", flags)));
+        }
+    }
+}
+
+#[test]
+fn coroutines_end_at_their_entry() {
+    let session = Session::new();
+    let binary = Program::c(&["coroutines.c"]).build();
+    let recorded = session.record(&["-F", "1999"], &[binary]);
+    let stacks = recorded.physical_stacks();
+    for path in [["first_entry", "in_first"], ["second_entry", "in_second"]] {
+        let share = stacks.share(|frames| frames.ends_with(&path.map(String::from)));
+        assert!(
+            (0.4..0.55).contains(&share),
+            "{share} in {path:?}:\n{stacks}"
+        );
+    }
+    recorded.outcome.assert_says(&["verdict: good"]);
+}
+
+#[test]
+fn calls_that_never_return() {
+    let hottest = &["main", "decide", "ends_in_call", "never_returns"];
+    check(Case::new(Program::c(&["noreturn.c"]), &["300"], hottest));
+}
+
+#[test]
+fn hot_functions_of_libc() {
+    let session = Session::new();
+    let binary = Program::c(&["libc.c"]).build();
+    let stacks = session.record(&["-F", "1999"], &[binary]).physical_stacks();
+    stacks.assert_whole(0.999);
+    let through_main = stacks.share(|frames| frames.iter().any(|frame| frame == "main"));
+    assert!(through_main > 0.97, "{through_main}:\n{stacks}");
+}
+
+#[test]
+fn clocks_in_the_vdso() {
+    let session = Session::new();
+    let binary = Program::c(&["vdso.c"]).build();
+    let stacks = session.record(&["-F", "1999"], &[binary]).physical_stacks();
+    stacks.assert_whole(0.999);
+    let through_clocks = stacks.share(|frames| frames.iter().any(|frame| frame == "clocks"));
+    assert!(through_clocks > 0.97, "{through_clocks}:\n{stacks}");
+}
+
+#[test]
+fn stripped_executables() {
+    let session = Session::new();
+    let binary = SHARES.build_as(Variant::STRIPPED);
+    let stacks = session.record(&["-F", "1999"], &[binary]).physical_stacks();
+    // Nothing of the program has a name: frames show its name and an offset.
+    let hottest = stacks.hottest();
+    assert!(
+        hottest
+            .last()
+            .is_some_and(|frame| frame.starts_with("shares+0x")),
+        "{hottest:?}"
+    );
+    let through_libc = stacks.share(|frames| {
+        frames
+            .iter()
+            .any(|frame| frame.contains("__libc_start_main"))
+    });
+    assert!(through_libc >= 0.999, "{stacks}");
+    let unknown = stacks.share(|frames| frames.iter().any(|frame| frame.contains("[unknown]")));
+    assert_eq!(unknown, 0.0, "{stacks}");
+}
+
+#[test]
+fn inlined_functions_of_cpp() {
+    let session = Session::new();
+    let binary = INLINING.build();
+    let recorded = session.record(&["-F", "1999"], &[binary]);
+    recorded.physical_stacks().assert_whole(0.999);
+    let stacks = recorded.stacks();
+    let hottest = stacks.hottest();
+    for part in [
+        "main",
+        "total(",
+        "for_all<",
+        "accumulate<",
+        "shapes::Polygon<9>::area(",
+        "shapes::innermost(",
+    ] {
+        assert!(
+            hottest.iter().any(|frame| frame.contains(part)),
+            "no {part} in {hottest:#?}"
+        );
+    }
+}
+
+#[test]
+fn inlined_functions_of_rust() {
+    let session = Session::new();
+    for flags in [
+        &["-Csymbol-mangling-version=v0"][..],
+        &["-Cforce-frame-pointers=no"],
+    ] {
+        let variant = Variant::new("mangling", Vec::leak(flags.to_vec()));
+        let binary = Program::rust(&["generics.rs"]).build_as(variant);
+        let recorded = session.record(&["-F", "1999"], &[binary]);
+        recorded.physical_stacks().assert_whole(0.999);
+        let stacks = recorded.stacks();
+        let inside = |part: &str| stacks.share(|frames| frames.iter().any(|f| f.contains(part)));
+        for part in [
+            "generics::main",
+            "generics::apply",
+            "generics::numbers::innermost",
+            "::fold",
+        ] {
+            assert!(inside(part) > 0.9, "{} in {part}:\n{stacks}", inside(part));
+        }
+        assert!(
+            inside("_ZN") + inside("_R") == 0.0,
+            "mangled names:\n{stacks}"
+        );
+    }
+}
+
+trait MapOwned {
+    fn map_owned(&self) -> Vec<String>;
+}
+
+impl MapOwned for &[&str] {
+    fn map_owned(&self) -> Vec<String> {
+        self.iter().map(|&name| name.to_owned()).collect()
+    }
+}
