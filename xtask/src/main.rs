@@ -6,6 +6,7 @@
     reason = "a command line tool talks"
 )]
 
+mod bench;
 mod demo;
 mod process;
 mod test;
@@ -24,6 +25,8 @@ enum Chore {
     Demo(demo::Options),
     /// Runs every check there is: formatting, lints, documentation, structure, tests.
     Test(test::Options),
+    /// Measures prof beside perf and samply and writes docs/benchmarks.md.
+    Bench(bench::Options),
     /// Checks what docs/architecture.md promises about the source tree.
     Tidy,
 }
@@ -32,6 +35,7 @@ fn main() -> ExitCode {
     let done = match Chore::parse() {
         Chore::Demo(options) => demo::run(&options),
         Chore::Test(options) => test::run(&options),
+        Chore::Bench(options) => bench::run(&options),
         Chore::Tidy => tidy::run(),
     };
     match done {

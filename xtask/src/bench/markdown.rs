@@ -1,0 +1,165 @@
+//! The tables of docs/benchmarks.md.
+
+use std::fmt::Write;
+
+use anyhow::Result;
+
+use super::drawing::Drawing;
+use super::profiler::Profiler;
+use super::recording::Costs;
+use super::workload::Workload;
+use super::{Options, Place, machine};
+
+/// The whole page.
+pub(super) fn page(
+    place: &Place,
+    workloads: &[Workload],
+    profilers: &[Profiler],
+    recorded: &[Vec<Costs>],
+    drawn: &[Vec<Drawing>],
+    options: &Options,
+) -> Result<String> {
+    let mut page = String::new();
+    let Options {
+        repetitions,
+        frequency,
+        ..
+    } = options;
+    writeln!(page, "# Benchmarks\n")?;
+    writeln!(
+        page,
+        "prof beside perf and samply, on the same programs in one run: {}.",
+        machine::date()
+    )?;
+    writeln!(page, "{}.", machine::description())?;
+    writeln!(
+        page,
+        "Written by `cargo xtask bench`; medians of {repetitions} interleaved repetitions at {frequency} Hz.\n"
+    )?;
+    writeln!(page, "## Programs\n")?;
+    for workload in workloads {
+        writeln!(page, "- **{}**: {}", workload.name, workload.about)?;
+    }
+    recording_section(&mut page, workloads, profilers, recorded)?;
+    drawing_section(&mut page, workloads, drawn)?;
+    writeln!(page, "## Commands\n\n```sh")?;
+    for profiler in profilers {
+        writeln!(
+            page,
+            "{}",
+            profiler
+                .line()
+                .replace(&*place.directory.to_string_lossy(), ".")
+        )?;
+    }
+    writeln!(page, "prof report --flamegraph prof.svg")?;
+    writeln!(
+        page,
+        "perf script | inferno-collapse-perf | inferno-flamegraph >perf.svg\n```"
+    )?;
+    Ok(page)
+}
+
+const ABOUT_RECORDING: &str = "
+## Recording
+
+- *slowdown*: wall time of the program recorded, over that of the program alone
+- *own CPU*: CPU time of the profiler itself (user and system, all its threads), over that of the program
+- *taken*: samples in the recording, of those due (the program's CPU time times the frequency)
+- *lost*: samples lost, by the profiler's own account, in all repetitions together
+";
+
+fn recording_section(
+    page: &mut String,
+    workloads: &[Workload],
+    profilers: &[Profiler],
+    recorded: &[Vec<Costs>],
+) -> Result<()> {
+    writeln!(page, "{ABOUT_RECORDING}")?;
+    writeln!(
+        page,
+        "| program | profiler | slowdown | own CPU | bytes per sample | taken | lost |"
+    )?;
+    writeln!(page, "| --- | --- | ---: | ---: | ---: | ---: | ---: |")?;
+    for (workload, costs) in workloads.iter().zip(recorded) {
+        for (profiler, costs) in profilers.iter().zip(costs) {
+            writeln!(
+                page,
+                "| {} | {} | {:.3} | {:.1} % | {} | {:.1} % | {} |",
+                workload.name,
+                profiler.name,
+                costs.slowdown,
+                costs.own_cpu * 100.0,
+                thousands(costs.bytes_per_sample),
+                costs.taken * 100.0,
+                costs
+                    .lost
+                    .map_or_else(|| "not told".into(), |lost| lost.to_string()),
+            )?;
+        }
+    }
+    Ok(())
+}
+
+const ABOUT_DRAWING: &str = "
+## From the recording to the SVG
+
+Time and peak memory of the largest process, and how many times those of prof they are.
+";
+
+fn drawing_section(
+    page: &mut String,
+    workloads: &[Workload],
+    drawn: &[Vec<Drawing>],
+) -> Result<()> {
+    writeln!(page, "{ABOUT_DRAWING}")?;
+    writeln!(
+        page,
+        "| program | way | seconds | ratio | CPU seconds | peak memory | ratio |"
+    )?;
+    writeln!(page, "| --- | --- | ---: | ---: | ---: | ---: | ---: |")?;
+    for (workload, drawings) in workloads.iter().zip(drawn) {
+        let Some(ours) = drawings.first() else {
+            continue;
+        };
+        for drawing in drawings {
+            writeln!(
+                page,
+                "| {} | {} | {:.2} | {:.1} | {:.2} | {} MB | {:.1} |",
+                workload.name,
+                drawing.name,
+                drawing.wall_seconds,
+                drawing.wall_seconds / ours.wall_seconds,
+                drawing.cpu_seconds,
+                thousands(drawing.peak_memory / 1e6),
+                drawing.peak_memory / ours.peak_memory,
+            )?;
+        }
+    }
+    writeln!(page)?;
+    Ok(())
+}
+
+/// A whole number with commas.
+fn thousands(number: f64) -> String {
+    let digits = format!("{number:.0}");
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::thousands;
+
+    #[test]
+    fn numbers_are_easy_to_read() {
+        let numbers = [0.0, 7.4, 999.6, 65_528.0, 1_234_567.0].map(thousands);
+        assert_eq!(numbers, ["0", "7", "1,000", "65,528", "1,234,567"]);
+    }
+}

@@ -1,0 +1,118 @@
+//! `cargo xtask bench`: prof beside perf and samply, on the same programs in one run.
+//!
+//! Runs are interleaved — bare, prof, perf, ..., bare, prof, perf, ... — so that whatever else the
+//! machine does hits all of them alike; each number is a median.
+
+mod drawing;
+mod machine;
+mod markdown;
+mod profiler;
+mod recording;
+mod stopwatch;
+mod workload;
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+
+use crate::{process, workspace};
+use stopwatch::Stopwatch;
+
+#[derive(Args)]
+pub(crate) struct Options {
+    /// How often everything is measured.
+    #[arg(short, long, default_value_t = 5)]
+    repetitions: usize,
+    /// Samples per second.
+    #[arg(short = 'F', long, default_value_t = 999)]
+    frequency: u32,
+    /// Where the tables go.
+    #[arg(short, long, default_value = "docs/benchmarks.md")]
+    output: PathBuf,
+    /// Measures only workloads whose names contain this.
+    #[arg(long, default_value = "")]
+    only: String,
+    /// Lets perf_event_paranoid be 1 during the run, which samply needs; restores it afterwards.
+    #[arg(long)]
+    allow_sysctl: bool,
+}
+
+/// Where things are during a run.
+struct Place {
+    /// For recordings and drawings.
+    directory: PathBuf,
+    prof: PathBuf,
+    stopwatch: Stopwatch,
+    frequency: u32,
+}
+
+/// Measures, prints as it goes, and writes the tables.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    ensure!(options.repetitions > 0, "nothing to do in 0 repetitions");
+    let place = prepare(options)?;
+    let _paranoid = machine::lower_paranoid(options.allow_sysctl)?;
+    let profilers = profiler::available(&place);
+    let workloads = workload::all(&place, &options.only)?;
+    ensure!(
+        !workloads.is_empty(),
+        "no workload is called {:?}",
+        options.only
+    );
+    let recorded = recording::measure_all(&place, &workloads, &profilers, options.repetitions)?;
+    let drawn = drawing::measure_all(&place, &workloads, options.repetitions)?;
+    let text = markdown::page(&place, &workloads, &profilers, &recorded, &drawn, options)?;
+    std::fs::write(workspace::root().join(&options.output), &text)
+        .with_context(|| format!("cannot write {}", options.output.display()))?;
+    println!("\n{text}\nwritten to {}", options.output.display());
+    Ok(())
+}
+
+fn prepare(options: &Options) -> Result<Place> {
+    let target = workspace::target_directory()?.join("bench");
+    let directory = target.join("run");
+    std::fs::create_dir_all(&directory)
+        .with_context(|| format!("cannot make {}", directory.display()))?;
+    // prof is also one of the programs to be profiled: the one with much debug info.
+    let mut build = process::cargo();
+    build.current_dir(workspace::root());
+    build.args([
+        "build",
+        "--release",
+        "--locked",
+        "--package",
+        "prof",
+        "--target-dir",
+    ]);
+    build
+        .arg(&target)
+        .env("CARGO_PROFILE_RELEASE_DEBUG", "full");
+    process::run(&mut build)?;
+    Ok(Place {
+        prof: target.join("release/prof"),
+        stopwatch: Stopwatch::build(&target)?,
+        directory,
+        frequency: options.frequency,
+    })
+}
+
+/// The middle one of some measurements.
+fn median(values: impl IntoIterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.into_iter().collect();
+    values.sort_by(f64::total_cmp);
+    match values.len() {
+        0 => f64::NAN,
+        count if count % 2 == 1 => values[count / 2],
+        count => (values[count / 2 - 1] + values[count / 2]) / 2.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn medians() {
+        assert_eq!(super::median([3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(super::median([4.0, 1.0, 2.0, 3.0]), 2.5);
+        assert!(super::median([]).is_nan());
+    }
+}

@@ -1,0 +1,193 @@
+//! The profilers that are compared.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use super::{Place, machine};
+use crate::process;
+
+/// What a profiler is, as far as reading what it says goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Prof,
+    Perf,
+    Samply,
+}
+
+/// A profiler with its options.
+pub(super) struct Profiler {
+    pub(super) name: &'static str,
+    pub(super) kind: Kind,
+    program: PathBuf,
+    /// All that goes before the command to be recorded.
+    options: Vec<String>,
+    /// The recording's name.
+    file: &'static str,
+}
+
+/// Samples in a recording, and those that are missing from it by the profiler's own account.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    pub(super) samples: u64,
+    pub(super) lost: Option<u64>,
+}
+
+/// Those of the profilers that are here; the others are named loudly.
+pub(super) fn available(place: &Place) -> Vec<Profiler> {
+    let hertz = place.frequency.to_string();
+    let mut profilers = vec![Profiler::new(
+        "prof",
+        Kind::Prof,
+        place.prof.clone(),
+        &["record", "-F", &hertz, "-o", "prof.data", "--"],
+    )];
+    match process::find("perf") {
+        Some(perf) => {
+            for (name, how) in [
+                ("perf, no stacks", None),
+                ("perf fp", Some("fp")),
+                ("perf dwarf 8 KB", Some("dwarf,8192")),
+                ("perf dwarf 64 KB", Some("dwarf,65528")),
+            ] {
+                let mut options = vec!["record", "-e", "cpu-clock", "-F", &hertz];
+                options.extend(how.into_iter().flat_map(|how| ["--call-graph", how]));
+                options.extend(["-o", "perf.data", "--"]);
+                profilers.push(Profiler::new(name, Kind::Perf, perf.clone(), &options));
+            }
+        }
+        None => println!("!!! perf is not installed: left out (apt-get install linux-perf)"),
+    }
+    match process::find("samply") {
+        Some(samply) if machine::paranoid().is_ok_and(|level| level <= 1) => {
+            let options = [
+                "record",
+                "--save-only",
+                "--rate",
+                &hertz,
+                "-o",
+                "samply.json",
+                "--",
+            ];
+            profilers.push(Profiler::new("samply", Kind::Samply, samply, &options));
+        }
+        Some(_) => println!("!!! samply refuses this perf_event_paranoid: left out"),
+        None => println!("!!! samply is not installed: left out (cargo install samply)"),
+    }
+    profilers
+}
+
+impl Profiler {
+    fn new(name: &'static str, kind: Kind, program: PathBuf, options: &[&str]) -> Self {
+        let file = match kind {
+            Kind::Prof => "prof.data",
+            Kind::Perf => "perf.data",
+            Kind::Samply => "samply.json",
+        };
+        Self {
+            name,
+            kind,
+            program,
+            options: options.iter().map(|&o| o.into()).collect(),
+            file,
+        }
+    }
+
+    /// The command that records `command`.
+    pub(super) fn around(&self, command: impl IntoIterator<Item = PathBuf>) -> Vec<PathBuf> {
+        let options = self.options.iter().map(PathBuf::from);
+        [self.program.clone()]
+            .into_iter()
+            .chain(options)
+            .chain(command)
+            .collect()
+    }
+
+    /// The command as one would type it.
+    pub(super) fn line(&self) -> String {
+        let name = self
+            .program
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy();
+        format!("{name} {} COMMAND", self.options.join(" "))
+    }
+
+    /// Where it leaves its recording.
+    pub(super) fn recording(&self, directory: &Path) -> PathBuf {
+        directory.join(self.file)
+    }
+
+    /// Counts the samples of the recording; `said` is what the profiler printed.
+    pub(super) fn count(&self, directory: &Path, said: &str) -> Result<Counts> {
+        let file = self.recording(directory);
+        match self.kind {
+            Kind::Prof => Ok(Counts {
+                samples: number_before(said, " samples")
+                    .with_context(|| format!("prof did not say how many samples: {said}"))?,
+                lost: Some(match said.contains("no sample lost") {
+                    true => 0,
+                    false => number_before(said, " samples (").unwrap_or(0),
+                }),
+            }),
+            Kind::Perf => Ok(Counts {
+                samples: number_before(said, " samples)").unwrap_or(0),
+                lost: Some(lost_by_perf(&file)?),
+            }),
+            Kind::Samply => Ok(Counts {
+                samples: samples_of_samply(&file)?,
+                lost: None,
+            }),
+        }
+    }
+}
+
+/// The number that stands right before these words for the first time.
+fn number_before(text: &str, words: &str) -> Option<u64> {
+    let (before, _) = text.split_once(words)?;
+    let digits = before.len() - before.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+    before[before.len() - digits..].parse().ok()
+}
+
+/// The sum of all PERF_RECORD_LOST.
+fn lost_by_perf(file: &Path) -> Result<u64> {
+    let mut script = Command::new("perf");
+    script
+        .args(["script", "--show-lost-events", "-F", "tid", "-G", "-i"])
+        .arg(file);
+    let output = script.output().context("cannot start perf")?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let lost = text
+        .lines()
+        .filter(|line| line.contains("PERF_RECORD_LOST"));
+    Ok(lost
+        .filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok())
+        .sum())
+}
+
+fn samples_of_samply(file: &Path) -> Result<u64> {
+    let bytes = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let profile: Value = serde_json::from_slice(&bytes).context("samply's profile is no JSON")?;
+    let threads = profile["threads"].as_array().into_iter().flatten();
+    Ok(threads
+        .filter_map(|thread| thread["samples"]["length"].as_u64())
+        .sum())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::number_before;
+
+    #[test]
+    fn numbers_are_found_in_what_profilers_say() {
+        let perf = "[ perf record: Captured and wrote 0.1 MB perf.data (366 samples) ]";
+        assert_eq!(number_before(perf, " samples)"), Some(366));
+        assert_eq!(
+            number_before("prof: wrote prof.data: 1204 samples, 1 KiB", " samples"),
+            Some(1204)
+        );
+        assert_eq!(number_before("no samples", " samples"), None);
+    }
+}

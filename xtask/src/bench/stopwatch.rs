@@ -1,0 +1,99 @@
+//! What a command takes, with all its descendants.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::{process, workspace};
+
+/// Time and memory that a command took, with all the processes that it waited for.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Usage {
+    pub(super) wall: Duration,
+    /// User and system time.
+    pub(super) cpu: Duration,
+    /// Of the largest process, in bytes.
+    pub(super) peak_memory: u64,
+}
+
+/// A small program around others that measures them. It works below a profiler too, where it
+/// measures the target alone.
+pub(super) struct Stopwatch {
+    program: PathBuf,
+}
+
+impl Stopwatch {
+    pub(super) fn build(directory: &Path) -> Result<Self> {
+        let program = directory.join("stopwatch");
+        let source = workspace::root().join("xtask/bench/stopwatch.c");
+        let mut compile = Command::new("gcc");
+        process::run(compile.args(["-O2", "-o"]).arg(&program).arg(source))?;
+        Ok(Self { program })
+    }
+
+    /// The words that go before a command so that it is measured into `file`.
+    pub(super) fn before(&self, file: &Path) -> [PathBuf; 2] {
+        [self.program.clone(), file.to_owned()]
+    }
+
+    /// Runs a command in `directory`; returns what it took and what it said on its standard
+    /// error output.
+    pub(super) fn measure<W: AsRef<OsStr>>(
+        &self,
+        directory: &Path,
+        words: impl IntoIterator<Item = W>,
+    ) -> Result<(Usage, String)> {
+        let file = directory.join("outer.usage");
+        let mut command = Command::new(&self.program);
+        command.arg(&file).args(words).current_dir(directory);
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
+        let output = command.output().context("cannot start the stopwatch")?;
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        ensure!(
+            output.status.success(),
+            "{}: {}\n{said}",
+            process::line(&command),
+            output.status
+        );
+        Ok((read(&file)?, said))
+    }
+}
+
+/// What a stopwatch wrote.
+pub(super) fn read(file: &Path) -> Result<Usage> {
+    let text =
+        std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    parse(&text).with_context(|| format!("no measurement in {}: {text:?}", file.display()))
+}
+
+fn parse(text: &str) -> Option<Usage> {
+    let mut numbers = text.split_whitespace().map(str::parse::<u64>);
+    let mut next = || numbers.next()?.ok();
+    Some(Usage {
+        wall: Duration::from_nanos(next()?),
+        cpu: Duration::from_micros(next()?),
+        peak_memory: next()? * 1024,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn measurements_are_read() {
+        let usage = Usage {
+            wall: Duration::from_millis(2),
+            cpu: Duration::from_millis(1),
+            peak_memory: 4096,
+        };
+        assert_eq!(parse("2000000 1000 4\n"), Some(usage));
+        assert_eq!(parse("2000000 1000\n"), None);
+    }
+}

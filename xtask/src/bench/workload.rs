@@ -1,0 +1,119 @@
+//! The programs that are profiled.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::Result;
+
+use super::Place;
+use crate::{process, workspace};
+
+/// A program with its arguments.
+pub(super) struct Workload {
+    pub(super) name: &'static str,
+    /// What it shows.
+    pub(super) about: &'static str,
+    pub(super) command: Vec<PathBuf>,
+}
+
+/// All workloads whose names contain `only`; those whose programs are missing are left out with a
+/// loud line.
+pub(super) fn all(place: &Place, only: &str) -> Result<Vec<Workload>> {
+    let c = |name: &str, arguments: &[&str]| program(place, name, arguments);
+    let mut workloads = vec![
+        Workload {
+            name: "shallow",
+            about: "one thread, 5 frames",
+            command: c("shares", &["3000"])?,
+        },
+        Workload {
+            name: "threads",
+            about: "two busy threads, 40 KB of stack each",
+            command: c("threads", &["2000"])?,
+        },
+        Workload {
+            name: "deep",
+            about: "recursion of 2,000 frames, 96 KB of stack",
+            command: c("deep", &["2000", "2000"])?,
+        },
+        Workload {
+            name: "rust",
+            about: "prof itself making a report: Rust, much inlined, full debug info",
+            command: prof_report(place)?,
+        },
+    ];
+    match process::find("python3") {
+        Some(python) => workloads.push(Workload {
+            name: "python3",
+            about: "an interpreter",
+            command: vec![python, workspace::root().join("xtask/demo/queens.py")],
+        }),
+        None => println!("!!! no python3: that workload is left out"),
+    }
+    match process::find("g++") {
+        Some(compiler) => workloads.push(Workload {
+            name: "g++",
+            about: "short-lived processes, one of them large",
+            command: compilation(compiler),
+        }),
+        None => println!("!!! no g++: that workload is left out"),
+    }
+    workloads.retain(|workload| workload.name.contains(only));
+    Ok(workloads)
+}
+
+/// A program of tests/programs, built without frame pointers.
+fn program(place: &Place, name: &str, arguments: &[&str]) -> Result<Vec<PathBuf>> {
+    let source = workspace::root()
+        .join("tests/programs")
+        .join(format!("{name}.c"));
+    let binary = place.directory.join(name);
+    let mut compile = Command::new("gcc");
+    compile.args(["-O2", "-g", "-fomit-frame-pointer", "-pthread", "-o"]);
+    process::run(compile.arg(&binary).arg(source))?;
+    let arguments = arguments.iter().map(PathBuf::from);
+    Ok([binary].into_iter().chain(arguments).collect())
+}
+
+fn compilation(compiler: PathBuf) -> Vec<PathBuf> {
+    let source = workspace::root().join("tests/programs/inlining.cpp");
+    let words = [
+        compiler,
+        "-O2".into(),
+        "-std=gnu++17".into(),
+        "-c".into(),
+        source,
+    ];
+    words
+        .into_iter()
+        .chain(["-o", "/dev/null"].map(PathBuf::from))
+        .collect()
+}
+
+/// A report, several times over, on a recording of prof made for this.
+fn prof_report(place: &Place) -> Result<Vec<PathBuf>> {
+    let threads = program(place, "threads", &["500"])?;
+    let input = place.directory.join("input.data");
+    record_at(place, &input, "4999", &threads)?;
+    let mid = place.directory.join("middle.data");
+    let once = report(&place.prof, &input);
+    record_at(place, &mid, "4999", &once)?;
+    let script = "for i in 1 2 3 4 5 6; do \"$0\" report -i \"$1\" --folded /dev/null; done";
+    let words = ["sh", "-c", script].map(PathBuf::from);
+    Ok(words.into_iter().chain([place.prof.clone(), mid]).collect())
+}
+
+fn report(prof: &Path, input: &Path) -> Vec<PathBuf> {
+    let words = ["report", "-i"].map(PathBuf::from);
+    let rest = ["--folded", "/dev/null"].map(PathBuf::from);
+    let start = [prof.to_owned()].into_iter().chain(words);
+    start.chain([input.to_owned()]).chain(rest).collect()
+}
+
+fn record_at(place: &Place, file: &Path, hertz: &str, command: &[PathBuf]) -> Result<()> {
+    let mut record = Command::new(&place.prof);
+    record
+        .args(["record", "--quiet", "-F", hertz, "-o"])
+        .arg(file);
+    process::run(record.arg("--").args(command))
+}
