@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use addr2line::{Context, Location, LookupContinuation, LookupResult};
+use addr2line::{Context, LookupContinuation, LookupResult};
 use gimli::{DwarfSections, EndianSlice, RunTimeEndian, SectionId};
 use object::Object;
 
@@ -100,15 +100,15 @@ impl<'a> Dwarf<'a> {
 pub(crate) struct DwarfContext<'a>(Context<Reader<'a>>);
 
 impl DwarfContext<'_> {
-    /// Appends the frames at `address`, innermost first. `fallback` is the linker's name for the
-    /// physical function, used where DWARF has none. Appends nothing if there is no name at all.
+    /// Appends the frames at `address`, innermost first. `symbol` is the symbol table's name
+    /// for the physical function. Appends nothing if DWARF doesn't know the address.
     ///
     /// # Errors
     /// When the unit that holds the address is damaged.
     pub(crate) fn frames(
         &self,
         address: u64,
-        fallback: Option<&[u8]>,
+        symbol: Option<&[u8]>,
         names: &mut Names,
         frames: &mut Vec<SymbolFrame>,
     ) -> Result<(), gimli::Error> {
@@ -119,37 +119,44 @@ impl DwarfContext<'_> {
                 LookupResult::Load { continuation, .. } => found = continuation.resume(None),
             }
         };
-        let start = frames.len();
-        let mut outermost = None;
-        while let Some(frame) = chain.next()? {
-            if let Some(function) = &frame.function {
-                frames.push(named(function.name.slice(), frame.location.as_ref(), names));
-                outermost = None;
+        let mut next = chain.next()?;
+        while let Some(frame) = next {
+            next = chain.next()?;
+            let inlined = next.is_some();
+            let dwarf = frame.function.as_ref().map(|name| name.name.slice());
+            let name = if inlined {
+                dwarf
             } else {
-                outermost = frame.location;
-            }
-        }
-        match (outermost, fallback) {
-            (Some(location), Some(name)) => frames.push(named(name, Some(&location), names)),
-            (None, Some(name)) if frames.len() == start => frames.push(named(name, None, names)),
-            _ => {}
-        }
-        if let Some((_, inlined)) = frames.get_mut(start..).and_then(|new| new.split_last_mut()) {
-            inlined.iter_mut().for_each(|frame| frame.inlined = true);
+                physical(dwarf, symbol)
+            };
+            let Some(name) = name else { continue };
+            let location = frame.location.as_ref();
+            let file = location.and_then(|location| location.file);
+            frames.push(SymbolFrame {
+                function: names.function(name),
+                file: file.map(|file| names.file(file)),
+                line: location
+                    .and_then(|place| place.line)
+                    .filter(|&line| line != 0),
+                inlined,
+            });
         }
         Ok(())
     }
 }
 
-/// A physical frame of this name and place.
-fn named(raw: &[u8], location: Option<&Location<'_>>, names: &mut Names) -> SymbolFrame {
-    let file = location.and_then(|location| location.file);
-    SymbolFrame {
-        function: names.function(raw),
-        file: file.map(|file| names.file(file)),
-        line: location
-            .and_then(|location| location.line)
-            .filter(|&line| line != 0),
-        inlined: false,
+/// Which name a physical function goes by.
+///
+/// DWARF's where that is the linker's name. It is not for C, where the symbol table knows the
+/// public one of several aliases (`malloc`, not `__GI___libc_malloc`), nor for C++ functions of
+/// internal linkage, where it lacks namespace and parameters.
+fn physical<'a>(dwarf: Option<&'a [u8]>, symbol: Option<&'a [u8]>) -> Option<&'a [u8]> {
+    match dwarf {
+        Some(name) if is_mangled(name) => Some(name),
+        _ => symbol.or(dwarf),
     }
+}
+
+fn is_mangled(name: &[u8]) -> bool {
+    name.starts_with(b"_Z") || name.starts_with(b"_R")
 }

@@ -94,6 +94,11 @@ impl<'data> Image<'data> {
             })
     }
 
+    /// Whether there is a full symbol table, not only the dynamic linker's.
+    pub(crate) fn has_symbol_table(&self) -> bool {
+        self.object.symbol_table().is_some()
+    }
+
     /// A section's contents, decompressed. A missing or damaged section is empty.
     pub(crate) fn section(&self, name: &str) -> Cow<'data, [u8]> {
         self.try_section(name).unwrap_or_default()

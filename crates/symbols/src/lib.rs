@@ -8,14 +8,17 @@
 
 mod dwarf;
 mod embedded;
+mod files;
 mod image;
 mod kernel;
 mod locate;
+mod minidebug;
 mod module;
 mod names;
 mod options;
 mod query;
 mod readable;
+mod separate;
 mod status;
 mod symbolizer;
 mod table;

@@ -1,4 +1,4 @@
-//! Finding the file that ran, and the files that hold its debug info.
+//! Finding the file that ran.
 
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -40,8 +40,11 @@ pub(crate) fn module_file(module: &Module, places: &dyn Places) -> Result<Locate
     Err(worst)
 }
 
-/// Opens an ELF file and compares its build id with the recorded one, if there is one.
-fn checked(path: &Path, recorded: Option<BuildId>) -> Result<Located, ModuleStatus> {
+/// Opens an ELF file and compares its build id with the expected one, if there is one.
+///
+/// # Errors
+/// When it can't be opened, is not ELF or is another one.
+pub(crate) fn checked(path: &Path, recorded: Option<BuildId>) -> Result<Located, ModuleStatus> {
     let bytes = MappedFile::open(path).map_err(|error| open_status(path, &error))?;
     let image = Image::parse(&bytes).map_err(|error| unreadable(path, &error))?;
     let found = image.build_id();
@@ -121,22 +124,4 @@ fn without_deleted(path: &Path) -> PathBuf {
         Some(kept) => PathBuf::from(std::ffi::OsString::from_vec(kept.to_vec())),
         None => path.into(),
     }
-}
-
-/// Where a debug directory keeps the file of this build id and suffix (`.debug` or nothing).
-fn by_build_id(directory: &Path, id: BuildId, suffix: &str) -> Option<PathBuf> {
-    let hex = id.to_string();
-    let (first, rest) = hex.split_at_checked(2)?;
-    let mut path = directory.join(".build-id");
-    path.push(first);
-    path.push(format!("{rest}{suffix}"));
-    Some(path)
-}
-
-/// The debug file for `id` in one of the directories.
-pub(crate) fn debug_file(id: BuildId, directories: &[PathBuf]) -> Option<Located> {
-    directories
-        .iter()
-        .filter_map(|directory| by_build_id(directory, id, ".debug"))
-        .find_map(|path| checked(&path, Some(id)).ok())
 }

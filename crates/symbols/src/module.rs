@@ -6,8 +6,7 @@ use prof_model::FileOffset;
 use rayon::prelude::*;
 
 use crate::dwarf::{Dwarf, DwarfContext, Sections};
-use crate::image::Image;
-use crate::locate::{self, Located};
+use crate::files::ModuleFiles;
 use crate::names::Names;
 use crate::options::SymbolOptions;
 use crate::query::{Detail, Resolved, SymbolFrame};
@@ -20,39 +19,27 @@ const CHUNK: usize = 1024;
 
 /// Names the given offsets of a file that was found.
 pub(crate) fn resolve(
-    located: &Located,
+    files: &ModuleFiles,
     offsets: &[u64],
     options: &SymbolOptions,
     done: &(dyn Fn(usize) + Sync),
 ) -> Resolved {
-    let unreadable = |error: object::Error| ModuleStatus::Unreadable {
-        path: located.path.clone(),
-        reason: error.to_string(),
+    let images = match files.images() {
+        Ok(images) => images,
+        Err(status) => return Resolved::unnamed(status, offsets.len()),
     };
-    let main = match Image::parse(&located.bytes) {
-        Ok(image) => image,
-        Err(error) => return Resolved::unnamed(unreadable(error), offsets.len()),
-    };
-    let separate = match main.has_dwarf() {
-        true => None,
-        false => main
-            .build_id()
-            .and_then(|id| locate::debug_file(id, &options.debug_dirs)),
-    };
-    let debug = separate
-        .as_ref()
-        .and_then(|separate| Image::parse(&separate.bytes).ok());
     let addresses: Vec<Option<u64>> = offsets
         .iter()
-        .map(|&offset| main.address_of(FileOffset(offset)).map(|address| address.0))
+        .map(|&offset| images.main.address_of(FileOffset(offset)))
+        .map(|address| address.map(|address| address.0))
         .collect();
-    let table = SymbolTable::of_images(debug.iter().chain([&main]));
-    let with_dwarf = [Some(&main), debug.as_ref()]
-        .into_iter()
-        .flatten()
-        .find(|image| options.inlines && image.has_dwarf());
+    let table = SymbolTable::of_images(images.with_symbols());
+    let with_dwarf = images.with_dwarf().filter(|_| options.inlines);
     let sections = with_dwarf.map(Sections::read);
-    let dwarf = sections.as_ref().map(|sections| Dwarf::new(sections, None));
+    let sup = with_dwarf.and(images.sup.as_ref()).map(Sections::read);
+    let dwarf = sections
+        .as_ref()
+        .map(|sections| Dwarf::new(sections, sup.as_ref()));
     let lookup = Lookup {
         table: &table,
         dwarf: dwarf.as_ref(),
@@ -65,21 +52,12 @@ pub(crate) fn resolve(
             part
         })
         .collect();
-    let status = if table.is_empty() && dwarf.is_none() {
-        ModuleStatus::Stripped {
-            path: located.path.clone(),
-            build_id: main.build_id(),
-        }
-    } else {
-        ModuleStatus::Named
+    let (status, detail) = match &dwarf {
+        Some(_) => (ModuleStatus::Named, Detail::Inlines),
+        None if !table.is_empty() => (ModuleStatus::Named, Detail::Functions),
+        None => (files.stripped(&images), Detail::Nothing),
     };
-    let file = separate.as_ref().unwrap_or(located).path.clone();
-    let detail = match (&status, &dwarf) {
-        (ModuleStatus::Named, Some(_)) => Detail::Inlines,
-        (ModuleStatus::Named, None) => Detail::Functions,
-        _ => Detail::Nothing,
-    };
-    joined(parts, status, detail, file)
+    joined(parts, status, detail, files.path_of_names().to_path_buf())
 }
 
 /// Everything that names addresses of one file.
@@ -129,7 +107,8 @@ impl Lookup<'_> {
         let start = frames.len();
         if let Some(context) = context {
             match context.frames(address, symbol, names, frames) {
-                Ok(()) => return,
+                Ok(()) if frames.len() > start => return,
+                Ok(()) => {}
                 // A damaged unit: what it said so far is not to be trusted.
                 Err(_) => frames.truncate(start),
             }

@@ -7,6 +7,7 @@ use prof_model::{Module, ModuleKind};
 use rayon::prelude::*;
 
 use crate::embedded::EmbeddedSymbols;
+use crate::files::ModuleFiles;
 use crate::kernel::{KernelError, KernelSymbols};
 use crate::locate;
 use crate::module;
@@ -126,7 +127,10 @@ impl Symbolizer {
 
     fn file(&self, module: &Module, offsets: &[u64], done: &(dyn Fn(usize) + Sync)) -> Resolved {
         match locate::module_file(module, self.places.as_ref()) {
-            Ok(located) => module::resolve(&located, offsets, &self.options, done),
+            Ok(main) => {
+                let files = ModuleFiles::find(main, &self.options);
+                module::resolve(&files, offsets, &self.options, done)
+            }
             Err(status) => Resolved::unnamed(status, offsets.len()),
         }
     }

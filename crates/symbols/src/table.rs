@@ -165,3 +165,81 @@ fn preference<'data>(
         Reverse(symbol.end),
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn symbol(name: &'static str, start: u64, size: u64, rank: u8) -> Symbol<'static> {
+        Symbol {
+            start,
+            end: start + size,
+            limit: 1000,
+            rank,
+            name: name.as_bytes(),
+        }
+    }
+
+    #[track_caller]
+    fn check(symbols: &[Symbol<'static>], address: u64, expected: Option<&str>) {
+        let mut symbols = symbols.to_vec();
+        for _ in 0..symbols.len().max(1) {
+            let step = symbols.len().min(1);
+            symbols.rotate_left(step);
+            let table = SymbolTable::new(symbols.clone());
+            let found = table.find(address).map(|symbol| symbol.name);
+            assert_eq!(found, expected.map(str::as_bytes), "{symbols:?}");
+        }
+    }
+
+    #[test]
+    fn the_function_that_covers_the_address_is_found() {
+        let symbols = [
+            symbol("outer", 100, 100, 0),
+            symbol("inner", 120, 10, 0),
+            symbol("after", 300, 10, 0),
+            symbol("assembly", 400, 0, 0),
+            symbol("next", 500, 10, 0),
+            symbol("last", 600, 0, 0),
+        ];
+        check(&[], 1, None);
+        check(&symbols, 99, None);
+        check(&symbols, 100, Some("outer"));
+        check(&symbols, 125, Some("inner"));
+        check(&symbols, 130, Some("outer"));
+        check(&symbols, 200, None);
+        check(&symbols, 309, Some("after"));
+        check(&symbols, 310, None);
+        check(&symbols, 499, Some("assembly"));
+        check(&symbols, 510, None);
+        check(&symbols, 999, Some("last"));
+        check(&symbols, 1000, None);
+    }
+
+    #[test]
+    fn of_several_names_the_same_is_always_chosen() {
+        let both = |a, b| [a, b];
+        let check = |symbols: [Symbol<'static>; 2], expected| check(&symbols, 10, Some(expected));
+        check(
+            both(symbol("label", 10, 0, 0), symbol("sized", 10, 5, 1)),
+            "sized",
+        );
+        check(
+            both(symbol("local", 10, 5, 1), symbol("zz_global", 10, 5, 0)),
+            "zz_global",
+        );
+        check(
+            both(symbol("weak", 10, 5, 2), symbol("zz_local", 10, 5, 1)),
+            "zz_local",
+        );
+        check(
+            both(symbol("__malloc", 10, 5, 0), symbol("malloc", 10, 5, 0)),
+            "malloc",
+        );
+        check(
+            both(symbol("longer", 10, 5, 0), symbol("short", 10, 5, 0)),
+            "short",
+        );
+        check(both(symbol("bb", 10, 5, 0), symbol("aa", 10, 5, 0)), "aa");
+    }
+}

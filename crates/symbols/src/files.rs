@@ -1,0 +1,110 @@
+//! The files that together tell of one module.
+
+use std::path::Path;
+
+use prof_filemap::MappedFile;
+
+use crate::image::Image;
+use crate::locate::Located;
+use crate::minidebug;
+use crate::options::SymbolOptions;
+use crate::separate;
+use crate::status::ModuleStatus;
+
+/// The bytes of all files that tell of one module.
+pub(crate) struct ModuleFiles {
+    /// The file that ran.
+    main: Located,
+    /// Its separate debug file.
+    debug: Option<Located>,
+    /// The file that several debug files share (`dwz -m`).
+    sup: Option<Located>,
+    /// The symbol table within the file that ran (`.gnu_debugdata`), unpacked.
+    mini: Option<MappedFile>,
+}
+
+/// The same, parsed.
+pub(crate) struct Images<'a> {
+    pub(crate) main: Image<'a>,
+    pub(crate) debug: Option<Image<'a>>,
+    pub(crate) sup: Option<Image<'a>>,
+    mini: Option<Image<'a>>,
+}
+
+impl ModuleFiles {
+    /// Looks for what belongs to `main`. What can't be found or used is left out.
+    pub(crate) fn find(main: Located, options: &SymbolOptions) -> Self {
+        let mut this = Self {
+            main,
+            debug: None,
+            sup: None,
+            mini: None,
+        };
+        let Ok(image) = Image::parse(&this.main.bytes) else {
+            return this;
+        };
+        if !image.has_dwarf() {
+            this.debug = separate::debug_file(&this.main.path, &image, &options.debug_dirs);
+        }
+        if !image.has_symbol_table() && this.debug.is_none() {
+            this.mini = minidebug::unpack(&image).map(MappedFile::from);
+        }
+        this.sup = match &this.debug {
+            Some(debug) => Image::parse(&debug.bytes).ok().and_then(|image| {
+                separate::supplementary_file(&debug.path, &image, &options.debug_dirs)
+            }),
+            None => separate::supplementary_file(&this.main.path, &image, &options.debug_dirs),
+        };
+        this
+    }
+
+    /// Parses them all.
+    ///
+    /// # Errors
+    /// When the file that ran can't be parsed.
+    pub(crate) fn images(&self) -> Result<Images<'_>, ModuleStatus> {
+        let main = Image::parse(&self.main.bytes).map_err(|error| ModuleStatus::Unreadable {
+            path: self.main.path.clone(),
+            reason: error.to_string(),
+        })?;
+        Ok(Images {
+            main,
+            debug: self.debug.as_ref().and_then(parsed),
+            sup: self.sup.as_ref().and_then(parsed),
+            mini: self.mini.as_ref().and_then(|mini| Image::parse(mini).ok()),
+        })
+    }
+
+    /// The file that most names come from.
+    pub(crate) fn path_of_names(&self) -> &Path {
+        &self.debug.as_ref().unwrap_or(&self.main).path
+    }
+
+    /// The status when there is neither a symbol table nor DWARF in any of them.
+    pub(crate) fn stripped(&self, images: &Images<'_>) -> ModuleStatus {
+        ModuleStatus::Stripped {
+            path: self.main.path.clone(),
+            build_id: images.main.build_id(),
+        }
+    }
+}
+
+fn parsed(file: &Located) -> Option<Image<'_>> {
+    Image::parse(&file.bytes).ok()
+}
+
+impl<'a> Images<'a> {
+    /// Those whose symbol tables tell of the module.
+    pub(crate) fn with_symbols(&self) -> impl Iterator<Item = &Image<'a>> {
+        let own = std::iter::once(&self.main);
+        own.chain(self.debug.iter()).chain(self.mini.iter())
+    }
+
+    /// The one with DWARF.
+    pub(crate) fn with_dwarf(&self) -> Option<&Image<'a>> {
+        [Some(&self.main), self.debug.as_ref()]
+            .into_iter()
+            .flatten()
+            .find(|image| image.has_dwarf())
+    }
+}

@@ -1,0 +1,97 @@
+//! Separate debug files: by build id, by `.gnu_debuglink`, and what `dwz` moved out of them.
+//!
+//! ```text
+//!   /usr/bin/x ── build id ab12… ──────▶ DIR/.build-id/ab/12….debug       (build id checked)
+//!        └────── .gnu_debuglink x.dbg ─▶ /usr/bin/x.dbg                    (build id or CRC
+//!                                        /usr/bin/.debug/x.dbg              checked)
+//!                                        DIR/usr/bin/x.dbg
+//!   debug file ─ .gnu_debugaltlink ────▶ its path, or DIR/.build-id/…     (build id checked)
+//! ```
+
+use std::path::{Path, PathBuf};
+
+use object::Object;
+use prof_model::BuildId;
+
+use crate::image::Image;
+use crate::locate::{self, Located};
+
+/// The debug file of the file that ran, if there is one in these directories or beside it.
+pub(crate) fn debug_file(
+    path: &Path,
+    image: &Image<'_>,
+    directories: &[PathBuf],
+) -> Option<Located> {
+    let id = image.build_id();
+    id.and_then(|id| by_build_id(id, directories))
+        .or_else(|| by_link(path, image, directories))
+}
+
+/// The file that `dwz` moved into what several debug files share.
+pub(crate) fn supplementary_file(
+    path: &Path,
+    image: &Image<'_>,
+    directories: &[PathBuf],
+) -> Option<Located> {
+    let (link, id) = image.object().gnu_debugaltlink().ok().flatten()?;
+    let id = BuildId::new(id)?;
+    let link = relative_to(path, &as_path(link));
+    locate::checked(&link, Some(id))
+        .ok()
+        .or_else(|| by_build_id(id, directories))
+}
+
+fn by_build_id(id: BuildId, directories: &[PathBuf]) -> Option<Located> {
+    let hex = id.to_string();
+    let (first, rest) = hex.split_at_checked(2)?;
+    directories
+        .iter()
+        .map(|directory| directory.join(format!(".build-id/{first}/{rest}.debug")))
+        .find_map(|path| locate::checked(&path, Some(id)).ok())
+}
+
+fn by_link(path: &Path, image: &Image<'_>, directories: &[PathBuf]) -> Option<Located> {
+    let (name, crc) = image.object().gnu_debuglink().ok().flatten()?;
+    let name = as_path(name);
+    let real = path.canonicalize();
+    let homes = [Some(path), real.as_deref().ok()]
+        .into_iter()
+        .flatten()
+        .filter_map(Path::parent);
+    homes
+        .flat_map(|home| candidates(home, &name, directories))
+        .filter(|candidate| candidate != path && Some(candidate) != real.as_ref().ok())
+        .find_map(|candidate| checked_link(&candidate, image.build_id(), crc))
+}
+
+fn candidates(home: &Path, name: &Path, directories: &[PathBuf]) -> Vec<PathBuf> {
+    let below_root = home.strip_prefix("/").unwrap_or(home);
+    [home.join(name), home.join(".debug").join(name)]
+        .into_iter()
+        .chain(directories.iter().map(|d| d.join(below_root).join(name)))
+        .collect()
+}
+
+/// Takes a candidate whose build id is the same; without build ids, whose checksum is the one in
+/// the link.
+fn checked_link(path: &Path, id: Option<BuildId>, crc: u32) -> Option<Located> {
+    let located = locate::checked(path, None).ok()?;
+    let theirs = Image::parse(&located.bytes).ok()?.build_id();
+    let same = match (id, theirs) {
+        (Some(ours), Some(theirs)) => ours == theirs,
+        _ => crc32fast::hash(&located.bytes) == crc,
+    };
+    same.then_some(located)
+}
+
+fn relative_to(file: &Path, link: &Path) -> PathBuf {
+    match file.parent() {
+        Some(home) => home.join(link),
+        None => link.to_path_buf(),
+    }
+}
+
+fn as_path(bytes: &[u8]) -> PathBuf {
+    use std::os::unix::ffi::OsStrExt;
+    PathBuf::from(std::ffi::OsStr::from_bytes(bytes))
+}

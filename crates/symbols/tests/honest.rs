@@ -1,0 +1,178 @@
+//! What can't be named is said, with the reason.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use common::{build, chains, module, offsets_of, options, resolve};
+use prof_model::{BuildId, Module};
+use prof_symbols::{ModuleStatus, Places, Query, Source, SymbolOptions, Symbolizer};
+
+#[track_caller]
+fn check(module: &Module, offsets: &[u64], expected: &ModuleStatus) -> String {
+    let resolved = resolve(options(Path::new("/nowhere")), module, offsets);
+    assert_eq!(resolved.status(), expected);
+    assert_eq!((resolved.len(), resolved.named()), (offsets.len(), 0));
+    resolved.status().to_string()
+}
+
+#[test]
+fn a_file_that_is_gone() {
+    let path = PathBuf::from("/nowhere/program");
+    let message = check(
+        &Module::from_path(&path),
+        &[0x1000],
+        &ModuleStatus::Missing { path: path.clone() },
+    );
+    assert!(
+        message.starts_with("/nowhere/program does not exist; "),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_program_that_was_rebuilt_is_not_used() {
+    let (_directory, program) = build("gcc", &[]);
+    let recorded = BuildId::new(&[7; 20]).unwrap();
+    let found = module(&program).build_id;
+    let module = Module {
+        build_id: Some(recorded),
+        ..module(&program)
+    };
+    let status = ModuleStatus::BuildIdDiffers {
+        path: program.clone(),
+        recorded,
+        found,
+    };
+    let message = check(&module, &offsets_of(&program, "middle"), &status);
+    assert!(message.contains("recorded 0707"), "{message}");
+    assert!(message.contains("record again"), "{message}");
+}
+
+#[test]
+fn what_is_no_program() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    fs::write(file.path(), "#!/bin/sh\n").unwrap();
+    let resolved = resolve(
+        SymbolOptions::default(),
+        &Module::from_path(file.path()),
+        &[0],
+    );
+    assert!(matches!(resolved.status(), ModuleStatus::Unreadable { .. }));
+    let resolved = resolve(SymbolOptions::default(), &Module::from_path("/"), &[0]);
+    assert!(matches!(resolved.status(), ModuleStatus::Unreadable { .. }));
+}
+
+#[test]
+fn a_file_that_may_not_be_read() {
+    // Root may read anything: a file on which even root has no say is one in a place without
+    // search permission for others, so this only tests something for a plain user.
+    let (_directory, program) = build("gcc", &[]);
+    let module = module(&program);
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o0)).unwrap();
+    if fs::File::open(&program).is_ok() {
+        return;
+    }
+    let path = program.clone();
+    check(&module, &[0x1000], &ModuleStatus::NoPermission { path });
+}
+
+#[test]
+fn offsets_outside_of_all_code_stay_unnamed() {
+    let (_directory, program) = build("gcc", &[]);
+    let offsets = [0, 1 << 40, u64::MAX];
+    let resolved = resolve(SymbolOptions::default(), &module(&program), &offsets);
+    assert_eq!(resolved.status(), &ModuleStatus::Named);
+    assert_eq!(resolved.named(), 0);
+    assert!(resolved.frames(0).is_empty() && resolved.frames(99).is_empty());
+}
+
+#[test]
+fn other_places_are_looked_at_first_and_checked() {
+    struct At(Vec<PathBuf>);
+    impl Places for At {
+        fn candidates(&self, _: &Module) -> Vec<PathBuf> {
+            self.0.clone()
+        }
+    }
+    let (_other, wrong) = build("gcc", &["-DOTHER", "-O2"]);
+    let (directory, program) = build("gcc", &["-g"]);
+    let offsets = offsets_of(&program, "middle");
+    let module = module(&program);
+    let moved = directory.path().join("moved");
+    fs::rename(&program, &moved).unwrap();
+    let symbolizer = Symbolizer::new(options(directory.path())).with_places(At(vec![
+        "/nowhere".into(),
+        wrong,
+        moved.clone(),
+    ]));
+    let query = Query {
+        source: Source::File(&module),
+        addresses: &offsets,
+    };
+    let resolved = symbolizer.resolve(&[query]).remove(0);
+    assert_eq!(resolved.file(), Some(&*moved));
+    assert!(chains(&resolved).contains(&"inner:5 middle:9".to_owned()));
+}
+
+#[test]
+fn a_deleted_file_whose_copy_took_its_place() {
+    let (directory, program) = build("gcc", &["-g"]);
+    let module = Module {
+        path: format!("{} (deleted)", program.display()).into(),
+        ..module(&program)
+    };
+    let offsets = offsets_of(&program, "middle");
+    let resolved = resolve(options(directory.path()), &module, &offsets);
+    assert_eq!(resolved.status(), &ModuleStatus::Named);
+}
+
+#[test]
+fn the_vdso_is_our_own() {
+    let resolved = resolve(SymbolOptions::default(), &Module::from_path("[vdso]"), &[0]);
+    assert_eq!(resolved.status(), &ModuleStatus::Named);
+    let all: Vec<u64> = (0..0x2000).collect();
+    let resolved = resolve(SymbolOptions::default(), &Module::from_path("[vdso]"), &all);
+    let chains = chains(&resolved);
+    assert!(
+        chains.iter().any(|chain| chain.contains("clock_gettime")),
+        "{chains:?}"
+    );
+}
+
+#[test]
+fn without_inlines_the_physical_function_has_it_all() {
+    let (directory, program) = build("gcc", &["-g"]);
+    let offsets = offsets_of(&program, "middle");
+    let options = SymbolOptions {
+        inlines: false,
+        ..options(directory.path())
+    };
+    let resolved = resolve(options, &module(&program), &offsets);
+    assert_eq!(chains(&resolved), ["middle"]);
+}
+
+#[test]
+fn the_kernel_is_named_or_said_to_hide() {
+    let symbols = tempfile::NamedTempFile::new().unwrap();
+    let resolve = || {
+        let query = Query {
+            source: Source::Kernel,
+            addresses: &[0xffff_ffff_8100_0010],
+        };
+        let options = SymbolOptions {
+            kallsyms: symbols.path().into(),
+            ..SymbolOptions::default()
+        };
+        Symbolizer::new(options).resolve(&[query]).remove(0)
+    };
+    fs::write(symbols.path(), "ffffffff81000000 T do_it\n").unwrap();
+    assert_eq!(chains(&resolve()), ["do_it"]);
+    fs::write(symbols.path(), "0000000000000000 T do_it\n").unwrap();
+    assert_eq!(resolve().status(), &ModuleStatus::KernelHidden);
+    assert!(resolve().status().to_string().contains("kptr_restrict"));
+}
