@@ -161,6 +161,12 @@ impl Modules {
         id
     }
 
+    /// Adds what was learnt later: the build id of a module that was recorded without one. The
+    /// module as it was recorded still has the same id.
+    pub fn set_build_id(&mut self, id: ModuleId, build_id: BuildId) {
+        self.modules[id.index()].build_id = Some(build_id);
+    }
+
     /// How many modules there are.
     pub fn len(&self) -> usize {
         self.modules.len()

@@ -6,6 +6,9 @@ use std::io;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
+    /// The recording can't be read on.
+    #[error(transparent)]
+    Recording(#[from] prof_perfdata::Error),
     /// Nothing is left to show.
     #[error("no samples to show: {0}")]
     NoSamples(NoSamples),

@@ -1,6 +1,7 @@
 //! Functions that nothing calls: where a stack that reaches them is whole.
 
 use prof_model::{Quality, StackEnd};
+use rustc_hash::FxHashSet;
 
 use crate::profile::{Frame, FrameId, Profile, StackId};
 
@@ -57,11 +58,32 @@ impl Entries {
             .stacks
             .insert(StackEnd::FramePointersEnded, open - settled);
         *quality.stacks.entry(StackEnd::Root).or_default() += settled;
+        let entries: FxHashSet<(String, u64)> = profile
+            .frames
+            .iter()
+            .filter(|(id, _)| self.is_entry(*id))
+            .filter_map(|(_, frame)| place(profile, frame))
+            .collect();
+        quality.failures.retain(|failure| {
+            let open = failure.end == StackEnd::FramePointersEnded;
+            !(open && entries.contains(&(failure.module.clone(), failure.offset)))
+        });
         quality
     }
 
     fn is_entry(&self, frame: FrameId) -> bool {
         self.is_entry.get(frame.index()).copied().unwrap_or(false)
+    }
+}
+
+/// A frame as an [`UnwindFailure`](prof_model::UnwindFailure) names it.
+fn place(profile: &Profile, frame: Frame) -> Option<(String, u64)> {
+    match frame {
+        Frame::Module { module, offset } => {
+            let path = profile.modules[module].path.to_string_lossy();
+            Some((path.into_owned(), offset.0))
+        }
+        _ => None,
     }
 }
 

@@ -1,0 +1,81 @@
+//! A sample's call chain, sorted into kernel and user frames.
+
+use prof_model::{AbsoluteAddress, FrameAddress, StackEnd};
+use prof_perfdata::{CpuMode, Sample, StackNote, context};
+
+/// The frames of one sample as lookup addresses, innermost first. Reused from sample to sample.
+#[derive(Clone, Debug)]
+pub(super) struct Chain {
+    pub(super) kernel: Vec<u64>,
+    pub(super) user: Vec<u64>,
+    /// How the user part ended.
+    pub(super) note: StackNote,
+}
+
+impl Default for Chain {
+    fn default() -> Self {
+        Self {
+            kernel: Vec::new(),
+            user: Vec::new(),
+            note: StackNote::new(StackEnd::NotRecorded),
+        }
+    }
+}
+
+impl Chain {
+    /// Takes the chain of `sample`; `has_chains` tells whether its event was to have one.
+    pub(super) fn read(&mut self, sample: &Sample<'_>, has_chains: bool) {
+        self.kernel.clear();
+        self.user.clear();
+        let ours = sample.stack_note();
+        let mut mode = sample.mode;
+        for entry in sample.callchain {
+            if entry >= context::MAX {
+                mode = mode_of(entry);
+                continue;
+            }
+            match mode {
+                CpuMode::Kernel => push(&mut self.kernel, entry),
+                // In prof's recordings callers are lookup addresses already.
+                CpuMode::User if ours.is_some() => self.user.push(entry),
+                CpuMode::User => push(&mut self.user, entry),
+                _ => {}
+            }
+        }
+        let is_empty = self.kernel.is_empty() && self.user.is_empty();
+        match sample.mode {
+            CpuMode::Kernel if is_empty => self.kernel.push(sample.ip),
+            _ if is_empty => self.user.push(sample.ip),
+            _ => {}
+        }
+        self.note = ours.unwrap_or_else(|| {
+            StackNote::new(match (has_chains, self.user.is_empty()) {
+                (false, _) => StackEnd::NotRecorded,
+                (true, true) => StackEnd::NoUserState,
+                (true, false) => StackEnd::FramePointersEnded,
+            })
+        });
+    }
+}
+
+/// Appends what the kernel recorded: first an instruction pointer, then return addresses.
+fn push(frames: &mut Vec<u64>, address: u64) {
+    let address = AbsoluteAddress(address);
+    let frame = if frames.is_empty() {
+        FrameAddress::Instruction(address)
+    } else {
+        FrameAddress::Return(address)
+    };
+    frames.push(frame.lookup().0);
+}
+
+fn mode_of(marker: u64) -> CpuMode {
+    match marker {
+        context::KERNEL => CpuMode::Kernel,
+        context::USER => CpuMode::User,
+        context::HV => CpuMode::Hypervisor,
+        context::GUEST_KERNEL => CpuMode::GuestKernel,
+        context::GUEST | context::GUEST_USER => CpuMode::GuestUser,
+        _ => CpuMode::Unknown,
+    }
+}

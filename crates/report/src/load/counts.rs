@@ -1,0 +1,96 @@
+//! The quality of a recording, counted while it is loaded.
+
+use std::cmp::Reverse;
+
+use prof_model::{Quality, StackEnd, UnwindFailure};
+use prof_perfdata::{Recording, StackNote};
+use rustc_hash::FxHashMap;
+
+use crate::profile::{Frame, FrameId, Frames, Profile};
+
+/// Counts of what was met.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Counts {
+    quality: Quality,
+    failures: FxHashMap<(StackEnd, FrameId), u64>,
+    unwound: bool,
+}
+
+impl Counts {
+    pub(super) fn lost(&mut self, samples: u64) {
+        let lost = &mut self.quality.losses.ring_full;
+        *lost = lost.saturating_add(samples);
+    }
+
+    pub(super) fn throttled(&mut self) {
+        self.quality.losses.throttled += 1;
+    }
+
+    /// Stacks were unwound just now, so what was noted when they were recorded does not count.
+    pub(super) fn unwound(&mut self) {
+        self.unwound = true;
+    }
+
+    /// A sample, how its user stack ended, and the outermost frame of that.
+    pub(super) fn stack(&mut self, note: StackNote, outermost: Option<FrameId>) {
+        self.quality.samples += 1;
+        self.quality.count_stack(note.end);
+        if note.read_back > 0 {
+            self.quality.read_back += 1;
+        }
+        if let Some(frame) = outermost.filter(|_| note.end.counts() && !note.end.is_whole()) {
+            *self.failures.entry((note.end, frame)).or_default() += 1;
+        }
+    }
+
+    /// All in all: what was counted here, and what the recorder counted if it did.
+    pub(super) fn finish(mut self, profile: &Profile, recording: &Recording) -> Quality {
+        self.quality.failures = self.failures(profile);
+        let mut quality = match &recording.features().quality {
+            Some(recorded) if !self.unwound => recorded.clone(),
+            Some(recorded) => Quality {
+                losses: recorded.losses,
+                fallbacks: recorded.fallbacks.clone(),
+                ..self.quality
+            },
+            None => self.quality,
+        };
+        quality.losses.malformed += recording.malformed();
+        quality.losses.truncated_file |= recording.truncated();
+        quality
+    }
+
+    fn failures(&self, profile: &Profile) -> Vec<UnwindFailure> {
+        let mut failures: Vec<_> = self
+            .failures
+            .iter()
+            .map(|(&(end, frame), &count)| failure(end, profile, frame, count))
+            .collect();
+        failures.sort_by(|a, b| {
+            let key = |f: &UnwindFailure| (Reverse(f.count), f.end, f.offset);
+            key(a).cmp(&key(b)).then_with(|| a.module.cmp(&b.module))
+        });
+        failures.truncate(Quality::MAX_FAILURES);
+        failures
+    }
+}
+
+fn failure(end: StackEnd, profile: &Profile, frame: FrameId, count: u64) -> UnwindFailure {
+    let frames: &Frames = &profile.frames;
+    let (module, offset) = match frames[frame] {
+        Frame::Module { module, offset } => {
+            let path = profile.modules[module].path.to_string_lossy();
+            (path.into_owned(), offset.0)
+        }
+        Frame::Jit { address, .. } | Frame::Unknown(address) | Frame::Kernel(address) => {
+            (String::new(), address)
+        }
+        Frame::Cut(_) | Frame::LeftOut(_) => (String::new(), 0),
+    };
+    UnwindFailure {
+        end,
+        module,
+        offset,
+        count,
+    }
+}

@@ -1,0 +1,75 @@
+//! Unwinding of the stack copies that a file may hold.
+
+use prof_model::{Modules, Processes, StackEnd, UserRegisters};
+use prof_perfdata::{Sample, StackNote};
+use prof_unwinder::{NoMemory, StackDump, Target, Unwinder};
+
+use super::chain::Chain;
+use super::files::RecordedFiles;
+
+/// The unwinder with what it learnt of modules.
+pub(super) struct Dumps {
+    unwinder: Unwinder,
+}
+
+impl Default for Dumps {
+    fn default() -> Self {
+        Self {
+            unwinder: Unwinder::new(RecordedFiles),
+        }
+    }
+}
+
+impl Dumps {
+    /// Puts the unwound user stack of `sample` into `chain`, if there is a copy to unwind;
+    /// otherwise leaves the chain alone and returns false.
+    pub(super) fn unwind(
+        &mut self,
+        sample: &Sample<'_>,
+        processes: &Processes,
+        modules: &Modules,
+        chain: &mut Chain,
+    ) -> bool {
+        let Some(stack) = sample.user_stack else {
+            return false;
+        };
+        let Some(registers) = sample.user_registers() else {
+            chain.note = StackNote::new(StackEnd::NoUserState);
+            return true;
+        };
+        let Some(start) = stack_pointer(&registers) else {
+            return false;
+        };
+        let Some(process) = processes.get(sample.pid) else {
+            return false;
+        };
+        let target = Target {
+            pid: sample.pid,
+            process,
+            modules,
+        };
+        let dump = StackDump {
+            start,
+            bytes: stack.bytes,
+            full: stack.is_full(),
+        };
+        chain.user.clear();
+        let frames = &mut chain.user;
+        let unwound = self
+            .unwinder
+            .unwind(&target, &registers, &dump, &mut NoMemory, frames);
+        chain.note = StackNote {
+            end: unwound.end,
+            read_back: unwound.read_back,
+            elided: unwound.elided,
+            elided_at: unwound.elided_at,
+        };
+        true
+    }
+}
+
+/// The stack pointer, whatever machine the recording is from: register 31 (PERF_REG_ARM64_SP),
+/// which x86 has not, or else 7 (PERF_REG_X86_SP).
+fn stack_pointer(registers: &UserRegisters) -> Option<u64> {
+    registers.get(31).or_else(|| registers.get(7))
+}

@@ -1,0 +1,90 @@
+//! Addresses to interned frames and stacks.
+
+use prof_model::{AbsoluteAddress, ModuleKind, Pid, Process, StackEnd};
+use prof_perfdata::Record;
+use rustc_hash::FxHashMap;
+
+use super::chain::Chain;
+use crate::profile::{Frame, FrameId, Profile, StackId};
+
+/// Remembers what addresses of each process stand for, as long as its mappings stay.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Interner {
+    processes: FxHashMap<Pid, FxHashMap<u64, FrameId>>,
+}
+
+impl Interner {
+    /// Forgets the addresses of a process whose mappings are about to change.
+    pub(super) fn forget_changed(&mut self, record: &Record<'_>) {
+        let pid = match record {
+            Record::Mmap(mmap) => mmap.pid,
+            Record::Comm(comm) if comm.exec => comm.pid,
+            Record::Fork(task) if task.pid != task.parent_pid => task.pid,
+            Record::Exit(task) if task.pid == task.tid => task.pid,
+            _ => return,
+        };
+        self.processes.remove(&pid);
+    }
+
+    /// The stack of a chain: user frames, then kernel frames, from the outermost inwards, with
+    /// marks where frames are missing.
+    pub(super) fn stack(
+        &mut self,
+        chain: &Chain,
+        pid: Pid,
+        process: Option<&Process>,
+        profile: &mut Profile,
+    ) -> StackId {
+        let note = chain.note;
+        let mut stack = None;
+        if note.end.counts() && !note.end.is_whole() {
+            stack = Some(mark(profile, stack, Frame::Cut(note.end)));
+        }
+        for (index, &address) in chain.user.iter().enumerate().rev() {
+            let frame = self.user_frame(pid, process, address, profile);
+            stack = Some(profile.stacks.intern(stack, frame));
+            if note.elided > 0 && index == note.elided_at as usize {
+                stack = Some(mark(profile, stack, Frame::LeftOut(note.elided)));
+            }
+        }
+        for &address in chain.kernel.iter().rev() {
+            stack = Some(mark(profile, stack, Frame::Kernel(address)));
+        }
+        stack.unwrap_or_else(|| mark(profile, None, Frame::Cut(StackEnd::NoUserState)))
+    }
+
+    /// What an address of a process stands for.
+    pub(super) fn user_frame(
+        &mut self,
+        pid: Pid,
+        process: Option<&Process>,
+        address: u64,
+        profile: &mut Profile,
+    ) -> FrameId {
+        let known = self.processes.entry(pid).or_default();
+        *known.entry(address).or_insert_with(|| {
+            profile
+                .frames
+                .intern(locate(pid, process, address, profile))
+        })
+    }
+}
+
+fn mark(profile: &mut Profile, stack: Option<StackId>, frame: Frame) -> StackId {
+    let frame = profile.frames.intern(frame);
+    profile.stacks.intern(stack, frame)
+}
+
+fn locate(pid: Pid, process: Option<&Process>, address: u64, profile: &Profile) -> Frame {
+    let at = AbsoluteAddress(address);
+    let Some(mapping) = process.and_then(|process| process.space().find(at)) else {
+        return Frame::Unknown(address);
+    };
+    match profile.modules[mapping.module].kind {
+        ModuleKind::Anonymous => Frame::Jit { pid, address },
+        _ => Frame::Module {
+            module: mapping.module,
+            offset: mapping.file_offset_of(at),
+        },
+    }
+}

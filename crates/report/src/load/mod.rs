@@ -1,0 +1,173 @@
+//! Recordings to profiles: records are followed, stacks unwound where the file holds dumps, and
+//! everything interned.
+
+mod chain;
+mod counts;
+mod dumps;
+mod events;
+mod files;
+mod intern;
+
+use prof_model::Processes;
+use prof_perfdata::{Record, Recording, follow};
+
+use crate::error::Error;
+use crate::profile::{Header, Profile, Sample};
+
+use chain::Chain;
+use counts::Counts;
+use dumps::Dumps;
+use events::EventTraits;
+use intern::Interner;
+
+/// How to load a recording.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct LoadOptions {
+    /// Whether to unwind the copies of stacks that the file may hold (`perf record --call-graph
+    /// dwarf`, `prof record --no-unwind`). Without, such samples have the one frame they were in.
+    pub unwind: bool,
+}
+
+impl Default for LoadOptions {
+    fn default() -> Self {
+        Self { unwind: true }
+    }
+}
+
+/// Reads a recording to its end.
+///
+/// A recording that was cut off gives what is there, and says so in [`Profile::quality`].
+///
+/// # Errors
+/// [`Error::Recording`] if the file can't be read as a recording at all.
+pub fn load(mut recording: Recording, options: &LoadOptions) -> Result<Profile, Error> {
+    let mut loader = Loader::new(options);
+    loop {
+        loader.traits.update(recording.events());
+        loader.learn_build_ids(&recording);
+        match recording.next()? {
+            Some(record) => loader.push(&record),
+            None => break,
+        }
+    }
+    Ok(loader.finish(&recording))
+}
+
+struct Loader {
+    profile: Profile,
+    traits: EventTraits,
+    processes: Processes,
+    interner: Interner,
+    dumps: Option<Dumps>,
+    counts: Counts,
+    chain: Chain,
+    /// How many modules were given the build ids of the file's table.
+    modules_told: usize,
+}
+
+impl Loader {
+    fn new(options: &LoadOptions) -> Self {
+        Self {
+            profile: Profile::default(),
+            traits: EventTraits::default(),
+            processes: Processes::default(),
+            interner: Interner::default(),
+            dumps: options.unwind.then(Dumps::default),
+            counts: Counts::default(),
+            chain: Chain::default(),
+            modules_told: 0,
+        }
+    }
+
+    fn push(&mut self, record: &Record<'_>) {
+        match record {
+            Record::Sample(sample) => self.sample(sample),
+            Record::Lost(lost) | Record::LostSamples(lost) => self.counts.lost(lost.count),
+            Record::Throttle(_) => self.counts.throttled(),
+            _ => {
+                self.interner.forget_changed(record);
+                follow(record, &mut self.processes, &mut self.profile.modules);
+            }
+        }
+    }
+
+    fn sample(&mut self, sample: &prof_perfdata::Sample<'_>) {
+        self.chain
+            .read(sample, self.traits.has_chains(sample.event));
+        if let Some(dumps) = &mut self.dumps {
+            let modules = &self.profile.modules;
+            if dumps.unwind(sample, &self.processes, modules, &mut self.chain) {
+                self.counts.unwound();
+            }
+        }
+        let process = self.processes.get(sample.pid);
+        let stack = self
+            .interner
+            .stack(&self.chain, sample.pid, process, &mut self.profile);
+        let innermost_failure = self.chain.user.last().map(|&address| {
+            self.interner
+                .user_frame(sample.pid, process, address, &mut self.profile)
+        });
+        self.counts.stack(self.chain.note, innermost_failure);
+        let name = match process.and_then(|process| process.name(sample.pid, sample.tid)) {
+            Some(name) => self.profile.names.intern(name),
+            None => self.profile.names.intern(&format!(":{}", sample.tid)),
+        };
+        self.profile.samples.push(Sample {
+            time: sample.time.unwrap_or(0),
+            pid: sample.pid,
+            tid: sample.tid,
+            cpu: sample.cpu,
+            event: u16::try_from(sample.event).unwrap_or(u16::MAX),
+            period: sample.period.max(1),
+            name,
+            stack,
+            end: self.chain.note.end,
+            read_back: self.chain.note.read_back,
+        });
+    }
+
+    /// Gives modules the build ids that the file has in a table rather than in MMAP2 records.
+    fn learn_build_ids(&mut self, recording: &Recording) {
+        let modules = &mut self.profile.modules;
+        if modules.len() == self.modules_told {
+            return;
+        }
+        let table = &recording.features().build_ids;
+        let unknown: Vec<_> = modules
+            .iter()
+            .skip(self.modules_told)
+            .filter(|(_, module)| module.build_id.is_none())
+            .filter_map(|(id, module)| {
+                let path = module.path.as_os_str();
+                let mut entries = table.iter().filter(|entry| entry.path == path);
+                let entry = entries.next()?;
+                // Two files of one path: nothing says which of them this is.
+                entries.next().is_none().then_some((id, entry.build_id))
+            })
+            .collect();
+        for (id, build_id) in unknown {
+            modules.set_build_id(id, build_id);
+        }
+        self.modules_told = modules.len();
+    }
+
+    fn finish(self, recording: &Recording) -> Profile {
+        let features = recording.features();
+        let mut profile = self.profile;
+        profile.header = Header {
+            command_line: features
+                .command_line
+                .iter()
+                .map(|word| word.to_string_lossy().into_owned())
+                .collect(),
+            hostname: features.hostname.clone(),
+            os_release: features.os_release.clone(),
+            arch: features.arch.clone(),
+        };
+        profile.events = recording.events().iter().map(events::describe).collect();
+        profile.quality = self.counts.finish(&profile, recording);
+        profile
+    }
+}
