@@ -6,10 +6,23 @@
 //! and is checked before it is believed. docs/unwinding.md has the whole picture.
 #![forbid(unsafe_code)]
 
+mod arch;
+mod cache;
+mod cfi;
 mod files;
+mod frames;
+mod guess;
+mod module;
+mod modules;
+mod registers;
+mod rule;
+mod stack;
 mod target;
 mod unwinder;
+mod walk;
 
+pub use arch::Architecture;
 pub use files::{LocalFiles, ModuleFiles};
+pub use module::ModuleError;
 pub use target::{Memory, NoMemory, StackDump, Target, Unwound};
 pub use unwinder::{FRAME_LIMIT, Unwinder};

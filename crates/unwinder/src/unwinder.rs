@@ -1,9 +1,17 @@
-//! The walk from a sample's registers to the entry of its thread.
+//! The unwinder: what it keeps from sample to sample, and the entrance to a walk.
 
-use prof_model::{StackEnd, UserRegisters};
+use prof_model::{ModuleId, RegisterAbi, StackEnd, UserRegisters};
 
+use crate::arch::{Architecture, Layout};
+use crate::cache::RuleCache;
+use crate::cfi::UnwindContext;
 use crate::files::ModuleFiles;
+use crate::frames::Frames;
+use crate::module::ModuleError;
+use crate::modules::ModuleStore;
+use crate::stack::{Block, Stack};
 use crate::target::{Memory, StackDump, Target, Unwound};
+use crate::walk::Walk;
 
 /// The most frames that a stack is given: with kernel frames and the rest of the record it stays
 /// within the 65,535 bytes that a perf.data record can have.
@@ -12,15 +20,31 @@ pub const FRAME_LIMIT: usize = 7_900;
 /// Finds the callers of samples. Keeps what it read of each module, and the rules it worked out,
 /// for all processes; not tied to a thread.
 pub struct Unwinder {
-    #[expect(dead_code, reason = "the walk is not written yet")]
-    files: Box<dyn ModuleFiles + Send>,
+    pub(crate) layout: &'static Layout,
+    pub(crate) modules: ModuleStore,
+    pub(crate) cache: RuleCache,
+    pub(crate) context: UnwindContext,
+    block: Block,
 }
 
 impl Unwinder {
-    /// An unwinder that gets modules from `files`.
+    /// An unwinder for processes of this machine, which gets modules from `files`.
     pub fn new(files: impl ModuleFiles + Send + 'static) -> Self {
+        let host = Architecture::host().unwrap_or(Architecture::X86_64);
+        Self::for_architecture(host, files)
+    }
+
+    /// An unwinder for recordings of a machine of this architecture.
+    pub fn for_architecture(
+        architecture: Architecture,
+        files: impl ModuleFiles + Send + 'static,
+    ) -> Self {
         Self {
-            files: Box::new(files),
+            layout: architecture.layout(),
+            modules: ModuleStore::new(Box::new(files)),
+            cache: RuleCache::new(),
+            context: UnwindContext::new(),
+            block: Block::default(),
         }
     }
 
@@ -37,12 +61,30 @@ impl Unwinder {
         memory: &mut impl Memory,
         frames: &mut Vec<u64>,
     ) -> Unwound {
-        let _ = (target, registers, stack, memory, frames);
+        let mut frames = Frames::new(frames, FRAME_LIMIT);
+        let mut block = std::mem::take(&mut self.block);
+        let stack = Stack::new(*stack, &mut block, memory);
+        let (end, read_back) = match self.layout.registers(registers) {
+            None => (StackEnd::NoUserState, 0),
+            Some(first) if registers.abi() == RegisterAbi::Bits32 => {
+                // 32-bit programs are named, but not unwound.
+                frames.push(first.get(self.layout.program_counter).unwrap_or(0));
+                (StackEnd::NoUnwindInfo, 0)
+            }
+            Some(first) => Walk::new(self, target, first, stack).run(&mut frames),
+        };
+        let (elided, elided_at) = frames.finish();
+        self.block = block;
         Unwound {
-            end: StackEnd::NoUnwindInfo,
-            read_back: 0,
-            elided: 0,
-            elided_at: 0,
+            end,
+            read_back,
+            elided,
+            elided_at,
         }
+    }
+
+    /// Why a module's tables could not be read, if they were needed and could not.
+    pub fn module_error(&self, module: ModuleId) -> Option<&ModuleError> {
+        self.modules.error(module)
     }
 }

@@ -1,0 +1,131 @@
+//! What differs between processor architectures: register numbers, and how code without unwind
+//! information can be walked.
+
+mod aarch64;
+mod x86_64;
+
+use prof_model::{StackEnd, UserRegisters};
+
+use crate::registers::Registers;
+use crate::rule::Rule;
+
+/// Copies code bytes from an address of the module on; returns how many there were.
+pub(crate) type Code<'a> = &'a mut dyn FnMut(u64, &mut [u8]) -> usize;
+/// Reads a word of the stack.
+pub(crate) type ReadWord<'a> = &'a mut dyn FnMut(u64) -> Result<u64, StackEnd>;
+
+/// A processor architecture whose stacks can be unwound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Architecture {
+    /// 64-bit x86.
+    X86_64,
+    /// 64-bit ARM.
+    Aarch64,
+}
+
+impl Architecture {
+    /// The architecture that this program was compiled for, if it is one of these.
+    pub fn host() -> Option<Self> {
+        Self::of_name(std::env::consts::ARCH)
+    }
+
+    /// The architecture of this `uname -m` name (a recording's HEADER_ARCH).
+    pub fn of_name(name: &str) -> Option<Self> {
+        match name {
+            "x86_64" | "amd64" => Some(Self::X86_64),
+            "aarch64" | "arm64" => Some(Self::Aarch64),
+            _ => None,
+        }
+    }
+
+    /// Works out how to leave the function that `target` is in, which has no CFI. `entry` is where
+    /// the module itself is entered, or 0.
+    pub(crate) fn analyze(self, code: Code<'_>, target: u64, entry: u64) -> Rule {
+        match self {
+            Self::X86_64 => x86_64::analyze(code, target, entry),
+            Self::Aarch64 => aarch64::analyze(code, target, entry),
+        }
+    }
+
+    /// Whether a function can return to between these bytes of code.
+    pub(crate) fn is_return_address(self, before: &[u8], after: &[u8]) -> bool {
+        match self {
+            Self::X86_64 => x86_64::is_return_address(before, after),
+            Self::Aarch64 => aarch64::is_return_address(before, after),
+        }
+    }
+
+    /// Whether code that is returned to between these bytes only ends its thread.
+    pub(crate) fn ends_thread(self, before: &[u8], after: &[u8]) -> bool {
+        match self {
+            Self::X86_64 => x86_64::ends_thread(before, after),
+            Self::Aarch64 => aarch64::ends_thread(before, after),
+        }
+    }
+
+    /// The registers from the signal frame that the kernel left at `stack_pointer`, as it is when
+    /// the handler has returned.
+    pub(crate) fn signal_registers(
+        self,
+        stack_pointer: u64,
+        read: ReadWord<'_>,
+    ) -> Result<Registers, StackEnd> {
+        match self {
+            Self::X86_64 => x86_64::signal_registers(stack_pointer, read),
+            Self::Aarch64 => aarch64::signal_registers(stack_pointer, read),
+        }
+    }
+
+    pub(crate) fn layout(self) -> &'static Layout {
+        match self {
+            Self::X86_64 => &x86_64::LAYOUT,
+            Self::Aarch64 => &aarch64::LAYOUT,
+        }
+    }
+}
+
+/// An architecture's registers, by their DWARF numbers.
+pub(crate) struct Layout {
+    pub(crate) architecture: Architecture,
+    /// `e_machine` of its ELF files.
+    pub(crate) machine: u16,
+    pub(crate) program_counter: u8,
+    pub(crate) stack_pointer: u8,
+    pub(crate) frame_pointer: u8,
+    /// The column of CFI tables that the return address is in.
+    pub(crate) return_address: u8,
+    /// Where a call leaves the return address: in memory at CFA + this, or in the register of
+    /// that column.
+    pub(crate) return_slot: Option<i64>,
+    /// The registers a [`CompactRule`](crate::rule::CompactRule) can restore, by slot.
+    pub(crate) saved: &'static [u8],
+    /// DWARF numbers by the kernel's numbers (`enum perf_event_..._regs`).
+    pub(crate) from_kernel: &'static [u8],
+    /// The bits of a code address: without pointer authentication codes.
+    pub(crate) address_mask: u64,
+    pub(crate) vendor: gimli::Vendor,
+}
+
+/// A kernel register that has no DWARF number of interest.
+const NONE: u8 = u8::MAX;
+
+impl Layout {
+    /// The registers of a sample; `None` without program counter and stack pointer.
+    pub(crate) fn registers(&self, sample: &UserRegisters) -> Option<Registers> {
+        let mut registers = Registers::default();
+        for (kernel, &dwarf) in self.from_kernel.iter().enumerate() {
+            if let (true, Some(value)) = (dwarf != NONE, sample.get(kernel as u32)) {
+                registers.set(dwarf, value);
+            }
+        }
+        registers.get(self.program_counter)?;
+        registers.get(self.stack_pointer)?;
+        Some(registers)
+    }
+
+    /// The slot of [`saved`](Self::saved) that stands for this register.
+    pub(crate) fn saved_slot(&self, register: u16) -> Option<usize> {
+        self.saved.iter().position(|&r| u16::from(r) == register)
+    }
+}

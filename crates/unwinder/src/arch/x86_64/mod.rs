@@ -1,0 +1,113 @@
+//! x86-64.
+
+mod analysis;
+mod decode;
+
+use prof_model::StackEnd;
+
+use super::{Architecture, Layout, NONE, ReadWord};
+use crate::registers::Registers;
+pub(super) use analysis::analyze;
+
+const RBX: u8 = 3;
+const RBP: u8 = 6;
+const RSP: u8 = 7;
+const RIP: u8 = 16;
+
+pub(super) static LAYOUT: Layout = Layout {
+    architecture: Architecture::X86_64,
+    machine: object::elf::EM_X86_64.0,
+    program_counter: RIP,
+    stack_pointer: RSP,
+    frame_pointer: RBP,
+    return_address: RIP,
+    return_slot: Some(-8),
+    saved: &[RBX, RBP, 12, 13, 14, 15],
+    // enum perf_event_x86_regs: ax bx cx dx si di bp sp ip, flags and segments, r8 to r15.
+    from_kernel: &[
+        0, RBX, 2, 1, 4, 5, RBP, RSP, RIP, NONE, NONE, NONE, NONE, NONE, NONE, NONE, 8, 9, 10, 11,
+        12, 13, 14, 15,
+    ],
+    address_mask: u64::MAX,
+    vendor: gimli::Vendor::Default,
+};
+
+/// `mov $15 /* rt_sigreturn */, %rax; syscall`: what signal handlers return to.
+const SIGNAL_RETURN: [u8; 9] = [0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05];
+
+/// Whether a function can return to between these bytes of code: after a call, to the trampoline
+/// behind signal handlers, or to where Go's goroutines end.
+pub(super) fn is_return_address(before: &[u8], after: &[u8]) -> bool {
+    follows_call(before) || after.starts_with(&SIGNAL_RETURN) || is_goexit(before, after)
+}
+
+/// Whether the last of these bytes are a call instruction.
+fn follows_call(before: &[u8]) -> bool {
+    let from_end = |count: usize| {
+        before
+            .len()
+            .checked_sub(count)
+            .and_then(|at| before.get(at..))
+    };
+    // call rel32
+    if from_end(5).is_some_and(|bytes| bytes[0] == 0xe8) {
+        return true;
+    }
+    // call r/m64: opcode, ModRM, and as much as ModRM asks for.
+    (2..=7).any(|length| {
+        let Some([0xff, modrm, rest @ ..]) = from_end(length) else {
+            return false;
+        };
+        let is_call = modrm >> 3 & 7 == 2;
+        let (mode, base) = (modrm >> 6, modrm & 7);
+        let sib = mode != 3 && base == 4;
+        let displacement = match mode {
+            0 if base == 5 => 4,
+            0 if sib && rest.first().is_some_and(|sib| sib & 7 == 5) => 4,
+            1 => 1,
+            2 => 4,
+            _ => 0,
+        };
+        is_call && rest.len() == usize::from(sib) + displacement
+    })
+}
+
+/// `nop; call runtime.goexit1; nop`, returned to behind the first `nop`.
+fn is_goexit(before: &[u8], after: &[u8]) -> bool {
+    before.last() == Some(&0x90) && matches!(after, [0xe8, _, _, _, _, 0x90, ..])
+}
+
+/// Whether code that is returned to here, with a zero frame pointer, only ends its thread: Go's
+/// goexit; `exit` by `syscall` (musl's clone); `hlt`.
+pub(super) fn ends_thread(before: &[u8], after: &[u8]) -> bool {
+    const EXIT: u8 = 60;
+    const SYSCALL: [u8; 2] = [0x0f, 0x05];
+    if is_goexit(before, after) || after.first() == Some(&0xf4) {
+        return true;
+    }
+    let Some(end) = after.windows(2).position(|bytes| bytes == SYSCALL) else {
+        return false;
+    };
+    let code = &after[..end];
+    // mov $60, %al or %eax as the last thing before.
+    code.ends_with(&[0xb0, EXIT]) || code.ends_with(&[0xb8, EXIT, 0, 0, 0])
+}
+
+/// `struct ucontext` (asm/ucontext.h) is at the stack pointer once the handler has returned; in
+/// it, after flags, link and `stack_t`, `struct sigcontext_64`.
+pub(super) fn signal_registers(
+    stack_pointer: u64,
+    read: ReadWord<'_>,
+) -> Result<Registers, StackEnd> {
+    const SIGCONTEXT: u64 = 40;
+    /// DWARF numbers in the order of `struct sigcontext_64`: r8 to r15, di si bp bx dx ax cx sp ip.
+    const ORDER: [u8; 17] = [
+        8, 9, 10, 11, 12, 13, 14, 15, 5, 4, RBP, RBX, 1, 0, 2, RSP, RIP,
+    ];
+    let mut registers = Registers::default();
+    let first = stack_pointer.wrapping_add(SIGCONTEXT);
+    for (at, &register) in (0..).zip(&ORDER) {
+        registers.set(register, read(first.wrapping_add(8 * at))?);
+    }
+    Ok(registers)
+}

@@ -1,0 +1,163 @@
+//! Call frame information: finding the entry for an address, and making a rule of it.
+
+mod expression;
+mod index;
+mod rows;
+
+use gimli::{BaseAddresses, DebugFrame, EhFrame, EndianSlice, LittleEndian, UnwindSection, Vendor};
+
+pub(crate) use rows::{Found, UnwindContext};
+
+use crate::arch::Layout;
+use crate::registers::Registers;
+use crate::rule::Rule;
+use index::Index;
+
+pub(crate) type Bytes<'a> = EndianSlice<'a, LittleEndian>;
+
+/// The bytes of a `.eh_frame` or `.debug_frame` section, and an index of its entries.
+#[derive(Debug)]
+pub(crate) struct CfiSection {
+    bytes: Vec<u8>,
+    kind: Kind,
+    bases: BaseAddresses,
+    vendor: Vendor,
+    index: Index,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    EhFrame,
+    DebugFrame,
+}
+
+/// The memory and registers that CFI expressions may look at.
+pub(crate) trait FrameState {
+    /// A register of the frame.
+    fn register(&self, number: u16) -> Option<u64>;
+    /// A word of memory.
+    fn read(&mut self, address: u64) -> Result<u64, prof_model::StackEnd>;
+}
+
+impl CfiSection {
+    /// A `.eh_frame` section, indexed by `.eh_frame_hdr` (its address and bytes) if that is
+    /// usable, or else by reading it through. `is_code` tells which addresses are in executable
+    /// segments: entries of others were discarded by the linker.
+    pub(crate) fn eh_frame(
+        bytes: Vec<u8>,
+        bases: BaseAddresses,
+        header: Option<(u64, Vec<u8>)>,
+        vendor: Vendor,
+        is_code: &dyn Fn(u64) -> bool,
+    ) -> Self {
+        let address = bases.eh_frame.section.unwrap_or(0);
+        let index = header.and_then(|(at, bytes)| Index::from_header(bytes, at, address));
+        let index = match index {
+            Some(index) => index,
+            None => {
+                let section = EhFrame::new(&bytes, LittleEndian);
+                Index::build(&section, &bases, is_code)
+            }
+        };
+        Self {
+            bytes,
+            kind: Kind::EhFrame,
+            bases,
+            vendor,
+            index,
+        }
+    }
+
+    /// A `.debug_frame` section, which has no index of its own.
+    pub(crate) fn debug_frame(
+        bytes: Vec<u8>,
+        vendor: Vendor,
+        is_code: &dyn Fn(u64) -> bool,
+    ) -> Self {
+        let bases = BaseAddresses::default();
+        let mut section = DebugFrame::new(&bytes, LittleEndian);
+        section.set_address_size(8);
+        let index = Index::build(&section, &bases, is_code);
+        Self {
+            bytes,
+            kind: Kind::DebugFrame,
+            bases,
+            vendor,
+            index,
+        }
+    }
+
+    /// Where `.eh_frame` is according to `.eh_frame_hdr`.
+    pub(crate) fn eh_frame_address(header: &[u8], header_address: u64) -> Option<u64> {
+        index::eh_frame_address(header, header_address)
+    }
+
+    /// The rule for the code at `address`, or `None` if no entry covers it.
+    pub(crate) fn rule(
+        &self,
+        address: u64,
+        context: &mut UnwindContext,
+        layout: &Layout,
+    ) -> Option<Found<Rule>> {
+        let read = |row: &rows::Row| rows::compact(row, layout);
+        match self.kind {
+            Kind::EhFrame => self.with_row(&self.as_eh_frame(), address, context, read),
+            Kind::DebugFrame => self.with_row(&self.as_debug_frame(), address, context, read),
+        }
+    }
+
+    /// Evaluates the entry for `address` in full: the caller's registers, or `None` in them for
+    /// an entry that says there is no caller.
+    pub(crate) fn evaluate(
+        &self,
+        address: u64,
+        context: &mut UnwindContext,
+        layout: &Layout,
+        registers: &Registers,
+        state: &mut impl FrameState,
+    ) -> Option<Found<Result<Registers, prof_model::StackEnd>>> {
+        match self.kind {
+            Kind::EhFrame => {
+                let section = self.as_eh_frame();
+                self.with_row(&section, address, context, |row| {
+                    rows::evaluate(row, &section, layout, registers, state)
+                })
+            }
+            Kind::DebugFrame => {
+                let section = self.as_debug_frame();
+                self.with_row(&section, address, context, |row| {
+                    rows::evaluate(row, &section, layout, registers, state)
+                })
+            }
+        }
+    }
+
+    fn with_row<'a, S, T>(
+        &'a self,
+        section: &S,
+        address: u64,
+        context: &mut UnwindContext,
+        read: impl FnOnce(&rows::Row) -> T,
+    ) -> Option<Found<T>>
+    where
+        S: UnwindSection<Bytes<'a>>,
+    {
+        self.index
+            .candidates(address)
+            .find_map(|offset| rows::fde_at(section, &self.bases, offset, address))
+            .and_then(|fde| rows::find(section, &self.bases, &fde, address, context, read))
+    }
+
+    fn as_eh_frame(&self) -> EhFrame<Bytes<'_>> {
+        let mut section = EhFrame::new(&self.bytes, LittleEndian);
+        section.set_vendor(self.vendor);
+        section
+    }
+
+    fn as_debug_frame(&self) -> DebugFrame<Bytes<'_>> {
+        let mut section = DebugFrame::new(&self.bytes, LittleEndian);
+        section.set_address_size(8);
+        section.set_vendor(self.vendor);
+        section
+    }
+}

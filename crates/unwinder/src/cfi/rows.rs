@@ -1,0 +1,184 @@
+//! From an FDE to the row for an address, and from the row to a rule or to registers.
+
+use gimli::{
+    BaseAddresses, CfaRule, FrameDescriptionEntry, Register, RegisterRule, UnwindSection,
+    UnwindTableRow,
+};
+use prof_model::StackEnd;
+
+use super::expression;
+use super::{Bytes, FrameState};
+use crate::arch::Layout;
+use crate::registers::Registers;
+use crate::rule::{CompactRule, Rule, words};
+
+pub(crate) type Row = UnwindTableRow<usize>;
+pub(crate) type UnwindContext = gimli::UnwindContext<usize>;
+type Fde<'a> = FrameDescriptionEntry<Bytes<'a>>;
+
+/// Something found in CFI, with what else its entry says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Found<T> {
+    pub(crate) value: T,
+    /// The code returns from a signal handler: its "caller" was interrupted, not calling.
+    pub(crate) signal_frame: bool,
+}
+
+/// A program of this many bytes describes a function with hundreds of thousands of pushes.
+const PROGRAM_LIMIT: usize = 4 << 20;
+
+/// The FDE at this offset of the section, if it covers `address`.
+pub(super) fn fde_at<'a, S>(
+    section: &S,
+    bases: &BaseAddresses,
+    offset: usize,
+    address: u64,
+) -> Option<Fde<'a>>
+where
+    S: UnwindSection<Bytes<'a>>,
+{
+    let fde = section
+        .fde_from_offset(bases, S::Offset::from(offset), |section, bases, at| {
+            section.cie_from_offset(bases, at)
+        })
+        .ok()?;
+    (fde.contains(address) && fde.entry_len() <= PROGRAM_LIMIT).then_some(fde)
+}
+
+/// Runs the FDE's program up to `address` and hands the row to `read`.
+pub(super) fn find<'a, S, T>(
+    section: &S,
+    bases: &BaseAddresses,
+    fde: &Fde<'a>,
+    address: u64,
+    context: &mut UnwindContext,
+    read: impl FnOnce(&Row) -> T,
+) -> Option<Found<T>>
+where
+    S: UnwindSection<Bytes<'a>>,
+{
+    let row = fde
+        .unwind_info_for_address(section, bases, context, address)
+        .ok()?;
+    Some(Found {
+        value: read(row),
+        signal_frame: fde.is_signal_trampoline(),
+    })
+}
+
+/// The row as a rule: compact if possible.
+pub(super) fn compact(row: &Row, layout: &Layout) -> Rule {
+    let return_address = row.register(Register(u16::from(layout.return_address)));
+    if return_address == Some(RegisterRule::Undefined) {
+        return Rule::Entry;
+    }
+    try_compact(row, layout).map_or(Rule::Evaluate, Rule::Compact)
+}
+
+fn try_compact(row: &Row, layout: &Layout) -> Option<CompactRule> {
+    let CfaRule::RegisterAndOffset { register, offset } = *row.cfa() else {
+        return None;
+    };
+    let mut rule = CompactRule {
+        cfa_register: u8::try_from(register.0).ok()?,
+        cfa_offset: i32::try_from(offset).ok()?,
+        return_address: match layout.return_slot {
+            Some(offset) => Some(words(offset)?),
+            None => None,
+        },
+        ..CompactRule::default()
+    };
+    for (register, saved) in row.registers() {
+        let is_return_address = register.0 == u16::from(layout.return_address);
+        match saved {
+            RegisterRule::Offset(offset) => {
+                if is_return_address {
+                    rule.return_address = Some(words(*offset)?);
+                }
+                match layout.saved_slot(register.0) {
+                    Some(slot) => rule.save(slot, *offset)?,
+                    None if is_return_address => {}
+                    // Argument registers and vector registers: of no use to callers.
+                    None if register.0 >= 17 && layout.return_slot.is_some() => {}
+                    None if register.0 > 32 => {}
+                    None => return None,
+                }
+            }
+            RegisterRule::SameValue if !is_return_address || layout.return_slot.is_none() => {}
+            // The state of pointer authentication.
+            RegisterRule::Constant(_) if register.0 > 32 => {}
+            RegisterRule::Undefined if register.0 > 32 => {}
+            _ => return None,
+        }
+    }
+    Some(rule)
+}
+
+/// Computes the caller's registers, whatever the row says.
+pub(super) fn evaluate<'a, S>(
+    row: &Row,
+    section: &S,
+    layout: &Layout,
+    registers: &Registers,
+    state: &mut impl FrameState,
+) -> Result<Registers, StackEnd>
+where
+    S: UnwindSection<Bytes<'a>>,
+{
+    let cfa = match row.cfa() {
+        CfaRule::RegisterAndOffset { register, offset } => state
+            .register(register.0)
+            .ok_or(StackEnd::NoUnwindInfo)?
+            .wrapping_add_signed(*offset),
+        CfaRule::Expression(program) => {
+            let program = program.get(section).map_err(|_| StackEnd::NoUnwindInfo)?;
+            expression::evaluate(program, None, state)?
+        }
+    };
+    let mut caller = *registers;
+    caller.set(layout.stack_pointer, cfa);
+    if let Some(offset) = layout.return_slot {
+        let value = state.read(cfa.wrapping_add_signed(offset));
+        match (
+            value,
+            row.register(Register(u16::from(layout.return_address))),
+        ) {
+            (Ok(value), _) => caller.set(layout.return_address, value),
+            // Perhaps the row has another place for it.
+            (Err(_), Some(_)) => caller.forget(layout.return_address),
+            (Err(end), None) => return Err(end),
+        }
+    }
+    for (register, rule) in row.registers() {
+        let Ok(number) = u8::try_from(register.0) else {
+            continue;
+        };
+        let value = match rule {
+            RegisterRule::SameValue => state.register(register.0).ok_or(StackEnd::NoUnwindInfo),
+            RegisterRule::Offset(offset) => state.read(cfa.wrapping_add_signed(*offset)),
+            RegisterRule::ValOffset(offset) => Ok(cfa.wrapping_add_signed(*offset)),
+            RegisterRule::Register(other) => state.register(other.0).ok_or(StackEnd::NoUnwindInfo),
+            RegisterRule::Expression(program) => program
+                .get(section)
+                .map_err(|_| StackEnd::NoUnwindInfo)
+                .and_then(|program| expression::evaluate(program, Some(cfa), state))
+                .and_then(|address| state.read(address)),
+            RegisterRule::ValExpression(program) => program
+                .get(section)
+                .map_err(|_| StackEnd::NoUnwindInfo)
+                .and_then(|program| expression::evaluate(program, Some(cfa), state)),
+            _ => Err(StackEnd::NoUnwindInfo),
+        };
+        match value {
+            Ok(value) => caller.set(number, value),
+            Err(end) if number == layout.return_address => return Err(end),
+            // It may never be needed.
+            Err(_) => caller.forget(number),
+        }
+    }
+    let target = caller
+        .get(layout.return_address)
+        .ok_or(StackEnd::UnreadableMemory)?;
+    caller.set(layout.program_counter, target & layout.address_mask);
+    Ok(caller)
+}

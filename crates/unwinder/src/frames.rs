@@ -1,0 +1,91 @@
+//! The caller's buffer of frames, with the middle of overlong stacks left out.
+
+/// Appends frames to a buffer; past the limit, the innermost half stays and the other half keeps
+/// the outermost ones as a ring, so that memory is bounded whatever the depth.
+pub(crate) struct Frames<'a> {
+    buffer: &'a mut Vec<u64>,
+    base: usize,
+    limit: usize,
+    elided: u32,
+    /// Where in the ring the oldest frame is.
+    oldest: usize,
+}
+
+impl<'a> Frames<'a> {
+    pub(crate) fn new(buffer: &'a mut Vec<u64>, limit: usize) -> Self {
+        Self {
+            base: buffer.len(),
+            buffer,
+            limit: limit.max(2),
+            elided: 0,
+            oldest: 0,
+        }
+    }
+
+    pub(crate) fn push(&mut self, address: u64) {
+        if self.buffer.len() - self.base < self.limit {
+            self.buffer.push(address);
+            return;
+        }
+        let inner = self.limit / 2;
+        let Some(ring) = self.buffer.get_mut(self.base + inner..) else {
+            return;
+        };
+        if let Some(slot) = ring.get_mut(self.oldest) {
+            *slot = address;
+        }
+        self.oldest = (self.oldest + 1) % ring.len().max(1);
+        self.elided = self.elided.saturating_add(1);
+    }
+
+    /// Corrects the frame that was pushed last.
+    pub(crate) fn replace_last(&mut self, address: u64) {
+        let inner = self.base + self.limit / 2;
+        let last = if self.elided == 0 {
+            self.buffer.len().checked_sub(1)
+        } else {
+            let ring = self.limit - self.limit / 2;
+            Some(inner + (self.oldest + ring - 1) % ring)
+        };
+        if let Some(slot) = last.and_then(|last| self.buffer.get_mut(last)) {
+            *slot = address;
+        }
+    }
+
+    /// Puts the frames in order; returns how many were left out, and before which index.
+    pub(crate) fn finish(self) -> (u32, u32) {
+        if self.elided == 0 {
+            return (0, 0);
+        }
+        let inner = self.limit / 2;
+        if let Some(ring) = self.buffer.get_mut(self.base + inner..) {
+            ring.rotate_left(self.oldest);
+        }
+        (self.elided, inner as u32)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(limit: usize, count: u64, expected: &[u64], cut: (u32, u32)) {
+        let mut buffer = vec![99];
+        let mut frames = Frames::new(&mut buffer, limit);
+        for address in 0..count {
+            frames.push(1000);
+            frames.replace_last(address);
+        }
+        assert_eq!(frames.finish(), cut);
+        assert_eq!((buffer[0], &buffer[1..]), (99, expected));
+    }
+
+    #[test]
+    fn the_middle_is_left_out() {
+        check(5, 0, &[], (0, 0));
+        check(5, 5, &[0, 1, 2, 3, 4], (0, 0));
+        check(5, 6, &[0, 1, 3, 4, 5], (1, 2));
+        check(4, 9, &[0, 1, 7, 8], (5, 2));
+        check(5, 100, &[0, 1, 97, 98, 99], (95, 2));
+    }
+}

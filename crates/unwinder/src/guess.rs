@@ -1,0 +1,186 @@
+//! Steps for code that no CFI covers. Whatever is guessed must yield an address that follows a
+//! call.
+
+use prof_model::StackEnd;
+
+use crate::registers::Registers;
+use crate::rule::{CompactRule, Rule};
+use crate::walk::{Caller, Place, Walk};
+
+impl Walk<'_> {
+    /// Works out a rule from the code at `target` itself.
+    pub(crate) fn analyze_code(&mut self, place: &Place, target: u64, entry: u64) -> Rule {
+        let module = place.mapping.module;
+        let modules = &mut self.unwinder.modules;
+        let mut code = |address, buffer: &mut [u8]| modules.read_code(module, address, buffer);
+        self.unwinder
+            .layout
+            .architecture
+            .analyze(&mut code, target, entry)
+    }
+
+    /// Whether `target` follows a call, or is another place that stacks return to. `None`: the
+    /// code is not to be had.
+    pub(crate) fn is_return_address(&mut self, place: &Place, target: u64) -> Option<bool> {
+        const BEFORE: u64 = 8;
+        let mut bytes = [0; 32];
+        let count = if place.has_tables {
+            let first = place.elf_address(target).wrapping_sub(BEFORE);
+            let module = place.mapping.module;
+            self.unwinder.modules.read_code(module, first, &mut bytes)
+        } else {
+            0
+        };
+        let (before, after) = bytes.get(..count)?.split_at_checked(BEFORE as usize)?;
+        let architecture = self.unwinder.layout.architecture;
+        Some(architecture.is_return_address(before, after))
+    }
+
+    /// A step from code without CFI.
+    pub(crate) fn guess(&mut self, place: &Place, rule: &Rule) -> Result<Caller, StackEnd> {
+        match rule {
+            Rule::SignalReturn => {
+                let registers = self.signal_return()?;
+                return Ok(Caller {
+                    registers,
+                    interrupted: true,
+                    by_frame_pointer: false,
+                });
+            }
+            Rule::Guess(rule) => {
+                if let Ok(registers) = self.apply(rule)
+                    && let Some(caller) = self.believe(registers, false, true)
+                {
+                    return Ok(caller);
+                }
+            }
+            _ => {}
+        }
+        self.without_cfi(place, StackEnd::NoUnwindInfo)
+    }
+
+    /// A step after what CFI says was not to be had or not to be believed; `otherwise` is what
+    /// that amounts to if nothing else works either.
+    pub(crate) fn without_cfi(
+        &mut self,
+        place: &Place,
+        otherwise: StackEnd,
+    ) -> Result<Caller, StackEnd> {
+        if matches!(
+            otherwise,
+            StackEnd::Root | StackEnd::TruncatedDump | StackEnd::Stale | StackEnd::Loop
+        ) {
+            return Err(otherwise);
+        }
+        if let Some(caller) = self.guess_leaf() {
+            return Ok(caller);
+        }
+        if let Some(caller) = self.guess_frame_pointer(place) {
+            return Ok(caller);
+        }
+        if self.is_entry(place) {
+            return Err(StackEnd::Root);
+        }
+        if self.by_frame_pointer && otherwise == StackEnd::NoUnwindInfo {
+            return Err(StackEnd::FramePointersEnded);
+        }
+        Err(otherwise)
+    }
+
+    /// A sample outside of any known code: perhaps it just got there by a call.
+    pub(crate) fn guess_outside_code(&mut self) -> Result<Caller, StackEnd> {
+        self.guess_leaf().ok_or(StackEnd::NotCode)
+    }
+
+    /// An interrupted function that has not touched the stack.
+    fn guess_leaf(&mut self) -> Option<Caller> {
+        if !self.interrupted {
+            return None;
+        }
+        let layout = self.unwinder.layout;
+        let rule = CompactRule {
+            cfa_register: layout.stack_pointer,
+            cfa_offset: layout.return_slot.map_or(0, |offset| -offset as i32),
+            return_address: layout.return_slot.map(|_| -1),
+            ..CompactRule::default()
+        };
+        let registers = self.apply(&rule).ok()?;
+        self.believe(registers, false, true)
+    }
+
+    /// The frame record that the frame pointer points to: the caller's, and the return address.
+    fn guess_frame_pointer(&mut self, place: &Place) -> Option<Caller> {
+        /// Frames larger than this have their own explanation.
+        const FRAME: u64 = 8 << 20;
+        let layout = self.unwinder.layout;
+        let pointer = self.registers.get(layout.frame_pointer)?;
+        let distance = pointer.checked_sub(self.stack_pointer())?;
+        if !pointer.is_multiple_of(8) || distance > FRAME {
+            return None;
+        }
+        let next = self.stack.read(pointer).ok()?;
+        let target = self.stack.read(pointer.wrapping_add(8)).ok()?;
+        // What the other registers held in the caller is not known.
+        let mut registers = Registers::default();
+        registers.set(layout.frame_pointer, next);
+        registers.set(layout.stack_pointer, pointer.wrapping_add(16));
+        registers.set(layout.program_counter, target & layout.address_mask);
+        let has_chain = next == 0 || next > pointer;
+        let _ = place;
+        self.believe(registers, true, !has_chain)
+    }
+
+    /// A guessed caller, if its address is in code and follows a call. Where the code is not to
+    /// be had, `strict` decides.
+    fn believe(
+        &mut self,
+        registers: Registers,
+        by_frame_pointer: bool,
+        strict: bool,
+    ) -> Option<Caller> {
+        let layout = self.unwinder.layout;
+        let target = registers.get(layout.program_counter)?;
+        let place = self.locate(target.checked_sub(1)?)?;
+        let sane = self.is_return_address(&place, target).unwrap_or(!strict);
+        sane.then_some(Caller {
+            registers,
+            interrupted: false,
+            by_frame_pointer,
+        })
+    }
+
+    /// Whether the current frame, which has no CFI and no frame pointer, is a thread's entry.
+    fn is_entry(&mut self, place: &Place) -> bool {
+        let layout = self.unwinder.layout;
+        if self.registers.get(layout.frame_pointer) != Some(0) || !place.has_tables {
+            return false;
+        }
+        const BEFORE: u64 = 8;
+        let mut bytes = [0; 40];
+        let first = place
+            .elf_address(self.program_counter())
+            .wrapping_sub(BEFORE);
+        let module = place.mapping.module;
+        let count = self.unwinder.modules.read_code(module, first, &mut bytes);
+        let Some((before, after)) = bytes
+            .get(..count)
+            .and_then(|bytes| bytes.split_at_checked(BEFORE as usize))
+        else {
+            return false;
+        };
+        layout.architecture.ends_thread(before, after)
+    }
+
+    /// The registers that the kernel saved when it delivered a signal.
+    fn signal_return(&mut self) -> Result<Registers, StackEnd> {
+        let architecture = self.unwinder.layout.architecture;
+        let at = self.stack_pointer();
+        let registers =
+            architecture.signal_registers(at, &mut |address| self.stack.read(address))?;
+        let target = registers
+            .get(self.unwinder.layout.program_counter)
+            .ok_or(StackEnd::UnreadableMemory)?;
+        self.locate(target).ok_or(StackEnd::NotCode)?;
+        Ok(registers)
+    }
+}

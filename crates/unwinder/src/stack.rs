@@ -1,0 +1,209 @@
+//! Stack memory: the copied bytes, and beyond them checked reads from the live target.
+//!
+//! ```text
+//!   dump.start           dump end
+//!   │ copied with the sample │
+//!   ├────────────────────────┤
+//!                     ├──────┼──────────────────────────┤
+//!                     │ seam │  block read now          │   next block: overlaps this one's end
+//! ```
+//! The target ran on between the copy and the read. A block is believed only if its first bytes,
+//! the seam, are still what the dump (or the block before) has there: what changes the outer
+//! frames returns through the inner ones first.
+
+use std::ops::Range;
+
+use prof_model::StackEnd;
+
+use crate::target::{Memory, StackDump};
+
+/// How much is read from the target at once.
+const BLOCK: usize = 64 << 10;
+/// How many bytes of dump and block are compared.
+const SEAM: usize = 512;
+/// Blocks per stack: 32 MB of stack, and a bound on what a hostile one can cost.
+const BLOCKS: u32 = 512;
+
+/// The memory of a block, reused from sample to sample.
+#[derive(Debug, Default)]
+pub(crate) struct Block {
+    start: u64,
+    filled: usize,
+    bytes: Vec<u8>,
+}
+
+/// The stack of one sample.
+pub(crate) struct Stack<'a> {
+    dump: StackDump<'a>,
+    block: &'a mut Block,
+    memory: &'a mut dyn Memory,
+    /// The mapping that holds the live part, if known.
+    bounds: Option<Range<u64>>,
+    blocks_left: u32,
+    /// The last address that was read from the dump: a seam for jumps to another stack.
+    last_in_dump: u64,
+    /// Whether a value was taken from live memory since this was last reset.
+    pub(crate) went_live: bool,
+    /// Why live memory can no longer be believed.
+    failed: Option<StackEnd>,
+}
+
+impl<'a> Stack<'a> {
+    pub(crate) fn new(
+        dump: StackDump<'a>,
+        block: &'a mut Block,
+        memory: &'a mut dyn Memory,
+    ) -> Self {
+        block.filled = 0;
+        Self {
+            dump,
+            block,
+            memory,
+            bounds: None,
+            blocks_left: BLOCKS,
+            last_in_dump: dump.start,
+            went_live: false,
+            failed: None,
+        }
+    }
+
+    /// The word at `address`.
+    #[inline]
+    pub(crate) fn read(&mut self, address: u64) -> Result<u64, StackEnd> {
+        if let Some(value) = word(self.dump.bytes, address.wrapping_sub(self.dump.start)) {
+            self.last_in_dump = address;
+            return Ok(value);
+        }
+        self.read_live(address)
+    }
+
+    #[cold]
+    fn read_live(&mut self, address: u64) -> Result<u64, StackEnd> {
+        if let Some(value) = self.in_block(address) {
+            return Ok(value);
+        }
+        if let Some(end) = self.failed {
+            return Err(end);
+        }
+        if let Err(end) = self.load(address) {
+            self.failed = Some(end);
+            self.block.filled = 0;
+            return Err(end);
+        }
+        self.in_block(address).ok_or(self.unreadable(address))
+    }
+
+    fn in_block(&mut self, address: u64) -> Option<u64> {
+        let bytes = self.block.bytes.get(..self.block.filled)?;
+        let value = word(bytes, address.wrapping_sub(self.block.start))?;
+        self.went_live = true;
+        Some(value)
+    }
+
+    /// What it means that there is nothing to read at `address`.
+    fn unreadable(&self, address: u64) -> StackEnd {
+        let beyond = address.wrapping_sub(self.dump.start);
+        let plausible = (beyond as usize) < (64 << 20);
+        if self.dump.full && plausible {
+            StackEnd::TruncatedDump
+        } else {
+            StackEnd::UnreadableMemory
+        }
+    }
+
+    /// Reads the block that holds `address`, and checks it.
+    fn load(&mut self, address: u64) -> Result<(), StackEnd> {
+        self.blocks_left = self
+            .blocks_left
+            .checked_sub(1)
+            .ok_or(StackEnd::TruncatedDump)?;
+        self.block.bytes.resize(BLOCK, 0);
+        let dump_end = self.dump.start.wrapping_add(self.dump.bytes.len() as u64);
+        let block_end = self.block.start.wrapping_add(self.block.filled as u64);
+        let follows =
+            |end: u64| address.wrapping_sub(end.wrapping_sub(8)) < (BLOCK - 2 * SEAM) as u64;
+        if self.block.filled > SEAM && follows(block_end) {
+            self.load_after_block(address)
+        } else if !self.dump.bytes.is_empty() && follows(dump_end) {
+            self.load_after_dump(address, dump_end)
+        } else {
+            self.load_elsewhere(address)
+        }
+    }
+
+    fn load_after_dump(&mut self, address: u64, dump_end: u64) -> Result<(), StackEnd> {
+        let seam = self.dump.bytes.len().min(SEAM);
+        if self.bounds.is_none() {
+            self.bounds = self.memory.mapping(self.dump.start);
+        }
+        self.fill(dump_end.wrapping_sub(seam as u64), address)?;
+        let copied = &self.dump.bytes[self.dump.bytes.len() - seam..];
+        let now = self.block.bytes.get(..seam.min(self.block.filled));
+        if now == Some(copied) {
+            Ok(())
+        } else {
+            Err(StackEnd::Stale)
+        }
+    }
+
+    fn load_after_block(&mut self, address: u64) -> Result<(), StackEnd> {
+        let mut before = [0; SEAM];
+        let from = self.block.filled - SEAM;
+        before.copy_from_slice(&self.block.bytes[from..self.block.filled]);
+        self.fill(self.block.start.wrapping_add(from as u64), address)?;
+        if self.block.bytes.get(..SEAM.min(self.block.filled)) == Some(&before[..]) {
+            Ok(())
+        } else {
+            Err(StackEnd::Stale)
+        }
+    }
+
+    /// Memory that does not join what was copied: the stack under a signal handler that runs on
+    /// its own. The check is that the place in the dump which led there has not changed.
+    fn load_elsewhere(&mut self, address: u64) -> Result<(), StackEnd> {
+        self.bounds = self.memory.mapping(address);
+        self.fill(address & !15, address)?;
+        let at = self.last_in_dump.wrapping_sub(self.dump.start) as usize;
+        let first = at.saturating_sub(SEAM / 2).min(self.dump.bytes.len());
+        let copied = &self.dump.bytes[first..self.dump.bytes.len().min(first + SEAM)];
+        let mut now = [0; SEAM];
+        let now = &mut now[..copied.len()];
+        let count = self
+            .memory
+            .read(self.dump.start.wrapping_add(first as u64), now);
+        if count == copied.len() && now == copied {
+            Ok(())
+        } else {
+            Err(StackEnd::Stale)
+        }
+    }
+
+    /// Reads a block from `start` up, which should hold `address`.
+    fn fill(&mut self, start: u64, address: u64) -> Result<(), StackEnd> {
+        // Where a stack ends, another mapping may follow: not ours to walk on.
+        let outside = |bounds: &Range<u64>| !bounds.contains(&address);
+        if self.bounds.as_ref().is_some_and(outside) {
+            return Err(StackEnd::UnreadableMemory);
+        }
+        let room = match &self.bounds {
+            Some(bounds) => usize::try_from(bounds.end.saturating_sub(start)).unwrap_or(BLOCK),
+            None => BLOCK,
+        };
+        let buffer = &mut self.block.bytes[..room.min(BLOCK)];
+        self.block.start = start;
+        self.block.filled = self.memory.read(start, buffer).min(buffer.len());
+        let reached = start.wrapping_add(self.block.filled as u64);
+        if reached.wrapping_sub(start) < address.wrapping_sub(start).wrapping_add(8) {
+            self.block.filled = 0;
+            return Err(self.unreadable(address));
+        }
+        Ok(())
+    }
+}
+
+#[inline]
+fn word(bytes: &[u8], offset: u64) -> Option<u64> {
+    let offset = usize::try_from(offset).ok()?;
+    let bytes = bytes.get(offset..)?.first_chunk::<8>()?;
+    Some(u64::from_le_bytes(*bytes))
+}
