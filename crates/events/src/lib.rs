@@ -31,7 +31,7 @@ pub use event::{CallGraph, Event, MAX_STACK_DUMP, Rate, Source, UnknownEvent};
 pub use launcher::{HeldCommand, RunningCommand};
 pub use memory::LiveMemory;
 pub use ring::{Drained, Ring};
-pub use sampler::{Opened, Request, Sampler, Threads, Wake};
+pub use sampler::{Opened, Request, Sampler, Threads, Wake, wait_readable};
 pub use setup::{ATTR_SIZE, Sampling, Setup, Stacks};
 pub use signals::{Interrupt, Signals};
 pub use sizes::{Sizes, Wishes};

@@ -203,6 +203,22 @@ impl Sampler {
     }
 }
 
+/// Waits until one of these can be read, or has ended.
+///
+/// # Errors
+///
+/// When the system refuses to wait, which does not happen.
+pub fn wait_readable(fds: &[BorrowedFd<'_>]) -> io::Result<()> {
+    let mut polled: Vec<_> = fds
+        .iter()
+        .map(|fd| PollFd::new(fd, PollFlags::IN))
+        .collect();
+    match rustix::event::poll(&mut polled, None) {
+        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
 /// Everything about the opening that stays the same from one attempt to the next.
 struct Opening<'a> {
     request: &'a Request,
@@ -215,8 +231,8 @@ impl<'a> Opening<'a> {
         let wishes = Wishes {
             ring: request.ring_bytes,
             dump: match request.call_graph {
-                CallGraph::Dwarf { dump } if request.event.user => Some(dump),
-                _ => None,
+                CallGraph::Dwarf { dump } => Some(dump),
+                CallGraph::FramePointers | CallGraph::None => None,
             },
             rate: match request.rate {
                 Rate::Hertz(hertz) => hertz.min(system.max_rate),
@@ -237,11 +253,8 @@ impl<'a> Opening<'a> {
     fn setup(&self, sizes: Sizes) -> Setup {
         let stacks = match (self.request.call_graph, sizes.dump) {
             (CallGraph::Dwarf { .. }, Some(dump)) => Stacks::Dump(dump),
-            // Kernel code only: its callers come as a chain.
-            (CallGraph::Dwarf { .. }, None) | (CallGraph::FramePointers, _) => {
-                Stacks::FramePointers
-            }
-            (CallGraph::None, _) => Stacks::None,
+            (CallGraph::FramePointers, _) => Stacks::FramePointers,
+            (CallGraph::None | CallGraph::Dwarf { .. }, _) => Stacks::None,
         };
         Setup {
             event: self.request.event,

@@ -67,6 +67,11 @@ impl Setup {
         <[u8]>::to_vec(bytes)
     }
 
+    /// Which user registers come with a stack dump, as bits in the kernel's numbering.
+    pub fn user_registers(&self) -> u64 {
+        arch::USER_REGISTERS
+    }
+
     pub(crate) fn attr(&self) -> sys::perf_event_attr {
         const {
             assert!(size_of::<sys::perf_event_attr>() >= ATTR_SIZE);

@@ -23,7 +23,18 @@ pub enum Error {
         /// What `exec` or `fork` answered.
         source: io::Error,
     },
-    /// The output cannot be created or written.
+    /// Writing failed on the way (the disk is full). What was written before can be read.
+    #[error("{}: {source}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What went wrong.
+        source: prof_perfdata::WriteError,
+    },
+    /// The events cannot be described in a file, which would be a bug.
+    #[error("cannot describe the events: {0}")]
+    Format(#[from] prof_perfdata::Error),
+    /// The output cannot be created.
     #[error("cannot write {}: {source}", path.display())]
     Output {
         /// The file.
@@ -31,7 +42,13 @@ pub enum Error {
         /// What the system answered.
         source: io::Error,
     },
-    /// A signal came before recording began.
-    #[error("interrupted before recording began")]
-    Interrupted,
+    /// Nothing can be sampled.
+    #[error(transparent)]
+    Events(#[from] prof_events::Error),
+    /// The system refused something while recording.
+    #[error("recording failed: {source}")]
+    Sampling {
+        /// What the system answered.
+        source: io::Error,
+    },
 }

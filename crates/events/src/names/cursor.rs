@@ -1,0 +1,86 @@
+//! A place in the text that is being parsed.
+
+use std::ops::Range;
+
+use super::error::{ParseError, Problem};
+
+/// A problem and the bytes that it is about.
+pub(super) type Located = (Range<usize>, Problem);
+
+/// The text and how far it has been read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cursor<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    pub(super) fn new(text: &'a str) -> Self {
+        Self { text, at: 0 }
+    }
+
+    /// Bytes read so far.
+    pub(super) fn at(&self) -> usize {
+        self.at
+    }
+
+    /// What has not been read.
+    pub(super) fn rest(&self) -> &'a str {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
+    /// What was read since `start`.
+    pub(super) fn since(&self, start: usize) -> &'a str {
+        self.text.get(start..self.at).unwrap_or_default()
+    }
+
+    pub(super) fn peek(&self) -> Option<char> {
+        self.rest().chars().next()
+    }
+
+    /// Reads `prefix` if it comes next.
+    pub(super) fn eat(&mut self, prefix: &str) -> bool {
+        let found = self.rest().starts_with(prefix);
+        if found {
+            self.at += prefix.len();
+        }
+        found
+    }
+
+    /// Reads as long as the letters are of a kind.
+    pub(super) fn take_while(&mut self, wanted: impl Fn(char) -> bool) -> &'a str {
+        let rest = self.rest();
+        let length = rest.find(|c| !wanted(c)).unwrap_or(rest.len());
+        self.skip(length)
+    }
+
+    /// Reads so many bytes, which must end between letters.
+    pub(super) fn skip(&mut self, bytes: usize) -> &'a str {
+        let start = self.at;
+        self.at = (start + bytes).min(self.text.len());
+        self.since(start)
+    }
+
+    pub(super) fn skip_spaces(&mut self) {
+        self.take_while(char::is_whitespace);
+    }
+
+    /// The problem is at the next letter, or at the end.
+    pub(super) fn here(&self, problem: Problem) -> Located {
+        let end = self.at + self.peek().map_or(0, char::len_utf8);
+        (self.at..end, problem)
+    }
+
+    /// The problem is with what was read since `start`.
+    pub(super) fn from(&self, start: usize, problem: Problem) -> Located {
+        (start..self.at, problem)
+    }
+
+    pub(super) fn error(&self, (place, problem): Located) -> ParseError {
+        ParseError {
+            text: self.text.to_owned(),
+            place,
+            problem,
+        }
+    }
+}

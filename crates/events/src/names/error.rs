@@ -1,0 +1,233 @@
+//! What is wrong with an event's name, and where.
+
+use std::fmt;
+use std::ops::Range;
+
+use thiserror::Error;
+
+/// What is wrong with a list of events, and where.
+///
+/// Displayed over three lines: the problem, the text, and a caret below the place.
+///
+/// ```text
+/// unknown event "cycels": did you mean cycles?
+///   instructions,cycels:u
+///                ^^^^^^
+/// ```
+#[derive(Clone, Debug, PartialEq, Error)]
+pub struct ParseError {
+    /// All that was typed.
+    pub text: String,
+    /// The bytes of `text` that the problem is about; may be empty, and may lie at its end.
+    pub place: Range<usize>,
+    /// What is wrong.
+    pub problem: Problem,
+}
+
+impl fmt::Display for ParseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let width = |range: Range<usize>| self.text.get(range).map_or(0, |part| part.chars().count());
+        let before = width(0..self.place.start);
+        let carets = width(self.place.clone()).max(1);
+        // Whatever would break the line or move the carets.
+        let line: String = self
+            .text
+            .chars()
+            .map(|c| if c.is_control() { ' ' } else { c })
+            .collect();
+        writeln!(f, "{}", self.problem)?;
+        writeln!(f, "  {line}")?;
+        write!(f, "  {:before$}{:^<carets$}", "", "")
+    }
+}
+
+/// What is wrong with an event's name.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[non_exhaustive]
+pub enum Problem {
+    /// Nothing where an event should be.
+    #[error("an event's name is missing here")]
+    Empty,
+    /// Something that has no place here.
+    #[error("{expected} is expected here")]
+    Expected {
+        /// What would have its place here.
+        expected: &'static str,
+    },
+    /// No event of that name.
+    #[error("unknown event {name:?}{}", did_you_mean(.nearest))]
+    UnknownEvent {
+        /// The name.
+        name: String,
+        /// The nearest names that there are.
+        nearest: Vec<String>,
+    },
+    /// A letter after the colon that means nothing.
+    #[error(
+        "unknown modifier {letter:?}: use u (user), k (kernel), h (hypervisor), G (guest), H (host), \
+         I (not idle), p, pp, ppp or P (precise), D (pinned), e (exclusive), S (leader sampling)"
+    )]
+    UnknownModifier {
+        /// The letter.
+        letter: char,
+    },
+    /// A modifier more often, or elsewhere, than it makes sense.
+    #[error("{0}")]
+    Modifier(&'static str),
+    /// No PMU of that name.
+    #[error("this machine has no PMU {name:?}{}", did_you_mean(.nearest))]
+    UnknownPmu {
+        /// The name.
+        name: String,
+        /// The nearest names, or all if there are few.
+        nearest: Vec<String>,
+    },
+    /// A term that neither the PMU nor prof knows.
+    #[error("unknown term {name:?}{}", did_you_mean(.nearest))]
+    UnknownTerm {
+        /// The term.
+        name: String,
+        /// The nearest terms, or all if there are few.
+        nearest: Vec<String>,
+    },
+    /// A value that is not of the kind that the term takes.
+    #[error("{term} takes {takes}, not {value:?}")]
+    BadValue {
+        /// The term.
+        term: String,
+        /// What it takes.
+        takes: &'static str,
+        /// What it was given.
+        value: String,
+    },
+    /// A value that does not fit.
+    #[error("{value:#x} does not fit the {bits} bits of {term}")]
+    TooLarge {
+        /// The term.
+        term: String,
+        /// Its bits.
+        bits: u32,
+        /// The value.
+        value: u64,
+    },
+    /// Terms that exclude each other.
+    #[error("{0} and {1} exclude each other")]
+    Conflict(&'static str, &'static str),
+    /// A number that is none.
+    #[error("{text:?} is not {what}")]
+    BadNumber {
+        /// What was typed.
+        text: String,
+        /// What it should be.
+        what: &'static str,
+    },
+    /// A tracepoint that is not there.
+    #[error("there is no tracepoint {name:?}{}", did_you_mean(.nearest))]
+    UnknownTracepoint {
+        /// `system:event`.
+        name: String,
+        /// The nearest names.
+        nearest: Vec<String>,
+    },
+    /// Tracepoints cannot be looked up.
+    #[error(
+        "cannot look up tracepoints in {path}: {reason}: tracefs is for root only unless it is \
+         remounted (`sudo mount -o remount,mode=755 /sys/kernel/tracing`)"
+    )]
+    NoTracepoints {
+        /// The folder.
+        path: String,
+        /// What the system answered.
+        reason: String,
+    },
+    /// The kernel has no uprobes.
+    #[error("this kernel has no uprobes: {path} is missing")]
+    NoUprobes {
+        /// The file in sysfs.
+        path: String,
+    },
+    /// The file of a uprobe is not there.
+    #[error("there is no file {name:?}{}", searched(.searched))]
+    NoFile {
+        /// As it was typed.
+        name: String,
+        /// Where it was looked for.
+        searched: String,
+    },
+    /// The file of a uprobe cannot be used.
+    #[error("cannot use {path}: {reason}")]
+    BadFile {
+        /// The file.
+        path: String,
+        /// Why.
+        reason: String,
+    },
+    /// The function is not in the file.
+    #[error("{path} has no function {symbol:?}{}{}", did_you_mean(.nearest), if *.stripped { STRIPPED } else { "" })]
+    UnknownSymbol {
+        /// The file.
+        path: String,
+        /// The function's name.
+        symbol: String,
+        /// The nearest names.
+        nearest: Vec<String>,
+        /// Whether the file has no symbol table but what dynamic linking needs.
+        stripped: bool,
+    },
+    /// Several functions of that name.
+    #[error("{path} has {count} functions {symbol:?}: say which, such as {}", .examples.join(" or "))]
+    AmbiguousSymbol {
+        /// The file.
+        path: String,
+        /// What was typed.
+        symbol: String,
+        /// How many there are.
+        count: usize,
+        /// Some of them, in a way that says which.
+        examples: Vec<String>,
+    },
+    /// A symbol that is no function here.
+    #[error("{symbol} {why}")]
+    NotProbeable {
+        /// The symbol.
+        symbol: String,
+        /// What it is and what to do.
+        why: String,
+    },
+    /// An offset past the end of the function.
+    #[error("{symbol} is {size} bytes long: an offset of {offset} is beyond it")]
+    OffsetBeyondFunction {
+        /// The function.
+        symbol: String,
+        /// Its length in bytes.
+        size: u64,
+        /// The offset that was asked for.
+        offset: u64,
+    },
+    /// An address where no code is.
+    #[error("{address:#x} is outside the code of {path}")]
+    OutsideCode {
+        /// The file.
+        path: String,
+        /// The address, as the file's symbol table counts it.
+        address: u64,
+    },
+}
+
+const STRIPPED: &str = ": it is stripped of all but its exported functions; install its debug \
+     symbols, or give an address as 0xADDRESS";
+
+fn did_you_mean(nearest: &[String]) -> String {
+    match nearest {
+        [] => String::new(),
+        [one] => format!(": did you mean {one}?"),
+        [first @ .., last] => format!(": did you mean {} or {last}?", first.join(", ")),
+    }
+}
+
+fn searched(places: &str) -> String {
+    match places {
+        "" => String::new(),
+        places => format!(" (looked in {places})"),
+    }
+}

@@ -1,0 +1,36 @@
+//! Event names as perf's users type them, and what they mean to the kernel.
+//!
+//! ```text
+//!   text ──(parse: one grammar)──> EventGroup ── EventSpec { Encoding, Modifiers, Terms }
+//!            └─ Catalog: sysfs (PMUs), tracefs (tracepoints), ELF files (uprobes)
+//! ```
+//!
+//! The result is plain data: nothing is opened here, and a spec says nothing about whether this
+//! machine can count it. [`EventSpec::attr`](crate::counting) turns it into a
+//! `perf_event_attr`.
+
+mod breakpoint;
+mod catalog;
+mod cursor;
+mod error;
+mod event;
+mod library;
+mod modifiers;
+mod parse;
+mod pmu;
+mod quoted;
+mod spec;
+mod suggest;
+mod symbol;
+mod symbolic;
+mod terms;
+mod tracepoint;
+mod uprobe;
+
+pub use catalog::Catalog;
+pub use error::{ParseError, Problem};
+pub use modifiers::{Modifiers, Precise};
+pub use pmu::{Pmu, PmuEvent};
+pub use spec::{Encoding, EventGroup, EventSpec, Family};
+pub use symbolic::{NamedEvent, cache_events, hardware_events, software_events};
+pub use terms::{CallGraphTerm, Terms};

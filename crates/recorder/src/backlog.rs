@@ -1,0 +1,297 @@
+//! The bounded buffer between the thread that drains the rings and the one that unwinds.
+
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use crate::deep::Beyond;
+
+/// What one pass over all rings brought, ring by ring: not yet in the order of time.
+#[derive(Debug, Default)]
+pub(crate) struct Batch {
+    bytes: Vec<u8>,
+    entries: Vec<Entry>,
+    /// Numbers that the reader counts, up to the end of this batch.
+    pub(crate) counts: ReaderCounts,
+}
+
+/// A record in a batch.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    start: usize,
+    length: usize,
+    /// Stack of the live target beyond the sample's own copy, kept behind the record.
+    beyond: Option<Beyond>,
+}
+
+/// What the reader thread counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ReaderCounts {
+    /// Samples dropped because the buffer was full.
+    pub(crate) dropped: u64,
+    /// Stacks cut because the buffer was nearly full.
+    pub(crate) cut: u64,
+    /// Times that a ring held something that is no record.
+    pub(crate) corrupt: u64,
+}
+
+impl Batch {
+    /// Adds the record that `append` writes to the end of a buffer, and what was read `beyond`
+    /// its stack, with the place that came from.
+    pub(crate) fn push(&mut self, append: impl FnOnce(&mut Vec<u8>)) {
+        let start = self.bytes.len();
+        append(&mut self.bytes);
+        self.entries.push(Entry {
+            start,
+            length: self.bytes.len() - start,
+            beyond: None,
+        });
+    }
+
+    /// Lets `read` append stack from beyond the copy of the last sample pushed.
+    pub(crate) fn push_beyond(&mut self, read: impl FnOnce(&mut Vec<u8>) -> Option<Beyond>) {
+        let beyond = read(&mut self.bytes);
+        if let Some(entry) = self.entries.last_mut() {
+            entry.beyond = beyond;
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The record of this number.
+    pub(crate) fn record(&self, index: usize) -> &[u8] {
+        self.entries
+            .get(index)
+            .and_then(|entry| self.bytes.get(entry.start..entry.start + entry.length))
+            .unwrap_or(&[])
+    }
+
+    /// Stack from beyond the copy of the sample of this number.
+    pub(crate) fn beyond(&self, index: usize) -> Option<(Beyond, &[u8])> {
+        let entry = self.entries.get(index)?;
+        let beyond = entry.beyond?;
+        let start = entry.start + entry.length;
+        let bytes = self.bytes.get(start..start + beyond.length)?;
+        Some((beyond, bytes))
+    }
+
+    /// Bytes of memory that it takes.
+    fn footprint(&self) -> usize {
+        self.bytes.capacity() + self.entries.capacity() * size_of::<Entry>()
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.entries.clear();
+        // One huge pass must not keep its memory for ever.
+        self.bytes.shrink_to(Self::KEPT);
+    }
+
+    const KEPT: usize = 1 << 20;
+}
+
+/// How full the buffer is, which decides what is kept of a sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pressure {
+    /// Everything is kept.
+    Low,
+    /// Stacks are cut to [`CUT_STACK`] bytes.
+    High,
+    /// Samples are dropped. Records of other kinds never are.
+    Full,
+}
+
+/// What is kept of a stack under high pressure: most stacks are shorter.
+pub(crate) const CUT_STACK: usize = 8192;
+
+impl Pressure {
+    /// The pressure when `used` bytes of `budget` are taken.
+    pub(crate) fn of(used: usize, budget: usize) -> Self {
+        if used < budget / 4 * 3 {
+            Self::Low
+        } else if used < budget {
+            Self::High
+        } else {
+            Self::Full
+        }
+    }
+}
+
+/// Batches on their way from the reader to the session, within a budget of memory.
+#[derive(Debug)]
+pub(crate) struct Backlog {
+    budget: usize,
+    state: Mutex<State>,
+    arrived: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    waiting: VecDeque<Batch>,
+    /// Empty batches for use again.
+    free: Vec<Batch>,
+    /// Bytes of all batches that the session has not given back.
+    used: usize,
+    closed: bool,
+    given_up: bool,
+}
+
+impl Backlog {
+    /// Batches kept for use again.
+    const SPARE: usize = 8;
+
+    pub(crate) fn new(budget: usize) -> Self {
+        Self {
+            budget,
+            state: Mutex::default(),
+            arrived: Condvar::new(),
+        }
+    }
+
+    /// An empty batch to fill, and the pressure under which that is to be done: with so many
+    /// bytes to go before it rises.
+    pub(crate) fn start(&self) -> (Batch, Room) {
+        let mut state = self.lock();
+        let room = Room {
+            used: state.used,
+            budget: self.budget,
+        };
+        (state.free.pop().unwrap_or_default(), room)
+    }
+
+    /// Hands a batch over. An empty one still says that a pass was made.
+    pub(crate) fn push(&self, batch: Batch) {
+        let mut state = self.lock();
+        if state.given_up {
+            return;
+        }
+        state.used += batch.footprint();
+        state.waiting.push_back(batch);
+        drop(state);
+        self.arrived.notify_one();
+    }
+
+    /// No more batches will come.
+    pub(crate) fn close(&self) {
+        self.lock().closed = true;
+        self.arrived.notify_one();
+    }
+
+    /// Takes back a batch that nothing was put into.
+    pub(crate) fn return_unused(&self, batch: Batch) {
+        let mut state = self.lock();
+        if state.free.len() < Self::SPARE {
+            state.free.push(batch);
+        }
+    }
+
+    /// Nobody takes batches any more: there is no use in filling them.
+    pub(crate) fn give_up(&self) {
+        self.lock().given_up = true;
+    }
+
+    /// Whether [`give_up`](Self::give_up) was called.
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.lock().given_up
+    }
+
+    /// Waits for the next batch; `None` after the last one.
+    pub(crate) fn pop(&self) -> Option<Batch> {
+        let mut state = self.lock();
+        loop {
+            if let Some(batch) = state.waiting.pop_front() {
+                return Some(batch);
+            }
+            if state.closed {
+                return None;
+            }
+            state = self
+                .arrived
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Takes back a batch that was dealt with.
+    pub(crate) fn recycle(&self, mut batch: Batch) {
+        let footprint = batch.footprint();
+        batch.clear();
+        let mut state = self.lock();
+        state.used = state.used.saturating_sub(footprint);
+        if state.free.len() < Self::SPARE {
+            state.free.push(batch);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // No code that can panic runs under the lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Room in the buffer while a batch is filled.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Room {
+    used: usize,
+    budget: usize,
+}
+
+impl Room {
+    /// The pressure with this batch, as far as it is filled.
+    pub(crate) fn pressure(&self, batch: &Batch) -> Pressure {
+        Pressure::of(self.used + batch.bytes.len(), self.budget)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pressure_rises_with_use() {
+        let cases = [
+            (0, Pressure::Low),
+            (74, Pressure::Low),
+            (75, Pressure::High),
+            (99, Pressure::High),
+            (100, Pressure::Full),
+            (1000, Pressure::Full),
+        ];
+        for (used, expected) in cases {
+            assert_eq!(Pressure::of(used, 100), expected, "{used}");
+        }
+    }
+
+    #[test]
+    fn what_waits_counts_until_it_is_given_back() {
+        let backlog = Backlog::new(1000);
+        let (mut batch, room) = backlog.start();
+        assert_eq!(room.pressure(&batch), Pressure::Low);
+        batch.push(|bytes| bytes.resize(2000, 7));
+        assert_eq!(room.pressure(&batch), Pressure::Full);
+        backlog.push(batch);
+        let (empty, room) = backlog.start();
+        assert_eq!(room.pressure(&empty), Pressure::Full);
+        let batch = backlog.pop().expect("it waits");
+        assert_eq!(batch.record(0), [7; 2000]);
+        assert_eq!(batch.record(1), []);
+        backlog.recycle(batch);
+        let (reused, room) = backlog.start();
+        assert!(reused.is_empty());
+        assert_eq!(room.pressure(&reused), Pressure::Low);
+    }
+
+    #[test]
+    fn after_the_last_batch_comes_nothing() {
+        let backlog = Backlog::new(1000);
+        backlog.push(Batch::default());
+        backlog.close();
+        assert!(backlog.pop().is_some());
+        assert!(backlog.pop().is_none());
+    }
+}

@@ -1,0 +1,117 @@
+//! Stacks deeper than what the kernel copies: the rest, read from the live target at once.
+
+use std::collections::HashMap;
+use std::fs;
+use std::ops::Range;
+
+use prof_events::LiveMemory;
+use prof_model::Pid;
+
+use crate::layout::StackPart;
+
+/// Which memory was read: it lies behind the sample's record in its batch.
+#[derive(Clone, Debug, Copy, PartialEq, Eq)]
+pub(crate) struct Beyond {
+    /// The address of the first byte. The last bytes of the copy are read again, so that it
+    /// shows if the stack has changed since.
+    pub(crate) start: u64,
+    /// Bytes read.
+    pub(crate) length: usize,
+    /// The mapping that the stack is in.
+    pub(crate) mapping: (u64, u64),
+}
+
+/// Reads stacks on from where the kernel's copy was full.
+#[derive(Debug, Default)]
+pub(crate) struct DeepStacks {
+    /// Mappings that hold stacks, by process: a hint only, for what is read must match the copy.
+    mappings: HashMap<Pid, Vec<Range<u64>>>,
+}
+
+impl DeepStacks {
+    /// The most that is read beyond the copy.
+    const LIMIT: u64 = 1 << 20;
+    /// How much of the copy is read again to see whether it has changed.
+    pub(crate) const SEAM: u64 = 512;
+    /// Mappings to remember before starting over.
+    const REMEMBERED: usize = 1024;
+
+    /// Appends the stack that lies beyond this copy to `out`.
+    pub(crate) fn read(&mut self, stack: &StackPart, out: &mut Vec<u8>) -> Option<Beyond> {
+        let end = stack.start.checked_add(stack.copied as u64)?;
+        let mapping = self.mapping(stack.pid, stack.start)?;
+        let start = end.saturating_sub(Self::SEAM).max(stack.start);
+        let limit = mapping.end.min(end.saturating_add(Self::LIMIT));
+        if limit <= end {
+            return None;
+        }
+        let from = out.len();
+        out.resize(from + (limit - start) as usize, 0);
+        let length = LiveMemory::of(stack.pid)
+            .and_then(|memory| memory.read(start, out.get_mut(from..)?).ok())
+            .unwrap_or(0);
+        out.truncate(from + length);
+        (length > 0).then_some(Beyond {
+            start,
+            length,
+            mapping: (mapping.start, mapping.end),
+        })
+    }
+
+    fn mapping(&mut self, pid: Pid, address: u64) -> Option<Range<u64>> {
+        let known = self.mappings.get(&pid);
+        let hit = known.and_then(|known| known.iter().find(|range| range.contains(&address)));
+        if let Some(range) = hit {
+            return Some(range.clone());
+        }
+        let maps = fs::read_to_string(format!("/proc/{pid}/maps")).ok()?;
+        let range = find(&maps, address)?;
+        if self.mappings.values().map(Vec::len).sum::<usize>() >= Self::REMEMBERED {
+            self.mappings.clear();
+        }
+        self.mappings.entry(pid).or_default().push(range.clone());
+        Some(range)
+    }
+}
+
+/// The line of /proc/PID/maps that holds `address`.
+fn find(maps: &str, address: u64) -> Option<Range<u64>> {
+    maps.lines()
+        .filter_map(|line| {
+            let (start, end) = line.split_once(' ')?.0.split_once('-')?;
+            let hex = |text| u64::from_str_radix(text, 16).ok();
+            Some(hex(start)?..hex(end)?)
+        })
+        .find(|range| range.contains(&address))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_own_stack_is_read_on() {
+        let here = [0x5a_u8; 4096];
+        let start = here.as_ptr() as u64;
+        let part = StackPart {
+            pid: std::process::id() as Pid,
+            offset: 0,
+            size: 1024,
+            copied: 1024,
+            start,
+        };
+        let mut out = vec![1, 2, 3];
+        let beyond = DeepStacks::default().read(&part, &mut out).expect("more");
+        assert_eq!(beyond.start, start + 512);
+        assert_eq!(out.len(), 3 + beyond.length);
+        assert_eq!(out[3..3 + 2048], here[512..2560]);
+        assert!(beyond.mapping.0 <= start && beyond.mapping.1 > start + 4096);
+    }
+
+    #[test]
+    fn maps_lines() {
+        let maps = "1000-2000 r--p 0 0:0 0\n7ff0-8000 rw-p 0 0:0 0 [stack]\nnonsense\n";
+        assert_eq!(find(maps, 0x7ff8), Some(0x7ff0..0x8000));
+        assert_eq!(find(maps, 0x2000), None);
+    }
+}

@@ -1,0 +1,215 @@
+//! Where the parts of a sample are that the reader thread must find before anybody parses it.
+
+use prof_events::{Setup, Stacks};
+
+/// The layout of the records of an event that this crate has opened.
+///
+/// ```text
+///   sample: header id ip pid,tid time cpu period [nr, chain] [abi, registers] [size, stack, copied]
+///   byte    0      8  16 24      32   40  48      56
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Layout {
+    chain: bool,
+    registers: usize,
+}
+
+/// Where the copy of the stack is in a sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct StackPart {
+    /// The process.
+    pub(crate) pid: i32,
+    /// Offset of the 64-bit size of the copy; its bytes follow.
+    pub(crate) offset: usize,
+    /// Bytes that the kernel made room for.
+    pub(crate) size: usize,
+    /// Bytes that it really copied.
+    pub(crate) copied: usize,
+    /// The stack pointer: where the copy begins in the process.
+    pub(crate) start: u64,
+}
+
+impl StackPart {
+    /// Whether the copy was filled: then there may be more of the stack.
+    pub(crate) fn is_full(&self) -> bool {
+        self.copied == self.size
+    }
+}
+
+pub(crate) const RECORD_SAMPLE: u32 = 9;
+
+const PID: usize = 24;
+const CHAIN: usize = 56;
+const WORD: usize = 8;
+
+/// Index of the stack pointer among the sampled registers.
+#[cfg(target_arch = "x86_64")]
+const STACK_POINTER: usize = 7;
+#[cfg(target_arch = "aarch64")]
+const STACK_POINTER: usize = 31;
+
+impl Layout {
+    /// The layout of the samples of an event with stack dumps; `None` without.
+    pub(crate) fn new(setup: &Setup) -> Option<Self> {
+        matches!(setup.stacks, Stacks::Dump(_)).then(|| Self {
+            chain: setup.event.kernel,
+            registers: setup.user_registers().count_ones() as usize,
+        })
+    }
+
+    /// The stack in a sample, or `None` if there is none (kernel threads, exiting processes) or
+    /// the record is not what it should be.
+    pub(crate) fn stack(&self, sample: &[u8]) -> Option<StackPart> {
+        let mut offset = CHAIN;
+        if self.chain {
+            let frames = usize::try_from(word(sample, offset)?).ok()?;
+            offset = frames
+                .checked_add(1)?
+                .checked_mul(WORD)?
+                .checked_add(offset)?;
+        }
+        if word(sample, offset)? == 0 {
+            // No ABI: no registers, and no stack either.
+            return None;
+        }
+        let registers = offset + WORD;
+        let start = word(sample, registers + STACK_POINTER * WORD)?;
+        let offset = registers + self.registers * WORD;
+        let size = usize::try_from(word(sample, offset)?).ok()?;
+        if size == 0 {
+            return None;
+        }
+        let after = size.checked_add(offset + WORD)?;
+        let copied = usize::try_from(word(sample, after)?).ok()?.min(size);
+        Some(StackPart {
+            pid: pid(sample)?,
+            offset,
+            size,
+            copied,
+            start,
+        })
+    }
+}
+
+/// The type of a record (`enum perf_event_type`).
+pub(crate) fn kind(record: &[u8]) -> Option<u32> {
+    let bytes = record.get(..4)?.try_into().ok()?;
+    Some(u32::from_ne_bytes(bytes))
+}
+
+fn pid(sample: &[u8]) -> Option<i32> {
+    let bytes = sample.get(PID..PID + 4)?.try_into().ok()?;
+    Some(i32::from_ne_bytes(bytes))
+}
+
+fn word(bytes: &[u8], offset: usize) -> Option<u64> {
+    let bytes = bytes
+        .get(offset..offset.checked_add(WORD)?)?
+        .try_into()
+        .ok()?;
+    Some(u64::from_ne_bytes(bytes))
+}
+
+/// Appends a sample to `out` with no more than `limit` bytes of its stack and without the room
+/// that was made for more. What is appended is a sample again; one whose stack was not full
+/// keeps a little unused room, so that this can still be told.
+pub(crate) fn append_shortened(out: &mut Vec<u8>, sample: &[u8], stack: StackPart, limit: usize) {
+    let kept = stack.copied.min(limit) & !(WORD - 1);
+    // A stack that is cut here has no more to follow that could be trusted to be its own: say
+    // that it was full, so that its end is called truncated.
+    let full = stack.is_full() || kept < stack.copied & !(WORD - 1);
+    let size = if full { kept } else { kept + WORD };
+    let data = stack.offset + WORD;
+    let (Some(front), Some(bytes)) = (sample.get(..stack.offset), sample.get(data..data + kept))
+    else {
+        return;
+    };
+    let start = out.len();
+    out.extend_from_slice(front);
+    out.extend_from_slice(&(size as u64).to_ne_bytes());
+    out.extend_from_slice(bytes);
+    if !full {
+        out.extend_from_slice(&[0; WORD]);
+    }
+    if size > 0 {
+        out.extend_from_slice(&(kept as u64).to_ne_bytes());
+    }
+    let length = (out.len() - start) as u16;
+    if let Some(field) = out.get_mut(start + 6..start + 8) {
+        field.copy_from_slice(&length.to_ne_bytes());
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) const LAYOUT: Layout = Layout {
+        chain: true,
+        registers: 20,
+    };
+
+    /// A sample with a kernel chain of `frames`, and a stack of `copied` bytes in `size`.
+    pub(crate) fn sample(time: u64, frames: u64, size: usize, copied: usize) -> Vec<u8> {
+        let mut bytes = vec![0; 8];
+        bytes[0] = RECORD_SAMPLE as u8;
+        let fixed = [1, 0x1000, 42 | 43 << 32, time, 0, 1];
+        (fixed.iter()).for_each(|field: &u64| bytes.extend(field.to_ne_bytes()));
+        bytes.extend(frames.to_ne_bytes());
+        (0..frames).for_each(|frame| bytes.extend(frame.to_ne_bytes()));
+        bytes.extend(2_u64.to_ne_bytes());
+        (0..20).for_each(|register: u64| bytes.extend((0x7000 + register).to_ne_bytes()));
+        bytes.extend((size as u64).to_ne_bytes());
+        if size > 0 {
+            bytes.extend((0..size).map(|byte| byte as u8));
+            bytes.extend((copied as u64).to_ne_bytes());
+        }
+        let length = bytes.len() as u16;
+        bytes[6..8].copy_from_slice(&length.to_ne_bytes());
+        bytes
+    }
+
+    fn check(size: usize, copied: usize, limit: usize, expected: Option<(usize, usize)>) {
+        let sample = sample(5, 3, size, copied);
+        let Some(stack) = LAYOUT.stack(&sample) else {
+            assert_eq!(expected, None, "no stack");
+            return;
+        };
+        assert_eq!((stack.pid, stack.start), (42, 0x7007));
+        let mut out = vec![0xee; 3];
+        append_shortened(&mut out, &sample, stack, limit);
+        let shortened = &out[3..];
+        let again = LAYOUT.stack(shortened);
+        assert_eq!(again.map(|stack| (stack.size, stack.copied)), expected);
+        let length = u16::from_ne_bytes([shortened[6], shortened[7]]);
+        assert_eq!(usize::from(length), shortened.len());
+        assert!(shortened.len() <= sample.len());
+    }
+
+    #[test]
+    fn samples_keep_what_was_copied() {
+        check(64, 64, 1000, Some((64, 64)));
+        check(64, 24, 1000, Some((32, 24)));
+        check(64, 56, 1000, Some((64, 56)));
+        check(64, 0, 1000, Some((8, 0)));
+        check(0, 0, 1000, None);
+    }
+
+    #[test]
+    fn cut_stacks_look_full() {
+        check(64, 64, 16, Some((16, 16)));
+        check(64, 40, 17, Some((16, 16)));
+        check(64, 64, 64, Some((64, 64)));
+    }
+
+    #[test]
+    fn damaged_samples_have_no_stack() {
+        let whole = sample(5, 3, 64, 40);
+        for length in 0..whole.len() {
+            assert_eq!(LAYOUT.stack(&whole[..length]), None, "{length}");
+        }
+        let mut huge = whole;
+        huge[CHAIN..CHAIN + 8].copy_from_slice(&u64::MAX.to_ne_bytes());
+        assert_eq!(LAYOUT.stack(&huge), None);
+    }
+}

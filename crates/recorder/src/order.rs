@@ -1,0 +1,124 @@
+//! Records of all CPUs in the order of time.
+//!
+//! Each ring is in order by itself, but a pass over the rings reads one after the other. What is
+//! missing when a pass ends was written after that pass had looked at its ring, and so is younger
+//! than all that the pass before had found:
+//!
+//! ```text
+//!            pass 1            pass 2                 after pass 2, all up to 5 is in order:
+//!   CPU 0    1  3              4  6  |                1 2 3 4 5 · 6 7 may wait for younger ones
+//!   CPU 1    2     5           |  7                   (5 is the youngest of pass 1)
+//! ```
+
+/// A record that waits for its turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Waiting {
+    /// When it was made, in nanoseconds.
+    pub(crate) time: u64,
+    /// The batch it is in, counted from the first.
+    pub(crate) batch: u64,
+    /// Its number in the batch.
+    pub(crate) index: usize,
+}
+
+/// Puts records into the order of time, pass by pass.
+#[derive(Debug, Default)]
+pub(crate) struct Order {
+    waiting: Vec<Waiting>,
+    /// The youngest record of the pass before the current one.
+    ready: u64,
+    /// The youngest record so far.
+    youngest: u64,
+}
+
+impl Order {
+    /// A record of the current pass.
+    pub(crate) fn push(&mut self, record: Waiting) {
+        self.youngest = self.youngest.max(record.time);
+        self.waiting.push(record);
+    }
+
+    /// Ends the pass and moves what is ready to `out`, in order.
+    pub(crate) fn end_pass(&mut self, out: &mut Vec<Waiting>) {
+        self.take(self.ready, out);
+        self.ready = self.youngest;
+    }
+
+    /// Moves all that still waits to `out`, in order.
+    pub(crate) fn finish(&mut self, out: &mut Vec<Waiting>) {
+        self.take(u64::MAX, out);
+    }
+
+    fn take(&mut self, until: u64, out: &mut Vec<Waiting>) {
+        // By time, then in the order they came: what a CPU writes in one nanosecond stays in
+        // its order.
+        self.waiting.sort_unstable();
+        let ready = self.waiting.partition_point(|record| record.time <= until);
+        out.extend(self.waiting.drain(..ready));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Feeds passes of times, ring by ring; expects what comes after each pass, and at the end.
+    fn check(passes: &[&[u64]], expected: &[&[u64]]) {
+        let mut order = Order::default();
+        let mut got: Vec<Vec<u64>> = Vec::new();
+        let mut out = Vec::new();
+        for (batch, pass) in passes.iter().enumerate() {
+            for (index, &time) in pass.iter().enumerate() {
+                order.push(Waiting {
+                    time,
+                    batch: batch as u64,
+                    index,
+                });
+            }
+            order.end_pass(&mut out);
+            got.push(out.drain(..).map(|record| record.time).collect());
+        }
+        order.finish(&mut out);
+        got.push(out.drain(..).map(|record| record.time).collect());
+        assert_eq!(got, expected);
+    }
+
+    #[test]
+    fn passes_merge_in_order_of_time() {
+        check(
+            &[&[1, 3, 2, 5], &[4, 6, 7], &[]],
+            &[&[], &[1, 2, 3, 4, 5], &[6, 7], &[]],
+        );
+    }
+
+    #[test]
+    fn a_quiet_pass_flushes_what_is_left() {
+        check(&[&[3, 1], &[], &[]], &[&[], &[1, 3], &[], &[]]);
+        check(&[&[2, 1]], &[&[], &[1, 2]]);
+        check(&[], &[&[]]);
+    }
+
+    #[test]
+    fn latecomers_are_not_lost() {
+        check(
+            &[&[5], &[9], &[4, 10], &[]],
+            &[&[], &[5], &[4, 9], &[10], &[]],
+        );
+    }
+
+    #[test]
+    fn records_of_the_same_time_stay_in_order() {
+        let mut order = Order::default();
+        for index in [0, 1, 2] {
+            order.push(Waiting {
+                time: 7,
+                batch: 0,
+                index,
+            });
+        }
+        let mut out = Vec::new();
+        order.finish(&mut out);
+        let indices: Vec<usize> = out.iter().map(|record| record.index).collect();
+        assert_eq!(indices, [0, 1, 2]);
+    }
+}

@@ -1,0 +1,270 @@
+//! The thread that drains the rings, and decides when recording ends.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::process::ExitStatus;
+use std::time::{Duration, Instant};
+
+use prof_events::{Interrupt, RunningCommand, Sampler, Signals, system};
+
+use crate::backlog::{Backlog, Batch, CUT_STACK, Pressure, ReaderCounts, Room};
+use crate::deep::DeepStacks;
+use crate::layout::{self, Layout};
+
+/// Drains the rings into the backlog.
+pub(crate) struct Reader<'a> {
+    sampler: Sampler,
+    /// Where stacks are in samples; `None` if there are none.
+    layout: Option<Layout>,
+    /// Whether stacks are read on beyond the kernel's copy.
+    read_on: bool,
+    deep: DeepStacks,
+    backlog: &'a Backlog,
+    counts: ReaderCounts,
+    /// Whether the last pass found anything: then another must follow for the order of time.
+    found: bool,
+}
+
+/// What is recorded, as far as its end is concerned.
+pub(crate) enum Running {
+    /// A command that we started. Recording ends with it.
+    Command(RunningCommand),
+    /// Others' processes. Recording ends when all have ended, and never ends them.
+    Processes,
+}
+
+/// How recording ended.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    /// How the command ended, if there is one and it has.
+    pub(crate) exit: Option<ExitStatus>,
+    /// The signal that ended it, if one did.
+    pub(crate) stopped_by: Option<i32>,
+    /// How long it took.
+    pub(crate) duration: Duration,
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(sampler: Sampler, read_on: bool, backlog: &'a Backlog) -> Self {
+        Self {
+            layout: Layout::new(&sampler.opened().setup),
+            sampler,
+            read_on,
+            deep: DeepStacks::default(),
+            backlog,
+            counts: ReaderCounts::default(),
+            found: false,
+        }
+    }
+
+    /// Drains until recording ends: because the target did, the time is over, or a signal came.
+    /// Closes the backlog however it ends.
+    pub(crate) fn run(
+        mut self,
+        running: Running,
+        signals: &Signals,
+        duration: Option<Duration>,
+    ) -> io::Result<Outcome> {
+        let backlog = self.backlog;
+        let _closing = Closing(backlog);
+        system::raise_thread_priority();
+        let begin = Instant::now();
+        let mut control = Control {
+            running,
+            deadline: duration.and_then(|duration| begin.checked_add(duration)),
+            signals,
+            stopped_by: None,
+        };
+        while !self.step(&mut control)? {}
+        self.sampler.disable();
+        self.pass();
+        let duration = begin.elapsed();
+        Ok(Outcome {
+            exit: control.wait_for_command()?,
+            stopped_by: control.stopped_by,
+            duration,
+        })
+    }
+
+    /// Waits, drains, and looks whether recording ends here.
+    fn step(&mut self, control: &mut Control<'_>) -> io::Result<bool> {
+        let mut others = vec![control.signals.as_fd()];
+        if let Running::Command(command) = &control.running {
+            others.push(command.as_fd());
+        }
+        let wake = self
+            .sampler
+            .wait(&others, Some(control.patience(self.found)))?;
+        self.pass();
+        let failed = self.backlog.is_given_up();
+        if failed {
+            control.terminate();
+        }
+        Ok(control.is_over(wake.all_ended)? || failed)
+    }
+
+    /// One pass over all rings.
+    fn pass(&mut self) {
+        let (mut batch, room) = self.backlog.start();
+        let Self {
+            sampler,
+            layout,
+            read_on,
+            deep,
+            counts,
+            ..
+        } = self;
+        let mut take = Take {
+            layout: *layout,
+            deep: read_on.then_some(deep),
+            counts,
+        };
+        let drained = sampler.drain(|_, record| take.record(record, &mut batch, &room));
+        self.counts.corrupt += u64::from(drained.corrupt);
+        let found = !batch.is_empty();
+        // Once after the last find, an empty batch tells that all before it is complete.
+        if found || self.found {
+            batch.counts = self.counts;
+            self.backlog.push(batch);
+        } else {
+            self.backlog.return_unused(batch);
+        }
+        self.found = found;
+    }
+}
+
+/// Takes records from the rings into a batch.
+struct Take<'a> {
+    layout: Option<Layout>,
+    deep: Option<&'a mut DeepStacks>,
+    counts: &'a mut ReaderCounts,
+}
+
+impl Take<'_> {
+    fn record(&mut self, record: &[u8], batch: &mut Batch, room: &Room) {
+        let sample = layout::kind(record) == Some(layout::RECORD_SAMPLE);
+        let pressure = room.pressure(batch);
+        if sample && pressure == Pressure::Full {
+            self.counts.dropped += 1;
+            return;
+        }
+        let layout = self.layout.filter(|_| sample);
+        let Some(stack) = layout.and_then(|layout| layout.stack(record)) else {
+            batch.push(|bytes| bytes.extend_from_slice(record));
+            return;
+        };
+        let limit = match pressure {
+            Pressure::Low => usize::MAX,
+            Pressure::High | Pressure::Full => CUT_STACK,
+        };
+        self.counts.cut += u64::from(stack.copied > limit);
+        batch.push(|bytes| layout::append_shortened(bytes, record, stack, limit));
+        if let Some(deep) = &mut self.deep
+            && stack.is_full()
+            && pressure == Pressure::Low
+        {
+            batch.push_beyond(|bytes| deep.read(&stack, bytes));
+        }
+    }
+}
+
+/// When recording ends.
+struct Control<'a> {
+    running: Running,
+    deadline: Option<Instant>,
+    signals: &'a Signals,
+    stopped_by: Option<i32>,
+}
+
+impl Control<'_> {
+    /// A pass over the rings is made at least this often, so that what was sampled is unwound
+    /// while its files are there.
+    const PATIENCE: Duration = Duration::from_millis(250);
+    /// How soon a pass follows one that found something, so that its records can be put in order.
+    const FOLLOW_UP: Duration = Duration::from_millis(20);
+
+    fn patience(&self, found: bool) -> Duration {
+        let patience = if found {
+            Self::FOLLOW_UP
+        } else {
+            Self::PATIENCE
+        };
+        match self.deadline {
+            Some(deadline) => patience.min(deadline.saturating_duration_since(Instant::now())),
+            None => patience,
+        }
+    }
+
+    fn is_over(&mut self, all_ended: bool) -> io::Result<bool> {
+        while let Some(interrupt) = self.signals.next() {
+            if self.interrupted(interrupt) {
+                return Ok(true);
+            }
+        }
+        if self
+            .deadline
+            .is_some_and(|deadline| deadline <= Instant::now())
+        {
+            self.terminate();
+            return Ok(true);
+        }
+        match &mut self.running {
+            Running::Command(command) => Ok(command.try_wait()?.is_some()),
+            Running::Processes => Ok(all_ended),
+        }
+    }
+
+    /// A signal ends the recording of processes. A command gets it too, and is recorded to its
+    /// end; should it live on, a second signal ends the recording without it.
+    fn interrupted(&mut self, interrupt: Interrupt) -> bool {
+        let again = self.stopped_by.replace(interrupt.signal).is_some();
+        match &self.running {
+            Running::Command(command) => {
+                if !interrupt.from_terminal {
+                    command.signal(interrupt.signal);
+                }
+                if again {
+                    self.running = Running::Processes;
+                }
+                again
+            }
+            Running::Processes => true,
+        }
+    }
+
+    /// Asks the command to end.
+    fn terminate(&self) {
+        if let Running::Command(command) = &self.running {
+            command.signal(SIGTERM);
+        }
+    }
+
+    /// Waits for a command that was asked to end. A signal ends the waiting.
+    fn wait_for_command(&mut self) -> io::Result<Option<ExitStatus>> {
+        loop {
+            let Running::Command(command) = &mut self.running else {
+                return Ok(None);
+            };
+            if let Some(status) = command.try_wait()? {
+                return Ok(Some(status));
+            }
+            prof_events::wait_readable(&[command.as_fd(), self.signals.as_fd()])?;
+            while let Some(interrupt) = self.signals.next() {
+                self.stopped_by.get_or_insert(interrupt.signal);
+                // It was asked before and lives on: it is left to itself.
+                self.interrupted(interrupt);
+            }
+        }
+    }
+}
+
+const SIGTERM: i32 = 15;
+
+/// Closes the backlog when the reader is done with it, even by an error.
+struct Closing<'a>(&'a Backlog);
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}

@@ -1,0 +1,212 @@
+//! The whole of a recording, from opening the events to closing the file.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io;
+use std::thread;
+
+use prof_events::{
+    HeldCommand, Opened, Request, RunningCommand, Sampler, Signals, Stacks, Threads, system,
+};
+use prof_model::{Pid, StackEnd};
+use prof_perfdata::{
+    Attr, CpuCounts, EventDescription, Features, RecordFormat, WriteError, Writer,
+};
+
+use crate::backlog::Backlog;
+use crate::duplicates::Duplicates;
+use crate::error::Error;
+use crate::options::{Options, Summary, Target};
+use crate::output::Output;
+use crate::reader::{Outcome, Reader, Running};
+use crate::session::{Finished, Session, StackWork};
+use crate::unwind::ChainMaker;
+
+/// Memory for samples that wait to be unwound.
+const BUDGET: usize = 64 << 20;
+
+/// Records as `options` say until the target ends, the time is up, or a signal comes.
+///
+/// Nothing is started or written before everything that can be checked has been checked; a
+/// file that was at `options.output` is kept with `.old` added to its name.
+///
+/// A signal from the terminal reaches a command by itself, any other is passed on to it; the
+/// recording ends with the command. Running processes are left running.
+///
+/// # Errors
+///
+/// See [`Error`]. Once recording has begun, what was recorded so far is still written.
+pub fn record(options: &Options, signals: &Signals) -> Result<Summary, Error> {
+    let held = match &options.target {
+        Target::Command(argv) => Some(hold(argv, signals)?),
+        Target::Processes(_) => None,
+    };
+    let sampler = Sampler::open(&request(options, held.as_ref()))?;
+    let opened = sampler.opened().clone();
+    let (mut output, file) = Output::create(&options.output)?;
+    let session = session(options, &opened, file)?;
+    let running = start(options, held, &sampler)?;
+    output.keep();
+    let (finished, outcome) = run(options, signals, sampler, session, running)?;
+    finish(options, &opened, finished, outcome)
+}
+
+fn hold(argv: &[OsString], signals: &Signals) -> Result<HeldCommand, Error> {
+    HeldCommand::fork(argv, signals).map_err(|error| not_started(argv, error))
+}
+
+fn not_started(argv: &[OsString], source: io::Error) -> Error {
+    let command = argv
+        .first()
+        .map(OsString::as_os_str)
+        .unwrap_or(OsStr::new(""));
+    let command = command.to_string_lossy().into_owned();
+    match source.kind() {
+        io::ErrorKind::NotFound => Error::CommandNotFound { command },
+        _ => Error::CommandNotStarted { command, source },
+    }
+}
+
+fn request(options: &Options, held: Option<&HeldCommand>) -> Request {
+    let threads = match (&options.target, held) {
+        (Target::Processes(pids), _) => Threads::Of(pids.clone()),
+        (Target::Command(_), held) => Threads::UntilExec(held.map_or(0, HeldCommand::pid)),
+    };
+    Request {
+        threads,
+        event: options.event,
+        rate: options.rate,
+        call_graph: options.call_graph,
+        ring_bytes: options.ring_bytes,
+    }
+}
+
+/// The event as the rings have it.
+fn description(opened: &Opened) -> Result<EventDescription, prof_perfdata::Error> {
+    Ok(EventDescription {
+        attr: Attr::parse(&opened.setup.attr_bytes())?,
+        name: opened.setup.event.to_string(),
+        ids: opened.ids.iter().map(|&(id, _)| id).collect(),
+    })
+}
+
+fn session(options: &Options, opened: &Opened, file: File) -> Result<Session, Error> {
+    let ring = description(opened)?;
+    let unwinds = options.unwind && matches!(opened.setup.stacks, Stacks::Dump(_));
+    let mut written = ring.clone();
+    if unwinds {
+        written.attr = ring.attr.unwound();
+    }
+    let stacks = match opened.setup.stacks {
+        _ if unwinds => StackWork::Unwind(Box::new(ChainMaker::new())),
+        Stacks::FramePointers => StackWork::Keep(StackEnd::FramePointersEnded),
+        _ => StackWork::Keep(StackEnd::NotRecorded),
+    };
+    let format = RecordFormat::new(std::slice::from_ref(&ring))?;
+    let writer = Writer::create(file, std::slice::from_ref(&written)).map_err(writing(options))?;
+    let duplicates = Duplicates::new(&opened.ids, &opened.late);
+    Ok(Session::new(format, &written, writer, stacks, duplicates))
+}
+
+/// Lets the target go, or starts sampling it.
+fn start(
+    options: &Options,
+    held: Option<HeldCommand>,
+    sampler: &Sampler,
+) -> Result<Running, Error> {
+    let Some(held) = held else {
+        sampler.enable().map_err(|errno| Error::Sampling {
+            source: errno.into(),
+        })?;
+        return Ok(Running::Processes);
+    };
+    let argv = match &options.target {
+        Target::Command(argv) => argv.as_slice(),
+        Target::Processes(_) => &[],
+    };
+    let command: RunningCommand = held.release().map_err(|error| not_started(argv, error))?;
+    Ok(Running::Command(command))
+}
+
+/// Reads on one thread, unwinds and writes on this one.
+fn run(
+    options: &Options,
+    signals: &Signals,
+    sampler: Sampler,
+    mut session: Session,
+    running: Running,
+) -> Result<(Finished, Outcome), Error> {
+    let backlog = Backlog::new(BUDGET);
+    let kernel = sampler.opened().setup.event.kernel;
+    let pids: &[Pid] = match &options.target {
+        Target::Processes(pids) => pids,
+        Target::Command(_) => &[],
+    };
+    thread::scope(|scope| {
+        let reader = Reader::new(sampler, options.unwind, &backlog);
+        let reading = thread::Builder::new()
+            .name("reader".into())
+            .spawn_scoped(scope, move || {
+                reader.run(running, signals, options.duration)
+            })
+            .map_err(|source| Error::Sampling { source })?;
+        let written = session
+            .begin(pids, kernel)
+            .and_then(|()| session.run(&backlog));
+        if written.is_err() {
+            backlog.give_up();
+        }
+        let outcome = reading
+            .join()
+            .unwrap_or_else(|_| Err(io::Error::other("the reading thread panicked")));
+        written.map_err(writing(options))?;
+        let outcome = outcome.map_err(|source| Error::Sampling { source })?;
+        Ok((session.finish(), outcome))
+    })
+}
+
+fn finish(
+    options: &Options,
+    opened: &Opened,
+    finished: Finished,
+    outcome: Outcome,
+) -> Result<Summary, Error> {
+    let mut quality = finished.quality;
+    quality.fallbacks = opened.fallbacks.clone();
+    let features = Features {
+        build_ids: finished.build_ids,
+        hostname: Some(system::host_name()),
+        os_release: Some(system::kernel_release()),
+        version: Some(format!("prof {}", env!("CARGO_PKG_VERSION"))),
+        arch: Some(std::env::consts::ARCH.into()),
+        nr_cpus: system::System::read().ok().map(|system| CpuCounts {
+            online: system.cpus.len() as u32,
+            available: system.cpus.len() as u32,
+        }),
+        cpu_desc: system::cpu_description(),
+        command_line: options.command_line.clone(),
+        sample_time: finished.sample_time,
+        clock_resolution: Some(1),
+        quality: Some(quality.clone()),
+        ..Features::default()
+    };
+    let file = finished
+        .writer
+        .finish(&features)
+        .map_err(writing(options))?;
+    let bytes = file.metadata().map_or(0, |found| found.len());
+    Ok(Summary {
+        samples: quality.samples,
+        bytes,
+        duration: outcome.duration,
+        event: opened.setup.event.to_string(),
+        quality,
+        exit: outcome.exit,
+        stopped_by: outcome.stopped_by,
+    })
+}
+
+fn writing(options: &Options) -> impl FnOnce(WriteError) -> Error {
+    let path = options.output.clone();
+    move |source| Error::Write { path, source }
+}

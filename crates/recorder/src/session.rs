@@ -1,0 +1,327 @@
+//! Records in the order of time: followed, unwound, written.
+
+use std::collections::VecDeque;
+use std::fs::File;
+
+use prof_model::{AbsoluteAddress, Modules, Pid, Processes, Quality, StackEnd};
+use prof_perfdata::{
+    Attr, EventDescription, ModuleBuildId, Record, RecordFormat, Sample, StackNote, WriteError,
+    Writer, context, encode, follow,
+};
+
+use crate::backlog::{Backlog, Batch, ReaderCounts};
+use crate::duplicates::Duplicates;
+use crate::failures::{Failures, Place};
+use crate::hits::Hits;
+use crate::order::{Order, Waiting};
+use crate::synthesize;
+use crate::unwind::ChainMaker;
+
+/// Puts records in order, follows the processes, unwinds samples and writes it all.
+pub(crate) struct Session {
+    /// Of the records in the rings.
+    format: RecordFormat,
+    /// Of the records in the file.
+    attr: Attr,
+    writer: Writer<File>,
+    stacks: StackWork,
+    processes: Processes,
+    modules: Modules,
+    duplicates: Duplicates,
+    tally: Tally,
+    /// Bytes written since readers were last told that all before is in order.
+    since_round: usize,
+    /// A record while it is put together.
+    out: Vec<u8>,
+    chain: Vec<u64>,
+}
+
+/// What is to be done with the stacks of samples.
+pub(crate) enum StackWork {
+    /// Unwind them.
+    Unwind(Box<ChainMaker>),
+    /// Leave them in the file as they came, and count them as ended like this.
+    Keep(StackEnd),
+}
+
+/// What is counted on the way.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) quality: Quality,
+    failures: Failures,
+    hits: Hits,
+    /// Time of the first and of the last sample.
+    pub(crate) sample_time: Option<(u64, u64)>,
+}
+
+/// All that is left when the last record is written.
+pub(crate) struct Finished {
+    pub(crate) writer: Writer<File>,
+    pub(crate) quality: Quality,
+    pub(crate) sample_time: Option<(u64, u64)>,
+    pub(crate) build_ids: Vec<ModuleBuildId>,
+}
+
+impl Session {
+    /// Readers sort records in memory from one end of a round to the next.
+    const ROUND: usize = 256 << 10;
+
+    pub(crate) fn new(
+        format: RecordFormat,
+        written: &EventDescription,
+        writer: Writer<File>,
+        stacks: StackWork,
+        duplicates: Duplicates,
+    ) -> Self {
+        Self {
+            format,
+            attr: written.attr.clone(),
+            writer,
+            stacks,
+            processes: Processes::default(),
+            modules: Modules::default(),
+            duplicates,
+            tally: Tally::default(),
+            since_round: 0,
+            out: Vec::new(),
+            chain: Vec::new(),
+        }
+    }
+
+    /// Writes what was there before the first record: these processes, and the kernel if its
+    /// code is sampled.
+    pub(crate) fn begin(&mut self, pids: &[Pid], kernel: bool) -> Result<(), WriteError> {
+        let mut out = Vec::new();
+        let mut each = |record: &Record<'_>| {
+            // A name or path that is too long for a record cannot come from the kernel.
+            let _ = match record {
+                Record::Mmap(mmap) => encode::mmap2(&mut out, &self.attr, mmap),
+                Record::Comm(comm) => encode::comm(&mut out, &self.attr, comm),
+                _ => Ok(()),
+            };
+            follow(record, &mut self.processes, &mut self.modules);
+        };
+        if kernel {
+            synthesize::kernel(&mut each);
+        }
+        for &pid in pids {
+            synthesize::process(pid, &mut each);
+        }
+        self.writer.write(&out)
+    }
+
+    /// Takes batches until the backlog is closed.
+    pub(crate) fn run(&mut self, backlog: &Backlog) -> Result<(), WriteError> {
+        let mut order = Order::default();
+        let mut ready = Vec::new();
+        let mut held = Held::default();
+        let mut last_time = 0;
+        while let Some(batch) = backlog.pop() {
+            let counts = batch.counts;
+            self.tally.count_reader(counts);
+            for index in 0..batch.len() {
+                // A record without a time belongs where it came.
+                last_time = self.format.time(batch.record(index)).unwrap_or(last_time);
+                order.push(Waiting {
+                    time: last_time,
+                    batch: held.next(),
+                    index,
+                });
+            }
+            held.push(batch);
+            order.end_pass(&mut ready);
+            self.deal_with(&mut ready, &mut held, backlog)?;
+        }
+        order.finish(&mut ready);
+        self.deal_with(&mut ready, &mut held, backlog)
+    }
+
+    fn deal_with(
+        &mut self,
+        ready: &mut Vec<Waiting>,
+        held: &mut Held,
+        backlog: &Backlog,
+    ) -> Result<(), WriteError> {
+        for waiting in ready.drain(..) {
+            if let Some(batch) = held.get(waiting.batch) {
+                self.record(batch, waiting.index)?;
+            }
+            held.done_with(waiting.batch);
+        }
+        while let Some(batch) = held.pop_done() {
+            backlog.recycle(batch);
+        }
+        if self.since_round >= Self::ROUND {
+            self.out.clear();
+            encode::finished_round(&mut self.out);
+            self.writer.write(&self.out)?;
+            self.since_round = 0;
+        }
+        Ok(())
+    }
+
+    fn record(&mut self, batch: &Batch, index: usize) -> Result<(), WriteError> {
+        let bytes = batch.record(index);
+        let Ok(record) = self.format.parse(bytes) else {
+            self.tally.quality.losses.malformed += 1;
+            return Ok(());
+        };
+        self.tally.count(&record);
+        match &record {
+            Record::Sample(sample) => return self.sample(sample, bytes, batch, index),
+            Record::Exit(task) => self.duplicates.forget(task.tid),
+            _ => {}
+        }
+        follow(&record, &mut self.processes, &mut self.modules);
+        self.since_round += bytes.len();
+        self.writer.write(bytes)
+    }
+
+    fn sample(
+        &mut self,
+        sample: &Sample<'_>,
+        bytes: &[u8],
+        batch: &Batch,
+        index: usize,
+    ) -> Result<(), WriteError> {
+        if self.duplicates.contains(sample.tid, sample.id) {
+            return Ok(());
+        }
+        let chain_maker = match &mut self.stacks {
+            StackWork::Unwind(chain_maker) => chain_maker,
+            StackWork::Keep(end) => {
+                let end = *end;
+                self.chain.clear();
+                self.chain.push(sample.ip);
+                self.chain.extend(sample.callchain);
+                self.note(sample, StackNote::new(end));
+                self.since_round += bytes.len();
+                return self.writer.write(bytes);
+            }
+        };
+        let beyond = batch.beyond(index);
+        let (processes, modules) = (&self.processes, &self.modules);
+        let note = chain_maker.chain(sample, beyond, processes, modules, &mut self.chain);
+        self.note(sample, note);
+        let raw = note.to_raw();
+        let unwound = encode::NewSample {
+            callchain: &self.chain,
+            raw: &raw,
+            ..encode::NewSample::without_stack(sample)
+        };
+        self.out.clear();
+        if encode::sample(&mut self.out, &self.attr, &unwound).is_err() {
+            // Longer than a record can be, which the unwinder's limit rules out.
+            self.tally.quality.losses.malformed += 1;
+            return Ok(());
+        }
+        self.since_round += self.out.len();
+        self.writer.write(&self.out)
+    }
+
+    /// Counts a sample, how its stack ended, and which modules it was in.
+    fn note(&mut self, sample: &Sample<'_>, note: StackNote) {
+        let tally = &mut self.tally;
+        tally.quality.samples += 1;
+        tally.quality.count_stack(note.end);
+        tally.quality.read_back += u64::from(note.read_back > 0);
+        if let Some(time) = sample.time {
+            let (first, last) = tally.sample_time.unwrap_or((time, time));
+            tally.sample_time = Some((first.min(time), last.max(time)));
+        }
+        let process = self.processes.get(sample.pid);
+        let space = process.map(|process| process.space());
+        if let Some(space) = space {
+            tally.hits.mark(space, &self.chain);
+        }
+        tally.hits.kernel |= sample.mode.is_kernel();
+        if note.end.is_whole() || !note.end.counts() || matches!(self.stacks, StackWork::Keep(_)) {
+            return;
+        }
+        let last = self
+            .chain
+            .last()
+            .copied()
+            .filter(|&last| last < context::MAX);
+        let address = AbsoluteAddress(last.unwrap_or(sample.ip));
+        let mapping = space.and_then(|space| space.find(address));
+        tally.failures.count(Place {
+            end: note.end,
+            module: mapping.map(|mapping| mapping.module),
+            offset: mapping.map_or(address.0, |mapping| mapping.file_offset_of(address).0),
+        });
+    }
+
+    /// What is left to write at the end of the file.
+    pub(crate) fn finish(self) -> Finished {
+        let mut quality = self.tally.quality;
+        quality.failures = self.tally.failures.most_frequent(&self.modules);
+        Finished {
+            writer: self.writer,
+            quality,
+            sample_time: self.tally.sample_time,
+            build_ids: self.tally.hits.build_ids(&self.modules),
+        }
+    }
+}
+
+impl Tally {
+    fn count(&mut self, record: &Record<'_>) {
+        let losses = &mut self.quality.losses;
+        match record {
+            Record::Lost(lost) | Record::LostSamples(lost) => losses.ring_full += lost.count,
+            Record::Throttle(_) => losses.throttled += 1,
+            _ => {}
+        }
+    }
+
+    /// The reader's counts are totals.
+    fn count_reader(&mut self, counts: ReaderCounts) {
+        let losses = &mut self.quality.losses;
+        losses.backlog = counts.dropped;
+        losses.cut_stacks = counts.cut;
+    }
+}
+
+/// Batches with records that wait for their turn.
+#[derive(Debug, Default)]
+struct Held {
+    batches: VecDeque<(Batch, usize)>,
+    /// The number of the first of them.
+    first: u64,
+}
+
+impl Held {
+    /// The number that the next batch gets.
+    fn next(&self) -> u64 {
+        self.first + self.batches.len() as u64
+    }
+
+    fn push(&mut self, batch: Batch) {
+        let records = batch.len();
+        self.batches.push_back((batch, records));
+    }
+
+    fn get(&self, number: u64) -> Option<&Batch> {
+        let index = usize::try_from(number.checked_sub(self.first)?).ok()?;
+        self.batches.get(index).map(|(batch, _)| batch)
+    }
+
+    /// One of the batch's records was dealt with.
+    fn done_with(&mut self, number: u64) {
+        let index = number.checked_sub(self.first).map(|index| index as usize);
+        if let Some((_, left)) = index.and_then(|index| self.batches.get_mut(index)) {
+            *left = left.saturating_sub(1);
+        }
+    }
+
+    /// The oldest batch, if nothing in it waits any more.
+    fn pop_done(&mut self) -> Option<Batch> {
+        let (_, left) = self.batches.front()?;
+        if *left > 0 {
+            return None;
+        }
+        self.first += 1;
+        self.batches.pop_front().map(|(batch, _)| batch)
+    }
+}

@@ -1,0 +1,135 @@
+//! One sample's user stack, unwound.
+
+use std::ops::Range;
+
+use prof_events::LiveMemory;
+use prof_model::{Modules, Pid, Process, Processes, StackEnd};
+use prof_perfdata::{Sample, StackNote, context};
+use prof_unwinder::{LocalFiles, Memory, StackDump, Target, Unwinder};
+
+use crate::deep::Beyond;
+
+/// Unwinds samples into call chains.
+pub(crate) struct ChainMaker {
+    unwinder: Unwinder,
+    /// For samples of processes that nothing is known of.
+    unknown: Process,
+}
+
+impl ChainMaker {
+    pub(crate) fn new() -> Self {
+        Self {
+            unwinder: Unwinder::new(LocalFiles),
+            unknown: Process::default(),
+        }
+    }
+
+    /// Replaces `chain` by that of the sample: the kernel's part as it came, then the user's,
+    /// unwound. Says how the latter ended.
+    pub(crate) fn chain(
+        &mut self,
+        sample: &Sample<'_>,
+        beyond: Option<(Beyond, &[u8])>,
+        processes: &Processes,
+        modules: &Modules,
+        chain: &mut Vec<u64>,
+    ) -> StackNote {
+        chain.clear();
+        chain.extend(sample.callchain);
+        let Some(registers) = sample.user_registers() else {
+            return StackNote::new(StackEnd::NoUserState);
+        };
+        chain.push(context::USER);
+        let (bytes, full) = match &sample.user_stack {
+            Some(stack) => (stack.bytes, stack.is_full()),
+            None => (&[][..], false),
+        };
+        let stack = StackDump {
+            start: registers.get(STACK_POINTER).unwrap_or(0),
+            bytes,
+            full,
+        };
+        let target = Target {
+            pid: sample.pid,
+            process: processes.get(sample.pid).unwrap_or(&self.unknown),
+            modules,
+        };
+        let mut memory = Captured::new(sample.pid, beyond);
+        let unwound = self
+            .unwinder
+            .unwind(&target, &registers, &stack, &mut memory, chain);
+        StackNote {
+            end: unwound.end,
+            read_back: unwound.read_back,
+            elided: unwound.elided,
+            elided_at: unwound.elided_at,
+        }
+    }
+}
+
+/// Number of the stack pointer in the kernel's numbering.
+#[cfg(target_arch = "x86_64")]
+const STACK_POINTER: u32 = 7;
+#[cfg(target_arch = "aarch64")]
+const STACK_POINTER: u32 = 31;
+
+/// The target's memory: what the reader thread read right after the sample, where it did; the
+/// live target's elsewhere.
+struct Captured<'a> {
+    live: Option<LiveMemory>,
+    beyond: Option<(Beyond, &'a [u8])>,
+}
+
+impl<'a> Captured<'a> {
+    fn new(pid: Pid, beyond: Option<(Beyond, &'a [u8])>) -> Self {
+        Self {
+            live: LiveMemory::of(pid),
+            beyond,
+        }
+    }
+}
+
+impl Memory for Captured<'_> {
+    fn read(&mut self, address: u64, buffer: &mut [u8]) -> usize {
+        if let Some((beyond, bytes)) = self.beyond
+            && let Some(offset) = address.checked_sub(beyond.start)
+            && let Some(bytes) = usize::try_from(offset).ok().and_then(|at| bytes.get(at..))
+        {
+            let length = bytes.len().min(buffer.len());
+            buffer[..length].copy_from_slice(&bytes[..length]);
+            return length;
+        }
+        self.live
+            .and_then(|live| live.read(address, buffer).ok())
+            .unwrap_or(0)
+    }
+
+    fn mapping(&mut self, address: u64) -> Option<Range<u64>> {
+        let (beyond, _) = self.beyond?;
+        let range = beyond.mapping.0..beyond.mapping.1;
+        range.contains(&address).then_some(range)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_read_with_the_sample_goes_first() {
+        let beyond = Beyond {
+            start: 0x1000,
+            length: 8,
+            mapping: (0x800, 0x2000),
+        };
+        let mut memory = Captured::new(0, Some((beyond, &[1, 2, 3, 4, 5, 6, 7, 8])));
+        let mut buffer = [0; 4];
+        let mut read = |address| (memory.read(address, &mut buffer), buffer[0]);
+        assert_eq!(read(0x1000), (4, 1));
+        assert_eq!(read(0x1006), (2, 7));
+        assert_eq!(read(0x0fff).0, 0);
+        assert_eq!(read(0x1009).0, 0);
+        assert_eq!(memory.mapping(0x1fff), Some(0x800..0x2000));
+        assert_eq!(memory.mapping(0x2000), None);
+    }
+}
