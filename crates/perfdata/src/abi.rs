@@ -224,6 +224,7 @@ pub mod misc {
     pub const PROC_MAP_PARSE_TIMEOUT: u16 = 1 << 12;
     pub const MMAP_DATA: u16 = 1 << 13;
     pub const COMM_EXEC: u16 = 1 << 13;
+    pub const FORK_EXEC: u16 = 1 << 13;
     pub const SWITCH_OUT: u16 = 1 << 13;
     pub const EXACT_IP: u16 = 1 << 14;
     pub const SWITCH_OUT_PREEMPT: u16 = 1 << 14;

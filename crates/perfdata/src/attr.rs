@@ -54,7 +54,7 @@ impl Attr {
     /// takes.
     pub const SIZE: usize = 128;
     /// Size of the first published struct, `PERF_ATTR_SIZE_VER0`.
-    const MIN_SIZE: usize = 64;
+    pub(crate) const MIN_SIZE: usize = 64;
 
     /// Decodes a struct of any published size; what older ones lack is zero, what newer ones
     /// have beyond [`SIZE`](Self::SIZE) is ignored.
@@ -151,6 +151,61 @@ impl Attr {
         self.flags
             .contains(AttrFlags::FREQ)
             .then_some(self.period_or_frequency)
+    }
+
+    /// What perf calls events of this kind, for files that don't name them: `cpu-clock:u`.
+    #[must_use]
+    pub fn generic_name(&self) -> String {
+        const HARDWARE: [&str; 10] = [
+            "cycles",
+            "instructions",
+            "cache-references",
+            "cache-misses",
+            "branches",
+            "branch-misses",
+            "bus-cycles",
+            "stalled-cycles-frontend",
+            "stalled-cycles-backend",
+            "ref-cycles",
+        ];
+        const SOFTWARE: [&str; 12] = [
+            "cpu-clock",
+            "task-clock",
+            "page-faults",
+            "context-switches",
+            "cpu-migrations",
+            "minor-faults",
+            "major-faults",
+            "alignment-faults",
+            "emulation-faults",
+            "dummy",
+            "bpf-output",
+            "cgroup-switches",
+        ];
+        let numbered = |names: &[&'static str]| {
+            let number = usize::try_from(self.config).ok()?;
+            names.get(number).copied()
+        };
+        // enum perf_type_id
+        let name = match self.kind {
+            0 => numbered(&HARDWARE),
+            1 => numbered(&SOFTWARE),
+            2 => Some("tracepoint"),
+            5 => Some("breakpoint"),
+            _ => None,
+        };
+        let modifier = match (
+            self.flags.contains(AttrFlags::EXCLUDE_USER),
+            self.flags.contains(AttrFlags::EXCLUDE_KERNEL),
+        ) {
+            (false, true) => ":u",
+            (true, false) => ":k",
+            _ => "",
+        };
+        match name {
+            Some(name) => format!("{name}{modifier}"),
+            None => format!("event {}/{:#x}{modifier}", self.kind, self.config),
+        }
     }
 
     /// The attribute that describes samples whose registers and stack were replaced by a call

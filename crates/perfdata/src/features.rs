@@ -72,3 +72,23 @@ pub struct ModuleBuildId {
     /// Its path, or a name such as `[kernel.kallsyms]`, `[vdso]`.
     pub path: OsString,
 }
+
+/// Numbers of the sections (perf's `enum` of `HEADER_` constants in `util/header.h`).
+pub(crate) mod feature {
+    pub(crate) const BUILD_ID: u64 = 2;
+    pub(crate) const HOSTNAME: u64 = 3;
+    pub(crate) const OSRELEASE: u64 = 4;
+    pub(crate) const VERSION: u64 = 5;
+    pub(crate) const ARCH: u64 = 6;
+    pub(crate) const NRCPUS: u64 = 7;
+    pub(crate) const CPUDESC: u64 = 8;
+    pub(crate) const CPUID: u64 = 9;
+    pub(crate) const TOTAL_MEM: u64 = 10;
+    pub(crate) const CMDLINE: u64 = 11;
+    pub(crate) const EVENT_DESC: u64 = 12;
+    pub(crate) const SAMPLE_TIME: u64 = 21;
+    pub(crate) const CLOCKID: u64 = 23;
+    pub(crate) const CLOCK_DATA: u64 = 29;
+    /// Ours: perf skips numbers that it doesn't know.
+    pub(crate) const QUALITY: u64 = 200;
+}

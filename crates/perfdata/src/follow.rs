@@ -20,6 +20,7 @@ pub fn follow(record: &Record<'_>, processes: &mut Processes, modules: &mut Modu
                 processes.rename(comm.pid, comm.tid, &name);
             }
         }
+        Record::Fork(task) if task.existed && task.pid != task.parent_pid => {}
         Record::Fork(task) => {
             processes.fork((task.parent_pid, task.parent_tid), (task.pid, task.tid));
         }

@@ -120,7 +120,7 @@ impl RecordFormat {
         Ok(self.event_of_id(id).unwrap_or(0))
     }
 
-    fn event_of_id(&self, id: u64) -> Option<usize> {
+    pub(crate) fn event_of_id(&self, id: u64) -> Option<usize> {
         let found = self.ids.binary_search_by_key(&id, |&(id, _)| id).ok()?;
         self.ids.get(found).map(|&(_, event)| event)
     }

@@ -27,6 +27,13 @@ impl RecordHeader {
         (usize::from(header.size) >= Self::SIZE).then_some(header)
     }
 
+    pub(crate) fn to_bytes(self) -> [u8; Self::SIZE] {
+        let [k0, k1, k2, k3] = self.kind.to_le_bytes();
+        let [m0, m1] = self.misc.to_le_bytes();
+        let [s0, s1] = self.size.to_le_bytes();
+        [k0, k1, k2, k3, m0, m1, s0, s1]
+    }
+
     pub(crate) fn short(self, record: &[u8]) -> RecordError {
         RecordError::Short {
             kind: self.kind,

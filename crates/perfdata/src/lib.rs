@@ -18,6 +18,8 @@ mod bytes;
 pub mod encode;
 mod error;
 mod features;
+mod features_read;
+mod features_write;
 mod follow;
 mod format;
 mod header;

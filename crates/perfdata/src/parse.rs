@@ -76,8 +76,8 @@ fn of_kernel<'a>(
             exec: header.misc & misc::COMM_EXEC != 0,
             name: string(bytes),
         }),
-        record_type::FORK => Record::Fork(task(bytes, stamp)?),
-        record_type::EXIT => Record::Exit(task(bytes, stamp)?),
+        record_type::FORK => Record::Fork(task(bytes, header, stamp)?),
+        record_type::EXIT => Record::Exit(task(bytes, header, stamp)?),
         record_type::LOST => {
             bytes.u64()?;
             Record::Lost(lost(bytes, stamp)?)
@@ -209,7 +209,7 @@ fn file_identity(mut bytes: Bytes<'_>) -> Option<FileIdentity> {
     (identity.inode != 0).then_some(identity)
 }
 
-fn task(bytes: &mut Bytes<'_>, stamp: Stamp) -> Option<Task> {
+fn task(bytes: &mut Bytes<'_>, header: RecordHeader, stamp: Stamp) -> Option<Task> {
     let (pid, parent_pid) = (bytes.i32()?, bytes.i32()?);
     let (tid, parent_tid) = (bytes.i32()?, bytes.i32()?);
     Some(Task {
@@ -219,6 +219,7 @@ fn task(bytes: &mut Bytes<'_>, stamp: Stamp) -> Option<Task> {
         parent_pid,
         parent_tid,
         time: bytes.u64()?,
+        existed: header.misc & misc::FORK_EXEC != 0,
     })
 }
 

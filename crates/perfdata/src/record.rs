@@ -160,6 +160,9 @@ pub struct Task {
     pub parent_tid: Tid,
     /// Time in ns.
     pub time: u64,
+    /// Whether this is perf telling of a process that was there before recording began: its maps
+    /// are told too, and are not those of its parent.
+    pub existed: bool,
 }
 
 /// Something could not be recorded.

@@ -1,49 +1,175 @@
 //! Writes a recording.
 
-use std::io::{Seek, Write};
+use std::io::{Seek, SeekFrom, Write};
 
-use crate::attr::EventDescription;
+use crate::attr::{Attr, EventDescription};
+use crate::encode;
 use crate::error::WriteError;
 use crate::features::Features;
+use crate::features_write;
 
 /// Writes a recording that is valid from its first bytes on: what a killed or failed program
 /// leaves behind can be read up to the last record that was written.
 ///
+/// ```text
+///   header │ ids of the events │ attributes │ records ... │ table of features │ features
+///      └─ how many bytes of records there are, and which features: filled in at the end
+/// ```
 /// It buffers by itself: hand it a plain [`File`](std::fs::File).
 #[derive(Debug)]
 pub struct Writer<W: Write + Seek> {
     out: W,
+    events: Vec<EventDescription>,
+    /// Whole records that are not written yet.
+    buffer: Vec<u8>,
+    /// Where records start, in bytes from the start of the file.
+    data_start: u64,
+    /// Bytes of records written.
+    written: u64,
+    failed: Option<std::io::ErrorKind>,
 }
 
 impl<W: Write + Seek> Writer<W> {
-    /// Writes what comes before the records.
+    const BUFFER: usize = 128 << 10;
+    /// `sizeof(struct perf_file_header)`
+    const HEADER: u64 = 104;
+    /// Where in the header the size of the records is.
+    const DATA_SIZE: u64 = 48;
+    /// Where in the header the bits of the features are.
+    const FEATURES: u64 = 72;
+    /// `sizeof(struct perf_file_section)`
+    const SECTION: u64 = 16;
+
+    /// Writes what comes before the records, from the start of `out` on.
     ///
     /// # Errors
     /// `out` cannot be written to.
-    pub fn create(out: W, _events: &[EventDescription]) -> Result<Self, WriteError> {
-        Ok(Self { out })
+    pub fn create(mut out: W, events: &[EventDescription]) -> Result<Self, WriteError> {
+        let mut ids = Vec::new();
+        let mut attrs = Vec::new();
+        for event in events {
+            let section = [Self::HEADER + ids.len() as u64, 8 * event.ids.len() as u64];
+            attrs.extend(event.attr.to_bytes());
+            attrs.extend(section.map(u64::to_le_bytes).concat());
+            ids.extend(event.ids.iter().flat_map(|id| id.to_le_bytes()));
+        }
+        let attrs_start = Self::HEADER + ids.len() as u64;
+        let data_start = attrs_start + attrs.len() as u64;
+        let mut start = b"PERFILE2".to_vec();
+        let numbers = [
+            Self::HEADER,
+            Attr::SIZE as u64 + Self::SECTION,
+            attrs_start,
+            attrs.len() as u64,
+            data_start,
+        ];
+        start.extend(numbers.map(u64::to_le_bytes).concat());
+        // No size of the records yet, no event types, no features.
+        start.resize(Self::HEADER as usize, 0);
+        start.extend(ids);
+        start.extend(attrs);
+        out.seek(SeekFrom::Start(0))?;
+        out.write_all(&start)?;
+        Ok(Self {
+            out,
+            events: events.to_vec(),
+            buffer: Vec::with_capacity(Self::BUFFER),
+            data_start,
+            written: 0,
+            failed: None,
+        })
     }
 
     /// Adds whole records. They need not be in time order if FINISHED_ROUND records tell rounds
     /// apart.
     ///
     /// # Errors
-    /// `out` cannot be written to. [`finish`](Self::finish) can still make the best of what was
-    /// written before.
-    pub fn write(&mut self, _records: &[u8]) -> Result<(), WriteError> {
+    /// `out` cannot be written to, now or before. [`finish`](Self::finish) can still make the best
+    /// of what was written.
+    pub fn write(&mut self, records: &[u8]) -> Result<(), WriteError> {
+        if self.buffer.len() + records.len() > Self::BUFFER {
+            self.flush()?;
+        }
+        if records.len() > Self::BUFFER {
+            return self.put(records);
+        }
+        self.buffer.extend_from_slice(records);
         Ok(())
+    }
+
+    /// Hands all records to `out`: what is killed after this loses none of them.
+    ///
+    /// # Errors
+    /// `out` cannot be written to, now or before.
+    pub fn flush(&mut self) -> Result<(), WriteError> {
+        let buffer = std::mem::take(&mut self.buffer);
+        let result = self.put(&buffer);
+        self.buffer = buffer;
+        self.buffer.clear();
+        result
     }
 
     /// Bytes of records so far.
     pub fn data_size(&self) -> u64 {
-        0
+        self.written + self.buffer.len() as u64
     }
 
     /// Writes the features and, into the header, how much data there is.
     ///
     /// # Errors
-    /// `out` cannot be written to, now or before; the file is then as good as it can be.
-    pub fn finish(self, _features: &Features) -> Result<W, WriteError> {
+    /// `out` cannot be written to, now or before; the file then holds the records that could be
+    /// written, without the features.
+    pub fn finish(mut self, features: &Features) -> Result<W, WriteError> {
+        if self.data_size() == 0 {
+            // A size of zero stands for a recording that was not finished.
+            encode::finished_round(&mut self.buffer);
+        }
+        let result = self.flush().and_then(|()| self.put_features(features));
+        let bits = *result.as_ref().unwrap_or(&[0; 32]);
+        let patched = self.patch(bits);
+        result?;
+        patched?;
         Ok(self.out)
+    }
+
+    fn put(&mut self, records: &[u8]) -> Result<(), WriteError> {
+        if let Some(kind) = self.failed {
+            return Err(std::io::Error::from(kind).into());
+        }
+        if let Err(error) = self.out.write_all(records) {
+            self.failed = Some(error.kind());
+            return Err(error.into());
+        }
+        self.written += records.len() as u64;
+        Ok(())
+    }
+
+    /// Writes table and features after the records, and tells which there are.
+    fn put_features(&mut self, features: &Features) -> Result<[u8; 32], WriteError> {
+        let sections = features_write::sections(features, &self.events);
+        let table = Self::SECTION * sections.len() as u64;
+        let mut bits = [0; 32];
+        let mut bytes = Vec::new();
+        let mut offset = self.data_start + self.written + table;
+        for (number, content) in &sections {
+            let section = [offset, content.len() as u64];
+            bytes.extend(section.map(u64::to_le_bytes).concat());
+            bits[(number / 8) as usize] |= 1 << (number % 8);
+            offset += content.len() as u64;
+        }
+        for (_, content) in &sections {
+            bytes.extend(content);
+        }
+        self.out.write_all(&bytes)?;
+        Ok(bits)
+    }
+
+    fn patch(&mut self, features: [u8; 32]) -> Result<(), WriteError> {
+        self.out.seek(SeekFrom::Start(Self::FEATURES))?;
+        self.out.write_all(&features)?;
+        self.out.seek(SeekFrom::Start(Self::DATA_SIZE))?;
+        self.out.write_all(&self.written.to_le_bytes())?;
+        self.out.flush()?;
+        Ok(())
     }
 }

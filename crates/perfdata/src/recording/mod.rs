@@ -1,20 +1,53 @@
 //! Reads a recording.
 
+mod chunks;
+mod file;
+mod pipe;
+mod rounds;
+mod source;
+mod unpack;
+
 use std::path::Path;
 
 use prof_filemap::MappedFile;
 
+use crate::abi::record_type;
 use crate::attr::EventDescription;
 use crate::error::{Error, OpenError};
 use crate::features::Features;
+use crate::format::RecordFormat;
+use crate::header::RecordHeader;
 use crate::record::Record;
+use chunks::Place;
+use pipe::Announcements;
+use rounds::Rounds;
+use source::Source;
 
 /// A recording that is being read: a perf.data file of prof or of perf, in file or pipe form.
+///
+/// ```text
+///   file ──> Source: one raw record after the other ──> describes the recording: Announcements
+///            (unpacks zstd)                         ├─> has no time: handed out at once
+///                                                   └─> Rounds: waits for its turn, as a Place
+/// ```
+/// Records are never copied out of an uncompressed file: what waits is where they are.
 #[derive(Debug)]
 pub struct Recording {
-    _file: MappedFile,
+    source: Source,
+    rounds: Rounds,
+    format: RecordFormat,
     events: Vec<EventDescription>,
     features: Features,
+    /// The record handed out last; its chunk is given back when the next one is asked for.
+    current: Option<Place>,
+    malformed: u64,
+}
+
+/// What became of a raw record.
+enum Step {
+    HandOut(Place),
+    Done,
+    End,
 }
 
 impl Recording {
@@ -37,14 +70,33 @@ impl Recording {
     /// # Errors
     /// It is no recording.
     pub fn from_file(file: MappedFile) -> Result<Self, Error> {
+        let opened = file::open(&file)?;
+        let mut source = Source::new(file, opened.data, opened.truncated);
+        let mut announced = Announcements {
+            events: opened.events,
+            features: opened.features,
+            names: opened.names,
+        };
+        if opened.pipe {
+            announced.read_start(&mut source)?;
+        }
+        let format = RecordFormat::new(&announced.events).map_err(|error| match error {
+            Error::NoEvents if source.truncated() => Error::NoHeader,
+            error => error,
+        })?;
+        announced.name_events(&format);
         Ok(Self {
-            _file: file,
-            events: Vec::new(),
-            features: Features::default(),
+            source,
+            rounds: Rounds::default(),
+            format,
+            events: announced.events,
+            features: announced.features,
+            current: None,
+            malformed: 0,
         })
     }
 
-    /// The events. In pipe form more may come while reading on.
+    /// The events, at least one.
     pub fn events(&self) -> &[EventDescription] {
         &self.events
     }
@@ -54,27 +106,95 @@ impl Recording {
         &self.features
     }
 
+    /// How the records are laid out.
+    pub fn format(&self) -> &RecordFormat {
+        &self.format
+    }
+
     /// The next record in time order; `None` at the end. Records without a time come as soon as
     /// they are read, as perf hands them out. Damaged records are counted and left out.
     ///
     /// # Errors
-    /// In pipe form: an event's description, or the lack of one, makes reading on impossible.
+    /// None as of now: whatever can go wrong while reading on is told by
+    /// [`truncated`](Self::truncated) and [`malformed`](Self::malformed).
     #[expect(
         clippy::should_implement_trait,
         reason = "records borrow the recording, which Iterator's items cannot"
     )]
     pub fn next(&mut self) -> Result<Option<Record<'_>>, Error> {
-        Ok(None)
+        loop {
+            if let Some(place) = self.current.take() {
+                self.source.release(place);
+            }
+            let Some(place) = self.advance() else {
+                return Ok(None);
+            };
+            self.current = Some(place);
+            // The borrow checker takes a record returned from here for one that lives on in the
+            // next turn, so it is parsed again below. Parsing copies nothing.
+            if self.format.parse(self.source.record(place)).is_ok() {
+                break;
+            }
+            self.malformed += 1;
+        }
+        let record = self.current.map(|place| self.source.record(place));
+        Ok(record.and_then(|record| self.format.parse(record).ok()))
     }
 
-    /// Whether the file ends before its end: it was cut off, or recording was. What was there up
-    /// to then is handed out. Known for sure once [`next`](Self::next) has returned `None`.
+    /// Whether the file ends before its end: it was cut off, damaged, or recording was killed.
+    /// What was there up to then is handed out. Known for sure once [`next`](Self::next) has
+    /// returned `None`.
     pub fn truncated(&self) -> bool {
-        false
+        self.source.truncated()
     }
 
     /// How many records were left out because they were damaged.
     pub fn malformed(&self) -> u64 {
-        0
+        self.malformed
+    }
+
+    fn advance(&mut self) -> Option<Place> {
+        loop {
+            if let Some(place) = self.rounds.pop() {
+                return Some(place);
+            }
+            match self.step() {
+                Step::HandOut(place) => return Some(place),
+                Step::Done => {}
+                Step::End => {
+                    self.rounds.finish();
+                    return self.rounds.pop();
+                }
+            }
+        }
+    }
+
+    fn step(&mut self) -> Step {
+        let Some(place) = self.source.next() else {
+            return Step::End;
+        };
+        let record = self.source.record(place);
+        let Some(header) = RecordHeader::parse(record) else {
+            return Step::HandOut(place);
+        };
+        match header.kind {
+            record_type::FINISHED_ROUND => self.rounds.finish_round(),
+            record_type::HEADER_BUILD_ID | record_type::HEADER_FEATURE => {
+                pipe::read_feature(header, record, &mut self.features);
+            }
+            kind if kind >= record_type::HEADER_ATTR => return Step::HandOut(place),
+            _ => match self.format.time(record) {
+                None => return Step::HandOut(place),
+                Some(time) => {
+                    self.rounds.push(time, place);
+                    if self.source.holds_too_much() {
+                        self.rounds.finish_round();
+                    }
+                    return Step::Done;
+                }
+            },
+        }
+        self.source.release(place);
+        Step::Done
     }
 }
