@@ -10,6 +10,7 @@ mod dwarf;
 mod embedded;
 mod files;
 mod image;
+mod jit;
 mod kernel;
 mod locate;
 mod minidebug;

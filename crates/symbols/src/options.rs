@@ -70,6 +70,12 @@ pub trait Places: Send + Sync {
     fn owner(&self, _pid: Pid) -> Option<u32> {
         None
     }
+
+    /// The jitdump files (`jit-PID.dump`) that a process wrote. A recording knows them: a run-time
+    /// compiler maps a page of the file as executable, only so that profilers see its path.
+    fn jitdumps(&self, _pid: Pid) -> Vec<PathBuf> {
+        Vec::new()
+    }
 }
 
 /// Nothing is known beyond the recorded paths.

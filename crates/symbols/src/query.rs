@@ -113,6 +113,13 @@ impl Resolved {
             .count()
     }
 
+    /// Adds the answer for the next address: its only frame, or that it has no name.
+    pub(crate) fn push(&mut self, frame: Option<SymbolFrame>) {
+        self.frames.extend(frame);
+        let end = u32::try_from(self.frames.len()).unwrap_or(u32::MAX);
+        self.ends.push(end);
+    }
+
     /// An answer without any names.
     pub(crate) fn unnamed(status: ModuleStatus, addresses: usize) -> Self {
         Self {

@@ -8,6 +8,7 @@ use rayon::prelude::*;
 
 use crate::embedded::EmbeddedSymbols;
 use crate::files::ModuleFiles;
+use crate::jit;
 use crate::kernel::{KernelError, KernelSymbols};
 use crate::locate;
 use crate::module;
@@ -119,8 +120,7 @@ impl Symbolizer {
             Source::File(module) => self.file(module, query.addresses, done),
             Source::Kernel => self.kernel(query.addresses),
             Source::Jit { pid } => {
-                let path = self.options.jit_map_dir.join(format!("perf-{pid}.map"));
-                Resolved::unnamed(ModuleStatus::NoJitMap { pid, path }, count)
+                jit::resolve(pid, query.addresses, self.places.as_ref(), &self.options)
             }
         }
     }
@@ -153,16 +153,12 @@ impl Symbolizer {
         resolved.detail = Detail::Functions;
         resolved.file = Some(path.clone());
         for &address in addresses {
-            if let Some(name) = symbols.find(address) {
-                resolved.frames.push(SymbolFrame {
-                    function: names.function(name.as_bytes()),
-                    file: None,
-                    line: None,
-                    inlined: false,
-                });
-            }
-            let end = u32::try_from(resolved.frames.len()).unwrap_or(u32::MAX);
-            resolved.ends.push(end);
+            resolved.push(symbols.find(address).map(|name| SymbolFrame {
+                function: names.function(name.as_bytes()),
+                file: None,
+                line: None,
+                inlined: false,
+            }));
         }
         resolved
     }

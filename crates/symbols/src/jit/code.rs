@@ -1,0 +1,169 @@
+//! Functions by absolute address, where a later one takes the place of earlier ones.
+
+use std::collections::BTreeMap;
+
+/// What a run-time compiler made.
+#[derive(Debug, Default)]
+pub(crate) struct JitCode {
+    /// By start; without overlaps.
+    ranges: BTreeMap<u64, Range>,
+    functions: Vec<Function>,
+    files: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Range {
+    end: u64,
+    /// Index of the function.
+    function: usize,
+    /// What to add to an address to get to where the function was when its lines were written
+    /// down: it may have been moved since.
+    shift: u64,
+}
+
+#[derive(Debug)]
+struct Function {
+    name: String,
+    /// By address.
+    lines: Vec<Line>,
+}
+
+/// From `address` on, code of this line.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Line {
+    pub(crate) address: u64,
+    /// From [`JitCode::file`].
+    pub(crate) file: usize,
+    pub(crate) line: u32,
+}
+
+/// What is known of an address.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Found<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) place: Option<(&'a str, u32)>,
+}
+
+impl JitCode {
+    /// Adds a function; whatever it overlaps is gone.
+    pub(crate) fn insert(&mut self, start: u64, size: u64, name: String, mut lines: Vec<Line>) {
+        lines.sort_by_key(|line| line.address);
+        self.functions.push(Function { name, lines });
+        let function = self.functions.len() - 1;
+        self.put(start, size, function, 0);
+    }
+
+    /// Moves a function from `old` to `new`.
+    pub(crate) fn relocate(&mut self, old: u64, new: u64, size: u64) {
+        let Some(range) = self.ranges.get(&old).copied() else {
+            return;
+        };
+        self.ranges.remove(&old);
+        let shift = range.shift.wrapping_add(old.wrapping_sub(new));
+        self.put(new, size, range.function, shift);
+    }
+
+    /// The number of a file, for [`Line::file`].
+    pub(crate) fn file(&mut self, path: &str) -> usize {
+        // Lines of one file come in long runs.
+        if self.files.last().is_none_or(|last| last != path) {
+            self.files.push(path.to_owned());
+        }
+        self.files.len() - 1
+    }
+
+    fn put(&mut self, start: u64, size: u64, function: usize, shift: u64) {
+        let end = start.saturating_add(size);
+        if start == end {
+            return;
+        }
+        self.cut(start, end);
+        let range = Range {
+            end,
+            function,
+            shift,
+        };
+        self.ranges.insert(start, range);
+    }
+
+    /// Makes room from `start` to `end`.
+    fn cut(&mut self, start: u64, end: u64) {
+        if let Some((_, before)) = self.ranges.range_mut(..start).next_back() {
+            let old = *before;
+            before.end = old.end.min(start);
+            if old.end > end {
+                self.ranges.insert(end, old);
+            }
+        }
+        while let Some((&covered, &range)) = self.ranges.range(start..end).next() {
+            self.ranges.remove(&covered);
+            if range.end > end {
+                self.ranges.insert(end, range);
+            }
+        }
+    }
+
+    /// What is known of an address.
+    pub(crate) fn find(&self, address: u64) -> Option<Found<'_>> {
+        let (_, range) = self.ranges.range(..=address).next_back()?;
+        if address >= range.end {
+            return None;
+        }
+        let function = self.functions.get(range.function)?;
+        let original = address.wrapping_add(range.shift);
+        let after = function.lines.partition_point(|l| l.address <= original);
+        let line = after
+            .checked_sub(1)
+            .and_then(|index| function.lines.get(index));
+        let place = line.and_then(|line| Some((self.files.get(line.file)?.as_str(), line.line)));
+        Some(Found {
+            name: &function.name,
+            place,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(code: &JitCode, addresses: impl IntoIterator<Item = u64>) -> String {
+        let name = |address| code.find(address).map_or("-", |found| found.name);
+        addresses.into_iter().map(name).collect()
+    }
+
+    #[test]
+    fn later_code_takes_the_place_of_earlier() {
+        let mut code = JitCode::default();
+        code.insert(2, 6, "a".into(), Vec::new());
+        assert_eq!(names(&code, 0..10), "--aaaaaa--");
+        code.insert(4, 2, "b".into(), Vec::new());
+        assert_eq!(names(&code, 0..10), "--aabbaa--");
+        code.insert(5, 4, "c".into(), Vec::new());
+        assert_eq!(names(&code, 0..10), "--aabcccc-");
+        code.insert(9, 0, "d".into(), Vec::new());
+        assert_eq!(names(&code, 0..10), "--aabcccc-");
+        code.insert(0, u64::MAX, "e".into(), Vec::new());
+        assert_eq!(names(&code, 0..10), "eeeeeeeeee");
+    }
+
+    #[test]
+    fn lines_follow_a_function_that_moves() {
+        let mut code = JitCode::default();
+        let file = code.file("x.js");
+        let line = |address, line| Line {
+            address,
+            file,
+            line,
+        };
+        code.insert(100, 20, "f".into(), vec![line(110, 2), line(100, 1)]);
+        let place = |code: &JitCode, address| code.find(address).and_then(|f| f.place).map(|p| p.1);
+        assert_eq!(place(&code, 109), Some(1));
+        assert_eq!(place(&code, 110), Some(2));
+        code.relocate(100, 50, 20);
+        code.relocate(50, 500, 20);
+        assert_eq!(place(&code, 509), Some(1));
+        assert_eq!(place(&code, 510), Some(2));
+        assert_eq!(code.find(105), None);
+    }
+}

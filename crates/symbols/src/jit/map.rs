@@ -1,0 +1,61 @@
+//! Perf maps: `/tmp/perf-PID.map`, one function a line, `START SIZE name` in hex.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+
+use super::code::JitCode;
+
+/// More of a map is not read, in bytes.
+const LONGEST: u64 = 1 << 30;
+
+/// Reads a perf map. Lines that are not of its form are left out; of several functions at one
+/// address the one that was written last counts.
+pub(super) fn read(file: &File) -> JitCode {
+    parse(BufReader::with_capacity(1 << 16, file).take(LONGEST))
+}
+
+fn parse(mut input: impl BufRead) -> JitCode {
+    let mut code = JitCode::default();
+    let mut line = Vec::new();
+    while matches!(input.read_until(b'\n', &mut line), Ok(read) if read > 0) {
+        if let Some((start, size, name)) = parse_line(&String::from_utf8_lossy(&line)) {
+            code.insert(start, size, name.to_owned(), Vec::new());
+        }
+        line.clear();
+    }
+    code
+}
+
+fn parse_line(line: &str) -> Option<(u64, u64, &str)> {
+    let mut fields = line.trim_end().splitn(3, ' ');
+    let start = parse_hex(fields.next()?)?;
+    let size = parse_hex(fields.next()?)?;
+    let name = fields.next()?;
+    (!name.is_empty()).then_some((start, size, name))
+}
+
+fn parse_hex(text: &str) -> Option<u64> {
+    u64::from_str_radix(text.strip_prefix("0x").unwrap_or(text), 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_may_have_spaces_and_bad_lines_are_left_out() {
+        let code = parse(
+            &b"7f00 10 LazyCompile:*work /srv/app.js:3:5\n0x7f10 0x8 short\nbad\n7f20 zz x\n\
+               7f30 10 \n7f40 10 last"[..],
+        );
+        let check = |address, expected| {
+            assert_eq!(code.find(address).map(|found| found.name), expected);
+        };
+        check(0x7eff, None);
+        check(0x7f0f, Some("LazyCompile:*work /srv/app.js:3:5"));
+        check(0x7f17, Some("short"));
+        check(0x7f18, None);
+        check(0x7f30, None);
+        check(0x7f40, Some("last"));
+    }
+}
