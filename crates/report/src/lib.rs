@@ -14,6 +14,7 @@ pub mod format;
 mod load;
 pub mod profile;
 mod selection;
+mod shown;
 pub mod symbolized;
 pub mod view;
 

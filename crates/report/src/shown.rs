@@ -1,0 +1,108 @@
+//! The samples and frames that a filter shows, for formats that keep samples apart.
+
+use crate::error::{Error, NoSamples};
+use crate::filter::Filter;
+use crate::profile::{Event, FrameId, Sample, StackId};
+use crate::selection::{Seen, Selection};
+use crate::symbolized::{Location, SymbolizedProfile};
+
+/// What a [`Filter`] shows of a profile: samples in time order, and the locations of each frame.
+/// The same samples and frames as in the [`CallTree`](crate::CallTree) of that filter.
+#[allow(dead_code)] // The formats are on their way.
+pub(crate) struct Shown<'p> {
+    symbolized: &'p SymbolizedProfile,
+    event: u16,
+    samples: Vec<Sample>,
+    /// By frame's number: which of its locations are shown, as a range of `locations`.
+    ends: Vec<u32>,
+    locations: Vec<&'p Location>,
+}
+
+#[allow(dead_code)] // The formats are on their way.
+impl<'p> Shown<'p> {
+    /// Applies `filter`.
+    ///
+    /// # Errors
+    /// [`Error::NoSamples`] if nothing is left, [`Error::NoSuchEvent`].
+    pub(crate) fn new(symbolized: &'p SymbolizedProfile, filter: &Filter) -> Result<Self, Error> {
+        let profile = symbolized.profile();
+        if profile.samples.is_empty() {
+            return Err(Error::NoSamples(NoSamples::Recorded));
+        }
+        let selection = Selection::new(symbolized, filter)?;
+        let mut shown = Self {
+            symbolized,
+            event: selection.event(),
+            samples: Vec::new(),
+            ends: Vec::with_capacity(profile.frames.len()),
+            locations: Vec::new(),
+        };
+        for (frame, _) in profile.frames.iter() {
+            let locations = symbolized.locations(frame).iter();
+            shown
+                .locations
+                .extend(locations.filter(|location| selection.shows(location)));
+            shown.ends.push(shown.locations.len() as u32);
+        }
+        let fates = shown.fates(&selection);
+        let is_shown = |sample: &Sample| fates[sample.stack.index()] && selection.has(sample);
+        shown.samples = profile.samples.iter().filter(is_shown).collect();
+        if shown.samples.is_empty() {
+            return Err(Error::NoSamples(NoSamples::Left));
+        }
+        Ok(shown)
+    }
+
+    /// The profile.
+    pub(crate) fn symbolized(&self) -> &'p SymbolizedProfile {
+        self.symbolized
+    }
+
+    /// The event whose samples these are.
+    pub(crate) fn event(&self) -> &'p Event {
+        &self.symbolized.profile().events[usize::from(self.event)]
+    }
+
+    /// The samples in time order. At least one.
+    pub(crate) fn samples(&self) -> &[Sample] {
+        &self.samples
+    }
+
+    /// What is shown of a frame, innermost first; may be nothing.
+    pub(crate) fn locations(&self, frame: FrameId) -> &[&'p Location] {
+        let end = |index: usize| self.ends[index] as usize;
+        let start = frame.index().checked_sub(1).map_or(0, end);
+        &self.locations[start..end(frame.index())]
+    }
+
+    /// The frames of a stack of which anything is shown, innermost first.
+    pub(crate) fn frames(&self, stack: StackId) -> impl Iterator<Item = FrameId> {
+        self.stacks(stack)
+            .map(|stack| self.symbolized.profile().stacks.frame(stack))
+            .filter(|&frame| !self.locations(frame).is_empty())
+    }
+
+    /// A stack and those that it extends, innermost first.
+    fn stacks(&self, stack: StackId) -> impl Iterator<Item = StackId> {
+        std::iter::successors(Some(stack), |&stack| self.symbolized.prefix(stack))
+    }
+
+    /// By stack's number: whether its samples are shown.
+    fn fates(&self, selection: &Selection<'_>) -> Vec<bool> {
+        let profile = self.symbolized.profile();
+        let mut found: Vec<(Seen, bool)> = Vec::with_capacity(profile.stacks.len());
+        // A stack comes after the one that it extends.
+        for stack in profile.stacks.iter() {
+            let prefix = self.symbolized.prefix(stack);
+            let (mut seen, mut any) = prefix.map_or_else(Default::default, |id| found[id.index()]);
+            let frame = profile.stacks.frame(stack);
+            for location in self.symbolized.locations(frame).iter().rev() {
+                seen = selection.see(seen, location.function);
+            }
+            any |= !self.locations(frame).is_empty();
+            found.push((seen, any));
+        }
+        let is_shown = |&(seen, any): &(Seen, bool)| any && selection.takes(seen);
+        found.iter().map(is_shown).collect()
+    }
+}
