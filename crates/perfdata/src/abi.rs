@@ -181,6 +181,11 @@ bit_set! {
     }
 }
 
+impl SampleType {
+    /// Every field there is, as far as known.
+    pub(crate) const ALL: Self = Self((1 << 25) - 1);
+}
+
 /// Types of records (`enum perf_event_type`; from 64 on perf's `enum perf_user_event_type`).
 pub mod record_type {
     #![allow(missing_docs)]

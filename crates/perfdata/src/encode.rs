@@ -4,14 +4,14 @@ use std::os::unix::ffi::OsStrExt;
 
 use prof_model::{Pid, RegisterAbi, Tid, UserRegisters};
 
-use crate::abi::{CpuMode, SampleType, misc, record_type};
+use crate::abi::{BRANCH_HW_INDEX, CpuMode, SampleType, misc, record_type};
 use crate::attr::Attr;
 use crate::error::EncodeError;
 use crate::format::sample_id_all;
 use crate::header::RecordHeader;
 use crate::parse::PROT_EXEC;
 use crate::record::{Comm, Lost, Mmap, Stamp, Task};
-use crate::sample::Sample;
+use crate::sample::{Branches, Sample};
 
 /// The values of a sample that [`sample`] can write. What the sample type doesn't ask for is left
 /// out; what it asks for and isn't known is zero.
@@ -45,10 +45,30 @@ pub struct NewSample<'a> {
     pub callchain: &'a [u64],
     /// Opaque bytes, padded with zeros as need be.
     pub raw: &'a [u8],
+    /// The last branches.
+    pub branches: Option<Branches<'a>>,
     /// User registers.
-    pub user_registers: Option<&'a UserRegisters>,
+    pub user_registers: Option<UserRegisters>,
     /// Copied part of the user stack.
     pub user_stack: &'a [u8],
+    /// Cost of the sampled instruction.
+    pub weight: u64,
+    /// `union perf_mem_data_src`.
+    pub data_src: u64,
+    /// `PERF_TXN_` bits.
+    pub transaction: u64,
+    /// Registers at the interrupt.
+    pub interrupt_registers: Option<UserRegisters>,
+    /// Physical address of the data.
+    pub phys_addr: u64,
+    /// Control group id.
+    pub cgroup: u64,
+    /// Page size at the data address.
+    pub data_page_size: u64,
+    /// Page size at the instruction pointer.
+    pub code_page_size: u64,
+    /// A piece of the AUX area.
+    pub aux: &'a [u8],
 }
 
 impl<'a> NewSample<'a> {
@@ -71,6 +91,16 @@ impl<'a> NewSample<'a> {
             cpu: sample.cpu.unwrap_or(0),
             period: sample.period,
             read: sample.read.map_or(&[], |read| read.bytes),
+            branches: sample.branches,
+            weight: sample.weight.unwrap_or(0),
+            data_src: sample.data_src.unwrap_or(0),
+            transaction: sample.transaction.unwrap_or(0),
+            interrupt_registers: sample.interrupt_registers(),
+            phys_addr: sample.phys_addr.unwrap_or(0),
+            cgroup: sample.cgroup.unwrap_or(0),
+            data_page_size: sample.data_page_size.unwrap_or(0),
+            code_page_size: sample.code_page_size.unwrap_or(0),
+            aux: sample.aux.unwrap_or(&[]),
             ..Self::default()
         }
     }
@@ -79,57 +109,20 @@ impl<'a> NewSample<'a> {
 /// Appends PERF_RECORD_SAMPLE.
 ///
 /// # Errors
-/// It would be too long, or the attribute asks for fields that cannot be written: branches,
-/// registers at the interrupt, and all that comes after those. Nothing is appended then.
+/// It would be too long, or the attribute asks for fields that are not known. Nothing is appended
+/// then.
 pub fn sample(out: &mut Vec<u8>, attr: &Attr, sample: &NewSample<'_>) -> Result<(), EncodeError> {
-    let unsupported = (attr.sample_type & !SUPPORTED).0;
-    if unsupported != 0 {
-        return Err(EncodeError::Unsupported {
-            fields: unsupported,
-        });
+    let unknown = attr.sample_type.0 & !SampleType::ALL.0;
+    if unknown != 0 {
+        return Err(EncodeError::Unsupported { fields: unknown });
     }
     let exact = if sample.exact_ip { misc::EXACT_IP } else { 0 };
     let record = Open::new(out, record_type::SAMPLE, sample.mode.to_misc() | exact);
     fixed_fields(record.out, attr, sample);
-    let has = |bit| attr.sample_type.contains(bit);
-    if has(SampleType::READ) {
-        record.out.extend(sample.read);
-    }
-    if has(SampleType::CALLCHAIN) {
-        put(record.out, sample.callchain.len() as u64);
-        let addresses = sample.callchain.iter();
-        record
-            .out
-            .extend(addresses.flat_map(|address| address.to_le_bytes()));
-    }
-    if has(SampleType::RAW) {
-        raw(record.out, sample.raw);
-    }
-    if has(SampleType::REGS_USER) {
-        registers(record.out, attr.sample_regs_user, sample.user_registers);
-    }
-    if has(SampleType::STACK_USER) {
-        stack(record.out, sample.user_stack);
-    }
+    variable_fields(record.out, attr, sample);
+    rare_fields(record.out, attr, sample);
     record.close()
 }
-
-const SUPPORTED: SampleType = SampleType(
-    SampleType::IDENTIFIER.0
-        | SampleType::IP.0
-        | SampleType::TID.0
-        | SampleType::TIME.0
-        | SampleType::ADDR.0
-        | SampleType::ID.0
-        | SampleType::STREAM_ID.0
-        | SampleType::CPU.0
-        | SampleType::PERIOD.0
-        | SampleType::READ.0
-        | SampleType::CALLCHAIN.0
-        | SampleType::RAW.0
-        | SampleType::REGS_USER.0
-        | SampleType::STACK_USER.0,
-);
 
 /// Appends PERF_RECORD_MMAP2.
 ///
@@ -264,6 +257,59 @@ fn fixed_fields(out: &mut Vec<u8>, attr: &Attr, sample: &NewSample<'_>) {
     put_fields(out, attr, &fields);
 }
 
+fn variable_fields(out: &mut Vec<u8>, attr: &Attr, sample: &NewSample<'_>) {
+    let has = |bit| attr.sample_type.contains(bit);
+    if has(SampleType::READ) {
+        out.extend(sample.read);
+    }
+    if has(SampleType::CALLCHAIN) {
+        put(out, sample.callchain.len() as u64);
+        let addresses = sample.callchain.iter();
+        out.extend(addresses.flat_map(|address| address.to_le_bytes()));
+    }
+    if has(SampleType::RAW) {
+        raw(out, sample.raw);
+    }
+    if has(SampleType::BRANCH_STACK) {
+        branches(out, attr, sample.branches);
+    }
+    if has(SampleType::REGS_USER) {
+        registers(out, attr.sample_regs_user, sample.user_registers);
+    }
+    if has(SampleType::STACK_USER) {
+        stack(out, sample.user_stack);
+    }
+}
+
+/// What comes after the user stack.
+fn rare_fields(out: &mut Vec<u8>, attr: &Attr, sample: &NewSample<'_>) {
+    let has = |bit| attr.sample_type.contains(bit);
+    if has(SampleType::WEIGHT) || has(SampleType::WEIGHT_STRUCT) {
+        put(out, sample.weight);
+    }
+    let fields = [
+        (SampleType::DATA_SRC, sample.data_src),
+        (SampleType::TRANSACTION, sample.transaction),
+    ];
+    put_fields(out, attr, &fields);
+    if has(SampleType::REGS_INTR) {
+        registers(out, attr.sample_regs_intr, sample.interrupt_registers);
+    }
+    let fields = [
+        (SampleType::PHYS_ADDR, sample.phys_addr),
+        (SampleType::CGROUP, sample.cgroup),
+        (SampleType::DATA_PAGE_SIZE, sample.data_page_size),
+        (SampleType::CODE_PAGE_SIZE, sample.code_page_size),
+    ];
+    put_fields(out, attr, &fields);
+    if has(SampleType::AUX) {
+        let padded = sample.aux.len().next_multiple_of(8);
+        put(out, padded as u64);
+        out.extend(sample.aux);
+        out.extend(std::iter::repeat_n(0, padded - sample.aux.len()));
+    }
+}
+
 /// What ends each record but samples.
 fn stamp(out: &mut Vec<u8>, attr: &Attr, stamp: &Stamp) {
     if !sample_id_all(attr) {
@@ -314,7 +360,18 @@ fn raw(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend(std::iter::repeat_n(0, padded - bytes.len()));
 }
 
-fn registers(out: &mut Vec<u8>, mask: u64, registers: Option<&UserRegisters>) {
+fn branches(out: &mut Vec<u8>, attr: &Attr, branches: Option<Branches<'_>>) {
+    let entries = branches.map_or(&[][..], |branches| branches.entries);
+    put(out, (entries.len() / Branches::ENTRY) as u64);
+    if attr.branch_sample_type & BRANCH_HW_INDEX != 0 {
+        let unknown = u64::MAX;
+        let index = branches.and_then(|branches| branches.hardware_index);
+        put(out, index.unwrap_or(unknown));
+    }
+    out.extend(entries);
+}
+
+fn registers(out: &mut Vec<u8>, mask: u64, registers: Option<UserRegisters>) {
     // enum perf_sample_regs_abi
     let Some(registers) = registers else {
         return put(out, 0);

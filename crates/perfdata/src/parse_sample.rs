@@ -88,7 +88,7 @@ fn branches<'a>(attr: &Attr, bytes: &mut Bytes<'a>) -> Option<Branches<'a>> {
     let count = bytes.u64()?;
     Some(Branches {
         hardware_index: bytes.u64_if(attr.branch_sample_type & BRANCH_HW_INDEX != 0)?,
-        entries: bytes.take_items(count, 24)?,
+        entries: bytes.take_items(count, Branches::ENTRY)?,
     })
 }
 

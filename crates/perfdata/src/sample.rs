@@ -163,9 +163,12 @@ pub struct Branch {
 }
 
 impl<'a> Branches<'a> {
+    /// Bytes of one entry.
+    pub(crate) const ENTRY: usize = 24;
+
     /// The branches.
     pub fn iter(&self) -> impl Iterator<Item = Branch> + 'a {
-        self.entries.chunks_exact(24).filter_map(|entry| {
+        self.entries.chunks_exact(Self::ENTRY).filter_map(|entry| {
             let mut numbers = Callchain(entry);
             Some(Branch {
                 from: numbers.next()?,
