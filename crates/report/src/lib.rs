@@ -16,6 +16,8 @@ pub mod profile;
 mod selection;
 mod shown;
 pub mod symbolized;
+#[cfg(test)]
+mod testing;
 pub mod view;
 
 pub use calltree::{CallTree, Split};

@@ -1,6 +1,8 @@
 //! Stacks of named functions, merged into one tree: what most views are made of.
 
 mod build;
+#[cfg(test)]
+mod tests;
 
 use crate::error::{Error, NoSamples};
 use crate::filter::Filter;
@@ -12,9 +14,9 @@ use crate::symbolized::{FunctionId, SymbolizedProfile};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Split {
     /// Outermost functions: nothing is split.
-    #[default]
     Nothing,
     /// Thread names; threads of one name together.
+    #[default]
     Name,
     /// Threads.
     Thread,

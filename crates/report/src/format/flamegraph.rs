@@ -116,3 +116,59 @@ fn mark(tree: &CallTree<'_>, node: &Node) -> &'static str {
         _ => "",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calltree::Split;
+    use crate::testing::{TestProfile, check_golden, demo, everything};
+
+    fn draw(options: &FlameOptions) -> String {
+        let symbolized = demo();
+        let tree = CallTree::new(&symbolized, &everything(), Split::Name).unwrap();
+        let mut svg = Vec::new();
+        write(&tree, options, &mut svg).unwrap();
+        String::from_utf8(svg).unwrap()
+    }
+
+    #[test]
+    fn golden() {
+        let options = FlameOptions {
+            width: Some(800),
+            ..FlameOptions::default()
+        };
+        let svg = draw(&options);
+        // The script and the style are inferno's; what is drawn is ours.
+        let frames = svg.split("<svg id=\"frames\"").nth(1).unwrap();
+        check_golden("frames.svg", frames.replace("<g>", "\n<g>").as_bytes());
+        assert_eq!(svg, draw(&options), "drawn twice");
+    }
+
+    #[test]
+    fn title_subtitle_unit_and_search_are_there() {
+        let svg = draw(&FlameOptions {
+            title: "Mine".into(),
+            ..FlameOptions::default()
+        });
+        for text in [
+            "Mine",
+            "prof record -- demo — 9 samples of cpu-clock",
+            " ns, ",
+            "search",
+        ] {
+            assert!(svg.contains(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn narrow_frames_are_left_to_their_callers() {
+        let symbolized = TestProfile::of(&["a main;wide;b 9999", "a main;narrow;c 1"]);
+        let tree = CallTree::new(&symbolized, &everything(), Split::Name).unwrap();
+        let options = FlameOptions {
+            min_percent: 1.0,
+            ..FlameOptions::default()
+        };
+        let expected = ["a;main 1000000", "a;main;wide;b 9999000000"];
+        assert_eq!(lines(&tree, &options), expected);
+    }
+}

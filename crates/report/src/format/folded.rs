@@ -69,6 +69,17 @@ fn plain(name: &str, last: bool) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::calltree::Split;
+    use crate::testing::{check_golden, demo, everything};
+
+    #[test]
+    fn golden() {
+        let symbolized = demo();
+        let tree = CallTree::new(&symbolized, &everything(), Split::Name).unwrap();
+        let mut text = Vec::new();
+        write(&tree, &mut text).unwrap();
+        check_golden("stacks.folded", &text);
+    }
 
     #[test]
     fn names_keep_the_syntax_intact() {

@@ -205,6 +205,28 @@ fn shorten(text: &str, width: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::calltree::Split;
+    use crate::testing::{check_golden, demo, everything};
+
+    fn table(options: &TableOptions) -> Vec<u8> {
+        let symbolized = demo();
+        let tree = CallTree::new(&symbolized, &everything(), Split::Nothing).unwrap();
+        let mut text = Vec::new();
+        write(&tree, &Flat::new(&tree), options, &mut text).unwrap();
+        text
+    }
+
+    #[test]
+    fn golden() {
+        check_golden("flat.txt", &table(&TableOptions::default()));
+        let terminal = TableOptions {
+            width: Some(72),
+            bars: true,
+            rows: Some(5),
+            min_percent: 0.0,
+        };
+        check_golden("flat-terminal.txt", &table(&terminal));
+    }
 
     #[test]
     fn long_names_keep_both_ends() {

@@ -49,6 +49,15 @@ impl SymbolizedProfile {
         resolve::symbolize(profile, symbolizer)
     }
 
+    /// Takes the names of each frame, innermost first, from `names`; there may be none.
+    #[cfg(test)]
+    pub(crate) fn with_names<'a>(
+        profile: Profile,
+        names: impl Fn(FrameId) -> &'a [prof_symbols::SymbolFrame],
+    ) -> Self {
+        resolve::with_names(profile, names, Vec::new())
+    }
+
     /// The profile without names.
     pub fn profile(&self) -> &Profile {
         &self.profile

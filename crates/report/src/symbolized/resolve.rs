@@ -17,19 +17,29 @@ use crate::profile::{Frame, FrameId, Profile};
 pub(super) fn symbolize(profile: Profile, symbolizer: &Symbolizer) -> SymbolizedProfile {
     let plan = Plan::new(&profile);
     let answers = symbolizer.resolve(&plan.queries(&profile));
+    let naming = naming(&profile, &plan, &answers);
+    with_names(profile, |id| plan.answer(id, &answers), naming)
+}
+
+/// Expands every frame into the functions that `names` has for it, innermost first.
+pub(super) fn with_names<'a>(
+    profile: Profile,
+    names: impl Fn(FrameId) -> &'a [SymbolFrame],
+    naming: Vec<ModuleNaming>,
+) -> SymbolizedProfile {
     let mut named = Named::default();
-    for (frame_id, frame) in profile.frames.iter() {
-        named.push(&profile, frame, plan.answer(frame_id, &answers));
+    for (id, frame) in profile.frames.iter() {
+        named.push(&profile, frame, names(id));
     }
-    let outermost = |end: &u32| named.locations.get((*end as usize).wrapping_sub(1));
-    let names = named.ends.iter().map(|end| match outermost(end) {
-        Some(location) => &*named.functions[location.function].name,
-        None => "",
+    // The last location of a frame is the physical function.
+    let physical = named.ends.iter().map(|&end| {
+        let location = &named.locations[end as usize - 1];
+        &*named.functions[location.function].name
     });
-    let entries = Entries::new(names);
+    let entries = Entries::new(physical);
     SymbolizedProfile {
         quality: entries.settle(&profile),
-        naming: naming(&profile, &plan, &answers),
+        naming,
         functions: named.functions,
         locations: named.locations,
         ends: named.ends,

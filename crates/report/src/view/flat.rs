@@ -77,3 +77,49 @@ enum Step {
     Enter(NodeId),
     Leave(FunctionId),
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calltree::Split;
+    use crate::testing::{TestProfile, everything};
+
+    fn check(stacks: &[&str], expected: &[(&str, u64, u64)]) {
+        let symbolized = TestProfile::of(stacks);
+        for split in [Split::Nothing, Split::Thread] {
+            let tree = CallTree::new(&symbolized, &everything(), split).unwrap();
+            let flat = Flat::new(&tree);
+            let milliseconds = |weight: Weight| weight.value / 1_000_000;
+            let rows: Vec<_> = flat
+                .rows
+                .iter()
+                .map(|row| {
+                    let name = &*symbolized[row.function].name;
+                    (name, milliseconds(row.own), milliseconds(row.total))
+                })
+                .collect();
+            assert_eq!(rows, expected);
+        }
+    }
+
+    #[test]
+    fn own_and_total() {
+        check(
+            &["t main;a;b 3", "t main;a 2", "u/2 main;b 4"],
+            &[("b", 7, 7), ("a", 2, 5), ("main", 0, 9)],
+        );
+    }
+
+    #[test]
+    fn recursion_counts_once() {
+        check(&["t f;f;g;f 5", "t f;g;g 1"], &[("f", 5, 6), ("g", 1, 6)]);
+    }
+
+    #[test]
+    fn inlined_functions_have_their_own_weight() {
+        check(
+            &["t main;outer+inner 5", "t main;outer 1"],
+            &[("inner", 5, 5), ("outer", 1, 6), ("main", 0, 6)],
+        );
+    }
+}

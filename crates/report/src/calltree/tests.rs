@@ -1,0 +1,184 @@
+//! Trees under filters and splits, written as folded stacks.
+
+use super::{CallTree, Split};
+use crate::error::{Error, NoSamples};
+use crate::filter::{Filter, Pattern};
+use crate::format::folded;
+use crate::symbolized::SymbolizedProfile;
+use crate::testing::{TestProfile, demo};
+
+fn pattern(text: &str) -> Option<Pattern> {
+    Some(text.parse().unwrap())
+}
+
+/// The folded stacks of the demo profile, weights in ms.
+fn folded(symbolized: &SymbolizedProfile, filter: &Filter, split: Split) -> Vec<String> {
+    let tree = CallTree::new(symbolized, filter, split).unwrap();
+    let mut text = Vec::new();
+    folded::write(&tree, &mut text).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    text.lines()
+        .map(|line| line.replace("000000", ""))
+        .collect()
+}
+
+fn check(filter: Filter, expected: &[&str]) {
+    assert_eq!(folded(&demo(), &filter, Split::Nothing), expected);
+}
+
+#[test]
+fn filters_on_samples() {
+    check(
+        Filter {
+            comm: pattern("^worker$"),
+            ..Filter::default()
+        },
+        &[
+            "clone3;worker_main;Interpreter 20",
+            "clone3;worker_main;[jit] 10",
+        ],
+    );
+    check(
+        Filter {
+            tids: vec![3],
+            ..Filter::default()
+        },
+        &["clone3;worker_main;[jit] 10"],
+    );
+    check(
+        Filter {
+            pids: vec![9],
+            cpus: vec![1],
+            ..Filter::default()
+        },
+        &["ret_from_fork;kthread 35"],
+    );
+    check(
+        Filter {
+            since: Some(std::time::Duration::from_millis(1)),
+            until: Some(std::time::Duration::from_millis(3)),
+            ..Filter::default()
+        },
+        &[
+            "_start;main;compute;ns::inner;ns::innermost 250",
+            "_start;main;fib;fib;fib 100",
+        ],
+    );
+}
+
+#[test]
+fn filters_on_stacks() {
+    check(
+        Filter {
+            module: pattern("libc"),
+            function: pattern("write"),
+            ..Filter::default()
+        },
+        &["_start;main;write;entry_SYSCALL_64;vfs_write 30"],
+    );
+    check(
+        Filter {
+            function: pattern("inner$"),
+            ..Filter::default()
+        },
+        &["_start;main;compute;ns::inner;ns::innermost 250"],
+    );
+    check(
+        Filter {
+            ignore: pattern("main|kthread"),
+            ..Filter::default()
+        },
+        &["[truncated: no unwind information for the code];libz.so.1+0x1380 40"],
+    );
+}
+
+#[test]
+fn hidden_frames_give_their_weight_to_callers() {
+    let main_only = || pattern("^(main|kthread)$");
+    check(
+        Filter {
+            function: main_only(),
+            hide: pattern("fib|left out"),
+            no_kernel: true,
+            no_inline: true,
+            ..Filter::default()
+        },
+        &[
+            "_start;main 115",
+            "_start;main;compute 750",
+            "_start;main;write 30",
+        ],
+    );
+}
+
+#[test]
+fn splits() {
+    let symbolized = demo();
+    let parts = |split| {
+        let mut parts: Vec<String> = folded(&symbolized, &Filter::default(), split)
+            .iter()
+            .map(|line| line.split(';').next().unwrap().to_owned())
+            .collect();
+        parts.dedup();
+        parts
+    };
+    assert_eq!(parts(Split::Name), ["child", "demo", "kworker", "worker"]);
+    assert_eq!(parts(Split::Process), ["child 7", "demo 1", "kworker 9"]);
+    assert_eq!(parts(Split::Cpu), ["CPU 0", "CPU 1"]);
+    assert_eq!(
+        parts(Split::Thread),
+        [
+            "child 7/7",
+            "demo 1/1",
+            "kworker 9/9",
+            "worker 1/2",
+            "worker 1/3"
+        ]
+    );
+}
+
+#[test]
+fn nothing_left_is_an_error_that_says_why() {
+    let no_samples = |symbolized: &SymbolizedProfile, filter: &Filter| match CallTree::new(
+        symbolized,
+        filter,
+        Split::Nothing,
+    ) {
+        Err(Error::NoSamples(reason)) => reason,
+        other => panic!("{other:?}"),
+    };
+    let filter = Filter {
+        pids: vec![12345],
+        ..Filter::default()
+    };
+    assert_eq!(no_samples(&demo(), &filter), NoSamples::Left);
+    let empty = TestProfile::of(&[]);
+    assert_eq!(no_samples(&empty, &Filter::default()), NoSamples::Recorded);
+}
+
+#[test]
+fn an_unknown_event_is_answered_with_the_known_ones() {
+    let filter = Filter {
+        event: Some("cycles".into()),
+        ..Filter::default()
+    };
+    let error = CallTree::new(&demo(), &filter, Split::Nothing).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the recording has no event cycles; it has cpu-clock"
+    );
+}
+
+#[test]
+fn frame_pointer_stacks_that_reach_an_entry_are_whole() {
+    let symbolized = TestProfile::of(&["a open;_start;main 1", "a open;main 2"]);
+    assert_eq!(
+        folded(&symbolized, &Filter::default(), Split::Nothing),
+        [
+            "[truncated: frame pointers ended early];main 2",
+            "_start;main 1"
+        ]
+    );
+    let quality = symbolized.quality();
+    assert_eq!((quality.whole_stacks(), quality.user_stacks()), (1, 2));
+}

@@ -1,0 +1,167 @@
+//! Profiles made by hand, and expected outputs kept in files.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use prof_model::{FileOffset, Module, StackEnd};
+use prof_symbols::SymbolFrame;
+
+use crate::filter::Filter;
+use crate::profile::{Event, Frame, FrameId, Profile, Sample, StackId, Unit};
+use crate::symbolized::SymbolizedProfile;
+
+/// Builds a profile sample by sample.
+#[derive(Default)]
+pub(crate) struct TestProfile {
+    profile: Profile,
+    /// By frame number: names, innermost first.
+    names: Vec<Vec<String>>,
+}
+
+impl TestProfile {
+    /// A profile of one event, `cpu-clock`.
+    pub(crate) fn new() -> Self {
+        let mut test = Self::default();
+        test.profile.events.push(Event {
+            name: "cpu-clock".into(),
+            unit: Unit::Nanoseconds,
+        });
+        test.profile.header.command_line =
+            ["prof", "record", "--", "demo"].map(String::from).into();
+        test
+    }
+
+    /// Of each line, `thread stack milliseconds`: thread name, process and thread as
+    /// `comm/pid/tid`; stack from the outermost frame inwards, separated by `;`.
+    ///
+    /// A frame is `function`, `function+inlined+innermost`, `library!function`, `k:function`,
+    /// `jit:function`, `cut` for a truncated stack, or `left:123` for frames left out. A function
+    /// `?` has no name.
+    pub(crate) fn of(lines: &[&str]) -> SymbolizedProfile {
+        let mut test = Self::new();
+        for line in lines {
+            test.line(line);
+        }
+        test.finish()
+    }
+
+    pub(crate) fn line(&mut self, line: &str) {
+        let (thread, rest) = line.split_once(' ').unwrap();
+        let (stack, weight) = rest.rsplit_once(' ').unwrap();
+        let mut thread = thread.split('/');
+        let comm = thread.next().unwrap();
+        let pid = thread.next().map_or(1, |pid| pid.parse().unwrap());
+        let tid = thread.next().map_or(pid, |tid| tid.parse().unwrap());
+        let mut id = None;
+        for frame in stack.split(';') {
+            let frame = self.frame(frame);
+            id = Some(self.profile.stacks.intern(id, frame));
+        }
+        self.push(comm, (pid, tid), id.unwrap(), weight.parse().unwrap());
+    }
+
+    fn push(&mut self, comm: &str, (pid, tid): (i32, i32), stack: StackId, milliseconds: u64) {
+        let name = self.profile.names.intern(comm);
+        let end = match self.profile.stacks.frames(stack).last() {
+            Some(frame) => match self.profile.frames[frame] {
+                Frame::Cut(end) => end,
+                _ => StackEnd::Root,
+            },
+            None => StackEnd::NoUserState,
+        };
+        self.profile.quality.samples += 1;
+        self.profile.quality.count_stack(end);
+        self.profile.samples.push(Sample {
+            time: self.profile.samples.len() as u64 * 1_000_000,
+            pid,
+            tid,
+            cpu: Some((tid % 2) as u32),
+            event: 0,
+            period: milliseconds * 1_000_000,
+            name,
+            stack,
+            end,
+            read_back: 0,
+        });
+    }
+
+    fn frame(&mut self, text: &str) -> FrameId {
+        let address = 0x1000 + text.bytes().map(u64::from).sum::<u64>();
+        let (frame, names) = match text.split_once(':') {
+            Some(("k", name)) => (Frame::Kernel(address), name),
+            Some(("jit", name)) => (Frame::Jit { pid: 1, address }, name),
+            Some(("left", count)) => (Frame::LeftOut(count.parse().unwrap()), "?"),
+            _ if text == "cut" => (Frame::Cut(StackEnd::NoUnwindInfo), "?"),
+            _ if text == "open" => (Frame::Cut(StackEnd::FramePointersEnded), "?"),
+            _ => {
+                let (library, names) = text.split_once('!').unwrap_or(("demo", text));
+                let module = Module::from_path(format!("/bin/{library}"));
+                let module = self.profile.modules.intern(module);
+                let offset = FileOffset(address);
+                (Frame::Module { module, offset }, names)
+            }
+        };
+        let id = self.profile.frames.intern(frame);
+        self.names.resize(self.profile.frames.len(), Vec::new());
+        if names != "?" {
+            self.names[id.index()] = names.split('+').rev().map(String::from).collect();
+        }
+        id
+    }
+
+    pub(crate) fn finish(self) -> SymbolizedProfile {
+        let names = self.names;
+        let answers: Vec<Vec<SymbolFrame>> = names.iter().map(|names| symbols(names)).collect();
+        SymbolizedProfile::with_names(self.profile, |id| &answers[id.index()])
+    }
+}
+
+fn symbols(names: &[String]) -> Vec<SymbolFrame> {
+    let symbol = |(index, name): (usize, &String)| SymbolFrame {
+        function: Arc::from(name.as_str()),
+        file: Some(Arc::from("/src/demo.c")),
+        line: Some(10 + index as u32),
+        inlined: index + 1 < names.len(),
+    };
+    names.iter().enumerate().map(symbol).collect()
+}
+
+/// The profile that the golden outputs are of: inlined functions, recursion, a library, the
+/// kernel, run-time code, threads, and all that can be missing.
+pub(crate) fn demo() -> SymbolizedProfile {
+    TestProfile::of(&[
+        "demo _start;main;compute 500",
+        "demo _start;main;compute+ns::inner+ns::innermost 250",
+        "demo _start;main;fib;fib;fib 100",
+        "demo _start;main;libc.so.6!write;k:entry_SYSCALL_64;k:vfs_write 30",
+        "worker/1/2 libc.so.6!clone3;worker_main;jit:Interpreter 20",
+        "worker/1/3 libc.so.6!clone3;worker_main;jit:? 10",
+        "child/7 cut;libz.so.1!? 40",
+        "child/7 _start;main;left:11900;fib 15",
+        "kworker/9 k:ret_from_fork;k:kthread 35",
+    ])
+}
+
+/// No conditions.
+pub(crate) fn everything() -> Filter {
+    Filter::default()
+}
+
+/// Compares `actual` with the file of this name in tests/golden; `PROF_BLESS=1` writes it instead.
+pub(crate) fn check_golden(name: &str, actual: &[u8]) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/golden")
+        .join(name);
+    if std::env::var_os("PROF_BLESS").is_some() {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, actual).unwrap();
+    }
+    let expected = fs::read(&path).unwrap_or_default();
+    assert!(
+        expected == actual,
+        "{} differs; PROF_BLESS=1 makes this the expected output:\n{}",
+        path.display(),
+        String::from_utf8_lossy(actual)
+    );
+}
