@@ -66,12 +66,52 @@ pub enum ModuleStatus {
     },
     /// The recording's embedded symbols don't have this module.
     NotEmbedded,
+    /// There were no names when the recording was archived.
+    Archived {
+        /// Why, as it was said then.
+        reason: String,
+    },
 }
 
 impl ModuleStatus {
     /// Whether names were found.
     pub fn is_named(&self) -> bool {
         matches!(self, Self::Named)
+    }
+
+    /// What is the matter, without the remedy.
+    pub fn reason(&self) -> String {
+        match self {
+            Self::Named => "symbols found".into(),
+            Self::Stripped { path, .. } => format!("{} has no symbols", path.display()),
+            Self::Missing { path } => format!("{} does not exist", path.display()),
+            Self::BuildIdDiffers {
+                path,
+                recorded,
+                found,
+            } => {
+                let found = match found {
+                    Some(found) => format!("build id {found}"),
+                    None => "no build id".into(),
+                };
+                let path = path.display();
+                format!("{path} is not the file that ran ({found}, recorded {recorded})")
+            }
+            Self::NoPermission { path } => format!("no permission to read {}", path.display()),
+            Self::Unreadable { path, reason } => {
+                format!("{} can't be read: {reason}", path.display())
+            }
+            Self::KernelHidden => "the kernel hides its symbols from this user".into(),
+            Self::NoJitMap { pid, path } => format!(
+                "process {pid} left no map of its run-time code in {}",
+                path.display()
+            ),
+            Self::UntrustedJitMap { path, reason } => {
+                format!("{} is not trusted: {reason}", path.display())
+            }
+            Self::NotEmbedded => "the recording holds no symbols of it".into(),
+            Self::Archived { reason } => format!("{reason} when the recording was archived"),
+        }
     }
 
     /// What to do about it, if there is something to be done.
@@ -104,46 +144,16 @@ impl ModuleStatus {
             Self::UntrustedJitMap { .. } => {
                 "check the file, and report as the user who owns it".into()
             }
-            Self::NotEmbedded => "archive the recording again where it was made".into(),
+            Self::Archived { .. } | Self::NotEmbedded => {
+                "archive the recording again where it was made".into()
+            }
         })
     }
 }
 
 impl fmt::Display for ModuleStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Named => write!(f, "symbols found")?,
-            Self::Stripped { path, .. } => write!(f, "{} has no symbols", path.display())?,
-            Self::Missing { path } => write!(f, "{} does not exist", path.display())?,
-            Self::BuildIdDiffers {
-                path,
-                recorded,
-                found: Some(found),
-            } => write!(
-                f,
-                "{} is not the file that ran (build id {found}, recorded {recorded})",
-                path.display()
-            )?,
-            Self::BuildIdDiffers { path, recorded, .. } => write!(
-                f,
-                "{} is not the file that ran (it has no build id, recorded {recorded})",
-                path.display()
-            )?,
-            Self::NoPermission { path } => write!(f, "no permission to read {}", path.display())?,
-            Self::Unreadable { path, reason } => {
-                write!(f, "{} can't be read: {reason}", path.display())?;
-            }
-            Self::KernelHidden => write!(f, "the kernel hides its symbols from this user")?,
-            Self::NoJitMap { pid, path } => write!(
-                f,
-                "process {pid} left no map of its run-time code in {}",
-                path.display()
-            )?,
-            Self::UntrustedJitMap { path, reason } => {
-                write!(f, "{} is not trusted: {reason}", path.display())?;
-            }
-            Self::NotEmbedded => write!(f, "the recording holds no symbols of it")?,
-        }
+        f.write_str(&self.reason())?;
         match self.remedy() {
             Some(remedy) => write!(f, "; {remedy}"),
             None => Ok(()),

@@ -24,7 +24,6 @@ use crate::status::ModuleStatus;
 pub struct Symbolizer {
     options: SymbolOptions,
     places: Box<dyn Places>,
-    #[expect(dead_code)]
     embedded: Option<EmbeddedSymbols>,
     kernel: OnceLock<Result<KernelSymbols, KernelError>>,
 }
@@ -79,7 +78,9 @@ impl Symbolizer {
         }
     }
 
-    /// Takes names from a recording that carries them; files are not looked at.
+    /// Takes names from a recording that carries them. For modules that it does not carry, files
+    /// are looked at only where their build id shows that they are the right ones: the recording
+    /// may be another machine's.
     pub fn with_embedded(self, symbols: EmbeddedSymbols) -> Self {
         Self {
             embedded: Some(symbols),
@@ -112,6 +113,14 @@ impl Symbolizer {
         let count = query.addresses.len();
         if count == 0 {
             return Resolved::unnamed(ModuleStatus::Named, 0);
+        }
+        if let Some(embedded) = &self.embedded {
+            if let Some(resolved) = embedded.answer(query) {
+                return resolved;
+            }
+            if !is_same_anywhere(query.source) {
+                return Resolved::unnamed(ModuleStatus::NotEmbedded, count);
+            }
         }
         match query.source {
             Source::File(module) if module.kind == ModuleKind::Kernel => {
@@ -162,4 +171,9 @@ impl Symbolizer {
         }
         resolved
     }
+}
+
+/// Whether what is found on this machine can be told from another machine's.
+fn is_same_anywhere(source: Source<'_>) -> bool {
+    matches!(source, Source::File(module) if module.build_id.is_some())
 }

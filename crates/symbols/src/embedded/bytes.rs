@@ -1,0 +1,249 @@
+//! The stored form of [`EmbeddedSymbols`](super::EmbeddedSymbols).
+//!
+//! All numbers are unsigned LEB128; `[x]` is a count followed by so many `x`; an optional number
+//! is stored plus one, zero meaning none.
+//!
+//! ```text
+//!   "PSYM" version=1
+//!   [ string: [byte] ]
+//!   [ frame: function, file?, line?, inlined ]
+//!   [ module: kind (0 file: path [byte], build id [byte] | 1 kernel | 2 run-time code: pid),
+//!             detail, problem [byte], [ address: distance to the one before, [frame] ] ]
+//! ```
+
+use std::sync::Arc;
+
+use prof_model::BuildId;
+
+use super::{EmbeddedError, EmbeddedSymbols, Frame, Key, Module, path_bytes, path_of};
+use crate::query::Detail;
+
+const MAGIC: &[u8] = b"PSYM";
+const VERSION: u64 = 1;
+
+pub(super) fn write(symbols: &EmbeddedSymbols) -> Vec<u8> {
+    let mut out = Output(MAGIC.to_vec());
+    out.number(VERSION);
+    out.number(symbols.strings.len() as u64);
+    for string in &symbols.strings {
+        out.bytes(string.as_bytes());
+    }
+    out.number(symbols.frames.len() as u64);
+    for frame in &symbols.frames {
+        out.number(u64::from(frame.function));
+        out.optional(frame.file);
+        out.optional(frame.line);
+        out.number(u64::from(frame.inlined));
+    }
+    out.number(symbols.modules.len() as u64);
+    for module in &symbols.modules {
+        write_module(&mut out, module);
+    }
+    out.0
+}
+
+fn write_module(out: &mut Output, module: &Module) {
+    match &module.key {
+        Key::File(path, build_id) => {
+            out.number(0);
+            out.bytes(path_bytes(path));
+            out.bytes(build_id.as_ref().map_or(&[], BuildId::as_bytes));
+        }
+        Key::Kernel => out.number(1),
+        Key::Jit(pid) => {
+            out.number(2);
+            out.number(u64::from(pid.cast_unsigned()));
+        }
+    }
+    out.number(match module.detail {
+        Detail::Nothing => 0,
+        Detail::Functions => 1,
+        Detail::Inlines => 2,
+    });
+    out.bytes(module.problem.as_deref().unwrap_or_default().as_bytes());
+    out.number(module.addresses.len() as u64);
+    let mut previous = 0;
+    let mut start = 0;
+    for (&address, &end) in module.addresses.iter().zip(&module.ends) {
+        out.number(address.wrapping_sub(previous));
+        let frames = module.frames.get(start..end as usize).unwrap_or_default();
+        out.number(frames.len() as u64);
+        for &frame in frames {
+            out.number(u64::from(frame));
+        }
+        previous = address;
+        start = end as usize;
+    }
+}
+
+pub(super) fn read(bytes: &[u8]) -> Result<EmbeddedSymbols, EmbeddedError> {
+    let rest = bytes.strip_prefix(MAGIC).ok_or(EmbeddedError::Damaged)?;
+    let mut input = Input(rest);
+    match input.number() {
+        Some(VERSION) => {}
+        Some(version) => return Err(EmbeddedError::UnknownVersion(version)),
+        None => return Err(EmbeddedError::Damaged),
+    }
+    read_all(&mut input).ok_or(EmbeddedError::Damaged)
+}
+
+fn read_all(input: &mut Input<'_>) -> Option<EmbeddedSymbols> {
+    Some(EmbeddedSymbols {
+        strings: input.list(|input| Some(Arc::from(input.text()?)))?,
+        frames: input.list(|input| {
+            Some(Frame {
+                function: input.small()?,
+                file: input.optional()?,
+                line: input.optional()?,
+                inlined: input.number()? != 0,
+            })
+        })?,
+        modules: input.list(read_module)?,
+    })
+}
+
+fn read_module(input: &mut Input<'_>) -> Option<Module> {
+    let key = match input.number()? {
+        0 => {
+            let path = path_of(input.bytes()?);
+            Key::File(path, BuildId::new(input.bytes()?))
+        }
+        1 => Key::Kernel,
+        2 => Key::Jit(input.small()?.cast_signed()),
+        _ => return None,
+    };
+    let detail = match input.number()? {
+        0 => Detail::Nothing,
+        1 => Detail::Functions,
+        2 => Detail::Inlines,
+        _ => return None,
+    };
+    let problem = Some(input.text()?.to_owned()).filter(|text| !text.is_empty());
+    let mut previous = 0_u64;
+    let mut frames = Vec::new();
+    let addresses = input.list(|input| {
+        previous = previous.wrapping_add(input.number()?);
+        frames.extend(input.list(Input::small)?);
+        Some((previous, u32::try_from(frames.len()).ok()?))
+    })?;
+    let (addresses, ends): (Vec<u64>, Vec<u32>) = addresses.into_iter().unzip();
+    addresses.is_sorted().then_some(Module {
+        key,
+        detail,
+        problem,
+        addresses,
+        ends,
+        frames,
+    })
+}
+
+struct Output(Vec<u8>);
+
+impl Output {
+    fn number(&mut self, mut number: u64) {
+        while number >= 0x80 {
+            self.0.push(number as u8 | 0x80);
+            number >>= 7;
+        }
+        self.0.push(number as u8);
+    }
+
+    fn optional(&mut self, number: Option<u32>) {
+        self.number(number.map_or(0, |number| u64::from(number) + 1));
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.number(bytes.len() as u64);
+        self.0.extend_from_slice(bytes);
+    }
+}
+
+struct Input<'a>(&'a [u8]);
+
+impl<'a> Input<'a> {
+    fn number(&mut self) -> Option<u64> {
+        let mut number = 0_u64;
+        for shift in (0..64).step_by(7) {
+            let (&byte, rest) = self.0.split_first()?;
+            self.0 = rest;
+            let bits = u64::from(byte & 0x7f);
+            number |= bits
+                .checked_shl(shift)
+                .filter(|value| value >> shift == bits)?;
+            if byte & 0x80 == 0 {
+                return Some(number);
+            }
+        }
+        None
+    }
+
+    fn small(&mut self) -> Option<u32> {
+        self.number()?.try_into().ok()
+    }
+
+    fn optional(&mut self) -> Option<Option<u32>> {
+        match self.number()? {
+            0 => Some(None),
+            number => Some(Some(u32::try_from(number - 1).ok()?)),
+        }
+    }
+
+    fn bytes(&mut self) -> Option<&'a [u8]> {
+        let length = usize::try_from(self.number()?).ok()?;
+        let (bytes, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(bytes)
+    }
+
+    fn text(&mut self) -> Option<&'a str> {
+        std::str::from_utf8(self.bytes()?).ok()
+    }
+
+    /// A count and so many items. As each takes a byte at least, a false count ends with the
+    /// bytes, not with the memory.
+    fn list<T>(&mut self, mut item: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
+        let count = self.number()?;
+        let mut items = Vec::new();
+        for _ in 0..count {
+            items.push(item(self)?);
+        }
+        Some(items)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_come_back() {
+        for number in [
+            0,
+            1,
+            0x7f,
+            0x80,
+            0x3fff,
+            0x4000,
+            u64::from(u32::MAX),
+            u64::MAX,
+        ] {
+            let mut out = Output(Vec::new());
+            out.number(number);
+            assert_eq!(Input(&out.0).number(), Some(number));
+        }
+        let check_bad = |bytes: &[u8]| assert_eq!(Input(bytes).number(), None);
+        check_bad(&[]);
+        check_bad(&[0x80]);
+        check_bad(&[0xff; 9]);
+        check_bad(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2]);
+    }
+
+    #[test]
+    fn other_versions_and_damage_are_told_apart() {
+        let check = |bytes: &[u8], expected| assert_eq!(read(bytes).unwrap_err(), expected);
+        check(b"", EmbeddedError::Damaged);
+        check(b"PSYM", EmbeddedError::Damaged);
+        check(b"PSYM\x02", EmbeddedError::UnknownVersion(2));
+        check(b"PSYM\x01\xff\xff\xff\xff\x0f", EmbeddedError::Damaged);
+    }
+}

@@ -1,0 +1,215 @@
+//! Names that travel in the recording, so that it can be reported where the files are not.
+
+mod bytes;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use prof_model::{BuildId, Pid};
+
+use crate::query::{Detail, Query, Resolved, Source, SymbolFrame};
+use crate::status::ModuleStatus;
+
+/// The answers to a set of queries, in a form that can be stored.
+///
+/// ```text
+///   modules ─ addresses, sorted ─ each a run of numbers into ─▶ frames ─▶ strings
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EmbeddedSymbols {
+    /// Names and files, each once.
+    strings: Vec<Arc<str>>,
+    /// Frames, each once.
+    frames: Vec<Frame>,
+    modules: Vec<Module>,
+}
+
+/// Why stored symbols could not be read.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EmbeddedError {
+    /// The bytes end early or contradict themselves.
+    #[error("the symbols in the recording are damaged; archive it again where it was made")]
+    Damaged,
+    /// Written by a later version.
+    #[error(
+        "the symbols in the recording have format {0}, which this version does not know; \
+         use a newer one"
+    )]
+    UnknownVersion(u64),
+}
+
+/// A frame; its strings by number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Frame {
+    function: u32,
+    file: Option<u32>,
+    line: Option<u32>,
+    inlined: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Module {
+    key: Key,
+    detail: Detail,
+    /// Why it has no names, if it has none.
+    problem: Option<String>,
+    /// Sorted.
+    addresses: Vec<u64>,
+    /// For each address, where its frames end in `frames`.
+    ends: Vec<u32>,
+    /// Numbers of frames.
+    frames: Vec<u32>,
+}
+
+/// What a module is known by.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Key {
+    File(PathBuf, Option<BuildId>),
+    Kernel,
+    Jit(Pid),
+}
+
+impl Key {
+    fn of(source: Source<'_>) -> Self {
+        match source {
+            Source::File(module) => Self::File(module.path.clone(), module.build_id),
+            Source::Kernel => Self::Kernel,
+            Source::Jit { pid } => Self::Jit(pid),
+        }
+    }
+}
+
+impl EmbeddedSymbols {
+    /// The answers to `queries`, as [`Symbolizer::resolve`](crate::Symbolizer::resolve) gave them.
+    pub fn new(queries: &[Query<'_>], answers: &[Resolved]) -> Self {
+        let mut builder = Builder::default();
+        for (query, answer) in queries.iter().zip(answers) {
+            builder.add(query, answer);
+        }
+        builder.symbols
+    }
+
+    /// The form to store: a few bytes for each address.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        bytes::write(self)
+    }
+
+    /// Reads what [`to_bytes`](Self::to_bytes) wrote.
+    ///
+    /// # Errors
+    /// When the bytes are not in a form that this version knows.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, EmbeddedError> {
+        bytes::read(bytes)
+    }
+
+    /// The answer to a query, if its module is here.
+    pub(crate) fn answer(&self, query: &Query<'_>) -> Option<Resolved> {
+        let key = Key::of(query.source);
+        let module = self.modules.iter().find(|module| module.key == key)?;
+        let status = match &module.problem {
+            None => ModuleStatus::Named,
+            Some(reason) => ModuleStatus::Archived {
+                reason: reason.clone(),
+            },
+        };
+        let mut resolved = Resolved::unnamed(status, 0);
+        resolved.detail = module.detail;
+        for address in query.addresses {
+            let frames = self.frames_at(module, *address).unwrap_or_default();
+            resolved.frames.extend(frames);
+            let end = u32::try_from(resolved.frames.len()).unwrap_or(u32::MAX);
+            resolved.ends.push(end);
+        }
+        Some(resolved)
+    }
+
+    fn frames_at(&self, module: &Module, address: u64) -> Option<Vec<SymbolFrame>> {
+        let index = module.addresses.binary_search(&address).ok()?;
+        let end = *module.ends.get(index)? as usize;
+        let start = match index.checked_sub(1) {
+            Some(before) => *module.ends.get(before)? as usize,
+            None => 0,
+        };
+        let numbers = module.frames.get(start..end)?;
+        numbers.iter().map(|&number| self.frame(number)).collect()
+    }
+
+    fn frame(&self, number: u32) -> Option<SymbolFrame> {
+        let frame = self.frames.get(number as usize)?;
+        let string = |number: u32| self.strings.get(number as usize).cloned();
+        Some(SymbolFrame {
+            function: string(frame.function)?,
+            file: frame.file.and_then(string),
+            line: frame.line,
+            inlined: frame.inlined,
+        })
+    }
+}
+
+#[derive(Default)]
+struct Builder {
+    symbols: EmbeddedSymbols,
+    strings: HashMap<Arc<str>, u32>,
+    frames: HashMap<Frame, u32>,
+}
+
+impl Builder {
+    fn add(&mut self, query: &Query<'_>, answer: &Resolved) {
+        let mut order: Vec<(u64, usize)> = query.addresses.iter().copied().zip(0..).collect();
+        order.sort_unstable();
+        order.dedup_by_key(|&mut (address, _)| address);
+        let mut module = Module {
+            key: Key::of(query.source),
+            detail: answer.detail(),
+            problem: (!answer.status().is_named()).then(|| answer.status().reason()),
+            addresses: Vec::with_capacity(order.len()),
+            ends: Vec::with_capacity(order.len()),
+            frames: Vec::new(),
+        };
+        for (address, index) in order {
+            for frame in answer.frames(index) {
+                let number = self.frame(frame);
+                module.frames.push(number);
+            }
+            module.addresses.push(address);
+            module.ends.push(module.frames.len() as u32);
+        }
+        self.symbols.modules.push(module);
+    }
+
+    fn frame(&mut self, frame: &SymbolFrame) -> u32 {
+        let frame = Frame {
+            function: self.string(&frame.function),
+            file: frame.file.as_ref().map(|file| self.string(file)),
+            line: frame.line,
+            inlined: frame.inlined,
+        };
+        let frames = &mut self.symbols.frames;
+        *self.frames.entry(frame).or_insert_with(|| {
+            frames.push(frame);
+            (frames.len() - 1) as u32
+        })
+    }
+
+    fn string(&mut self, string: &Arc<str>) -> u32 {
+        let strings = &mut self.symbols.strings;
+        *self.strings.entry(Arc::clone(string)).or_insert_with(|| {
+            strings.push(Arc::clone(string));
+            (strings.len() - 1) as u32
+        })
+    }
+}
+
+/// The bytes of a path, to store it.
+fn path_bytes(path: &Path) -> &[u8] {
+    use std::os::unix::ffi::OsStrExt;
+    path.as_os_str().as_bytes()
+}
+
+/// And back.
+fn path_of(bytes: &[u8]) -> PathBuf {
+    use std::os::unix::ffi::OsStrExt;
+    std::ffi::OsStr::from_bytes(bytes).into()
+}
