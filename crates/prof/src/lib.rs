@@ -1,2 +1,39 @@
-//! The command line of `prof` and `cargo prof`.
+//! The command line of `prof` and `cargo prof`: flags, wiring, messages, exit codes.
 #![forbid(unsafe_code)]
+
+mod cargo;
+mod console;
+mod exit;
+mod flags;
+mod output;
+mod record;
+mod report;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Parser;
+
+use console::Console;
+use flags::{CargoCli, CargoCommand, ProfCli, ProfCommand};
+
+/// `prof`
+pub fn prof() -> ExitCode {
+    finish(match ProfCli::parse().command {
+        ProfCommand::Record(flags) => record::run((*flags).into()),
+        ProfCommand::Report(flags) => report::run(*flags),
+    })
+}
+
+/// `cargo prof`
+pub fn cargo_prof() -> ExitCode {
+    let CargoCommand::Prof(flags) = CargoCli::parse().command;
+    finish(cargo::run(*flags))
+}
+
+fn finish(outcome: Result<ExitCode>) -> ExitCode {
+    outcome.unwrap_or_else(|error| {
+        Console::error(&error);
+        ExitCode::FAILURE
+    })
+}

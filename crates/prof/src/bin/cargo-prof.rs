@@ -1,2 +1,5 @@
-//! The `cargo-prof` binary.
-fn main() {}
+//! The `cargo prof` command.
+
+fn main() -> std::process::ExitCode {
+    prof_cli::cargo_prof()
+}

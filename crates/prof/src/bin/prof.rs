@@ -1,2 +1,5 @@
-//! The `prof` binary.
-fn main() {}
+//! The `prof` command.
+
+fn main() -> std::process::ExitCode {
+    prof_cli::prof()
+}

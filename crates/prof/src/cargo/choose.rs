@@ -1,0 +1,182 @@
+//! Which target `cargo prof` builds: what was named, or the one that `cargo run` would run.
+
+use anyhow::{Result, bail};
+use cargo_metadata::{Metadata, MetadataCommand, Package, TargetKind};
+
+use crate::flags::TargetFlags;
+
+/// A target by package, kind and name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Choice {
+    /// The package, as a package id that `cargo build -p` understands.
+    pub(super) package: String,
+    /// The kind of target.
+    pub(super) kind: Kind,
+    /// The target's name.
+    pub(super) name: String,
+}
+
+/// The kinds of target that can be run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Bin,
+    Example,
+    Test,
+    Bench,
+}
+
+impl Kind {
+    /// Cargo's flag for it, without the dashes.
+    pub(super) fn flag(self) -> &'static str {
+        match self {
+            Self::Bin => "bin",
+            Self::Example => "example",
+            Self::Test => "test",
+            Self::Bench => "bench",
+        }
+    }
+
+    fn matches(self, kind: &TargetKind) -> bool {
+        match self {
+            Self::Bin => *kind == TargetKind::Bin,
+            Self::Example => *kind == TargetKind::Example,
+            Self::Test => *kind == TargetKind::Test,
+            Self::Bench => *kind == TargetKind::Bench,
+        }
+    }
+}
+
+impl Choice {
+    /// What cargo itself would pass before the user's arguments.
+    pub(super) fn leading_arguments(&self) -> impl Iterator<Item = &'static str> {
+        (self.kind == Kind::Bench).then_some("--bench").into_iter()
+    }
+}
+
+/// Asks cargo for the workspace's targets and picks one.
+pub(super) fn choose(flags: &TargetFlags) -> Result<Choice> {
+    let mut command = MetadataCommand::new();
+    command.no_deps();
+    if let Some(path) = &flags.manifest_path {
+        command.manifest_path(path);
+    }
+    let mut options = Vec::new();
+    options.extend(flags.locked.then(|| "--locked".to_owned()));
+    options.extend(flags.offline.then(|| "--offline".to_owned()));
+    command.other_options(options);
+    pick(&command.exec()?, flags)
+}
+
+fn pick(metadata: &Metadata, flags: &TargetFlags) -> Result<Choice> {
+    let packages = packages(metadata, flags.package.as_deref())?;
+    match named(flags) {
+        Some((kind, name)) => pick_named(&packages, kind, name),
+        None => pick_default(&packages),
+    }
+}
+
+fn named(flags: &TargetFlags) -> Option<(Kind, &str)> {
+    let named = [
+        (Kind::Bin, &flags.bin),
+        (Kind::Example, &flags.example),
+        (Kind::Test, &flags.test),
+        (Kind::Bench, &flags.bench),
+    ];
+    named
+        .into_iter()
+        .find_map(|(kind, name)| Some((kind, name.as_deref()?)))
+}
+
+/// The packages to look in: the one named, else the one in this directory, else the workspace's
+/// default members.
+fn packages<'a>(metadata: &'a Metadata, wanted: Option<&str>) -> Result<Vec<&'a Package>> {
+    let members = metadata.workspace_packages();
+    if let Some(wanted) = wanted {
+        let found: Vec<_> = members
+            .iter()
+            .copied()
+            .filter(|p| p.name == wanted || p.id.repr == wanted)
+            .collect();
+        if found.is_empty() {
+            let names: Vec<_> = members.iter().map(|p| p.name.as_str()).collect();
+            bail!(
+                "no package '{wanted}' in this workspace; there is: {}",
+                names.join(", ")
+            );
+        }
+        return Ok(found);
+    }
+    if let Some(root) = metadata.root_package() {
+        return Ok(vec![root]);
+    }
+    let defaults: Vec<_> = metadata.workspace_default_packages();
+    Ok(if defaults.is_empty() {
+        members
+    } else {
+        defaults
+    })
+}
+
+fn targets<'a>(
+    packages: &[&'a Package],
+    kind: Kind,
+) -> impl Iterator<Item = (&'a Package, &'a str)> {
+    packages.iter().flat_map(move |&package| {
+        package
+            .targets
+            .iter()
+            .filter(move |target| target.kind.iter().any(|k| kind.matches(k)))
+            .map(move |target| (package, target.name.as_str()))
+    })
+}
+
+fn pick_named(packages: &[&Package], kind: Kind, name: &str) -> Result<Choice> {
+    match targets(packages, kind).find(|(_, target)| *target == name) {
+        Some((package, _)) => Ok(Choice {
+            package: package.id.repr.clone(),
+            kind,
+            name: name.to_owned(),
+        }),
+        None => {
+            let names: Vec<_> = targets(packages, kind).map(|(_, target)| target).collect();
+            let flag = kind.flag();
+            match names.as_slice() {
+                [] => {
+                    bail!("there is no {flag} target '{name}', and no other {flag} target either")
+                }
+                names => bail!(
+                    "there is no {flag} target '{name}'; there is: {}",
+                    names.join(", ")
+                ),
+            }
+        }
+    }
+}
+
+/// What `cargo run` takes: the `default-run` binary, or the only one.
+fn pick_default(packages: &[&Package]) -> Result<Choice> {
+    let default = packages
+        .iter()
+        .find_map(|p| Some((*p, p.default_run.as_deref()?)));
+    let binaries: Vec<_> = targets(packages, Kind::Bin).collect();
+    let (package, name) = match (default, binaries.as_slice()) {
+        (Some(default), _) => default,
+        (None, [only]) => *only,
+        (None, []) => bail!(
+            "there is no binary to record here; name a target with --example, --test or --bench, \
+             or a package with -p"
+        ),
+        (None, several) => {
+            let names: Vec<_> = several.iter().map(|(_, name)| *name).collect();
+            bail!(
+                "several binaries can be recorded; choose one with --bin: {}",
+                names.join(", ")
+            )
+        }
+    };
+    Ok(Choice {
+        package: package.id.repr.clone(),
+        kind: Kind::Bin,
+        name: name.to_owned(),
+    })
+}

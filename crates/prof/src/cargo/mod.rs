@@ -1,0 +1,31 @@
+//! `cargo prof`: build a target with debug info, record it, draw its flamegraph.
+
+mod build;
+mod choose;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+use prof_recorder::Target;
+
+use crate::console::Console;
+use crate::flags::CargoFlags;
+use crate::record::{self, Job};
+
+/// Does what the flags say; the exit code is that of the program that was recorded.
+pub fn run(flags: CargoFlags) -> Result<ExitCode> {
+    let console = Console::new(flags.sampling.quiet, flags.sampling.verbose);
+    let choice = choose::choose(&flags.target)?;
+    let built = build::build(&flags.target, &choice)?;
+    console.detail(&format!("recording {}", built.executable.display()));
+    let mut command: Vec<OsString> = vec![built.executable.into_os_string()];
+    command.extend(choice.leading_arguments().map(OsString::from));
+    command.extend(flags.args);
+    record::run(Job {
+        target: Target::Command(command),
+        sampling: flags.sampling,
+        flamegraph: Some(flags.flamegraph),
+    })
+}

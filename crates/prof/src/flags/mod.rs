@@ -1,0 +1,71 @@
+//! What can be typed. Flags are parsed into plain structs here and acted on elsewhere.
+
+mod cargo;
+mod quantity;
+mod record;
+mod report;
+
+pub use cargo::{CargoFlags, TargetFlags};
+pub use record::{CallGraphFlag, RateFlag, RecordFlags, SamplingFlags};
+pub use report::{OutputFlags, ReportFlags};
+
+use clap::{Parser, Subcommand};
+
+/// A sampling profiler for Linux: whole stacks without root or frame pointers, and a verdict on
+/// each profile.
+#[derive(Debug, Parser)]
+#[command(
+    name = "prof",
+    version,
+    max_term_width = 100,
+    subcommand_required = true,
+    arg_required_else_help = true
+)]
+pub struct ProfCli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: ProfCommand,
+}
+
+/// The verbs of `prof`.
+#[derive(Debug, Subcommand)]
+pub enum ProfCommand {
+    /// Sample a command or running processes and write a recording
+    Record(Box<RecordFlags>),
+    /// Turn a recording into a table, a flamegraph or folded stacks
+    Report(Box<ReportFlags>),
+}
+
+/// What `cargo prof ...` parses: cargo passes the subcommand's own name as the first argument.
+#[derive(Debug, Parser)]
+#[command(
+    name = "cargo",
+    bin_name = "cargo",
+    max_term_width = 100,
+    subcommand_required = true
+)]
+pub struct CargoCli {
+    /// Always `prof`.
+    #[command(subcommand)]
+    pub command: CargoCommand,
+}
+
+/// The one verb that cargo hands on.
+#[derive(Debug, Subcommand)]
+pub enum CargoCommand {
+    /// Build a Cargo target with debug info, record it and draw its flamegraph
+    #[command(version)]
+    Prof(Box<CargoFlags>),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_flags_are_consistent() {
+        ProfCli::command().debug_assert();
+        CargoCli::command().debug_assert();
+    }
+}

@@ -1,0 +1,93 @@
+//! Numbers with units, as people type them.
+
+use std::time::Duration;
+
+/// A size in bytes: `65528`, `64K`, `2M`, `1G` (powers of 1024, an ending `B` or `iB` is allowed).
+pub(super) fn parse_bytes(text: &str) -> Result<u64, String> {
+    let complaint = || format!("'{text}' is not a size: write bytes, or a number with K, M or G");
+    let split = text
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let number: u64 = number.parse().map_err(|_| complaint())?;
+    let shift = match unit.to_ascii_uppercase().as_str() {
+        "" | "B" => 0,
+        "K" | "KB" | "KIB" => 10,
+        "M" | "MB" | "MIB" => 20,
+        "G" | "GB" | "GIB" => 30,
+        _ => return Err(complaint()),
+    };
+    number
+        .checked_mul(1 << shift)
+        .ok_or_else(|| format!("'{text}' is too large"))
+}
+
+/// A time that something takes, more than zero: as [`parse_moment`].
+pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
+    match parse_moment(text)? {
+        Duration::ZERO => Err("the time must be more than zero".into()),
+        duration => Ok(duration),
+    }
+}
+
+/// A time since some start: `10` or `1.5` seconds, `250ms`, `10s`, `2m`, `1h`.
+pub(super) fn parse_moment(text: &str) -> Result<Duration, String> {
+    let complaint =
+        || format!("'{text}' is not a time: write seconds, or a number with ms, s, m or h");
+    let split = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let number: f64 = number.parse().map_err(|_| complaint())?;
+    let seconds = match unit {
+        "ms" => number / 1000.0,
+        "" | "s" => number,
+        "m" => number * 60.0,
+        "h" => number * 3600.0,
+        _ => return Err(complaint()),
+    };
+    Duration::try_from_secs_f64(seconds).map_err(|_| format!("'{text}' is too long"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes() {
+        let cases = [
+            ("0", Some(0)),
+            ("65528", Some(65528)),
+            ("64k", Some(65536)),
+            ("2MiB", Some(2 << 20)),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(parse_bytes(text).ok(), expected, "{text}");
+        }
+        for bad in ["", "K", "-1", "1.5M", "1T", "99999999999G", "1 M"] {
+            assert!(parse_bytes(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn durations() {
+        let milliseconds = |text| parse_duration(text).ok().map(|d| d.as_millis());
+        assert_eq!(
+            ["1", "0.5", "250ms", "2m", "1h"].map(milliseconds),
+            [1000, 500, 250, 120_000, 3_600_000].map(Some)
+        );
+        for bad in [
+            "",
+            "0",
+            "s",
+            "-1",
+            "1.2.3",
+            "5 s",
+            "1d",
+            "9e99",
+            "99999999999999999999999h",
+        ] {
+            assert!(parse_duration(bad).is_err(), "{bad}");
+        }
+    }
+}

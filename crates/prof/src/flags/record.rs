@@ -1,0 +1,231 @@
+//! The flags of `prof record`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::quantity::{parse_bytes, parse_duration};
+
+/// `prof record [OPTIONS] -- CMD ARGS...` or `prof record [OPTIONS] -p PID`
+#[derive(Debug, Args)]
+#[command(
+    override_usage = "prof record [OPTIONS] [--] COMMAND [ARGS]...\n       prof record [OPTIONS] --pid PID[,PID...]"
+)]
+pub struct RecordFlags {
+    /// How to sample and where to write
+    #[command(flatten)]
+    pub sampling: SamplingFlags,
+
+    /// Record these running processes, with all their threads and later children
+    #[arg(short, long = "pid", value_name = "PID", value_delimiter = ',', conflicts_with = "command", value_parser = clap::value_parser!(i32).range(1..))]
+    pub pids: Vec<i32>,
+
+    /// Also draw the flamegraph of the recording to this SVG file
+    #[arg(long, value_name = "FILE")]
+    pub flamegraph: Option<PathBuf>,
+
+    /// The command to start and record, with its arguments
+    #[arg(
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        required_unless_present = "pids"
+    )]
+    pub command: Vec<OsString>,
+}
+
+/// How to sample, as `prof record` and `cargo prof` both take it.
+#[derive(Debug, Args)]
+pub struct SamplingFlags {
+    /// What to sample by: cycles, cpu-clock or task-clock; `:u` is user code only, `:k` kernel only
+    #[arg(short, long, default_value = "cycles")]
+    pub event: String,
+
+    /// Samples per second of each thread, or `max` for the kernel's maximum
+    #[arg(short = 'F', long = "freq", value_name = "HZ", default_value = "999", value_parser = RateFlag::parse_frequency)]
+    pub rate: RateFlag,
+
+    /// Take a sample each PERIOD events (nanoseconds for the clocks) instead of at a frequency
+    #[arg(short = 'c', long = "count", value_name = "PERIOD", conflicts_with = "rate", value_parser = clap::value_parser!(u64).range(1..))]
+    pub period: Option<u64>,
+
+    /// How to find callers: dwarf[,BYTES of stack copied with each sample], fp (frame pointers,
+    /// walked by the kernel) or none
+    #[arg(long, value_name = "HOW", default_value = "dwarf", value_parser = CallGraphFlag::parse)]
+    pub call_graph: CallGraphFlag,
+
+    /// Accepted for perf's sake: call graphs are recorded anyway
+    #[arg(short = 'g', hide = true)]
+    pub with_call_graph: bool,
+
+    /// Keep registers and stack bytes in the file, to unwind in `prof report` (to reproduce a
+    /// failed unwind; files get large)
+    #[arg(long)]
+    pub no_unwind: bool,
+
+    /// Size of each CPU's ring buffer: a number of pages, or bytes with K, M or G
+    #[arg(short, long, value_name = "PAGES|SIZE", value_parser = parse_ring)]
+    pub mmap_pages: Option<u64>,
+
+    /// Write the recording here; an existing FILE is kept as FILE.old
+    #[arg(short, long, value_name = "FILE", default_value = "prof.data")]
+    pub output: PathBuf,
+
+    /// Stop after this time: seconds, or with ms, s, m, h
+    #[arg(short, long, value_name = "TIME", value_parser = parse_duration)]
+    pub duration: Option<Duration>,
+
+    /// Exit with status 3 when the verdict on the recording is bad
+    #[arg(long)]
+    pub strict: bool,
+
+    /// Say nothing but errors
+    #[arg(short, long, conflicts_with = "verbose")]
+    pub quiet: bool,
+
+    /// Say more about what is done
+    #[arg(short, long)]
+    pub verbose: bool,
+}
+
+/// `-F HZ|max`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RateFlag {
+    /// Samples per second.
+    Hertz(u64),
+    /// As many as the kernel allows.
+    Max,
+}
+
+impl RateFlag {
+    fn parse_frequency(text: &str) -> Result<Self, String> {
+        match text.parse() {
+            Ok(0) => Err("the frequency must be at least 1 Hz".into()),
+            Ok(hertz) => Ok(Self::Hertz(hertz)),
+            Err(_) if text == "max" => Ok(Self::Max),
+            Err(_) => Err("write samples per second, or max".into()),
+        }
+    }
+}
+
+/// `--call-graph dwarf[,BYTES]|fp|none`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallGraphFlag {
+    /// Copy registers and stack, unwind with the programs' unwind tables.
+    Dwarf {
+        /// Bytes of stack to copy; as much as fits if `None`.
+        dump: Option<u32>,
+    },
+    /// Let the kernel follow frame pointers.
+    FramePointers,
+    /// Addresses only.
+    None,
+}
+
+impl CallGraphFlag {
+    /// The largest multiple of 8 that fits the 16 bits of a record's size field.
+    const MAX_DUMP: u64 = 65_528;
+
+    fn parse(text: &str) -> Result<Self, String> {
+        let (how, bytes) = match text.split_once(',') {
+            Some((how, bytes)) => (how, Some(bytes)),
+            None => (text, None),
+        };
+        match (how, bytes) {
+            ("dwarf", None) => Ok(Self::Dwarf { dump: None }),
+            ("dwarf", Some(bytes)) => Self::parse_dump(bytes),
+            ("fp", None) => Ok(Self::FramePointers),
+            ("none" | "no", None) => Ok(Self::None),
+            ("lbr", _) => Err("lbr is not supported yet: use dwarf, fp or none".into()),
+            _ => Err("write dwarf, dwarf,BYTES, fp or none".into()),
+        }
+    }
+
+    fn parse_dump(bytes: &str) -> Result<Self, String> {
+        match parse_bytes(bytes)?.next_multiple_of(8) {
+            0 => Err("a stack dump needs at least 8 bytes".into()),
+            // 64K is what people type when they mean the maximum.
+            bytes if bytes <= 65_536 => Ok(Self::Dwarf {
+                dump: Some(bytes.min(Self::MAX_DUMP) as u32),
+            }),
+            _ => Err(format!(
+                "the kernel copies at most {} bytes of stack",
+                Self::MAX_DUMP
+            )),
+        }
+    }
+}
+
+/// perf's `-m`: a bare number counts pages, a unit makes it bytes.
+fn parse_ring(text: &str) -> Result<u64, String> {
+    const PAGE: u64 = 4096;
+    let bytes = match text.parse::<u64>() {
+        Ok(pages) => pages.checked_mul(PAGE).ok_or("that is too large")?,
+        Err(_) => parse_bytes(text)?,
+    };
+    match bytes {
+        0 => Err("the ring buffer needs at least one page".into()),
+        bytes if bytes > 1 << 32 => Err("that is too large: at most 4G per CPU".into()),
+        bytes => Ok(bytes),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn call_graphs() {
+        let dwarf = |dump| Some(CallGraphFlag::Dwarf { dump });
+        let cases = [
+            ("dwarf", dwarf(None)),
+            ("dwarf,8192", dwarf(Some(8192))),
+            ("dwarf,8191", dwarf(Some(8192))),
+            ("dwarf,64K", dwarf(Some(65_528))),
+            ("dwarf,65K", None),
+            ("dwarf,0", None),
+            ("dwarf,", None),
+            ("fp", Some(CallGraphFlag::FramePointers)),
+            ("fp,8", None),
+            ("none", Some(CallGraphFlag::None)),
+            ("lbr", None),
+            ("", None),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(CallGraphFlag::parse(text).ok(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn frequencies() {
+        let parse = |text| RateFlag::parse_frequency(text).ok();
+        assert_eq!(
+            ["999", "max", "0", "-1", "1.5", ""].map(parse),
+            [
+                Some(RateFlag::Hertz(999)),
+                Some(RateFlag::Max),
+                None,
+                None,
+                None,
+                None
+            ]
+        );
+    }
+
+    #[test]
+    fn rings_are_pages_or_bytes() {
+        let parse = |text| parse_ring(text).ok();
+        assert_eq!(
+            ["128", "512K", "1M", "0", "8G", "x"].map(parse),
+            [
+                Some(128 * 4096),
+                Some(512 << 10),
+                Some(1 << 20),
+                None,
+                None,
+                None
+            ]
+        );
+    }
+}

@@ -1,0 +1,106 @@
+//! Files that are written whole or not at all, and a standard output that may close early.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+/// Writes `path` by `fill`, through a temporary file beside it that takes its place at the end.
+/// What is not a regular file (a pipe, a device) is written directly; `-` is the standard output.
+///
+/// # Errors
+///
+/// When the file cannot be written; what was there before is untouched then.
+pub fn write_file(path: &Path, fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+    if path == Path::new("-") {
+        return write_stdout(fill);
+    }
+    let cannot_write = || format!("cannot write {}", path.display());
+    if path.is_dir() {
+        return Err(io::Error::from(ErrorKind::IsADirectory)).with_context(cannot_write);
+    }
+    if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
+        let mut out = BufWriter::new(File::create(path).with_context(cannot_write)?);
+        fill(&mut out)?;
+        return out.flush().with_context(cannot_write);
+    }
+    let temporary = temporary_name(path);
+    let written = write_new(&temporary, fill).and_then(|()| Ok(fs::rename(&temporary, path)?));
+    if written.is_err() {
+        // Best effort: the error that led here is the one to tell.
+        let _ = fs::remove_file(&temporary);
+    }
+    written.with_context(cannot_write)
+}
+
+/// Writes to the standard output. A reader that has seen enough (`| head`) is no error.
+///
+/// # Errors
+///
+/// When the output cannot be written for another reason, or `fill` fails.
+pub fn write_stdout(fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    let written = fill(&mut out).and_then(|()| Ok(out.flush()?));
+    match written {
+        Err(error) if is_broken_pipe(&error) => {
+            // The buffer still holds what nobody wants: don't try to write it again.
+            let _ = out.into_parts();
+            Ok(())
+        }
+        written => written.context("cannot write to the standard output"),
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<io::Error>())
+        .any(|cause| cause.kind() == ErrorKind::BrokenPipe)
+}
+
+fn write_new(path: &Path, fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+    let mut out = BufWriter::new(File::create_new(path)?);
+    fill(&mut out)?;
+    out.flush()?;
+    Ok(())
+}
+
+/// In the same directory, so that a rename is enough.
+fn temporary_name(path: &Path) -> PathBuf {
+    let mut name = OsString::from(".");
+    name.push(path.file_name().unwrap_or_default());
+    name.push(format!(".{}", std::process::id()));
+    path.with_file_name(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_write_leaves_the_old_file_and_nothing_else() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("out.svg");
+        write_file(&path, |out| Ok(out.write_all(b"old")?)).unwrap();
+        let failed = write_file(&path, |out| {
+            out.write_all(b"new")?;
+            anyhow::bail!("half way")
+        });
+        assert!(format!("{:#}", failed.unwrap_err()).contains("half way"));
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn unwritable_places_are_named() {
+        for path in ["/nonexistent/out.svg", "/"] {
+            let error = write_file(Path::new(path), |_| Ok(())).unwrap_err();
+            assert!(
+                format!("{error:#}").starts_with(&format!("cannot write {path}")),
+                "{error:#}"
+            );
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! `prof record`: flags to options, recording, and the words at the end.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::process::{ExitCode, ExitStatus};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use prof_model::{Grade, Verdict};
+use prof_recorder::{CallGraph, Options, Rate, Signals, Summary, Target};
+
+use crate::console::Console;
+use crate::exit;
+use crate::flags::{CallGraphFlag, RateFlag, RecordFlags, SamplingFlags};
+use crate::report;
+
+/// One recording to be made.
+pub struct Job {
+    /// What to record.
+    pub target: Target,
+    /// How to record it, and where to.
+    pub sampling: SamplingFlags,
+    /// Also draw this flamegraph.
+    pub flamegraph: Option<PathBuf>,
+}
+
+impl From<RecordFlags> for Job {
+    fn from(flags: RecordFlags) -> Self {
+        let target = match flags.pids.is_empty() {
+            true => Target::Command(flags.command),
+            false => Target::Processes(flags.pids),
+        };
+        Self {
+            target,
+            sampling: flags.sampling,
+            flamegraph: flags.flamegraph,
+        }
+    }
+}
+
+/// Records, tells what came of it, and exits as the recorded command did.
+///
+/// # Errors
+///
+/// When nothing could be recorded, or what was recorded could not be written or drawn.
+pub fn run(job: Job) -> Result<ExitCode> {
+    // Before any thread is made: they inherit the blocked signals.
+    let signals = Signals::block().context("cannot watch for signals")?;
+    let console = Console::new(job.sampling.quiet, job.sampling.verbose);
+    let options = options(job.target, &job.sampling)?;
+    let summary = match prof_recorder::record(&options, &signals) {
+        Ok(summary) => summary,
+        Err(error) => {
+            let code = exit::code_of(&error);
+            Console::error(&error.into());
+            return Ok(code);
+        }
+    };
+    // From here on a signal ends us as it ends anybody: the recording is safe.
+    drop(signals);
+    let verdict = Verdict::new(&summary.quality);
+    tell(console, &summary, &options.output, &verdict);
+    if let Some(svg) = &job.flamegraph {
+        report::draw_recording(&options.output, svg)?;
+        console.say(format_args!("wrote {}", svg.display()));
+    }
+    Ok(exit_code(summary.exit, job.sampling.strict, &verdict))
+}
+
+fn options(target: Target, flags: &SamplingFlags) -> Result<Options> {
+    let rate = match (flags.period, flags.rate) {
+        (Some(period), _) => Rate::Period(period),
+        (None, RateFlag::Hertz(hertz)) => Rate::Hertz(hertz),
+        (None, RateFlag::Max) => Rate::Maximum,
+    };
+    let call_graph = match flags.call_graph {
+        CallGraphFlag::Dwarf { dump } => CallGraph::Dwarf { dump },
+        CallGraphFlag::FramePointers => CallGraph::FramePointers,
+        CallGraphFlag::None => CallGraph::None,
+    };
+    Ok(Options {
+        target,
+        event: flags.event.parse()?,
+        rate,
+        call_graph,
+        unwind: !flags.no_unwind,
+        ring_bytes: flags.mmap_pages,
+        duration: flags.duration,
+        output: flags.output.clone(),
+        command_line: std::env::args_os().collect::<Vec<OsString>>(),
+    })
+}
+
+fn tell(console: Console, summary: &Summary, output: &Path, verdict: &Verdict) {
+    for fallback in &summary.quality.fallbacks {
+        console.say(fallback);
+    }
+    let per_sample = summary.bytes.checked_div(summary.samples).unwrap_or(0);
+    console.say(format_args!(
+        "wrote {}: {} samples, {}, in {}",
+        output.display(),
+        summary.samples,
+        Bytes(summary.bytes),
+        Seconds(summary.duration),
+    ));
+    console.detail(format_args!(
+        "sampled by {}, {per_sample} bytes a sample",
+        summary.event
+    ));
+    console.say(verdict);
+}
+
+/// The command's own status passes through; a bad verdict only shows where the command succeeded.
+fn exit_code(status: Option<ExitStatus>, strict: bool, verdict: &Verdict) -> ExitCode {
+    match status {
+        Some(status) if !status.success() => exit::like(status),
+        _ if strict && verdict.grade == Grade::Bad => exit::BAD_VERDICT.into(),
+        _ => ExitCode::SUCCESS,
+    }
+}
+
+struct Bytes(u64);
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            bytes if bytes < 10 << 10 => write!(f, "{bytes} bytes"),
+            bytes if bytes < 10 << 20 => write!(f, "{} KiB", bytes >> 10),
+            bytes => write!(f, "{} MiB", bytes >> 20),
+        }
+    }
+}
+
+struct Seconds(Duration);
+
+impl fmt::Display for Seconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            short if short < Duration::from_secs(1) => write!(f, "{} ms", short.as_millis()),
+            long => write!(f, "{:.1} s", long.as_secs_f64()),
+        }
+    }
+}
