@@ -1,5 +1,7 @@
 //! What our writer makes opens in the tools that people have: perf always, samply where it is.
 
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
+
 mod common;
 
 use std::fs::File;
