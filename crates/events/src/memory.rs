@@ -28,16 +28,42 @@ impl LiveMemory {
     ///
     /// EFAULT when not even the first byte can be read, EPERM, ESRCH.
     pub fn read(self, address: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
+        // SAFETY: the buffer is ours to write.
+        unsafe { self.read_to(address, buffer.as_mut_ptr(), buffer.len()) }
+    }
+
+    /// Appends at most `length` bytes from `address` on to `out`, and returns how many.
+    ///
+    /// # Errors
+    ///
+    /// As for [`read`](Self::read).
+    pub fn append(self, address: u64, length: usize, out: &mut Vec<u8>) -> Result<usize, Errno> {
+        out.reserve(length);
+        let room = out.spare_capacity_mut();
+        let length = length.min(room.len());
+        // SAFETY: the room is ours to write, and as many of its bytes as the kernel says it has
+        // written are initialized and become part of the vector.
+        unsafe {
+            let read = self.read_to(address, room.as_mut_ptr().cast(), length)?;
+            out.set_len(out.len() + read.min(length));
+            Ok(read)
+        }
+    }
+
+    /// # Safety
+    ///
+    /// `length` bytes at `to` must be valid for writes.
+    unsafe fn read_to(self, address: u64, to: *mut u8, length: usize) -> Result<usize, Errno> {
         let local = libc::iovec {
-            iov_base: buffer.as_mut_ptr().cast(),
-            iov_len: buffer.len(),
+            iov_base: to.cast(),
+            iov_len: length,
         };
         let remote = libc::iovec {
             iov_base: address as *mut libc::c_void,
-            iov_len: buffer.len(),
+            iov_len: length,
         };
-        // SAFETY: the local vector is the buffer, which is ours to write; the remote one is only
-        // a number to the kernel.
+        // SAFETY: the local vector is the caller's memory, valid for writes; the remote one is
+        // only a number to the kernel.
         let read = unsafe {
             libc::process_vm_readv(self.pid.get(), &raw const local, 1, &raw const remote, 1, 0)
         };
@@ -58,6 +84,9 @@ mod tests {
         let mut copy = [0; 100];
         assert_eq!(memory.read(here.as_ptr() as u64, &mut copy), Ok(100));
         assert_eq!(copy, here);
+        let mut out = vec![1];
+        assert_eq!(memory.append(here.as_ptr() as u64, 50, &mut out), Ok(50));
+        assert_eq!(out.get(1..), here.get(..50));
         assert_eq!(memory.read(0, &mut copy), Err(Errno::FAULT));
         assert!(LiveMemory::of(0).is_none());
     }

@@ -80,9 +80,9 @@ impl Batch {
         Some((beyond, bytes))
     }
 
-    /// Bytes of memory that it takes.
+    /// Bytes of memory that its records take.
     fn footprint(&self) -> usize {
-        self.bytes.capacity() + self.entries.capacity() * size_of::<Entry>()
+        self.bytes.len() + self.entries.len() * size_of::<Entry>()
     }
 
     fn clear(&mut self) {
@@ -92,7 +92,7 @@ impl Batch {
         self.bytes.shrink_to(Self::KEPT);
     }
 
-    const KEPT: usize = 1 << 20;
+    const KEPT: usize = 4 << 20;
 }
 
 /// How full the buffer is, which decides what is kept of a sample.
@@ -100,6 +100,8 @@ impl Batch {
 pub(crate) enum Pressure {
     /// Everything is kept.
     Low,
+    /// Stacks are not read on beyond the kernel's copy.
+    Raised,
     /// Stacks are cut to [`CUT_STACK`] bytes.
     High,
     /// Samples are dropped. Records of other kinds never are.
@@ -112,8 +114,10 @@ pub(crate) const CUT_STACK: usize = 8192;
 impl Pressure {
     /// The pressure when `used` bytes of `budget` are taken.
     pub(crate) fn of(used: usize, budget: usize) -> Self {
-        if used < budget / 4 * 3 {
+        if used < budget / 2 {
             Self::Low
+        } else if used < budget / 4 * 3 {
+            Self::Raised
         } else if used < budget {
             Self::High
         } else {
@@ -256,7 +260,9 @@ mod tests {
     fn pressure_rises_with_use() {
         let cases = [
             (0, Pressure::Low),
-            (74, Pressure::Low),
+            (49, Pressure::Low),
+            (50, Pressure::Raised),
+            (74, Pressure::Raised),
             (75, Pressure::High),
             (99, Pressure::High),
             (100, Pressure::Full),

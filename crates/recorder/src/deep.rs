@@ -45,12 +45,9 @@ impl DeepStacks {
         if limit <= end {
             return None;
         }
-        let from = out.len();
-        out.resize(from + (limit - start) as usize, 0);
-        let length = LiveMemory::of(stack.pid)
-            .and_then(|memory| memory.read(start, out.get_mut(from..)?).ok())
+        let length = LiveMemory::of(stack.pid)?
+            .append(start, (limit - start) as usize, out)
             .unwrap_or(0);
-        out.truncate(from + length);
         (length > 0).then_some(Beyond {
             start,
             length,

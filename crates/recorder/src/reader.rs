@@ -154,7 +154,7 @@ impl Take<'_> {
             return;
         };
         let limit = match pressure {
-            Pressure::Low => usize::MAX,
+            Pressure::Low | Pressure::Raised => usize::MAX,
             Pressure::High | Pressure::Full => CUT_STACK,
         };
         self.counts.cut += u64::from(stack.copied > limit);

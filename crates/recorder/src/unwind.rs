@@ -3,11 +3,11 @@
 use std::ops::Range;
 
 use prof_events::LiveMemory;
-use prof_model::{Modules, Pid, Process, Processes, StackEnd};
+use prof_model::{AbsoluteAddress, Modules, Pid, Process, Processes, StackEnd, UserRegisters};
 use prof_perfdata::{Sample, StackNote, context};
 use prof_unwinder::{LocalFiles, Memory, StackDump, Target, Unwinder};
 
-use crate::deep::Beyond;
+use crate::deep::{Beyond, DeepStacks};
 
 /// Unwinds samples into call chains.
 pub(crate) struct ChainMaker {
@@ -39,6 +39,12 @@ impl ChainMaker {
         let Some(registers) = sample.user_registers() else {
             return StackNote::new(StackEnd::NoUserState);
         };
+        let process = processes.get(sample.pid).unwrap_or(&self.unknown);
+        if sample.mode.is_kernel() && !is_mapped(process, &registers) {
+            // The kernel is putting a new program in place of the old one, whose registers these
+            // still are.
+            return StackNote::new(StackEnd::NoUserState);
+        }
         chain.push(context::USER);
         let (bytes, full) = match &sample.user_stack {
             Some(stack) => (stack.bytes, stack.is_full()),
@@ -51,7 +57,7 @@ impl ChainMaker {
         };
         let target = Target {
             pid: sample.pid,
-            process: processes.get(sample.pid).unwrap_or(&self.unknown),
+            process,
             modules,
         };
         let mut memory = Captured::new(sample.pid, beyond);
@@ -67,11 +73,20 @@ impl ChainMaker {
     }
 }
 
-/// Number of the stack pointer in the kernel's numbering.
+fn is_mapped(process: &Process, registers: &UserRegisters) -> bool {
+    let ip = registers.get(INSTRUCTION_POINTER).map(AbsoluteAddress);
+    ip.is_some_and(|ip| process.space().find(ip).is_some())
+}
+
+// Numbers of registers, as the kernel counts them.
 #[cfg(target_arch = "x86_64")]
 const STACK_POINTER: u32 = 7;
+#[cfg(target_arch = "x86_64")]
+const INSTRUCTION_POINTER: u32 = 8;
 #[cfg(target_arch = "aarch64")]
 const STACK_POINTER: u32 = 31;
+#[cfg(target_arch = "aarch64")]
+const INSTRUCTION_POINTER: u32 = 32;
 
 /// The target's memory: what the reader thread read right after the sample, where it did; the
 /// live target's elsewhere.
@@ -96,8 +111,11 @@ impl Memory for Captured<'_> {
             && let Some(bytes) = usize::try_from(offset).ok().and_then(|at| bytes.get(at..))
         {
             let length = bytes.len().min(buffer.len());
-            buffer[..length].copy_from_slice(&bytes[..length]);
-            return length;
+            // With little more than bytes to compare, what follows must come from the target.
+            if length == buffer.len() || length > DeepStacks::SEAM as usize {
+                buffer[..length].copy_from_slice(&bytes[..length]);
+                return length;
+            }
         }
         self.live
             .and_then(|live| live.read(address, buffer).ok())
@@ -126,7 +144,8 @@ mod tests {
         let mut buffer = [0; 4];
         let mut read = |address| (memory.read(address, &mut buffer), buffer[0]);
         assert_eq!(read(0x1000), (4, 1));
-        assert_eq!(read(0x1006), (2, 7));
+        assert_eq!(read(0x1004), (4, 5));
+        assert_eq!(read(0x1006).0, 0, "there is no live target");
         assert_eq!(read(0x0fff).0, 0);
         assert_eq!(read(0x1009).0, 0);
         assert_eq!(memory.mapping(0x1fff), Some(0x800..0x2000));
