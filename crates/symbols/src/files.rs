@@ -80,7 +80,7 @@ impl ModuleFiles {
         &self.debug.as_ref().unwrap_or(&self.main).path
     }
 
-    /// The status when there is neither a symbol table nor DWARF in any of them.
+    /// The status when there is neither a full symbol table nor DWARF in any of them.
     pub(crate) fn stripped(&self, images: &Images<'_>) -> ModuleStatus {
         ModuleStatus::Stripped {
             path: self.main.path.clone(),
@@ -98,6 +98,11 @@ impl<'a> Images<'a> {
     pub(crate) fn with_symbols(&self) -> impl Iterator<Item = &Image<'a>> {
         let own = std::iter::once(&self.main);
         own.chain(self.debug.iter()).chain(self.mini.iter())
+    }
+
+    /// Whether any of them has more than the dynamic linker's symbols.
+    pub(crate) fn have_symbol_table(&self) -> bool {
+        self.with_symbols().any(Image::has_symbol_table)
     }
 
     /// The one with DWARF.

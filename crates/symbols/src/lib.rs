@@ -17,6 +17,7 @@ mod minidebug;
 mod module;
 mod names;
 mod options;
+mod plt;
 mod query;
 mod readable;
 mod separate;

@@ -1,6 +1,6 @@
 //! Naming the addresses of one file.
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use prof_model::FileOffset;
 use rayon::prelude::*;
@@ -52,12 +52,16 @@ pub(crate) fn resolve(
             part
         })
         .collect();
-    let (status, detail) = match &dwarf {
-        Some(_) => (ModuleStatus::Named, Detail::Inlines),
-        None if !table.is_empty() => (ModuleStatus::Named, Detail::Functions),
-        None => (files.stripped(&images), Detail::Nothing),
+    let mut resolved = joined(parts, files.path_of_names());
+    resolved.detail = match &dwarf {
+        Some(_) => Detail::Inlines,
+        None if resolved.frames.is_empty() => Detail::Nothing,
+        None => Detail::Functions,
     };
-    joined(parts, status, detail, files.path_of_names().to_path_buf())
+    if dwarf.is_none() && !images.have_symbol_table() && resolved.named() < resolved.len() {
+        resolved.status = files.stripped(&images);
+    }
+    resolved
 }
 
 /// Everything that names addresses of one file.
@@ -103,7 +107,7 @@ impl Lookup<'_> {
         names: &mut Names,
         frames: &mut Vec<SymbolFrame>,
     ) {
-        let symbol = self.table.find(address).map(|symbol| symbol.name);
+        let symbol = self.table.find(address).map(|symbol| symbol.name.as_ref());
         let start = frames.len();
         if let Some(context) = context {
             match context.frames(address, symbol, names, frames) {
@@ -124,14 +128,9 @@ impl Lookup<'_> {
     }
 }
 
-fn joined(parts: Vec<Part>, status: ModuleStatus, detail: Detail, file: PathBuf) -> Resolved {
-    let mut resolved = Resolved {
-        status,
-        detail,
-        file: Some(file),
-        frames: Vec::new(),
-        ends: Vec::new(),
-    };
+fn joined(parts: Vec<Part>, file: &Path) -> Resolved {
+    let mut resolved = Resolved::unnamed(ModuleStatus::Named, 0);
+    resolved.file = Some(file.into());
     let mut end = 0_usize;
     for part in parts {
         resolved.frames.extend(part.frames);

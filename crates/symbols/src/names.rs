@@ -32,7 +32,7 @@ impl Names {
         let plain = String::from_utf8_lossy(raw);
         let name: Arc<str> = match self.demangle {
             Demangle::None => plain.into(),
-            Demangle::Full => readable(&demangle(&plain)).into(),
+            Demangle::Full => readable(&demangle(without_clone(&plain))).into(),
         };
         self.functions.insert(raw.to_vec(), Arc::clone(&name));
         name
@@ -47,6 +47,36 @@ impl Names {
         self.files.insert(path.to_owned(), Arc::clone(&file));
         file
     }
+}
+
+/// The name of the function that a compiler made this part or variant of: GCC's `f.cold` and
+/// `f.constprop.0`, LLVM's `f.llvm.1234` are all `f` to people.
+fn without_clone(raw: &str) -> &str {
+    const KINDS: [&str; 8] = [
+        "cold",
+        "part",
+        "isra",
+        "constprop",
+        "lto_priv",
+        "llvm",
+        "local",
+        "localalias",
+    ];
+    let mut name = raw;
+    while let Some((before, last)) = name.rsplit_once('.') {
+        let is_number = !last.is_empty() && last.bytes().all(|byte| byte.is_ascii_digit());
+        let kind = match is_number {
+            true => before.rsplit_once('.'),
+            false => Some((before, last)),
+        };
+        match kind {
+            Some((function, kind)) if KINDS.contains(&kind) && !function.is_empty() => {
+                name = function;
+            }
+            _ => break,
+        }
+    }
+    name
 }
 
 /// Rust (v0, and legacy without its hash) and Itanium C++ names demangled, others as they are.
@@ -96,6 +126,21 @@ impl fmt::Write for Bounded {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parts_and_variants_are_the_function() {
+        let check = |raw: &str, expected: &str| assert_eq!(without_clone(raw), expected);
+        check("f", "f");
+        check("f.cold", "f");
+        check("f.isra.0", "f");
+        check("f.constprop.0.isra.12.cold", "f");
+        check("_ZN1a1bE.llvm.123456", "_ZN1a1bE");
+        check("f.rs.0", "f.rs.0");
+        check("main.main", "main.main");
+        check(".cold", ".cold");
+        check("f.0", "f.0");
+        check("", "");
+    }
 
     #[test]
     fn every_mangling_has_its_plain_form() {

@@ -11,10 +11,10 @@ use prof_model::{BuildId, Pid};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ModuleStatus {
-    /// Symbols were found. Single addresses may still lie outside of all of them.
+    /// There are symbols. Single addresses may still lie outside of all of them.
     Named,
-    /// The file is there and is the right one, but holds no symbols, and no separate debug file
-    /// was found.
+    /// The file is there and is the right one, but holds at most the dynamic linker's symbols;
+    /// no separate debug file was found, and some addresses have no name.
     Stripped {
         /// The file.
         path: PathBuf,
@@ -83,7 +83,7 @@ impl ModuleStatus {
     pub fn reason(&self) -> String {
         match self {
             Self::Named => "symbols found".into(),
-            Self::Stripped { path, .. } => format!("{} has no symbols", path.display()),
+            Self::Stripped { path, .. } => format!("{} is stripped of its symbols", path.display()),
             Self::Missing { path } => format!("{} does not exist", path.display()),
             Self::BuildIdDiffers {
                 path,

@@ -10,11 +10,13 @@
 //! size, global over local over weak, fewer leading underscores, the shorter, the alphabetically
 //! first.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 
 use object::{Object, ObjectSection, ObjectSymbol, SectionFlags, SymbolKind, elf};
 
 use crate::image::Image;
+use crate::plt;
 
 /// Functions by address.
 #[derive(Default)]
@@ -26,7 +28,7 @@ pub(crate) struct SymbolTable<'data> {
 }
 
 /// A function in a symbol table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Symbol<'data> {
     /// The first address.
     pub(crate) start: u64,
@@ -37,7 +39,7 @@ pub(crate) struct Symbol<'data> {
     /// How strongly the name is bound, the strongest lowest.
     pub(crate) rank: u8,
     /// The name, as the linker sees it.
-    pub(crate) name: &'data [u8],
+    pub(crate) name: Cow<'data, [u8]>,
 }
 
 impl<'data> SymbolTable<'data> {
@@ -46,12 +48,13 @@ impl<'data> SymbolTable<'data> {
     where
         'data: 'a,
     {
-        Self::new(images.into_iter().flat_map(functions).collect())
+        let of_image = |image| functions(image).into_iter().chain(plt::stubs(image));
+        Self::new(images.into_iter().flat_map(of_image).collect())
     }
 
     /// A table of these symbols, in any order.
     pub(crate) fn new(mut symbols: Vec<Symbol<'data>>) -> Self {
-        symbols.sort_unstable_by_key(|symbol| (symbol.start, preference(symbol)));
+        symbols.sort_unstable_by(|a, b| (a.start, preference(a)).cmp(&(b.start, preference(b))));
         symbols.dedup_by_key(|symbol| symbol.start);
         let reach = symbols
             .iter()
@@ -61,11 +64,6 @@ impl<'data> SymbolTable<'data> {
             })
             .collect();
         Self { symbols, reach }
-    }
-
-    /// Whether it has no function at all.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.symbols.is_empty()
     }
 
     /// The function that `address` lies in.
@@ -126,7 +124,7 @@ fn functions<'data>(image: &Image<'data>) -> Vec<Symbol<'data>> {
                 end: symbol.address().saturating_add(symbol.size()),
                 limit,
                 rank: rank(&symbol),
-                name,
+                name: name.into(),
             })
         })
         .collect()
@@ -151,10 +149,8 @@ fn rank(symbol: &object::Symbol<'_, '_>) -> u8 {
     }
 }
 
-fn preference<'data>(
-    symbol: &Symbol<'data>,
-) -> (bool, u8, usize, usize, &'data [u8], Reverse<u64>) {
-    let name = symbol.name;
+fn preference<'a>(symbol: &'a Symbol<'_>) -> (bool, u8, usize, usize, &'a [u8], Reverse<u64>) {
+    let name = symbol.name.as_ref();
     let underscores = name.iter().take_while(|&&byte| byte == b'_').count();
     (
         symbol.end == symbol.start,
@@ -176,7 +172,7 @@ mod tests {
             end: start + size,
             limit: 1000,
             rank,
-            name: name.as_bytes(),
+            name: name.as_bytes().into(),
         }
     }
 
@@ -187,7 +183,7 @@ mod tests {
             let step = symbols.len().min(1);
             symbols.rotate_left(step);
             let table = SymbolTable::new(symbols.clone());
-            let found = table.find(address).map(|symbol| symbol.name);
+            let found = table.find(address).map(|symbol| symbol.name.as_ref());
             assert_eq!(found, expected.map(str::as_bytes), "{symbols:?}");
         }
     }

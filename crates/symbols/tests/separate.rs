@@ -8,6 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use common::{build, chains, have, module, offsets_of, options, resolve, run, symbol_like};
+use object::{Object, ObjectSection};
 use prof_model::Module;
 use prof_symbols::{Detail, ModuleStatus, SymbolOptions};
 
@@ -224,5 +225,33 @@ fn every_version_of_dwarf() {
             );
             assert!(chains.contains(&"middle:8".into()), "{flag}: {chains:?}");
         }
+    }
+}
+
+#[test]
+fn stubs_are_named_after_what_they_jump_to() {
+    for flags in [
+        &["-Wl,-z,lazy"][..],
+        &["-Wl,-z,now"],
+        &["-fcf-protection", "-Wl,-z,ibtplt", "-Wl,-z,lazy"],
+        &["-fuse-ld=lld"],
+    ] {
+        if flags.contains(&"-fuse-ld=lld") && !have("ld.lld", "lld") {
+            continue;
+        }
+        let (directory, program) = build("gcc", flags);
+        let bytes = fs::read(&program).unwrap();
+        let object = object::File::parse(&*bytes).unwrap();
+        let offsets: Vec<u64> = [".plt", ".plt.sec", ".plt.got"]
+            .into_iter()
+            .filter_map(|name| object.section_by_name(name)?.file_range())
+            .flat_map(|(offset, size)| offset..offset + size)
+            .collect();
+        let resolved = resolve(options(directory.path()), &module(&program), &offsets);
+        let chains = chains(&resolved);
+        assert!(
+            chains.contains(&"printf@plt".into()),
+            "{flags:?}: {chains:?}"
+        );
     }
 }
