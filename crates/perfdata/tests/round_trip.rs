@@ -1,0 +1,578 @@
+//! What is encoded and written is what is read again.
+#![allow(clippy::unwrap_used)]
+
+use std::ffi::OsStr;
+use std::io::Cursor;
+
+use prof_filemap::MappedFile;
+use prof_model::{BuildId, FileIdentity, Quality, RegisterAbi, StackEnd, UserRegisters};
+use prof_perfdata::encode::{self, NewSample};
+use prof_perfdata::{
+    Attr, AttrFlags, ClockData, Comm, CpuCounts, CpuMode, EventDescription, Features, Lost, Mmap,
+    ModuleBuildId, Record, RecordFormat, Recording, SampleType, StackNote, Stamp, Task, Writer,
+};
+
+/// An event whose samples hold these fields.
+fn event(sample_type: u64, ids: &[u64]) -> EventDescription {
+    EventDescription {
+        attr: Attr {
+            kind: 1,
+            sample_type: SampleType(sample_type),
+            flags: AttrFlags::SAMPLE_ID_ALL,
+            period_or_frequency: 17,
+            sample_regs_user: 0b1_0000_0101,
+            sample_regs_intr: 0b10,
+            branch_sample_type: 1 << 17,
+            ..Attr::default()
+        },
+        name: "cpu-clock".into(),
+        ids: ids.to_vec(),
+    }
+}
+
+const EVERY_FIELD: u64 = (1 << 25) - 1;
+
+fn rich_sample() -> NewSample<'static> {
+    NewSample {
+        mode: CpuMode::User,
+        exact_ip: true,
+        ip: 0x1234,
+        pid: 5,
+        tid: 6,
+        time: 1_000,
+        addr: 77,
+        id: 42,
+        stream_id: 43,
+        cpu: 3,
+        period: 99,
+        // The value alone, for an empty read format.
+        read: &[8, 0, 0, 0, 0, 0, 0, 0],
+        callchain: &[prof_perfdata::context::USER, 0x1234, 0x5678],
+        raw: b"0123",
+        user_registers: UserRegisters::new(RegisterAbi::Bits64, 0b1_0000_0101, [10, 11, 12]),
+        user_stack: b"stack",
+        weight: 1,
+        data_src: 2,
+        transaction: 3,
+        interrupt_registers: UserRegisters::new(RegisterAbi::Bits32, 0b10, [20]),
+        phys_addr: 4,
+        cgroup: 5,
+        data_page_size: 6,
+        code_page_size: 7,
+        aux: b"auxiliary",
+        ..NewSample::default()
+    }
+}
+
+/// Encodes `new` for every subset of one field and all but one field, parses it, and compares
+/// what came out with what went in.
+#[test]
+fn samples_of_every_sample_type() {
+    let ones = (0..25).map(|bit| 1 << bit);
+    let types = ones.clone().chain(ones.map(|bit| EVERY_FIELD & !bit));
+    for sample_type in types.chain([0, EVERY_FIELD]) {
+        check_sample(sample_type, &rich_sample());
+    }
+}
+
+fn check_sample(sample_type: u64, new: &NewSample<'_>) {
+    let event = event(sample_type, &[42]);
+    let format = RecordFormat::new(std::slice::from_ref(&event)).unwrap();
+    let mut bytes = Vec::new();
+    encode::sample(&mut bytes, &event.attr, new).unwrap();
+    assert_eq!(bytes.len() % 8, 0);
+    let Record::Sample(sample) = format.parse(&bytes).unwrap() else {
+        panic!("no sample");
+    };
+    let has = |field| event.attr.sample_type.contains(field);
+    let optional = |field, value: u64| has(field).then_some(value);
+    let context = format!("{sample_type:#x}");
+    assert_eq!((sample.mode, sample.exact_ip), (new.mode, new.exact_ip));
+    assert_eq!(
+        sample.ip,
+        optional(SampleType::IP, new.ip).unwrap_or(0),
+        "{context}"
+    );
+    let ids = if has(SampleType::TID) {
+        (5, 6)
+    } else {
+        (-1, -1)
+    };
+    assert_eq!((sample.pid, sample.tid), ids, "{context}");
+    assert_eq!(
+        sample.time,
+        optional(SampleType::TIME, new.time),
+        "{context}"
+    );
+    assert_eq!(format.time(&bytes), sample.time, "{context}");
+    assert_eq!(
+        sample.addr,
+        optional(SampleType::ADDR, new.addr),
+        "{context}"
+    );
+    assert_eq!(
+        sample.stream_id,
+        optional(SampleType::STREAM_ID, new.stream_id)
+    );
+    let identified = has(SampleType::ID) || has(SampleType::IDENTIFIER);
+    assert_eq!(sample.id, identified.then_some(42), "{context}");
+    assert_eq!(sample.cpu, has(SampleType::CPU).then_some(3), "{context}");
+    assert_eq!(
+        sample.period,
+        optional(SampleType::PERIOD, 99).unwrap_or(17)
+    );
+    let read = sample
+        .read
+        .map(|read| read.iter().map(|value| value.value).collect());
+    assert_eq!(read, has(SampleType::READ).then(|| vec![8]), "{context}");
+    let chain: Vec<u64> = sample.callchain.collect();
+    let expected = if has(SampleType::CALLCHAIN) {
+        new.callchain
+    } else {
+        &[]
+    };
+    assert_eq!(chain, expected, "{context}");
+    assert_eq!(
+        sample.raw,
+        has(SampleType::RAW).then_some(new.raw),
+        "{context}"
+    );
+    let branches = sample.branches.map(|branches| branches.iter().count());
+    assert_eq!(
+        branches,
+        has(SampleType::BRANCH_STACK).then_some(0),
+        "{context}"
+    );
+    let registers = new.user_registers.filter(|_| has(SampleType::REGS_USER));
+    assert_eq!(sample.user_registers(), registers, "{context}");
+    let stack = sample.user_stack.map(|stack| (stack.bytes, stack.room));
+    assert_eq!(
+        stack,
+        has(SampleType::STACK_USER).then_some((&b"stack"[..], 8))
+    );
+    assert_eq!(
+        sample.data_src,
+        optional(SampleType::DATA_SRC, 2),
+        "{context}"
+    );
+    assert_eq!(
+        sample.transaction,
+        optional(SampleType::TRANSACTION, 3),
+        "{context}"
+    );
+    let registers = new
+        .interrupt_registers
+        .filter(|_| has(SampleType::REGS_INTR));
+    assert_eq!(sample.interrupt_registers(), registers, "{context}");
+    assert_eq!(
+        sample.phys_addr,
+        optional(SampleType::PHYS_ADDR, 4),
+        "{context}"
+    );
+    assert_eq!(sample.cgroup, optional(SampleType::CGROUP, 5), "{context}");
+    assert_eq!(
+        sample.data_page_size,
+        optional(SampleType::DATA_PAGE_SIZE, 6)
+    );
+    assert_eq!(
+        sample.code_page_size,
+        optional(SampleType::CODE_PAGE_SIZE, 7)
+    );
+    let aux = sample.aux.map(|aux| aux.strip_suffix(&[0; 7]).unwrap());
+    assert_eq!(aux, has(SampleType::AUX).then_some(new.aux), "{context}");
+    // Cut short anywhere, it is an error and nothing worse.
+    for length in 0..bytes.len() {
+        assert!(
+            format.parse(&bytes[..length]).is_err(),
+            "{context} {length}"
+        );
+    }
+}
+
+#[test]
+fn a_stack_note_survives_and_foreign_bytes_are_none() {
+    let note = StackNote {
+        end: StackEnd::Stale,
+        read_back: 500,
+        elided: 70_000,
+        elided_at: 4_000,
+    };
+    let event = event((SampleType::RAW | SampleType::IP).0, &[]);
+    let format = RecordFormat::new(std::slice::from_ref(&event)).unwrap();
+    let check = |raw: &[u8], expected: Option<StackNote>| {
+        let mut bytes = Vec::new();
+        let new = NewSample {
+            raw,
+            ..NewSample::default()
+        };
+        encode::sample(&mut bytes, &event.attr, &new).unwrap();
+        let Record::Sample(sample) = format.parse(&bytes).unwrap() else {
+            panic!("no sample");
+        };
+        assert_eq!(sample.stack_note(), expected);
+    };
+    check(&note.to_raw(), Some(note));
+    for end in StackEnd::ALL {
+        check(&StackNote::new(end).to_raw(), Some(StackNote::new(end)));
+    }
+    check(b"", None);
+    check(&[0; 12], None);
+    check(&[0xd7; 12], None);
+    check(&[note.to_raw(), note.to_raw()].concat(), None);
+}
+
+#[test]
+fn a_sample_too_long_for_a_record_is_refused_whole() {
+    let fields = SampleType::IDENTIFIER
+        | SampleType::IP
+        | SampleType::TID
+        | SampleType::TIME
+        | SampleType::CPU
+        | SampleType::PERIOD
+        | SampleType::CALLCHAIN
+        | SampleType::RAW;
+    let attr = event(fields.0, &[1]).attr;
+    let addresses = vec![1; 9_000];
+    let note = StackNote::new(StackEnd::FrameLimit).to_raw();
+    let mut bytes = b"before".to_vec();
+    let new = |count| NewSample {
+        callchain: &addresses[..count],
+        raw: &note,
+        ..NewSample::default()
+    };
+    assert!(encode::sample(&mut bytes, &attr, &new(9_000)).is_err());
+    assert_eq!(bytes, b"before");
+    encode::sample(&mut bytes, &attr, &new(NewSample::MAX_CHAIN)).unwrap();
+}
+
+fn stamp() -> Stamp {
+    Stamp {
+        event: 1,
+        pid: Some(8),
+        tid: Some(9),
+        time: Some(1_234),
+        id: Some(43),
+        stream_id: Some(3),
+        cpu: Some(7),
+    }
+}
+
+fn mmap(path: &str) -> Mmap<'_> {
+    Mmap {
+        stamp: stamp(),
+        mode: CpuMode::User,
+        pid: 8,
+        tid: 9,
+        address: 0x1000,
+        length: 0x2000,
+        file_offset: 0x3000,
+        executable: true,
+        protection: Some(5),
+        flags: Some(2),
+        build_id: None,
+        identity: None,
+        path: OsStr::new(path),
+    }
+}
+
+/// Parses `bytes` for two events of which the second has the id 43.
+fn parsed(bytes: &[u8], check: impl Fn(Record<'_>)) {
+    let all = SampleType::IDENTIFIER
+        | SampleType::TID
+        | SampleType::TIME
+        | SampleType::STREAM_ID
+        | SampleType::CPU;
+    let format = RecordFormat::new(&[event(all.0, &[41]), event(all.0, &[42, 43])]).unwrap();
+    assert_eq!(bytes.len() % 8, 0);
+    assert_eq!(format.time(bytes), Some(1_234));
+    check(format.parse(bytes).unwrap());
+    for length in 0..bytes.len() {
+        assert!(format.parse(&bytes[..length]).is_err());
+    }
+}
+
+fn attr() -> Attr {
+    let all = SampleType::IDENTIFIER
+        | SampleType::TID
+        | SampleType::TIME
+        | SampleType::STREAM_ID
+        | SampleType::CPU;
+    event(all.0, &[]).attr
+}
+
+#[test]
+fn mappings_of_every_kind() {
+    let build_id = BuildId::new(&[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]);
+    let identity = FileIdentity {
+        device: (8, 1),
+        inode: 99,
+        generation: 3,
+    };
+    let variants = [
+        mmap("/bin/sh"),
+        mmap(""),
+        mmap("seven77"),
+        Mmap {
+            build_id,
+            ..mmap("/lib/x.so")
+        },
+        Mmap {
+            identity: Some(identity),
+            ..mmap("/lib/x.so")
+        },
+        Mmap {
+            executable: false,
+            protection: Some(1),
+            ..mmap("/usr/share/data")
+        },
+        Mmap {
+            mode: CpuMode::Kernel,
+            pid: -1,
+            ..mmap("[kernel.kallsyms]_text")
+        },
+    ];
+    for mmap in variants {
+        let mut bytes = Vec::new();
+        encode::mmap2(&mut bytes, &attr(), &mmap).unwrap();
+        parsed(&bytes, |record| assert_eq!(record, Record::Mmap(mmap)));
+    }
+    let long = "x".repeat(70_000);
+    assert!(encode::mmap2(&mut Vec::new(), &attr(), &mmap(&long)).is_err());
+}
+
+#[test]
+fn side_band_records() {
+    let check = |encode: &dyn Fn(&mut Vec<u8>), expected: Record<'_>| {
+        let mut bytes = Vec::new();
+        encode(&mut bytes);
+        parsed(&bytes, |record| assert_eq!(record, expected));
+    };
+    for exec in [false, true] {
+        let comm = Comm {
+            stamp: stamp(),
+            pid: 8,
+            tid: 9,
+            exec,
+            name: OsStr::new("fifteen letters"),
+        };
+        check(
+            &|out| encode::comm(out, &attr(), &comm).unwrap(),
+            Record::Comm(comm),
+        );
+        let task = Task {
+            stamp: stamp(),
+            pid: 8,
+            tid: 9,
+            parent_pid: 1,
+            parent_tid: 2,
+            time: 1_234,
+            existed: exec,
+        };
+        check(&|out| encode::fork(out, &attr(), &task), Record::Fork(task));
+        check(&|out| encode::exit(out, &attr(), &task), Record::Exit(task));
+    }
+    let lost = Lost {
+        stamp: stamp(),
+        count: 11,
+    };
+    check(&|out| encode::lost(out, &attr(), &lost), Record::Lost(lost));
+    check(
+        &|out| encode::lost_samples(out, &attr(), &lost),
+        Record::LostSamples(lost),
+    );
+}
+
+#[test]
+fn attributes_of_every_size() {
+    let attr = Attr {
+        kind: 1,
+        config: 2,
+        period_or_frequency: 3,
+        sample_type: SampleType(4),
+        read_format: prof_perfdata::ReadFormat(5),
+        flags: AttrFlags(6),
+        wakeup: 7,
+        breakpoint_type: 8,
+        config1: 9,
+        config2: 10,
+        branch_sample_type: 11,
+        sample_regs_user: 12,
+        sample_stack_user: 13,
+        clockid: -14,
+        sample_regs_intr: 15,
+        aux_watermark: 16,
+        sample_max_stack: 17,
+        aux_sample_size: 18,
+        sig_data: 19,
+    };
+    let bytes = attr.to_bytes();
+    assert_eq!(Attr::parse(&bytes).unwrap(), attr);
+    let mut newer = bytes.to_vec();
+    newer.extend([0xff; 16]);
+    newer[4] = 144;
+    assert_eq!(Attr::parse(&newer).unwrap(), attr);
+    let mut oldest = bytes[..64].to_vec();
+    oldest[4] = 64;
+    let parsed = Attr::parse(&oldest).unwrap();
+    assert_eq!((parsed.config1, parsed.config2), (9, 0));
+    for length in 0..128 {
+        assert!(Attr::parse(&bytes[..length]).is_err());
+    }
+}
+
+fn features() -> Features {
+    Features {
+        build_ids: vec![
+            ModuleBuildId {
+                mode: CpuMode::User,
+                pid: -1,
+                build_id: BuildId::new(&[7; 20]).unwrap(),
+                path: "/bin/sh".into(),
+            },
+            ModuleBuildId {
+                mode: CpuMode::Kernel,
+                pid: -1,
+                build_id: BuildId::new(&[8; 16]).unwrap(),
+                path: "[kernel.kallsyms]".into(),
+            },
+        ],
+        hostname: Some("machine".into()),
+        os_release: Some("6.18".into()),
+        version: Some("prof 0.1".into()),
+        arch: Some("x86_64".into()),
+        nr_cpus: Some(CpuCounts {
+            online: 2,
+            available: 4,
+        }),
+        cpu_desc: Some("A CPU".into()),
+        cpu_id: Some("GenuineIntel,6,1".into()),
+        total_memory: Some(16 << 20),
+        command_line: vec!["prof".into(), "record".into(), String::new().into()],
+        sample_time: Some((5, 17)),
+        clock_resolution: Some(1),
+        clock: Some(ClockData {
+            clockid: 1,
+            wall_clock: 2,
+            clock: 3,
+        }),
+        quality: Some(Quality {
+            samples: 3,
+            stacks: StackEnd::ALL.map(|end| (end, 1)).into(),
+            ..Quality::default()
+        }),
+    }
+}
+
+/// Writes a file of two events, with a sample at each of `times` (zero ends a round).
+fn write(times: &[u64], features: &Features) -> Vec<u8> {
+    let fields = (SampleType::IDENTIFIER | SampleType::IP | SampleType::TIME).0;
+    let events = [event(fields, &[41]), event(fields, &[42, 43])];
+    let mut writer = Writer::create(Cursor::new(Vec::new()), &events).unwrap();
+    for (number, &time) in times.iter().enumerate() {
+        let mut bytes = Vec::new();
+        let sample = NewSample {
+            id: 41 + number as u64 % 3,
+            ip: number as u64,
+            time,
+            ..NewSample::default()
+        };
+        match time {
+            0 => encode::finished_round(&mut bytes),
+            _ => encode::sample(&mut bytes, &events[0].attr, &sample).unwrap(),
+        }
+        writer.write(&bytes).unwrap();
+    }
+    writer.finish(features).unwrap().into_inner()
+}
+
+fn samples(bytes: Vec<u8>) -> (Vec<(usize, u64)>, Recording) {
+    let mut recording = Recording::from_file(MappedFile::from(bytes)).unwrap();
+    let mut samples = Vec::new();
+    while let Some(record) = recording.next().unwrap() {
+        let Record::Sample(sample) = record else {
+            panic!("{record:?}");
+        };
+        samples.push((sample.event, sample.time.unwrap()));
+    }
+    (samples, recording)
+}
+
+#[test]
+fn a_file_with_everything() {
+    let features = features();
+    let (samples, recording) = samples(write(&[3, 1, 0, 2, 4, 0], &features));
+    assert_eq!(samples, [(1, 1), (0, 2), (0, 3), (1, 4)]);
+    assert_eq!(*recording.features(), features);
+    assert!(!recording.truncated());
+    let events: Vec<_> = recording
+        .events()
+        .iter()
+        .map(|e| (&*e.name, e.ids.len()))
+        .collect();
+    assert_eq!(events, [("cpu-clock", 1), ("cpu-clock", 2)]);
+}
+
+#[test]
+fn an_empty_file_is_whole_too() {
+    let (samples, recording) = samples(write(&[], &Features::default()));
+    assert_eq!(samples, []);
+    assert!(!recording.truncated());
+    assert_eq!(*recording.features(), Features::default());
+}
+
+/// Takes so many bytes, then says that the disk is full.
+#[derive(Debug)]
+struct SmallDisk {
+    bytes: Cursor<Vec<u8>>,
+    room: usize,
+}
+
+impl std::io::Write for SmallDisk {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let start = self.bytes.position() as usize;
+        let count = bytes.len().min(self.room.saturating_sub(start));
+        match count {
+            0 if !bytes.is_empty() => Err(std::io::ErrorKind::StorageFull.into()),
+            count => self.bytes.write(&bytes[..count]),
+        }
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl std::io::Seek for SmallDisk {
+    fn seek(&mut self, position: std::io::SeekFrom) -> std::io::Result<u64> {
+        self.bytes.seek(position)
+    }
+}
+
+#[test]
+fn a_full_disk_leaves_the_records_that_fit() {
+    let fields = (SampleType::IDENTIFIER | SampleType::IP | SampleType::TIME).0;
+    let event = event(fields, &[41]);
+    let mut record = Vec::new();
+    let sample = NewSample {
+        id: 41,
+        time: 5,
+        ..NewSample::default()
+    };
+    encode::sample(&mut record, &event.attr, &sample).unwrap();
+    for room in [300_000, 300_008, 300_400] {
+        let mut disk = SmallDisk {
+            bytes: Cursor::new(Vec::new()),
+            room,
+        };
+        let mut writer = Writer::create(&mut disk, std::slice::from_ref(&event)).unwrap();
+        let mut failed = false;
+        for _ in 0..20_000 {
+            failed |= writer.write(&record).is_err();
+        }
+        assert!(failed);
+        let error = writer.finish(&Features::default()).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::StorageFull);
+        let (samples, _) = samples(disk.bytes.into_inner());
+        assert!(samples.len() > 4_000, "{}", samples.len());
+    }
+}
