@@ -109,7 +109,7 @@ pub fn raise_thread_priority() {
 }
 
 /// Numbers and ranges, as in `0-3,8`.
-fn parse_list(text: &str) -> Option<Vec<u32>> {
+pub(crate) fn parse_list(text: &str) -> Option<Vec<u32>> {
     let mut numbers = Vec::new();
     for part in text.split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));

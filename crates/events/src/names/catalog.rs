@@ -77,7 +77,12 @@ impl Catalog {
                 Err(error) => refused.get_or_insert((events, error)),
             };
         }
-        let nowhere = || (PathBuf::from("tracefs"), std::io::ErrorKind::NotFound.into());
+        let nowhere = || {
+            (
+                PathBuf::from("tracefs"),
+                std::io::ErrorKind::NotFound.into(),
+            )
+        };
         Err(refused.unwrap_or_else(nowhere))
     }
 }

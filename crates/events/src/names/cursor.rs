@@ -80,7 +80,7 @@ impl<'a> Cursor<'a> {
         ParseError {
             text: self.text.to_owned(),
             place,
-            problem,
+            problem: Box::new(problem),
         }
     }
 }

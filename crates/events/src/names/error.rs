@@ -21,12 +21,13 @@ pub struct ParseError {
     /// The bytes of `text` that the problem is about; may be empty, and may lie at its end.
     pub place: Range<usize>,
     /// What is wrong.
-    pub problem: Problem,
+    pub problem: Box<Problem>,
 }
 
 impl fmt::Display for ParseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let width = |range: Range<usize>| self.text.get(range).map_or(0, |part| part.chars().count());
+        let width =
+            |range: Range<usize>| self.text.get(range).map_or(0, |part| part.chars().count());
         let before = width(0..self.place.start);
         let carets = width(self.place.clone()).max(1);
         // Whatever would break the line or move the carets.
@@ -75,20 +76,24 @@ pub enum Problem {
     #[error("{0}")]
     Modifier(&'static str),
     /// No PMU of that name.
-    #[error("this machine has no PMU {name:?}{}", did_you_mean(.nearest))]
+    #[error("this machine has no PMU {name:?}{}", meant_or_all(.nearest, .all))]
     UnknownPmu {
         /// The name.
         name: String,
-        /// The nearest names, or all if there are few.
+        /// The nearest names.
         nearest: Vec<String>,
+        /// All that there are.
+        all: String,
     },
     /// A term that neither the PMU nor prof knows.
-    #[error("unknown term {name:?}{}", did_you_mean(.nearest))]
+    #[error("unknown term {name:?}{}", meant_or_all(.nearest, .takes))]
     UnknownTerm {
         /// The term.
         name: String,
-        /// The nearest terms, or all if there are few.
+        /// The nearest terms.
         nearest: Vec<String>,
+        /// All that there are.
+        takes: String,
     },
     /// A value that is not of the kind that the term takes.
     #[error("{term} takes {takes}, not {value:?}")]
@@ -147,7 +152,7 @@ pub enum Problem {
         path: String,
     },
     /// The file of a uprobe is not there.
-    #[error("there is no file {name:?}{}", searched(.searched))]
+    #[error("there is no file {name:?}{}", looked_in(.searched))]
     NoFile {
         /// As it was typed.
         name: String,
@@ -225,7 +230,15 @@ fn did_you_mean(nearest: &[String]) -> String {
     }
 }
 
-fn searched(places: &str) -> String {
+fn meant_or_all(nearest: &[String], all: &str) -> String {
+    match nearest {
+        [] if all.is_empty() => String::new(),
+        [] => format!(": there are {all}"),
+        nearest => did_you_mean(nearest),
+    }
+}
+
+fn looked_in(places: &str) -> String {
     match places {
         "" => String::new(),
         places => format!(" (looked in {places})"),

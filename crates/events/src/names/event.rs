@@ -30,7 +30,7 @@ pub(super) struct Meaning {
     pub(super) cpus: Option<Vec<u32>>,
     /// The name, where it is not what was typed: one of several that fit a pattern.
     pub(super) name: Option<String>,
-    /// The period that a term of the PMU's event named.
+    /// What goes with the event by itself, such as a breakpoint's period of one.
     pub(super) terms: Terms,
 }
 
@@ -69,7 +69,8 @@ pub(super) fn read(cursor: &mut Cursor<'_>, catalog: &Catalog) -> Result<Vec<Eve
         (_, Some('/')) if find(head).is_none() => pmu_event(cursor, start, catalog),
         (_, Some(':')) if find(head).is_none() => with_colon(cursor, start, head, catalog),
         _ => {
-            let meanings = bare(head, catalog).ok_or_else(|| unknown(cursor, start, head, catalog))?;
+            let meanings =
+                bare(head, catalog).ok_or_else(|| unknown(cursor, start, head, catalog))?;
             finish(cursor, start, meanings)
         }
     }
@@ -83,7 +84,11 @@ fn is_name(c: char) -> bool {
 fn find(name: &str) -> Option<Meaning> {
     let raw = || {
         let config = u64::from_str_radix(name.strip_prefix('r')?, 16).ok()?;
-        let encoding = Encoding { kind: sys::PERF_TYPE_RAW, config, ..Encoding::default() };
+        let encoding = Encoding {
+            kind: sys::PERF_TYPE_RAW,
+            config,
+            ..Encoding::default()
+        };
         Some((Family::Raw, encoding))
     };
     let (family, encoding) = symbolic::find(name).or_else(raw)?;
@@ -103,12 +108,23 @@ fn unknown(cursor: &Cursor<'_>, start: usize, name: &str, catalog: &Catalog) -> 
     let of_pmus = pmu::event_names(catalog);
     let all = names.iter().chain(&of_pmus).map(String::as_str);
     let nearest = suggest::nearest(name, all);
-    cursor.from(start, Problem::UnknownEvent { name: name.to_owned(), nearest })
+    cursor.from(
+        start,
+        Problem::UnknownEvent {
+            name: name.to_owned(),
+            nearest,
+        },
+    )
 }
 
 /// `PMU/terms/`: the slash comes next.
-fn pmu_event(cursor: &mut Cursor<'_>, start: usize, catalog: &Catalog) -> Result<Vec<EventSpec>, Located> {
-    let pmus = pmu::find(catalog, cursor.since(start)).map_err(|problem| cursor.from(start, problem))?;
+fn pmu_event(
+    cursor: &mut Cursor<'_>,
+    start: usize,
+    catalog: &Catalog,
+) -> Result<Vec<EventSpec>, Located> {
+    let pmus =
+        pmu::find(catalog, cursor.since(start)).map_err(|problem| cursor.from(start, problem))?;
     cursor.eat("/");
     let terms = terms::read(cursor)?;
     let mut meanings = Vec::new();
@@ -117,19 +133,32 @@ fn pmu_event(cursor: &mut Cursor<'_>, start: usize, catalog: &Catalog) -> Result
         let (mut meaning, named) = pmu.meaning(&terms)?;
         if pmus.len() > 1 {
             let typed = cursor.since(start);
-            let terms = typed.find('/').and_then(|at| typed.get(at..)).unwrap_or_default();
+            let terms = typed
+                .find('/')
+                .and_then(|at| typed.get(at..))
+                .unwrap_or_default();
             meaning.name = Some(format!("{}{terms}", pmu.name));
         }
         meanings.push(meaning);
         name = named;
     }
+    let typed = cursor.since(start);
     let modifiers = modifiers(cursor, true)?;
-    Ok(specs(cursor.since(start), meanings, modifiers, &Terms::default(), name.as_deref()))
+    let terms = meanings
+        .first()
+        .map(|meaning| meaning.terms.clone())
+        .unwrap_or_default();
+    Ok(specs(typed, meanings, modifiers, &terms, name.as_deref()))
 }
 
 /// A colon comes next, and the name before it is none that is known: type and config in numbers,
 /// a PMU's event with modifiers, or a tracepoint.
-fn with_colon(cursor: &mut Cursor<'_>, start: usize, head: &str, catalog: &Catalog) -> Result<Vec<EventSpec>, Located> {
+fn with_colon(
+    cursor: &mut Cursor<'_>,
+    start: usize,
+    head: &str,
+    catalog: &Catalog,
+) -> Result<Vec<EventSpec>, Located> {
     let mut ahead = *cursor;
     ahead.eat(":");
     let second_at = ahead.at();
@@ -137,17 +166,26 @@ fn with_colon(cursor: &mut Cursor<'_>, start: usize, head: &str, catalog: &Catal
     if let (Some(kind), Some(config)) = (parse_number(head), parse_number(second)) {
         *cursor = ahead;
         let kind = u32::try_from(kind).map_err(|_| {
-            let problem = Problem::BadNumber { text: head.to_owned(), what: "an event's type" };
+            let problem = Problem::BadNumber {
+                text: head.to_owned(),
+                what: "an event's type",
+            };
             (start..start + head.len(), problem)
         })?;
-        let encoding = Encoding { kind, config, ..Encoding::default() };
+        let encoding = Encoding {
+            kind,
+            config,
+            ..Encoding::default()
+        };
         return finish(cursor, start, vec![Meaning::new(Family::Raw, encoding)]);
     }
     if let Some(meanings) = bare(head, catalog) {
         return finish(cursor, start, meanings);
     }
     if second.is_empty() {
-        return Err(ahead.here(Problem::Expected { expected: "a tracepoint's name or a modifier" }));
+        return Err(ahead.here(Problem::Expected {
+            expected: "a tracepoint's name or a modifier",
+        }));
     }
     // `cycels:u` is a name mistyped rather than the tracepoint u of the system cycels.
     if Modifiers::are_all(second) && !tracepoint::has_system(catalog, head) {
@@ -163,28 +201,30 @@ fn with_colon(cursor: &mut Cursor<'_>, start: usize, head: &str, catalog: &Catal
 }
 
 /// Reads the terms and modifiers that may follow any name.
-fn finish(cursor: &mut Cursor<'_>, start: usize, mut meanings: Vec<Meaning>) -> Result<Vec<EventSpec>, Located> {
+fn finish(
+    cursor: &mut Cursor<'_>,
+    start: usize,
+    mut meanings: Vec<Meaning>,
+) -> Result<Vec<EventSpec>, Located> {
     let mut terms = Terms::default();
     let mut name = None;
-    let mut modified = Modifiers::default();
-    let mut slashes = false;
-    // perf takes the modifiers before or after the terms.
-    if cursor.peek() == Some(':') {
-        modified = modifiers(cursor, false)?;
-    }
-    if cursor.eat("/") {
-        slashes = true;
+    let slashes = cursor.eat("/");
+    if slashes {
         for term in terms::read(cursor)? {
             common_term(&term, &mut terms, &mut name, &mut meanings)?;
         }
     }
-    if modified == Modifiers::default() {
-        modified = modifiers(cursor, slashes)?;
-    }
-    Ok(specs(cursor.since(start), meanings, modified, &terms, name.as_deref()))
+    let typed = cursor.since(start);
+    let modifiers = modifiers(cursor, slashes)?;
+    Ok(specs(typed, meanings, modifiers, &terms, name.as_deref()))
 }
 
-fn common_term(term: &Term<'_>, terms: &mut Terms, name: &mut Option<String>, meanings: &mut [Meaning]) -> Result<(), Located> {
+fn common_term(
+    term: &Term<'_>,
+    terms: &mut Terms,
+    name: &mut Option<String>,
+    meanings: &mut [Meaning],
+) -> Result<(), Located> {
     if term.name == "name" && term.value.is_some() {
         *name = term.value.map(str::to_owned);
         return Ok(());
@@ -201,7 +241,12 @@ fn common_term(term: &Term<'_>, terms: &mut Terms, name: &mut Option<String>, me
         return Ok(());
     }
     let nearest = suggest::nearest(term.name, terms::COMMON);
-    Err(term.problem(Problem::UnknownTerm { name: term.name.to_owned(), nearest }))
+    let takes = terms::COMMON.join(", ");
+    Err(term.problem(Problem::UnknownTerm {
+        name: term.name.to_owned(),
+        nearest,
+        takes,
+    }))
 }
 
 /// The modifiers after a colon; directly, if they may follow a slash.
@@ -216,17 +261,27 @@ fn modifiers(cursor: &mut Cursor<'_>, after_slash: bool) -> Result<Modifiers, Lo
     Ok(modifiers)
 }
 
-fn specs(typed: &str, meanings: Vec<Meaning>, modifiers: Modifiers, terms: &Terms, name: Option<&str>) -> Vec<EventSpec> {
+fn specs(
+    typed: &str,
+    meanings: Vec<Meaning>,
+    modifiers: Modifiers,
+    terms: &Terms,
+    name: Option<&str>,
+) -> Vec<EventSpec> {
     meanings
         .into_iter()
         .map(|meaning| {
-            let own = meaning.terms;
+            let mut terms = terms.clone();
+            terms.rate = terms.rate.or(meaning.terms.rate);
             EventSpec {
-                name: name.map(str::to_owned).or(meaning.name).unwrap_or_else(|| typed.to_owned()),
+                name: name
+                    .map(str::to_owned)
+                    .or(meaning.name)
+                    .unwrap_or_else(|| typed.to_owned()),
                 family: meaning.family,
                 encoding: meaning.encoding,
                 modifiers,
-                terms: if *terms == Terms::default() { own } else { terms.clone() },
+                terms,
                 scale: meaning.scale,
                 cpus: meaning.cpus,
             }

@@ -6,8 +6,7 @@
 //! ```
 //!
 //! The result is plain data: nothing is opened here, and a spec says nothing about whether this
-//! machine can count it. [`EventSpec::attr`](crate::counting) turns it into a
-//! `perf_event_attr`.
+//! machine can count it. the counters open it.
 
 mod breakpoint;
 mod catalog;
@@ -18,7 +17,6 @@ mod library;
 mod modifiers;
 mod parse;
 mod pmu;
-mod quoted;
 mod spec;
 mod suggest;
 mod symbol;

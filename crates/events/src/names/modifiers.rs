@@ -1,5 +1,7 @@
 //! The letters after the colon.
 
+use std::fmt;
+
 use super::cursor::Located;
 use super::error::Problem;
 
@@ -64,7 +66,12 @@ impl Modifiers {
     /// Adds letters, the first of which stands at byte `at`.
     pub(super) fn add(&mut self, letters: &str, at: usize) -> Result<(), Located> {
         if letters.is_empty() {
-            return Err((at..at, Problem::Expected { expected: "a modifier" }));
+            return Err((
+                at..at,
+                Problem::Expected {
+                    expected: "a modifier",
+                },
+            ));
         }
         let mut level = 0;
         for (index, letter) in letters.char_indices() {
@@ -117,5 +124,35 @@ impl Modifiers {
     /// Whether all letters are modifiers.
     pub(super) fn are_all(letters: &str) -> bool {
         !letters.is_empty() && letters.chars().all(|c| "ukhGHIDeSPp".contains(c))
+    }
+}
+
+/// The letters, without a colon; none for what counts without modifiers.
+impl fmt::Display for Modifiers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all = self.user && self.kernel && self.hypervisor && !self.explicit_modes;
+        let precise = match self.precise {
+            Precise::Maximum => "P",
+            Precise::Level(0) => "",
+            Precise::Level(1) => "p",
+            Precise::Level(2) => "pp",
+            Precise::Level(_) => "ppp",
+        };
+        let letters = [
+            (self.user && !all, "u"),
+            (self.kernel && !all, "k"),
+            (self.hypervisor && !all, "h"),
+            (self.guest, "G"),
+            (self.guest && self.host, "H"),
+            (self.not_idle, "I"),
+            (true, precise),
+            (self.pinned, "D"),
+            (self.exclusive, "e"),
+            (self.leader_sampling, "S"),
+        ];
+        let given = letters.iter().filter(|(given, _)| *given);
+        given
+            .into_iter()
+            .try_for_each(|(_, letter)| f.write_str(letter))
     }
 }

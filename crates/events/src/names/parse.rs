@@ -34,7 +34,12 @@ fn items(cursor: &mut Cursor<'_>, catalog: &Catalog) -> Result<Vec<EventGroup>, 
         }
         events += groups.last().map_or(0, |group| group.events.len());
         if events.max(groups.len()) > MOST_EVENTS {
-            return Err(cursor.from(start, Problem::Expected { expected: "an end of so many events" }));
+            return Err(cursor.from(
+                start,
+                Problem::Expected {
+                    expected: "an end of so many events",
+                },
+            ));
         }
         cursor.skip_spaces();
         if cursor.rest().is_empty() {
@@ -96,12 +101,13 @@ fn group(cursor: &mut Cursor<'_>, catalog: &Catalog) -> Result<EventGroup, Locat
 /// The modifiers of a group are those of all its members; those on scheduling are its leader's.
 fn add_to_all(events: &mut [EventSpec], letters: &str, at: usize) -> Result<(), Located> {
     for (index, event) in events.iter_mut().enumerate() {
-        let Modifiers { pinned, exclusive, .. } = event.modifiers;
+        let Modifiers {
+            pinned, exclusive, ..
+        } = event.modifiers;
         event.modifiers.add(letters, at)?;
         if index > 0 {
             (event.modifiers.pinned, event.modifiers.exclusive) = (pinned, exclusive);
         }
-        event.name = event.name_with(letters);
     }
     Ok(())
 }

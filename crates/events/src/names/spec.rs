@@ -9,8 +9,8 @@ use super::terms::Terms;
 /// One event: what to count, in whose code, and what was asked for besides.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EventSpec {
-    /// How the event is called: as it was typed, modifiers included, or what the term `name=`
-    /// says.
+    /// How the event is called, without modifiers: as it was typed, or what the term `name=`
+    /// says. Displaying the spec adds the modifiers.
     pub name: String,
     /// What kind of event it is.
     pub family: Family,
@@ -30,7 +30,7 @@ pub struct EventSpec {
 
 impl EventSpec {
     /// The event with kernel and hypervisor code left out, as `perf_event_paranoid` = 2 demands
-    /// it, called `name:u`; `None` if the modifiers were named or there is nothing to leave out.
+    /// it; `None` if the modifiers were named or there is nothing to leave out.
     pub fn user_only(&self) -> Option<Self> {
         if self.modifiers.explicit_modes || !self.modifiers.kernel {
             return None;
@@ -38,12 +38,6 @@ impl EventSpec {
         let mut spec = self.clone();
         spec.modifiers.kernel = false;
         spec.modifiers.hypervisor = false;
-        let separator = match self.name.contains('/') {
-            true if self.name.ends_with('/') => "",
-            _ if self.name.contains(':') && self.family.takes_bare_modifiers() => "",
-            _ => ":",
-        };
-        spec.name = format!("{}{separator}u", self.name);
         Some(spec)
     }
 
@@ -73,9 +67,15 @@ impl EventSpec {
     }
 }
 
+/// The name with its modifiers, in an order of their own: `cycles:u`, `cpu/event=0x3c/k`.
 impl fmt::Display for EventSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.name)
+        let modifiers = self.modifiers.to_string();
+        let separator = match modifiers.is_empty() || self.name.ends_with('/') {
+            true => "",
+            false => ":",
+        };
+        write!(f, "{}{separator}{modifiers}", self.name)
     }
 }
 
@@ -130,11 +130,6 @@ impl Family {
             self,
             Self::Hardware | Self::Cache | Self::Raw | Self::Pmu(_)
         )
-    }
-
-    /// Whether a second colon in the name already begins the modifiers.
-    fn takes_bare_modifiers(&self) -> bool {
-        matches!(self, Self::Hardware | Self::Cache | Self::Software | Self::Raw)
     }
 }
 

@@ -1,10 +1,7 @@
 //! The nearest of many names.
 
 /// At most three names that are near enough to `typed` to be what was meant, nearest first.
-pub(super) fn nearest<'a>(
-    typed: &str,
-    names: impl IntoIterator<Item = &'a str>,
-) -> Vec<String> {
+pub(super) fn nearest<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     const SHOWN: usize = 3;
     // A third of the letters may be wrong; short names need more than that to be meant.
     let limit = (typed.chars().count() / 3).clamp(1, 6);
@@ -53,7 +50,15 @@ mod tests {
     use super::*;
 
     fn check(typed: &str, expected: &[&str]) {
-        let names = ["cycles", "cpu-cycles", "cs", "cpu-clock", "task-clock", "faults", "LLC-loads"];
+        let names = [
+            "cycles",
+            "cpu-cycles",
+            "cs",
+            "cpu-clock",
+            "task-clock",
+            "faults",
+            "LLC-loads",
+        ];
         assert_eq!(nearest(typed, names), expected, "{typed}");
     }
 

@@ -103,27 +103,26 @@ type Operation = (u32, &'static [&'static str]);
 
 /// The plural comes first: it names all accesses, as in `LLC-loads`; the second names a miss, as
 /// in `LLC-load-misses`.
-const READ: Operation = (
-    sys::PERF_COUNT_HW_CACHE_OP_READ,
-    &["loads", "load", "read"],
-);
+const READ: Operation = (sys::PERF_COUNT_HW_CACHE_OP_READ, &["loads", "load", "read"]);
 const WRITE: Operation = (
     sys::PERF_COUNT_HW_CACHE_OP_WRITE,
     &["stores", "store", "write"],
 );
 const PREFETCH: Operation = (
     sys::PERF_COUNT_HW_CACHE_OP_PREFETCH,
-    &["prefetches", "prefetch", "speculative-read", "speculative-load"],
+    &[
+        "prefetches",
+        "prefetch",
+        "speculative-read",
+        "speculative-load",
+    ],
 );
 
 const ACCESS: (u32, &[&str]) = (
     sys::PERF_COUNT_HW_CACHE_RESULT_ACCESS,
     &["refs", "Reference", "ops", "access"],
 );
-const MISS: (u32, &[&str]) = (
-    sys::PERF_COUNT_HW_CACHE_RESULT_MISS,
-    &["misses", "miss"],
-);
+const MISS: (u32, &[&str]) = (sys::PERF_COUNT_HW_CACHE_RESULT_MISS, &["misses", "miss"]);
 
 /// The generic hardware events.
 pub fn hardware_events() -> Vec<NamedEvent> {
@@ -201,7 +200,8 @@ fn operation_and_result(rest: &str, operations: &[Operation]) -> Option<(u32, u3
     }
     let rest = rest.strip_prefix('-')?;
     let result = |word: &str| {
-        let known = |(_, words): &&(u32, &[&str])| words.iter().any(|w| w.eq_ignore_ascii_case(word));
+        let known =
+            |(_, words): &&(u32, &[&str])| words.iter().any(|w| w.eq_ignore_ascii_case(word));
         [ACCESS, MISS].iter().find(known).map(|(result, _)| *result)
     };
     if let Some(result) = result(rest) {
@@ -302,7 +302,11 @@ mod tests {
         for event in [hardware_events(), software_events(), cache_events()].concat() {
             for name in &event.names {
                 let found = find(name);
-                assert_eq!(found, Some((event.family.clone(), event.encoding.clone())), "{name}");
+                assert_eq!(
+                    found,
+                    Some((event.family.clone(), event.encoding.clone())),
+                    "{name}"
+                );
             }
         }
     }

@@ -83,10 +83,18 @@ pub(super) fn read<'a>(cursor: &mut Cursor<'a>) -> Result<Vec<Term<'a>>, Located
             return Ok(terms);
         }
         let start = cursor.at();
-        let name = cursor.take_while(|c| !matches!(c, '=' | ',' | '/' | '{' | '}') && !c.is_whitespace());
+        let name =
+            cursor.take_while(|c| !matches!(c, '=' | ',' | '/' | '{' | '}') && !c.is_whitespace());
         if name.is_empty() {
             let expected = match cursor.peek() {
-                None => return Err((opened..opened, Problem::Expected { expected: "a closing slash after the terms" })),
+                None => {
+                    return Err((
+                        opened..opened,
+                        Problem::Expected {
+                            expected: "a closing slash after the terms",
+                        },
+                    ));
+                }
                 Some(_) => "a term",
             };
             return Err(cursor.here(Problem::Expected { expected }));
@@ -112,13 +120,20 @@ fn read_value<'a>(cursor: &mut Cursor<'a>) -> Result<&'a str, Located> {
             let value = cursor.take_while(|c| !quote.starts_with(c));
             return match cursor.eat(quote) {
                 true => Ok(value),
-                false => Err(cursor.from(start, Problem::Expected { expected: "a closing quote" })),
+                false => Err(cursor.from(
+                    start,
+                    Problem::Expected {
+                        expected: "a closing quote",
+                    },
+                )),
             };
         }
     }
     let value = cursor.take_while(|c| !matches!(c, ',' | '/' | '}'));
     match value {
-        "" => Err(cursor.here(Problem::Expected { expected: "a value" })),
+        "" => Err(cursor.here(Problem::Expected {
+            expected: "a value",
+        })),
         value => Ok(value),
     }
 }
@@ -151,7 +166,9 @@ impl Terms {
             "stack-size" => self.stack_size = Some(stack_size(term)?),
             "max-stack" => {
                 let frames = term.positive()?;
-                let frames = frames.try_into().map_err(|_| term.bad("at most 65535 frames"))?;
+                let frames = frames
+                    .try_into()
+                    .map_err(|_| term.bad("at most 65535 frames"))?;
                 self.max_stack = Some(frames);
             }
             "inherit" => self.inherit = Some(term.number()? != 0),

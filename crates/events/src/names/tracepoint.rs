@@ -1,0 +1,149 @@
+//! Tracepoints: the kernel's own places of interest, numbered in tracefs.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use perf_event_open_sys::bindings as sys;
+
+use super::catalog::Catalog;
+use super::error::Problem;
+use super::event::Meaning;
+use super::pmu::names_in;
+use super::spec::{Encoding, Family};
+use super::suggest;
+
+/// Whether there is such a system; `false` also if nobody may look.
+pub(super) fn has_system(catalog: &Catalog, system: &str) -> bool {
+    catalog
+        .tracepoints()
+        .is_ok_and(|events| events.join(system).is_dir())
+}
+
+/// The tracepoints that fit; both names may hold `*` and `?`. With a problem comes whether it is
+/// about the second name.
+pub(super) fn find(
+    catalog: &Catalog,
+    system: &str,
+    name: &str,
+) -> Result<Vec<Meaning>, (bool, Problem)> {
+    let refused = |path: &Path, error: &io::Error| Problem::NoTracepoints {
+        path: path.display().to_string(),
+        reason: error.to_string(),
+    };
+    let events = catalog
+        .tracepoints()
+        .map_err(|(path, error)| (false, refused(&path, &error)))?;
+    let systems = names_in(&events);
+    let mut found = Vec::new();
+    let mut others = Vec::new();
+    for system in systems.iter().filter(|known| matches(system, known)) {
+        for known in names_in(&events.join(system)) {
+            if !matches(name, &known) {
+                others.push(known);
+                continue;
+            }
+            let file = events.join(system).join(&known).join("id");
+            match fs::read_to_string(&file) {
+                Ok(id) => {
+                    found.extend(id.trim().parse().ok().map(|id| meaning(system, &known, id)))
+                }
+                // `enable` and `filter` lie next to the tracepoints, and `ftrace` has some
+                // without a number.
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+                    ) => {}
+                Err(error) => return Err((true, refused(&file, &error))),
+            }
+        }
+    }
+    if found.is_empty() {
+        return Err(unknown(system, name, &systems, &others));
+    }
+    Ok(found)
+}
+
+fn meaning(system: &str, name: &str, id: u64) -> Meaning {
+    let encoding = Encoding {
+        kind: sys::PERF_TYPE_TRACEPOINT,
+        config: id,
+        ..Encoding::default()
+    };
+    let mut meaning = Meaning::new(Family::Tracepoint, encoding);
+    meaning.name = Some(format!("{system}:{name}"));
+    meaning
+}
+
+fn unknown(system: &str, name: &str, systems: &[String], others: &[String]) -> (bool, Problem) {
+    let in_system = suggest::nearest(name, others.iter().map(String::as_str));
+    let nearest = match others {
+        [] => suggest::nearest(system, systems.iter().map(String::as_str)),
+        _ => in_system
+            .into_iter()
+            .map(|near| format!("{system}:{near}"))
+            .collect(),
+    };
+    let full = format!("{system}:{name}");
+    (
+        !others.is_empty(),
+        Problem::UnknownTracepoint {
+            name: full,
+            nearest,
+        },
+    )
+}
+
+/// Whether the name fits a pattern of letters, `?` (any one letter) and `*` (any letters).
+pub(super) fn matches(pattern: &str, name: &str) -> bool {
+    let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
+    let (mut p, mut n) = (0, 0);
+    // Where to take up again after the last star, with one letter more for it.
+    let mut star = None;
+    while n < name.len() {
+        match pattern.get(p) {
+            Some(b'*') => {
+                star = Some((p, n));
+                p += 1;
+            }
+            Some(&c) if c == b'?' || Some(&c) == name.get(n) => {
+                p += 1;
+                n += 1;
+            }
+            _ => match star {
+                Some((at, taken)) => {
+                    star = Some((at, taken + 1));
+                    (p, n) = (at + 1, taken + 1);
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern
+        .get(p..)
+        .is_none_or(|rest| rest.iter().all(|&c| c == b'*'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns() {
+        let check = |pattern: &str, name: &str, expected: bool| {
+            assert_eq!(matches(pattern, name), expected, "{pattern} {name}");
+        };
+        check("sched_switch", "sched_switch", true);
+        check("sched_switch", "sched_switc", false);
+        check("sched_*", "sched_switch", true);
+        check("*switch", "sched_switch", true);
+        check("*s*t*h", "sched_switch", true);
+        check("sched_?witch", "sched_switch", true);
+        check("*", "", true);
+        check("?", "", false);
+        check("", "", true);
+        check("", "a", false);
+        check("a*b*c", "aXbXbXd", false);
+    }
+}
