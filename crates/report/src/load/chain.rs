@@ -56,10 +56,23 @@ impl Chain {
             })
         });
     }
+
+    /// Forgets the user part of a sample that was taken in the kernel while the process had
+    /// nothing mapped: in the middle of `exec`, when the old program's registers are still there.
+    pub(super) fn drop_stale_user_part(&mut self) {
+        if !self.kernel.is_empty() && self.note.end.counts() {
+            self.user.clear();
+            self.note = StackNote::new(StackEnd::NoUserState);
+        }
+    }
 }
 
-/// Appends what the kernel recorded: first an instruction pointer, then return addresses.
+/// Appends what the kernel recorded: first an instruction pointer, then return addresses. A null
+/// return address is no frame: it ends the chain of frame pointers.
 fn push(frames: &mut Vec<u64>, address: u64) {
+    if address == 0 && !frames.is_empty() {
+        return;
+    }
     let address = AbsoluteAddress(address);
     let frame = if frames.is_empty() {
         FrameAddress::Instruction(address)

@@ -102,14 +102,17 @@ impl Loader {
             }
         }
         let process = self.processes.get(sample.pid);
+        if process.is_some_and(|process| process.space().iter().next().is_none()) {
+            self.chain.drop_stale_user_part();
+        }
         let stack = self
             .interner
             .stack(&self.chain, sample.pid, process, &mut self.profile);
-        let innermost_failure = self.chain.user.last().map(|&address| {
+        let outermost = self.chain.user.last().map(|&address| {
             self.interner
                 .user_frame(sample.pid, process, address, &mut self.profile)
         });
-        self.counts.stack(self.chain.note, innermost_failure);
+        self.counts.stack(self.chain.note, outermost);
         let name = match process.and_then(|process| process.name(sample.pid, sample.tid)) {
             Some(name) => self.profile.names.intern(name),
             None => self.profile.names.intern(&format!(":{}", sample.tid)),

@@ -1,0 +1,217 @@
+//! Recordings of `perf record`, made here: what we load must be what `perf script` shows.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test, helpers included"
+)]
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use prof_perfdata::Recording;
+use prof_report::profile::{Frame, Sample};
+use prof_report::{LoadOptions, Profile, SymbolizedProfile, load};
+use prof_symbols::{SymbolOptions, Symbolizer};
+
+/// A directory with a program and room for recordings of it.
+struct Lab {
+    directory: tempfile::TempDir,
+}
+
+impl Lab {
+    fn new(flags: &[&str]) -> Self {
+        let lab = Self {
+            directory: tempfile::tempdir().unwrap(),
+        };
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/busy.c");
+        let mut compiler = Command::new("cc");
+        compiler.args(["-O2", "-g"]).args(flags);
+        run(compiler.arg("-o").arg(lab.path("busy")).arg(source));
+        lab
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn record(&self, call_graph: &str) -> PathBuf {
+        let file = self.path("perf.data");
+        let mut perf = Command::new("perf");
+        perf.args(["record", "-q", "-e", "cpu-clock", "-F", "1999"]);
+        perf.args(["--call-graph", call_graph, "-o"]).arg(&file);
+        run(perf.arg("--").arg(self.path("busy")));
+        file
+    }
+}
+
+fn run(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {errors}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Whether perf may be used here. Without it these tests say nothing, so CI must have it.
+fn has_perf() -> bool {
+    let mut probe = Command::new("perf");
+    probe.args(["record", "-q", "-e", "cpu-clock", "-o", "/dev/null", "true"]);
+    let works = probe.output().is_ok_and(|output| output.status.success());
+    if !works {
+        assert!(
+            std::env::var_os("CI").is_none(),
+            "perf record does not work"
+        );
+        eprintln!("SKIPPED: perf record does not work here; nothing was compared with perf");
+    }
+    works
+}
+
+/// A frame as perf script prints it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct PerfFrame {
+    address: u64,
+    name: String,
+    module: String,
+}
+
+/// Time in ns to frames, innermost first, of every sample.
+fn perf_script(file: &Path) -> HashMap<u64, Vec<PerfFrame>> {
+    let mut perf = Command::new("perf");
+    perf.args([
+        "script",
+        "--ns",
+        "--no-inline",
+        "-F",
+        "time,ip,sym,dso",
+        "-i",
+    ]);
+    let text = run(perf.arg(file));
+    let paragraphs = text.split("\n\n").filter(|text| !text.trim().is_empty());
+    paragraphs.map(perf_sample).collect()
+}
+
+fn perf_sample(text: &str) -> (u64, Vec<PerfFrame>) {
+    let mut lines = text.trim_start_matches('\n').lines();
+    let time = lines.next().unwrap().trim().trim_end_matches(':');
+    let frame = |line: &str| {
+        let (address, rest) = line.trim().split_once(' ').unwrap();
+        let (name, module) = rest.rsplit_once(" (").unwrap();
+        PerfFrame {
+            address: u64::from_str_radix(address, 16).unwrap(),
+            name: name.split('@').next().unwrap().to_owned(),
+            module: module.trim_end_matches(')').to_owned(),
+        }
+    };
+    (
+        time.replace('.', "").parse().unwrap(),
+        lines.map(frame).collect(),
+    )
+}
+
+/// Our frames as perf would print them; `callers` is what perf adds to the lookup addresses of
+/// callers.
+fn our_frames(symbolized: &SymbolizedProfile, sample: &Sample, callers: u64) -> Vec<PerfFrame> {
+    let profile = symbolized.profile();
+    let mut frames = Vec::new();
+    let mut previous_is_kernel = None;
+    for id in profile.stacks.frames(sample.stack) {
+        let name = |id| {
+            let physical = symbolized.locations(id).last().unwrap();
+            symbolized[physical.function].name.to_string()
+        };
+        let (address, module, kernel) = match profile.frames[id] {
+            Frame::Module { module, offset } => {
+                let path = &profile.modules[module].path;
+                (offset.0, path.display().to_string(), false)
+            }
+            Frame::Kernel(address) => (address, "[kernel.kallsyms]".to_owned(), true),
+            Frame::Jit { address, .. } | Frame::Unknown(address) => {
+                (address, "[unknown]".to_owned(), false)
+            }
+            _ => continue,
+        };
+        let is_caller = previous_is_kernel == Some(kernel);
+        let added = match (is_caller, kernel) {
+            (false, _) => 0,
+            // The kernel gives return addresses.
+            (true, true) => 1,
+            (true, false) => callers,
+        };
+        previous_is_kernel = Some(kernel);
+        let name = name(id);
+        frames.push(PerfFrame {
+            address: address + added,
+            name,
+            module,
+        });
+    }
+    frames
+}
+
+fn loaded(file: &Path) -> SymbolizedProfile {
+    let recording = Recording::open(file).unwrap();
+    let profile: Profile = load(recording, &LoadOptions::default()).unwrap();
+    SymbolizedProfile::new(profile, &Symbolizer::new(SymbolOptions::default()))
+}
+
+/// Compares all samples; returns how many are equal, and how many there are.
+fn compare(file: &Path, callers: u64) -> (usize, usize) {
+    let symbolized = loaded(file);
+    let mut theirs = perf_script(file);
+    let samples = &symbolized.profile().samples;
+    assert_eq!(samples.len(), theirs.len(), "samples");
+    assert!(samples.len() > 100, "too few samples to tell anything");
+    let mut equal = 0;
+    for sample in samples.iter() {
+        let mut theirs = theirs.remove(&sample.time).unwrap();
+        theirs.retain(|frame| frame.address != 0);
+        let ours = our_frames(&symbolized, &sample, callers);
+        let same = ours.len() == theirs.len()
+            && ours
+                .iter()
+                .zip(&theirs)
+                .all(|(ours, theirs)| same(ours, theirs));
+        if same {
+            equal += 1;
+        } else {
+            eprintln!("ours:   {ours:x?}\ntheirs: {theirs:x?}\n");
+        }
+    }
+    (equal, samples.len())
+}
+
+/// Same place and, in the program itself, same name. Libraries have several names for one address,
+/// of which each tool picks another. Stubs of the procedure linkage table are in no symbol; perf
+/// 6.1 shows them as the symbol before.
+fn same(ours: &PerfFrame, theirs: &PerfFrame) -> bool {
+    if theirs.module == "[unknown]" {
+        return true;
+    }
+    let is_stub = theirs.name == "_init";
+    let names_agree = !ours.module.ends_with("/busy") || ours.name == theirs.name || is_stub;
+    ours.address == theirs.address && ours.module == theirs.module && names_agree
+}
+
+#[test]
+fn frame_pointer_chains_are_those_of_perf_script() {
+    if !has_perf() {
+        return;
+    }
+    let lab = Lab::new(&["-fno-omit-frame-pointer"]);
+    let (equal, all) = compare(&lab.record("fp"), 1);
+    assert_eq!(equal, all);
+}
+
+#[test]
+fn unwound_dumps_are_those_of_perf_script() {
+    if !has_perf() {
+        return;
+    }
+    let lab = Lab::new(&[]);
+    let (equal, all) = compare(&lab.record("dwarf"), 0);
+    assert!(
+        equal * 100 >= all * 97,
+        "{equal} of {all} samples are equal"
+    );
+}
