@@ -22,6 +22,13 @@ use crate::signals::Signals;
 #[derive(Debug)]
 pub struct HeldCommand {
     pid: Pid,
+    /// There until it is released or dropped.
+    waiting: Option<Waiting>,
+}
+
+/// Our side of the wait for `go`.
+#[derive(Debug)]
+struct Waiting {
     pidfd: OwnedFd,
     /// Closing it without writing to it makes the child give up.
     go: PipeWriter,
@@ -70,12 +77,17 @@ impl HeldCommand {
             .name("launcher".into())
             .spawn(move || command.spawn())?;
         match read_pid(pid) {
-            Ok((pid, pidfd)) => Ok(Self {
-                pid,
-                pidfd,
-                go,
-                spawning,
-            }),
+            Ok((pid, pidfd)) => {
+                let waiting = Waiting {
+                    pidfd,
+                    go,
+                    spawning,
+                };
+                Ok(Self {
+                    pid,
+                    waiting: Some(waiting),
+                })
+            }
             Err(error) => {
                 drop(go);
                 join(spawning)?;
@@ -96,14 +108,33 @@ impl HeldCommand {
     /// What `exec` answered: `NotFound` when there is no such program (a shell exits 127 then),
     /// anything else when it cannot be executed (126).
     pub fn release(mut self) -> io::Result<RunningCommand> {
+        let waiting = self.waiting.take();
+        let mut waiting = waiting.ok_or(io::ErrorKind::InvalidInput)?;
         // If it cannot be written, the child is gone, which `spawn` knows more about.
-        let _ = self.go.write_all(&[GO]);
-        drop(self.go);
+        let _ = waiting.go.write_all(&[GO]);
+        drop(waiting.go);
         Ok(RunningCommand {
-            child: join(self.spawning)?,
-            pidfd: self.pidfd,
+            child: join(waiting.spawning)?,
+            pidfd: waiting.pidfd,
         })
     }
+}
+
+impl Drop for HeldCommand {
+    fn drop(&mut self) {
+        // The child must be gone before we may be: it reports to us that it gave up.
+        if let Some(waiting) = self.waiting.take() {
+            drop(waiting.go);
+            let _ = join(waiting.spawning);
+        }
+    }
+}
+
+/// Hears how the child fared.
+fn join(spawning: JoinHandle<io::Result<Child>>) -> io::Result<Child> {
+    spawning
+        .join()
+        .unwrap_or_else(|_| Err(io::Error::other("the launching thread panicked")))
 }
 
 impl RunningCommand {
@@ -181,12 +212,6 @@ fn read_pid(mut pipe: PipeReader) -> io::Result<(Pid, OwnedFd)> {
     Ok((pid, rustix::process::pidfd_open(id, PidfdFlags::empty())?))
 }
 
-fn join(spawning: JoinHandle<io::Result<Child>>) -> io::Result<Child> {
-    spawning
-        .join()
-        .unwrap_or_else(|_| Err(io::Error::other("the launching thread panicked")))
-}
-
 #[cfg(test)]
 mod tests {
     use std::os::unix::process::ExitStatusExt;
@@ -240,10 +265,7 @@ mod tests {
     fn a_command_that_is_not_released_never_runs() {
         let marker = std::env::temp_dir().join(format!("prof-launcher-{}", std::process::id()));
         let path = marker.to_string_lossy().into_owned();
-        let held = fork(&["touch", &path]).expect("it forks");
-        let HeldCommand { go, spawning, .. } = held;
-        drop(go);
-        assert!(join(spawning).is_err());
+        drop(fork(&["touch", &path]).expect("it forks"));
         assert!(!marker.exists());
     }
 

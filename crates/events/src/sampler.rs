@@ -404,18 +404,26 @@ impl<'a> Opening<'a> {
     }
 }
 
-/// What to say when rings or dumps are smaller than wanted.
+/// What to say when rings or dumps are smaller than asked for, or than is good.
 fn less_room(wanted: Sizes, used: Sizes, wishes: Wishes) -> Vec<Fallback> {
+    /// With less, samples are lost on any busy machine.
+    const GOOD_RING: u64 = 256 << 10;
+    /// What perf copies.
+    const GOOD_DUMP: u32 = 8192;
     let mut fallbacks = Vec::new();
-    if used.ring < wanted.ring {
+    if used.ring < wanted.ring && (wishes.ring.is_some() || used.ring < GOOD_RING) {
         fallbacks.push(Fallback::Rings {
             asked: wanted.ring,
             used: used.ring,
         });
     }
-    let asked = wishes.dump.flatten().or(wanted.dump);
+    let (asked, good) = match wishes.dump {
+        Some(Some(asked)) => (Some(asked), asked),
+        _ => (wanted.dump, GOOD_DUMP),
+    };
     if let (Some(asked), Some(used)) = (asked, used.dump)
         && used < asked
+        && used < good
     {
         fallbacks.push(Fallback::StackDump { asked, used });
     }

@@ -30,15 +30,16 @@ pub struct Wishes {
 }
 
 impl Wishes {
-    /// Enough for 32 of the largest dumps.
-    const RING_WITH_DUMPS: u64 = 2 << 20;
+    /// Enough for 64 of the largest dumps.
+    const RING_WITH_DUMPS: u64 = 4 << 20;
     const RING_WITHOUT: u64 = 512 << 10;
     /// All rings together, on machines with very many CPUs.
     const ALL_RINGS: u64 = 128 << 20;
     const SMALLEST_RING: u64 = 64 << 10;
     const LARGEST_RING: u64 = 1 << 30;
-    /// The reader may be away for this long before samples are lost.
-    const READER_AWAY_MS: u64 = 8;
+    /// On a busy machine the reader may have to wait this long for a CPU. Samples must not be
+    /// lost for that: rather have smaller dumps, and read deeper stacks from the live target.
+    const READER_AWAY_MS: u64 = 30;
     /// A wake-up each so many microseconds at most: soon enough to read on in a deep stack
     /// before it changes.
     const WAKE_US: u64 = 500;
@@ -129,11 +130,12 @@ mod tests {
     #[test]
     fn dumps_are_as_large_as_the_ring_allows_at_the_rate() {
         let chosen = Some(None);
-        check(wishes(None, chosen, 999, 2), 2 << 20, Some(65_528));
-        check(wishes(None, chosen, 10_000, 2), 2 << 20, Some(26_208));
-        check(wishes(None, chosen, 100_000, 2), 2 << 20, Some(4096));
-        check(wishes(None, chosen, 999, 256), 512 << 10, Some(65_528));
-        check(wishes(None, chosen, 999, 4096), 64 << 10, Some(8192));
+        check(wishes(None, chosen, 999, 2), 4 << 20, Some(65_528));
+        check(wishes(None, chosen, 10_000, 2), 4 << 20, Some(13_976));
+        check(wishes(None, chosen, 100_000, 2), 4 << 20, Some(4096));
+        check(wishes(None, chosen, 999, 64), 2 << 20, Some(65_528));
+        check(wishes(None, chosen, 999, 256), 512 << 10, Some(18_072));
+        check(wishes(None, chosen, 999, 4096), 64 << 10, Some(4096));
         check(wishes(Some(4096), chosen, 999, 2), 4096, Some(1024));
     }
 
@@ -142,7 +144,7 @@ mod tests {
         check(wishes(Some(100_000), None, 999, 2), 128 << 10, None);
         check(
             wishes(None, Some(Some(8192)), 100_000, 2),
-            2 << 20,
+            4 << 20,
             Some(8192),
         );
         check(
