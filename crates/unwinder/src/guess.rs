@@ -22,16 +22,8 @@ impl Walk<'_> {
     /// Whether `target` follows a call, or is another place that stacks return to. `None`: the
     /// code is not to be had.
     pub(crate) fn is_return_address(&mut self, place: &Place, target: u64) -> Option<bool> {
-        const BEFORE: u64 = 8;
         let mut bytes = [0; 32];
-        let count = if place.has_tables {
-            let first = place.elf_address(target).wrapping_sub(BEFORE);
-            let module = place.mapping.module;
-            self.unwinder.modules.read_code(module, first, &mut bytes)
-        } else {
-            0
-        };
-        let (before, after) = bytes.get(..count)?.split_at_checked(BEFORE as usize)?;
+        let (before, after) = self.code_around(place, target, 8, &mut bytes)?;
         let architecture = self.unwinder.layout.architecture;
         Some(architecture.is_return_address(before, after))
     }
@@ -149,26 +141,46 @@ impl Walk<'_> {
         })
     }
 
-    /// Whether the current frame, which has no CFI and no frame pointer, is a thread's entry.
+    /// Whether the current frame, whose caller is not to be found, is where its thread starts.
     fn is_entry(&mut self, place: &Place) -> bool {
-        let layout = self.unwinder.layout;
-        if self.registers.get(layout.frame_pointer) != Some(0) || !place.has_tables {
-            return false;
-        }
-        const BEFORE: u64 = 8;
-        let mut bytes = [0; 40];
-        let first = place
-            .elf_address(self.program_counter())
-            .wrapping_sub(BEFORE);
-        let module = place.mapping.module;
-        let count = self.unwinder.modules.read_code(module, first, &mut bytes);
-        let Some((before, after)) = bytes
-            .get(..count)
-            .and_then(|bytes| bytes.split_at_checked(BEFORE as usize))
-        else {
+        const BEFORE: usize = 24;
+        let mut bytes = [0; 64];
+        let target = self.program_counter();
+        let Some((before, after)) = self.code_around(place, target, BEFORE, &mut bytes) else {
             return false;
         };
-        layout.architecture.ends_thread(before, after)
+        let layout = self.unwinder.layout;
+        if self.interrupted {
+            return layout.architecture.is_new_thread(before, &self.registers);
+        }
+        self.registers.get(layout.frame_pointer) == Some(0)
+            && layout.architecture.ends_thread(before, after)
+    }
+
+    /// Whether the current frame's code was never called, and is known to end a coroutine.
+    pub(crate) fn is_coroutine_end(&mut self, place: &Place) -> bool {
+        let mut bytes = [0; 40];
+        let target = self.program_counter();
+        let architecture = self.unwinder.layout.architecture;
+        self.code_around(place, target, 0, &mut bytes)
+            .is_some_and(|(_, after)| architecture.ends_coroutine(after))
+    }
+
+    /// The code before and from `target` on.
+    fn code_around<'b>(
+        &mut self,
+        place: &Place,
+        target: u64,
+        before: usize,
+        bytes: &'b mut [u8],
+    ) -> Option<(&'b [u8], &'b [u8])> {
+        if !place.has_tables {
+            return None;
+        }
+        let first = place.elf_address(target).checked_sub(before as u64)?;
+        let module = place.mapping.module;
+        let count = self.unwinder.modules.read_code(module, first, bytes);
+        bytes.get(..count)?.split_at_checked(before)
     }
 
     /// The registers that the kernel saved when it delivered a signal.

@@ -27,6 +27,8 @@ pub(crate) struct CompactRule {
     pub(crate) cfa_offset: i32,
     /// DWARF number of the register the CFA is relative to.
     pub(crate) cfa_register: u8,
+    /// The CFA is relative to a value in memory instead, at the register's value plus this.
+    pub(crate) cfa_through: Option<i16>,
     /// Where the return address is saved, in words from the CFA; `None`: still in its register.
     pub(crate) return_address: Option<i16>,
     /// Bit i: the i-th of [`Layout::saved`](crate::arch::Layout) is saved.

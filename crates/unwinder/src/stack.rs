@@ -67,6 +67,11 @@ impl<'a> Stack<'a> {
         }
     }
 
+    /// Whether no byte of the stack was copied.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.dump.bytes.is_empty()
+    }
+
     /// The word at `address`.
     #[inline]
     pub(crate) fn read(&mut self, address: u64) -> Result<u64, StackEnd> {

@@ -92,14 +92,31 @@ impl<'w> Walk<'w> {
 
     /// Walks to the end; returns why it ended, and how many frames came from live memory.
     pub(crate) fn run(mut self, frames: &mut Frames<'_>) -> (StackEnd, u16) {
+        if self.is_between_programs() {
+            return (StackEnd::NoUserState, 0);
+        }
         frames.push(self.program_counter());
-        for _ in 0..STEPS {
+        let nothing_copied = self.stack.is_empty();
+        for step in 0..STEPS {
             match self.step(frames) {
+                Err(StackEnd::UnreadableMemory) if step == 0 && nothing_copied => {
+                    // The kernel had no stack to copy: the process is in exec or exiting.
+                    return (StackEnd::NoUserState, 0);
+                }
                 Ok(caller) => self.enter(caller, frames),
                 Err(end) => return (end, self.read_back),
             }
         }
         (StackEnd::FrameLimit, self.read_back)
+    }
+
+    /// Whether the sample hit `exec` in the kernel: the registers are still those of a program
+    /// that is gone or was never known, and say nothing about the new one.
+    fn is_between_programs(&mut self) -> bool {
+        let mut mappings = self.target.process.space().iter();
+        let knows_code = mappings.any(|mapping| mapping.executable);
+        let at = self.program_counter();
+        !knows_code || (self.stack.is_empty() && self.locate(at).is_none())
     }
 
     pub(crate) fn program_counter(&self) -> u64 {
@@ -209,12 +226,13 @@ impl<'w> Walk<'w> {
             modules: table,
             ..
         } = *self.target;
+        let space = self.target.process.space();
         let bias = modules
             .load(pid, table, mapping, layout)
             .and_then(|tables| match table[mapping.module].kind {
                 // Mapped as a whole from its first byte, whatever offset the kernel reports.
                 ModuleKind::Vdso => Some(mapping.file_offset.0.wrapping_neg()),
-                _ => tables.address_bias(mapping),
+                _ => tables.address_bias(mapping, space),
             });
         let place = Place {
             mapping: *mapping,
@@ -255,16 +273,24 @@ impl<'w> Walk<'w> {
             return Some(rule);
         }
         let next = address.wrapping_add(1);
-        if !self.interrupted
-            && self.is_return_address(place, self.program_counter()) == Some(false)
-            && let Some(rule) = self.cfi_rule(place, next)
-        {
-            // Nobody called: the address was made up as the place to return to, such as the
-            // start of a coroutine's epilogue or a signal trampoline.
-            return Some(CachedRule {
-                starts_function: true,
-                ..rule
-            });
+        let called = self.interrupted
+            || self.is_return_address(place, self.program_counter()) != Some(false);
+        if !called {
+            // The address was made up as the place to return to, such as the end of a coroutine
+            // or a signal trampoline.
+            if self.is_coroutine_end(place) {
+                return Some(CachedRule {
+                    rule: Rule::ProgramEntry,
+                    signal_frame: false,
+                    starts_function: true,
+                });
+            }
+            if let Some(rule) = self.cfi_rule(place, next) {
+                return Some(CachedRule {
+                    starts_function: true,
+                    ..rule
+                });
+            }
         }
         let target = if self.interrupted { address } else { next };
         let tables = self.unwinder.modules.get(place.mapping.module)?;
@@ -301,9 +327,13 @@ impl<'w> Walk<'w> {
     pub(crate) fn apply(&mut self, rule: &CompactRule) -> Result<Registers, StackEnd> {
         let layout = self.unwinder.layout;
         let base = self.registers.get(rule.cfa_register);
-        let cfa = base
-            .ok_or(StackEnd::NoUnwindInfo)?
-            .wrapping_add_signed(i64::from(rule.cfa_offset));
+        let mut base = base.ok_or(StackEnd::NoUnwindInfo)?;
+        if let Some(offset) = rule.cfa_through {
+            base = self
+                .stack
+                .read(base.wrapping_add_signed(i64::from(offset)))?;
+        }
+        let cfa = base.wrapping_add_signed(i64::from(rule.cfa_offset));
         let at = |words: i16| cfa.wrapping_add_signed(i64::from(words) * 8);
         let target = match rule.return_address {
             Some(words) => self.stack.read(at(words))?,

@@ -67,6 +67,7 @@ pub(super) fn analyze(code: Code<'_>, target: u64, entry: u64) -> Rule {
                     saved[FP_SLOT] = -2;
                     saved
                 },
+                cfa_through: None,
             });
         }
         if matches!(word, RET | RETAA | RETAB) {
@@ -114,6 +115,19 @@ pub(super) fn ends_thread(_: &[u8], after: &[u8]) -> bool {
     const SVC: [u8; 4] = 0xd400_0001_u32.to_le_bytes();
     let mut words = after.chunks_exact(4);
     words.any(|word| word == MOV_EXIT) && words.next() == Some(&SVC[..])
+}
+
+/// Whether these bytes end with `mov x8, #220 /* clone */` or `#435 /* clone3 */; svc #0`, and
+/// the call returned 0.
+pub(super) fn is_new_thread(before: &[u8], registers: &Registers) -> bool {
+    const MOV_CLONE: [u8; 4] = 0xd280_1b88_u32.to_le_bytes();
+    const MOV_CLONE3: [u8; 4] = 0xd280_3668_u32.to_le_bytes();
+    const SVC: [u8; 4] = 0xd400_0001_u32.to_le_bytes();
+    let Some(end) = before.len().checked_sub(8).and_then(|at| before.get(at..)) else {
+        return false;
+    };
+    let (number, call) = end.split_at(4);
+    registers.get(0) == Some(0) && call == SVC && (number == MOV_CLONE || number == MOV_CLONE3)
 }
 
 /// `struct rt_sigframe` (arch/arm64/kernel/signal.c) is at the stack pointer: `siginfo_t`, then

@@ -64,6 +64,22 @@ impl Architecture {
         }
     }
 
+    /// Whether code that was never called, but is returned to, is where a coroutine's stack ends.
+    pub(crate) fn ends_coroutine(self, code: &[u8]) -> bool {
+        match self {
+            Self::X86_64 => x86_64::ends_coroutine(code),
+            Self::Aarch64 => false,
+        }
+    }
+
+    /// Whether a thread that was interrupted behind these bytes has just been made by `clone`.
+    pub(crate) fn is_new_thread(self, before: &[u8], registers: &Registers) -> bool {
+        match self {
+            Self::X86_64 => x86_64::is_new_thread(before, registers),
+            Self::Aarch64 => aarch64::is_new_thread(before, registers),
+        }
+    }
+
     /// The registers from the signal frame that the kernel left at `stack_pointer`, as it is when
     /// the handler has returned.
     pub(crate) fn signal_registers(
@@ -121,6 +137,9 @@ impl Layout {
         }
         registers.get(self.program_counter)?;
         registers.get(self.stack_pointer)?;
+        if self.architecture == Architecture::X86_64 {
+            x86_64::forget_unsaved(&mut registers);
+        }
         Some(registers)
     }
 

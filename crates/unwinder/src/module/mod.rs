@@ -3,7 +3,7 @@
 mod elf;
 mod source;
 
-use prof_model::{BuildId, FileOffset, Mapping};
+use prof_model::{AddressSpace, BuildId, FileOffset, Mapping};
 
 use crate::arch::Layout;
 use crate::cfi::CfiSection;
@@ -109,27 +109,50 @@ impl ModuleTables {
     }
 
     /// What to add to a position in the file (wrapping) to get the address the tables speak of,
-    /// for code in `mapping`.
+    /// for code in `mapping`, which is one of `space`.
     ///
     /// Segments need not start at page boundaries, but mappings do: two segments can share a page
-    /// of the file that is mapped twice. So the whole mapping decides, by the segment it has most
-    /// of; a mapping of executable code belongs to an executable segment.
-    pub(crate) fn address_bias(&self, mapping: &Mapping) -> Option<u64> {
+    /// of the file, which is then mapped twice. Which segment a mapping is for is decided by what
+    /// all of the module's mappings together say about where it was loaded.
+    pub(crate) fn address_bias(&self, mapping: &Mapping, space: &AddressSpace) -> Option<u64> {
+        let mut candidates = self.biases(mapping);
+        let (first, _) = candidates.next()?;
+        if candidates.all(|(bias, _)| bias == first) {
+            return Some(first);
+        }
+        let load_address = |mapping: &Mapping, bias| elf_address(mapping, bias, 0).wrapping_neg();
+        let agreeing = |bias| {
+            let load = load_address(mapping, bias);
+            space
+                .iter()
+                .filter(|other| other.module == mapping.module)
+                .filter(|other| {
+                    let mut biases = self.biases(other);
+                    biases.any(|(bias, _)| load_address(other, bias) == load)
+                })
+                .count()
+        };
+        self.biases(mapping)
+            .max_by_key(|&(bias, overlap)| (agreeing(bias), overlap))
+            .map(|(bias, _)| bias)
+    }
+
+    /// For each segment that `mapping` may be of: its bias, and how many bytes they share.
+    fn biases(&self, mapping: &Mapping) -> impl Iterator<Item = (u64, u64)> + '_ {
         let first = mapping.file_offset.0;
         let length = mapping.end.0.wrapping_sub(mapping.start.0);
-        let overlap = |segment: &&Segment| {
-            let start = segment.file_offset.max(first);
-            let end = segment
-                .file_offset
-                .saturating_add(segment.file_size)
-                .min(first.saturating_add(length));
-            (segment.executable, end.saturating_sub(start))
-        };
+        let last = first.saturating_add(length);
+        let executable = mapping.executable;
         self.segments
             .iter()
-            .filter(|segment| overlap(segment).1 > 0)
-            .max_by_key(overlap)
-            .map(|segment| segment.address.wrapping_sub(segment.file_offset))
+            .filter(move |segment| segment.executable || !executable)
+            .filter_map(move |segment| {
+                let start = segment.file_offset.max(first);
+                let end = segment.file_offset.saturating_add(segment.file_size);
+                let overlap = end.min(last).saturating_sub(start);
+                let bias = segment.address.wrapping_sub(segment.file_offset);
+                (overlap > 0).then_some((bias, overlap))
+            })
     }
 
     /// Fills `page` with the code that is mapped from `address` on; returns how far. What is not

@@ -7,7 +7,7 @@
 use super::decode::{Instruction, decode};
 use super::{LAYOUT, RBP, RBX, RSP, SIGNAL_RETURN};
 use crate::arch::Code;
-use crate::rule::{CompactRule, Rule, words};
+use crate::rule::{CompactRule, Rule};
 
 /// Instructions followed in all.
 const STEPS: usize = 3_000;
@@ -61,8 +61,17 @@ enum Value {
     Unknown,
     /// A register's value at the start, plus this.
     Register(u8, i32),
-    /// What was in memory, at the start, at a register's value plus this.
-    Slot(u8, i32),
+    /// What was in memory, at the start, at a place.
+    Slot(Base, i32),
+    /// What was in memory, at a register's value plus the first number, plus the second.
+    Through(u8, i32, i32),
+}
+
+/// What a place in memory is relative to: a register, or a saved pointer that is itself in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Base {
+    Register(u8),
+    Through(u8, i32),
 }
 
 #[derive(Clone, Copy)]
@@ -76,7 +85,7 @@ struct State {
 
 /// What an instruction does to the flow of control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     Next,
     Return,
     Jump(i64),
@@ -178,7 +187,7 @@ impl Window {
     }
 }
 
-fn kind(instruction: &Instruction) -> Kind {
+pub(super) fn kind(instruction: &Instruction) -> Kind {
     if instruction.vector {
         return Kind::Next;
     }
@@ -254,8 +263,11 @@ impl State {
     }
 
     fn load(&self, address: Value) -> Value {
-        let Value::Register(base, offset) = address else {
-            return Value::Unknown;
+        let (base, offset) = match address {
+            Value::Register(register, offset) => (Base::Register(register), offset),
+            Value::Through(register, slot, offset) => (Base::Through(register, slot), offset),
+            Value::Slot(Base::Register(register), slot) => (Base::Through(register, slot), 0),
+            _ => return Value::Unknown,
         };
         self.stores[..self.stored]
             .iter()
@@ -408,13 +420,21 @@ impl State {
 
     /// The rule, if this is where the function returns.
     fn rule(&self) -> Option<CompactRule> {
-        let Value::Register(base, offset) = self.get(machine::SP) else {
-            return None;
+        let (base, offset) = match self.get(machine::SP) {
+            Value::Register(register, offset) => (Base::Register(register), offset),
+            Value::Through(register, slot, offset) => (Base::Through(register, slot), offset),
+            Value::Slot(Base::Register(register), slot) => (Base::Through(register, slot), 0),
+            _ => return None,
+        };
+        let (cfa_register, cfa_through) = match base {
+            Base::Register(register) => (register, None),
+            Base::Through(register, slot) => (register, Some(i16::try_from(slot).ok()?)),
         };
         let cfa_offset = offset.checked_add(8)?;
         let mut rule = CompactRule {
-            cfa_register: base,
+            cfa_register,
             cfa_offset,
+            cfa_through,
             return_address: Some(-1),
             ..CompactRule::default()
         };
@@ -423,7 +443,6 @@ impl State {
                 && from == base
             {
                 let from_cfa = i64::from(at) - i64::from(cfa_offset);
-                words(from_cfa)?;
                 rule.save(slot, from_cfa)?;
             }
         }
@@ -435,6 +454,10 @@ fn plus(value: Value, amount: i64) -> Value {
     match value {
         Value::Register(base, offset) => i32::try_from(i64::from(offset) + amount)
             .map_or(Value::Unknown, |offset| Value::Register(base, offset)),
+        Value::Through(base, slot, offset) => i32::try_from(i64::from(offset) + amount)
+            .map_or(Value::Unknown, |offset| Value::Through(base, slot, offset)),
+        Value::Slot(Base::Register(base), slot) => i32::try_from(amount)
+            .map_or(Value::Unknown, |offset| Value::Through(base, slot, offset)),
         _ => Value::Unknown,
     }
 }

@@ -9,6 +9,7 @@ use super::{Architecture, Layout, NONE, ReadWord};
 use crate::registers::Registers;
 pub(super) use analysis::analyze;
 
+const RAX: u8 = 0;
 const RBX: u8 = 3;
 const RBP: u8 = 6;
 const RSP: u8 = 7;
@@ -75,6 +76,62 @@ fn follows_call(before: &[u8]) -> bool {
 /// `nop; call runtime.goexit1; nop`, returned to behind the first `nop`.
 fn is_goexit(before: &[u8], after: &[u8]) -> bool {
     before.last() == Some(&0x90) && matches!(after, [0xe8, _, _, _, _, 0x90, ..])
+}
+
+/// Whether code that is returned to, but follows no call, is the end of a coroutine: glibc's
+/// `__start_context`, which makes a stack pointer of rbx, or something that ends the process by a
+/// call which cannot return (Boost.Context: `xor %rdi, %rdi; call _exit; hlt`).
+pub(super) fn ends_coroutine(code: &[u8]) -> bool {
+    const MOV_RBX_RSP: [u8; 3] = [0x48, 0x89, 0xdc];
+    const STRAIGHT: usize = 4;
+    if code.windows(3).take(16).any(|bytes| bytes == MOV_RBX_RSP) {
+        return true;
+    }
+    let mut rest = code;
+    for _ in 0..STRAIGHT {
+        let Some(instruction) = decode::decode(rest) else {
+            return false;
+        };
+        rest = rest
+            .get(usize::from(instruction.length)..)
+            .unwrap_or_default();
+        match analysis::kind(&instruction) {
+            analysis::Kind::Next => {}
+            analysis::Kind::Call => return matches!(rest, [0xf4, ..] | [0x0f, 0x0b, ..]),
+            _ => return false,
+        }
+    }
+    false
+}
+
+/// Whether these bytes end with the system call clone or clone3, perhaps with its result being
+/// tested, and the result is 0.
+pub(super) fn is_new_thread(before: &[u8], registers: &Registers) -> bool {
+    const SYSCALL: [u8; 2] = [0x0f, 0x05];
+    const MOV_CLONE: [u8; 5] = [0xb8, 56, 0, 0, 0];
+    const MOV_CLONE3: [u8; 5] = [0xb8, 0xb3, 1, 0, 0];
+    let Some(call) = before.windows(2).rposition(|bytes| bytes == SYSCALL) else {
+        return false;
+    };
+    let (number, tested) = before.split_at(call);
+    registers.get(RAX) == Some(0)
+        && tested.len() <= 10
+        && number
+            .windows(5)
+            .any(|bytes| bytes == MOV_CLONE || bytes == MOV_CLONE3)
+}
+
+/// The kernel reports what it did not save on entry as -1: rbx and r12 to r15 in system calls.
+pub(super) fn forget_unsaved(registers: &mut Registers) {
+    const UNSAVED: [u8; 5] = [RBX, 12, 13, 14, 15];
+    if UNSAVED
+        .iter()
+        .all(|&register| registers.get(register) == Some(u64::MAX))
+    {
+        UNSAVED
+            .iter()
+            .for_each(|&register| registers.forget(register));
+    }
 }
 
 /// Whether code that is returned to here, with a zero frame pointer, only ends its thread: Go's
