@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 /// How much to say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Console {
+pub(crate) struct Console {
     quiet: bool,
     verbose: bool,
 }
@@ -15,26 +15,26 @@ pub struct Console {
 )]
 impl Console {
     /// Says nothing but errors if `quiet`, and details if `verbose`.
-    pub fn new(quiet: bool, verbose: bool) -> Self {
+    pub(crate) fn new(quiet: bool, verbose: bool) -> Self {
         Self { quiet, verbose }
     }
 
     /// What everybody should know.
-    pub fn say(&self, message: impl Display) {
+    pub(crate) fn say(&self, message: impl Display) {
         if !self.quiet {
             eprintln!("prof: {message}");
         }
     }
 
     /// What only the curious want to know.
-    pub fn detail(&self, message: impl Display) {
+    pub(crate) fn detail(&self, message: impl Display) {
         if self.verbose {
             eprintln!("prof: {message}");
         }
     }
 
     /// What went wrong: the chain of causes in one line.
-    pub fn error(error: &anyhow::Error) {
+    pub(crate) fn error(error: &anyhow::Error) {
         eprintln!("prof: error: {error:#}");
     }
 }

@@ -6,7 +6,7 @@ use std::process::{ExitCode, ExitStatus};
 use prof_recorder::Error;
 
 /// `--strict` and a bad verdict.
-pub const BAD_VERDICT: u8 = 3;
+pub(crate) const BAD_VERDICT: u8 = 3;
 
 const FAILURE: u8 = 1;
 const NOT_EXECUTABLE: u8 = 126;
@@ -14,7 +14,7 @@ const NOT_FOUND: u8 = 127;
 const SIGNAL_BASE: i32 = 128;
 
 /// The status that a shell would show for a command that ended like this.
-pub fn like(status: ExitStatus) -> ExitCode {
+pub(crate) fn like(status: ExitStatus) -> ExitCode {
     let code = status
         .code()
         .or_else(|| status.signal().map(|signal| SIGNAL_BASE + signal))
@@ -23,7 +23,7 @@ pub fn like(status: ExitStatus) -> ExitCode {
 }
 
 /// The status for a recording that could not be made.
-pub fn code_of(error: &Error) -> ExitCode {
+pub(crate) fn code_of(error: &Error) -> ExitCode {
     match error {
         Error::CommandNotFound { .. } => NOT_FOUND.into(),
         Error::CommandNotStarted { .. } => NOT_EXECUTABLE.into(),

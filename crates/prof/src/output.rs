@@ -13,7 +13,10 @@ use anyhow::{Context, Result};
 /// # Errors
 ///
 /// When the file cannot be written; what was there before is untouched then.
-pub fn write_file(path: &Path, fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+pub(crate) fn write_file(
+    path: &Path,
+    fill: impl FnOnce(&mut dyn Write) -> Result<()>,
+) -> Result<()> {
     if path == Path::new("-") {
         return write_stdout(fill);
     }
@@ -40,7 +43,7 @@ pub fn write_file(path: &Path, fill: impl FnOnce(&mut dyn Write) -> Result<()>) 
 /// # Errors
 ///
 /// When the output cannot be written for another reason, or `fill` fails.
-pub fn write_stdout(fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+pub(crate) fn write_stdout(fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
     let mut out = BufWriter::new(io::stdout().lock());
     let written = fill(&mut out).and_then(|()| Ok(out.flush()?));
     match written {

@@ -16,7 +16,7 @@ use crate::flags::{CallGraphFlag, RateFlag, RecordFlags, SamplingFlags};
 use crate::report;
 
 /// One recording to be made.
-pub struct Job {
+pub(crate) struct Job {
     /// What to record.
     pub target: Target,
     /// How to record it, and where to.
@@ -44,7 +44,7 @@ impl From<RecordFlags> for Job {
 /// # Errors
 ///
 /// When nothing could be recorded, or what was recorded could not be written or drawn.
-pub fn run(job: Job) -> Result<ExitCode> {
+pub(crate) fn run(job: Job) -> Result<ExitCode> {
     // Before any thread is made: they inherit the blocked signals.
     let signals = Signals::block().context("cannot watch for signals")?;
     let console = Console::new(job.sampling.quiet, job.sampling.verbose);

@@ -23,7 +23,7 @@ use crate::output::{write_file, write_stdout};
 /// # Errors
 ///
 /// When the recording cannot be read, holds no samples to show, or an output cannot be written.
-pub fn run(flags: ReportFlags) -> Result<ExitCode> {
+pub(crate) fn run(flags: ReportFlags) -> Result<ExitCode> {
     let demangle = if flags.no_demangle {
         Demangle::None
     } else {
@@ -47,7 +47,7 @@ pub fn run(flags: ReportFlags) -> Result<ExitCode> {
 /// # Errors
 ///
 /// As [`run`].
-pub fn draw_recording(recording: &Path, svg: &Path) -> Result<()> {
+pub(crate) fn draw_recording(recording: &Path, svg: &Path) -> Result<()> {
     let profile = read(recording, Demangle::Full)?;
     let tree = CallTree::new(&profile, &Filter::default(), Split::default())?;
     draw(svg, &tree, &flamegraph::FlameOptions::default())

@@ -15,7 +15,7 @@ use crate::flags::CargoFlags;
 use crate::record::{self, Job};
 
 /// Does what the flags say; the exit code is that of the program that was recorded.
-pub fn run(flags: CargoFlags) -> Result<ExitCode> {
+pub(crate) fn run(flags: CargoFlags) -> Result<ExitCode> {
     let console = Console::new(flags.sampling.quiet, flags.sampling.verbose);
     let choice = choose::choose(&flags.target)?;
     let built = build::build(&flags.target, &choice)?;

@@ -9,7 +9,7 @@ use super::record::SamplingFlags;
 
 /// `cargo prof [OPTIONS] [-- ARGS...]`
 #[derive(Debug, Args)]
-pub struct CargoFlags {
+pub(crate) struct CargoFlags {
     /// Which target to build
     #[command(flatten)]
     pub target: TargetFlags,
@@ -29,7 +29,7 @@ pub struct CargoFlags {
 
 /// Which Cargo target to build, and how.
 #[derive(Debug, Default, Args)]
-pub struct TargetFlags {
+pub(crate) struct TargetFlags {
     /// Record this binary
     #[arg(long, value_name = "NAME", group = "kind")]
     pub bin: Option<String>,

@@ -5,9 +5,9 @@ mod quantity;
 mod record;
 mod report;
 
-pub use cargo::{CargoFlags, TargetFlags};
-pub use record::{CallGraphFlag, RateFlag, RecordFlags, SamplingFlags};
-pub use report::{OutputFlags, ReportFlags};
+pub(crate) use cargo::{CargoFlags, TargetFlags};
+pub(crate) use record::{CallGraphFlag, RateFlag, RecordFlags, SamplingFlags};
+pub(crate) use report::{OutputFlags, ReportFlags};
 
 use clap::{Parser, Subcommand};
 
@@ -21,7 +21,7 @@ use clap::{Parser, Subcommand};
     subcommand_required = true,
     arg_required_else_help = true
 )]
-pub struct ProfCli {
+pub(crate) struct ProfCli {
     /// What to do.
     #[command(subcommand)]
     pub command: ProfCommand,
@@ -29,7 +29,7 @@ pub struct ProfCli {
 
 /// The verbs of `prof`.
 #[derive(Debug, Subcommand)]
-pub enum ProfCommand {
+pub(crate) enum ProfCommand {
     /// Sample a command or running processes and write a recording
     Record(Box<RecordFlags>),
     /// Turn a recording into a table, a flamegraph or folded stacks
@@ -44,7 +44,7 @@ pub enum ProfCommand {
     max_term_width = 100,
     subcommand_required = true
 )]
-pub struct CargoCli {
+pub(crate) struct CargoCli {
     /// Always `prof`.
     #[command(subcommand)]
     pub command: CargoCommand,
@@ -52,7 +52,7 @@ pub struct CargoCli {
 
 /// The one verb that cargo hands on.
 #[derive(Debug, Subcommand)]
-pub enum CargoCommand {
+pub(crate) enum CargoCommand {
     /// Build a Cargo target with debug info, record it and draw its flamegraph
     #[command(version)]
     Prof(Box<CargoFlags>),

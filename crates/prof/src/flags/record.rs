@@ -13,7 +13,7 @@ use super::quantity::{parse_bytes, parse_duration};
 #[command(
     override_usage = "prof record [OPTIONS] [--] COMMAND [ARGS]...\n       prof record [OPTIONS] --pid PID[,PID...]"
 )]
-pub struct RecordFlags {
+pub(crate) struct RecordFlags {
     /// How to sample and where to write
     #[command(flatten)]
     pub sampling: SamplingFlags,
@@ -37,7 +37,7 @@ pub struct RecordFlags {
 
 /// How to sample, as `prof record` and `cargo prof` both take it.
 #[derive(Debug, Args)]
-pub struct SamplingFlags {
+pub(crate) struct SamplingFlags {
     /// What to sample by: cycles, cpu-clock or task-clock; `:u` is user code only, `:k` kernel only
     #[arg(short, long, default_value = "cycles")]
     pub event: String,
@@ -91,7 +91,7 @@ pub struct SamplingFlags {
 
 /// `-F HZ|max`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RateFlag {
+pub(crate) enum RateFlag {
     /// Samples per second.
     Hertz(u64),
     /// As many as the kernel allows.
@@ -111,7 +111,7 @@ impl RateFlag {
 
 /// `--call-graph dwarf[,BYTES]|fp|none`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CallGraphFlag {
+pub(crate) enum CallGraphFlag {
     /// Copy registers and stack, unwind with the programs' unwind tables.
     Dwarf {
         /// Bytes of stack to copy; as much as fits if `None`.

@@ -11,7 +11,7 @@ use super::quantity::parse_moment;
 
 /// `prof report [-i FILE] [...]`
 #[derive(Debug, Args)]
-pub struct ReportFlags {
+pub(crate) struct ReportFlags {
     /// The recording, of prof or of perf
     #[arg(short, long, value_name = "FILE", default_value = "prof.data")]
     pub input: PathBuf,
@@ -35,7 +35,7 @@ pub struct ReportFlags {
 
 /// What to write. Without any of these, a table of functions.
 #[derive(Debug, Args)]
-pub struct OutputFlags {
+pub(crate) struct OutputFlags {
     /// Draw a flamegraph to this SVG file
     #[arg(long, value_name = "FILE")]
     pub flamegraph: Option<PathBuf>,
