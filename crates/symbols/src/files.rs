@@ -21,6 +21,8 @@ pub(crate) struct ModuleFiles {
     sup: Option<Located>,
     /// The symbol table within the file that ran (`.gnu_debugdata`), unpacked.
     mini: Option<MappedFile>,
+    /// The package of its split DWARF (`.dwp`).
+    package: Option<Located>,
 }
 
 /// The same, parsed.
@@ -28,6 +30,7 @@ pub(crate) struct Images<'a> {
     pub(crate) main: Image<'a>,
     pub(crate) debug: Option<Image<'a>>,
     pub(crate) sup: Option<Image<'a>>,
+    pub(crate) package: Option<Image<'a>>,
     mini: Option<Image<'a>>,
 }
 
@@ -39,6 +42,7 @@ impl ModuleFiles {
             debug: None,
             sup: None,
             mini: None,
+            package: None,
         };
         let Ok(image) = Image::parse(&this.main.bytes) else {
             return this;
@@ -55,6 +59,8 @@ impl ModuleFiles {
             }),
             None => separate::supplementary_file(&this.main.path, &image, &options.debug_dirs),
         };
+        this.package = separate::split_package(&this.main.path)
+            .or_else(|| separate::split_package(&this.debug.as_ref()?.path));
         this
     }
 
@@ -71,8 +77,14 @@ impl ModuleFiles {
             main,
             debug: self.debug.as_ref().and_then(parsed),
             sup: self.sup.as_ref().and_then(parsed),
+            package: self.package.as_ref().and_then(parsed),
             mini: self.mini.as_ref().and_then(|mini| Image::parse(mini).ok()),
         })
+    }
+
+    /// The file that ran.
+    pub(crate) fn path(&self) -> &Path {
+        &self.main.path
     }
 
     /// The file that most names come from.

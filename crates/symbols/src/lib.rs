@@ -6,6 +6,7 @@
 //! [`ModuleStatus`].
 #![forbid(unsafe_code)]
 
+mod arena;
 mod dwarf;
 mod embedded;
 mod files;

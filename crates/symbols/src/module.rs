@@ -5,7 +5,7 @@ use std::path::Path;
 use prof_model::FileOffset;
 use rayon::prelude::*;
 
-use crate::dwarf::{Dwarf, DwarfContext, Sections};
+use crate::dwarf::{Dwarf, DwarfContext, Sections, SplitFiles};
 use crate::files::ModuleFiles;
 use crate::names::Names;
 use crate::options::SymbolOptions;
@@ -37,9 +37,10 @@ pub(crate) fn resolve(
     let with_dwarf = images.with_dwarf().filter(|_| options.inlines);
     let sections = with_dwarf.map(Sections::read);
     let sup = with_dwarf.and(images.sup.as_ref()).map(Sections::read);
+    let split = SplitFiles::new(files.path(), images.package.as_ref());
     let dwarf = sections
         .as_ref()
-        .map(|sections| Dwarf::new(sections, sup.as_ref()));
+        .map(|sections| Dwarf::new(sections, sup.as_ref(), &split));
     let lookup = Lookup {
         table: &table,
         dwarf: dwarf.as_ref(),
@@ -80,7 +81,7 @@ struct Part {
 
 impl Lookup<'_> {
     fn part(&self, addresses: &[Option<u64>], mut names: Names) -> Part {
-        let mut with = |context: Option<&DwarfContext<'_>>| {
+        let mut with = |context: Option<&DwarfContext<'_, '_>>| {
             let mut part = Part::default();
             for &address in addresses {
                 let before = part.frames.len();
@@ -103,7 +104,7 @@ impl Lookup<'_> {
     fn frames(
         &self,
         address: u64,
-        context: Option<&DwarfContext<'_>>,
+        context: Option<&DwarfContext<'_, '_>>,
         names: &mut Names,
         frames: &mut Vec<SymbolFrame>,
     ) {

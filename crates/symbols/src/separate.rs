@@ -41,6 +41,13 @@ pub(crate) fn supplementary_file(
         .or_else(|| by_build_id(id, directories))
 }
 
+/// The package of a program's split DWARF, `program.dwp`. Its units are checked by their own ids.
+pub(crate) fn split_package(path: &Path) -> Option<Located> {
+    let mut name = path.file_name()?.to_owned();
+    name.push(".dwp");
+    locate::checked(&path.with_file_name(name), None).ok()
+}
+
 fn by_build_id(id: BuildId, directories: &[PathBuf]) -> Option<Located> {
     let hex = id.to_string();
     let (first, rest) = hex.split_at_checked(2)?;

@@ -255,3 +255,37 @@ fn stubs_are_named_after_what_they_jump_to() {
         );
     }
 }
+
+#[test]
+fn split_units_from_their_files_and_from_a_package() {
+    for version in ["-gdwarf-4", "-gdwarf-5"] {
+        let (directory, program) = build("gcc", &["-g", "-gsplit-dwarf", version]);
+        let offsets = offsets_of(&program, "middle");
+        let chains = || {
+            let resolved = resolve(options(directory.path()), &module(&program), &offsets);
+            chains(&resolved)
+        };
+        let inlined = "inner:5 middle:9".to_owned();
+        assert!(chains().contains(&inlined), "{version}: {:?}", chains());
+        let dwo = fs::read_dir(directory.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .find(|path| path.extension().is_some_and(|name| name == "dwo"))
+            .unwrap();
+        let away = tempfile::tempdir().unwrap();
+        let moved = away.path().join(dwo.file_name().unwrap());
+        fs::rename(&dwo, &moved).unwrap();
+        assert!(!chains().contains(&inlined), "{version}: {:?}", chains());
+        assert!(
+            chains().contains(&"middle:8".into()),
+            "{version}: {:?}",
+            chains()
+        );
+        if !have("llvm-dwp", "llvm") {
+            continue;
+        }
+        let arguments = [moved.to_str().unwrap(), "-o", "program.dwp"];
+        run("llvm-dwp", &arguments, directory.path());
+        assert!(chains().contains(&inlined), "{version}: {:?}", chains());
+    }
+}

@@ -1,5 +1,7 @@
 //! Lines and inlined functions, from DWARF.
 
+mod split;
+
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,6 +12,9 @@ use object::Object;
 use crate::image::Image;
 use crate::names::Names;
 use crate::query::SymbolFrame;
+
+pub(crate) use split::SplitFiles;
+use split::SplitUnits;
 
 type Reader<'a> = EndianSlice<'a, RunTimeEndian>;
 
@@ -33,16 +38,36 @@ impl<'data> Sections<'data> {
                 _ => image.section(id.name()),
             })
         };
-        let endian = if image.object().is_little_endian() {
-            RunTimeEndian::Little
-        } else {
-            RunTimeEndian::Big
-        };
         Self {
             // The loader has no error to give.
             sections: DwarfSections::load(load).unwrap_or_default(),
-            endian,
+            endian: endian(image),
         }
+    }
+
+    /// Reads those of a `.dwo` file, into memory of our own.
+    fn read_split(image: &Image<'_>) -> Sections<'static> {
+        let load = |id: SectionId| {
+            let section = id.dwo_name().map(|name| image.section(name));
+            Ok::<_, gimli::Error>(Cow::Owned(section.unwrap_or_default().into_owned()))
+        };
+        Sections {
+            sections: DwarfSections::load(load).unwrap_or_default(),
+            endian: endian(image),
+        }
+    }
+
+    fn dwarf(&self) -> gimli::Dwarf<Reader<'_>> {
+        self.sections
+            .borrow(|section| EndianSlice::new(section, self.endian))
+    }
+}
+
+fn endian(image: &Image<'_>) -> RunTimeEndian {
+    if image.object().is_little_endian() {
+        RunTimeEndian::Little
+    } else {
+        RunTimeEndian::Big
     }
 }
 
@@ -53,22 +78,26 @@ impl<'data> Sections<'data> {
 pub(crate) struct Dwarf<'a> {
     sections: Arc<gimli::Dwarf<Reader<'a>>>,
     contexts: Mutex<Vec<Context<Reader<'a>>>>,
+    split_files: &'a SplitFiles<'a>,
+    split_units: SplitUnits<'a>,
 }
 
 impl<'a> Dwarf<'a> {
     /// Over these sections and, if there is one, the supplementary file they refer to.
-    pub(crate) fn new(sections: &'a Sections<'_>, sup: Option<&'a Sections<'_>>) -> Self {
-        let slice = |section: &'a Cow<'_, [u8]>| EndianSlice::new(section, sections.endian);
-        let mut dwarf = sections.sections.borrow(slice);
+    pub(crate) fn new(
+        sections: &'a Sections<'_>,
+        sup: Option<&'a Sections<'_>>,
+        split_files: &'a SplitFiles<'a>,
+    ) -> Self {
+        let mut dwarf = sections.dwarf();
         if let Some(sup) = sup {
-            dwarf.set_sup(
-                sup.sections
-                    .borrow(|section| EndianSlice::new(section, sup.endian)),
-            );
+            dwarf.set_sup(sup.dwarf());
         }
         Self {
             sections: Arc::new(dwarf),
             contexts: Mutex::default(),
+            split_files,
+            split_units: SplitUnits::default(),
         }
     }
 
@@ -78,16 +107,19 @@ impl<'a> Dwarf<'a> {
     /// When the units' headers can't be read.
     pub(crate) fn with_context<T>(
         &self,
-        work: impl FnOnce(&DwarfContext<'a>) -> T,
+        work: impl FnOnce(&DwarfContext<'_, 'a>) -> T,
     ) -> Result<T, gimli::Error> {
         let pooled = self.pool().pop();
         let context = match pooled {
             Some(context) => context,
             None => Context::from_arc_dwarf(Arc::clone(&self.sections))?,
         };
-        let context = DwarfContext(context);
+        let context = DwarfContext {
+            context,
+            dwarf: self,
+        };
         let result = work(&context);
-        self.pool().push(context.0);
+        self.pool().push(context.context);
         Ok(result)
     }
 
@@ -97,9 +129,12 @@ impl<'a> Dwarf<'a> {
 }
 
 /// One thread's view of [`Dwarf`].
-pub(crate) struct DwarfContext<'a>(Context<Reader<'a>>);
+pub(crate) struct DwarfContext<'d, 'a> {
+    context: Context<Reader<'a>>,
+    dwarf: &'d Dwarf<'a>,
+}
 
-impl DwarfContext<'_> {
+impl DwarfContext<'_, '_> {
     /// Appends the frames at `address`, innermost first. `symbol` is the symbol table's name
     /// for the physical function. Appends nothing if DWARF doesn't know the address.
     ///
@@ -112,11 +147,14 @@ impl DwarfContext<'_> {
         names: &mut Names,
         frames: &mut Vec<SymbolFrame>,
     ) -> Result<(), gimli::Error> {
-        let mut found = self.0.find_frames(address);
+        let mut found = self.context.find_frames(address);
         let mut chain = loop {
             match found {
                 LookupResult::Output(result) => break result?,
-                LookupResult::Load { continuation, .. } => found = continuation.resume(None),
+                LookupResult::Load { load, continuation } => {
+                    let files = self.dwarf.split_files;
+                    found = continuation.resume(self.dwarf.split_units.find(&load, files));
+                }
             }
         };
         let mut next = chain.next()?;
