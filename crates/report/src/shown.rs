@@ -1,5 +1,9 @@
 //! The samples and frames that a filter shows, for formats that keep samples apart.
 
+use std::cmp::Reverse;
+
+use rustc_hash::FxHashMap;
+
 use crate::error::{Error, NoSamples};
 use crate::filter::Filter;
 use crate::profile::{Event, FrameId, Sample, StackId};
@@ -8,7 +12,6 @@ use crate::symbolized::{Location, SymbolizedProfile};
 
 /// What a [`Filter`] shows of a profile: samples in time order, and the locations of each frame.
 /// The same samples and frames as in the [`CallTree`](crate::CallTree) of that filter.
-#[allow(dead_code)] // The formats are on their way.
 pub(crate) struct Shown<'p> {
     symbolized: &'p SymbolizedProfile,
     event: u16,
@@ -18,7 +21,6 @@ pub(crate) struct Shown<'p> {
     locations: Vec<&'p Location>,
 }
 
-#[allow(dead_code)] // The formats are on their way.
 impl<'p> Shown<'p> {
     /// Applies `filter`.
     ///
@@ -68,11 +70,40 @@ impl<'p> Shown<'p> {
         &self.samples
     }
 
+    /// Time from the first sample to the last, in nanoseconds.
+    pub(crate) fn duration(&self) -> u64 {
+        let time = |sample: Option<&Sample>| sample.map_or(0, |sample| sample.time);
+        time(self.samples.last()).saturating_sub(time(self.samples.first()))
+    }
+
+    /// The period that most samples have; the shorter one of two.
+    pub(crate) fn usual_period(&self) -> u64 {
+        let mut counts: FxHashMap<u64, u64> = FxHashMap::default();
+        for sample in &self.samples {
+            *counts.entry(sample.period).or_default() += 1;
+        }
+        let usual = counts
+            .into_iter()
+            .max_by_key(|&(period, count)| (count, Reverse(period)));
+        usual.map_or(0, |(period, _)| period)
+    }
+
     /// What is shown of a frame, innermost first; may be nothing.
     pub(crate) fn locations(&self, frame: FrameId) -> &[&'p Location] {
         let end = |index: usize| self.ends[index] as usize;
         let start = frame.index().checked_sub(1).map_or(0, end);
         &self.locations[start..end(frame.index())]
+    }
+
+    /// By function's number: the file it is in, as far as known. Formats that give functions and
+    /// not places a file take it from here.
+    pub(crate) fn files(&self) -> Vec<Option<&'p str>> {
+        let mut files = vec![None; self.symbolized.functions().len()];
+        for location in &self.locations {
+            let file = &mut files[location.function.index()];
+            *file = file.or(location.file.as_deref());
+        }
+        files
     }
 
     /// The frames of a stack of which anything is shown, innermost first.

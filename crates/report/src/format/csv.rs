@@ -1,14 +1,56 @@
-//! The flat table as comma-separated values.
+//! The flat table as comma-separated values (RFC 4180), one row for each function.
+//!
+//! Columns: `function`, `module`, `kind`, `self`, `self_percent`, `self_samples`, `total`,
+//! `total_percent`, `total_samples`, `unit`, `event`. Weights are whole numbers in `unit`.
 
 use std::io::{self, Write};
 
 use crate::calltree::CallTree;
+use crate::view::flat::{Flat, Row};
 
-/// Writes `tree`.
+use super::number::percent;
+
+const COLUMNS: [&str; 11] = [
+    "function",
+    "module",
+    "kind",
+    "self",
+    "self_percent",
+    "self_samples",
+    "total",
+    "total_percent",
+    "total_samples",
+    "unit",
+    "event",
+];
+
+/// Writes all functions of `tree`, the one with most weight of its own first.
 ///
 /// # Errors
 /// Those of `out`.
-pub fn write(tree: &CallTree<'_>, mut out: impl Write) -> io::Result<()> {
-    let _ = tree;
+pub fn write(tree: &CallTree<'_>, flat: &Flat, out: impl Write) -> io::Result<()> {
+    let mut out = csv::Writer::from_writer(out);
+    out.write_record(COLUMNS)?;
+    for row in &flat.rows {
+        out.write_record(cells(row, flat, tree))?;
+    }
     out.flush()
+}
+
+fn cells(row: &Row, flat: &Flat, tree: &CallTree<'_>) -> [String; COLUMNS.len()] {
+    let function = &tree.symbolized()[row.function];
+    let event = tree.event();
+    [
+        function.name.to_string(),
+        function.module.to_string(),
+        function.kind.name().to_owned(),
+        row.own.value.to_string(),
+        percent(row.own.share_of(flat.total)),
+        row.own.samples.to_string(),
+        row.total.value.to_string(),
+        percent(row.total.share_of(flat.total)),
+        row.total.samples.to_string(),
+        event.unit.name().to_owned(),
+        event.name.clone(),
+    ]
 }

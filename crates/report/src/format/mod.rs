@@ -1,4 +1,8 @@
-//! Formats: views as text, SVG or another tool's input. All write to an [`io::Write`](std::io::Write).
+//! Formats: views as text, SVG or another tool's input. All write to an [`io::Write`].
+
+use std::io::{self, BufWriter, Write};
+
+use serde::Serialize;
 
 pub mod csv;
 pub mod firefox;
@@ -9,4 +13,14 @@ pub(crate) mod number;
 pub mod pprof;
 pub mod script;
 pub mod speedscope;
+mod strings;
 pub mod table;
+mod threads;
+
+/// Writes `value` as JSON in one line.
+fn write_json<E: From<io::Error>>(value: &impl Serialize, out: impl Write) -> Result<(), E> {
+    let mut out = BufWriter::new(out);
+    serde_json::to_writer(&mut out, value).map_err(io::Error::from)?;
+    out.write_all(b"\n")?;
+    Ok(out.flush()?)
+}

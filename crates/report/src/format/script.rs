@@ -1,21 +1,103 @@
-//! Samples as text, one after the other, as `perf script` prints them.
+//! Samples as text, one after the other, as `perf script -F +pid` prints them.
+//!
+//! ```text
+//! comm pid/tid [cpu] seconds.microseconds:  period event:
+//!         address function (module)
+//!         address function (inlined)
+//! ```
+//! What `stackcollapse-perf.pl`, inferno and the Firefox Profiler's importer read. Addresses are
+//! positions in the file for code of a file, absolute otherwise; offsets into functions are not
+//! printed.
 
-use std::io::Write;
+use std::borrow::Cow;
+use std::io::{BufWriter, Write};
+
+use rustc_hash::FxHashMap;
 
 use crate::error::Error;
 use crate::filter::Filter;
+use crate::profile::{Frame, FrameId, Profile, Sample, StackId};
 use crate::shown::Shown;
 use crate::symbolized::SymbolizedProfile;
 
-/// Writes the samples that `filter` lets through as text.
+/// Writes the samples that `filter` lets through as text, in time order.
 ///
 /// # Errors
 /// [`Error::NoSamples`], [`Error::NoSuchEvent`], [`Error::Write`].
 pub fn write(
     symbolized: &SymbolizedProfile,
     filter: &Filter,
-    mut out: impl Write,
+    out: impl Write,
 ) -> Result<(), Error> {
-    let _ = Shown::new(symbolized, filter)?;
+    let shown = Shown::new(symbolized, filter)?;
+    let mut out = BufWriter::new(out);
+    let mut stacks = FxHashMap::default();
+    for sample in shown.samples() {
+        let stack = stacks
+            .entry(sample.stack)
+            .or_insert_with(|| lines(sample.stack, &shown));
+        writeln!(out, "{}", headline(sample, &shown))?;
+        writeln!(out, "{stack}")?;
+    }
     Ok(out.flush()?)
+}
+
+fn headline(sample: &Sample, shown: &Shown<'_>) -> String {
+    let comm = match plain(&shown.symbolized().profile().names[sample.name]) {
+        // Readers take the first word that is no number for the name.
+        comm if comm.is_empty() => Cow::Borrowed("[no name]"),
+        comm => comm,
+    };
+    let cpu = sample
+        .cpu
+        .map_or_else(String::new, |cpu| format!(" [{cpu:03}]"));
+    format!(
+        "{comm} {pid}/{tid}{cpu} {seconds}.{micros:06}: {period} {event}: ",
+        pid = sample.pid,
+        tid = sample.tid,
+        seconds = sample.time / 1_000_000_000,
+        micros = sample.time / 1_000 % 1_000_000,
+        period = sample.period,
+        event = shown.event().name,
+    )
+}
+
+/// The lines of a stack, innermost function first.
+fn lines(stack: StackId, shown: &Shown<'_>) -> String {
+    use std::fmt::Write as _;
+    let symbolized = shown.symbolized();
+    let mut text = String::new();
+    for frame in shown.frames(stack) {
+        let (address, module) = place(frame, symbolized.profile());
+        for location in shown.locations(frame) {
+            let name = plain(&symbolized[location.function].name);
+            let module: &str = if location.inlined { "inlined" } else { &module };
+            // A `String` takes everything that is written to it.
+            let _ = writeln!(text, "\t{address:16x} {name} ({module})");
+        }
+    }
+    text
+}
+
+/// Address and module of a frame, the way perf names modules.
+fn place(frame: FrameId, profile: &Profile) -> (u64, String) {
+    match profile.frames[frame] {
+        Frame::Module { module, offset } => {
+            let path = profile.modules[module].path.to_string_lossy();
+            // Readers look for the module behind the last space.
+            (offset.0, plain(&path).replace(' ', "_"))
+        }
+        Frame::Kernel(address) => (address, "[kernel.kallsyms]".into()),
+        Frame::Jit { pid, address } => (address, format!("/tmp/perf-{pid}.map")),
+        Frame::Unknown(address) => (address, "[unknown]".into()),
+        Frame::Cut(_) | Frame::LeftOut(_) => (0, "[unknown]".into()),
+    }
+}
+
+/// The name without what would end the line.
+fn plain(name: &str) -> Cow<'_, str> {
+    if name.contains(char::is_control) {
+        return Cow::Owned(name.replace(char::is_control, " "));
+    }
+    Cow::Borrowed(name)
 }

@@ -29,6 +29,18 @@ pub enum FunctionKind {
     Missing,
 }
 
+impl FunctionKind {
+    /// One word, as formats have it: `user`, `kernel`, `jit`, `missing`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Kernel => "kernel",
+            Self::Jit => "jit",
+            Self::Missing => "missing",
+        }
+    }
+}
+
 /// A function's number among a profile's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FunctionId(u32);

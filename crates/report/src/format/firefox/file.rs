@@ -1,0 +1,124 @@
+//! The parts of the file, as its types state them.
+//!
+//! Source: firefox-devtools/profiler, docs-developer/CHANGELOG-formats.md: version 61 of the
+//! processed format. Later versions of the profiler bring older files up to date.
+
+use serde::Serialize;
+
+use super::tables::Tables;
+
+/// The version of the processed format that this is.
+pub(super) const VERSION: u32 = 61;
+
+#[derive(Serialize)]
+pub(super) struct File<'p> {
+    pub(super) meta: Meta,
+    pub(super) libs: Vec<Lib>,
+    /// What all threads share.
+    pub(super) shared: Tables,
+    pub(super) threads: Vec<Thread<'p>>,
+    pub(super) pages: [(); 0],
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Meta {
+    /// Milliseconds from one sample to the next.
+    pub(super) interval: f64,
+    /// Milliseconds since 1970; unknown, so 0.
+    pub(super) start_time: f64,
+    pub(super) process_type: u32,
+    pub(super) categories: Vec<Category>,
+    pub(super) product: String,
+    pub(super) stackwalk: u32,
+    pub(super) debug: bool,
+    /// Of another format; not looked at.
+    pub(super) version: u32,
+    pub(super) preprocessed_profile_version: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) abi: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) oscpu: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) arguments: Option<String>,
+    pub(super) imported_from: &'static str,
+    pub(super) symbolicated: bool,
+    pub(super) marker_schema: [(); 0],
+    pub(super) sample_units: SampleUnits,
+    pub(super) uses_only_one_stack_type: bool,
+    pub(super) source_code_is_not_on_searchfox: bool,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct SampleUnits {
+    pub(super) time: &'static str,
+    pub(super) event_delay: &'static str,
+    #[serde(rename = "threadCPUDelta")]
+    pub(super) thread_cpu_delta: &'static str,
+}
+
+#[derive(Serialize)]
+pub(super) struct Category {
+    pub(super) name: &'static str,
+    pub(super) color: &'static str,
+    pub(super) subcategories: [&'static str; 1],
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Lib {
+    pub(super) arch: String,
+    pub(super) name: String,
+    pub(super) path: String,
+    pub(super) debug_name: String,
+    pub(super) debug_path: String,
+    pub(super) breakpad_id: String,
+    pub(super) code_id: Option<String>,
+}
+
+/// Times are milliseconds since the recording's first sample.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Thread<'p> {
+    pub(super) process_type: &'static str,
+    pub(super) process_startup_time: f64,
+    pub(super) process_shutdown_time: Option<f64>,
+    pub(super) register_time: f64,
+    pub(super) unregister_time: Option<f64>,
+    pub(super) paused_ranges: [(); 0],
+    pub(super) name: &'p str,
+    pub(super) is_main_thread: bool,
+    pub(super) process_name: &'p str,
+    pub(super) pid: String,
+    pub(super) tid: i32,
+    pub(super) samples: Samples,
+    pub(super) markers: Markers,
+}
+
+/// Columns of one length.
+#[derive(Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Samples {
+    pub(super) length: usize,
+    pub(super) stack: Vec<Option<usize>>,
+    pub(super) time: Vec<f64>,
+    pub(super) weight: Vec<f64>,
+    pub(super) weight_type: &'static str,
+    /// What the thread used of its CPU since the sample before.
+    #[serde(rename = "threadCPUDelta", skip_serializing_if = "Option::is_none")]
+    pub(super) thread_cpu_delta: Option<Vec<u64>>,
+}
+
+/// None: recordings hold nothing yet that would be a marker.
+#[derive(Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Markers {
+    length: usize,
+    data: [(); 0],
+    name: [(); 0],
+    start_time: [(); 0],
+    end_time: [(); 0],
+    phase: [(); 0],
+    category: [(); 0],
+}

@@ -1,0 +1,164 @@
+//! pprof's profile.proto, gzipped: for `go tool pprof`, Pyroscope, Parca, speedscope and others.
+//!
+//! Two values a sample: the number of samples, and their weight in the event's unit, which is the
+//! one shown unless asked otherwise. Addresses are positions in files, placed so that each
+//! module has a range of its own: several processes are merged, so there is no one true address.
+
+mod locations;
+mod message;
+
+use std::io::Write;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use prost::Message;
+use rustc_hash::FxHashMap;
+
+use crate::error::Error;
+use crate::filter::Filter;
+use crate::profile::{NameId, Sample, StackId, Unit, Weight};
+use crate::shown::Shown;
+use crate::symbolized::SymbolizedProfile;
+
+use super::strings::StringTable;
+use super::threads::Threads;
+use locations::Locations;
+use message::{Label, Profile, ValueType};
+
+/// Writes the samples that `filter` lets through, those of one thread and stack as one, with the
+/// labels `thread`, `process` (names), `tid` and `pid`.
+///
+/// # Errors
+/// [`Error::NoSamples`], [`Error::NoSuchEvent`], [`Error::Write`].
+pub fn write(
+    symbolized: &SymbolizedProfile,
+    filter: &Filter,
+    out: impl Write,
+) -> Result<(), Error> {
+    let shown = Shown::new(symbolized, filter)?;
+    let message = Builder::new(&shown).build();
+    // No time stamp in the header: the same profile gives the same bytes.
+    let mut out = GzEncoder::new(out, Compression::default());
+    out.write_all(&message.encode_to_vec())?;
+    out.finish()?.flush()?;
+    Ok(())
+}
+
+/// What makes two samples one.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Key {
+    stack: StackId,
+    thread: (i32, i32),
+    name: NameId,
+}
+
+struct Builder<'a, 'p> {
+    shown: &'a Shown<'p>,
+    strings: StringTable,
+}
+
+impl<'a, 'p> Builder<'a, 'p> {
+    fn new(shown: &'a Shown<'p>) -> Self {
+        let mut strings = StringTable::default();
+        // The first string is to be empty.
+        strings.index("");
+        Self { shown, strings }
+    }
+
+    fn string(&mut self, text: &str) -> i64 {
+        self.strings.index(text) as i64
+    }
+
+    fn build(mut self) -> Profile {
+        let counted = self.value_type("samples", "count");
+        let weighed = self.event_type();
+        let threads = Threads::new(self.shown);
+        let mut locations = Locations::new(self.shown);
+        let mut sample = Vec::new();
+        for (key, weight) in merged(self.shown.samples()) {
+            sample.push(message::Sample {
+                location_id: locations.of_stack(key.stack, &mut self.strings),
+                value: vec![signed(weight.samples), signed(weight.value)],
+                label: self.labels(key, threads.process_name(key.thread.0)),
+            });
+        }
+        let tables = locations.finish(&mut self.strings);
+        let command = &self.shown.symbolized().profile().header.command_line;
+        let comment = match command.as_slice() {
+            [] => Vec::new(),
+            words => vec![self.string(&words.join(" "))],
+        };
+        Profile {
+            sample_type: vec![counted, weighed],
+            sample,
+            mapping: tables.mappings,
+            location: tables.locations,
+            function: tables.functions,
+            duration_nanos: signed(self.shown.duration()),
+            period_type: Some(weighed),
+            period: signed(self.shown.usual_period()),
+            comment,
+            default_sample_type: weighed.kind,
+            string_table: self.strings.into_strings(),
+        }
+    }
+
+    fn value_type(&mut self, kind: &str, unit: &str) -> ValueType {
+        ValueType {
+            kind: self.string(kind),
+            unit: self.string(unit),
+        }
+    }
+
+    /// Type and unit by which pprof's readers know the event.
+    fn event_type(&mut self) -> ValueType {
+        let event = self.shown.event();
+        match event.unit {
+            Unit::Nanoseconds => self.value_type("cpu", "nanoseconds"),
+            Unit::Count(_) => self.value_type(&event.name, "count"),
+        }
+    }
+
+    fn labels(&mut self, key: Key, process: &str) -> Vec<Label> {
+        let thread = &self.shown.symbolized().profile().names[key.name];
+        let mut label = |name: &str, text: &str, number: i32| Label {
+            key: self.string(name),
+            str: if text.is_empty() {
+                0
+            } else {
+                self.string(text)
+            },
+            num: number.into(),
+        };
+        vec![
+            label("thread", thread, 0),
+            label("process", process, 0),
+            label("tid", "", key.thread.1),
+            label("pid", "", key.thread.0),
+        ]
+    }
+}
+
+/// Samples of one thread and stack as one, in the order of the first of each.
+fn merged(samples: &[Sample]) -> Vec<(Key, Weight)> {
+    let mut merged: Vec<(Key, Weight)> = Vec::new();
+    let mut places = FxHashMap::default();
+    for sample in samples {
+        let key = Key {
+            stack: sample.stack,
+            thread: (sample.pid, sample.tid),
+            name: sample.name,
+        };
+        let place = *places.entry(key).or_insert_with(|| {
+            merged.push((key, Weight::default()));
+            merged.len() - 1
+        });
+        merged[place].1 += Weight::of(sample);
+    }
+    merged
+}
+
+/// The format's numbers are signed.
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,28 @@
+//! A table of strings, as several formats have one: each string once, referred to by its index.
+
+use rustc_hash::FxHashMap;
+
+/// Distinct strings in the order they were first asked for.
+#[derive(Clone, Debug, Default)]
+pub(super) struct StringTable {
+    strings: Vec<String>,
+    indices: FxHashMap<String, usize>,
+}
+
+impl StringTable {
+    /// The index of `text`, which is added if it is new.
+    pub(super) fn index(&mut self, text: &str) -> usize {
+        if let Some(&index) = self.indices.get(text) {
+            return index;
+        }
+        let index = self.strings.len();
+        self.strings.push(text.to_owned());
+        self.indices.insert(text.to_owned(), index);
+        index
+    }
+
+    /// All strings by index.
+    pub(super) fn into_strings(self) -> Vec<String> {
+        self.strings
+    }
+}
