@@ -21,21 +21,19 @@ impl<T> Default for Arena<T> {
 }
 
 impl<T> Arena<T> {
-    /// Keeps a value.
-    pub(crate) fn keep(&self, value: T) -> &T {
+    /// Keeps a value. (`None` can't happen: a place that is taken stays so.)
+    pub(crate) fn keep(&self, value: T) -> Option<&T> {
         let mut link = &self.first;
-        let mut node = Some(Box::new(Node {
+        let mut node = Box::new(Node {
             value,
             next: Link::new(),
-        }));
-        loop {
-            // Whoever comes first takes the place; the other goes on to the next.
-            let taken = link.get_or_init(|| node.take().unwrap_or_else(|| unreachable!()));
-            if node.is_none() {
-                return &taken.value;
-            }
-            link = &taken.next;
+        });
+        // Whoever comes first takes the place; the other goes on to the next.
+        while let Err(mine) = link.set(node) {
+            node = mine;
+            link = &link.get()?.next;
         }
+        Some(&link.get()?.value)
     }
 }
 
@@ -46,5 +44,43 @@ impl<T> Drop for Arena<T> {
         while let Some(mut node) = next {
             next = node.next.take();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_of_many_threads_stay() {
+        let arena = Arena::default();
+        let sums: Vec<u64> = std::thread::scope(|scope| {
+            let keep = |from: u64| {
+                let kept: Vec<_> = (from..from + 50).filter_map(|n| arena.keep(n)).collect();
+                kept.into_iter().sum()
+            };
+            let threads: Vec<_> = (0..4).map(|n| scope.spawn(move || keep(n * 50))).collect();
+            threads
+                .into_iter()
+                .filter_map(|thread| thread.join().ok())
+                .collect()
+        });
+        assert_eq!(sums.iter().sum::<u64>(), (0..200).sum());
+    }
+
+    #[test]
+    fn a_long_chain_goes_without_recursion() {
+        let arena = Arena::default();
+        let mut chain = Box::new(Node {
+            value: 0,
+            next: Link::new(),
+        });
+        for value in 1..1_000_000 {
+            let next = Link::new();
+            let _ = next.set(chain);
+            chain = Box::new(Node { value, next });
+        }
+        let _ = arena.first.set(chain);
+        drop(arena);
     }
 }

@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use std::fmt::{self, Write};
 use std::sync::Arc;
 
+use gimli::{EndianSlice, RunTimeEndian};
+
 use crate::options::Demangle;
 use crate::readable::readable;
 
@@ -34,6 +36,30 @@ impl Names {
             Demangle::None => plain.into(),
             Demangle::Full => readable(&demangle(without_clone(&plain))).into(),
         };
+        self.functions.insert(raw.to_vec(), Arc::clone(&name));
+        name
+    }
+
+    /// As [`function`](Self::function), for one whose own name in the debug info is known: where
+    /// the linker's only says that it is some closure, that one says which kind.
+    pub(crate) fn function_of_kind<'a>(
+        &mut self,
+        raw: &[u8],
+        own: impl FnOnce() -> Option<EndianSlice<'a, RunTimeEndian>>,
+    ) -> Arc<str> {
+        if let Some(name) = self.functions.get(raw) {
+            return Arc::clone(name);
+        }
+        let name = self.function(raw);
+        let path = match name.rsplit_once("::") {
+            Some((path, last)) if last.starts_with("{closure") => path,
+            _ => return name,
+        };
+        let Some(own) = own().filter(|own| own.starts_with(b"{async")) else {
+            return name;
+        };
+        let kind = String::from_utf8_lossy(own.slice());
+        let name: Arc<str> = format!("{path}::{}", readable(&kind)).into();
         self.functions.insert(raw.to_vec(), Arc::clone(&name));
         name
     }

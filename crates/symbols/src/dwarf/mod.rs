@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use addr2line::{Context, LookupContinuation, LookupResult};
-use gimli::{DwarfSections, EndianSlice, RunTimeEndian, SectionId};
+use gimli::{AttributeValue, DwarfSections, EndianSlice, RunTimeEndian, SectionId, UnitOffset};
 use object::Object;
 
 use crate::image::Image;
@@ -168,10 +168,11 @@ impl DwarfContext<'_, '_> {
                 physical(dwarf, symbol)
             };
             let Some(name) = name else { continue };
+            let own = || self.own_name(address, frame.dw_die_offset?);
             let location = frame.location.as_ref();
             let file = location.and_then(|location| location.file);
             frames.push(SymbolFrame {
-                function: names.function(name),
+                function: names.function_of_kind(name, own),
                 file: file.map(|file| names.file(file)),
                 line: location
                     .and_then(|place| place.line)
@@ -180,6 +181,31 @@ impl DwarfContext<'_, '_> {
             });
         }
         Ok(())
+    }
+}
+
+impl<'a> DwarfContext<'_, 'a> {
+    /// The name that the debug info itself gives to a function at `address`: unlike the linker's,
+    /// it tells an async function from a closure.
+    fn own_name(&self, address: u64, offset: UnitOffset) -> Option<Reader<'a>> {
+        // All it needs was loaded when the frames were looked up.
+        let unit = self.context.find_dwarf_and_unit(address).skip_all_loads()?;
+        let mut offset = offset;
+        // A function refers to what it is a copy of; more steps than two are not seen.
+        for _ in 0..4 {
+            let entry = unit.entry(offset).ok()?;
+            if let Some(name) = entry.attr_value(gimli::DW_AT_name) {
+                return unit.attr_string(name).ok();
+            }
+            let origin = entry
+                .attr_value(gimli::DW_AT_abstract_origin)
+                .or_else(|| entry.attr_value(gimli::DW_AT_specification));
+            match origin {
+                Some(AttributeValue::UnitRef(origin)) => offset = origin,
+                _ => return None,
+            }
+        }
+        None
     }
 }
 
