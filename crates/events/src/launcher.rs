@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus};
 use std::thread::JoinHandle;
 
@@ -11,6 +12,38 @@ use prof_model::Pid;
 use rustix::process::{PidfdFlags, Signal};
 
 use crate::signals::Signals;
+
+/// A program to start.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Program {
+    /// Its name or path, then its arguments.
+    pub argv: Vec<OsString>,
+    /// Variables to set in its environment, which is otherwise ours.
+    pub environment: Vec<(OsString, OsString)>,
+    /// Where to run it, if not here.
+    pub directory: Option<PathBuf>,
+}
+
+impl Program {
+    /// A program and its arguments, to run here and with our environment.
+    pub fn new<A: Into<OsString>>(argv: impl IntoIterator<Item = A>) -> Self {
+        Self {
+            argv: argv.into_iter().map(A::into).collect(),
+            ..Self::default()
+        }
+    }
+
+    fn command(&self) -> io::Result<Command> {
+        let (program, arguments) = self.argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+        let mut command = Command::new(program);
+        command.args(arguments);
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        if let Some(directory) = &self.directory {
+            command.current_dir(directory);
+        }
+        Ok(command)
+    }
+}
 
 /// A command that was forked but has not called `exec` yet. Dropping it ends it.
 ///
@@ -51,12 +84,10 @@ impl HeldCommand {
     ///
     /// When there are no more processes or descriptors to be had, or `argv` is empty or holds a
     /// NUL.
-    pub fn fork(argv: &[OsString], signals: &Signals) -> io::Result<Self> {
-        let (program, arguments) = argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+    pub fn fork(program: &Program, signals: &Signals) -> io::Result<Self> {
+        let mut command = program.command()?;
         let (wait, go) = io::pipe()?;
         let (pid, report) = io::pipe()?;
-        let mut command = Command::new(program);
-        command.args(arguments);
         let mask = signals.mask_before();
         let held = Held {
             wait,
@@ -220,8 +251,7 @@ mod tests {
 
     fn fork(argv: &[&str]) -> io::Result<HeldCommand> {
         let signals = Signals::block().expect("signalfd");
-        let argv: Vec<OsString> = argv.iter().map(OsString::from).collect();
-        HeldCommand::fork(&argv, &signals)
+        HeldCommand::fork(&Program::new(argv), &signals)
     }
 
     fn check_exit(argv: &[&str], expected: (Option<i32>, Option<i32>)) {

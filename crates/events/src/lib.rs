@@ -9,6 +9,7 @@
 //!
 //! All unsafe code of prof is here and in the file maps; each block says why it is sound.
 
+pub mod counting;
 pub mod names;
 pub mod system;
 
@@ -29,7 +30,7 @@ mod sizes;
 pub use advice::{Refusal, advice};
 pub use error::Error;
 pub use event::{CallGraph, Event, MAX_STACK_DUMP, Rate, Source, UnknownEvent};
-pub use launcher::{HeldCommand, RunningCommand};
+pub use launcher::{HeldCommand, Program, RunningCommand};
 pub use memory::LiveMemory;
 pub use ring::{Drained, Ring};
 pub use sampler::{Opened, Request, Sampler, Threads, Wake, wait_readable};

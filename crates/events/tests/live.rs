@@ -6,7 +6,8 @@ use std::ffi::OsString;
 use std::process::{Command, Stdio};
 
 use prof_events::{
-    CallGraph, Event, HeldCommand, Rate, Request, Sampler, Signals, Source, Stacks, Threads,
+    CallGraph, Event, HeldCommand, Program, Rate, Request, Sampler, Signals, Source, Stacks,
+    Threads,
 };
 use prof_model::Fallback;
 
@@ -28,7 +29,7 @@ fn request(threads: Threads, call_graph: CallGraph) -> Request {
 fn sample(script: &str, call_graph: CallGraph) -> (BTreeMap<u32, usize>, Sampler) {
     let signals = Signals::block().unwrap();
     let argv = ["sh", "-c", script].map(OsString::from);
-    let held = HeldCommand::fork(&argv, &signals).unwrap();
+    let held = HeldCommand::fork(&Program::new(argv), &signals).unwrap();
     let mut sampler = Sampler::open(&request(Threads::UntilExec(held.pid()), call_graph)).unwrap();
     let mut command = held.release().unwrap();
     let mut counts = BTreeMap::new();
@@ -102,7 +103,7 @@ fn what_cannot_be_sampled_is_said_clearly() {
 #[test]
 fn a_small_ring_gets_small_dumps() {
     let signals = Signals::block().unwrap();
-    let held = HeldCommand::fork(&["true".into()], &signals).unwrap();
+    let held = HeldCommand::fork(&Program::new(["true"]), &signals).unwrap();
     let request = Request {
         ring_bytes: Some(65_536),
         ..request(

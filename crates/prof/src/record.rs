@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use prof_model::{Grade, Verdict};
-use prof_recorder::{CallGraph, Options, Rate, Signals, Summary, Target};
+use prof_recorder::{CallGraph, Options, Program, Rate, Signals, Summary, Target};
 
 use crate::console::Console;
 use crate::exit;
@@ -28,7 +28,7 @@ pub(crate) struct Job {
 impl From<RecordFlags> for Job {
     fn from(flags: RecordFlags) -> Self {
         let target = match flags.pids.is_empty() {
-            true => Target::Command(flags.command),
+            true => Target::Command(Program::new(flags.command)),
             false => Target::Processes(flags.pids),
         };
         Self {

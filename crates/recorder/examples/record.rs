@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use prof_model::Verdict;
-use prof_recorder::{CallGraph, Event, Options, Rate, Signals, Source, Target};
+use prof_recorder::{CallGraph, Event, Options, Program, Rate, Signals, Source, Target};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let signals = Signals::block()?;
@@ -16,7 +16,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let rest: Vec<OsString> = arguments.collect();
     let target = match rest.as_slice() {
         [option, pid] if option == "-p" => Target::Processes(vec![pid.to_string_lossy().parse()?]),
-        _ => Target::Command(rest),
+        _ => Target::Command(Program::new(rest)),
     };
     let options = Options {
         target,

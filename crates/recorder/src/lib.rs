@@ -24,5 +24,7 @@ mod unwind;
 
 pub use error::Error;
 pub use options::{Options, Summary, Target};
-pub use prof_events::{CallGraph, Event, MAX_STACK_DUMP, Rate, Signals, Source, UnknownEvent};
+pub use prof_events::{
+    CallGraph, Event, MAX_STACK_DUMP, Program, Rate, Signals, Source, UnknownEvent,
+};
 pub use record::record;

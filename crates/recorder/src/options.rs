@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use prof_events::{CallGraph, Event, Rate};
+use prof_events::{CallGraph, Event, Program, Rate};
 use prof_model::{Pid, Quality};
 
 /// What to record, how, and where to.
@@ -35,8 +35,8 @@ pub struct Options {
 /// What to sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// A program to start, with its arguments; it and all its children are sampled.
-    Command(Vec<OsString>),
+    /// A program to start; it and all its children are sampled.
+    Command(Program),
     /// Running processes, with all their threads and later children.
     Processes(Vec<Pid>),
 }

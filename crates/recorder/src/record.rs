@@ -6,7 +6,8 @@ use std::io;
 use std::thread;
 
 use prof_events::{
-    HeldCommand, Opened, Request, RunningCommand, Sampler, Signals, Stacks, Threads, system,
+    HeldCommand, Opened, Program, Request, RunningCommand, Sampler, Signals, Stacks, Threads,
+    system,
 };
 use prof_model::{Pid, StackEnd};
 use prof_perfdata::{
@@ -38,7 +39,7 @@ const BUDGET: usize = 64 << 20;
 /// See [`Error`]. Once recording has begun, what was recorded so far is still written.
 pub fn record(options: &Options, signals: &Signals) -> Result<Summary, Error> {
     let held = match &options.target {
-        Target::Command(argv) => Some(hold(argv, signals)?),
+        Target::Command(program) => Some(hold(program, signals)?),
         Target::Processes(_) => None,
     };
     let sampler = Sampler::open(&request(options, held.as_ref()))?;
@@ -51,8 +52,8 @@ pub fn record(options: &Options, signals: &Signals) -> Result<Summary, Error> {
     finish(options, &opened, finished, outcome)
 }
 
-fn hold(argv: &[OsString], signals: &Signals) -> Result<HeldCommand, Error> {
-    HeldCommand::fork(argv, signals).map_err(|error| not_started(argv, error))
+fn hold(program: &Program, signals: &Signals) -> Result<HeldCommand, Error> {
+    HeldCommand::fork(program, signals).map_err(|error| not_started(&program.argv, error))
 }
 
 fn not_started(argv: &[OsString], source: io::Error) -> Error {
@@ -121,7 +122,7 @@ fn start(
         return Ok(Running::Processes);
     };
     let argv = match &options.target {
-        Target::Command(argv) => argv.as_slice(),
+        Target::Command(program) => program.argv.as_slice(),
         Target::Processes(_) => &[],
     };
     let command: RunningCommand = held.release().map_err(|error| not_started(argv, error))?;

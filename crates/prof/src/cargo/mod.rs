@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
-use prof_recorder::Target;
+use prof_recorder::{Program, Target};
 
 use crate::console::Console;
 use crate::flags::CargoFlags;
@@ -19,12 +19,16 @@ pub(crate) fn run(flags: CargoFlags) -> Result<ExitCode> {
     let console = Console::new(flags.sampling.quiet, flags.sampling.verbose);
     let choice = choose::choose(&flags.target)?;
     let built = build::build(&flags.target, &choice)?;
-    console.detail(&format!("recording {}", built.executable.display()));
-    let mut command: Vec<OsString> = vec![built.executable.into_os_string()];
-    command.extend(choice.leading_arguments().map(OsString::from));
-    command.extend(flags.args);
+    console.detail(format_args!("recording {}", built.executable.display()));
+    let mut argv: Vec<OsString> = vec![built.executable.into_os_string()];
+    argv.extend(choice.leading_arguments().map(OsString::from));
+    argv.extend(flags.args);
     record::run(Job {
-        target: Target::Command(command),
+        target: Target::Command(Program {
+            argv,
+            environment: built.environment,
+            directory: built.directory,
+        }),
         sampling: flags.sampling,
         flamegraph: Some(flags.flamegraph),
     })
