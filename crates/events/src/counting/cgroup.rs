@@ -1,0 +1,101 @@
+//! The folder of a cgroup, as perf events want it.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+/// Why a cgroup cannot be counted.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum CgroupError {
+    /// No file system of cgroups that perf events can use.
+    #[error(
+        "no cgroup file system for perf events is mounted: cgroup2, or cgroup with the \
+         controller perf_event"
+    )]
+    NotMounted,
+    /// No such cgroup.
+    #[error("there is no cgroup {name:?} below {}: {source}", root.display())]
+    NotFound {
+        /// As it was given.
+        name: String,
+        /// Where the file system is mounted.
+        root: PathBuf,
+        /// What the system answered.
+        source: io::Error,
+    },
+}
+
+/// Opens the folder of a cgroup: an absolute path below the mount point, or a path relative to it,
+/// as perf takes it.
+///
+/// # Errors
+///
+/// When there is no such cgroup, or no cgroups at all.
+pub fn find_cgroup(name: &str) -> Result<File, CgroupError> {
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    let root = mount_point(&mounts).ok_or(CgroupError::NotMounted)?;
+    let path = match Path::new(name) {
+        path if path.starts_with(&root) => path.to_path_buf(),
+        path => root.join(path.strip_prefix("/").unwrap_or(path)),
+    };
+    let open = || {
+        let folder = File::open(&path)?;
+        match folder.metadata()?.is_dir() {
+            true => Ok(folder),
+            false => Err(io::ErrorKind::NotADirectory.into()),
+        }
+    };
+    open().map_err(|source| CgroupError::NotFound {
+        name: name.to_owned(),
+        root: root.clone(),
+        source,
+    })
+}
+
+/// Where the cgroups are that perf events belong to: those of the controller perf_event if it has
+/// a hierarchy of its own (version 1), else version 2.
+fn mount_point(mounts: &str) -> Option<PathBuf> {
+    let mut unified = None;
+    for line in mounts.lines() {
+        let fields: Vec<&str> = line.split(' ').collect();
+        let [_, point, kind, options, ..] = fields[..] else {
+            continue;
+        };
+        match kind {
+            "cgroup" if options.split(',').any(|option| option == "perf_event") => {
+                return Some(unescaped(point));
+            }
+            "cgroup2" => unified = unified.or_else(|| Some(unescaped(point))),
+            _ => {}
+        }
+    }
+    unified
+}
+
+/// Blanks are written as `\040` in /proc/self/mounts.
+fn unescaped(point: &str) -> PathBuf {
+    point.replace("\\040", " ").into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mount_points() {
+        let check = |mounts: &str, expected: Option<&str>| {
+            assert_eq!(mount_point(mounts), expected.map(PathBuf::from), "{mounts}");
+        };
+        let v1 = "cgroup /sys/fs/cgroup/cpu cgroup rw,cpu 0 0\n";
+        let v1_perf = "cgroup /sys/fs/cgroup/perf_event cgroup rw,perf_event 0 0\n";
+        let v2 = "cgroup2 /sys/fs/cgroup/my\\040own cgroup2 rw 0 0\n";
+        check("", None);
+        check(v1, None);
+        check(&format!("{v1}{v2}"), Some("/sys/fs/cgroup/my own"));
+        check(&format!("{v2}{v1_perf}"), Some("/sys/fs/cgroup/perf_event"));
+        check("garbage\n\n", None);
+    }
+}

@@ -1,0 +1,154 @@
+//! What this machine and this user can open: asked, not guessed.
+
+use rustix::io::Errno;
+
+use super::attr::{AttrOptions, attr};
+use super::raw::{Place, RawCounter};
+use super::reason::{Circumstances, why_not};
+use crate::names::{Catalog, EventSpec};
+use crate::system::System;
+
+/// Whether an event can be had.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// In all code.
+    Yes,
+    /// In user code only: `perf_event_paranoid` forbids the kernel's.
+    UserOnly,
+    /// Only for whole CPUs, not for single threads.
+    SystemWide,
+    /// Not at all, and why.
+    No(String),
+}
+
+impl Answer {
+    /// Whether it can be had in some way.
+    pub fn is_yes(&self) -> bool {
+        !matches!(self, Self::No(_))
+    }
+}
+
+/// What can be done with an event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ability {
+    /// Whether it can be counted.
+    pub count: Answer,
+    /// Whether it can be sampled: not every counter can interrupt.
+    pub sample: Answer,
+}
+
+/// Opens events to see whether they open, and closes them again.
+#[derive(Clone, Debug)]
+pub struct Prober {
+    circumstances: Circumstances,
+    cpu: u32,
+}
+
+impl Prober {
+    /// For this machine and this user.
+    pub fn new(catalog: &Catalog, system: &System) -> Self {
+        Self {
+            circumstances: Circumstances {
+                paranoid: system.paranoid,
+                root: rustix::process::geteuid().is_root(),
+                hardware: has_hardware(catalog),
+                system_wide: false,
+                attach: false,
+            },
+            cpu: system.cpus.first().copied().unwrap_or(0),
+        }
+    }
+
+    /// What refusals depend on here.
+    pub fn circumstances(&self) -> Circumstances {
+        self.circumstances
+    }
+
+    /// What can be done with the event here.
+    pub fn probe(&self, spec: &EventSpec) -> Ability {
+        Ability {
+            count: self.answer(spec, Purpose::Count),
+            sample: self.answer(spec, Purpose::Sample),
+        }
+    }
+
+    fn answer(&self, spec: &EventSpec, purpose: Purpose) -> Answer {
+        let refused = match open(spec, Place::ThisThread, purpose) {
+            Ok(()) => return Answer::Yes,
+            Err(errno) => errno,
+        };
+        // What is counted where no user code runs would open, and count nothing.
+        let user_only = spec
+            .user_only()
+            .filter(|spec| !spec.happens_in_kernel_only());
+        if matches!(refused, Errno::ACCESS | Errno::PERM)
+            && user_only.is_some_and(|spec| open(&spec, Place::ThisThread, purpose).is_ok())
+        {
+            return Answer::UserOnly;
+        }
+        let only = spec.cpus.as_ref().and_then(|cpus| cpus.first());
+        let cpu = only.copied().unwrap_or(self.cpu);
+        match open(spec, Place::Cpu(cpu), purpose) {
+            Ok(()) => Answer::SystemWide,
+            Err(errno) => {
+                let system_wide = spec.cpus.is_some();
+                let errno = if system_wide { errno } else { refused };
+                let circumstances = Circumstances {
+                    system_wide,
+                    ..self.circumstances
+                };
+                Answer::No(why(spec, errno, circumstances, purpose))
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    Count,
+    Sample,
+}
+
+fn why(spec: &EventSpec, errno: Errno, circumstances: Circumstances, purpose: Purpose) -> String {
+    match errno {
+        Errno::OPNOTSUPP | Errno::INVAL
+            if purpose == Purpose::Sample && spec.family.is_hardware() =>
+        {
+            "it cannot interrupt the CPU: it can be counted only".into()
+        }
+        Errno::ACCESS | Errno::PERM if spec.happens_in_kernel_only() && !circumstances.root => {
+            format!(
+                "it happens in the kernel, which kernel.perf_event_paranoid = {} hides: `sudo sysctl \
+                 kernel.perf_event_paranoid=1`",
+                circumstances.paranoid
+            )
+        }
+        errno => why_not(spec, errno, circumstances),
+    }
+}
+
+fn open(spec: &EventSpec, place: Place<'_>, purpose: Purpose) -> Result<(), Errno> {
+    let mut attr = attr(spec, AttrOptions::default());
+    if purpose == Purpose::Sample {
+        // So rarely that none comes before we close it.
+        attr.__bindgen_anon_1.sample_period = 1 << 40;
+        attr.sample_type = perf_event_open_sys::bindings::PERF_SAMPLE_IP.into();
+    }
+    RawCounter::open_attr(attr, spec, place, None).map(drop)
+}
+
+/// Whether the CPUs' own counters are in sysfs. They have many names (`cpu`, `cpu_core`,
+/// `armv8_pmuv3`, ...), so ask for the one thing that all of them count.
+fn has_hardware(catalog: &Catalog) -> bool {
+    let cycles = catalog.parse("cycles:u").ok();
+    let spec = cycles
+        .as_ref()
+        .and_then(|groups| groups.first()?.events.first());
+    let place = Place::ThisThread;
+    spec.is_some_and(|spec| {
+        !matches!(
+            open(spec, place, Purpose::Count),
+            Err(Errno::NOENT | Errno::OPNOTSUPP)
+        )
+    })
+}

@@ -1,0 +1,305 @@
+//! One event at one place: a descriptor, and the system calls on it.
+
+use std::io::{self, Read};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+
+use perf_event_open_sys as sys;
+use prof_model::Tid;
+use rustix::io::Errno;
+
+use super::attr::{AttrOptions, attr};
+use super::page::UserPage;
+use crate::names::EventSpec;
+
+/// Where an event counts.
+#[derive(Clone, Copy, Debug)]
+pub enum Place<'a> {
+    /// Whatever the calling thread does.
+    ThisThread,
+    /// Whatever this thread does.
+    Thread(Tid),
+    /// Whatever happens on this CPU.
+    Cpu(u32),
+    /// Whatever the threads of a cgroup do on this CPU; the descriptor is that of the cgroup's
+    /// folder.
+    Cgroup(BorrowedFd<'a>, u32),
+}
+
+/// One event at one place. Dropping it ends the counting; if it leads a group, its members count
+/// on, each by itself.
+#[derive(Debug)]
+pub struct RawCounter {
+    fd: OwnedFd,
+    id: u64,
+}
+
+/// What one event counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RawCount {
+    /// The count.
+    pub value: u64,
+    /// Nanoseconds that the event was enabled while its thread was on a CPU.
+    pub enabled: u64,
+    /// Nanoseconds that it was on the PMU, counting.
+    pub running: u64,
+}
+
+/// What the events of a group counted at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GroupCount {
+    /// Nanoseconds that the group was enabled.
+    pub enabled: u64,
+    /// Nanoseconds that it was on the PMU, counting.
+    pub running: u64,
+    /// Each member's id and count, the leader's first.
+    pub values: Vec<(u64, u64)>,
+    buffer: Vec<u8>,
+}
+
+impl RawCounter {
+    /// Opens an event, disabled; as a member of a group if there is a leader.
+    ///
+    /// # Errors
+    ///
+    /// What the kernel answers (perf_event_open(2)); [`why_not`](super::why_not) makes sense of
+    /// it.
+    pub fn open(
+        spec: &EventSpec,
+        place: Place<'_>,
+        leader: Option<&Self>,
+        options: AttrOptions,
+    ) -> Result<Self, Errno> {
+        Self::open_attr(attr(spec, options), spec, place, leader)
+    }
+
+    /// Opens what the attribute says, which must have been made of this spec.
+    pub(super) fn open_attr(
+        mut attr: sys::bindings::perf_event_attr,
+        spec: &EventSpec,
+        place: Place<'_>,
+        leader: Option<&Self>,
+    ) -> Result<Self, Errno> {
+        let result = open(&mut attr, place, leader);
+        // PMUs that cannot tell whose code counts refuse what everybody else takes for granted.
+        let fd = match result {
+            Err(Errno::INVAL | Errno::OPNOTSUPP)
+                if !spec.modifiers.guest && spec.family.is_hardware() =>
+            {
+                attr.set_exclude_guest(0);
+                open(&mut attr, place, leader).or(result)?
+            }
+            result => result?,
+        };
+        let id = id(fd.as_fd())?;
+        Ok(Self { fd, id })
+    }
+
+    /// The number that tells it from every other event, as long as the machine runs.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Lets it count.
+    ///
+    /// # Errors
+    ///
+    /// What the kernel answers; ENODEV if the event is gone for good.
+    pub fn enable(&self) -> Result<(), Errno> {
+        // SAFETY: no memory is involved.
+        check(unsafe { sys::ioctls::ENABLE(self.fd.as_raw_fd(), 0) }).map(drop)
+    }
+
+    /// Stops it.
+    ///
+    /// # Errors
+    ///
+    /// As [`enable`](Self::enable).
+    pub fn disable(&self) -> Result<(), Errno> {
+        // SAFETY: no memory is involved.
+        check(unsafe { sys::ioctls::DISABLE(self.fd.as_raw_fd(), 0) }).map(drop)
+    }
+
+    /// Lets all of its group count, at the same moment.
+    ///
+    /// # Errors
+    ///
+    /// As [`enable`](Self::enable).
+    pub fn enable_group(&self) -> Result<(), Errno> {
+        // SAFETY: no memory is involved.
+        check(unsafe { sys::ioctls::ENABLE(self.fd.as_raw_fd(), GROUP) }).map(drop)
+    }
+
+    /// Stops all of its group, at the same moment.
+    ///
+    /// # Errors
+    ///
+    /// As [`enable`](Self::enable).
+    pub fn disable_group(&self) -> Result<(), Errno> {
+        // SAFETY: no memory is involved.
+        check(unsafe { sys::ioctls::DISABLE(self.fd.as_raw_fd(), GROUP) }).map(drop)
+    }
+
+    /// What it counted; `None` if it is in the error state, as a pinned event is that found no
+    /// room on the PMU. It must have been opened without `group_read`.
+    ///
+    /// # Errors
+    ///
+    /// What the kernel answers.
+    pub fn read(&self) -> Result<Option<RawCount>, Errno> {
+        let mut words = [0_u64; 4];
+        // SAFETY: the array is as many bytes long as the slice says, and any bytes make words.
+        let bytes = unsafe {
+            std::slice::from_raw_parts_mut(words.as_mut_ptr().cast::<u8>(), size_of_val(&words))
+        };
+        let length = rustix::io::read(&self.fd, bytes)?;
+        match length {
+            0 => Ok(None),
+            32 => {
+                let [value, enabled, running, _] = words;
+                Ok(Some(RawCount {
+                    value,
+                    enabled,
+                    running,
+                }))
+            }
+            _ => Err(Errno::IO),
+        }
+    }
+
+    /// What its group counted, into `count`; `false` if it is in the error state. It must have
+    /// been opened with `group_read`.
+    ///
+    /// # Errors
+    ///
+    /// What the kernel answers.
+    pub fn read_group(&self, count: &mut GroupCount) -> Result<bool, Errno> {
+        const SPARE: usize = 4;
+        let needed = (3 + 2 * (count.values.len() + SPARE)) * size_of::<u64>();
+        if count.buffer.len() < needed {
+            count.buffer.resize(needed, 0);
+        }
+        loop {
+            match rustix::io::read(&self.fd, &mut count.buffer[..]) {
+                Ok(0) => return Ok(false),
+                Ok(length) => {
+                    count.decode(length).ok_or(Errno::IO)?;
+                    return Ok(true);
+                }
+                // More members than we knew of.
+                Err(Errno::NOSPC) if count.buffer.len() < LARGEST_GROUP => {
+                    count.buffer.resize(count.buffer.len() * 2, 0);
+                }
+                Err(errno) => return Err(errno),
+            }
+        }
+    }
+
+    /// The event's page in our memory, for reading without a system call. The event must be one of
+    /// the calling thread, and not inherited.
+    ///
+    /// # Errors
+    ///
+    /// When the page cannot be mapped.
+    pub fn user_page(&self) -> io::Result<UserPage> {
+        UserPage::map(self.fd.as_fd())
+    }
+}
+
+impl AsFd for RawCounter {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+const GROUP: u32 = sys::bindings::PERF_IOC_FLAG_GROUP;
+
+/// The kernel's limit on what a group read returns is 16 KiB.
+const LARGEST_GROUP: usize = 16 << 10;
+
+impl GroupCount {
+    /// nr, time_enabled, time_running, { value, id } * nr
+    fn decode(&mut self, length: usize) -> Option<()> {
+        let mut rest = self.buffer.get(..length)?;
+        let mut word = || {
+            let mut bytes = [0; 8];
+            rest.read_exact(&mut bytes).ok()?;
+            Some(u64::from_ne_bytes(bytes))
+        };
+        let members = word()?;
+        self.enabled = word()?;
+        self.running = word()?;
+        self.values.clear();
+        for _ in 0..members {
+            let (value, id) = (word()?, word()?);
+            self.values.push((id, value));
+        }
+        Some(())
+    }
+}
+
+fn open(
+    attr: &mut sys::bindings::perf_event_attr,
+    place: Place<'_>,
+    leader: Option<&RawCounter>,
+) -> Result<OwnedFd, Errno> {
+    let on = |cpu: u32| i32::try_from(cpu).map_err(|_| Errno::INVAL);
+    let (pid, cpu, flag) = match place {
+        Place::ThisThread => (0, -1, 0),
+        // 0 and less mean other things to the kernel.
+        Place::Thread(tid) if tid <= 0 => return Err(Errno::SRCH),
+        Place::Thread(tid) => (tid, -1, 0),
+        Place::Cpu(cpu) => (-1, on(cpu)?, 0),
+        Place::Cgroup(folder, cpu) => (
+            folder.as_raw_fd(),
+            on(cpu)?,
+            sys::bindings::PERF_FLAG_PID_CGROUP,
+        ),
+    };
+    let flags = (sys::bindings::PERF_FLAG_FD_CLOEXEC | flag).into();
+    let leader = leader.map_or(-1, |leader| leader.fd.as_raw_fd());
+    // SAFETY: the attribute is a valid structure of the size that it states, or larger. It asks
+    // for nothing that would write to our memory, and the path that it may point to is that of
+    // the spec, which outlives the call.
+    let fd = check(unsafe { sys::perf_event_open(attr, pid, cpu, leader, flags) })?;
+    // SAFETY: the descriptor is new and nobody else's.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+fn id(event: BorrowedFd<'_>) -> Result<u64, Errno> {
+    let mut id = 0;
+    // SAFETY: the kernel writes eight bytes to `id`.
+    check(unsafe { sys::ioctls::ID(event.as_raw_fd(), &raw mut id) })?;
+    Ok(id)
+}
+
+fn check(result: RawFd) -> Result<RawFd, Errno> {
+    if result >= 0 {
+        return Ok(result);
+    }
+    let error = io::Error::last_os_error();
+    Err(Errno::from_io_error(&error).unwrap_or(Errno::IO))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn group_reads_are_decoded_or_refused() {
+        let decode = |words: &[u64], length: usize| {
+            let mut count = GroupCount {
+                buffer: words.iter().flat_map(|word| word.to_ne_bytes()).collect(),
+                ..GroupCount::default()
+            };
+            count
+                .decode(length)
+                .map(|()| (count.enabled, count.running, count.values))
+        };
+        let words = [2, 10, 5, 100, 7, 200, 8];
+        assert_eq!(decode(&words, 56), Some((10, 5, vec![(7, 100), (8, 200)])));
+        assert_eq!(decode(&words, 48), None);
+        assert_eq!(decode(&words, 64), None);
+        assert_eq!(decode(&[u64::MAX, 0, 0], 24), None);
+        assert_eq!(decode(&[], 0), None);
+    }
+}

@@ -1,0 +1,185 @@
+//! Why an event cannot be counted, and what to do.
+
+use rustix::io::Errno;
+
+use crate::names::{EventSpec, Family};
+
+/// What a refusal depends on, besides the event and the error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Circumstances {
+    /// /proc/sys/kernel/perf_event_paranoid.
+    pub paranoid: i32,
+    /// Whether we are root.
+    pub root: bool,
+    /// Whether the CPUs have counters at all that the kernel knows (a PMU of theirs in sysfs).
+    pub hardware: bool,
+    /// Whether the event was to count all that happens on a CPU, or in a cgroup.
+    pub system_wide: bool,
+    /// Whether the event was to count a process that is not ours to begin with.
+    pub attach: bool,
+}
+
+/// Why the kernel refused to open the event, as the end of a sentence, with the remedy if there
+/// is one.
+pub fn why_not(spec: &EventSpec, errno: Errno, circumstances: Circumstances) -> String {
+    match errno {
+        Errno::NOENT | Errno::OPNOTSUPP | Errno::NODEV | Errno::NXIO => {
+            unavailable(spec, circumstances)
+        }
+        Errno::ACCESS | Errno::PERM => permission(spec, circumstances),
+        Errno::SRCH => "the process does not exist, or has ended".into(),
+        Errno::NOSYS => {
+            "the kernel has no perf_event_open, or a sandbox hides it (a seccomp filter, as in \
+             gVisor and some containers)"
+                .into()
+        }
+        Errno::MFILE | Errno::NFILE => {
+            "each event takes a file descriptor for each thread or CPU: raise the limit with \
+             `ulimit -n`"
+                .into()
+        }
+        Errno::BUSY => {
+            "somebody else has the counters to themselves (an exclusive event, or the NMI watchdog)"
+                .into()
+        }
+        Errno::NOSPC => "all of the CPU's breakpoint registers are taken".into(),
+        Errno::INVAL => invalid(spec, circumstances),
+        Errno::TOOBIG => "the kernel is too old for what this event needs".into(),
+        _ => format!("the kernel answers: {errno}"),
+    }
+}
+
+fn unavailable(spec: &EventSpec, circumstances: Circumstances) -> String {
+    match spec.family {
+        Family::Hardware | Family::Cache | Family::Raw if !circumstances.hardware => {
+            "this machine has no hardware counters (virtual machines often hide them): only \
+             software events such as task-clock can be counted"
+                .into()
+        }
+        Family::Uprobe | Family::Uretprobe => "this kernel cannot probe that place".into(),
+        Family::Raw => "no PMU has that type, or it does not have that event".into(),
+        _ => "this CPU and its kernel do not have that event".into(),
+    }
+}
+
+fn permission(spec: &EventSpec, circumstances: Circumstances) -> String {
+    let Circumstances { paranoid, root, .. } = circumstances;
+    if root {
+        return "even for root: a sandbox refuses it (a seccomp filter or lockdown; in Docker: --cap-add PERFMON)".into();
+    }
+    if matches!(spec.family, Family::Uprobe | Family::Uretprobe) {
+        return "uprobes are for root only (CAP_SYS_ADMIN)".into();
+    }
+    if paranoid > 2 {
+        return format!(
+            "kernel.perf_event_paranoid is {paranoid}, which allows no events at all: `sudo sysctl \
+             kernel.perf_event_paranoid=2` allows one's own programs"
+        );
+    }
+    if circumstances.system_wide && paranoid > 0 {
+        return format!(
+            "kernel.perf_event_paranoid is {paranoid}: counting whole CPUs or cgroups is for root, or `sudo \
+             sysctl kernel.perf_event_paranoid=0`"
+        );
+    }
+    if spec.family == Family::Tracepoint && paranoid > 1 {
+        return format!(
+            "kernel.perf_event_paranoid is {paranoid}: tracepoints are for root, or `sudo sysctl \
+             kernel.perf_event_paranoid=1`"
+        );
+    }
+    if spec.modifiers.kernel && paranoid > 1 {
+        return format!(
+            "kernel.perf_event_paranoid is {paranoid}, which allows user code only: add :u to the event, or \
+             `sudo sysctl kernel.perf_event_paranoid=1`"
+        );
+    }
+    if circumstances.attach {
+        return "the process belongs to someone else or hides its memory (setuid programs do): run \
+             prof as its user or as root"
+            .into();
+    }
+    "a sandbox refuses it (a seccomp filter; in Docker: --cap-add PERFMON)".into()
+}
+
+fn invalid(spec: &EventSpec, circumstances: Circumstances) -> String {
+    let modifiers = spec.modifiers;
+    if spec.cpus.is_some() && !circumstances.system_wide {
+        return "it counts for whole CPUs only, not for threads: count system-wide (-a)".into();
+    }
+    match spec.family {
+        Family::Uprobe | Family::Uretprobe => {
+            "no instruction begins at that offset, or the file lies on a file system without \
+             uprobes"
+                .into()
+        }
+        Family::Breakpoint => {
+            "the CPU has no breakpoints of that length at that address (an address must be a \
+             multiple of the length)"
+                .into()
+        }
+        Family::Pmu(_) if modifiers.explicit_modes => {
+            "its PMU cannot tell whose code counts: leave the modifiers out".into()
+        }
+        Family::Pmu(_) | Family::Raw => {
+            "its PMU does not have that event, or not with these terms, or not for single threads"
+                .into()
+        }
+        _ => "the kernel refuses this combination of event and modifiers".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names::Catalog;
+
+    const USER: Circumstances = Circumstances {
+        paranoid: 2,
+        root: false,
+        hardware: true,
+        system_wide: false,
+        attach: false,
+    };
+
+    fn check(event: &str, errno: Errno, circumstances: Circumstances, expected: &str) {
+        let groups = Catalog::system().parse(event).unwrap();
+        let text = why_not(&groups[0].events[0], errno, circumstances);
+        assert!(text.contains(expected), "{event}: {text}");
+    }
+
+    #[test]
+    fn the_reason_fits_the_event_and_the_user() {
+        let root = Circumstances { root: true, ..USER };
+        let no_pmu = Circumstances {
+            hardware: false,
+            ..USER
+        };
+        let strict = Circumstances {
+            paranoid: 4,
+            ..USER
+        };
+        let wide = Circumstances {
+            system_wide: true,
+            ..USER
+        };
+        let attach = Circumstances {
+            attach: true,
+            ..USER
+        };
+        check("cycles", Errno::NOENT, no_pmu, "no hardware counters");
+        check("cycles", Errno::NOENT, USER, "do not have that event");
+        check("cycles", Errno::ACCESS, USER, "add :u");
+        check("cycles:u", Errno::ACCESS, USER, "sandbox");
+        check("cycles:u", Errno::ACCESS, attach, "someone else");
+        check("cycles:u", Errno::ACCESS, strict, "paranoid=2");
+        check("cycles", Errno::ACCESS, wide, "paranoid=0");
+        check("cycles", Errno::PERM, root, "even for root");
+        check("cycles", Errno::SRCH, USER, "does not exist");
+        check("cycles:u", Errno::MFILE, USER, "ulimit -n");
+        check("uprobe:libc.so.6:malloc", Errno::ACCESS, USER, "root only");
+        check("mem:0x1001/4", Errno::INVAL, USER, "multiple of the length");
+        check("mem:0x1000", Errno::NOSPC, USER, "registers are taken");
+        check("cycles", Errno::IO, USER, "the kernel answers");
+    }
+}
