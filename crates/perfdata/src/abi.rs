@@ -254,6 +254,8 @@ pub mod context {
 
 /// `branch_sample_type` bit: each branch stack starts with a hardware index.
 pub(crate) const BRANCH_HW_INDEX: u64 = 1 << 17;
+/// `branch_sample_type` bit: each branch stack ends with counters, 8 bytes for each branch.
+pub(crate) const BRANCH_COUNTERS: u64 = 1 << 19;
 
 /// Who ran (`PERF_RECORD_MISC_CPUMODE_MASK`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -4,7 +4,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use prof_model::{Pid, RegisterAbi, Tid, UserRegisters};
 
-use crate::abi::{BRANCH_HW_INDEX, CpuMode, SampleType, misc, record_type};
+use crate::abi::{BRANCH_COUNTERS, BRANCH_HW_INDEX, CpuMode, SampleType, misc, record_type};
 use crate::attr::Attr;
 use crate::error::EncodeError;
 use crate::format::sample_id_all;
@@ -369,6 +369,13 @@ fn branches(out: &mut Vec<u8>, attr: &Attr, branches: Option<Branches<'_>>) {
         put(out, index.unwrap_or(unknown));
     }
     out.extend(entries);
+    if attr.branch_sample_type & BRANCH_COUNTERS != 0 {
+        let mut counters = branches
+            .map_or(&[][..], |branches| branches.counters)
+            .to_vec();
+        counters.resize(entries.len() / Branches::ENTRY * 8, 0);
+        out.extend(counters);
+    }
 }
 
 fn registers(out: &mut Vec<u8>, mask: u64, registers: Option<UserRegisters>) {

@@ -74,12 +74,14 @@ fn build_id(header: RecordHeader, record: &[u8]) -> Option<ModuleBuildId> {
 
 /// The names in EVENT_DESC.
 pub(crate) fn event_names(content: &[u8]) -> Vec<EventName> {
+    /// More events than this are not believed.
+    const MOST: u32 = 1 << 16;
     let mut bytes = Bytes::new(content);
     let (Some(count), Some(attr_size)) = (bytes.u32(), bytes.u32()) else {
         return Vec::new();
     };
     let name = |_| event_name(&mut bytes, attr_size);
-    (0..count).map_while(name).collect()
+    (0..count.min(MOST)).map_while(name).collect()
 }
 
 fn event_name(bytes: &mut Bytes<'_>, attr_size: u32) -> Option<EventName> {
@@ -105,7 +107,9 @@ fn text(bytes: &mut Bytes<'_>) -> Option<String> {
 }
 
 fn command_line(bytes: &mut Bytes<'_>) -> Vec<OsString> {
-    let count = bytes.u32().unwrap_or(0);
+    /// More arguments than this are not believed.
+    const MOST: u32 = 1 << 16;
+    let count = bytes.u32().unwrap_or(0).min(MOST);
     let argument = |_| string(bytes).map(|text| OsStr::from_bytes(text).to_owned());
     (0..count).map_while(argument).collect()
 }

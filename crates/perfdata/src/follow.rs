@@ -1,5 +1,8 @@
 //! Records to the model: who runs, and what is mapped where.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
 use prof_model::{AbsoluteAddress, FileOffset, Mapping, Module, ModuleKind, Modules, Processes};
 
 use crate::abi::CpuMode;
@@ -30,6 +33,15 @@ pub fn follow(record: &Record<'_>, processes: &mut Processes, modules: &mut Modu
     }
 }
 
+/// perf marks the kernel's mapping with the symbol that it measured by: `[kernel.kallsyms]_text`.
+fn module_path(path: &OsStr) -> &OsStr {
+    const KERNEL: &[u8] = b"[kernel.kallsyms]";
+    match path.as_bytes().starts_with(KERNEL) {
+        true => OsStr::from_bytes(KERNEL),
+        false => path,
+    }
+}
+
 fn map(mmap: &Mmap<'_>, processes: &mut Processes, modules: &mut Modules) {
     if matches!(mmap.mode, CpuMode::GuestKernel | CpuMode::GuestUser) {
         return;
@@ -38,7 +50,7 @@ fn map(mmap: &Mmap<'_>, processes: &mut Processes, modules: &mut Modules) {
     let start = AbsoluteAddress(mmap.address);
     // The kernel's map may reach to the end of the address space.
     let end = AbsoluteAddress(mmap.address.saturating_add(mmap.length));
-    let named = Module::from_path(mmap.path);
+    let named = Module::from_path(module_path(mmap.path));
     let module = Module {
         kind: if kernel {
             ModuleKind::Kernel

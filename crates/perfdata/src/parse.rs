@@ -123,7 +123,9 @@ fn split_stamp<'a>(attr: &Attr, event: usize, body: &'a [u8]) -> Option<(Bytes<'
         stamp.pid = Some(trailer.i32()?);
         stamp.tid = Some(trailer.i32()?);
     }
-    stamp.time = trailer.u64_if(has(SampleType::TIME))?;
+    // Records that perf made up itself have the time 0.
+    let time = trailer.u64_if(has(SampleType::TIME))?;
+    stamp.time = time.filter(|&time| time != 0);
     stamp.id = trailer.u64_if(has(SampleType::ID))?;
     stamp.stream_id = trailer.u64_if(has(SampleType::STREAM_ID))?;
     // The CPU is the lower half of 8 bytes.

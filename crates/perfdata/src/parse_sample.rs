@@ -1,6 +1,6 @@
 //! Bytes to a sample: the fields in the order of the kernel's `perf_output_sample`.
 
-use crate::abi::{BRANCH_HW_INDEX, CpuMode, SampleType, misc};
+use crate::abi::{BRANCH_COUNTERS, BRANCH_HW_INDEX, CpuMode, SampleType, misc};
 use crate::attr::Attr;
 use crate::bytes::Bytes;
 use crate::header::RecordHeader;
@@ -86,9 +86,14 @@ fn rare_fields<'a>(attr: &Attr, bytes: &mut Bytes<'a>, sample: &mut Sample<'a>) 
 
 fn branches<'a>(attr: &Attr, bytes: &mut Bytes<'a>) -> Option<Branches<'a>> {
     let count = bytes.u64()?;
+    let has = |bit| attr.branch_sample_type & bit != 0;
     Some(Branches {
-        hardware_index: bytes.u64_if(attr.branch_sample_type & BRANCH_HW_INDEX != 0)?,
+        hardware_index: bytes.u64_if(has(BRANCH_HW_INDEX))?,
         entries: bytes.take_items(count, Branches::ENTRY)?,
+        counters: match has(BRANCH_COUNTERS) {
+            true => bytes.take_items(count, 8)?,
+            false => &[],
+        },
     })
 }
 

@@ -89,7 +89,8 @@ pub struct Stamp {
     pub pid: Option<Pid>,
     /// The thread, if recorded.
     pub tid: Option<Tid>,
-    /// Time in ns of the recording's clock, if recorded.
+    /// Time in ns of the recording's clock, if recorded. Not there in what perf tells of
+    /// processes that ran before it began.
     pub time: Option<u64>,
     /// Id of the event, if recorded.
     pub id: Option<u64>,

@@ -149,6 +149,8 @@ pub struct Branches<'a> {
     /// Where in the hardware's buffer the most recent one is, if recorded; -1 if not known.
     pub hardware_index: Option<u64>,
     pub(crate) entries: &'a [u8],
+    /// Event counts of each branch, as the hardware has them.
+    pub(crate) counters: &'a [u8],
 }
 
 /// One branch that was taken (`struct perf_branch_entry`).

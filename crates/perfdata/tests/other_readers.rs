@@ -149,7 +149,13 @@ fn perf_and_samply_open_what_we_write() {
     assert!(header.contains("time of last sample : "), "{header}");
     let ids = check_perf(&["buildid-list"], &ours).unwrap();
     assert_eq!(Some(ids), check_perf(&["buildid-list"], &theirs));
+    check_perf(&["script"], &ours);
+    let dump = check_perf(&["script", "-D"], &ours).unwrap();
+    assert!(!dump.contains("unhandled"), "{dump}");
     check_samply(&ours, samples);
+    if let Some(keep) = std::env::var_os("PROF_KEEP") {
+        std::fs::copy(&ours, keep).unwrap();
+    }
 }
 
 fn check_samply(file: &Path, samples: usize) {

@@ -66,7 +66,10 @@ impl Source {
                 continue;
             }
             let offset = self.data.start;
-            let header = self.take_from_file()?;
+            let Some(header) = self.take_from_file() else {
+                self.truncated |= !self.cut_record.is_empty();
+                return None;
+            };
             let record = offset..self.data.start;
             match header.kind {
                 record_type::COMPRESSED => self.feed(record, RecordHeader::SIZE),

@@ -1,0 +1,115 @@
+//! Reading allocates for its bookkeeping, not for records.
+#![allow(clippy::unwrap_used)]
+
+use std::io::Cursor;
+
+use prof_filemap::MappedFile;
+use prof_perfdata::encode::{self, NewSample};
+use prof_perfdata::{
+    Attr, AttrFlags, EventDescription, Features, Record, Recording, SampleType, Writer,
+};
+
+/// A recording of so many rounds of 1,000 samples each.
+fn recording(rounds: u64) -> Vec<u8> {
+    let event = EventDescription {
+        attr: Attr {
+            sample_type: SampleType::IDENTIFIER
+                | SampleType::IP
+                | SampleType::TIME
+                | SampleType::CALLCHAIN
+                | SampleType::STACK_USER
+                | SampleType::REGS_USER,
+            sample_regs_user: 0xff,
+            flags: AttrFlags::SAMPLE_ID_ALL,
+            ..Attr::default()
+        },
+        ids: vec![1],
+        ..EventDescription::default()
+    };
+    let mut writer = Writer::create(Cursor::new(Vec::new()), std::slice::from_ref(&event)).unwrap();
+    let mut bytes = Vec::new();
+    for round in 0..rounds {
+        bytes.clear();
+        for number in 0..1_000 {
+            let sample = NewSample {
+                id: 1,
+                time: 1 + round * 1_000 + number * 7 % 1_000,
+                callchain: &[1, 2, 3],
+                user_stack: b"stack",
+                ..NewSample::default()
+            };
+            encode::sample(&mut bytes, &event.attr, &sample).unwrap();
+        }
+        encode::finished_round(&mut bytes);
+        writer.write(&bytes).unwrap();
+    }
+    writer.finish(&Features::default()).unwrap().into_inner()
+}
+
+/// Allocations while the recording is read to its end.
+fn allocations(rounds: u64) -> (u64, u64) {
+    let mut recording = Recording::from_file(MappedFile::from(recording(rounds))).unwrap();
+    let mut samples = 0;
+    let info = allocation_counter::measure(|| {
+        while let Some(record) = recording.next().unwrap() {
+            if let Record::Sample(sample) = record {
+                samples += sample.callchain.len() as u64 / 3;
+                sample.user_registers();
+            }
+        }
+    });
+    assert_eq!(samples, rounds * 1_000);
+    (info.count_total, info.bytes_max)
+}
+
+#[test]
+fn reading_more_rounds_takes_no_more_memory() {
+    let (few, memory_for_few) = allocations(10);
+    let (many, memory_for_many) = allocations(100);
+    // Only sorting a round that is out of order takes scratch memory: once a round.
+    assert!(few <= 10 * 2 + 30, "{few}");
+    assert!(many <= 100 * 2 + 30, "{many}");
+    assert!(
+        memory_for_many <= memory_for_few,
+        "{memory_for_few} {memory_for_many}"
+    );
+    assert!(memory_for_many < 500_000, "{memory_for_many}");
+}
+
+#[test]
+fn parsing_and_encoding_allocate_nothing() {
+    let bytes = recording(1);
+    let mut recording = Recording::from_file(MappedFile::from(bytes)).unwrap();
+    let attr = recording.events()[0].attr.clone();
+    let format = recording.format().clone();
+    let mut record = Vec::new();
+    let mut out = Vec::with_capacity(10_000);
+    while let Some(parsed) = recording.next().unwrap() {
+        if let Record::Sample(sample) = parsed {
+            let info = allocation_counter::measure(|| {
+                record.clear();
+                out.clear();
+                let new = NewSample {
+                    user_stack: sample.user_stack.map_or(&[], |stack| stack.bytes),
+                    ..NewSample::without_stack(&sample)
+                };
+                encode::sample(&mut out, &attr, &new).unwrap();
+            });
+            assert_eq!(info.count_total, 0);
+            record.extend_from_slice(&out);
+            let info = allocation_counter::measure(|| {
+                assert!(format.parse(&record).is_ok());
+            });
+            assert_eq!(info.count_total, 0);
+        }
+    }
+}
+
+#[test]
+fn records_have_a_size_that_can_be_moved() {
+    assert!(
+        size_of::<Record<'_>>() <= 512,
+        "{}",
+        size_of::<Record<'_>>()
+    );
+}

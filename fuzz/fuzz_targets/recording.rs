@@ -1,0 +1,38 @@
+//! Any bytes as a perf.data file: an error or records, never a panic.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use prof_filemap::MappedFile;
+use prof_model::{Modules, Processes};
+use prof_perfdata::encode::{self, NewSample};
+use prof_perfdata::{Record, Recording, follow};
+
+fuzz_target!(|bytes: &[u8]| {
+    let Ok(mut recording) = Recording::from_file(MappedFile::from(bytes.to_vec())) else {
+        return;
+    };
+    let attrs: Vec<_> = recording
+        .events()
+        .iter()
+        .map(|event| event.attr.clone())
+        .collect();
+    let mut processes = Processes::default();
+    let mut modules = Modules::default();
+    let mut encoded = Vec::new();
+    while let Ok(Some(record)) = recording.next() {
+        follow(&record, &mut processes, &mut modules);
+        if let Record::Sample(sample) = record {
+            encoded.clear();
+            let chain: Vec<u64> = sample.callchain.collect();
+            let new = NewSample {
+                callchain: &chain,
+                raw: sample.raw.unwrap_or_default(),
+                user_registers: sample.user_registers(),
+                user_stack: sample.user_stack.map_or(&[], |stack| stack.bytes),
+                ..NewSample::without_stack(&sample)
+            };
+            let _ = encode::sample(&mut encoded, &attrs[sample.event], &new);
+            sample.stack_note();
+        }
+    }
+});
