@@ -20,6 +20,12 @@ pub enum Error {
         /// The events of the recording.
         known: Vec<String>,
     },
+    /// No function on any stack matches.
+    #[error("no function on the stacks shown matches {pattern}")]
+    NoSuchFunction {
+        /// What was looked for.
+        pattern: String,
+    },
     /// The report can't be written.
     #[error("cannot write the report")]
     Write(#[from] io::Error),

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use prof_model::{FileOffset, Module, StackEnd};
+use prof_model::{FileOffset, Module, StackEnd, UnwindFailure};
 use prof_symbols::SymbolFrame;
 
 use crate::filter::Filter;
@@ -141,6 +141,34 @@ pub(crate) fn demo() -> SymbolizedProfile {
         "child/7 _start;main;left:11900;fib 15",
         "kworker/9 k:ret_from_fork;k:kthread 35",
     ])
+}
+
+/// A profile with unwind failures.
+pub(crate) fn demo_with_failures() -> SymbolizedProfile {
+    let mut test = TestProfile::new();
+    for line in [
+        "a cut;libz.so.1!deflate 3",
+        "a cut;libz.so.1!? 2",
+        "a _start;main 5",
+    ] {
+        test.line(line);
+    }
+    let failure = |module: &str, offset, count| UnwindFailure {
+        end: StackEnd::NoUnwindInfo,
+        module: module.into(),
+        offset,
+        count,
+    };
+    let offset = match test.profile.frames.iter().nth(1) {
+        Some((_, Frame::Module { offset, .. })) => offset.0,
+        other => panic!("{other:?}"),
+    };
+    test.profile.quality.failures = vec![
+        failure("/bin/libz.so.1", offset, 1200),
+        failure("", 0x7f00_1234, 10),
+        failure("/bin/libz.so.1", 0x99, 1),
+    ];
+    test.finish()
 }
 
 /// No conditions.

@@ -1,10 +1,9 @@
 //! From samples to the tree.
 
-use std::cmp::Reverse;
-
 use rustc_hash::FxHashMap;
 
-use super::{CallTree, Label, Node, NodeId, Split};
+use super::nodes::Nodes;
+use super::{CallTree, Label, NodeId, Split};
 use crate::profile::{Sample, StackId, Weight};
 use crate::selection::{Seen, Selection};
 use crate::symbolized::SymbolizedProfile;
@@ -20,15 +19,16 @@ pub(super) fn build<'p>(
             builder.push(&sample);
         }
     }
-    builder.finish()
+    builder
+        .nodes
+        .finish(symbolized, selection.event(), builder.parts)
 }
 
 struct Builder<'a, 'p> {
     symbolized: &'p SymbolizedProfile,
     selection: &'a Selection<'a>,
     split: Split,
-    nodes: Vec<Node>,
-    ids: FxHashMap<(NodeId, Label), NodeId>,
+    nodes: Nodes,
     parts: Vec<String>,
     part_ids: FxHashMap<(i64, i64), NodeId>,
     /// Where a stack is in the tree, below a part.
@@ -47,19 +47,11 @@ struct Place {
 
 impl<'a, 'p> Builder<'a, 'p> {
     fn new(symbolized: &'p SymbolizedProfile, selection: &'a Selection<'a>, split: Split) -> Self {
-        let root = Node {
-            parent: NodeId::ROOT,
-            label: Label::All,
-            inlined: false,
-            own: Weight::default(),
-            total: Weight::default(),
-        };
         Self {
             symbolized,
             selection,
             split,
-            nodes: vec![root],
-            ids: FxHashMap::default(),
+            nodes: Nodes::default(),
             parts: Vec::new(),
             part_ids: FxHashMap::default(),
             places: FxHashMap::default(),
@@ -71,7 +63,7 @@ impl<'a, 'p> Builder<'a, 'p> {
         let part = self.part(sample);
         let place = self.place(part, sample.stack);
         if place.shown && self.selection.takes(place.seen) {
-            self.nodes[place.node.index()].own += Weight::of(sample);
+            self.nodes.add(place.node, Weight::of(sample));
         }
     }
 
@@ -97,7 +89,7 @@ impl<'a, 'p> Builder<'a, 'p> {
                 None => "CPU unknown".into(),
             },
         });
-        let id = self.child(
+        let id = self.nodes.child(
             NodeId::ROOT,
             Label::Part(self.parts.len() as u32 - 1),
             false,
@@ -137,78 +129,10 @@ impl<'a, 'p> Builder<'a, 'p> {
             place.seen = self.selection.see(place.seen, location.function);
             if self.selection.shows(location) {
                 let label = Label::Function(location.function);
-                place.node = self.child(place.node, label, location.inlined);
+                place.node = self.nodes.child(place.node, label, location.inlined);
                 place.shown = true;
             }
         }
         place
     }
-
-    fn child(&mut self, parent: NodeId, label: Label, inlined: bool) -> NodeId {
-        let nodes = &mut self.nodes;
-        let id = *self.ids.entry((parent, label)).or_insert_with(|| {
-            nodes.push(Node {
-                parent,
-                label,
-                inlined,
-                own: Weight::default(),
-                total: Weight::default(),
-            });
-            NodeId(nodes.len() as u32 - 1)
-        });
-        nodes[id.index()].inlined &= inlined;
-        id
-    }
-
-    fn finish(mut self) -> CallTree<'p> {
-        for index in (0..self.nodes.len()).rev() {
-            let Node { parent, own, .. } = self.nodes[index];
-            self.nodes[index].total += own;
-            let total = self.nodes[index].total;
-            if index != NodeId::ROOT.index() {
-                self.nodes[parent.index()].total += total;
-            }
-        }
-        let mut tree = CallTree {
-            symbolized: self.symbolized,
-            event: self.selection.event(),
-            nodes: self.nodes,
-            children: Vec::new(),
-            ends: Vec::new(),
-            parts: self.parts,
-        };
-        (tree.children, tree.ends) = sorted_children(&tree);
-        tree
-    }
-}
-
-/// The children of all nodes and where those of each node end. Nodes without samples, left over
-/// from stacks that the filter refused, are nobody's children.
-fn sorted_children(tree: &CallTree<'_>) -> (Vec<NodeId>, Vec<u32>) {
-    let mut children: Vec<NodeId> = tree
-        .nodes()
-        .skip(1)
-        .filter(|(_, node)| node.total.samples > 0)
-        .map(|(id, _)| id)
-        .collect();
-    children.sort_by(|&a, &b| {
-        let key = |id| {
-            let node = &tree[id];
-            (node.parent, Reverse(node.total))
-        };
-        key(a)
-            .cmp(&key(b))
-            .then_with(|| tree.name(a).cmp(tree.name(b)))
-            .then(a.cmp(&b))
-    });
-    let mut ends = vec![0_u32; tree.nodes.len()];
-    for &child in &children {
-        ends[tree[child].parent.index()] += 1;
-    }
-    let mut end = 0;
-    for slot in &mut ends {
-        end += *slot;
-        *slot = end;
-    }
-    (children, ends)
 }

@@ -1,6 +1,8 @@
 //! Stacks of named functions, merged into one tree: what most views are made of.
 
 mod build;
+mod derive;
+mod nodes;
 #[cfg(test)]
 mod tests;
 

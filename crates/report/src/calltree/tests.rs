@@ -13,13 +13,7 @@ fn pattern(text: &str) -> Option<Pattern> {
 
 /// The folded stacks of the demo profile, weights in ms.
 fn folded(symbolized: &SymbolizedProfile, filter: &Filter, split: Split) -> Vec<String> {
-    let tree = CallTree::new(symbolized, filter, split).unwrap();
-    let mut text = Vec::new();
-    folded::write(&tree, &mut text).unwrap();
-    let text = String::from_utf8(text).unwrap();
-    text.lines()
-        .map(|line| line.replace("000000", ""))
-        .collect()
+    lines(&CallTree::new(symbolized, filter, split).unwrap())
 }
 
 fn check(filter: Filter, expected: &[&str]) {
@@ -135,6 +129,36 @@ fn splits() {
             "worker 1/3"
         ]
     );
+}
+
+fn lines(tree: &CallTree<'_>) -> Vec<String> {
+    let mut text = Vec::new();
+    folded::write(tree, &mut text).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    text.lines()
+        .map(|line| line.replace("000000", ""))
+        .collect()
+}
+
+#[test]
+fn callers_and_callees_count_recursion_once() {
+    let symbolized = TestProfile::of(&["t m;a;f;f;x 4", "t m;b;f;y 2", "t m;b 1"]);
+    let tree = CallTree::new(&symbolized, &Filter::default(), Split::Name).unwrap();
+    let pattern = "^f$".parse().unwrap();
+    let callees = tree.callees_of(&pattern).unwrap();
+    assert_eq!(lines(&callees), ["f;f;x 4", "f;y 2"]);
+    let callers = tree.callers_of(&pattern).unwrap();
+    assert_eq!(lines(&callers), ["f;a;m 4", "f;b;m 2"]);
+    let nothing = tree.callers_of(&"^nothing$".parse().unwrap());
+    assert!(matches!(nothing, Err(Error::NoSuchFunction { .. })));
+}
+
+#[test]
+fn upside_down() {
+    let symbolized = TestProfile::of(&["t m;a;x 4", "u/2 m;b;x 2", "t m;b;x 1", "t m 7"]);
+    let tree = CallTree::new(&symbolized, &Filter::default(), Split::Name).unwrap();
+    let expected = ["t;m 7", "t;x;a;m 4", "t;x;b;m 1", "u;x;b;m 2"];
+    assert_eq!(lines(&tree.inverted()), expected);
 }
 
 #[test]

@@ -48,7 +48,11 @@ impl Default for FlameOptions {
 /// # Errors
 /// Those of `out`.
 pub fn write(tree: &CallTree<'_>, options: &FlameOptions, out: impl Write) -> io::Result<()> {
-    let lines = lines(tree, options);
+    let lines = if options.reversed {
+        lines(&tree.inverted(), options)
+    } else {
+        lines(tree, options)
+    };
     let mut drawing = Options::default();
     // The kernel, inlined and JIT marks mean the same to this palette as to us.
     drawing.colors = Palette::from_str("java").unwrap_or_default();
@@ -58,7 +62,6 @@ pub fn write(tree: &CallTree<'_>, options: &FlameOptions, out: impl Write) -> io
     drawing.image_width = options.width;
     drawing.count_name = tree.event().unit.name().to_owned();
     drawing.min_width = options.min_percent;
-    drawing.reverse_stack_order = options.reversed;
     if options.inverted {
         drawing.direction = Direction::Inverted;
     }
@@ -79,12 +82,7 @@ pub fn subtitle(tree: &CallTree<'_>) -> String {
 /// The stacks as folded lines. Frames too narrow to be drawn are given to their callers, which
 /// draws the same graph from far fewer lines.
 fn lines(tree: &CallTree<'_>, options: &FlameOptions) -> Vec<String> {
-    // From the innermost function on, what is narrow here may be wide after merging.
-    let narrow = if options.reversed {
-        0.0
-    } else {
-        options.min_percent / 100.0
-    };
+    let narrow = options.min_percent / 100.0;
     let is_drawn = |id: NodeId| {
         tree[id].parent == NodeId::ROOT || tree[id].total.share_of(tree.total()) >= narrow
     };

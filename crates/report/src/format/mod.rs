@@ -5,6 +5,7 @@ use std::io::{self, BufWriter, Write};
 use serde::Serialize;
 
 pub mod csv;
+pub mod failures;
 pub mod firefox;
 pub mod flamegraph;
 pub mod folded;
@@ -16,6 +17,7 @@ pub mod speedscope;
 mod strings;
 pub mod table;
 mod threads;
+pub mod tree;
 
 /// Writes `value` as JSON in one line.
 fn write_json<E: From<io::Error>>(value: &impl Serialize, out: impl Write) -> Result<(), E> {

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::calltree::CallTree;
+use crate::calltree::{CallTree, Label, NodeId};
 use crate::profile::Weight;
 use crate::view::flat::{Flat, Row};
 
@@ -37,8 +37,7 @@ pub fn write(
     mut out: impl Write,
 ) -> io::Result<()> {
     let scale = Scale::new(&tree.event().unit, flat.total);
-    writeln!(out, "{}", caption(tree, &scale))?;
-    writeln!(out)?;
+    writeln!(out, "{}\n", caption(tree, flat.of, &scale))?;
     let rows: Vec<&Row> = flat
         .rows
         .iter()
@@ -83,16 +82,25 @@ pub fn write(
     Ok(())
 }
 
-/// What was counted, in a line.
-fn caption(tree: &CallTree<'_>, scale: &Scale<'_>) -> String {
-    let total = tree.total();
-    format!(
-        "{} samples of {}, {} {}",
+/// What was counted in a node of the tree, in a line.
+pub(super) fn caption(tree: &CallTree<'_>, of: NodeId, scale: &Scale<'_>) -> String {
+    let total = tree[of].total;
+    let counted = format!(
+        "{} {} of {}, {} {}",
         grouped(total.samples),
+        if total.samples == 1 {
+            "sample"
+        } else {
+            "samples"
+        },
         tree.event().name,
         scale.number(total),
         scale.unit()
-    )
+    );
+    match tree[of].label {
+        Label::All => counted,
+        _ => format!("{}: {counted}", tree.name(of)),
+    }
 }
 
 const BAR_WIDTH: usize = 10;
@@ -183,13 +191,13 @@ impl Layout {
 }
 
 /// How many columns a text takes, taking every character for one.
-fn columns(text: &str) -> usize {
+pub(super) fn columns(text: &str) -> usize {
     text.chars().count()
 }
 
 /// The text, or its beginning and end with an ellipsis between: the end tells functions of one
 /// path apart.
-fn shorten(text: &str, width: usize) -> String {
+pub(super) fn shorten(text: &str, width: usize) -> String {
     let length = columns(text);
     if length <= width {
         return text.to_owned();
@@ -226,6 +234,17 @@ mod tests {
             min_percent: 0.0,
         };
         check_golden("flat-terminal.txt", &table(&terminal));
+    }
+
+    #[test]
+    fn each_part_has_its_own_table() {
+        let symbolized = demo();
+        let tree = CallTree::new(&symbolized, &everything(), Split::Thread).unwrap();
+        let mut text = Vec::new();
+        for flat in Flat::by_part(&tree).skip(1).take(2) {
+            write(&tree, &flat, &TableOptions::default(), &mut text).unwrap();
+        }
+        check_golden("flat-by-thread.txt", &text);
     }
 
     #[test]

@@ -9,7 +9,9 @@ use crate::symbolized::FunctionId;
 /// Functions by weight, the heaviest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flat {
-    /// The weight of everything.
+    /// What it sums up: the tree's root, or one part of its split.
+    pub of: NodeId,
+    /// The weight of all of that.
     pub total: Weight,
     /// One row for each function.
     pub rows: Vec<Row>,
@@ -29,11 +31,22 @@ pub struct Row {
 impl Flat {
     /// Sums up a call tree.
     pub fn new(tree: &CallTree<'_>) -> Self {
+        Self::below(tree, NodeId::ROOT)
+    }
+
+    /// Sums up each part of a tree's split, the heaviest part first.
+    pub fn by_part(tree: &CallTree<'_>) -> impl Iterator<Item = Self> {
+        let parts = tree.children(NodeId::ROOT).iter();
+        parts.map(|&part| Self::below(tree, part))
+    }
+
+    /// Sums up one node of a call tree with all below it.
+    fn below(tree: &CallTree<'_>, of: NodeId) -> Self {
         let count = tree.symbolized().functions().len();
         let mut own = vec![Weight::default(); count];
         let mut total = vec![Weight::default(); count];
         let mut active = vec![0_u32; count];
-        let mut steps = vec![Step::Enter(NodeId::ROOT)];
+        let mut steps = vec![Step::Enter(of)];
         while let Some(step) = steps.pop() {
             match step {
                 Step::Enter(id) => {
@@ -67,7 +80,8 @@ impl Flat {
             (Reverse(row.own), Reverse(row.total), name, row.function)
         });
         Self {
-            total: tree.total(),
+            of,
+            total: tree[of].total,
             rows,
         }
     }

@@ -1,3 +1,5 @@
 //! Views: what a reader wants to know of a profile, as plain values without a format.
 
+pub mod failures;
 pub mod flat;
+pub mod outline;

@@ -1,0 +1,90 @@
+//! Trees made of other trees: seen from a function, or from the innermost functions outwards.
+
+use super::nodes::Nodes;
+use super::{CallTree, Label, NodeId};
+use crate::error::Error;
+use crate::filter::Pattern;
+
+impl<'p> CallTree<'p> {
+    /// What the functions that match `pattern` called: their subtrees, merged, below one node for
+    /// each of these functions. Of recursive calls only the outermost counts.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchFunction`].
+    pub fn callees_of(&self, pattern: &Pattern) -> Result<Self, Error> {
+        let mut nodes = Nodes::default();
+        // Where each node of this tree is in the new one.
+        let mut places = vec![None; self.nodes.len()];
+        for (id, node) in self.nodes() {
+            let parent = match places[node.parent.index()] {
+                None if !self.matches(id, pattern) => continue,
+                None => NodeId::ROOT,
+                Some(parent) => parent,
+            };
+            let place = nodes.child(parent, node.label, node.inlined);
+            nodes.add(place, node.own);
+            places[id.index()] = Some(place);
+        }
+        self.derived(nodes, pattern)
+    }
+
+    /// Who called the functions that match `pattern`: upside down, from one node for each of these
+    /// functions outwards. Weights are those of the functions with all they called. Of recursive
+    /// calls only the outermost counts.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchFunction`].
+    pub fn callers_of(&self, pattern: &Pattern) -> Result<Self, Error> {
+        let mut nodes = Nodes::default();
+        let mut inside = vec![false; self.nodes.len()];
+        for (id, node) in self.nodes() {
+            inside[id.index()] = inside[node.parent.index()];
+            if !inside[id.index()] && self.matches(id, pattern) {
+                inside[id.index()] = true;
+                let outermost = self.outwards(&mut nodes, NodeId::ROOT, id);
+                nodes.add(outermost, node.total);
+            }
+        }
+        self.derived(nodes, pattern)
+    }
+
+    /// The tree upside down: from the functions that samples were taken in to their callers, in
+    /// each part of the split.
+    pub fn inverted(&self) -> Self {
+        let mut nodes = Nodes::default();
+        for (id, node) in self.nodes().filter(|(_, node)| node.own.samples > 0) {
+            let part = self.path(id).into_iter().next().map(|id| self[id].label);
+            let start = match part {
+                Some(label @ Label::Part(_)) => nodes.child(NodeId::ROOT, label, false),
+                _ => NodeId::ROOT,
+            };
+            let outermost = self.outwards(&mut nodes, start, id);
+            nodes.add(outermost, node.own);
+        }
+        nodes.finish(self.symbolized, self.event, self.parts.clone())
+    }
+
+    /// Adds the function at `id` and its callers below `place`; returns the outermost one's node.
+    fn outwards(&self, nodes: &mut Nodes, mut place: NodeId, mut id: NodeId) -> NodeId {
+        while let Label::Function(_) = self[id].label {
+            place = nodes.child(place, self[id].label, self[id].inlined);
+            id = self[id].parent;
+        }
+        place
+    }
+
+    fn matches(&self, id: NodeId, pattern: &Pattern) -> bool {
+        let is_function = matches!(self[id].label, Label::Function(_));
+        is_function && self[id].total.samples > 0 && pattern.matches(self.name(id))
+    }
+
+    fn derived(&self, nodes: Nodes, pattern: &Pattern) -> Result<Self, Error> {
+        let tree = nodes.finish(self.symbolized, self.event, self.parts.clone());
+        if tree.total().samples == 0 {
+            return Err(Error::NoSuchFunction {
+                pattern: pattern.to_string(),
+            });
+        }
+        Ok(tree)
+    }
+}

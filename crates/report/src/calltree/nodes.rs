@@ -1,0 +1,113 @@
+//! A tree as it grows, and its completion.
+
+use std::cmp::Reverse;
+
+use rustc_hash::FxHashMap;
+
+use super::{CallTree, Label, Node, NodeId};
+use crate::profile::Weight;
+use crate::symbolized::SymbolizedProfile;
+
+/// Nodes with their own weights; those of whole subtrees are summed up at the end.
+pub(super) struct Nodes {
+    nodes: Vec<Node>,
+    ids: FxHashMap<(NodeId, Label), NodeId>,
+}
+
+impl Default for Nodes {
+    fn default() -> Self {
+        let root = Node {
+            parent: NodeId::ROOT,
+            label: Label::All,
+            inlined: false,
+            own: Weight::default(),
+            total: Weight::default(),
+        };
+        Self {
+            nodes: vec![root],
+            ids: FxHashMap::default(),
+        }
+    }
+}
+
+impl Nodes {
+    /// The child of `parent` with this label, which is added if it is new.
+    pub(super) fn child(&mut self, parent: NodeId, label: Label, inlined: bool) -> NodeId {
+        let nodes = &mut self.nodes;
+        let id = *self.ids.entry((parent, label)).or_insert_with(|| {
+            nodes.push(Node {
+                parent,
+                label,
+                inlined,
+                own: Weight::default(),
+                total: Weight::default(),
+            });
+            NodeId(nodes.len() as u32 - 1)
+        });
+        nodes[id.index()].inlined &= inlined;
+        id
+    }
+
+    /// Adds to a node's own weight.
+    pub(super) fn add(&mut self, id: NodeId, weight: Weight) {
+        self.nodes[id.index()].own += weight;
+    }
+
+    pub(super) fn finish(
+        mut self,
+        symbolized: &SymbolizedProfile,
+        event: u16,
+        parts: Vec<String>,
+    ) -> CallTree<'_> {
+        // Children come after their parents.
+        for index in (0..self.nodes.len()).rev() {
+            let Node { parent, own, .. } = self.nodes[index];
+            self.nodes[index].total += own;
+            let total = self.nodes[index].total;
+            if index != NodeId::ROOT.index() {
+                self.nodes[parent.index()].total += total;
+            }
+        }
+        let mut tree = CallTree {
+            symbolized,
+            event,
+            nodes: self.nodes,
+            children: Vec::new(),
+            ends: Vec::new(),
+            parts,
+        };
+        (tree.children, tree.ends) = sorted_children(&tree);
+        tree
+    }
+}
+
+/// The children of all nodes and where those of each node end. Nodes without samples, left over
+/// from stacks that the filter refused, are nobody's children.
+fn sorted_children(tree: &CallTree<'_>) -> (Vec<NodeId>, Vec<u32>) {
+    let mut children: Vec<NodeId> = tree
+        .nodes()
+        .skip(1)
+        .filter(|(_, node)| node.total.samples > 0)
+        .map(|(id, _)| id)
+        .collect();
+    children.sort_by(|&a, &b| {
+        let key = |id| {
+            let node = &tree[id];
+            (node.parent, Reverse(node.total))
+        };
+        key(a)
+            .cmp(&key(b))
+            .then_with(|| tree.name(a).cmp(tree.name(b)))
+            .then(a.cmp(&b))
+    });
+    let mut ends = vec![0_u32; tree.nodes.len()];
+    for &child in &children {
+        ends[tree[child].parent.index()] += 1;
+    }
+    let mut end = 0;
+    for slot in &mut ends {
+        end += *slot;
+        *slot = end;
+    }
+    (children, ends)
+}

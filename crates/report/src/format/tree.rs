@@ -1,0 +1,139 @@
+//! A call tree as an indented outline.
+
+use std::io::{self, Write};
+
+use crate::calltree::{CallTree, NodeId};
+use crate::profile::Weight;
+use crate::view::outline::{Item, Line, Outline};
+
+use super::number::{Scale, grouped, percent};
+use super::table::{caption, columns, shorten};
+
+/// Writes `outline`, a view of `tree`: a line on what was counted, a header, and a line for each
+/// call. Where a function calls only one other that matters, this is written below it on the same
+/// level. `width` is the terminal's, `None` in pipes.
+///
+/// The columns, separated by two spaces: share with all callees in percent, weight with all
+/// callees, own weight, function.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write(
+    tree: &CallTree<'_>,
+    outline: &Outline,
+    width: Option<usize>,
+    mut out: impl Write,
+) -> io::Result<()> {
+    let scale = Scale::new(&tree.event().unit, tree.total());
+    writeln!(out, "{}\n", caption(tree, NodeId::ROOT, &scale))?;
+    let layout = Layout::new(tree, &scale, width);
+    layout.header(&mut out)?;
+    for line in &outline.lines {
+        layout.line(&mut out, line)?;
+    }
+    Ok(())
+}
+
+struct Layout<'a> {
+    tree: &'a CallTree<'a>,
+    scale: &'a Scale<'a>,
+    titles: [String; 3],
+    weight: usize,
+    width: Option<usize>,
+}
+
+impl<'a> Layout<'a> {
+    fn new(tree: &'a CallTree<'a>, scale: &'a Scale<'a>, width: Option<usize>) -> Self {
+        let unit = scale.unit();
+        let titles = [
+            "Total %".into(),
+            format!("Total {unit}"),
+            format!("Self {unit}"),
+        ];
+        let widest = columns(&scale.number(tree.total()));
+        Self {
+            weight: widest.max(columns(&titles[1])),
+            tree,
+            scale,
+            titles,
+            width,
+        }
+    }
+
+    fn header(&self, out: &mut impl Write) -> io::Result<()> {
+        let [share, total, own] = &self.titles;
+        let weight = self.weight;
+        writeln!(
+            out,
+            "{share:>7}  {total:>weight$}  {own:>weight$}  Function"
+        )
+    }
+
+    fn line(&self, out: &mut impl Write, line: &Line) -> io::Result<()> {
+        let (total, own, name) = match line.item {
+            Item::Call(call) => {
+                let name = self.tree.name(call.node);
+                let name = match call.depth {
+                    1 => name.to_owned(),
+                    depth => format!("{name} ({} calls deep)", grouped(depth as u64)),
+                };
+                let own = self.scale.number(call.own);
+                (self.tree[call.node].total, own, name)
+            }
+            Item::Rest { count, total } => (
+                total,
+                String::new(),
+                format!("… {} more", grouped(count as u64)),
+            ),
+        };
+        let share = self.share(total);
+        let total = self.scale.number(total);
+        let weight = self.weight;
+        let numbers = format!("{share:>7}  {total:>weight$}  {own:>weight$}  ");
+        let indentation = indentation(line);
+        let used = columns(&numbers) + columns(&indentation);
+        let name = match self.width {
+            Some(width) => shorten(&name, width.saturating_sub(used).max(12)),
+            None => name,
+        };
+        writeln!(out, "{numbers}{indentation}{name}")
+    }
+
+    fn share(&self, weight: Weight) -> String {
+        percent(weight.share_of(self.tree.total()))
+    }
+}
+
+/// Lines that lead from callers to this call.
+fn indentation(line: &Line) -> String {
+    let Some((last, outer)) = line.levels.split_last() else {
+        return String::new();
+    };
+    let mut text: String = outer
+        .iter()
+        .map(|&more| if more { "│ " } else { "  " })
+        .collect();
+    text.push_str(match (line.branch, last) {
+        (true, true) => "├ ",
+        (true, false) => "└ ",
+        (false, true) => "│ ",
+        (false, false) => "  ",
+    });
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calltree::Split;
+    use crate::testing::{check_golden, demo, everything};
+
+    #[test]
+    fn golden() {
+        let symbolized = demo();
+        let tree = CallTree::new(&symbolized, &everything(), Split::Name).unwrap();
+        let mut text = Vec::new();
+        write(&tree, &Outline::new(&tree, 2.5), None, &mut text).unwrap();
+        check_golden("tree.txt", &text);
+    }
+}
