@@ -4,8 +4,9 @@ use std::path::Path;
 
 use prof_filemap::MappedFile;
 
+use crate::debuginfod::{Client, Kind, Problem};
 use crate::image::Image;
-use crate::locate::Located;
+use crate::locate::{self, Located};
 use crate::minidebug;
 use crate::options::SymbolOptions;
 use crate::separate;
@@ -23,6 +24,8 @@ pub(crate) struct ModuleFiles {
     mini: Option<MappedFile>,
     /// The package of its split DWARF (`.dwp`).
     package: Option<Located>,
+    /// What came of the attempt to download what is missing, if it failed.
+    downloads: Option<String>,
 }
 
 /// The same, parsed.
@@ -43,6 +46,7 @@ impl ModuleFiles {
             sup: None,
             mini: None,
             package: None,
+            downloads: None,
         };
         let Ok(image) = Image::parse(&this.main.bytes) else {
             return this;
@@ -53,15 +57,52 @@ impl ModuleFiles {
         if !image.has_symbol_table() && this.debug.is_none() {
             this.mini = minidebug::unpack(&image).map(MappedFile::from);
         }
-        this.sup = match &this.debug {
-            Some(debug) => Image::parse(&debug.bytes).ok().and_then(|image| {
-                separate::supplementary_file(&debug.path, &image, &options.debug_dirs)
-            }),
-            None => separate::supplementary_file(&this.main.path, &image, &options.debug_dirs),
-        };
+        this.sup = this
+            .on_dwarf(|path, image| separate::supplementary_file(path, image, &options.debug_dirs));
         this.package = separate::split_package(&this.main.path)
             .or_else(|| separate::split_package(&this.debug.as_ref()?.path));
         this
+    }
+
+    /// Whether DWARF (or, if inlined frames are not asked for, a symbol table) is missing.
+    pub(crate) fn want_debug_info(&self, options: &SymbolOptions) -> bool {
+        // Not the vdso: nobody publishes debug info for it.
+        let is_file = self.main.path.is_absolute();
+        is_file
+            && self.images().is_ok_and(|images| {
+                if options.inlines {
+                    images.with_dwarf().is_none()
+                } else {
+                    !images.have_symbol_table()
+                }
+            })
+    }
+
+    /// Downloads the debug file, and the one that it shares with others.
+    pub(crate) fn download_debug_info(&mut self, client: &Client<'_>) {
+        let Some(id) = parsed(&self.main).and_then(|image| image.build_id()) else {
+            return;
+        };
+        let name = self.main.path.file_name().unwrap_or_default();
+        let name = name.to_string_lossy().into_owned();
+        let fetch = |id| {
+            let path = client.fetch(id, Kind::DebugInfo, &name)?;
+            locate::checked(&path, Some(id)).map_err(|status| Problem::Failed(status.reason()))
+        };
+        match fetch(id) {
+            Ok(debug) => self.debug = Some(debug),
+            Err(problem) => self.downloads = Some(problem.to_string()),
+        }
+        let shared = self.on_dwarf(|_, image| separate::supplementary_id(image));
+        if let (Some(id), None) = (shared, &self.sup) {
+            self.sup = fetch(id).ok();
+        }
+    }
+
+    /// Calls `work` on the file that has DWARF, or should have it.
+    fn on_dwarf<T>(&self, work: impl FnOnce(&Path, &Image<'_>) -> Option<T>) -> Option<T> {
+        let file = self.debug.as_ref().unwrap_or(&self.main);
+        work(&file.path, &parsed(file)?)
     }
 
     /// Parses them all.
@@ -97,6 +138,7 @@ impl ModuleFiles {
         ModuleStatus::Stripped {
             path: self.main.path.clone(),
             build_id: images.main.build_id(),
+            downloads: self.downloads.clone(),
         }
     }
 }

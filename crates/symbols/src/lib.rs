@@ -7,6 +7,8 @@
 #![forbid(unsafe_code)]
 
 mod arena;
+mod debuginfod;
+mod download;
 mod dwarf;
 mod embedded;
 mod files;

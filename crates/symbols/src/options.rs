@@ -56,6 +56,34 @@ pub struct Debuginfod {
     pub timeout: Duration,
 }
 
+impl Debuginfod {
+    /// What the environment asks for, by the variables that all debuginfod clients share; `None`
+    /// if `DEBUGINFOD_URLS` is not set.
+    pub fn from_environment() -> Option<Self> {
+        Self::from_variables(|name| std::env::var(name).ok().filter(|value| !value.is_empty()))
+    }
+
+    fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
+        const DEFAULT_TIMEOUT: Duration = Duration::from_secs(90);
+        let urls: Vec<String> = variable("DEBUGINFOD_URLS")?
+            .split_ascii_whitespace()
+            .filter(|url| url.starts_with("http://") || url.starts_with("https://"))
+            .map(str::to_owned)
+            .collect();
+        let path = |name: &str| variable(name).map(PathBuf::from);
+        let cache = path("DEBUGINFOD_CACHE_PATH").or_else(|| {
+            let home = path("XDG_CACHE_HOME").or_else(|| Some(path("HOME")?.join(".cache")))?;
+            Some(home.join("debuginfod_client"))
+        })?;
+        let timeout = variable("DEBUGINFOD_TIMEOUT").and_then(|text| text.parse().ok());
+        (!urls.is_empty()).then_some(Self {
+            urls,
+            cache,
+            timeout: timeout.map_or(DEFAULT_TIMEOUT, Duration::from_secs),
+        })
+    }
+}
+
 /// Further places where a module's file may be, and what is known of its process.
 ///
 /// The caller knows which processes live and in which mount namespace; this crate does not.
@@ -85,5 +113,53 @@ pub struct NoOtherPlaces;
 impl Places for NoOtherPlaces {
     fn candidates(&self, _module: &Module) -> Vec<PathBuf> {
         Vec::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(variables: &[(&str, &str)], expected: Option<(&[&str], &str, u64)>) {
+        let variable = |name: &str| {
+            let found = variables.iter().find(|(key, _)| *key == name);
+            found.map(|(_, value)| (*value).to_owned())
+        };
+        let expected = expected.map(|(urls, cache, seconds)| Debuginfod {
+            urls: urls.iter().map(|&url| url.to_owned()).collect(),
+            cache: cache.into(),
+            timeout: Duration::from_secs(seconds),
+        });
+        assert_eq!(Debuginfod::from_variables(variable), expected);
+    }
+
+    #[test]
+    fn the_environment_says_where_to_ask() {
+        check(&[("HOME", "/h")], None);
+        check(&[("HOME", "/h"), ("DEBUGINFOD_URLS", "file:///x")], None);
+        check(
+            &[("HOME", "/h"), ("DEBUGINFOD_URLS", " http://a https://b/ ")],
+            Some((
+                &["http://a", "https://b/"],
+                "/h/.cache/debuginfod_client",
+                90,
+            )),
+        );
+        check(
+            &[
+                ("XDG_CACHE_HOME", "/c"),
+                ("DEBUGINFOD_URLS", "http://a"),
+                ("DEBUGINFOD_TIMEOUT", "5"),
+            ],
+            Some((&["http://a"], "/c/debuginfod_client", 5)),
+        );
+        check(
+            &[
+                ("DEBUGINFOD_CACHE_PATH", "/d"),
+                ("DEBUGINFOD_URLS", "http://a"),
+            ],
+            Some((&["http://a"], "/d", 90)),
+        );
     }
 }

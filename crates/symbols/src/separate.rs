@@ -33,12 +33,18 @@ pub(crate) fn supplementary_file(
     image: &Image<'_>,
     directories: &[PathBuf],
 ) -> Option<Located> {
-    let (link, id) = image.object().gnu_debugaltlink().ok().flatten()?;
-    let id = BuildId::new(id)?;
+    let (link, _) = image.object().gnu_debugaltlink().ok().flatten()?;
+    let id = supplementary_id(image)?;
     let link = relative_to(path, &as_path(link));
     locate::checked(&link, Some(id))
         .ok()
         .or_else(|| by_build_id(id, directories))
+}
+
+/// The build id of that file.
+pub(crate) fn supplementary_id(image: &Image<'_>) -> Option<BuildId> {
+    let (_, id) = image.object().gnu_debugaltlink().ok().flatten()?;
+    BuildId::new(id)
 }
 
 /// The package of a program's split DWARF, `program.dwp`. Its units are checked by their own ids.

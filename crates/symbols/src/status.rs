@@ -1,7 +1,7 @@
 //! Why names are missing, and what to do about it.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use prof_model::{BuildId, Pid};
 
@@ -20,6 +20,8 @@ pub enum ModuleStatus {
         path: PathBuf,
         /// The build id to look for debug files with.
         build_id: Option<BuildId>,
+        /// What came of asking debuginfod servers, if they were asked.
+        downloads: Option<String>,
     },
     /// The file is gone.
     Missing {
@@ -79,11 +81,33 @@ impl ModuleStatus {
         matches!(self, Self::Named)
     }
 
+    /// The file that it is about.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        match self {
+            Self::Stripped { path, .. }
+            | Self::Missing { path }
+            | Self::BuildIdDiffers { path, .. }
+            | Self::NoPermission { path }
+            | Self::Unreadable { path, .. }
+            | Self::NoJitMap { path, .. }
+            | Self::UntrustedJitMap { path, .. } => Some(path),
+            Self::Named | Self::KernelHidden | Self::NotEmbedded | Self::Archived { .. } => None,
+        }
+    }
+
     /// What is the matter, without the remedy.
     pub fn reason(&self) -> String {
         match self {
             Self::Named => "symbols found".into(),
-            Self::Stripped { path, .. } => format!("{} is stripped of its symbols", path.display()),
+            Self::Stripped {
+                path, downloads, ..
+            } => {
+                let stripped = format!("{} is stripped of its symbols", path.display());
+                match downloads {
+                    Some(problem) => format!("{stripped}, and {problem}"),
+                    None => stripped,
+                }
+            }
             Self::Missing { path } => format!("{} does not exist", path.display()),
             Self::BuildIdDiffers {
                 path,
@@ -120,8 +144,8 @@ impl ModuleStatus {
             Self::Named => return None,
             Self::Stripped { build_id, .. } => match build_id {
                 Some(id) => format!(
-                    "build it with debug info and without stripping, or install the debug file \
-                     for build id {id}"
+                    "build it with debug info and without stripping, or install its debug \
+                     package (build id {id}), or set DEBUGINFOD_URLS to have it downloaded"
                 ),
                 None => "build it with debug info and without stripping".into(),
             },

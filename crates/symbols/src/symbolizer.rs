@@ -3,9 +3,10 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use prof_model::{Module, ModuleKind};
+use prof_model::{BuildId, ModuleKind, Pid};
 use rayon::prelude::*;
 
+use crate::download;
 use crate::embedded::EmbeddedSymbols;
 use crate::files::ModuleFiles;
 use crate::jit;
@@ -103,44 +104,52 @@ impl Symbolizer {
                 progress(Progress::Resolved { done, total });
             }
         };
+        let mut found: Vec<Found> = queries.par_iter().map(|query| self.find(query)).collect();
+        if let Some(debuginfod) = &self.options.debuginfod {
+            download::missing(&mut found, debuginfod, &self.options, watch);
+        }
         queries
             .par_iter()
-            .map(|query| self.answer(query, &done))
+            .zip(&found)
+            .map(|(query, found)| self.answer(query, found, &done))
             .collect()
     }
 
-    fn answer(&self, query: &Query<'_>, done: &(dyn Fn(usize) + Sync)) -> Resolved {
-        let count = query.addresses.len();
-        if count == 0 {
-            return Resolved::unnamed(ModuleStatus::Named, 0);
+    /// Finds out who can answer a query, and opens the files for it.
+    fn find(&self, query: &Query<'_>) -> Found {
+        if query.addresses.is_empty() {
+            return Found::Answer(Resolved::unnamed(ModuleStatus::Named, 0));
         }
         if let Some(embedded) = &self.embedded {
             if let Some(resolved) = embedded.answer(query) {
-                return resolved;
+                return Found::Answer(resolved);
             }
             if !is_same_anywhere(query.source) {
-                return Resolved::unnamed(ModuleStatus::NotEmbedded, count);
+                let count = query.addresses.len();
+                return Found::Answer(Resolved::unnamed(ModuleStatus::NotEmbedded, count));
             }
         }
         match query.source {
-            Source::File(module) if module.kind == ModuleKind::Kernel => {
-                self.kernel(query.addresses)
-            }
-            Source::File(module) => self.file(module, query.addresses, done),
-            Source::Kernel => self.kernel(query.addresses),
-            Source::Jit { pid } => {
-                jit::resolve(pid, query.addresses, self.places.as_ref(), &self.options)
+            Source::File(module) if module.kind == ModuleKind::Kernel => Found::Kernel,
+            Source::Kernel => Found::Kernel,
+            Source::Jit { pid } => Found::Jit(pid),
+            Source::File(module) => {
+                Found::Files(match locate::module_file(module, self.places.as_ref()) {
+                    Ok(main) => Ok(Box::new(ModuleFiles::find(main, &self.options))),
+                    Err(status) => Err((status, module.build_id)),
+                })
             }
         }
     }
 
-    fn file(&self, module: &Module, offsets: &[u64], done: &(dyn Fn(usize) + Sync)) -> Resolved {
-        match locate::module_file(module, self.places.as_ref()) {
-            Ok(main) => {
-                let files = ModuleFiles::find(main, &self.options);
-                module::resolve(&files, offsets, &self.options, done)
-            }
-            Err(status) => Resolved::unnamed(status, offsets.len()),
+    fn answer(&self, query: &Query<'_>, found: &Found, done: &(dyn Fn(usize) + Sync)) -> Resolved {
+        let addresses = query.addresses;
+        match found {
+            Found::Answer(resolved) => resolved.clone(),
+            Found::Kernel => self.kernel(addresses),
+            Found::Jit(pid) => jit::resolve(*pid, addresses, self.places.as_ref(), &self.options),
+            Found::Files(Ok(files)) => module::resolve(files, addresses, &self.options, done),
+            Found::Files(Err((status, _))) => Resolved::unnamed(status.clone(), addresses.len()),
         }
     }
 
@@ -171,6 +180,16 @@ impl Symbolizer {
         }
         resolved
     }
+}
+
+/// Who can answer a query.
+pub(crate) enum Found {
+    /// Nobody else: it is answered.
+    Answer(Resolved),
+    Kernel,
+    Jit(Pid),
+    /// The module's files; or what is wrong with them and the build id to ask others for.
+    Files(Result<Box<ModuleFiles>, (ModuleStatus, Option<BuildId>)>),
 }
 
 /// Whether what is found on this machine can be told from another machine's.

@@ -73,7 +73,8 @@ impl Split {
             resolved.status(),
             &ModuleStatus::Stripped {
                 path: self.module.path.clone(),
-                build_id: self.module.build_id
+                build_id: self.module.build_id,
+                downloads: None,
             }
         );
         assert_eq!(resolved.named(), 0);

@@ -1,0 +1,119 @@
+//! The cache of debuginfod clients, laid out as elfutils' own client lays it out.
+//!
+//! ```text
+//!   CACHE/<build id>/debuginfo       the file, mode 0400; empty if no server has it
+//!   CACHE/<build id>/executable
+//!   CACHE/cache_miss_s               for how many seconds an empty one is believed
+//! ```
+
+use std::fs::{self, File, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use prof_filemap::MappedFile;
+use prof_model::BuildId;
+use tempfile::NamedTempFile;
+
+use super::Kind;
+use crate::image::Image;
+
+/// The directory.
+pub(super) struct Cache {
+    directory: PathBuf,
+}
+
+/// What the cache says of a file.
+pub(super) enum Cached {
+    Here(PathBuf),
+    KnownToBeMissing,
+    Unknown,
+}
+
+/// For how long a missing file is believed to stay missing, unless the cache says otherwise.
+const BELIEVE_MISSING: Duration = Duration::from_secs(600);
+
+impl Cache {
+    pub(super) fn new(directory: &Path) -> Self {
+        Self {
+            directory: directory.into(),
+        }
+    }
+
+    pub(super) fn find(&self, id: BuildId, kind: Kind) -> Cached {
+        let path = self.path(id, kind);
+        let Ok(metadata) = fs::metadata(&path) else {
+            return Cached::Unknown;
+        };
+        if metadata.len() > 0 {
+            return Cached::Here(path);
+        }
+        let age = metadata
+            .modified()
+            .ok()
+            .and_then(|time| time.elapsed().ok());
+        match age {
+            Some(age) if age <= self.believe_missing() => Cached::KnownToBeMissing,
+            _ => Cached::Unknown,
+        }
+    }
+
+    /// Notes that no server has a file.
+    pub(super) fn remember_missing(&self, id: BuildId, kind: Kind) {
+        // If it can't be noted, the servers are asked again.
+        let path = self.path(id, kind);
+        let _ = fs::remove_file(&path);
+        let _ = File::create_new(path);
+    }
+
+    /// A file to download to.
+    pub(super) fn create(&self, id: BuildId, kind: Kind) -> io::Result<Download> {
+        let path = self.path(id, kind);
+        let directory = self.directory.join(id.to_string());
+        fs::create_dir_all(&directory)?;
+        let file = tempfile::Builder::new()
+            .prefix(&format!("{}.", kind.name()))
+            .tempfile_in(directory)?;
+        Ok(Download { file, path, id })
+    }
+
+    fn believe_missing(&self) -> Duration {
+        fs::read_to_string(self.directory.join("cache_miss_s"))
+            .ok()
+            .and_then(|text| text.trim().parse().ok())
+            .map_or(BELIEVE_MISSING, Duration::from_secs)
+    }
+
+    fn path(&self, id: BuildId, kind: Kind) -> PathBuf {
+        self.directory.join(id.to_string()).join(kind.name())
+    }
+}
+
+/// A file that is being downloaded; gone unless it is kept.
+pub(super) struct Download {
+    file: NamedTempFile,
+    path: PathBuf,
+    id: BuildId,
+}
+
+impl Download {
+    /// Where the bytes go.
+    pub(super) fn writer(&mut self) -> &mut File {
+        self.file.as_file_mut()
+    }
+
+    /// Gives the file its place, if it is what was asked for.
+    pub(super) fn keep(self) -> io::Result<PathBuf> {
+        let bytes = MappedFile::from_file(self.file.as_file())?;
+        let image = Image::parse(&bytes).map_err(io::Error::other)?;
+        if image.build_id() != Some(self.id) {
+            return Err(io::Error::other("the server sent another file"));
+        }
+        self.file
+            .as_file()
+            .set_permissions(Permissions::from_mode(0o400))?;
+        self.file.persist(&self.path).map_err(|error| error.error)?;
+        Ok(self.path)
+    }
+}

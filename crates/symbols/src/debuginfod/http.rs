@@ -1,0 +1,90 @@
+//! One download over HTTP.
+
+use std::io::{Read, Write};
+use std::sync::mpsc::SyncSender;
+use std::time::Duration;
+
+use super::cache::Download;
+
+/// Makes requests and keeps connections.
+#[derive(Clone)]
+pub(super) struct Agent(ureq::Agent);
+
+/// What happens during a download.
+pub(super) enum Event {
+    Received { bytes: u64, total: Option<u64> },
+    Done(Result<Download, Failed>),
+}
+
+/// How a download failed.
+pub(super) enum Failed {
+    NotFound,
+    Other(String),
+}
+
+/// More is not taken of any server, in bytes.
+const LONGEST: u64 = 16 << 30;
+
+impl Agent {
+    /// Waits `timeout` for a connection, for an answer, and for each next part of it.
+    pub(super) fn new(timeout: Duration) -> Self {
+        let config = ureq::Agent::config_builder()
+            .timeout_resolve(Some(timeout))
+            .timeout_connect(Some(timeout))
+            .timeout_recv_response(Some(timeout))
+            .timeout_per_read(Some(timeout))
+            .user_agent(concat!("prof/", env!("CARGO_PKG_VERSION")))
+            .build();
+        Self(config.into())
+    }
+}
+
+/// Downloads `url` into `target` and tells how it goes; ends early if nobody listens.
+pub(super) fn download(agent: &Agent, url: &str, target: Download, events: &SyncSender<Event>) {
+    let result = transfer(agent, url, target, events);
+    // Nobody listening means that the download was given up.
+    let _ = events.send(Event::Done(result));
+}
+
+fn transfer(
+    agent: &Agent,
+    url: &str,
+    mut target: Download,
+    events: &SyncSender<Event>,
+) -> Result<Download, Failed> {
+    let response = agent.0.get(url).call()?;
+    let total = response.body().content_length();
+    let mut body = response.into_body().into_reader().take(LONGEST);
+    let mut buffer = vec![0; 1 << 16];
+    let mut received = 0;
+    loop {
+        let count = body.read(&mut buffer)?;
+        let Some(part) = buffer.get(..count).filter(|part| !part.is_empty()) else {
+            return Ok(target);
+        };
+        target.writer().write_all(part)?;
+        received += count as u64;
+        let event = Event::Received {
+            bytes: received,
+            total,
+        };
+        if events.send(event).is_err() {
+            return Err(Failed::Other("given up".into()));
+        }
+    }
+}
+
+impl From<ureq::Error> for Failed {
+    fn from(error: ureq::Error) -> Self {
+        match error {
+            ureq::Error::StatusCode(404) => Self::NotFound,
+            other => Self::Other(other.to_string()),
+        }
+    }
+}
+
+impl From<std::io::Error> for Failed {
+    fn from(error: std::io::Error) -> Self {
+        Self::Other(error.to_string())
+    }
+}
