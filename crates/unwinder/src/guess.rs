@@ -73,6 +73,9 @@ impl Walk<'_> {
         if self.is_entry(place) {
             return Err(StackEnd::Root);
         }
+        if let Some(caller) = self.find_call(place) {
+            return Ok(caller);
+        }
         if self.by_frame_pointer && otherwise == StackEnd::NoUnwindInfo {
             return Err(StackEnd::FramePointersEnded);
         }
@@ -139,6 +142,45 @@ impl Walk<'_> {
             interrupted: false,
             by_frame_pointer,
         })
+    }
+
+    /// Looks further up the stack for the return address of a call of the current function.
+    ///
+    /// This is for the moment when a C++ exception lands: libgcc has given the registers and the
+    /// return address their new values, but has not moved the stack pointer yet.
+    fn find_call(&mut self, place: &Place) -> Option<Caller> {
+        /// Bytes of stack.
+        const FAR: u64 = 32 << 10;
+        let Rule::Compact(rule) = self.find_rule(place).rule else {
+            return None;
+        };
+        let layout = self.unwinder.layout;
+        let address = place.elf_address(self.lookup_address());
+        let tables = self.unwinder.modules.get(place.mapping.module)?;
+        let start = tables.eh_frame.as_ref()?.function(address)?;
+        let first = self.stack_pointer();
+        for at in (0..FAR)
+            .step_by(8)
+            .map(|distance| first.wrapping_add(distance))
+        {
+            let target = self.stack.read_dumped(at)?;
+            let Some(caller) = target.checked_sub(1).and_then(|at| self.locate(at)) else {
+                continue;
+            };
+            let mut bytes = [0; 8];
+            let Some((before, _)) = self.code_around(&caller, target, 8, &mut bytes) else {
+                continue;
+            };
+            let called = layout
+                .architecture
+                .call_target(before, caller.elf_address(target));
+            if called == Some(start) && caller.mapping.module == place.mapping.module {
+                let cfa = at.wrapping_add_signed(i64::from(rule.return_address?) * -8);
+                let registers = self.apply_at(&rule, cfa).ok()?;
+                return self.believe(registers, false, true);
+            }
+        }
+        None
     }
 
     /// Whether the current frame, whose caller is not to be found, is where its thread starts.

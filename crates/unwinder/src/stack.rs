@@ -40,8 +40,9 @@ pub(crate) struct Stack<'a> {
     /// The mapping that holds the live part, if known.
     bounds: Option<Range<u64>>,
     blocks_left: u32,
-    /// The last address that was read from the dump: a seam for jumps to another stack.
-    last_in_dump: u64,
+    /// The stack pointer of the outermost frame so far that was copied: the seam for jumps to
+    /// another stack.
+    outermost: u64,
     /// Whether a value was taken from live memory since this was last reset.
     pub(crate) went_live: bool,
     /// Why live memory can no longer be believed.
@@ -61,7 +62,7 @@ impl<'a> Stack<'a> {
             memory,
             bounds: None,
             blocks_left: BLOCKS,
-            last_in_dump: dump.start,
+            outermost: dump.start,
             went_live: false,
             failed: None,
         }
@@ -75,11 +76,23 @@ impl<'a> Stack<'a> {
     /// The word at `address`.
     #[inline]
     pub(crate) fn read(&mut self, address: u64) -> Result<u64, StackEnd> {
-        if let Some(value) = word(self.dump.bytes, address.wrapping_sub(self.dump.start)) {
-            self.last_in_dump = address;
-            return Ok(value);
+        match word(self.dump.bytes, address.wrapping_sub(self.dump.start)) {
+            Some(value) => Ok(value),
+            None => self.read_live(address),
         }
-        self.read_live(address)
+    }
+
+    /// Notes that a frame with this stack pointer was reached.
+    #[inline]
+    pub(crate) fn reach(&mut self, stack_pointer: u64) {
+        if stack_pointer.wrapping_sub(self.dump.start) < self.dump.bytes.len() as u64 {
+            self.outermost = stack_pointer;
+        }
+    }
+
+    /// The word at `address`, if it was copied with the sample.
+    pub(crate) fn read_dumped(&self, address: u64) -> Option<u64> {
+        word(self.dump.bytes, address.wrapping_sub(self.dump.start))
     }
 
     #[cold]
@@ -168,8 +181,8 @@ impl<'a> Stack<'a> {
     fn load_elsewhere(&mut self, address: u64) -> Result<(), StackEnd> {
         self.bounds = self.memory.mapping(address);
         self.fill(address & !15, address)?;
-        let at = self.last_in_dump.wrapping_sub(self.dump.start) as usize;
-        let first = at.saturating_sub(SEAM / 2).min(self.dump.bytes.len());
+        let at = self.outermost.wrapping_sub(self.dump.start) as usize;
+        let first = at.min(self.dump.bytes.len());
         let copied = &self.dump.bytes[first..self.dump.bytes.len().min(first + SEAM)];
         let mut now = [0; SEAM];
         let now = &mut now[..copied.len()];

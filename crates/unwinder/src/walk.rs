@@ -130,7 +130,7 @@ impl<'w> Walk<'w> {
     }
 
     /// The address to look the frame's code up by.
-    fn lookup_address(&self) -> u64 {
+    pub(crate) fn lookup_address(&self) -> u64 {
         lookup_address(self.program_counter(), self.interrupted)
     }
 
@@ -141,6 +141,7 @@ impl<'w> Walk<'w> {
         self.interrupted = caller.interrupted;
         self.by_frame_pointer = caller.by_frame_pointer;
         let now = self.stack_pointer();
+        self.stack.reach(now);
         if now < was || (now == was && !was_interrupted) {
             self.descents += 1;
         }
@@ -247,7 +248,7 @@ impl<'w> Walk<'w> {
     }
 
     /// The rule for the current frame, from the cache if possible.
-    fn find_rule(&mut self, place: &Place) -> CachedRule {
+    pub(crate) fn find_rule(&mut self, place: &Place) -> CachedRule {
         let unknown = CachedRule {
             rule: Rule::Unknown,
             signal_frame: false,
@@ -324,8 +325,8 @@ impl<'w> Walk<'w> {
     }
 
     /// The caller's registers by a compact rule.
+    #[inline]
     pub(crate) fn apply(&mut self, rule: &CompactRule) -> Result<Registers, StackEnd> {
-        let layout = self.unwinder.layout;
         let base = self.registers.get(rule.cfa_register);
         let mut base = base.ok_or(StackEnd::NoUnwindInfo)?;
         if let Some(offset) = rule.cfa_through {
@@ -333,7 +334,12 @@ impl<'w> Walk<'w> {
                 .stack
                 .read(base.wrapping_add_signed(i64::from(offset)))?;
         }
-        let cfa = base.wrapping_add_signed(i64::from(rule.cfa_offset));
+        self.apply_at(rule, base.wrapping_add_signed(i64::from(rule.cfa_offset)))
+    }
+
+    /// The caller's registers by a compact rule, given the CFA.
+    pub(crate) fn apply_at(&mut self, rule: &CompactRule, cfa: u64) -> Result<Registers, StackEnd> {
+        let layout = self.unwinder.layout;
         let at = |words: i16| cfa.wrapping_add_signed(i64::from(words) * 8);
         let target = match rule.return_address {
             Some(words) => self.stack.read(at(words))?,
@@ -349,6 +355,9 @@ impl<'w> Walk<'w> {
             };
             match self.stack.read(at(words)) {
                 Ok(value) => caller.set(register, value),
+                // LLVM's CFI for epilogues leaves popped registers where they were saved, which
+                // is below the stack pointer by then and not copied: they have their value back.
+                Err(_) if at(words) < self.stack_pointer() => {}
                 Err(_) => caller.forget(register),
             }
         }

@@ -108,6 +108,13 @@ pub(super) fn is_return_address(before: &[u8], after: &[u8]) -> bool {
     call.is_some_and(is_call) || [word(after, 0), word(after, 4)] == SIGNAL_RETURN.map(Some)
 }
 
+/// What the `bl` at the end of these bytes calls.
+pub(super) fn call_target(before: &[u8], target: u64) -> Option<u64> {
+    let word = u32::from_le_bytes(*before.last_chunk()?);
+    let distance = i64::from((word << 6) as i32 >> 6) * 4;
+    (word >> 26 == 0b100101).then(|| target.wrapping_sub(4).wrapping_add_signed(distance))
+}
+
 /// Whether code that is returned to here, with a zero frame pointer, only ends its thread: `exit`
 /// by `mov x8, #93; svc #0` (musl's clone).
 pub(super) fn ends_thread(_: &[u8], after: &[u8]) -> bool {

@@ -56,6 +56,14 @@ impl Architecture {
         }
     }
 
+    /// What the direct call at the end of these bytes calls, which returns to `target`.
+    pub(crate) fn call_target(self, before: &[u8], target: u64) -> Option<u64> {
+        match self {
+            Self::X86_64 => x86_64::call_target(before, target),
+            Self::Aarch64 => aarch64::call_target(before, target),
+        }
+    }
+
     /// Whether code that is returned to between these bytes only ends its thread.
     pub(crate) fn ends_thread(self, before: &[u8], after: &[u8]) -> bool {
         match self {

@@ -132,6 +132,15 @@ impl CfiSection {
         }
     }
 
+    /// The first address of the function that the entry for `address` describes.
+    pub(crate) fn function(&self, address: u64) -> Option<u64> {
+        let fde = match self.kind {
+            Kind::EhFrame => self.fde(&self.as_eh_frame(), address),
+            Kind::DebugFrame => self.fde(&self.as_debug_frame(), address),
+        };
+        fde.map(|fde| fde.initial_address())
+    }
+
     fn with_row<'a, S, T>(
         &'a self,
         section: &S,
@@ -142,10 +151,17 @@ impl CfiSection {
     where
         S: UnwindSection<Bytes<'a>>,
     {
+        let fde = self.fde(section, address)?;
+        rows::find(section, &self.bases, &fde, address, context, read)
+    }
+
+    fn fde<'a, S>(&'a self, section: &S, address: u64) -> Option<rows::Fde<'a>>
+    where
+        S: UnwindSection<Bytes<'a>>,
+    {
         self.index
             .candidates(address)
             .find_map(|offset| rows::fde_at(section, &self.bases, offset, address))
-            .and_then(|fde| rows::find(section, &self.bases, &fde, address, context, read))
     }
 
     fn as_eh_frame(&self) -> EhFrame<Bytes<'_>> {

@@ -14,7 +14,7 @@ use crate::rule::{CompactRule, Rule, words};
 
 pub(crate) type Row = UnwindTableRow<usize>;
 pub(crate) type UnwindContext = gimli::UnwindContext<usize>;
-type Fde<'a> = FrameDescriptionEntry<Bytes<'a>>;
+pub(super) type Fde<'a> = FrameDescriptionEntry<Bytes<'a>>;
 
 /// Something found in CFI, with what else its entry says.
 #[derive(Clone, Copy, Debug)]
@@ -114,6 +114,14 @@ fn try_compact(row: &Row, layout: &Layout) -> Option<CompactRule> {
     Some(rule)
 }
 
+/// Whether a register is saved below the stack pointer.
+fn is_below(rule: &RegisterRule<usize>, cfa: u64, stack_pointer: Option<u64>) -> bool {
+    match (rule, stack_pointer) {
+        (RegisterRule::Offset(offset), Some(at)) => cfa.wrapping_add_signed(*offset) < at,
+        _ => false,
+    }
+}
+
 /// Computes the caller's registers, whatever the row says.
 pub(super) fn evaluate<'a, S>(
     row: &Row,
@@ -172,6 +180,8 @@ where
         match value {
             Ok(value) => caller.set(number, value),
             Err(end) if number == layout.return_address => return Err(end),
+            // Popped already, see `Walk::apply_at`.
+            Err(_) if is_below(rule, cfa, registers.get(layout.stack_pointer)) => {}
             // It may never be needed.
             Err(_) => caller.forget(number),
         }

@@ -2,6 +2,9 @@
 //! with a reader that is not ours.
 #![allow(dead_code, unreachable_pub, reason = "each test uses its part")]
 
+pub mod live;
+pub mod programs;
+
 use std::io::BufReader;
 use std::path::Path;
 

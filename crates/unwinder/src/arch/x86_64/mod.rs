@@ -73,6 +73,15 @@ fn follows_call(before: &[u8]) -> bool {
     })
 }
 
+/// What the `call rel32` at the end of these bytes calls.
+pub(super) fn call_target(before: &[u8], target: u64) -> Option<u64> {
+    let call: &[u8; 5] = before.last_chunk()?;
+    let [0xe8, distance @ ..] = *call else {
+        return None;
+    };
+    Some(target.wrapping_add_signed(i64::from(i32::from_le_bytes(distance))))
+}
+
 /// `nop; call runtime.goexit1; nop`, returned to behind the first `nop`.
 fn is_goexit(before: &[u8], after: &[u8]) -> bool {
     before.last() == Some(&0x90) && matches!(after, [0xe8, _, _, _, _, 0x90, ..])

@@ -1,0 +1,132 @@
+//! Stack beyond the dump, read from a live process: deep recursion, handlers on alternate stacks,
+//! and memory that has changed in the meantime.
+
+mod support;
+
+use std::ops::Range;
+
+use prof_model::StackEnd;
+use prof_unwinder::{FRAME_LIMIT, LocalFiles, Memory, Unwinder};
+use support::live::{ProcessMemory, Target};
+use support::programs::{OPTIMIZED, Workshop};
+use support::{Answer, Samples, UserSample};
+
+/// A sampled process that stands still.
+struct Stopped {
+    samples: Samples,
+    memory: ProcessMemory,
+    _target: Target,
+    _workshop: Workshop,
+}
+
+fn stop(source: &str, arguments: &[&str], dump: u32) -> Stopped {
+    let workshop = Workshop::new();
+    let program = workshop.build("program", "gcc", &[OPTIMIZED, &[source]]);
+    let target = Target::start(&program, arguments);
+    let samples = target.sample_and_stop(&workshop, dump);
+    assert!(samples.samples.len() > 50, "{}", samples.samples.len());
+    Stopped {
+        samples,
+        memory: ProcessMemory::of(target.pid()),
+        _target: target,
+        _workshop: workshop,
+    }
+}
+
+fn unwind(samples: &Samples, sample: &UserSample, memory: &mut impl Memory) -> Answer {
+    let mut frames = Vec::new();
+    let unwound = Unwinder::new(LocalFiles).unwind(
+        &samples.target(sample),
+        &sample.registers,
+        &sample.dump(),
+        memory,
+        &mut frames,
+    );
+    Answer { unwound, frames }
+}
+
+/// Every stack must be whole and at least `depth` deep, frames left out included.
+fn check(stopped: &mut Stopped, depth: usize, read_back: bool) {
+    for sample in &stopped.samples.samples {
+        let answer = unwind(&stopped.samples, sample, &mut stopped.memory);
+        let unwound = answer.unwound;
+        assert_eq!(unwound.end, StackEnd::Root, "{}", answer.frames.len());
+        let total = answer.frames.len() + unwound.elided as usize;
+        assert!(total >= depth, "{total}");
+        assert_eq!(unwound.read_back > 0, read_back);
+        assert_eq!(unwound.elided > 0, total > FRAME_LIMIT);
+    }
+}
+
+#[test]
+fn recursion_deeper_than_the_dump() {
+    check(&mut stop("recursion.c", &["100", "x"], 8 << 10), 100, false);
+    check(
+        &mut stop("recursion.c", &["2000", "x"], 8 << 10),
+        2_000,
+        true,
+    );
+    check(
+        &mut stop("recursion.c", &["7000", "x"], 32 << 10),
+        7_000,
+        true,
+    );
+    check(
+        &mut stop("recursion.c", &["20000", "x"], 65_528),
+        20_000,
+        true,
+    );
+}
+
+#[test]
+fn the_main_stack_under_a_handler_on_its_own_stack() {
+    check(
+        &mut stop("signals.c", &["alternate", "x"], 16 << 10),
+        9,
+        true,
+    );
+}
+
+/// Memory as it is, but for one changed byte every so often.
+struct Changed<'a> {
+    memory: &'a mut ProcessMemory,
+    range: Range<u64>,
+}
+
+impl Memory for Changed<'_> {
+    fn read(&mut self, address: u64, buffer: &mut [u8]) -> usize {
+        let count = self.memory.read(address, buffer);
+        for (at, byte) in (address..).zip(buffer) {
+            if self.range.contains(&at) && at % 64 == 0 {
+                *byte ^= 0x55;
+            }
+        }
+        count
+    }
+}
+
+#[test]
+fn a_changed_seam_is_not_believed() {
+    let mut stopped = stop("recursion.c", &["2000", "x"], 8 << 10);
+    for sample in &stopped.samples.samples {
+        let dump_end = sample.stack_start + sample.stack.len() as u64;
+        let whole = unwind(&stopped.samples, sample, &mut stopped.memory);
+        let mut changed = Changed {
+            memory: &mut stopped.memory,
+            range: dump_end - 300..dump_end,
+        };
+        let answer = unwind(&stopped.samples, sample, &mut changed);
+        assert_eq!(answer.unwound.end, StackEnd::Stale);
+        assert_eq!(answer.unwound.read_back, 0);
+        assert!(whole.frames.starts_with(&answer.frames));
+    }
+}
+
+#[test]
+fn without_memory_the_reason_is_the_dump() {
+    let stopped = stop("recursion.c", &["2000", "x"], 8 << 10);
+    for answer in stopped.samples.unwind(&mut Unwinder::new(LocalFiles)) {
+        assert_eq!(answer.unwound.end, StackEnd::TruncatedDump);
+        assert!(answer.frames.len() > 100);
+    }
+}

@@ -1,0 +1,137 @@
+//! Builds and records the programs in `tests/programs`.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use object::{Object, ObjectSymbol};
+use prof_model::AbsoluteAddress;
+
+use super::{Samples, UserSample};
+
+/// What release builds are made with, and no frame pointers.
+pub const OPTIMIZED: &[&str] = &["-O2", "-fomit-frame-pointer", "-Wno-unused-function"];
+/// No unwind tables of any kind in the program's own code.
+pub const NO_CFI: &[&str] = &[
+    "-fno-asynchronous-unwind-tables",
+    "-fno-unwind-tables",
+    "-fno-exceptions",
+];
+
+/// A directory of built programs and recordings, removed when dropped.
+pub struct Workshop {
+    directory: tempfile::TempDir,
+}
+
+impl Workshop {
+    pub fn new() -> Self {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        Self { directory }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// Compiles with `compiler` what `arguments` say, run among the sources.
+    pub fn build(&self, name: &str, compiler: &str, arguments: &[&[&str]]) -> PathBuf {
+        let output = self.path(name);
+        let built = Command::new(compiler)
+            .args(arguments.concat())
+            .arg("-o")
+            .arg(&output)
+            .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs"))
+            .output()
+            .unwrap_or_else(|error| panic!("{compiler}: {error}"));
+        let messages = String::from_utf8_lossy(&built.stderr);
+        assert!(
+            built.status.success(),
+            "{compiler} {arguments:?}: {messages}"
+        );
+        output
+    }
+
+    /// Samples a program in user mode with dumps of `bytes`.
+    pub fn record(&self, program: &Path, arguments: &[&str], bytes: u32) -> Samples {
+        let data = self.path("perf.data");
+        let status = perf_record(&data, bytes)
+            .arg(program)
+            .args(arguments)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status()
+            .expect("perf (Debian: linux-perf)");
+        let _ = status;
+        Samples::load(&data)
+    }
+}
+
+/// `perf record` with user registers and stacks.
+pub fn perf_record(data: &Path, bytes: u32) -> Command {
+    let mut perf = Command::new("perf");
+    perf.args([
+        "record",
+        "-q",
+        "-F",
+        "1999",
+        "-e",
+        "cpu-clock:u",
+        "-m",
+        "16M",
+    ])
+    .arg(format!("--call-graph=dwarf,{bytes}"))
+    .arg("-o")
+    .arg(data)
+    .arg("--");
+    perf
+}
+
+/// The functions of one program by address in the file.
+pub struct Functions {
+    program: PathBuf,
+    /// (first file offset, past the last, name)
+    functions: Vec<(u64, u64, String)>,
+}
+
+impl Functions {
+    pub fn of(program: &Path) -> Self {
+        let bytes = std::fs::read(program).expect("program");
+        let file = object::File::parse(&*bytes).expect("ELF");
+        let offset = |address: u64| {
+            use object::ObjectSegment;
+            file.segments().find_map(|segment| {
+                let (start, size) = segment.file_range();
+                let skip = address.checked_sub(segment.address())?;
+                (skip < size).then_some(start + skip)
+            })
+        };
+        let functions = file
+            .symbols()
+            .filter(|symbol| symbol.kind() == object::SymbolKind::Text)
+            .filter_map(|symbol| {
+                let start = offset(symbol.address())?;
+                Some((
+                    start,
+                    start + symbol.size().max(1),
+                    symbol.name().ok()?.to_owned(),
+                ))
+            });
+        Self {
+            program: program.to_owned(),
+            functions: functions.collect(),
+        }
+    }
+
+    /// The name of the function at an address of a sample's process, if it is one of the program.
+    pub fn name(&self, samples: &Samples, sample: &UserSample, address: u64) -> Option<&str> {
+        let address = AbsoluteAddress(address);
+        let mapping = sample.process.space().find(address)?;
+        if samples.modules[mapping.module].path != self.program {
+            return None;
+        }
+        let offset = mapping.file_offset_of(address).0;
+        self.functions
+            .iter()
+            .find(|(start, end, _)| (*start..*end).contains(&offset))
+            .map(|(_, _, name)| name.split('.').next().unwrap_or(name))
+    }
+}

@@ -1,0 +1,250 @@
+//! Every stack whole: real programs, compiled in every way that matters, recorded by perf, and
+//! unwound from the copied registers and stack bytes alone.
+
+mod support;
+
+use std::path::Path;
+
+use support::Samples;
+use support::programs::{Functions, NO_CFI, OPTIMIZED, Workshop};
+
+/// The largest dump that the kernel makes.
+const LARGEST: u32 = 65_528;
+
+/// At least 99.9 % of the stacks must be whole (or all but one, in small recordings), and most
+/// must go through `chain`: functions of the program, each called by the next.
+fn check(samples: &Samples, program: &Path, chain: &[&str]) {
+    let (share, partial) = samples.summary();
+    let count = samples.samples.len();
+    assert!(count >= 10, "{program:?}: only {count} samples");
+    let one = 1.0 / count as f64;
+    assert!(
+        share >= 1.0 - one.max(0.001),
+        "{program:?}: {share}\n{partial}"
+    );
+    let functions = Functions::of(program);
+    let answers = samples.unwind(&mut prof_unwinder::Unwinder::new(prof_unwinder::LocalFiles));
+    let through = samples
+        .samples
+        .iter()
+        .zip(&answers)
+        .filter(|(sample, answer)| {
+            let names: Vec<_> = answer
+                .frames
+                .iter()
+                .map(|&frame| functions.name(samples, sample, frame).unwrap_or("?"))
+                .collect();
+            chain.is_empty() || names.windows(chain.len()).any(|window| window == chain)
+        });
+    let (through, needed) = (through.count(), count / 2);
+    assert!(
+        through >= needed,
+        "{program:?}: {through} of {count} through {chain:?}"
+    );
+}
+
+fn check_c(name: &str, source: &str, compiler: &str, flags: &[&[&str]], chain: &[&str]) {
+    let workshop = Workshop::new();
+    let source = [source];
+    let flags = [&[OPTIMIZED, &source], flags].concat();
+    let program = workshop.build(name, compiler, &flags);
+    check(&workshop.record(&program, &[], LARGEST), &program, chain);
+}
+
+const SHALLOW: &[&str] = &["spin_leaf", "spin", "inner", "middle", "outer", "main"];
+
+fn check_shallow(name: &str, compiler: &str, flags: &[&str]) {
+    check_c(name, "shallow.c", compiler, &[flags], SHALLOW);
+}
+
+#[test]
+fn dynamic_and_static() {
+    check_shallow("dynamic", "gcc", &[]);
+    check_shallow("static", "gcc", &["-static"]);
+    check_shallow("static-pie", "gcc", &["-static-pie"]);
+    check_shallow("no-pie", "gcc", &["-no-pie"]);
+    check_c("stripped", "shallow.c", "gcc", &[&["-s"]], &[]);
+}
+
+#[test]
+fn other_cfi_or_none() {
+    check_c(
+        "debug_frame",
+        "shallow.c",
+        "gcc",
+        &[NO_CFI, &["-g"]],
+        SHALLOW,
+    );
+    let compressed = ["-g", "-gz=zlib"];
+    check_c(
+        "compressed",
+        "shallow.c",
+        "gcc",
+        &[NO_CFI, &compressed],
+        SHALLOW,
+    );
+    check_shallow("no-header", "gcc", &["-Wl,--no-eh-frame-hdr"]);
+    check_shallow(
+        "static-no-header",
+        "gcc",
+        &["-static", "-Wl,--no-eh-frame-hdr"],
+    );
+    let frame_pointers = ["-fno-omit-frame-pointer"];
+    check_c(
+        "fp",
+        "shallow.c",
+        "gcc",
+        &[NO_CFI, &frame_pointers],
+        SHALLOW,
+    );
+    check_c(
+        "fp-clang",
+        "shallow.c",
+        "clang",
+        &[NO_CFI, &frame_pointers],
+        SHALLOW,
+    );
+    // Neither CFI nor frame pointers: the code itself tells.
+    check_c("nothing", "shallow.c", "gcc", &[NO_CFI], SHALLOW);
+}
+
+#[test]
+fn no_section_headers() {
+    let workshop = Workshop::new();
+    let program = workshop.build("no-sections", "gcc", &[OPTIMIZED, &["shallow.c"]]);
+    let mut bytes = std::fs::read(&program).expect("program");
+    // e_shoff, then e_shnum and e_shstrndx.
+    bytes[0x28..0x30].fill(0);
+    bytes[0x3c..0x40].fill(0);
+    std::fs::write(&program, bytes).expect("program");
+    check(&workshop.record(&program, &[], 16 << 10), &program, &[]);
+}
+
+#[test]
+fn linkers_and_layouts() {
+    check_shallow("lld", "clang", &["-fuse-ld=lld"]);
+    check_shallow("rosegment", "clang", &["-fuse-ld=lld", "-Wl,--rosegment"]);
+    check_shallow(
+        "no-rosegment",
+        "clang",
+        &["-fuse-ld=lld", "-Wl,--no-rosegment"],
+    );
+    check_shallow("mold", "clang", &["-fuse-ld=mold"]);
+    let two_segments = ["-no-pie", "-Wl,-T,segments.ld"];
+    check_shallow("segments", "gcc", &two_segments);
+}
+
+#[test]
+fn calls_from_libc() {
+    check_c("callbacks", "callbacks.c", "gcc", &[], &[]);
+    check_c(
+        "callbacks-static",
+        "callbacks.c",
+        "gcc",
+        &[&["-static"]],
+        &[],
+    );
+    let lazy = ["-Wl,-z,lazy", "-fno-builtin"];
+    check_c("callbacks-lazy", "callbacks.c", "gcc", &[&lazy], &[]);
+    check_c(
+        "ifunc",
+        "ifunc.c",
+        "gcc",
+        &[],
+        &["spin_leaf", "fast", "main"],
+    );
+    check_c("vdso", "vdso.c", "gcc", &[], &["ask", "main"]);
+}
+
+#[test]
+fn unusual_frames() {
+    check_c("frames", "frames.c", "gcc", &[], &[]);
+    check_c("frames-clang", "frames.c", "clang", &[], &[]);
+    check_c("frames-avx", "frames.c", "gcc", &[&["-O3", "-mavx2"]], &[]);
+}
+
+#[test]
+fn recursion() {
+    let workshop = Workshop::new();
+    let program = workshop.build("recursion", "gcc", &[OPTIMIZED, &["recursion.c"]]);
+    for depth in ["100", "1900"] {
+        let samples = workshop.record(&program, &[depth], LARGEST);
+        check(&samples, &program, &["descend", "descend", "descend"]);
+    }
+}
+
+#[test]
+fn signal_handlers() {
+    let chain = ["spin_leaf", "spin", "in_handler"];
+    let workshop = Workshop::new();
+    let program = workshop.build("signals", "gcc", &[OPTIMIZED, &["signals.c"]]);
+    check(
+        &workshop.record(&program, &["normal"], LARGEST),
+        &program,
+        &chain,
+    );
+    check_c(
+        "signals-static",
+        "signals.c",
+        "gcc",
+        &[&["-static"]],
+        &chain,
+    );
+}
+
+#[test]
+fn assembly() {
+    check_c("assembly", "assembly.c", "gcc", &[&["assembly.S"]], &[]);
+}
+
+#[test]
+fn threads_and_processes() {
+    check_c(
+        "threads",
+        "threads.c",
+        "gcc",
+        &[&["-pthread", "-static"]],
+        &[],
+    );
+    check_c("processes", "processes.c", "gcc", &[], &[]);
+}
+
+#[test]
+fn libraries_that_come_and_go() {
+    let workshop = Workshop::new();
+    let shared: &[&str] = &["-shared", "-fPIC", "library.c"];
+    let small = workshop.build("small.so", "gcc", &[OPTIMIZED, shared, &["-DSIZE=96"]]);
+    let large = workshop.build("large.so", "gcc", &[OPTIMIZED, shared, &["-DSIZE=1000"]]);
+    let program = workshop.build("libraries", "gcc", &[OPTIMIZED, &["libraries.c"]]);
+    let arguments = [small.to_str(), large.to_str()].map(|path| path.expect("UTF-8"));
+    check(
+        &workshop.record(&program, &arguments, 8 << 10),
+        &program,
+        &[],
+    );
+}
+
+#[test]
+fn coroutines() {
+    let chain = ["spin_leaf", "step", "body"];
+    check_c("coroutines", "coroutines.c", "gcc", &[], &chain);
+    check_c("boost", "boost.cc", "g++", &[&["-lboost_context"]], &[]);
+}
+
+#[test]
+fn just_in_time_code() {
+    check_c("jit", "jit.c", "gcc", &[], &[]);
+}
+
+#[test]
+fn inlining() {
+    let workshop = Workshop::new();
+    for compiler in ["g++", "clang++"] {
+        let program = workshop.build(compiler, compiler, &[&["-O3", "inlining.cc"]]);
+        let samples = workshop.record(&program, &[], 16 << 10);
+        check(&samples, &program, &["_Z13round_of_worki", "main"]);
+    }
+    let rust = ["--edition=2021", "-O", "inlining.rs"];
+    let program = workshop.build("rust", "rustc", &[&rust]);
+    check(&workshop.record(&program, &[], 16 << 10), &program, &[]);
+}
