@@ -14,6 +14,9 @@ use tempfile::TempDir;
 use crate::stacks::Stacks;
 use crate::target;
 
+/// Options to sample user code only, by CPU time, which every machine can; weights are nanoseconds.
+pub const USER_CODE: &[&str] = &["-e", "cpu-clock:u", "-F", "1999"];
+
 /// Who runs prof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum User {
@@ -300,6 +303,17 @@ pub struct Recorded<'a> {
 }
 
 impl Recorded<'_> {
+    /// How many samples prof says that it wrote.
+    ///
+    /// # Panics
+    /// If it does not say.
+    pub fn samples(&self) -> u64 {
+        let said = &self.outcome.stderr;
+        let before = said.split_once(" samples,").map(|(before, _)| before);
+        let number = before.and_then(|before| before.rsplit(' ').next()?.parse().ok());
+        number.unwrap_or_else(|| panic!("how many samples? {}", self.outcome))
+    }
+
     /// `prof report` on the recording, which must go well.
     ///
     /// # Panics

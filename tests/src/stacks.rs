@@ -74,7 +74,7 @@ impl Stacks {
 
     /// The share that reaches its outermost frame and says so by its name.
     pub fn whole_share(&self) -> f64 {
-        self.share(|frames| frames.first().is_some_and(|frame| is_root(frame)))
+        self.share(starts_at_root)
     }
 
     /// The heaviest stack, outermost frame first.
@@ -109,7 +109,7 @@ impl Stacks {
     }
 
     fn rootless(&self) -> Self {
-        self.filtered(|frames| !frames.first().is_some_and(|frame| is_root(frame)))
+        self.filtered(|frames| !starts_at_root(frames))
     }
 
     fn filtered(&self, fits: impl Fn(&[String]) -> bool) -> Self {
@@ -146,19 +146,22 @@ impl fmt::Display for Stacks {
 
 /// Whether a function is where a process or a thread begins.
 pub fn is_root(function: &str) -> bool {
+    let name = function.trim_start_matches("__GI_").trim_start_matches('_');
     matches!(
-        function,
-        "_start"
-            | "__clone3"
-            | "clone3"
-            | "__clone"
-            | "clone"
-            | "start_thread"
-            | "_dl_start_user"
-            | "__GI___clone3"
-            | "__GI___clone"
-            | "thread_start"
+        name,
+        "start" | "clone3" | "clone" | "dl_start_user" | "thread_start"
     )
+}
+
+/// Whether the outermost frame is a root by its name, or, where `_start` has none because the
+/// program is stripped, by what it calls.
+pub fn starts_at_root(frames: &[String]) -> bool {
+    let is_start = |frame: &String| frame.contains("+0x");
+    match frames {
+        [first, ..] if is_root(first) => true,
+        [first, second, ..] => is_start(first) && second.starts_with("__libc_start_main"),
+        _ => false,
+    }
 }
 
 #[cfg(test)]
@@ -177,5 +180,21 @@ mod tests {
         );
         stacks.assert_hottest(&["main", "a b(c)"]);
         stacks.assert_whole(0.9);
+    }
+
+    #[test]
+    fn roots() {
+        let is_rooted =
+            |stack: &str| starts_at_root(&stack.split(';').map(String::from).collect::<Vec<_>>());
+        for (stack, rooted) in [
+            ("_start;main", true),
+            ("__GI___clone3;start_thread", true),
+            ("sqlite3+0xa7a0;__libc_start_main;x", true),
+            ("sqlite3+0xa7a0;sqlite3_step", false),
+            ("[truncated: no reason];_start;main", false),
+            ("main", false),
+        ] {
+            assert_eq!(is_rooted(stack), rooted, "{stack}");
+        }
     }
 }

@@ -275,7 +275,7 @@ fn a_pid_that_does_not_exist() {
     let session = Session::new();
     // The largest that the kernel could ever give out is one less.
     let outcome = session.run(["record", "-p", "4194304"]);
-    outcome.assert_refused(&["4194304", "no such process"]);
+    outcome.assert_refused(&["4194304", "no process"]);
     assert!(
         !session.path("prof.data").exists(),
         "an empty recording is left behind"

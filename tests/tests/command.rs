@@ -90,12 +90,18 @@ fn an_older_recording_is_kept() {
 #[test]
 fn strict_makes_a_bad_verdict_an_error() {
     let session = Session::new();
+    let nothing = ["-e", "cpu-clock", "-c", "9000000000"];
     session
-        .run(["record", "-F", "1", "--", "true"])
+        .run(["record"].iter().chain(&nothing).chain(&["--", "true"]))
         .assert_code(0)
         .assert_says(&["BAD", "no samples"]);
     session
-        .run(["record", "--strict", "-F", "1", "--", "true"])
+        .run(
+            ["record", "--strict"]
+                .iter()
+                .chain(&nothing)
+                .chain(&["--", "true"]),
+        )
         .assert_code(3);
     session
         .run(["record", "--strict", "--", &reports()])
@@ -188,7 +194,7 @@ fn assert_valid(session: &Session, file: &str) {
     let outcome = session.run(["report", "-i", file, "--folded", "-"]);
     outcome.assert_code(0);
     let stacks = Stacks::from_folded(&outcome.stdout);
-    stacks.assert_hottest(&["main", "until_told"]);
+    stacks.assert_hottest(&["main", "until_told", "burn"]);
 }
 
 #[test]

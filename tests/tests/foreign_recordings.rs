@@ -7,6 +7,11 @@ use prof_tests::{Need, Program, Session, Stacks, Variant, needs, perf_record};
 
 const SHARES: Program = Program::c(&["shares.c"]);
 
+const DEEP: Program = Program::c(&["deep.c"]);
+
+/// Leaves have no frame pointer, so that the caller of `bottom` is missing; there are more of it.
+const THROUGH_FRAME_POINTERS: &[&str] = &["descend", "descend", "bottom"];
+
 fn report(session: &Session, file: &Path) -> Stacks {
     let file = file.to_str().unwrap();
     let outcome = session.run(["report", "--no-inline", "-i", file, "--folded", "-"]);
@@ -41,9 +46,9 @@ fn frame_pointer_chains_of_perf() {
     perf_record(
         &["-F", "999", "--call-graph", "fp"],
         &file,
-        &[&SHARES.build_as(variant)],
+        &[&DEEP.build_as(variant)],
     );
-    report(&session, &file).assert_hottest(&["main", "work", "burn_sixty"]);
+    report(&session, &file).assert_hottest(THROUGH_FRAME_POINTERS);
 }
 
 #[test]
@@ -73,11 +78,11 @@ fn our_own_dumps_unwind_to_the_same_stacks() {
 fn frame_pointers_and_no_stacks_can_be_asked_for() {
     let session = Session::new();
     let variant = Variant::new("frame pointers", &["-fno-omit-frame-pointer"]);
-    let binary = SHARES.build_as(variant);
+    let binary = DEEP.build_as(variant);
     let recorded = session.record(&["--call-graph", "fp"], &[&binary]);
     recorded
         .physical_stacks()
-        .assert_hottest(&["main", "work", "burn_sixty"]);
+        .assert_hottest(THROUGH_FRAME_POINTERS);
     let recorded = session.record(&["--call-graph", "none"], &[&binary]);
-    assert_eq!(recorded.physical_stacks().hottest(), ["burn_sixty"]);
+    assert_eq!(recorded.physical_stacks().hottest(), ["bottom"]);
 }

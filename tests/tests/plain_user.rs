@@ -1,7 +1,7 @@
 //! The same as a plain user, who may sample only user code of its own processes.
 #![forbid(unsafe_code)]
 
-use prof_tests::{Need, Program, Session, needs, perf_script};
+use prof_tests::{Need, Program, Session, USER_CODE, needs, perf_script};
 
 const NEEDS: &[Need] = &[Need::Root, Need::Tool("setpriv"), Need::PlainSampling];
 
@@ -13,13 +13,8 @@ fn check(program: Program, arguments: &[&str], hottest: &[&str]) {
     let binary = session.install(&program.build());
     let mut command = vec![binary.to_str().unwrap()];
     command.extend(arguments);
-    let recorded = session.record(&["-F", "1999"], &command);
+    let recorded = session.record(USER_CODE, &command);
     recorded.outcome.assert_says(&["verdict: good"]);
-    if paranoid() == 2 {
-        recorded
-            .outcome
-            .assert_says(&["kernel code is not sampled"]);
-    }
     let stacks = recorded.physical_stacks();
     stacks.assert_hottest(hottest);
     stacks.assert_whole(0.999);
@@ -59,6 +54,22 @@ fn handlers_on_an_alternate_stack() {
         &["alternate", "300"],
         &["handler", "in_handler"],
     );
+}
+
+#[test]
+fn kernel_code_is_left_out_with_a_word() {
+    if !needs(NEEDS) || paranoid() != 2 {
+        return;
+    }
+    let session = Session::plain_user();
+    let binary = session.install(&Program::c(&["shares.c"]).build());
+    let recorded = session.record(&[], &[binary]);
+    recorded
+        .outcome
+        .assert_says(&["kernel code is not sampled", "verdict: good"]);
+    recorded
+        .physical_stacks()
+        .assert_hottest(&["main", "work", "burn_sixty"]);
 }
 
 #[test]

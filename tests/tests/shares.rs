@@ -1,37 +1,56 @@
 //! Shares of self time are right, as far as statistics can tell.
 #![forbid(unsafe_code)]
 
-use prof_tests::{Program, Session, assert_shares};
+use std::process::Command;
 
-/// Weights are nanoseconds of the clock: one sample weighs about one period.
-const HERTZ: u64 = 1999;
+use prof_tests::{Outcome, Program, Session, assert_shares};
 
-fn samples(stacks: &prof_tests::Stacks) -> u64 {
-    stacks.total() / (1_000_000_000 / HERTZ)
+const EXPECTED: [(&str, f64); 3] = [("burn_sixty", 0.6), ("burn_thirty", 0.3), ("burn_ten", 0.1)];
+
+#[track_caller]
+fn check(options: &[&str]) {
+    let session = Session::new();
+    let binary = Program::c(&["shares.c"]).build();
+    let recorded = session.record(options, &[binary.to_str().unwrap(), "2000"]);
+    let samples = recorded.samples();
+    assert!(samples > 1500, "only {samples} samples");
+    let stacks = recorded.physical_stacks();
+    assert_shares(
+        &stacks.with_leaves(&EXPECTED.map(|(name, _)| name)),
+        samples,
+        &EXPECTED,
+    );
 }
 
 #[test]
-fn sixty_thirty_ten() {
-    let session = Session::new();
-    let binary = Program::c(&["shares.c"]).build();
-    let command = [binary.to_str().unwrap(), "2000"];
-    let stacks = session.record(&["-F", "1999"], &command).stacks();
-    let stacks = stacks.with_leaves(&["burn_sixty", "burn_thirty", "burn_ten"]);
-    let samples = samples(&stacks);
-    assert!(samples > 1500, "only {samples} samples");
-    let expected = [("burn_sixty", 0.6), ("burn_thirty", 0.3), ("burn_ten", 0.1)];
-    assert_shares(&stacks, samples, &expected);
+fn by_cpu_time() {
+    check(&["-e", "cpu-clock", "-F", "1999"]);
+}
+
+/// cycles where there are hardware counters.
+#[test]
+fn by_the_default_event() {
+    check(&["-F", "1999"]);
+}
+
+#[test]
+fn by_period() {
+    check(&["-e", "task-clock:u", "-c", "500000"]);
 }
 
 #[test]
 fn the_sum_of_the_weights_is_the_cpu_time() {
     let session = Session::alone();
     let binary = Program::c(&["deep.c"]).build();
-    let mut time = std::process::Command::new("/bin/sh");
+    let mut time = Command::new("/bin/sh");
     time.args(["-c", "\"$0\" 10 1000 >&2; times"]).arg(&binary);
-    let measured = children_seconds(&prof_tests::Outcome::of(time).stdout);
+    let measured = children_seconds(&Outcome::of(time).stdout);
     let command = [binary.to_str().unwrap(), "10", "1000"];
-    let recorded = session.record(&[], &command).stacks().total() as f64 / 1e9;
+    let recorded = session
+        .record(&["-e", "cpu-clock"], &command)
+        .stacks()
+        .total() as f64
+        / 1e9;
     let ratio = recorded / measured;
     assert!(
         (0.9..1.1).contains(&ratio),
