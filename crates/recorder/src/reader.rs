@@ -78,6 +78,8 @@ impl<'a> Reader<'a> {
         while !self.step(&mut control)? {}
         self.sampler.disable();
         self.pass();
+        // What was recorded is written while we wait for a command that takes its time to end.
+        backlog.close();
         let duration = begin.elapsed();
         Ok(Outcome {
             exit: control.wait_for_command()?,

@@ -1,0 +1,373 @@
+//! Real recordings of real programs, looked at with perf.
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use prof_model::{Grade, Verdict};
+use prof_perfdata::{Record, Recording};
+use prof_recorder::{
+    CallGraph, Error, Event, Options, Program, Rate, Signals, Source, Summary, Target, record,
+};
+use tempfile::TempDir;
+
+/// Two threads that are busy below 40 KB of stack each; with an argument they wait for a line
+/// on standard input first.
+const BUSY: &str = r#"
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+volatile unsigned long sink;
+static unsigned long rounds;
+__attribute__((noinline)) void work(void) { for (unsigned long i = 0; i < rounds; i++) sink += i; }
+__attribute__((noinline)) void pile(int levels) {
+    volatile char room[4096];
+    room[0] = room[4095] = (char)levels;
+    if (levels == 0) work(); else pile(levels - 1);
+    sink += (unsigned long)room[0];
+}
+void *thread_main(void *unused) { pile(10); return unused; }
+int main(int argc, char **argv) {
+    pthread_t threads[2];
+    rounds = strtoul(argv[1], NULL, 10);
+    if (argc > 2 && getchar() == EOF) return 1;
+    for (int i = 0; i < 2; i++) pthread_create(&threads[i], NULL, thread_main, NULL);
+    for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
+    return 7;
+}
+"#;
+
+const ROUNDS: &str = "300000000";
+
+struct Bench {
+    folder: TempDir,
+    signals: Signals,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        Self {
+            folder,
+            signals: Signals::block().unwrap(),
+        }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn busy(&self) -> PathBuf {
+        let source = self.path("busy.c");
+        fs::write(&source, BUSY).unwrap();
+        let binary = self.path("busy");
+        let gcc = Command::new("gcc")
+            .args(["-O1", "-fomit-frame-pointer", "-pthread", "-o"])
+            .args([&binary, &source])
+            .status();
+        assert!(gcc.unwrap().success());
+        binary
+    }
+
+    fn options(&self, argv: &[&str]) -> Options {
+        Options {
+            target: Target::Command(Program::new(argv)),
+            event: Event::new(Source::CpuClock),
+            rate: Rate::Hertz(999),
+            call_graph: CallGraph::Dwarf { dump: None },
+            unwind: true,
+            ring_bytes: None,
+            duration: None,
+            output: self.path("prof.data"),
+            command_line: vec!["prof".into(), "record".into()],
+        }
+    }
+
+    fn record(&self, options: &Options) -> Result<Summary, Error> {
+        record(options, &self.signals)
+    }
+}
+
+/// Whether there is a working perf to compare with. Missing it fails under `CI=true`.
+fn perf_works() -> bool {
+    let version = Command::new("perf")
+        .arg("--version")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    if version.is_ok_and(|status| status.success()) {
+        return true;
+    }
+    assert!(std::env::var("CI").as_deref() != Ok("true"), "no perf");
+    let _ = std::io::stderr().write_all(b"\n!!! NOT RUN: this machine has no perf\n");
+    false
+}
+
+/// What `perf script` prints, sample by sample: functions, innermost first.
+fn perf_stacks(file: &Path) -> Vec<Vec<String>> {
+    let output = Command::new("perf")
+        .args(["script", "--no-inline", "-F", "ip,sym", "-i"])
+        .arg(file)
+        .env("HOME", "/nonexistent")
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.split("\n\n")
+        .map(|sample| {
+            let frames = sample
+                .lines()
+                .filter_map(|line| line.split_whitespace().nth(1));
+            frames.map(str::to_owned).collect::<Vec<_>>()
+        })
+        .filter(|frames| !frames.is_empty())
+        .collect()
+}
+
+fn assert_good(summary: &Summary) {
+    let verdict = Verdict::new(&summary.quality);
+    assert_eq!(verdict.grade, Grade::Good, "{verdict}\n{summary:?}");
+}
+
+#[test]
+fn two_busy_threads_are_whole_in_the_eyes_of_perf() {
+    let bench = Bench::new();
+    let binary = bench.busy();
+    let options = bench.options(&[binary.to_str().unwrap(), ROUNDS]);
+    let summary = bench.record(&options).unwrap();
+    assert_eq!(summary.exit.and_then(|status| status.code()), Some(7));
+    assert_good(&summary);
+    assert_eq!(summary.quality.losses.samples(), 0, "{summary:?}");
+    assert!(summary.samples > 100, "{summary:?}");
+    let mode = fs::metadata(&options.output).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    if !perf_works() {
+        return;
+    }
+    let stacks = perf_stacks(&options.output);
+    assert_eq!(stacks.len() as u64, summary.samples);
+    let in_threads = |frames: &&Vec<String>| {
+        frames.iter().filter(|frame| *frame == "pile").count() == 11
+            && frames.iter().any(|frame| frame == "thread_main")
+            && frames.last().is_some_and(|frame| frame.contains("clone"))
+    };
+    let whole = stacks.iter().filter(in_threads).count();
+    assert!(
+        whole * 100 >= stacks.len() * 97,
+        "{whole} of {}",
+        stacks.len()
+    );
+}
+
+#[test]
+fn a_plain_user_records_too() {
+    let uid = fs::read_to_string("/proc/self/status").unwrap();
+    if !uid.contains("\nUid:\t0\t") {
+        // We are a plain user: all the other tests say the same.
+        return;
+    }
+    // No bench: programs started beside it would begin with its signals blocked.
+    let folder = tempfile::tempdir().unwrap();
+    let everybody = fs::Permissions::from_mode(0o777);
+    fs::set_permissions(folder.path(), everybody).unwrap();
+    // The copy can be read wherever the build put this program.
+    let tests = folder.path().join("tests");
+    fs::copy(std::env::current_exe().unwrap(), &tests).unwrap();
+    let status = Command::new("setpriv")
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+        .arg(&tests)
+        .args(["--skip", "a_plain_user", "--test-threads=1"])
+        .env("TMPDIR", folder.path())
+        .current_dir(folder.path())
+        .stdout(Stdio::null())
+        .status();
+    assert!(status.unwrap().success());
+}
+
+#[test]
+fn running_processes_are_recorded_with_what_they_had_mapped() {
+    let bench = Bench::new();
+    let binary = bench.busy();
+    let mut target = Command::new(&binary)
+        .args([ROUNDS, "wait"])
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = target.stdin.take().unwrap();
+    let options = Options {
+        target: Target::Processes(vec![target.id() as i32]),
+        ..bench.options(&[])
+    };
+    let summary = std::thread::scope(|scope| {
+        let recording = scope.spawn(|| bench.record(&options));
+        // The output is created after the events were opened.
+        while !options.output.exists() {
+            std::thread::yield_now();
+        }
+        line.write_all(b"go\n").unwrap();
+        recording.join().unwrap().unwrap()
+    });
+    assert_eq!(target.wait().unwrap().code(), Some(7));
+    assert_eq!(summary.exit, None);
+    assert_good(&summary);
+    assert!(summary.samples > 100, "{summary:?}");
+    let mut recording = Recording::open(&options.output).unwrap();
+    let ids: Vec<_> = recording.features().build_ids.clone();
+    assert!(ids.iter().any(|id| id.path == binary), "{ids:?}");
+    let mut mapped = false;
+    while let Some(record) = recording.next().unwrap() {
+        mapped |= matches!(record, Record::Mmap(mmap) if mmap.path == binary);
+    }
+    assert!(mapped);
+}
+
+#[test]
+fn a_recording_of_processes_ends_in_time_and_leaves_them_running() {
+    let bench = Bench::new();
+    let mut target = Command::new("sh")
+        .args(["-c", "while :; do :; done"])
+        .spawn()
+        .unwrap();
+    let options = Options {
+        target: Target::Processes(vec![target.id() as i32]),
+        duration: Some(Duration::from_millis(300)),
+        ..bench.options(&[])
+    };
+    let summary = bench.record(&options).unwrap();
+    assert!(summary.samples > 0, "{summary:?}");
+    assert!(target.try_wait().unwrap().is_none());
+    target.kill().unwrap();
+    target.wait().unwrap();
+}
+
+#[test]
+fn a_command_is_asked_to_end_when_the_time_is_over() {
+    let bench = Bench::new();
+    let options = Options {
+        duration: Some(Duration::from_millis(300)),
+        ..bench.options(&["sh", "-c", "while :; do :; done"])
+    };
+    let summary = bench.record(&options).unwrap();
+    assert_eq!(summary.exit.and_then(|status| status.signal()), Some(15));
+    assert!(summary.samples > 0, "{summary:?}");
+    Recording::open(&options.output).unwrap();
+}
+
+#[test]
+fn children_and_their_programs_are_followed() {
+    let bench = Bench::new();
+    let script = "for i in 1 2 3; do (i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done) & done; \
+                  wait; sed -n '$=' /proc/self/maps > /dev/null; exit 3";
+    let options = bench.options(&["sh", "-c", script]);
+    let summary = bench.record(&options).unwrap();
+    assert_eq!(summary.exit.and_then(|status| status.code()), Some(3));
+    let mut recording = Recording::open(&options.output).unwrap();
+    let (mut samples, mut forks, mut names) = (BTreeMap::<i32, u64>::new(), 0, Vec::new());
+    let mut before = 0;
+    while let Some(record) = recording.next().unwrap() {
+        let time = record.stamp().time.unwrap_or(before);
+        assert!(time >= before, "out of order");
+        before = time;
+        match record {
+            Record::Sample(sample) => *samples.entry(sample.pid).or_default() += 1,
+            Record::Fork(_) => forks += 1,
+            Record::Comm(comm) => names.push(comm.name.to_owned()),
+            _ => {}
+        }
+    }
+    assert!(samples.len() >= 3, "{samples:?}");
+    assert!(forks >= 4, "{forks}");
+    assert!(names.iter().any(|name| name == "sed"), "{names:?}");
+}
+
+#[test]
+fn what_cannot_be_started_leaves_nothing_behind() {
+    let bench = Bench::new();
+    let plain = bench.path("plain");
+    fs::write(&plain, "not a program").unwrap();
+    let not_found = bench.record(&bench.options(&["/no/such/program"]));
+    assert!(
+        matches!(not_found, Err(Error::CommandNotFound { .. })),
+        "{not_found:?}"
+    );
+    let not_executable = bench.record(&bench.options(&[plain.to_str().unwrap()]));
+    assert!(
+        matches!(not_executable, Err(Error::CommandNotStarted { .. })),
+        "{not_executable:?}"
+    );
+    let nobody = Options {
+        target: Target::Processes(vec![i32::MAX]),
+        ..bench.options(&[])
+    };
+    assert!(matches!(bench.record(&nobody), Err(Error::Events(_))));
+    assert!(!bench.path("prof.data").exists());
+}
+
+#[test]
+fn an_unwritable_output_stops_everything_before_the_command_runs() {
+    let bench = Bench::new();
+    let marker = bench.path("ran");
+    for output in [
+        bench.folder.path().to_owned(),
+        bench.path("no/such/folder/file"),
+    ] {
+        let options = Options {
+            output,
+            ..bench.options(&["touch", marker.to_str().unwrap()])
+        };
+        let refused = bench.record(&options);
+        assert!(matches!(refused, Err(Error::Output { .. })), "{refused:?}");
+    }
+    assert!(!marker.exists());
+}
+
+#[test]
+fn dumps_are_kept_for_later_unwinding() {
+    let bench = Bench::new();
+    let binary = bench.busy();
+    let options = Options {
+        unwind: false,
+        ..bench.options(&[binary.to_str().unwrap(), "30000000"])
+    };
+    let summary = bench.record(&options).unwrap();
+    let mut recording = Recording::open(&options.output).unwrap();
+    let mut deep = 0;
+    while let Some(record) = recording.next().unwrap() {
+        if let Record::Sample(sample) = record {
+            let stack = sample.user_stack.map_or(0, |stack| stack.bytes.len());
+            deep += u64::from(sample.user_registers().is_some() && stack > 40_000);
+        }
+    }
+    assert!(deep * 2 > summary.samples, "{deep} of {summary:?}");
+    if perf_works() {
+        assert!(!perf_stacks(&options.output).is_empty());
+    }
+}
+
+#[test]
+fn other_ways_to_find_callers() {
+    let bench = Bench::new();
+    let binary = bench.busy();
+    for call_graph in [CallGraph::FramePointers, CallGraph::None] {
+        let options = Options {
+            call_graph,
+            rate: Rate::Period(1_000_000),
+            event: "task-clock:u".parse().unwrap(),
+            ..bench.options(&[binary.to_str().unwrap(), "30000000"])
+        };
+        let summary = bench.record(&options).unwrap();
+        assert_eq!(summary.event, "task-clock:u");
+        assert!(summary.samples > 10, "{summary:?}");
+        if perf_works() {
+            assert!(!perf_stacks(&options.output).is_empty());
+        }
+    }
+    assert!(bench.path("prof.data.old").exists());
+}
