@@ -70,3 +70,105 @@ fn map(mmap: &Mmap<'_>, processes: &mut Processes, modules: &mut Modules) {
     };
     processes.map(if kernel { -1 } else { mmap.pid }, mapping);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Comm, Stamp, Task};
+
+    fn mmap(pid: i32, start: u64, path: &str) -> Mmap<'_> {
+        Mmap {
+            stamp: Stamp::default(),
+            mode: CpuMode::User,
+            pid,
+            tid: pid,
+            address: start,
+            length: 0x1000,
+            file_offset: 0x200,
+            executable: true,
+            protection: None,
+            flags: None,
+            build_id: None,
+            identity: None,
+            path: OsStr::new(path),
+        }
+    }
+
+    fn fork(existed: bool) -> Record<'static> {
+        Record::Fork(Task {
+            stamp: Stamp::default(),
+            pid: 2,
+            tid: 2,
+            parent_pid: 1,
+            parent_tid: 1,
+            time: 0,
+            existed,
+        })
+    }
+
+    fn comm(pid: i32, exec: bool) -> Record<'static> {
+        Record::Comm(Comm {
+            stamp: Stamp::default(),
+            pid,
+            tid: pid,
+            exec,
+            name: OsStr::new("name"),
+        })
+    }
+
+    /// Follows the records, then lists the mappings of `pid`: path, kind, start, executable.
+    fn check(records: &[Record<'_>], pid: i32, expected: &[(&str, ModuleKind, u64, bool)]) {
+        let (mut processes, mut modules) = (Processes::default(), Modules::default());
+        for record in records {
+            follow(record, &mut processes, &mut modules);
+        }
+        let mappings = processes.get(pid).map(|process| process.space().iter());
+        let mappings: Vec<_> = mappings
+            .into_iter()
+            .flatten()
+            .map(|mapping| {
+                let module = &modules[mapping.module];
+                let path = module.path.to_str().unwrap();
+                (path, module.kind, mapping.start.0, mapping.executable)
+            })
+            .collect();
+        assert_eq!(mappings, expected);
+    }
+
+    #[test]
+    fn children_get_a_copy_unless_perf_tells_of_what_was_there() {
+        let parent = Record::Mmap(mmap(1, 0x1000, "/bin/sh"));
+        let sh = ("/bin/sh", ModuleKind::File, 0x1000, true);
+        check(&[parent, fork(false)], 2, &[sh]);
+        check(&[parent, fork(true)], 2, &[]);
+        check(&[parent, fork(false), comm(2, false)], 2, &[sh]);
+        check(&[parent, fork(false), comm(2, true)], 2, &[]);
+        check(&[parent, fork(false), comm(2, true)], 1, &[sh]);
+    }
+
+    #[test]
+    fn data_is_told_from_code_and_the_kernel_from_processes() {
+        let data = Mmap {
+            executable: false,
+            ..mmap(1, 0x5000, "/usr/share/x")
+        };
+        let data = Record::Mmap(data);
+        check(
+            &[data],
+            1,
+            &[("/usr/share/x", ModuleKind::File, 0x5000, false)],
+        );
+        let kernel = Record::Mmap(Mmap {
+            mode: CpuMode::Kernel,
+            length: u64::MAX,
+            ..mmap(-1, 0xffff_0000, "[kernel.kallsyms]_text")
+        });
+        let expected = ("[kernel.kallsyms]", ModuleKind::Kernel, 0xffff_0000, true);
+        check(&[kernel], -1, &[expected]);
+        let guest = Record::Mmap(Mmap {
+            mode: CpuMode::GuestKernel,
+            ..mmap(-1, 0x1000, "[guest.kernel.kallsyms]")
+        });
+        check(&[guest], -1, &[]);
+    }
+}
