@@ -22,6 +22,7 @@ pub fn prof() -> ExitCode {
     finish(match ProfCli::parse().command {
         ProfCommand::Record(flags) => record::run((*flags).into()),
         ProfCommand::Report(flags) => report::run(*flags),
+        ProfCommand::Script(flags) => report::script(*flags),
     })
 }
 

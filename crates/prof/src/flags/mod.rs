@@ -7,7 +7,7 @@ mod report;
 
 pub(crate) use cargo::{CargoFlags, TargetFlags};
 pub(crate) use record::{CallGraphFlag, RateFlag, RecordFlags, SamplingFlags};
-pub(crate) use report::{OutputFlags, ReportFlags};
+pub(crate) use report::{FileFlags, OutputFlags, ReportFlags, ScriptFlags};
 
 use clap::{Parser, Subcommand};
 
@@ -32,8 +32,10 @@ pub(crate) struct ProfCli {
 pub(crate) enum ProfCommand {
     /// Sample a command or running processes and write a recording
     Record(Box<RecordFlags>),
-    /// Turn a recording into a table, a flamegraph or folded stacks
+    /// Turn a recording into a table, a tree, a flamegraph or other tools' formats
     Report(Box<ReportFlags>),
+    /// Print every sample with its stack, as `perf script` does
+    Script(Box<ScriptFlags>),
 }
 
 /// What `cargo prof ...` parses: cargo passes the subcommand's own name as the first argument.

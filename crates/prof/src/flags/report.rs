@@ -33,40 +33,125 @@ pub(crate) struct ReportFlags {
     pub strict: bool,
 }
 
+/// `prof script [-i FILE] [...]`
+#[derive(Debug, Args)]
+pub(crate) struct ScriptFlags {
+    /// The recording, of prof or of perf
+    #[arg(short, long, value_name = "FILE", default_value = "prof.data")]
+    pub(crate) input: PathBuf,
+
+    /// Which samples and frames to show
+    #[command(flatten)]
+    pub(crate) filter: FilterFlags,
+
+    /// Show names as the linker sees them
+    #[arg(long)]
+    pub(crate) no_demangle: bool,
+}
+
 /// What to write. Without any of these, a table of functions.
 #[derive(Debug, Args)]
 pub(crate) struct OutputFlags {
-    /// Draw a flamegraph to this SVG file
-    #[arg(long, value_name = "FILE")]
-    pub flamegraph: Option<PathBuf>,
+    /// What to show as text
+    #[command(flatten)]
+    pub(crate) text: TextFlags,
 
-    /// Title of the flamegraph
-    #[arg(long, requires = "flamegraph")]
-    pub title: Option<String>,
-
-    /// Draw the flamegraph with its root at the top
-    #[arg(long, requires = "flamegraph")]
-    pub inverted: bool,
-
-    /// Merge the flamegraph from the innermost function outwards: who calls what is hot
-    #[arg(long, requires = "flamegraph")]
-    pub reverse: bool,
-
-    /// Write folded stacks to this file, or to the standard output with `-`
-    #[arg(long, value_name = "FILE")]
-    pub folded: Option<PathBuf>,
-
-    /// Show at most this many rows of a table
-    #[arg(short = 'n', long, value_name = "ROWS")]
-    pub limit: Option<usize>,
+    /// Which files to write
+    #[command(flatten)]
+    pub(crate) files: FileFlags,
 
     /// Leave out what is below so many percent of the whole
     #[arg(long, value_name = "PERCENT", default_value_t = 0.0)]
-    pub min_percent: f64,
+    pub(crate) min_percent: f64,
 
-    /// Split stacks by what they ran in
+    /// Split by what the code ran in
     #[arg(long, value_enum, value_name = "WHAT")]
-    pub by: Option<ByFlag>,
+    pub(crate) by: Option<ByFlag>,
+}
+
+/// What to show on the standard output. A table of functions if it is none of these.
+#[derive(Debug, Args)]
+pub(crate) struct TextFlags {
+    /// Show the calls as a tree, from the outermost functions inwards
+    #[arg(long, group = "text")]
+    pub(crate) tree: bool,
+
+    /// Show as a tree who calls the functions whose name matches
+    #[arg(long, value_name = "REGEX", group = "text")]
+    pub(crate) callers: Option<Pattern>,
+
+    /// Show as a tree what the functions whose name matches call
+    #[arg(long, value_name = "REGEX", group = "text")]
+    pub(crate) callees: Option<Pattern>,
+
+    /// List where unwinding failed, by module and address
+    #[arg(long, group = "text")]
+    pub(crate) unwind_failures: bool,
+
+    /// Show at most this many rows of a table
+    #[arg(short = 'n', long, value_name = "ROWS")]
+    pub(crate) limit: Option<usize>,
+}
+
+/// Which files to write; `-` is the standard output.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Files")]
+pub(crate) struct FileFlags {
+    /// Draw a flamegraph (SVG)
+    #[arg(long, value_name = "FILE", group = "files")]
+    pub(crate) flamegraph: Option<PathBuf>,
+
+    /// Title of the flamegraph
+    #[arg(long, requires = "flamegraph")]
+    pub(crate) title: Option<String>,
+
+    /// Draw the flamegraph with its root at the top
+    #[arg(long, requires = "flamegraph")]
+    pub(crate) inverted: bool,
+
+    /// Merge the flamegraph from the innermost function outwards: who calls what is hot
+    #[arg(long, requires = "flamegraph")]
+    pub(crate) reverse: bool,
+
+    /// Write folded stacks, as stackcollapse does
+    #[arg(long, value_name = "FILE", group = "files")]
+    pub(crate) folded: Option<PathBuf>,
+
+    /// Write a profile for pprof (gzipped profile.proto)
+    #[arg(long, value_name = "FILE", group = "files")]
+    pub(crate) pprof: Option<PathBuf>,
+
+    /// Write a profile for the Firefox Profiler (JSON)
+    #[arg(long, value_name = "FILE", group = "files")]
+    pub(crate) firefox: Option<PathBuf>,
+
+    /// Write a profile for speedscope (JSON)
+    #[arg(long, value_name = "FILE", group = "files")]
+    pub(crate) speedscope: Option<PathBuf>,
+
+    /// Write the functions as JSON
+    #[arg(long, value_name = "FILE", group = "files")]
+    pub(crate) json: Option<PathBuf>,
+
+    /// Write the functions as CSV
+    #[arg(long, value_name = "FILE", group = "files")]
+    pub(crate) csv: Option<PathBuf>,
+}
+
+impl FileFlags {
+    /// Whether any file is to be written.
+    pub(crate) fn any(&self) -> bool {
+        let files = [
+            &self.flamegraph,
+            &self.folded,
+            &self.pprof,
+            &self.firefox,
+            &self.speedscope,
+            &self.json,
+            &self.csv,
+        ];
+        files.into_iter().any(Option::is_some)
+    }
 }
 
 /// `--by`

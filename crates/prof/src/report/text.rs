@@ -1,0 +1,79 @@
+//! What a person reads in the terminal.
+
+use std::io::{self, IsTerminal};
+
+use anyhow::Result;
+use prof_model::Verdict;
+use prof_report::format::{failures, table, tree};
+use prof_report::view::failures::Failures;
+use prof_report::view::flat::Flat;
+use prof_report::view::outline::Outline;
+use prof_report::{CallTree, SymbolizedProfile};
+
+use crate::flags::OutputFlags;
+use crate::output::write_stdout;
+
+/// Writes the view that the flags ask for, a table of functions if none.
+pub(super) fn write(flags: &OutputFlags, calls: &CallTree<'_>) -> Result<()> {
+    let text = &flags.text;
+    match (&text.callers, &text.callees) {
+        (Some(pattern), _) => write_tree(flags, &calls.callers_of(pattern)?),
+        (_, Some(pattern)) => write_tree(flags, &calls.callees_of(pattern)?),
+        _ if text.tree => write_tree(flags, calls),
+        _ => write_table(flags, calls),
+    }
+}
+
+fn write_tree(flags: &OutputFlags, calls: &CallTree<'_>) -> Result<()> {
+    /// Narrower calls make a tree unreadable; `--min-percent` overrides it.
+    const MIN_PERCENT: f64 = 0.5;
+    let min_percent = match flags.min_percent {
+        0.0 => MIN_PERCENT,
+        given => given,
+    };
+    let outline = Outline::new(calls, min_percent);
+    write_stdout(|out| Ok(tree::write(calls, &outline, terminal_width(), out)?))
+}
+
+fn write_table(flags: &OutputFlags, calls: &CallTree<'_>) -> Result<()> {
+    let options = table::TableOptions {
+        width: terminal_width(),
+        bars: io::stdout().is_terminal(),
+        rows: flags.text.limit,
+        min_percent: flags.min_percent,
+    };
+    let write = |flat: &Flat, out: &mut dyn io::Write| table::write(calls, flat, &options, out);
+    write_stdout(|out| match flags.by {
+        None => Ok(write(&Flat::new(calls), out)?),
+        Some(_) => {
+            for (index, flat) in Flat::by_part(calls).enumerate() {
+                if index > 0 {
+                    writeln!(out)?;
+                }
+                write(&flat, out)?;
+            }
+            Ok(())
+        }
+    })
+}
+
+/// Lists where unwinding failed.
+pub(super) fn write_failures(profile: &SymbolizedProfile, rows: Option<usize>) -> Result<()> {
+    write_stdout(|out| Ok(failures::write(&Failures::new(profile), rows, out)?))
+}
+
+/// What comes below each view: modules without names, and the verdict.
+pub(super) fn write_closing(unnamed: &[String], verdict: &Verdict) -> Result<()> {
+    write_stdout(|out| {
+        writeln!(out)?;
+        unnamed
+            .iter()
+            .try_for_each(|line| writeln!(out, "{line}"))?;
+        Ok(writeln!(out, "{verdict}")?)
+    })
+}
+
+fn terminal_width() -> Option<usize> {
+    let (width, _) = terminal_size::terminal_size_of(io::stdout())?;
+    Some(usize::from(width.0))
+}
