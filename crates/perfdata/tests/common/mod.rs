@@ -25,6 +25,10 @@ pub fn perf_record(directory: &Path, args: &[&str], program: &[&str]) -> Option<
         .output();
     let output = output.expect("perf starts");
     let stderr = String::from_utf8_lossy(&output.stderr);
+    if stderr.contains("perf_event_paranoid") && std::env::var_os("CI").is_none() {
+        eprintln!("NOT TESTED: perf record {args:?} is not allowed to this user");
+        return None;
+    }
     assert!(output.status.success(), "perf record {args:?}: {stderr}");
     Some(file)
 }
