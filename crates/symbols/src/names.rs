@@ -34,7 +34,7 @@ impl Names {
         let plain = String::from_utf8_lossy(raw);
         let name: Arc<str> = match self.demangle {
             Demangle::None => plain.into(),
-            Demangle::Full => readable(&demangle(without_clone(&plain))).into(),
+            Demangle::Full => demangle(&plain).into(),
         };
         self.functions.insert(raw.to_vec(), Arc::clone(&name));
         name
@@ -105,11 +105,22 @@ fn without_clone(raw: &str) -> &str {
     name
 }
 
-/// Rust (v0, and legacy without its hash) and Itanium C++ names demangled, others as they are.
-pub(crate) fn demangle(raw: &str) -> Cow<'_, str> {
-    demangle_rust(raw)
-        .or_else(|| demangle_cpp(raw))
-        .map_or(Cow::Borrowed(raw), Cow::Owned)
+/// The name for people of the function that the linker calls `raw`: Rust (v0, and legacy without
+/// its hash) and Itanium C++ names demangled and made [`readable`], others as they are; without
+/// the suffixes by which compilers tell parts and variants of a function apart.
+///
+/// ```
+/// # use prof_symbols::demangle;
+/// assert_eq!(demangle("_RNvCs1234_3app4main"), "app::main");
+/// assert_eq!(demangle("_Z4sortPii.part.0"), "sort(int*, int)");
+/// assert_eq!(demangle("main"), "main");
+/// ```
+pub fn demangle(raw: &str) -> Cow<'_, str> {
+    let raw = without_clone(raw);
+    match demangle_rust(raw).or_else(|| demangle_cpp(raw)) {
+        Some(name) => Cow::Owned(readable(&name).into_owned()),
+        None => Cow::Borrowed(raw),
+    }
 }
 
 fn demangle_rust(raw: &str) -> Option<String> {
@@ -182,7 +193,7 @@ mod tests {
             "_ZNSt6vectorIiSaIiEE9push_backERKi",
             "std::vector<int, std::allocator<int> >::push_back(int const&)",
         );
-        check("_Z3foov.cold", "foo() [clone .cold]");
+        check("_Z3foov.cold", "foo()");
         check(
             "_ZZ4mainENKUlvE_clEv",
             "main::{lambda()#1}::operator()() const",
