@@ -1,6 +1,6 @@
 //! `struct perf_event_attr`: how an event was opened.
 
-use crate::abi::{AttrFlags, ReadFormat, SampleType};
+use crate::bits::{AttrFlags, ReadFormat, SampleType};
 use crate::bytes::Bytes;
 use crate::error::Error;
 

@@ -9,9 +9,6 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The file cannot be opened.
-    #[error(transparent)]
-    File(#[from] prof_filemap::Error),
     /// The file has no bytes.
     #[error("the recording is empty: nothing was written to it")]
     Empty,
@@ -102,12 +99,19 @@ impl WriteError {
     }
 }
 
-/// Puts the file's name before an error about it.
+/// Why a file cannot be opened as a recording; names the file.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot read {}: {source}", path.display())]
-pub struct OpenError {
-    /// The file.
-    pub path: PathBuf,
-    /// What is wrong with it.
-    pub source: Error,
+#[non_exhaustive]
+pub enum OpenError {
+    /// It cannot be read at all.
+    #[error(transparent)]
+    File(#[from] prof_filemap::Error),
+    /// It is no recording.
+    #[error("cannot read {}: {source}", path.display())]
+    Recording {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: Error,
+    },
 }

@@ -1,7 +1,8 @@
 //! Where in a record things are, which depends on how its event was opened.
 
-use crate::abi::{AttrFlags, SampleType, record_type};
+use crate::abi::record_type;
 use crate::attr::{Attr, EventDescription};
+use crate::bits::{AttrFlags, SampleType};
 use crate::bytes::u64_at;
 use crate::error::{Error, RecordError};
 use crate::header::RecordHeader;

@@ -14,6 +14,7 @@
 
 mod abi;
 mod attr;
+mod bits;
 mod bytes;
 pub mod encode;
 mod error;
@@ -32,8 +33,9 @@ mod recording;
 mod sample;
 mod writer;
 
-pub use abi::{AttrFlags, CpuMode, ReadFormat, SampleType, context, misc, record_type};
+pub use abi::{CpuMode, context, misc, record_type};
 pub use attr::{Attr, EventDescription};
+pub use bits::{AttrFlags, ReadFormat, SampleType};
 pub use error::{EncodeError, Error, OpenError, RecordError, WriteError};
 pub use features::{ClockData, CpuCounts, Features, ModuleBuildId};
 pub use follow::follow;

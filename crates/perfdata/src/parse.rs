@@ -5,8 +5,9 @@ use std::os::unix::ffi::OsStrExt;
 
 use prof_model::{BuildId, FileIdentity};
 
-use crate::abi::{CpuMode, SampleType, misc, record_type};
+use crate::abi::{CpuMode, misc, record_type};
 use crate::attr::Attr;
+use crate::bits::SampleType;
 use crate::bytes::Bytes;
 use crate::error::RecordError;
 use crate::format::{RecordFormat, sample_id_all};

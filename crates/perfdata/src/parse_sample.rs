@@ -1,7 +1,8 @@
 //! Bytes to a sample: the fields in the order of the kernel's `perf_output_sample`.
 
-use crate::abi::{BRANCH_COUNTERS, BRANCH_HW_INDEX, CpuMode, SampleType, misc};
+use crate::abi::{BRANCH_COUNTERS, BRANCH_HW_INDEX, CpuMode, misc};
 use crate::attr::Attr;
+use crate::bits::SampleType;
 use crate::bytes::Bytes;
 use crate::header::RecordHeader;
 use crate::read::ReadValues;

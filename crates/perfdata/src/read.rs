@@ -1,6 +1,6 @@
 //! Counter values: `struct read_format`, in samples and in READ records.
 
-use crate::abi::ReadFormat;
+use crate::bits::ReadFormat;
 use crate::bytes::Bytes;
 
 /// Values of one event, or of all events of its group.

@@ -113,3 +113,61 @@ fn records_have_a_size_that_can_be_moved() {
         size_of::<Record<'_>>()
     );
 }
+
+/// A small file whose compressed records unpack to a gigabyte of samples.
+fn bomb() -> Vec<u8> {
+    const RECORDS: usize = 17_000;
+    let event = EventDescription {
+        attr: Attr {
+            sample_type: SampleType::TIME | SampleType::CALLCHAIN,
+            ..Attr::default()
+        },
+        ..EventDescription::default()
+    };
+    let mut record = Vec::new();
+    let sample = NewSample {
+        time: 1,
+        callchain: &[7; NewSample::MAX_CHAIN],
+        ..NewSample::default()
+    };
+    encode::sample(&mut record, &event.attr, &sample).unwrap();
+    let mut packer = zstd_safe::CCtx::create();
+    let mut packed = vec![0; 1 << 20];
+    let mut out = zstd_safe::OutBuffer::around(&mut packed[..]);
+    for _ in 0..RECORDS {
+        let mut input = zstd_safe::InBuffer::around(&record);
+        while input.pos() < record.len() {
+            packer.compress_stream(&mut out, &mut input).unwrap();
+        }
+    }
+    packer.flush_stream(&mut out).unwrap();
+    let size = out.pos();
+    let mut writer = Writer::create(Cursor::new(Vec::new()), &[event]).unwrap();
+    // The stream goes on from record to record.
+    for part in packed[..size].chunks(60_000) {
+        let mut compressed = prof_perfdata::record_type::COMPRESSED
+            .to_le_bytes()
+            .to_vec();
+        compressed.extend([0, 0]);
+        compressed.extend((part.len() as u16 + 8).to_le_bytes());
+        compressed.extend(part);
+        writer.write(&compressed).unwrap();
+    }
+    let file = writer.finish(&Features::default()).unwrap().into_inner();
+    assert!(file.len() < 500_000, "{}", file.len());
+    file
+}
+
+#[test]
+fn a_zstd_bomb_takes_bounded_memory() {
+    let mut recording = Recording::from_file(MappedFile::from(bomb())).unwrap();
+    let mut samples = 0;
+    let info = allocation_counter::measure(|| {
+        while recording.next().unwrap().is_some() {
+            samples += 1;
+        }
+    });
+    assert_eq!(samples, 17_000);
+    assert!(!recording.truncated());
+    assert!(info.bytes_max < 300 << 20, "{}", info.bytes_max);
+}

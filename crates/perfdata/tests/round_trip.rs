@@ -520,6 +520,35 @@ fn an_empty_file_is_whole_too() {
     assert_eq!(*recording.features(), Features::default());
 }
 
+#[test]
+fn what_was_flushed_survives_a_kill() {
+    let fields = (SampleType::IDENTIFIER | SampleType::IP | SampleType::TIME).0;
+    let event = event(fields, &[41]);
+    let mut file = Cursor::new(Vec::new());
+    let mut writer = Writer::create(&mut file, std::slice::from_ref(&event)).unwrap();
+    let mut bytes = Vec::new();
+    for time in 1..=3 {
+        let sample = NewSample {
+            id: 41,
+            time,
+            ..NewSample::default()
+        };
+        encode::sample(&mut bytes, &event.attr, &sample).unwrap();
+    }
+    writer.write(&bytes).unwrap();
+    writer.flush().unwrap();
+    writer.write(&bytes).unwrap();
+    drop(writer);
+    let (samples, recording) = samples(file.into_inner());
+    assert_eq!(samples, [(0, 1), (0, 2), (0, 3)]);
+    assert!(recording.truncated());
+    assert_eq!(
+        recording.events()[0].name,
+        "cpu-clock",
+        "from its type, the name is not written yet"
+    );
+}
+
 /// Takes so many bytes, then says that the disk is full.
 #[derive(Debug)]
 struct SmallDisk {

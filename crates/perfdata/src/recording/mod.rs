@@ -57,12 +57,11 @@ impl Recording {
     /// It cannot be read, or is no recording.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
         let path = path.as_ref();
-        let named = |source| OpenError {
+        let file = MappedFile::open(path)?;
+        Self::from_file(file).map_err(|source| OpenError::Recording {
             path: path.to_owned(),
             source,
-        };
-        let file = MappedFile::open(path).map_err(|error| named(error.into()))?;
-        Self::from_file(file).map_err(named)
+        })
     }
 
     /// Reads what is mapped, or in memory already.
