@@ -7,6 +7,9 @@ use crate::registers::Registers;
 use crate::rule::{CompactRule, Rule};
 use crate::walk::{Caller, Place, Walk};
 
+/// Frames larger than this have their own explanation.
+const FRAME: u64 = 8 << 20;
+
 impl Walk<'_> {
     /// Works out a rule from the code at `target` itself.
     pub(crate) fn analyze_code(&mut self, place: &Place, target: u64, entry: u64) -> Rule {
@@ -30,6 +33,7 @@ impl Walk<'_> {
 
     /// A step from code without CFI.
     pub(crate) fn guess(&mut self, place: &Place, rule: &Rule) -> Result<Caller, StackEnd> {
+        let mut otherwise = StackEnd::NoUnwindInfo;
         match rule {
             Rule::SignalReturn => {
                 let registers = self.signal_return()?;
@@ -39,16 +43,21 @@ impl Walk<'_> {
                     by_frame_pointer: false,
                 });
             }
-            Rule::Guess(rule) => {
-                if let Ok(registers) = self.apply(rule)
-                    && let Some(caller) = self.believe(registers, false, true)
-                {
-                    return Ok(caller);
-                }
+            Rule::StackSwitch => {
+                let caller = self.guess_frame_pointer(u64::MAX);
+                return caller.ok_or(StackEnd::UnreadableMemory);
             }
+            Rule::Guess(rule) => match self.apply(rule) {
+                Ok(registers) => {
+                    if let Some(caller) = self.believe(registers, false, true) {
+                        return Ok(caller);
+                    }
+                }
+                Err(end) => otherwise = end,
+            },
             _ => {}
         }
-        self.without_cfi(place, StackEnd::NoUnwindInfo)
+        self.without_cfi(place, otherwise)
     }
 
     /// A step after what CFI says was not to be had or not to be believed; `otherwise` is what
@@ -64,14 +73,14 @@ impl Walk<'_> {
         ) {
             return Err(otherwise);
         }
+        if self.is_entry(place) {
+            return Err(StackEnd::Root);
+        }
         if let Some(caller) = self.guess_leaf() {
             return Ok(caller);
         }
-        if let Some(caller) = self.guess_frame_pointer(place) {
+        if let Some(caller) = self.guess_frame_pointer(FRAME) {
             return Ok(caller);
-        }
-        if self.is_entry(place) {
-            return Err(StackEnd::Root);
         }
         if let Some(caller) = self.find_call(place) {
             return Ok(caller);
@@ -104,13 +113,12 @@ impl Walk<'_> {
     }
 
     /// The frame record that the frame pointer points to: the caller's, and the return address.
-    fn guess_frame_pointer(&mut self, place: &Place) -> Option<Caller> {
-        /// Frames larger than this have their own explanation.
-        const FRAME: u64 = 8 << 20;
+    /// It must lie less than `far` above the stack pointer.
+    fn guess_frame_pointer(&mut self, far: u64) -> Option<Caller> {
         let layout = self.unwinder.layout;
         let pointer = self.registers.get(layout.frame_pointer)?;
-        let distance = pointer.checked_sub(self.stack_pointer())?;
-        if !pointer.is_multiple_of(8) || distance > FRAME {
+        let distance = pointer.wrapping_sub(self.stack_pointer());
+        if !pointer.is_multiple_of(8) || distance > far {
             return None;
         }
         let next = self.stack.read(pointer).ok()?;
@@ -121,7 +129,6 @@ impl Walk<'_> {
         registers.set(layout.stack_pointer, pointer.wrapping_add(16));
         registers.set(layout.program_counter, target & layout.address_mask);
         let has_chain = next == 0 || next > pointer;
-        let _ = place;
         self.believe(registers, true, !has_chain)
     }
 
@@ -195,8 +202,25 @@ impl Walk<'_> {
         if self.interrupted {
             return layout.architecture.is_new_thread(before, &self.registers);
         }
-        self.registers.get(layout.frame_pointer) == Some(0)
-            && layout.architecture.ends_thread(before, after)
+        layout.architecture.ends_thread(after)
+    }
+
+    /// Whether the current frame is where Go starts goroutines or schedules them.
+    pub(crate) fn is_goroutine_start(&mut self, place: &Place) -> bool {
+        let mut bytes = [0; 24];
+        let target = self.program_counter();
+        let architecture = self.unwinder.layout.architecture;
+        self.code_around(place, target, 8, &mut bytes)
+            .is_some_and(|(before, after)| architecture.starts_goroutine(before, after))
+    }
+
+    /// Whether the current frame's code made its call on another stack than its caller's.
+    pub(crate) fn is_stack_switch(&mut self, place: &Place) -> bool {
+        let mut bytes = [0; 16];
+        let target = self.program_counter();
+        let architecture = self.unwinder.layout.architecture;
+        self.code_around(place, target, 16, &mut bytes)
+            .is_some_and(|(before, _)| architecture.switches_stack(before))
     }
 
     /// Whether the current frame's code was never called, and is known to end a coroutine.

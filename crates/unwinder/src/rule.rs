@@ -16,6 +16,9 @@ pub(crate) enum Rule {
     SignalReturn,
     /// There is no CFI, but the code is where the kernel enters a program.
     ProgramEntry,
+    /// The code has just moved to another stack before it called, as Go's `systemstack` does. The
+    /// CFI does not know; the frame pointer still leads to the stack it came from.
+    StackSwitch,
     /// There is no CFI and the code tells nothing.
     Unknown,
 }

@@ -21,6 +21,8 @@ use crate::target::{Memory, StackDump};
 const BLOCK: usize = 64 << 10;
 /// How many bytes of dump and block are compared.
 const SEAM: usize = 512;
+/// How far below the stack pointer rules may look, at most: at registers that were just popped.
+const RED_ZONE: u64 = 512;
 /// Blocks per stack: 32 MB of stack, and a bound on what a hostile one can cost.
 const BLOCKS: u32 = 512;
 
@@ -97,6 +99,10 @@ impl<'a> Stack<'a> {
 
     #[cold]
     fn read_live(&mut self, address: u64) -> Result<u64, StackEnd> {
+        if self.dump.start.wrapping_sub(address) <= RED_ZONE {
+            // Below the stack pointer nothing lasts.
+            return Err(StackEnd::UnreadableMemory);
+        }
         if let Some(value) = self.in_block(address) {
             return Ok(value);
         }

@@ -169,7 +169,7 @@ impl<'w> Walk<'w> {
             Rule::Compact(rule) => self.apply(&rule),
             Rule::Evaluate => self.evaluate(&place, &found),
             Rule::Entry | Rule::ProgramEntry => return Err(StackEnd::Root),
-            Rule::Guess(_) | Rule::SignalReturn | Rule::Unknown => {
+            Rule::Guess(_) | Rule::SignalReturn | Rule::StackSwitch | Rule::Unknown => {
                 return self.guess(&place, &found.rule);
             }
         };
@@ -270,6 +270,20 @@ impl<'w> Walk<'w> {
 
     #[cold]
     fn make_rule(&mut self, place: &Place, address: u64) -> Option<CachedRule> {
+        if !self.interrupted && self.is_goroutine_start(place) {
+            return Some(CachedRule {
+                rule: Rule::ProgramEntry,
+                signal_frame: false,
+                starts_function: false,
+            });
+        }
+        if !self.interrupted && self.is_stack_switch(place) {
+            return Some(CachedRule {
+                rule: Rule::StackSwitch,
+                signal_frame: false,
+                starts_function: false,
+            });
+        }
         if let Some(rule) = self.cfi_rule(place, address) {
             return Some(rule);
         }

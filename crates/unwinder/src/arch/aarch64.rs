@@ -115,9 +115,9 @@ pub(super) fn call_target(before: &[u8], target: u64) -> Option<u64> {
     (word >> 26 == 0b100101).then(|| target.wrapping_sub(4).wrapping_add_signed(distance))
 }
 
-/// Whether code that is returned to here, with a zero frame pointer, only ends its thread: `exit`
-/// by `mov x8, #93; svc #0` (musl's clone).
-pub(super) fn ends_thread(_: &[u8], after: &[u8]) -> bool {
+/// Whether code that is returned to here only ends its thread: `exit` by `mov x8, #93; svc #0`
+/// (musl's clone).
+pub(super) fn ends_thread(after: &[u8]) -> bool {
     const MOV_EXIT: [u8; 4] = 0xd280_0ba8_u32.to_le_bytes();
     const SVC: [u8; 4] = 0xd400_0001_u32.to_le_bytes();
     let mut words = after.chunks_exact(4);

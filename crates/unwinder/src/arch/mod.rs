@@ -64,11 +64,19 @@ impl Architecture {
         }
     }
 
-    /// Whether code that is returned to between these bytes only ends its thread.
-    pub(crate) fn ends_thread(self, before: &[u8], after: &[u8]) -> bool {
+    /// Whether code that is returned to here only ends its thread.
+    pub(crate) fn ends_thread(self, after: &[u8]) -> bool {
         match self {
-            Self::X86_64 => x86_64::ends_thread(before, after),
-            Self::Aarch64 => aarch64::ends_thread(before, after),
+            Self::X86_64 => x86_64::ends_thread(after),
+            Self::Aarch64 => aarch64::ends_thread(after),
+        }
+    }
+
+    /// Whether a goroutine or its scheduler starts between these bytes.
+    pub(crate) fn starts_goroutine(self, before: &[u8], after: &[u8]) -> bool {
+        match self {
+            Self::X86_64 => x86_64::starts_goroutine(before, after),
+            Self::Aarch64 => false,
         }
     }
 
@@ -76,6 +84,14 @@ impl Architecture {
     pub(crate) fn ends_coroutine(self, code: &[u8]) -> bool {
         match self {
             Self::X86_64 => x86_64::ends_coroutine(code),
+            Self::Aarch64 => false,
+        }
+    }
+
+    /// Whether code ends here that moves to another stack and calls a function on it.
+    pub(crate) fn switches_stack(self, before: &[u8]) -> bool {
+        match self {
+            Self::X86_64 => x86_64::switches_stack(before),
             Self::Aarch64 => false,
         }
     }

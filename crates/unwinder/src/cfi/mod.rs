@@ -99,10 +99,19 @@ impl CfiSection {
         context: &mut UnwindContext,
         layout: &Layout,
     ) -> Option<Found<Rule>> {
-        let read = |row: &rows::Row| rows::compact(row, layout);
         match self.kind {
-            Kind::EhFrame => self.with_row(&self.as_eh_frame(), address, context, read),
-            Kind::DebugFrame => self.with_row(&self.as_debug_frame(), address, context, read),
+            Kind::EhFrame => {
+                let section = self.as_eh_frame();
+                self.with_row(&section, address, context, |row, fde| {
+                    rows::compact(row, fde, layout)
+                })
+            }
+            Kind::DebugFrame => {
+                let section = self.as_debug_frame();
+                self.with_row(&section, address, context, |row, fde| {
+                    rows::compact(row, fde, layout)
+                })
+            }
         }
     }
 
@@ -119,13 +128,13 @@ impl CfiSection {
         match self.kind {
             Kind::EhFrame => {
                 let section = self.as_eh_frame();
-                self.with_row(&section, address, context, |row| {
+                self.with_row(&section, address, context, |row, _| {
                     rows::evaluate(row, &section, layout, registers, state)
                 })
             }
             Kind::DebugFrame => {
                 let section = self.as_debug_frame();
-                self.with_row(&section, address, context, |row| {
+                self.with_row(&section, address, context, |row, _| {
                     rows::evaluate(row, &section, layout, registers, state)
                 })
             }
@@ -146,7 +155,7 @@ impl CfiSection {
         section: &S,
         address: u64,
         context: &mut UnwindContext,
-        read: impl FnOnce(&rows::Row) -> T,
+        read: impl FnOnce(&rows::Row, &rows::Fde<'a>) -> T,
     ) -> Option<Found<T>>
     where
         S: UnwindSection<Bytes<'a>>,

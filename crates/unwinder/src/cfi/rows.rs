@@ -52,7 +52,7 @@ pub(super) fn find<'a, S, T>(
     fde: &Fde<'a>,
     address: u64,
     context: &mut UnwindContext,
-    read: impl FnOnce(&Row) -> T,
+    read: impl FnOnce(&Row, &Fde<'a>) -> T,
 ) -> Option<Found<T>>
 where
     S: UnwindSection<Bytes<'a>>,
@@ -61,19 +61,31 @@ where
         .unwind_info_for_address(section, bases, context, address)
         .ok()?;
     Some(Found {
-        value: read(row),
+        value: read(row, fde),
         signal_frame: fde.is_signal_trampoline(),
     })
 }
 
 /// The row as a rule: compact if possible.
-pub(super) fn compact(row: &Row, layout: &Layout) -> Rule {
+pub(super) fn compact(row: &Row, fde: &Fde<'_>, layout: &Layout) -> Rule {
     let return_address = row.register(Register(u16::from(layout.return_address)));
     if return_address == Some(RegisterRule::Undefined) {
         return Rule::Entry;
     }
-    try_compact(row, layout).map_or(Rule::Evaluate, Rule::Compact)
+    let Some(mut rule) = try_compact(row, layout) else {
+        return Rule::Evaluate;
+    };
+    let by_go = fde.cie().data_alignment_factor() == GO_DATA_ALIGNMENT;
+    if by_go && rule.saved_mask == 0 && rule.cfa_offset >= 16 {
+        // Go's CFI leaves out that every function with a frame saves the frame pointer.
+        let slot = layout.saved_slot(u16::from(layout.frame_pointer));
+        slot.and_then(|slot| rule.save(slot, -16));
+    }
+    Rule::Compact(rule)
 }
+
+/// Only Go's linker writes this factor on x86-64.
+const GO_DATA_ALIGNMENT: i64 = -4;
 
 fn try_compact(row: &Row, layout: &Layout) -> Option<CompactRule> {
     let CfaRule::RegisterAndOffset { register, offset } = *row.cfa() else {

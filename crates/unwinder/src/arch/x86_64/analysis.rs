@@ -438,6 +438,19 @@ impl State {
             return_address: Some(-1),
             ..CompactRule::default()
         };
+        if self.get(machine::BP) == Value::Slot(Base::Register(RBP), 0)
+            && base == Base::Register(RSP)
+        {
+            // The frame pointer comes from where the frame pointer points: the usual record.
+            let mut rule = CompactRule {
+                cfa_register: RBP,
+                cfa_offset: 16,
+                return_address: Some(-1),
+                ..CompactRule::default()
+            };
+            rule.save(LAYOUT.saved_slot(u16::from(RBP))?, -16)?;
+            return Some(rule);
+        }
         for (slot, &register) in LAYOUT.saved.iter().enumerate() {
             if let Value::Slot(from, at) = self.get(to_machine(register))
                 && from == base

@@ -113,6 +113,14 @@ pub(super) fn ends_coroutine(code: &[u8]) -> bool {
     false
 }
 
+/// `mov %rbx, %rsp; mov %rdi, %rdx; mov (%rdi), %rdi; call *%rdi`: Go's `runtime.systemstack`.
+pub(super) fn switches_stack(before: &[u8]) -> bool {
+    const SYSTEMSTACK: [u8; 11] = [
+        0x48, 0x89, 0xdc, 0x48, 0x89, 0xfa, 0x48, 0x8b, 0x3f, 0xff, 0xd7,
+    ];
+    before.ends_with(&SYSTEMSTACK)
+}
+
 /// Whether these bytes end with the system call clone or clone3, perhaps with its result being
 /// tested, and the result is 0.
 pub(super) fn is_new_thread(before: &[u8], registers: &Registers) -> bool {
@@ -143,21 +151,40 @@ pub(super) fn forget_unsaved(registers: &mut Registers) {
     }
 }
 
-/// Whether code that is returned to here, with a zero frame pointer, only ends its thread: Go's
-/// goexit; `exit` by `syscall` (musl's clone); `hlt`.
-pub(super) fn ends_thread(before: &[u8], after: &[u8]) -> bool {
-    const EXIT: u8 = 60;
-    const SYSCALL: [u8; 2] = [0x0f, 0x05];
-    if is_goexit(before, after) || after.first() == Some(&0xf4) {
-        return true;
-    }
-    let Some(end) = after.windows(2).position(|bytes| bytes == SYSCALL) else {
-        return false;
-    };
-    let code = &after[..end];
-    // mov $60, %al or %eax as the last thing before.
-    code.ends_with(&[0xb0, EXIT]) || code.ends_with(&[0xb8, EXIT, 0, 0, 0])
+/// Whether these bytes are where Go's goroutines or their scheduler start: goexit or mcall.
+pub(super) fn starts_goroutine(before: &[u8], after: &[u8]) -> bool {
+    /// `push %rax; mov (%rdx), %r12; call *%r12` on the scheduler's stack; never returned to.
+    const MCALL: [u8; 7] = [0x50, 0x4c, 0x8b, 0x22, 0x41, 0xff, 0xd4];
+    is_goexit(before, after) || before.ends_with(&MCALL)
 }
+
+/// Whether code that is returned to here does nothing but end its thread: in a straight line
+/// `exit` by `syscall`, as in the `clone` of musl and of Go, or `hlt`.
+pub(super) fn ends_thread(after: &[u8]) -> bool {
+    const STRAIGHT: usize = 8;
+    let (mut rest, mut number) = (after, None);
+    for _ in 0..STRAIGHT {
+        let Some(instruction) = decode::decode(rest) else {
+            return false;
+        };
+        rest = rest
+            .get(usize::from(instruction.length)..)
+            .unwrap_or_default();
+        match (instruction.map, instruction.opcode) {
+            (0, 0xf4) => return true,
+            (0, 0xb0 | 0xb8) if instruction.opcode_register == RAX => {
+                number = Some(instruction.immediate);
+            }
+            (1, 0x05) => return number == Some(EXIT),
+            _ if analysis::kind(&instruction) == analysis::Kind::Next => {}
+            _ => return false,
+        }
+    }
+    false
+}
+
+/// The system call's number.
+const EXIT: i64 = 60;
 
 /// `struct ucontext` (asm/ucontext.h) is at the stack pointer once the handler has returned; in
 /// it, after flags, link and `stack_t`, `struct sigcontext_64`.
