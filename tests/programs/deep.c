@@ -2,6 +2,7 @@
 #include "burn.h"
 
 DEFINE_SINK;
+DEFINE_LAST_WORDS
 
 NOINLINE void bottom(uint64_t rounds) { sink += burn(rounds); }
 
@@ -18,5 +19,7 @@ int main(int argc, char **argv) {
     uint64_t depth = argument(argc, argv, 1, 100);
     uint64_t rounds = argument(argc, argv, 2, 500) * MILLISECOND;
     /* descend itself is a frame, as is the one with depth 0. */
-    return descend(depth - 1, rounds) == 0;
+    sink += descend(depth - 1, rounds);
+    last_words();
+    return 0;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 DEFINE_SINK;
+DEFINE_LAST_WORDS
 
 static uint64_t rounds;
 
@@ -45,5 +46,6 @@ int main(int argc, char **argv) {
     sigaction(SIGUSR1, &action, NULL);
     for (int i = 0; i < 10; i++)
         caller();
+    last_words();
     return 0;
 }

@@ -22,7 +22,9 @@ fn check(recorded: &Recorded<'_>) {
     }
     let mut by_prof: BTreeMap<Vec<String>, u64> = BTreeMap::new();
     for (frames, weight) in recorded.physical_stacks().iter() {
-        let frames = frames.iter().map(|name| common_name(name)).collect();
+        // A mark that the stack is not whole is ours alone.
+        let frames = frames.iter().filter(|name| !name.starts_with("[truncated"));
+        let frames = frames.map(|name| common_name(name)).collect();
         *by_prof.entry(frames).or_default() += weight;
     }
     let only = |ours: &BTreeMap<Vec<String>, u64>, theirs: &BTreeMap<Vec<String>, u64>| {

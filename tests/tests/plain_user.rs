@@ -33,7 +33,7 @@ fn shallow_stacks() {
 fn deep_stacks() {
     check(
         Program::c(&["deep.c"]),
-        &["7000", "500"],
+        &["2000", "500"],
         &["descend", "descend", "bottom"],
     );
 }

@@ -59,14 +59,28 @@ fn recursion_of_100_frames() {
     check(Case::new(DEEP, &["100"], TO_THE_BOTTOM));
 }
 
+/// Stacks far deeper than what the kernel copies, at the default rate.
+#[track_caller]
+fn check_deep(depth: &str) {
+    let session = Session::alone();
+    let command = [DEEP.build().to_str().unwrap(), depth, "500"].map(String::from);
+    let recorded = session.record(&["-e", "cpu-clock:u"], &command);
+    let stacks = recorded.physical_stacks();
+    stacks.assert_hottest(TO_THE_BOTTOM);
+    stacks.assert_whole(0.999);
+    recorded
+        .outcome
+        .assert_says(&["verdict: good", "completed from live memory"]);
+}
+
 #[test]
 fn recursion_of_2000_frames() {
-    check(Case::new(DEEP, &["2000"], TO_THE_BOTTOM));
+    check_deep("2000");
 }
 
 #[test]
 fn recursion_of_7000_frames() {
-    check(Case::new(DEEP, &["7000"], TO_THE_BOTTOM));
+    check_deep("7000");
 }
 
 #[test]
@@ -86,9 +100,12 @@ fn recursion_is_counted_to_the_frame() {
 /// A record's size has 16 bits: no chain of 20,000 frames fits. Both ends are kept.
 #[test]
 fn recursion_of_20000_frames_keeps_both_ends_and_marks_the_cut() {
-    let session = Session::new();
+    let session = Session::alone();
     let binary = DEEP.build();
-    let recorded = session.record(USER_CODE, &[binary.to_str().unwrap(), "20000", "300"]);
+    let recorded = session.record(
+        &["-e", "cpu-clock:u"],
+        &[binary.to_str().unwrap(), "20000", "300"],
+    );
     let stacks = recorded.physical_stacks();
     stacks.assert_hottest(TO_THE_BOTTOM);
     stacks.assert_whole(0.99);

@@ -35,12 +35,13 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     println!("$ {}", process::line(&record));
     process::run(&mut record)?;
 
-    let mut report = Command::new(&prof);
-    report.args(["report", "-i"]).arg(&recording);
-    report.arg("--flamegraph").arg(&options.output);
-    report.arg("--folded").arg(&folded);
-    println!("$ {}", process::line(&report));
-    process::run(&mut report)?;
+    for (flag, output) in [("--folded", &folded), ("--flamegraph", &options.output)] {
+        let mut report = Command::new(&prof);
+        report.args(["report", "-i"]).arg(&recording);
+        report.arg(flag).arg(output);
+        println!("$ {}", process::line(&report));
+        process::run(&mut report)?;
+    }
 
     println!("\nthe hottest stacks:");
     for line in hottest(&fs::read_to_string(&folded)?, 5) {
