@@ -16,6 +16,8 @@ pub mod script;
 pub mod speedscope;
 mod strings;
 pub mod table;
+#[cfg(test)]
+mod tests;
 mod threads;
 pub mod tree;
 

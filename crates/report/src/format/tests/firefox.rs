@@ -1,0 +1,166 @@
+//! The Firefox Profiler's format, read by Mozilla's own command-line reader, which shares its code
+//! with profiler.firefox.com.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+
+use super::super::firefox;
+use super::{filters, readers, written};
+use crate::calltree::{CallTree, Split};
+use crate::filter::Filter;
+use crate::symbolized::SymbolizedProfile;
+use crate::testing::{demo, everything};
+use crate::view::flat::Flat;
+
+/// The reader: a server that has read one profile, and answers those who ask.
+struct Reader {
+    program: PathBuf,
+    directory: tempfile::TempDir,
+    server: Child,
+}
+
+impl Reader {
+    fn load(file: &[u8]) -> Option<Self> {
+        let program = "@firefox-devtools/profiler-cli/dist/profiler-cli.js";
+        let program = readers::npm_packages()?.join(program);
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("demo.json");
+        fs::write(&path, file).unwrap();
+        // Its own `load` gives up on a server that is not there within half a second.
+        let server = command(&program, directory.path())
+            .arg("--daemon")
+            .arg(path)
+            .args(["--session", SESSION])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let reader = Self {
+            program,
+            directory,
+            server,
+        };
+        let is_there = |_: &u32| {
+            let mut command = reader.command(&["profile", "info"]);
+            command.output().unwrap().status.success()
+        };
+        assert!((0..200).any(|attempt| is_there(&attempt)), "no answer");
+        Some(reader)
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = command(&self.program, self.directory.path());
+        command.args(arguments).args(["--session", SESSION]);
+        command
+    }
+
+    fn ask(&self, arguments: &[&str]) -> String {
+        readers::output(&mut self.command(arguments))
+    }
+
+    /// Own and total weight of each function, in milliseconds, over all threads.
+    fn functions(&self, threads: usize) -> BTreeMap<String, (u64, u64)> {
+        let mut sums: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+        for thread in 0..threads {
+            let thread = format!("t-{thread}");
+            let arguments = [
+                "thread",
+                "functions",
+                "--include-idle",
+                "--limit",
+                "0",
+                "--thread",
+            ];
+            let answer = self.ask(&[&arguments[..], &[&thread, "--json"]].concat());
+            let answer: Value = serde_json::from_str(&answer).unwrap();
+            for function in answer["functions"].as_array().unwrap() {
+                let number = |key: &str| function[key].as_f64().unwrap().round() as u64;
+                let sum = sums.entry(text(&function["name"])).or_default();
+                sum.0 += number("selfSamples");
+                sum.1 += number("totalSamples");
+            }
+        }
+        sums
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+    }
+}
+
+const SESSION: &str = "test";
+
+fn command(program: &Path, home: &Path) -> Command {
+    let mut command = Command::new("node");
+    command
+        .arg(program)
+        .env("PROFILER_CLI_SESSION_DIR", home)
+        .env("PROFILER_CLI_NO_SYMBOLICATE", "1")
+        .env("HOME", home);
+    command
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap().to_owned()
+}
+
+fn expected(symbolized: &SymbolizedProfile, filter: &Filter) -> BTreeMap<String, (u64, u64)> {
+    let tree = CallTree::new(symbolized, filter, Split::Nothing).unwrap();
+    let milliseconds = |weight: u64| weight / 1_000_000;
+    Flat::new(&tree)
+        .rows
+        .iter()
+        .map(|row| {
+            let name = symbolized[row.function].name.to_string();
+            let weights = (milliseconds(row.own.value), milliseconds(row.total.value));
+            (name, weights)
+        })
+        .collect()
+}
+
+#[test]
+fn mozillas_reader_sums_up_as_we_do() {
+    let symbolized = demo();
+    // Each takes seconds: these change samples, frames and threads.
+    let some = ["everything", "no_inline", "hide", "comm"];
+    let filters = filters()
+        .into_iter()
+        .filter(|(name, _)| some.contains(name));
+    for (name, filter) in filters {
+        let file = written(|out| firefox::write(&symbolized, &filter, out));
+        let threads = serde_json::from_slice::<Value>(&file).unwrap()["threads"]
+            .as_array()
+            .unwrap()
+            .len();
+        let Some(reader) = Reader::load(&file) else {
+            return;
+        };
+        let expected = expected(&symbolized, &filter);
+        assert_eq!(reader.functions(threads), expected, "{name}");
+    }
+}
+
+#[test]
+fn mozillas_reader_finds_processes_and_threads() {
+    let file = written(|out| firefox::write(&demo(), &everything(), out));
+    let Some(reader) = Reader::load(&file) else {
+        return;
+    };
+    let info = reader.ask(&["profile", "info"]);
+    for part in [
+        "5 threads across 3 processes",
+        "worker [tid 2]",
+        "demo [pid 1]",
+        "kworker [tid 9]",
+    ] {
+        assert!(info.contains(part), "no {part} in\n{info}");
+    }
+}

@@ -1,0 +1,161 @@
+//! Files for other tools, read by other tools: what they make of them is compared with our own
+//! folded stacks.
+
+mod firefox;
+mod golden;
+mod pprof;
+mod readers;
+mod script;
+mod speedscope;
+
+use std::collections::BTreeMap;
+
+use crate::calltree::{CallTree, Split};
+use crate::error::Error;
+use crate::filter::Filter;
+use crate::symbolized::SymbolizedProfile;
+use crate::testing::{demo, everything};
+
+use super::folded;
+
+/// Weights by stack: names from the outermost inwards, separated by `;`.
+type Stacks = BTreeMap<String, u64>;
+
+/// Filters that every format has to obey.
+fn filters() -> Vec<(&'static str, Filter)> {
+    let pattern = |text: &str| Some(text.parse().unwrap());
+    let all = everything();
+    vec![
+        ("everything", all.clone()),
+        (
+            "no_inline",
+            Filter {
+                no_inline: true,
+                ..all.clone()
+            },
+        ),
+        (
+            "no_kernel",
+            Filter {
+                no_kernel: true,
+                ..all.clone()
+            },
+        ),
+        (
+            "hide",
+            Filter {
+                hide: pattern("^(main|ns::inner)$"),
+                ..all.clone()
+            },
+        ),
+        (
+            "ignore",
+            Filter {
+                ignore: pattern("fib"),
+                ..all.clone()
+            },
+        ),
+        (
+            "function",
+            Filter {
+                function: pattern("innermost"),
+                ..all.clone()
+            },
+        ),
+        (
+            "module",
+            Filter {
+                module: pattern("libc"),
+                ..all.clone()
+            },
+        ),
+        (
+            "comm",
+            Filter {
+                comm: pattern("worker"),
+                ..all.clone()
+            },
+        ),
+        (
+            "tids",
+            Filter {
+                tids: vec![2, 9],
+                ..all.clone()
+            },
+        ),
+        (
+            "pids",
+            Filter {
+                pids: vec![1],
+                ..all.clone()
+            },
+        ),
+        (
+            "cpus",
+            Filter {
+                cpus: vec![0],
+                ..all
+            },
+        ),
+    ]
+}
+
+/// What our own folded writer says.
+fn expected(symbolized: &SymbolizedProfile, filter: &Filter, split: Split) -> Stacks {
+    let tree = CallTree::new(symbolized, filter, split).unwrap();
+    let mut text = Vec::new();
+    folded::write(&tree, &mut text).unwrap();
+    parse_folded(&String::from_utf8(text).unwrap())
+}
+
+fn parse_folded(text: &str) -> Stacks {
+    let mut stacks = Stacks::new();
+    for line in text.lines() {
+        let (stack, weight) = line.rsplit_once(' ').unwrap();
+        *stacks.entry(stack.to_owned()).or_default() += weight.parse::<u64>().unwrap();
+    }
+    stacks
+}
+
+/// A format as bytes.
+fn written(write: impl FnOnce(&mut Vec<u8>) -> Result<(), Error>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    write(&mut bytes).unwrap();
+    bytes
+}
+
+#[test]
+fn the_same_profile_gives_the_same_bytes() {
+    let write = |symbolized: &SymbolizedProfile| {
+        let all = everything();
+        [
+            written(|out| super::pprof::write(symbolized, &all, out)),
+            written(|out| super::firefox::write(symbolized, &all, out)),
+            written(|out| super::speedscope::write(symbolized, &all, out)),
+            written(|out| super::script::write(symbolized, &all, out)),
+        ]
+    };
+    assert!(write(&demo()) == write(&demo()));
+}
+
+#[test]
+fn nothing_left_is_an_error_and_not_an_empty_file() {
+    let symbolized = demo();
+    let nobody = Filter {
+        pids: vec![12345],
+        ..everything()
+    };
+    let mut out = Vec::new();
+    let results = [
+        super::pprof::write(&symbolized, &nobody, &mut out),
+        super::firefox::write(&symbolized, &nobody, &mut out),
+        super::speedscope::write(&symbolized, &nobody, &mut out),
+        super::script::write(&symbolized, &nobody, &mut out),
+    ];
+    assert!(
+        results
+            .iter()
+            .all(|result| matches!(result, Err(Error::NoSamples(_))))
+    );
+    assert!(out.is_empty());
+}
