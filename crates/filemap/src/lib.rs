@@ -22,13 +22,13 @@ pub enum Error {
         source: io::Error,
     },
     /// The path leads to a directory.
-    #[error("{} is a directory, not a file", path.display())]
+    #[error("cannot read {}: it is a directory, not a file", path.display())]
     Directory {
         /// The directory.
         path: PathBuf,
     },
     /// The path leads to a pipe, a socket or a device: nothing that can be mapped.
-    #[error("{} is not a regular file", path.display())]
+    #[error("cannot read {}: it is not a regular file", path.display())]
     NotRegular {
         /// The path.
         path: PathBuf,

@@ -35,6 +35,34 @@ impl Console {
 
     /// What went wrong: the chain of causes in one line.
     pub(crate) fn error(error: &anyhow::Error) {
-        eprintln!("prof: error: {error:#}");
+        eprintln!("prof: error: {}", in_one_line(error));
+    }
+}
+
+/// The chain of causes. Typed errors tell their cause themselves, so that it is not told again.
+fn in_one_line(error: &anyhow::Error) -> String {
+    let mut line = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !line.contains(&cause) {
+            line.push_str(": ");
+            line.push_str(&cause);
+        }
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_cause_is_told_once() {
+        let cause = std::io::Error::other("disk on fire");
+        let error = anyhow::Error::new(cause).context("cannot write x: disk on fire");
+        assert_eq!(in_one_line(&error), "cannot write x: disk on fire");
+        assert_eq!(
+            in_one_line(&error.context("no luck")),
+            "no luck: cannot write x: disk on fire"
+        );
     }
 }

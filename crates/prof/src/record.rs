@@ -21,6 +21,8 @@ pub(crate) struct Job {
     pub target: Target,
     /// How to record it, and where to.
     pub sampling: SamplingFlags,
+    /// The command line to store in the recording.
+    pub(crate) command_line: Vec<OsString>,
     /// Also draw this flamegraph.
     pub flamegraph: Option<PathBuf>,
 }
@@ -34,6 +36,7 @@ impl From<RecordFlags> for Job {
         Self {
             target,
             sampling: flags.sampling,
+            command_line: std::env::args_os().collect(),
             flamegraph: flags.flamegraph,
         }
     }
@@ -48,7 +51,7 @@ pub(crate) fn run(job: Job) -> Result<ExitCode> {
     // Before any thread is made: they inherit the blocked signals.
     let signals = Signals::block().context("cannot watch for signals")?;
     let console = Console::new(job.sampling.quiet, job.sampling.verbose);
-    let options = options(job.target, &job.sampling)?;
+    let options = options(job.target, &job.sampling, job.command_line)?;
     let summary = match prof_recorder::record(&options, &signals) {
         Ok(summary) => summary,
         Err(error) => {
@@ -68,7 +71,7 @@ pub(crate) fn run(job: Job) -> Result<ExitCode> {
     Ok(exit_code(summary.exit, job.sampling.strict, &verdict))
 }
 
-fn options(target: Target, flags: &SamplingFlags) -> Result<Options> {
+fn options(target: Target, flags: &SamplingFlags, command_line: Vec<OsString>) -> Result<Options> {
     let rate = match (flags.period, flags.rate) {
         (Some(period), _) => Rate::Period(period),
         (None, RateFlag::Hertz(hertz)) => Rate::Hertz(hertz),
@@ -88,7 +91,7 @@ fn options(target: Target, flags: &SamplingFlags) -> Result<Options> {
         ring_bytes: flags.mmap_pages,
         duration: flags.duration,
         output: flags.output.clone(),
-        command_line: std::env::args_os().collect::<Vec<OsString>>(),
+        command_line,
     })
 }
 

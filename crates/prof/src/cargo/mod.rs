@@ -3,7 +3,9 @@
 mod build;
 mod choose;
 
+use std::env::args_os;
 use std::ffi::OsString;
+use std::iter::once;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -30,6 +32,8 @@ pub(crate) fn run(flags: CargoFlags) -> Result<ExitCode> {
             directory: built.directory,
         }),
         sampling: flags.sampling,
+        // As it was typed: cargo starts us as `cargo-prof prof ...`.
+        command_line: once("cargo".into()).chain(args_os().skip(1)).collect(),
         flamegraph: Some(flags.flamegraph),
     })
 }
