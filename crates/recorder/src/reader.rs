@@ -9,6 +9,7 @@ use prof_events::{Interrupt, RunningCommand, Sampler, Signals, system};
 
 use crate::backlog::{Backlog, Batch, CUT_STACK, Pressure, ReaderCounts, Room};
 use crate::deep::DeepStacks;
+use crate::error::Error;
 use crate::layout::{self, Layout};
 
 /// Drains the rings into the backlog.
@@ -57,17 +58,19 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Drains until recording ends: because the target did, the time is over, or a signal came.
-    /// Closes the backlog however it ends.
+    /// Lets the target go with `start`, then drains until recording ends: because the target did,
+    /// the time is over, or a signal came. Closes the backlog however it ends.
     pub(crate) fn run(
         mut self,
-        running: Running,
+        start: impl FnOnce(&Sampler) -> Result<Running, Error>,
         signals: &Signals,
         duration: Option<Duration>,
-    ) -> io::Result<Outcome> {
+    ) -> Result<Outcome, Error> {
         let backlog = self.backlog;
         let _closing = Closing(backlog);
+        // Before anything is sampled: the rings do not hold for long.
         system::raise_thread_priority();
+        let running = start(&self.sampler)?;
         let begin = Instant::now();
         let mut control = Control {
             running,
@@ -75,14 +78,14 @@ impl<'a> Reader<'a> {
             signals,
             stopped_by: None,
         };
-        while !self.step(&mut control)? {}
+        while !self.step(&mut control).map_err(refused)? {}
         self.sampler.disable();
         self.pass();
         // What was recorded is written while we wait for a command that takes its time to end.
         backlog.close();
         let duration = begin.elapsed();
         Ok(Outcome {
-            exit: control.wait_for_command()?,
+            exit: control.wait_for_command().map_err(refused)?,
             stopped_by: control.stopped_by,
             duration,
         })
@@ -261,6 +264,10 @@ impl Control<'_> {
 }
 
 const SIGTERM: i32 = 15;
+
+fn refused(source: io::Error) -> Error {
+    Error::Sampling { source }
+}
 
 /// Closes the backlog when the reader is done with it, even by an error.
 struct Closing<'a>(&'a Backlog);

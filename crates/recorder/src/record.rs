@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
+use std::sync::mpsc;
 use std::thread;
 
 use prof_events::{
@@ -45,10 +46,17 @@ pub fn record(options: &Options, signals: &Signals) -> Result<Summary, Error> {
     let sampler = Sampler::open(&request(options, held.as_ref()))?;
     let opened = sampler.opened().clone();
     let (mut output, file) = Output::create(&options.output)?;
-    let session = session(options, &opened, file)?;
-    let running = start(options, held, &sampler)?;
-    output.keep();
-    let (finished, outcome) = run(options, signals, sampler, session, running)?;
+    let mut session = session(options, &opened, file)?;
+    if opened.setup.event.kernel {
+        session.begin_kernel().map_err(writing(options))?;
+    }
+    let start = |sampler: &Sampler| {
+        let running = start(options, held, sampler)?;
+        // The target runs: from here on there is something to keep.
+        output.keep();
+        Ok(running)
+    };
+    let (finished, outcome) = run(options, signals, sampler, session, start)?;
     finish(options, &opened, finished, outcome)
 }
 
@@ -135,33 +143,39 @@ fn run(
     signals: &Signals,
     sampler: Sampler,
     mut session: Session,
-    running: Running,
+    start: impl FnOnce(&Sampler) -> Result<Running, Error> + Send,
 ) -> Result<(Finished, Outcome), Error> {
     let backlog = Backlog::new(BUDGET);
-    let kernel = sampler.opened().setup.event.kernel;
     let pids: &[Pid] = match &options.target {
         Target::Processes(pids) => pids,
         Target::Command(_) => &[],
+    };
+    let (started, is_started) = mpsc::channel();
+    let start = move |sampler: &Sampler| {
+        let running = start(sampler)?;
+        let _ = started.send(());
+        Ok(running)
     };
     thread::scope(|scope| {
         let reader = Reader::new(sampler, options.unwind, &backlog);
         let reading = thread::Builder::new()
             .name("reader".into())
-            .spawn_scoped(scope, move || {
-                reader.run(running, signals, options.duration)
-            })
+            .spawn_scoped(scope, move || reader.run(start, signals, options.duration))
             .map_err(|source| Error::Sampling { source })?;
+        // What is read of processes must be newer than the first record of a change to them. If
+        // nothing could be started, nothing comes and the backlog is closed.
+        let _ = is_started.recv();
         let written = session
-            .begin(pids, kernel)
+            .begin_processes(pids)
             .and_then(|()| session.run(&backlog));
         if written.is_err() {
             backlog.give_up();
         }
-        let outcome = reading
-            .join()
-            .unwrap_or_else(|_| Err(io::Error::other("the reading thread panicked")));
+        let outcome = reading.join().unwrap_or_else(|_| {
+            let source = io::Error::other("the reading thread panicked");
+            Err(Error::Sampling { source })
+        })?;
         written.map_err(writing(options))?;
-        let outcome = outcome.map_err(|source| Error::Sampling { source })?;
         Ok((session.finish(), outcome))
     })
 }

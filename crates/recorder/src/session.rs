@@ -88,11 +88,27 @@ impl Session {
         }
     }
 
-    /// Writes what was there before the first record: these processes, and the kernel if its
-    /// code is sampled.
-    pub(crate) fn begin(&mut self, pids: &[Pid], kernel: bool) -> Result<(), WriteError> {
+    /// Writes where the kernel's code is.
+    pub(crate) fn begin_kernel(&mut self) -> Result<(), WriteError> {
+        self.begin(synthesize::kernel)
+    }
+
+    /// Writes what is known of processes that ran before they were sampled. It must be soon
+    /// after sampling began: what has ended tells nothing any more.
+    pub(crate) fn begin_processes(&mut self, pids: &[Pid]) -> Result<(), WriteError> {
+        self.begin(|each| {
+            for &pid in pids {
+                synthesize::process(pid, each);
+            }
+        })
+    }
+
+    fn begin(
+        &mut self,
+        synthesize: impl FnOnce(&mut dyn FnMut(&Record<'_>)),
+    ) -> Result<(), WriteError> {
         let mut out = Vec::new();
-        let mut each = |record: &Record<'_>| {
+        synthesize(&mut |record: &Record<'_>| {
             // A name or path that is too long for a record cannot come from the kernel.
             let _ = match record {
                 Record::Mmap(mmap) => encode::mmap2(&mut out, &self.attr, mmap),
@@ -100,13 +116,7 @@ impl Session {
                 _ => Ok(()),
             };
             follow(record, &mut self.processes, &mut self.modules);
-        };
-        if kernel {
-            synthesize::kernel(&mut each);
-        }
-        for &pid in pids {
-            synthesize::process(pid, &mut each);
-        }
+        });
         self.writer.write(&out)
     }
 

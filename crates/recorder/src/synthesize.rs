@@ -16,7 +16,7 @@ use prof_perfdata::{Comm, CpuMode, Mmap, Record, Stamp};
 ///
 /// The events must be sampling already: what is mapped while this reads is then told by the
 /// kernel too, and hearing of it twice does no harm. A process that has ended yields nothing.
-pub(crate) fn process(pid: Pid, each: &mut impl FnMut(&Record<'_>)) {
+pub(crate) fn process(pid: Pid, each: &mut dyn FnMut(&Record<'_>)) {
     for tid in system::threads(pid).unwrap_or_default() {
         let name = fs::read(format!("/proc/{pid}/task/{tid}/comm")).unwrap_or_default();
         let name = name.strip_suffix(b"\n").unwrap_or(&name);
@@ -174,11 +174,12 @@ fn unescape(path: &[u8]) -> OsString {
 }
 
 /// The kernel's code, as perf names it, if its addresses are told to us (kptr_restrict).
-pub(crate) fn kernel(each: &mut impl FnMut(&Record<'_>)) {
-    let Some((start, end)) = File::open("/proc/kallsyms")
-        .ok()
-        .and_then(|file| kernel_text(BufReader::new(file)).ok().flatten())
-    else {
+pub(crate) fn kernel(each: &mut dyn FnMut(&Record<'_>)) {
+    let Some((start, end)) = File::open("/proc/kallsyms").ok().and_then(|file| {
+        kernel_text(BufReader::with_capacity(1 << 16, file))
+            .ok()
+            .flatten()
+    }) else {
         return;
     };
     each(&Record::Mmap(Mmap {
@@ -199,23 +200,24 @@ pub(crate) fn kernel(each: &mut impl FnMut(&Record<'_>)) {
 }
 
 /// The addresses of `_text` and `_etext`, which kallsyms lists like any symbol.
-fn kernel_text(kallsyms: impl BufRead) -> io::Result<Option<(u64, u64)>> {
+fn kernel_text(mut kallsyms: impl BufRead) -> io::Result<Option<(u64, u64)>> {
     let (mut start, mut end) = (None, None);
-    for line in kallsyms.split(b'\n') {
-        let line = line?;
-        let mut fields = line.split(|&byte| byte == b' ');
-        let address = fields
-            .next()
-            .and_then(|text| std::str::from_utf8(text).ok());
-        let address = address.and_then(hex).filter(|&address| address != 0);
-        match fields.nth(1) {
-            Some(b"_text") => start = address,
-            Some(b"_etext") => end = address,
-            _ => {}
-        }
-        if start.is_some() && end.is_some() {
-            break;
-        }
+    let mut line = Vec::new();
+    while (start.is_none() || end.is_none()) && kallsyms.read_until(b'\n', &mut line)? > 0 {
+        let mut fields = line.trim_ascii_end().split(|&byte| byte == b' ');
+        let address = fields.next();
+        let symbol = match fields.nth(1) {
+            Some(b"_text") => &mut start,
+            Some(b"_etext") => &mut end,
+            _ => {
+                line.clear();
+                continue;
+            }
+        };
+        let address = address.and_then(|text| std::str::from_utf8(text).ok());
+        // Zeros are what those see who may not know.
+        *symbol = address.and_then(hex).filter(|&address| address != 0);
+        line.clear();
     }
     Ok(start.zip(end).filter(|(start, end)| start < end))
 }

@@ -64,8 +64,14 @@ impl ChainMaker {
         let unwound = self
             .unwinder
             .unwind(&target, &registers, &stack, &mut memory, chain);
+        let mut end = unwound.end;
+        if end == StackEnd::NoUserState && !sample.mode.is_kernel() {
+            // It did run there, so there was a program: we know nothing of its mappings.
+            chain.push(sample.ip);
+            end = StackEnd::NotCode;
+        }
         StackNote {
-            end: unwound.end,
+            end,
             read_back: unwound.read_back,
             elided: unwound.elided,
             elided_at: unwound.elided_at,
