@@ -32,7 +32,7 @@ mod vdso;
 
 pub use embedded::{EmbeddedError, EmbeddedSymbols};
 pub use names::demangle;
-pub use options::{Debuginfod, Demangle, NoOtherPlaces, Places, SymbolOptions};
+pub use options::{Debuginfod, Demangle, NoOtherPlaces, Places, RecordedKernel, SymbolOptions};
 pub use query::{Detail, Query, Resolved, Source, SymbolFrame};
 pub use readable::{is_async_plumbing, readable};
 pub use shorten::shorten;

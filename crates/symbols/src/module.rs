@@ -7,6 +7,7 @@ use rayon::prelude::*;
 
 use crate::dwarf::{Dwarf, DwarfContext, Sections, SplitFiles};
 use crate::files::ModuleFiles;
+use crate::image::Image;
 use crate::names::Names;
 use crate::options::SymbolOptions;
 use crate::query::{Detail, Resolved, SymbolFrame};
@@ -24,14 +25,25 @@ pub(crate) fn resolve(
     options: &SymbolOptions,
     done: &(dyn Fn(usize) + Sync),
 ) -> Resolved {
+    let to_elf = |image: &Image<'_>, offset| Some(image.address_of(FileOffset(offset))?.0);
+    resolve_by(files, offsets, to_elf, options, done)
+}
+
+/// As [`resolve`], for addresses that `to_elf` turns into those of the file's tables.
+pub(crate) fn resolve_by(
+    files: &ModuleFiles,
+    addresses: &[u64],
+    to_elf: impl Fn(&Image<'_>, u64) -> Option<u64>,
+    options: &SymbolOptions,
+    done: &(dyn Fn(usize) + Sync),
+) -> Resolved {
     let images = match files.images() {
         Ok(images) => images,
-        Err(status) => return Resolved::unnamed(status, offsets.len()),
+        Err(status) => return Resolved::unnamed(status, addresses.len()),
     };
-    let addresses: Vec<Option<u64>> = offsets
+    let addresses: Vec<Option<u64>> = addresses
         .iter()
-        .map(|&offset| images.main.address_of(FileOffset(offset)))
-        .map(|address| address.map(|address| address.0))
+        .map(|&address| to_elf(&images.main, address))
         .collect();
     let table = SymbolTable::of_images(images.with_symbols());
     let with_dwarf = images.with_dwarf().filter(|_| options.inlines);

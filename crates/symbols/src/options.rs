@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use prof_model::{Module, Pid};
+use prof_model::{BuildId, Module, Pid};
+
+use crate::kernel;
 
 /// How to turn addresses into names.
 #[derive(Clone, Debug)]
@@ -16,6 +18,13 @@ pub struct SymbolOptions {
     pub debug_dirs: Vec<PathBuf>,
     /// The kernel's symbol table, `/proc/kallsyms` or a copy of it.
     pub kallsyms: PathBuf,
+    /// The running kernel's ELF notes, `/sys/kernel/notes`: its build id is there.
+    pub kernel_notes: PathBuf,
+    /// Where the kernel's own debug info may be. The build id decides; where none fits, there are
+    /// names from `kallsyms` only.
+    pub vmlinux: Vec<PathBuf>,
+    /// What the recording says of the kernel that it was made on.
+    pub recorded_kernel: RecordedKernel,
     /// Where programs leave their JIT maps (`perf-PID.map`), `/tmp` unless a test says otherwise.
     pub jit_map_dir: PathBuf,
     /// Whether and how to ask debuginfod servers for debug info that is not on this machine.
@@ -29,10 +38,25 @@ impl Default for SymbolOptions {
             demangle: Demangle::Full,
             debug_dirs: vec!["/usr/lib/debug".into()],
             kallsyms: "/proc/kallsyms".into(),
+            kernel_notes: "/sys/kernel/notes".into(),
+            vmlinux: kernel::usual_vmlinux(),
+            recorded_kernel: RecordedKernel::default(),
             jit_map_dir: "/tmp".into(),
             debuginfod: None,
         }
     }
+}
+
+/// What a recording says of the kernel that it was made on. Without, it is taken to be the running
+/// one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RecordedKernel {
+    /// Its build id (`HEADER_BUILD_ID`, for `[kernel.kallsyms]`): another kernel's symbols are
+    /// not used.
+    pub build_id: Option<BuildId>,
+    /// The absolute address of its `_text` (the page offset of the mapping `[kernel.kallsyms]_text`
+    /// that perf records), which changes from boot to boot.
+    pub text: Option<u64>,
 }
 
 /// How names are written.

@@ -115,7 +115,12 @@ impl Resolved {
 
     /// Adds the answer for the next address: its only frame, or that it has no name.
     pub(crate) fn push(&mut self, frame: Option<SymbolFrame>) {
-        self.frames.extend(frame);
+        self.push_all(frame);
+    }
+
+    /// Adds the answer for the next address: its frames, innermost first.
+    pub(crate) fn push_all(&mut self, frames: impl IntoIterator<Item = SymbolFrame>) {
+        self.frames.extend(frames);
         let end = u32::try_from(self.frames.len()).unwrap_or(u32::MAX);
         self.ends.push(end);
     }

@@ -1,6 +1,5 @@
 //! The front door: queries in, answers out, in parallel.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use prof_model::{BuildId, ModuleKind, Pid};
@@ -10,12 +9,11 @@ use crate::download;
 use crate::embedded::EmbeddedSymbols;
 use crate::files::ModuleFiles;
 use crate::jit;
-use crate::kernel::{KernelError, KernelSymbols};
+use crate::kernel::Kernel;
 use crate::locate;
 use crate::module;
-use crate::names::Names;
 use crate::options::{NoOtherPlaces, Places, SymbolOptions};
-use crate::query::{Detail, Query, Resolved, Source, SymbolFrame};
+use crate::query::{Query, Resolved, Source};
 use crate::status::ModuleStatus;
 
 /// Names addresses.
@@ -26,7 +24,7 @@ pub struct Symbolizer {
     options: SymbolOptions,
     places: Box<dyn Places>,
     embedded: Option<EmbeddedSymbols>,
-    kernel: OnceLock<Result<KernelSymbols, KernelError>>,
+    kernel: Kernel,
 }
 
 /// How far [`Symbolizer::resolve_watched`] has come.
@@ -67,7 +65,7 @@ impl Symbolizer {
             options,
             places: Box::new(NoOtherPlaces),
             embedded: None,
-            kernel: OnceLock::new(),
+            kernel: Kernel::default(),
         }
     }
 
@@ -146,39 +144,11 @@ impl Symbolizer {
         let addresses = query.addresses;
         match found {
             Found::Answer(resolved) => resolved.clone(),
-            Found::Kernel => self.kernel(addresses),
+            Found::Kernel => self.kernel.resolve(addresses, &self.options),
             Found::Jit(pid) => jit::resolve(*pid, addresses, self.places.as_ref(), &self.options),
             Found::Files(Ok(files)) => module::resolve(files, addresses, &self.options, done),
             Found::Files(Err((status, _))) => Resolved::unnamed(status.clone(), addresses.len()),
         }
-    }
-
-    fn kernel(&self, addresses: &[u64]) -> Resolved {
-        let path = &self.options.kallsyms;
-        let symbols = self.kernel.get_or_init(|| KernelSymbols::read(path));
-        let symbols = match symbols {
-            Ok(symbols) => symbols,
-            Err(KernelError::Hidden) => {
-                return Resolved::unnamed(ModuleStatus::KernelHidden, addresses.len());
-            }
-            Err(KernelError::Io(error)) => {
-                let status = locate::io_status(path, error.kind(), error);
-                return Resolved::unnamed(status, addresses.len());
-            }
-        };
-        let mut names = Names::new(self.options.demangle);
-        let mut resolved = Resolved::unnamed(ModuleStatus::Named, 0);
-        resolved.detail = Detail::Functions;
-        resolved.file = Some(path.clone());
-        for &address in addresses {
-            resolved.push(symbols.find(address).map(|name| SymbolFrame {
-                function: names.function(name.as_bytes()),
-                file: None,
-                line: None,
-                inlined: false,
-            }));
-        }
-        resolved
     }
 }
 

@@ -153,24 +153,3 @@ fn without_inlines_the_physical_function_has_it_all() {
     let resolved = resolve(options, &module(&program), &offsets);
     assert_eq!(chains(&resolved), ["middle"]);
 }
-
-#[test]
-fn the_kernel_is_named_or_said_to_hide() {
-    let symbols = tempfile::NamedTempFile::new().unwrap();
-    let resolve = || {
-        let query = Query {
-            source: Source::Kernel,
-            addresses: &[0xffff_ffff_8100_0010],
-        };
-        let options = SymbolOptions {
-            kallsyms: symbols.path().into(),
-            ..SymbolOptions::default()
-        };
-        Symbolizer::new(options).resolve(&[query]).remove(0)
-    };
-    fs::write(symbols.path(), "ffffffff81000000 T do_it\n").unwrap();
-    assert_eq!(chains(&resolve()), ["do_it"]);
-    fs::write(symbols.path(), "0000000000000000 T do_it\n").unwrap();
-    assert_eq!(resolve().status(), &ModuleStatus::KernelHidden);
-    assert!(resolve().status().to_string().contains("kptr_restrict"));
-}

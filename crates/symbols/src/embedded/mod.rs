@@ -117,10 +117,7 @@ impl EmbeddedSymbols {
         let mut resolved = Resolved::unnamed(status, 0);
         resolved.detail = module.detail;
         for address in query.addresses {
-            let frames = self.frames_at(module, *address).unwrap_or_default();
-            resolved.frames.extend(frames);
-            let end = u32::try_from(resolved.frames.len()).unwrap_or(u32::MAX);
-            resolved.ends.push(end);
+            resolved.push_all(self.frames_at(module, *address).unwrap_or_default());
         }
         Some(resolved)
     }

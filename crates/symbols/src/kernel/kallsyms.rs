@@ -8,7 +8,9 @@ pub(crate) struct KernelSymbols {
     /// By address; one for each address.
     functions: Vec<Function>,
     /// All names, end to end.
-    text: String,
+    names: String,
+    /// Where `_text` is: the kernel's first byte of code.
+    text: Option<u64>,
 }
 
 #[derive(Clone, Copy)]
@@ -39,7 +41,8 @@ impl KernelSymbols {
     fn parse(mut input: impl BufRead) -> Result<Self, KernelError> {
         let mut this = Self {
             functions: Vec::new(),
-            text: String::new(),
+            names: String::new(),
+            text: None,
         };
         let mut line = Vec::new();
         let mut hidden = false;
@@ -59,10 +62,12 @@ impl KernelSymbols {
         if this.functions.is_empty() && hidden {
             return Err(KernelError::Hidden);
         }
-        let Self { functions, text } = &mut this;
+        let Self {
+            functions, names, ..
+        } = &mut this;
         let name = |function: &Function| {
             let (start, end) = function.name;
-            text.get(start as usize..end as usize).unwrap_or_default()
+            names.get(start as usize..end as usize).unwrap_or_default()
         };
         functions.sort_by(|a, b| {
             let key = |f| (underscores(name(f)), name(f).len());
@@ -73,19 +78,27 @@ impl KernelSymbols {
     }
 
     fn push(&mut self, line: &Line<'_>) {
-        let start = self.text.len();
-        self.text.push_str(line.name);
-        if let Some(module) = line.module {
-            self.text.push_str(" [");
-            self.text.push_str(module);
-            self.text.push(']');
+        if line.name == "_text" {
+            self.text = Some(line.address);
         }
-        if let (Ok(start), Ok(end)) = (u32::try_from(start), u32::try_from(self.text.len())) {
+        let start = self.names.len();
+        self.names.push_str(line.name);
+        if let Some(module) = line.module {
+            self.names.push_str(" [");
+            self.names.push_str(module);
+            self.names.push(']');
+        }
+        if let (Ok(start), Ok(end)) = (u32::try_from(start), u32::try_from(self.names.len())) {
             self.functions.push(Function {
                 start: line.address,
                 name: (start, end),
             });
         }
+    }
+
+    /// Where `_text` is.
+    pub(crate) fn text(&self) -> Option<u64> {
+        self.text
     }
 
     /// The function at an absolute address; those of modules as `name [module]`.
@@ -96,7 +109,7 @@ impl KernelSymbols {
             return None;
         }
         let (start, end) = function.name;
-        self.text.get(start as usize..end as usize)
+        self.names.get(start as usize..end as usize)
     }
 }
 
