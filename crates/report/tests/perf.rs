@@ -10,8 +10,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use prof_perfdata::Recording;
+use prof_report::format::flamegraph::{self, FlameOptions};
+use prof_report::format::table::{self, TableOptions};
 use prof_report::profile::{Frame, Sample};
-use prof_report::{LoadOptions, Profile, SymbolizedProfile, load};
+use prof_report::view::flat::Flat;
+use prof_report::{CallTree, Filter, LoadOptions, Profile, Split, SymbolizedProfile, load};
 use prof_symbols::{SymbolOptions, Symbolizer};
 
 /// A directory with a program and room for recordings of it.
@@ -37,11 +40,15 @@ impl Lab {
 
     fn record(&self, call_graph: &str) -> PathBuf {
         let file = self.path("perf.data");
+        self.record_to(call_graph, &file);
+        file
+    }
+
+    fn record_to(&self, call_graph: &str, file: &Path) {
         let mut perf = Command::new("perf");
         perf.args(["record", "-q", "-e", "cpu-clock", "-F", "1999"]);
-        perf.args(["--call-graph", call_graph, "-o"]).arg(&file);
+        perf.args(["--call-graph", call_graph, "-o"]).arg(file);
         run(perf.arg("--").arg(self.path("busy")));
-        file
     }
 }
 
@@ -191,6 +198,56 @@ fn same(ours: &PerfFrame, theirs: &PerfFrame) -> bool {
     let is_stub = theirs.name == "_init";
     let names_agree = !ours.module.ends_with("/busy") || ours.name == theirs.name || is_stub;
     ours.address == theirs.address && ours.module == theirs.module && names_agree
+}
+
+/// The table and the picture of a recording, named by so many threads.
+fn views(file: &Path, threads: usize) -> (String, String) {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+    let symbolized = pool.build().unwrap().install(|| loaded(file));
+    let tree = CallTree::new(&symbolized, &Filter::default(), Split::Name).unwrap();
+    let (mut text, mut svg) = (Vec::new(), Vec::new());
+    table::write(
+        &tree,
+        &Flat::new(&tree),
+        &TableOptions::default(),
+        &mut text,
+    )
+    .unwrap();
+    flamegraph::write(&tree, &FlameOptions::default(), &mut svg).unwrap();
+    (
+        String::from_utf8(text).unwrap(),
+        String::from_utf8(svg).unwrap(),
+    )
+}
+
+#[test]
+fn one_thread_and_many_give_the_same_views() {
+    if !has_perf() {
+        return;
+    }
+    let lab = Lab::new(&[]);
+    let file = lab.record("dwarf");
+    let (text, svg) = views(&file, 1);
+    assert!(text.contains("inlined"), "{text}");
+    assert!(svg.ends_with("</svg>"));
+    assert_eq!((text, svg), views(&file, 4));
+}
+
+#[test]
+fn what_is_left_of_a_truncated_recording_is_loaded() {
+    if !has_perf() {
+        return;
+    }
+    let lab = Lab::new(&["-fno-omit-frame-pointer"]);
+    let file = lab.record("fp");
+    let whole = loaded(&file).profile().samples.len();
+    let length = std::fs::metadata(&file).unwrap().len();
+    let cut = std::fs::OpenOptions::new().write(true).open(&file).unwrap();
+    cut.set_len(length * 6 / 10).unwrap();
+    let symbolized = loaded(&file);
+    let left = symbolized.profile().samples.len();
+    assert!(whole / 4 < left && left < whole, "{left} of {whole}");
+    assert!(symbolized.quality().losses.truncated_file);
 }
 
 #[test]

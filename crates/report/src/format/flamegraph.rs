@@ -1,15 +1,14 @@
 //! The flame graph: an SVG to zoom and search in.
 
 use std::io::{self, Write};
-use std::str::FromStr;
 
-use inferno::flamegraph::color::Palette;
 use inferno::flamegraph::{Direction, Options};
 
 use crate::calltree::{CallTree, Label, Node, NodeId};
 use crate::symbolized::FunctionKind;
 
 use super::folded;
+use super::palette::palette;
 
 /// How a flame graph looks.
 #[derive(Clone, Debug)]
@@ -42,20 +41,27 @@ impl Default for FlameOptions {
 }
 
 /// Draws `tree`. The same tree gives the same bytes, and a function the same colour in every
-/// graph: orange for the kernel, aqua for inlined functions, green for code made at run time,
-/// yellow for C++ and Rust, red for all else.
+/// graph: orange for the kernel, green for code made at run time, brown for Rust, yellow for C++,
+/// red for C, grey for what has no name or is missing. Inlined functions are paler.
 ///
 /// # Errors
 /// Those of `out`.
 pub fn write(tree: &CallTree<'_>, options: &FlameOptions, out: impl Write) -> io::Result<()> {
-    let lines = if options.reversed {
-        lines(&tree.inverted(), options)
+    if options.reversed {
+        draw(&tree.inverted(), options, out)
     } else {
-        lines(tree, options)
-    };
+        draw(tree, options, out)
+    }
+}
+
+fn draw(tree: &CallTree<'_>, options: &FlameOptions, out: impl Write) -> io::Result<()> {
+    let lines = lines(tree, options);
+    let mut palette = palette(tree, |id| {
+        let name = folded::plain(tree.name(id), false);
+        format!("{name}{}", mark(tree, &tree[id]))
+    });
     let mut drawing = Options::default();
-    // The kernel, inlined and JIT marks mean the same to this palette as to us.
-    drawing.colors = Palette::from_str("java").unwrap_or_default();
+    drawing.palette_map = Some(&mut palette);
     drawing.deterministic = true;
     drawing.title = options.title.clone();
     drawing.subtitle = Some(options.subtitle.clone().unwrap_or_else(|| subtitle(tree)));
@@ -68,14 +74,18 @@ pub fn write(tree: &CallTree<'_>, options: &FlameOptions, out: impl Write) -> io
     inferno::flamegraph::from_lines(&mut drawing, lines.iter().map(String::as_str), out)
 }
 
-/// What was run, what was counted, and how much of it.
+/// What was run, what was counted, and how much of it, in a line that fits the picture.
 pub fn subtitle(tree: &CallTree<'_>) -> String {
+    const COMMAND_LENGTH: usize = 80;
     let event = &tree.event().name;
     let samples = super::number::grouped(tree.total().samples);
     let counted = format!("{samples} samples of {event}");
     match tree.symbolized().profile().header.command_line.as_slice() {
         [] => counted,
-        command => format!("{} — {counted}", command.join(" ")),
+        command => {
+            let command = super::table::shorten(&command.join(" "), COMMAND_LENGTH);
+            format!("{command} — {counted}")
+        }
     }
 }
 
@@ -102,7 +112,7 @@ fn lines(tree: &CallTree<'_>, options: &FlameOptions) -> Vec<String> {
     lines
 }
 
-/// The ending that tells the palette what kind of function it is; it is not shown.
+/// The ending that keeps functions of one name but different kinds apart; it is not shown.
 fn mark(tree: &CallTree<'_>, node: &Node) -> &'static str {
     let Label::Function(function) = node.label else {
         return "";

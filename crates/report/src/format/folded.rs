@@ -47,7 +47,7 @@ pub(super) fn line(
 
 /// The name without what would end it: `;` and line breaks. Readers take two numbers at the end
 /// of a line for a comparison, so the last name must not end in one.
-fn plain(name: &str, last: bool) -> Cow<'_, str> {
+pub(super) fn plain(name: &str, last: bool) -> Cow<'_, str> {
     let bad = |c: char| c == ';' || c.is_control();
     let mut name = match name {
         "" => Cow::Borrowed("[no name]"),

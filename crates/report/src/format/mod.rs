@@ -11,6 +11,7 @@ pub mod flamegraph;
 pub mod folded;
 pub mod json;
 pub(crate) mod number;
+mod palette;
 pub mod pprof;
 pub mod script;
 pub mod speedscope;
