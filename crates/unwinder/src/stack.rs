@@ -97,6 +97,12 @@ impl<'a> Stack<'a> {
         word(self.dump.bytes, address.wrapping_sub(self.dump.start))
     }
 
+    /// Whether the seam of the live memory holds nothing but zeros.
+    pub(crate) fn is_seam_blank(&self) -> bool {
+        let seam = self.block.filled.min(SEAM);
+        self.block.bytes.iter().take(seam).all(|&byte| byte == 0)
+    }
+
     #[cold]
     fn read_live(&mut self, address: u64) -> Result<u64, StackEnd> {
         if self.dump.start.wrapping_sub(address) <= RED_ZONE {

@@ -190,7 +190,14 @@ impl<'w> Walk<'w> {
         let target = caller.registers.get(layout.program_counter);
         let target = target.ok_or(StackEnd::UnreadableMemory)?;
         if target == 0 {
-            return Err(StackEnd::Root);
+            // What looks like the end may be a stack that was given back in the meantime: zeros
+            // all over, and no seam tells zeros that were copied from these.
+            let emptied = self.stack.went_live && self.stack.is_seam_blank();
+            return Err(if emptied {
+                StackEnd::Stale
+            } else {
+                StackEnd::Root
+            });
         }
         let place = self
             .locate(lookup_address(target, caller.interrupted))

@@ -122,6 +122,28 @@ fn a_changed_seam_is_not_believed() {
     }
 }
 
+/// The stack of a thread that has ended since: the kernel took it back.
+struct Emptied;
+
+impl Memory for Emptied {
+    fn read(&mut self, _: u64, buffer: &mut [u8]) -> usize {
+        buffer.fill(0);
+        buffer.len()
+    }
+}
+
+#[test]
+fn zeros_that_join_zeros_are_no_end_of_the_stack() {
+    let stopped = stop("roomy.c", &["20", "x"], 16 << 10);
+    for sample in &stopped.samples.samples {
+        let copied = &sample.stack[sample.stack.len() - 512..];
+        assert!(copied.iter().all(|&byte| byte == 0), "not the case to test");
+        let answer = unwind(&stopped.samples, sample, &mut Emptied);
+        assert_eq!(answer.unwound.end, StackEnd::Stale);
+        assert!(answer.frames.len() > 2);
+    }
+}
+
 #[test]
 fn without_memory_the_reason_is_the_dump() {
     let stopped = stop("recursion.c", &["2000", "x"], 8 << 10);
