@@ -32,8 +32,8 @@ fn straight_from_one_command() {
     let words = [
         "<svg",
         "burn_sixty",
-        "shares 300",
-        "cpu-clock",
+        "record -e cpu-clock",
+        " ns, ",
         "Search",
         "_start",
     ];
