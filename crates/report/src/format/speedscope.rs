@@ -29,37 +29,37 @@ pub fn write(
     out: impl Write,
 ) -> Result<(), Error> {
     let shown = Shown::new(symbolized, filter)?;
-    let file = file(&shown);
-    super::write_json(&file, out)
+    let frames = Frames::new(&shown);
+    super::write_json(&file(&shown, &frames), out)
 }
 
 #[derive(Serialize)]
-struct File<'a> {
+struct File<'a, 'p> {
     #[serde(rename = "$schema")]
     schema: &'static str,
     exporter: String,
     name: String,
     #[serde(rename = "activeProfileIndex")]
     active_profile_index: usize,
-    shared: Shared<'a>,
-    profiles: Vec<Profile>,
+    shared: Shared<'a, 'p>,
+    profiles: Vec<Profile<'a>>,
 }
 
 #[derive(Serialize)]
-struct Shared<'a> {
-    frames: Vec<Frame<'a>>,
+struct Shared<'a, 'p> {
+    frames: &'a [Frame<'p>],
 }
 
 #[derive(Serialize)]
-struct Frame<'a> {
-    name: &'a str,
+struct Frame<'p> {
+    name: &'p str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    file: Option<&'a str>,
+    file: Option<&'p str>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Profile {
+struct Profile<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
     name: String,
@@ -67,15 +67,14 @@ struct Profile {
     start_value: u64,
     end_value: u64,
     /// Outermost first.
-    samples: Vec<Vec<usize>>,
+    samples: Vec<&'a [u32]>,
     weights: Vec<u64>,
 }
 
-fn file<'p>(shown: &Shown<'p>) -> File<'p> {
-    let mut frames = Frames::new(shown);
-    let mut profiles: Vec<Profile> = Threads::new(shown)
+fn file<'a, 'p>(shown: &Shown<'p>, frames: &'a Frames<'p>) -> File<'a, 'p> {
+    let mut profiles: Vec<Profile<'a>> = Threads::new(shown)
         .iter()
-        .map(|thread| profile(thread, shown, &mut frames))
+        .map(|thread| profile(thread, shown, frames))
         .collect();
     // The first one is what people see.
     profiles.sort_by_key(|profile| Reverse(profile.end_value));
@@ -90,13 +89,13 @@ fn file<'p>(shown: &Shown<'p>) -> File<'p> {
         },
         active_profile_index: 0,
         shared: Shared {
-            frames: frames.frames,
+            frames: &frames.frames,
         },
         profiles,
     }
 }
 
-fn profile<'p>(thread: &Thread<'_>, shown: &Shown<'p>, frames: &mut Frames<'p>) -> Profile {
+fn profile<'a>(thread: &Thread<'_>, shown: &Shown<'_>, frames: &'a Frames<'_>) -> Profile<'a> {
     let event = shown.event();
     let (unit, suffix) = match &event.unit {
         Unit::Nanoseconds => ("nanoseconds", String::new()),
@@ -113,48 +112,61 @@ fn profile<'p>(thread: &Thread<'_>, shown: &Shown<'p>, frames: &mut Frames<'p>) 
         samples: thread
             .samples
             .iter()
-            .map(|sample| frames.of_stack(sample.stack, shown))
+            .map(|sample| frames.of_stack(sample.stack))
             .collect(),
         weights,
     }
 }
 
-/// The frames of the file, one for each function.
+/// The frames of the file, one for each function, and the stacks that are made of them.
 struct Frames<'p> {
     frames: Vec<Frame<'p>>,
-    numbers: FxHashMap<FunctionId, usize>,
-    files: Vec<Option<&'p str>>,
+    numbers: FxHashMap<FunctionId, u32>,
+    /// Positions in `frames`, outermost first.
+    stacks: FxHashMap<StackId, Vec<u32>>,
 }
 
 impl<'p> Frames<'p> {
     fn new(shown: &Shown<'p>) -> Self {
-        Self {
+        let mut frames = Self {
             frames: Vec::new(),
             numbers: FxHashMap::default(),
-            files: shown.files(),
+            stacks: FxHashMap::default(),
+        };
+        let files = shown.files();
+        for sample in shown.samples() {
+            if !frames.stacks.contains_key(&sample.stack) {
+                frames.add(sample.stack, shown, &files);
+            }
         }
+        frames
     }
 
-    fn of_stack(&mut self, stack: StackId, shown: &Shown<'p>) -> Vec<usize> {
-        let mut numbers: Vec<usize> = Vec::new();
+    fn of_stack(&self, stack: StackId) -> &[u32] {
+        self.stacks.get(&stack).map_or(&[], Vec::as_slice)
+    }
+
+    fn add(&mut self, stack: StackId, shown: &Shown<'p>, files: &[Option<&'p str>]) {
+        let mut numbers: Vec<u32> = Vec::new();
         for frame in shown.frames(stack) {
             for location in shown.locations(frame) {
-                numbers.push(self.number(location.function, shown.symbolized()));
+                let function = location.function;
+                let frame = Frame {
+                    name: &shown.symbolized()[function].name,
+                    file: files[function.index()],
+                };
+                numbers.push(self.number(function, frame));
             }
         }
         numbers.reverse();
-        numbers
+        self.stacks.insert(stack, numbers);
     }
 
-    fn number(&mut self, function: FunctionId, symbolized: &'p SymbolizedProfile) -> usize {
+    fn number(&mut self, function: FunctionId, frame: Frame<'p>) -> u32 {
         let frames = &mut self.frames;
-        let file = self.files[function.index()];
         *self.numbers.entry(function).or_insert_with(|| {
-            frames.push(Frame {
-                name: &symbolized[function].name,
-                file,
-            });
-            frames.len() - 1
+            frames.push(frame);
+            frames.len() as u32 - 1
         })
     }
 }

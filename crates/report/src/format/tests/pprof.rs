@@ -4,7 +4,7 @@ use std::fs;
 use std::process::Command;
 
 use super::super::pprof;
-use super::{expected, filters, parse_folded, readers, written};
+use super::{expected, filters, readers, written};
 use crate::calltree::{CallTree, Split};
 use crate::filter::Filter;
 use crate::testing::{demo, everything};
@@ -13,18 +13,26 @@ use crate::view::flat::Flat;
 #[test]
 fn speedscope_reads_the_same_stacks() {
     let symbolized = demo();
-    for (name, filter) in filters() {
-        // It drops inlined functions of pprof's files.
+    // It drops inlined functions of pprof's files.
+    let filters = filters().into_iter().map(|(name, filter)| {
         let filter = Filter {
             no_inline: true,
             ..filter
         };
-        let file = written(|out| pprof::write(&symbolized, &filter, out));
-        let Some(read) = readers::speedscope("demo.pb.gz", &file) else {
-            return;
-        };
-        let expected = expected(&symbolized, &filter, Split::Nothing);
-        assert_eq!(parse_folded(&read), expected, "{name}");
+        (name, filter)
+    });
+    let filters: Vec<_> = filters.collect();
+    let write = |filter| written(|out| pprof::write(&symbolized, filter, out));
+    let files: Vec<_> = filters.iter().map(|(_, filter)| write(filter)).collect();
+    let Some(read) = readers::speedscope(".pb.gz", &files) else {
+        return;
+    };
+    for ((name, filter), read) in filters.iter().zip(read) {
+        assert_eq!(
+            read,
+            expected(&symbolized, filter, Split::Nothing),
+            "{name}"
+        );
     }
 }
 

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
+use super::{Stacks, parse_folded};
+
 /// Exactly these: the driver of speedscope's importer looks into its bundle.
 const PACKAGES: [&str; 2] = ["speedscope@1.25.0", "@firefox-devtools/profiler-cli@0.10.0"];
 
@@ -86,18 +88,24 @@ pub(super) fn output(command: &mut Command) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The stacks that speedscope's importer finds in a file, folded, all its profiles together.
-pub(super) fn speedscope(name: &str, bytes: &[u8]) -> Option<String> {
+/// The stacks that speedscope's importer finds in each of these files, all profiles of a file
+/// together. It tells formats by the end of the name.
+pub(super) fn speedscope(suffix: &str, files: &[Vec<u8>]) -> Option<Vec<Stacks>> {
     let packages = npm_packages()?;
     let directory = tempfile::tempdir().unwrap();
-    let (driver, file) = (
-        directory.path().join("driver.cjs"),
-        directory.path().join(name),
-    );
+    let driver = directory.path().join("driver.cjs");
     fs::write(&driver, SPEEDSCOPE_DRIVER).unwrap();
-    fs::write(&file, bytes).unwrap();
-    let release = packages.join("speedscope/dist/release");
-    Some(output(
-        Command::new("node").arg(driver).arg(release).arg(file),
-    ))
+    let mut command = Command::new("node");
+    command
+        .arg(driver)
+        .arg(packages.join("speedscope/dist/release"));
+    for (index, bytes) in files.iter().enumerate() {
+        let path = directory.path().join(format!("{index}{suffix}"));
+        fs::write(&path, bytes).unwrap();
+        command.arg(path);
+    }
+    let printed = output(&mut command);
+    let read: Vec<_> = printed.split_terminator("\n\n").map(parse_folded).collect();
+    assert_eq!(read.len(), files.len());
+    Some(read)
 }

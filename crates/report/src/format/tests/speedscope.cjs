@@ -1,10 +1,11 @@
-// Imports a file with speedscope's own importer and prints its stacks, folded.
-// node speedscope.cjs RELEASE-DIRECTORY FILE
+// Imports files with speedscope's own importer and prints the stacks of each, folded, and an empty
+// line.
+// node speedscope.cjs RELEASE-DIRECTORY FILE...
 const fs = require("fs");
 const path = require("path");
 const vm = require("vm");
 
-const [release, file] = process.argv.slice(2);
+const [release, ...files] = process.argv.slice(2);
 const bundle = fs.readdirSync(release).find((name) => /^speedscope-.*\.js$/.test(name));
 let code = fs.readFileSync(path.join(release, bundle), "utf8");
 const importer = /loadFileFromBase64:\(\w+,\w+\)=>\{this\.loadProfile\(\(\)=>(\w+)\(/.exec(code)[1];
@@ -45,10 +46,15 @@ const print = (node, names) => {
     print(child, [...names, child.frame.name]);
   }
 };
-page
-  .importFile(path.basename(file), fs.readFileSync(file).toString("base64"))
-  .then((group) => group.profiles.forEach((p) => print(p.getGroupedCalltreeRoot(), [])))
-  .catch((error) => {
-    console.error(error);
-    process.exitCode = 1;
-  });
+const read = async () => {
+  for (const file of files) {
+    const content = fs.readFileSync(file).toString("base64");
+    const group = await page.importFile(path.basename(file), content);
+    group.profiles.forEach((profile) => print(profile.getGroupedCalltreeRoot(), []));
+    console.log();
+  }
+};
+read().catch((error) => {
+  console.error(error);
+  process.exitCode = 1;
+});
