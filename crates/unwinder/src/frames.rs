@@ -22,11 +22,16 @@ impl<'a> Frames<'a> {
         }
     }
 
+    #[inline]
     pub(crate) fn push(&mut self, address: u64) {
         if self.buffer.len() - self.base < self.limit {
             self.buffer.push(address);
-            return;
+        } else {
+            self.push_in_ring(address);
         }
+    }
+
+    fn push_in_ring(&mut self, address: u64) {
         let inner = self.limit / 2;
         let Some(ring) = self.buffer.get_mut(self.base + inner..) else {
             return;

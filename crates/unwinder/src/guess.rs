@@ -13,7 +13,7 @@ const FRAME: u64 = 8 << 20;
 impl Walk<'_> {
     /// Works out a rule from the code at `target` itself.
     pub(crate) fn analyze_code(&mut self, place: &Place, target: u64, entry: u64) -> Rule {
-        let module = place.mapping.module;
+        let module = place.module;
         let modules = &mut self.unwinder.modules;
         let mut code = |address, buffer: &mut [u8]| modules.read_code(module, address, buffer);
         self.unwinder
@@ -163,7 +163,7 @@ impl Walk<'_> {
         };
         let layout = self.unwinder.layout;
         let address = place.elf_address(self.lookup_address());
-        let tables = self.unwinder.modules.get(place.mapping.module)?;
+        let tables = self.unwinder.modules.get(place.module)?;
         let start = tables.eh_frame.as_ref()?.function(address)?;
         let first = self.stack_pointer();
         for at in (0..FAR)
@@ -181,7 +181,7 @@ impl Walk<'_> {
             let called = layout
                 .architecture
                 .call_target(before, caller.elf_address(target));
-            if called == Some(start) && caller.mapping.module == place.mapping.module {
+            if called == Some(start) && caller.module == place.module {
                 let cfa = at.wrapping_add_signed(i64::from(rule.return_address?) * -8);
                 let registers = self.apply_at(&rule, cfa).ok()?;
                 return self.believe(registers, false, true);
@@ -244,7 +244,7 @@ impl Walk<'_> {
             return None;
         }
         let first = place.elf_address(target).checked_sub(before as u64)?;
-        let module = place.mapping.module;
+        let module = place.module;
         let count = self.unwinder.modules.read_code(module, first, bytes);
         bytes.get(..count)?.split_at_checked(before)
     }

@@ -20,12 +20,14 @@ impl Registers {
     const COUNT: usize = 33;
 
     /// The value of a register, if it is known.
+    #[inline]
     pub(crate) fn get(&self, register: u8) -> Option<u64> {
         let value = self.values.get(usize::from(register))?;
         (self.known >> register & 1 != 0).then_some(*value)
     }
 
     /// Sets a register; numbers that no register has are ignored.
+    #[inline]
     pub(crate) fn set(&mut self, register: u8, value: u64) {
         if let Some(slot) = self.values.get_mut(usize::from(register)) {
             *slot = value;

@@ -1,6 +1,6 @@
 //! One walk from a sample's registers to the entry of its thread.
 
-use prof_model::{AbsoluteAddress, Mapping, ModuleKind, StackEnd};
+use prof_model::{AbsoluteAddress, ModuleId, ModuleKind, StackEnd};
 
 use crate::cache::CachedRule;
 use crate::cfi::FrameState;
@@ -38,8 +38,10 @@ pub(crate) struct Walk<'w> {
 /// A mapping of code.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
-    pub(crate) mapping: Mapping,
-    /// See [`ModuleTables::address_bias`](crate::module::ModuleTables::address_bias).
+    start: u64,
+    end: u64,
+    pub(crate) module: ModuleId,
+    /// What to add (wrapping) to an address of the process to get that of the module's tables.
     bias: u64,
     /// Whether the module's file could be read.
     pub(crate) has_tables: bool,
@@ -47,16 +49,14 @@ pub(crate) struct Place {
 
 impl Place {
     /// An address in this mapping as the module's tables have it; without tables, as is.
+    #[inline]
     pub(crate) fn elf_address(&self, address: u64) -> u64 {
-        if self.has_tables {
-            elf_address(&self.mapping, self.bias, address)
-        } else {
-            address
-        }
+        address.wrapping_add(self.bias)
     }
 
+    #[inline]
     fn holds(&self, address: u64) -> bool {
-        (self.mapping.start.0..self.mapping.end.0).contains(&address)
+        (self.start..self.end).contains(&address)
     }
 }
 
@@ -98,6 +98,9 @@ impl<'w> Walk<'w> {
         frames.push(self.program_counter());
         let nothing_copied = self.stack.is_empty();
         for step in 0..STEPS {
+            if self.fast_step(frames) {
+                continue;
+            }
             match self.step(frames) {
                 Err(StackEnd::UnreadableMemory) if step == 0 && nothing_copied => {
                     // The kernel had no stack to copy: the process is in exec or exiting.
@@ -108,6 +111,63 @@ impl<'w> Walk<'w> {
             }
         }
         (StackEnd::FrameLimit, self.read_back)
+    }
+
+    /// The usual step: a cached rule, everything in the dump, the caller in known code further up.
+    /// Does nothing and returns `false` if anything is not so.
+    #[inline]
+    fn fast_step(&mut self, frames: &mut Frames<'_>) -> bool {
+        let layout = self.unwinder.layout;
+        let address = self.lookup_address();
+        let holds = |place: &&Option<Place>, address| place.is_some_and(|p| p.holds(address));
+        let Some(Some(place)) = self.places.iter().find(|place| holds(place, address)) else {
+            return false;
+        };
+        let key = cache_key(place.elf_address(address), self.interrupted);
+        let Some(CachedRule {
+            rule: Rule::Compact(rule),
+            signal_frame: false,
+            starts_function: false,
+        }) = self.unwinder.cache.get(place.module, key)
+        else {
+            return false;
+        };
+        let (None, Some(words), Some(base)) = (
+            rule.cfa_through,
+            rule.return_address,
+            self.registers.get(rule.cfa_register),
+        ) else {
+            return false;
+        };
+        let cfa = base.wrapping_add_signed(i64::from(rule.cfa_offset));
+        let at = |words: i16| cfa.wrapping_add_signed(i64::from(words) * 8);
+        let Some(target) = self.stack.read_dumped(at(words)) else {
+            return false;
+        };
+        let caller = (target & layout.address_mask).wrapping_sub(1);
+        let known = self.places.iter().any(|place| holds(&place, caller));
+        let stack_pointer = self.stack_pointer();
+        if !known || cfa <= stack_pointer {
+            return false;
+        }
+        for (slot, words) in rule.saved() {
+            let Some(&register) = layout.saved.get(slot) else {
+                continue;
+            };
+            match self.stack.read_dumped(at(words)) {
+                Some(value) => self.registers.set(register, value),
+                None if at(words) < stack_pointer => {}
+                None => self.registers.forget(register),
+            }
+        }
+        self.registers.set(layout.stack_pointer, cfa);
+        self.registers
+            .set(layout.program_counter, caller.wrapping_add(1));
+        self.interrupted = false;
+        self.by_frame_pointer = false;
+        self.stack.reach(cfa);
+        frames.push(caller);
+        true
     }
 
     /// Whether the sample hit `exec` in the kernel: the registers are still those of a program
@@ -243,8 +303,10 @@ impl<'w> Walk<'w> {
                 _ => tables.address_bias(mapping, space),
             });
         let place = Place {
-            mapping: *mapping,
-            bias: bias.unwrap_or(0),
+            start: mapping.start.0,
+            end: mapping.end.0,
+            module: mapping.module,
+            bias: bias.map_or(0, |bias| elf_address(mapping, bias, 0)),
             has_tables: bias.is_some(),
         };
         if let Some(slot) = self.places.get_mut(self.next_place) {
@@ -265,13 +327,12 @@ impl<'w> Walk<'w> {
             return unknown;
         }
         let address = place.elf_address(self.lookup_address());
-        // The same address means different things for an interruption and for a call.
-        let key = address << 1 | u64::from(self.interrupted);
-        if let Some(&rule) = self.unwinder.cache.get(place.mapping.module, key) {
+        let key = cache_key(address, self.interrupted);
+        if let Some(&rule) = self.unwinder.cache.get(place.module, key) {
             return rule;
         }
         let rule = self.make_rule(place, address).unwrap_or(unknown);
-        self.unwinder.cache.insert(place.mapping.module, key, rule);
+        self.unwinder.cache.insert(place.module, key, rule);
         rule
     }
 
@@ -315,7 +376,7 @@ impl<'w> Walk<'w> {
             }
         }
         let target = if self.interrupted { address } else { next };
-        let tables = self.unwinder.modules.get(place.mapping.module)?;
+        let tables = self.unwinder.modules.get(place.module)?;
         let entry = tables.entry;
         let rule = self.analyze_code(place, target, entry);
         Some(CachedRule {
@@ -332,7 +393,7 @@ impl<'w> Walk<'w> {
             context,
             ..
         } = &mut *self.unwinder;
-        let tables = modules.get(place.mapping.module)?;
+        let tables = modules.get(place.module)?;
         let found = tables
             .eh_frame
             .as_ref()
@@ -397,9 +458,7 @@ impl<'w> Walk<'w> {
             context,
             ..
         } = &mut *self.unwinder;
-        let tables = modules
-            .get(place.mapping.module)
-            .ok_or(StackEnd::NoUnwindInfo)?;
+        let tables = modules.get(place.module).ok_or(StackEnd::NoUnwindInfo)?;
         let mut state = State {
             registers: &self.registers,
             stack: &mut self.stack,
@@ -413,6 +472,13 @@ impl<'w> Walk<'w> {
     }
 }
 
+/// The same address means different things for an interruption and for a call.
+#[inline]
+fn cache_key(address: u64, interrupted: bool) -> u64 {
+    address << 1 | u64::from(interrupted)
+}
+
+#[inline]
 fn lookup_address(program_counter: u64, interrupted: bool) -> u64 {
     program_counter.wrapping_sub(u64::from(!interrupted))
 }

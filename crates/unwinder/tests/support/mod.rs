@@ -3,6 +3,7 @@
 #![allow(dead_code, unreachable_pub, reason = "each test uses its part")]
 
 pub mod live;
+pub mod oracle;
 pub mod programs;
 
 use std::io::BufReader;
