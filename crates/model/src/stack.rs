@@ -32,11 +32,14 @@ pub enum StackEnd {
     NotRecorded = 9,
     /// Frame pointers were followed to the end; whether that is the entry cannot be told.
     FramePointersEnded = 10,
+    /// The sample hit the kernel's entry code, before it had saved the registers of the user's
+    /// code: those that came with it are of an earlier moment.
+    StaleRegisters = 11,
 }
 
 impl StackEnd {
     /// Every way to end, in the order of their numbers.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Root,
         Self::TruncatedDump,
         Self::NoUnwindInfo,
@@ -48,7 +51,12 @@ impl StackEnd {
         Self::NoUserState,
         Self::NotRecorded,
         Self::FramePointersEnded,
+        Self::StaleRegisters,
     ];
+
+    /// Kernel code that does anything has at least three frames: the entry, its handler in C,
+    /// and what that calls.
+    const ENTRY_FRAMES: usize = 2;
 
     /// Whether the stack reaches its outermost frame.
     pub fn is_whole(self) -> bool {
@@ -58,6 +66,22 @@ impl StackEnd {
     /// Whether there was a user stack to walk at all: others don't count against the verdict.
     pub fn counts(self) -> bool {
         !matches!(self, Self::NoUserState | Self::NotRecorded)
+    }
+
+    /// The end of a user stack of a sample that has so many kernel frames.
+    ///
+    /// An interrupt (NMI) that samples the first instructions of another entry to the kernel
+    /// finds the user's registers not saved yet, and gives those of the entry before
+    /// (`perf_get_regs_user` in arch/x86/kernel/perf_regs.c). They rarely fit the stack.
+    pub fn below_kernel_frames(self, kernel_frames: usize) -> Self {
+        let misfit = matches!(
+            self,
+            Self::NoUnwindInfo | Self::UnreadableMemory | Self::NotCode | Self::Loop
+        );
+        match kernel_frames {
+            1..=Self::ENTRY_FRAMES if misfit => Self::StaleRegisters,
+            _ => self,
+        }
     }
 
     /// The end of this number in a recording.
@@ -84,6 +108,40 @@ impl StackEnd {
             Self::NoUserState => "no user stack",
             Self::NotRecorded => "stacks not recorded",
             Self::FramePointersEnded => "frame pointers ended early",
+            Self::StaleRegisters => {
+                "sampled while the kernel was being entered, registers of an earlier moment"
+            }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_stable() {
+        for (code, end) in StackEnd::ALL.into_iter().enumerate() {
+            assert_eq!(usize::from(end.code()), code);
+            assert_eq!(StackEnd::from_code(end.code()), Some(end));
+        }
+        assert_eq!(StackEnd::from_code(StackEnd::ALL.len() as u8), None);
+    }
+
+    #[test]
+    fn misfits_below_entry_code_are_the_kernels_doing() {
+        let check = |end: StackEnd, frames, expected| {
+            assert_eq!(
+                end.below_kernel_frames(frames),
+                expected,
+                "{end:?} {frames}"
+            );
+        };
+        check(StackEnd::NotCode, 0, StackEnd::NotCode);
+        check(StackEnd::NotCode, 1, StackEnd::StaleRegisters);
+        check(StackEnd::NoUnwindInfo, 2, StackEnd::StaleRegisters);
+        check(StackEnd::NotCode, 3, StackEnd::NotCode);
+        check(StackEnd::Root, 1, StackEnd::Root);
+        check(StackEnd::TruncatedDump, 1, StackEnd::TruncatedDump);
     }
 }

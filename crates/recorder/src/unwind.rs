@@ -45,6 +45,7 @@ impl ChainMaker {
             // still are.
             return StackNote::new(StackEnd::NoUserState);
         }
+        let kernel_frames = chain.iter().filter(|&&entry| entry < context::MAX).count();
         chain.push(context::USER);
         let (bytes, full) = match &sample.user_stack {
             Some(stack) => (stack.bytes, stack.is_full()),
@@ -64,7 +65,7 @@ impl ChainMaker {
         let unwound = self
             .unwinder
             .unwind(&target, &registers, &stack, &mut memory, chain);
-        let mut end = unwound.end;
+        let mut end = unwound.end.below_kernel_frames(kernel_frames);
         if end == StackEnd::NoUserState && !sample.mode.is_kernel() {
             // It did run there, so there was a program: we know nothing of its mappings.
             chain.push(sample.ip);

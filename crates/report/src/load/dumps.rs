@@ -59,7 +59,7 @@ impl Dumps {
             .unwinder
             .unwind(&target, &registers, &dump, &mut NoMemory, frames);
         chain.note = StackNote {
-            end: unwound.end,
+            end: unwound.end.below_kernel_frames(chain.kernel.len()),
             read_back: unwound.read_back,
             elided: unwound.elided,
             elided_at: unwound.elided_at,
