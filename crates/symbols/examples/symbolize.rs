@@ -1,6 +1,6 @@
 //! Names addresses of an ELF file as `llvm-symbolizer --inlines --obj=FILE` does: addresses as
 //! the file's tables give them on stdin, one a line, in hex; frames on stdout.
-//! The time taken goes to stderr.
+//! The time taken and the memory held at the end, without mapped files, go to stderr.
 use std::error::Error;
 use std::io::{self, BufRead, Write};
 use std::time::Instant;
@@ -29,6 +29,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         addresses: &distinct,
     }]);
     let took = start.elapsed();
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let memory = status.lines().find(|line| line.starts_with("RssAnon"));
     let answer = answers.first().ok_or("no answer")?;
     let mut out = io::BufWriter::new(io::stdout().lock());
     for offset in offsets {
@@ -49,9 +51,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     writeln!(
         io::stderr(),
-        "{} addresses, {} named, {took:?}: {}",
+        "{} addresses, {} named, {took:?}, {}: {}",
         distinct.len(),
         answer.named(),
+        memory.unwrap_or_default(),
         answer.status()
     )?;
     Ok(())

@@ -17,6 +17,8 @@ use crate::table::SymbolTable;
 /// So many addresses are looked up in one go by one thread: enough that units are hardly ever
 /// parsed twice, few enough that all threads have work.
 const CHUNK: usize = 1024;
+/// So many threads at most work on one file: each needs memory for what it knows of all units.
+const AT_ONCE: usize = 8;
 
 /// Names the given offsets of a file that was found.
 pub(crate) fn resolve(
@@ -58,7 +60,7 @@ pub(crate) fn resolve_by(
         dwarf: dwarf.as_ref(),
     };
     let parts: Vec<Part> = addresses
-        .par_chunks(CHUNK)
+        .par_chunks(addresses.len().div_ceil(AT_ONCE).max(CHUNK))
         .map(|chunk| {
             let part = lookup.part(chunk, Names::new(options.demangle));
             done(chunk.len());
@@ -66,10 +68,11 @@ pub(crate) fn resolve_by(
         })
         .collect();
     let mut resolved = joined(parts, files.path_of_names());
-    resolved.detail = match &dwarf {
-        Some(_) => Detail::Inlines,
-        None if resolved.frames.is_empty() => Detail::Nothing,
-        None => Detail::Functions,
+    resolved.detail = match &resolved.frames[..] {
+        [] => Detail::Nothing,
+        // Debug info that is damaged, or of other parts of the file, is none.
+        frames if frames.iter().all(|frame| frame.file.is_none()) => Detail::Functions,
+        _ => Detail::Inlines,
     };
     if dwarf.is_none() && !images.have_symbol_table() && resolved.named() < resolved.len() {
         resolved.status = files.stripped(&images);

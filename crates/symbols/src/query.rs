@@ -45,7 +45,7 @@ pub struct SymbolFrame {
     pub inlined: bool,
 }
 
-/// How much was known of a module.
+/// How much was known of the addresses that were asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Detail {
     /// No names.

@@ -6,7 +6,10 @@ use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use addr2line::{Context, LookupContinuation, LookupResult};
-use gimli::{AttributeValue, DwarfSections, EndianSlice, RunTimeEndian, SectionId, UnitOffset};
+use gimli::{
+    AbbreviationsCacheStrategy, AttributeValue, DwarfSections, EndianSlice, RunTimeEndian,
+    SectionId, UnitOffset,
+};
 use object::Object;
 
 use crate::image::Image;
@@ -90,8 +93,12 @@ impl<'a> Dwarf<'a> {
         split_files: &'a SplitFiles<'a>,
     ) -> Self {
         let mut dwarf = sections.dwarf();
+        // Each thread's context parses all units' roots: share the most costly part of that.
+        dwarf.populate_abbreviations_cache(AbbreviationsCacheStrategy::All);
         if let Some(sup) = sup {
-            dwarf.set_sup(sup.dwarf());
+            let mut sup = sup.dwarf();
+            sup.populate_abbreviations_cache(AbbreviationsCacheStrategy::All);
+            dwarf.set_sup(sup);
         }
         Self {
             sections: Arc::new(dwarf),
