@@ -498,6 +498,7 @@ fn our_dump(spec: &EventSpec) -> BTreeMap<String, u64> {
         inherit: Inherit::Children,
         enable_on_exec: true,
         group_read: false,
+        enabled: false,
     };
     let bytes = attr_bytes(spec, options);
     let word = |at: usize| u32::from_ne_bytes(bytes[at..at + 4].try_into().unwrap());

@@ -234,6 +234,7 @@ fn counted(event: &str, program: &Path) -> u64 {
         inherit: Inherit::Children,
         enable_on_exec: true,
         group_read: false,
+        enabled: false,
     };
     let counter = RawCounter::open(&spec(event), Place::Thread(held.pid()), None, options).unwrap();
     held.release().unwrap().wait().unwrap();

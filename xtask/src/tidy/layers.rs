@@ -12,10 +12,11 @@ use super::Problem;
 ///
 /// `prof-recorder` and `prof-report` must never know each other, not even in their tests: a
 /// recording is the only thing between them.
-const LAYERS: [(&str, &[&str]); 11] = [
+const LAYERS: [(&str, &[&str]); 12] = [
     ("prof-model", &[]),
     ("prof-filemap", &[]),
     ("prof-events", &["prof-model"]),
+    ("prof-counters", &["prof-model", "prof-events"]),
     ("prof-perfdata", &["prof-model", "prof-filemap"]),
     ("prof-unwinder", &["prof-model"]),
     ("prof-symbols", &["prof-model", "prof-filemap"]),
@@ -45,6 +46,7 @@ const LAYERS: [(&str, &[&str]); 11] = [
             "prof-model",
             "prof-filemap",
             "prof-events",
+            "prof-counters",
             "prof-perfdata",
             "prof-unwinder",
             "prof-symbols",

@@ -25,6 +25,8 @@ pub struct AttrOptions {
     pub enable_on_exec: bool,
     /// Whether reading it reads its whole group.
     pub group_read: bool,
+    /// Whether it counts at once, or as soon as its group's leader does.
+    pub enabled: bool,
 }
 
 /// `perf_event_attr` without `config3`: PERF_ATTR_SIZE_VER7. Older kernels take larger structures
@@ -33,7 +35,7 @@ const USUAL_SIZE: u32 = 128;
 /// With `config3`: PERF_ATTR_SIZE_VER8.
 const WITH_CONFIG3: u32 = 136;
 
-/// The attribute for counting; disabled. It points to the path in the spec if that is a uprobe's,
+/// The attribute for counting. It points to the path in the spec if that is a uprobe's,
 /// so it must not outlive the spec.
 pub(super) fn attr(spec: &EventSpec, options: AttrOptions) -> sys::perf_event_attr {
     let encoding = &spec.encoding;
@@ -64,7 +66,7 @@ pub(super) fn attr(spec: &EventSpec, options: AttrOptions) -> sys::perf_event_at
                 0
             },
     );
-    attr.set_disabled(1);
+    attr.set_disabled((!options.enabled).into());
     attr.set_enable_on_exec(options.enable_on_exec.into());
     set_inherit(&mut attr, spec, options.inherit);
     set_modifiers(&mut attr, spec);

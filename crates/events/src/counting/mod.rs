@@ -14,6 +14,7 @@ mod page;
 mod probe;
 mod raw;
 mod reason;
+mod usage;
 
 pub use attr::{AttrOptions, Inherit, attr_bytes};
 pub use cgroup::{CgroupError, find_cgroup};
@@ -21,3 +22,4 @@ pub use page::{UserCount, UserPage};
 pub use probe::{Ability, Answer, Prober};
 pub use raw::{GroupCount, Place, RawCount, RawCounter};
 pub use reason::{Circumstances, why_not};
+pub use usage::Usage;

@@ -57,7 +57,10 @@ pub struct GroupCount {
 }
 
 impl RawCounter {
-    /// Opens an event, disabled; as a member of a group if there is a leader.
+    /// Opens an event; as a member of a group if there is a leader.
+    ///
+    /// Members count while they and their leader are enabled. Whether a group fits on the
+    /// hardware is only checked for those of its members that are enabled.
     ///
     /// # Errors
     ///
@@ -99,7 +102,8 @@ impl RawCounter {
         self.id
     }
 
-    /// Lets it count.
+    /// Lets it count; if it leads a group, all of its members that are enabled start at the same
+    /// moment.
     ///
     /// # Errors
     ///
@@ -109,7 +113,7 @@ impl RawCounter {
         check(unsafe { sys::ioctls::ENABLE(self.fd.as_raw_fd(), 0) }).map(drop)
     }
 
-    /// Stops it.
+    /// Stops it; if it leads a group, all of its members stop at the same moment.
     ///
     /// # Errors
     ///
@@ -117,26 +121,6 @@ impl RawCounter {
     pub fn disable(&self) -> Result<(), Errno> {
         // SAFETY: no memory is involved.
         check(unsafe { sys::ioctls::DISABLE(self.fd.as_raw_fd(), 0) }).map(drop)
-    }
-
-    /// Lets all of its group count, at the same moment.
-    ///
-    /// # Errors
-    ///
-    /// As [`enable`](Self::enable).
-    pub fn enable_group(&self) -> Result<(), Errno> {
-        // SAFETY: no memory is involved.
-        check(unsafe { sys::ioctls::ENABLE(self.fd.as_raw_fd(), GROUP) }).map(drop)
-    }
-
-    /// Stops all of its group, at the same moment.
-    ///
-    /// # Errors
-    ///
-    /// As [`enable`](Self::enable).
-    pub fn disable_group(&self) -> Result<(), Errno> {
-        // SAFETY: no memory is involved.
-        check(unsafe { sys::ioctls::DISABLE(self.fd.as_raw_fd(), GROUP) }).map(drop)
     }
 
     /// What it counted; `None` if it is in the error state, as a pinned event is that found no
@@ -210,8 +194,6 @@ impl AsFd for RawCounter {
         self.fd.as_fd()
     }
 }
-
-const GROUP: u32 = sys::bindings::PERF_IOC_FLAG_GROUP;
 
 /// The kernel's limit on what a group read returns is 16 KiB.
 const LARGEST_GROUP: usize = 16 << 10;

@@ -1,0 +1,169 @@
+//! One event, alone or in a group.
+
+use std::sync::Arc;
+
+use prof_events::counting::{AttrOptions, RawCounter};
+use prof_events::names::EventSpec;
+use prof_events::system::monotonic_now;
+
+use crate::count::Count;
+use crate::error::{OpenError, ReadError, ReaderError};
+use crate::group::refusal;
+use crate::member::{CounterId, Member};
+use crate::place::Places;
+use crate::reader::Reader;
+use crate::snapshot::Snapshot;
+use crate::target::{Options, Target};
+
+/// Counts one event of one target; disabled at first. Dropping it ends the counting, and takes it
+/// out of its group.
+///
+/// ```
+/// use prof_counters::{Counter, Target, event};
+///
+/// let faults = Counter::new(&event("page-faults:u")?, Target::ThisThread)?;
+/// faults.enable()?;
+/// let memory = vec![1_u8; 1 << 20];
+/// faults.disable()?;
+/// println!("{} page faults for {} bytes", faults.read()?.value, memory.len());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Counter {
+    pub(crate) member: Arc<Member>,
+}
+
+impl Counter {
+    /// Opens a counter of its own, outside of any group. Of several CPUs, only those are taken
+    /// that the event can be counted on (`cpumask` in sysfs).
+    ///
+    /// # Errors
+    ///
+    /// When there is no such target, or the event cannot be counted there; the error says why and
+    /// what to do.
+    pub fn new(event: &EventSpec, target: Target) -> Result<Self, OpenError> {
+        Self::with_options(event, target, Options::default())
+    }
+
+    /// As [`new`](Self::new), with options.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn with_options(
+        event: &EventSpec,
+        target: Target,
+        options: Options,
+    ) -> Result<Self, OpenError> {
+        let mut places = Places::of(&target)?;
+        if let Some(cpus) = &event.cpus {
+            places.keep_cpus(cpus);
+        }
+        let mut spec = event.clone();
+        spec.modifiers.pinned |= options.pinned;
+        spec.modifiers.exclusive |= options.exclusive;
+        let attr = AttrOptions {
+            inherit: options.inherit,
+            enable_on_exec: options.enable_on_exec,
+            group_read: false,
+            enabled: false,
+        };
+        let mut events = Vec::with_capacity(places.sites.len());
+        for site in &places.sites {
+            match RawCounter::open(&spec, site.place(), None, attr) {
+                Ok(event) => events.push(Some(event)),
+                // A thread that ended after we had seen it counted what it counted: nothing.
+                Err(rustix::io::Errno::SRCH) if places.sites.len() > 1 => events.push(None),
+                Err(errno) => return Err(refusal::of_event(&spec, errno, &target)),
+            }
+        }
+        let member = Member::new(spec, attr, Arc::new(places), events);
+        Ok(Self {
+            member: Arc::new(member),
+        })
+    }
+
+    /// What it counts.
+    pub fn event(&self) -> &EventSpec {
+        &self.member.spec
+    }
+
+    /// Tells it from every other counter of this process.
+    pub fn id(&self) -> CounterId {
+        self.member.id
+    }
+
+    /// Lets it count. In a group, it counts while both it and its group are enabled.
+    ///
+    /// # Errors
+    ///
+    /// What the system refuses.
+    pub fn enable(&self) -> Result<(), ReadError> {
+        self.member
+            .opened()
+            .try_for_each(|event| event.enable().map_err(ReadError::System))
+    }
+
+    /// Stops it; the count stays.
+    ///
+    /// # Errors
+    ///
+    /// What the system refuses.
+    pub fn disable(&self) -> Result<(), ReadError> {
+        self.member
+            .opened()
+            .try_for_each(|event| event.disable().map_err(ReadError::System))
+    }
+
+    /// Sets count and times to zero, whether it is enabled or not.
+    ///
+    /// # Errors
+    ///
+    /// As [`read_final`](Self::read_final).
+    pub fn reset(&self) -> Result<(), ReadError> {
+        self.member.reset()
+    }
+
+    /// What it counted since it was opened or reset.
+    ///
+    /// # Errors
+    ///
+    /// When the target has ended, its CPU went offline, or the counter is pinned and found no room.
+    pub fn read(&self) -> Result<Count, ReadError> {
+        self.member.places.check()?;
+        self.member.read()
+    }
+
+    /// What it counted, whether or not the target is still there.
+    ///
+    /// # Errors
+    ///
+    /// When the counter is pinned and found no room.
+    pub fn read_final(&self) -> Result<Count, ReadError> {
+        self.member.read()
+    }
+
+    /// As [`read`](Self::read), as a snapshot of a set of one.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read).
+    pub fn snapshot(&self) -> Result<Snapshot, ReadError> {
+        let count = self.read()?;
+        Ok(Snapshot::new(
+            [self.id()].into(),
+            vec![count],
+            monotonic_now(),
+            0,
+        ))
+    }
+
+    /// A way to read it without a system call, on the thread that it counts.
+    ///
+    /// # Errors
+    ///
+    /// When it counts something else than the calling thread, or children inherit it.
+    pub fn reader(&self) -> Result<Reader<'_>, ReaderError> {
+        Reader::new(&self.member)
+    }
+}

@@ -1,0 +1,139 @@
+//! What can go wrong.
+
+use std::io;
+
+use prof_events::counting::CgroupError;
+use prof_model::{Pid, Tid};
+use rustix::io::Errno;
+use thiserror::Error;
+
+/// Why an event cannot be counted.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The kernel refused.
+    #[error("cannot count {event}: {reason}")]
+    Refused {
+        /// The event, with its modifiers.
+        event: String,
+        /// What the kernel answered.
+        errno: Errno,
+        /// What that means, and what to do.
+        reason: String,
+    },
+    /// The event could be counted, but not together with the others of the group.
+    #[error(
+        "{event} does not fit into a group with {members} other events: the CPU has too few counters to \
+         count them all at once; make smaller groups"
+    )]
+    GroupFull {
+        /// The event that is too much.
+        event: String,
+        /// How many there were before.
+        members: usize,
+    },
+    /// The event is counted by other hardware than the others of the group.
+    #[error("{event} is counted by other hardware than {other}: they cannot be in one group")]
+    MixedPmus {
+        /// The event.
+        event: String,
+        /// One of those that are in the group.
+        other: String,
+    },
+    /// No such process.
+    #[error("there is no process {0}")]
+    NoProcess(Pid),
+    /// No such thread.
+    #[error("there is no thread {0}")]
+    NoThread(Tid),
+    /// No such CPU.
+    #[error("there is no CPU {0}, or it is offline")]
+    NoCpu(u32),
+    /// The cgroup cannot be found.
+    #[error(transparent)]
+    Cgroup(#[from] CgroupError),
+    /// Something else that the system refused.
+    #[error("cannot {what}: {source}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// What the system answered.
+        source: io::Error,
+    },
+}
+
+impl OpenError {
+    /// Whether it is permission that lacks, so that less may be allowed: user code only.
+    pub fn is_permission(&self) -> bool {
+        matches!(
+            self,
+            Self::Refused {
+                errno: Errno::ACCESS | Errno::PERM,
+                ..
+            }
+        )
+    }
+
+    /// Whether the machine does not have the event at all.
+    pub fn is_unsupported(&self) -> bool {
+        matches!(
+            self,
+            Self::Refused {
+                errno: Errno::NOENT | Errno::OPNOTSUPP | Errno::NODEV | Errno::NXIO | Errno::INVAL,
+                ..
+            }
+        )
+    }
+}
+
+/// Why counts cannot be read, or counting not started or stopped.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// A pinned group found no room on the hardware and is out of it for good, until it is
+    /// enabled again: what it counted before is lost.
+    #[error(
+        "the counters are pinned, but others took their place on the hardware: nothing was counted"
+    )]
+    NotScheduled,
+    /// The thread or process has ended. What it counted can still be had from
+    /// [`read_final`](crate::Group::read_final).
+    #[error("{0} has ended")]
+    TargetExited(String),
+    /// The CPU went offline, and the counters with it.
+    #[error("CPU {0} went offline, and its counters stopped")]
+    CpuLost(u32),
+    /// Something else that the system refused.
+    #[error("cannot read the counters: {0}")]
+    System(Errno),
+}
+
+/// Two snapshots of different sets of counters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("snapshots of different sets of counters: {left} and {right} counters, not all the same")]
+pub struct DifferentSets {
+    /// How many counters the one has.
+    pub left: usize,
+    /// How many the other has.
+    pub right: usize,
+}
+
+/// A counter that a snapshot knows nothing of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("the counter is not in this snapshot: it is of another group, or came to it later")]
+pub struct NotInSet;
+
+/// Why a counter cannot be read in user space.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ReaderError {
+    /// A hardware counter can only be read on the thread that it counts for.
+    #[error("only a counter of the calling thread itself can be read without a system call")]
+    NotThisThread,
+    /// What inherits is the sum of several counters.
+    #[error("a counter that children inherit cannot be read without a system call")]
+    Inherited,
+    /// The event's page cannot be had.
+    #[error("cannot map the counter's page: {0}")]
+    Map(#[from] io::Error),
+}

@@ -1,0 +1,99 @@
+//! Counting events: cycles, page faults, calls of a function, in a thread, a process, on a CPU or
+//! in a cgroup.
+//!
+//! ```text
+//!   Target ──> Group ── add(event) ──> Counter           a Counter also goes alone
+//!                │ enable, disable, reset, read: all members at the same moment
+//!                v
+//!            Snapshot ── values by Counter, a time stamp; subtract, add, copy, zero
+//!                └─ Count { value, enabled, running } ── scaled()
+//! ```
+//!
+//! A **group** counts all its members at the same time or none, so that ratios of their counts
+//! mean something. A **counter** belongs to whoever added it: it counts on when the group is gone,
+//! and leaves the group when it is dropped. A **snapshot** is a value, made of numbers only.
+//!
+//! ```
+//! use prof_counters::{Group, Target, event};
+//!
+//! let mut group = Group::new(Target::ThisThread)?;
+//! let clock = group.add(&event("task-clock:u")?)?;
+//! let faults = group.add(&event("page-faults:u")?)?;
+//!
+//! group.enable()?;
+//! let before = group.read()?;
+//! let memory = vec![1_u8; 1 << 20];
+//! let cost = group.read()?.since(&before)?;
+//! group.disable()?;
+//!
+//! println!("{} faults in {} ns for {} bytes", cost[&faults].value, cost[&clock].value, memory.len());
+//! assert!(cost[&clock].value > 0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Multiplexing
+//!
+//! A CPU has few hardware counters. When more events are wanted, the kernel lets them take turns,
+//! and each [`Count`] tells how long it was enabled and how long it was really counting:
+//! [`Count::scaled`] estimates the whole. A group that must always count is pinned
+//! ([`Options::pinned`]); when there is no room for it, reading it is an error
+//! ([`ReadError::NotScheduled`]), not zero.
+//!
+//! # Permissions
+//!
+//! A plain user may count user code of its own processes (`perf_event_paranoid` at 2, the
+//! kernel's default): add `:u` to the event. Errors say what else is missing and what to do.
+
+#![forbid(unsafe_code)]
+
+mod count;
+mod counter;
+mod error;
+mod group;
+mod member;
+mod place;
+mod reader;
+mod snapshot;
+mod target;
+
+pub use count::Count;
+pub use counter::Counter;
+pub use error::{DifferentSets, NotInSet, OpenError, ReadError, ReaderError};
+pub use group::Group;
+pub use member::CounterId;
+pub use place::PlaceName;
+pub use prof_events::counting::Inherit;
+pub use prof_events::names::{Catalog, EventGroup, EventSpec, ParseError};
+pub use reader::Reader;
+pub use snapshot::Snapshot;
+pub use target::{Options, Target};
+
+/// The event of that name, as perf's users type it; see [`Catalog::parse`] for lists of events and
+/// for groups.
+///
+/// ```
+/// let event = prof_counters::event("context-switches")?;
+/// assert_eq!(event.encoding.config, 3);
+/// let error = prof_counters::event("contxt-switches").unwrap_err();
+/// assert!(error.to_string().contains("did you mean context-switches?"));
+/// # Ok::<(), prof_counters::ParseError>(())
+/// ```
+///
+/// # Errors
+///
+/// What is wrong with the name, and where; also when it names more than one event.
+pub fn event(name: &str) -> Result<EventSpec, ParseError> {
+    let mut groups = Catalog::system().parse(name)?;
+    let first = groups
+        .pop()
+        .filter(|group| groups.is_empty() && group.events.len() == 1);
+    first
+        .and_then(|mut group| group.events.pop())
+        .ok_or_else(|| ParseError {
+            text: name.to_owned(),
+            place: 0..name.len(),
+            problem: Box::new(prof_events::names::Problem::Expected {
+                expected: "one event",
+            }),
+        })
+}
