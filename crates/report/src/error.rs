@@ -26,6 +26,14 @@ pub enum Error {
         /// What was looked for.
         pattern: String,
     },
+    /// Two recordings that can't be compared.
+    #[error("{before} and {after} count different things; compare recordings of one event")]
+    DifferentUnits {
+        /// The event of the first recording.
+        before: String,
+        /// The event of the second one.
+        after: String,
+    },
     /// The report can't be written.
     #[error("cannot write the report")]
     Write(#[from] io::Error),

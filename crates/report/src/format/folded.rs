@@ -31,6 +31,22 @@ pub(super) fn line(
     mark: impl Fn(&CallTree<'_>, &Node) -> &'static str,
 ) -> String {
     use std::fmt::Write as _;
+    let mut line = joined(tree, leaf, mark);
+    // A `String` takes everything that is written to it.
+    let _ = write!(line, " {weight}");
+    line
+}
+
+/// The names of a stack without a weight.
+pub(super) fn stack(tree: &CallTree<'_>, leaf: NodeId) -> String {
+    joined(tree, leaf, |_, _| "")
+}
+
+fn joined(
+    tree: &CallTree<'_>,
+    leaf: NodeId,
+    mark: impl Fn(&CallTree<'_>, &Node) -> &'static str,
+) -> String {
     let mut line = String::new();
     let path = tree.path(leaf);
     for (index, &id) in path.iter().enumerate() {
@@ -40,8 +56,6 @@ pub(super) fn line(
         line.push_str(&plain(tree.name(id), index + 1 == path.len()));
         line.push_str(mark(tree, &tree[id]));
     }
-    // A `String` takes everything that is written to it.
-    let _ = write!(line, " {weight}");
     line
 }
 

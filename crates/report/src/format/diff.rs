@@ -1,0 +1,237 @@
+//! What changed between two recordings, as a table and as a picture.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use inferno::flamegraph::{Direction, Options};
+
+use crate::calltree::CallTree;
+use crate::error::Error;
+use crate::view::diff::{Certainty, Diff, Row, check_units};
+
+use super::flamegraph::FlameOptions;
+use super::folded;
+use super::number::{grouped, percent};
+use super::table::shorten;
+
+/// How a table of changes is laid out.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DiffOptions {
+    /// The terminal's width in columns; `None` for pipes and files.
+    pub width: Option<usize>,
+    /// At most so many rows.
+    pub rows: Option<usize>,
+    /// Leave out functions whose self share changed by less than so many percentage points.
+    pub min_change: f64,
+    /// Write a table for Markdown.
+    pub markdown: bool,
+}
+
+const TITLES: [&str; 6] = [
+    "Before %",
+    "After %",
+    "Change",
+    "Certainty",
+    "Function",
+    "Module",
+];
+
+/// Writes the rows of `diff`.
+///
+/// The columns: self share before and after in percent, change in percentage points, how sure it
+/// is, function, module.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write(diff: &Diff, options: &DiffOptions, mut out: impl Write) -> io::Result<()> {
+    writeln!(
+        out,
+        "self time, {} samples before, {} after\n",
+        grouped(diff.before.samples),
+        grouped(diff.after.samples)
+    )?;
+    let shown: Vec<[String; 6]> = diff
+        .rows
+        .iter()
+        .filter(|row| row.change().abs() * 100.0 >= options.min_change)
+        .take(options.rows.unwrap_or(usize::MAX))
+        .map(cells)
+        .collect();
+    if options.markdown {
+        writeln!(out, "| {} |", TITLES.join(" | "))?;
+        writeln!(out, "|--:|--:|--:|---|---|---|")?;
+        for cells in &shown {
+            writeln!(
+                out,
+                "| {} |",
+                cells.each_ref().map(|cell| escape(cell)).join(" | ")
+            )?;
+        }
+    } else {
+        let names = shown.iter().map(|cells| cells[4].chars().count());
+        let longest = names.max().unwrap_or(0).max(TITLES[4].len());
+        let names = longest.min(options.width.map_or(60, |width| {
+            // What is left beside the other columns and twenty for the module.
+            width.saturating_sub(60).max(20)
+        }));
+        for cells in [&TITLES.map(String::from)].into_iter().chain(&shown) {
+            line(cells, names, options.width.is_some(), &mut out)?;
+        }
+    }
+    let left = diff.rows.len() - shown.len();
+    if left > 0 {
+        writeln!(out, "\n… {} more functions", grouped(left as u64))?;
+    }
+    Ok(())
+}
+
+fn cells(row: &Row) -> [String; 6] {
+    [
+        percent(row.before.own),
+        percent(row.after.own),
+        format!("{:+.2}", row.change() * 100.0),
+        certainty(row.certainty).into(),
+        row.function.to_string(),
+        row.module.to_string(),
+    ]
+}
+
+fn certainty(certainty: Certainty) -> &'static str {
+    match certainty {
+        Certainty::Noise => "noise",
+        Certainty::Likely => "likely",
+        Certainty::Clear => "clear",
+    }
+}
+
+fn line(cells: &[String; 6], names: usize, cut: bool, out: &mut impl Write) -> io::Result<()> {
+    let [before, after, change, certainty, function, module] = cells;
+    let function = if cut {
+        shorten(function, names)
+    } else {
+        function.clone()
+    };
+    let text = format!(
+        "{before:>8}  {after:>7}  {change:>7}  {certainty:<9}  {function:names$}  {module}"
+    );
+    writeln!(out, "{}", text.trim_end())
+}
+
+fn escape(cell: &str) -> String {
+    cell.replace('|', "\\|").replace('<', "&lt;")
+}
+
+/// Draws the stacks of `after`, red where they grew and blue where they shrank since `before`.
+/// Widths are those of `after`; with `gone`, those of `before`, so that what is no longer there is
+/// seen as well. Both are scaled to the same whole.
+///
+/// # Errors
+/// [`Error::DifferentUnits`], those of `out`.
+pub fn flamegraph(
+    before: &CallTree<'_>,
+    after: &CallTree<'_>,
+    gone: bool,
+    options: &FlameOptions,
+    out: impl Write,
+) -> Result<(), Error> {
+    check_units(before, after)?;
+    let (narrow, wide) = if gone {
+        (after, before)
+    } else {
+        (before, after)
+    };
+    let lines = lines(narrow, wide, options);
+    let mut drawing = Options::default();
+    drawing.title = options.title.clone();
+    drawing.subtitle = options.subtitle.clone();
+    drawing.image_width = options.width;
+    drawing.count_name = wide.event().unit.name().to_owned();
+    drawing.min_width = options.min_percent;
+    drawing.negate_differentials = gone;
+    if options.inverted {
+        drawing.direction = Direction::Inverted;
+    }
+    inferno::flamegraph::from_lines(&mut drawing, lines.iter().map(String::as_str), out)?;
+    Ok(())
+}
+
+/// `stack weight-compared-with weight-shown`, the first scaled to the whole of the second.
+fn lines(compared: &CallTree<'_>, shown: &CallTree<'_>, options: &FlameOptions) -> Vec<String> {
+    let scale = shown.total().value as f64 / compared.total().value.max(1) as f64;
+    let mut stacks: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+    let both = [(compared, false), (shown, true)];
+    for (tree, is_shown) in both {
+        let inverted = options.reversed.then(|| tree.inverted());
+        let tree = inverted.as_ref().unwrap_or(tree);
+        for (id, node) in tree.nodes().filter(|(_, node)| node.own.samples > 0) {
+            let weights = stacks.entry(folded::stack(tree, id)).or_default();
+            if is_shown {
+                weights.1 += node.own.value;
+            } else {
+                weights.0 += (node.own.value as f64 * scale).round() as u64;
+            }
+        }
+    }
+    let line =
+        |(stack, (compared, shown)): (String, (u64, u64))| format!("{stack} {compared} {shown}");
+    stacks.into_iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calltree::Split;
+    use crate::symbolized::SymbolizedProfile;
+    use crate::testing::{TestProfile, check_golden, everything};
+
+    fn recordings() -> (SymbolizedProfile, SymbolizedProfile) {
+        let mut before = vec!["t main;work;slow 10"; 50];
+        before.extend(["t main;work 10"; 40]);
+        before.extend(["t main;gone 10"; 10]);
+        let mut after = vec!["t main;work;slow 20"; 20];
+        after.extend(["t main;work 20"; 42]);
+        after.extend(["t main;ns::new|<T> 20"; 38]);
+        (TestProfile::of(&before), TestProfile::of(&after))
+    }
+
+    fn table(options: &DiffOptions) -> Vec<u8> {
+        let (before, after) = recordings();
+        let tree = |profile| CallTree::new(profile, &everything(), Split::Name).unwrap();
+        let diff = Diff::new(&tree(&before), &tree(&after)).unwrap();
+        let mut text = Vec::new();
+        write(&diff, options, &mut text).unwrap();
+        text
+    }
+
+    #[test]
+    fn golden() {
+        check_golden("diff.txt", &table(&DiffOptions::default()));
+        let markdown = DiffOptions {
+            markdown: true,
+            min_change: 5.0,
+            ..DiffOptions::default()
+        };
+        check_golden("diff.md", &table(&markdown));
+    }
+
+    #[test]
+    fn stacks_are_scaled_to_the_same_whole() {
+        let (before, after) = recordings();
+        let tree = |profile| CallTree::new(profile, &everything(), Split::Nothing).unwrap();
+        let lines = lines(&tree(&before), &tree(&after), &FlameOptions::default());
+        let expected = [
+            "main;gone 200000000 0",
+            "main;ns::new|<T> 0 760000000",
+            "main;work 800000000 840000000",
+            "main;work;slow 1000000000 400000000",
+        ];
+        assert_eq!(lines, expected);
+        for gone in [false, true] {
+            let mut svg = Vec::new();
+            let options = FlameOptions::default();
+            flamegraph(&tree(&before), &tree(&after), gone, &options, &mut svg).unwrap();
+            let svg = String::from_utf8(svg).unwrap();
+            assert_eq!(svg.contains("<title>gone "), gone);
+        }
+    }
+}
