@@ -46,6 +46,15 @@ pub(crate) fn disable(event: BorrowedFd<'_>) -> Result<(), Errno> {
     check(unsafe { sys::ioctls::DISABLE(event.as_raw_fd(), 0) }).map(drop)
 }
 
+/// How many records of this event, and of those inherited from it, found the ring full.
+pub(crate) fn lost(event: BorrowedFd<'_>) -> Option<u64> {
+    // PERF_FORMAT_ID | PERF_FORMAT_LOST: value, id, lost.
+    let mut counts = [0; 24];
+    let read = rustix::io::read(event, &mut counts).ok()?;
+    let lost = counts.get(16..read)?.try_into().ok()?;
+    Some(u64::from_ne_bytes(lost))
+}
+
 fn check(result: RawFd) -> Result<RawFd, Errno> {
     if result >= 0 {
         return Ok(result);

@@ -21,6 +21,7 @@ mod kernel;
 mod ladder;
 mod launcher;
 mod memory;
+mod opening;
 mod ring;
 mod sampler;
 mod setup;

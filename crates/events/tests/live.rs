@@ -35,7 +35,7 @@ fn sample(script: &str, call_graph: CallGraph) -> (BTreeMap<u32, usize>, Sampler
     let mut counts = BTreeMap::new();
     let mut ended = false;
     while !ended {
-        ended = sampler.wait(&[], None).unwrap().all_ended;
+        ended = sampler.wait(None).unwrap().all_ended;
         let drained = sampler.drain(|_, record| {
             let kind = u32::from_ne_bytes(record[..4].try_into().unwrap());
             *counts.entry(kind).or_default() += 1;
@@ -83,7 +83,7 @@ fn all_threads_of_a_running_process_are_sampled_until_it_ends() {
     drop(target.stdin.take());
     let mut samples = 0;
     loop {
-        let wake = sampler.wait(&[], None).unwrap();
+        let wake = sampler.wait(None).unwrap();
         sampler.drain(|_, record| samples += usize::from(record[0] == RECORD_SAMPLE as u8));
         if wake.all_ended {
             break;

@@ -43,6 +43,8 @@ pub(crate) struct Outcome {
     pub(crate) stopped_by: Option<i32>,
     /// How long it took.
     pub(crate) duration: Duration,
+    /// Records that found a ring full, by the kernel's own count if it has one.
+    pub(crate) lost: u64,
 }
 
 impl<'a> Reader<'a> {
@@ -78,13 +80,16 @@ impl<'a> Reader<'a> {
             signals,
             stopped_by: None,
         };
+        control.watch(&self.sampler).map_err(refused)?;
         while !self.step(&mut control).map_err(refused)? {}
         self.sampler.disable();
         self.pass();
         // What was recorded is written while we wait for a command that takes its time to end.
         backlog.close();
         let duration = begin.elapsed();
+        let lost = self.sampler.lost();
         Ok(Outcome {
+            lost,
             exit: control.wait_for_command().map_err(refused)?,
             stopped_by: control.stopped_by,
             duration,
@@ -93,13 +98,7 @@ impl<'a> Reader<'a> {
 
     /// Waits, drains, and looks whether recording ends here.
     fn step(&mut self, control: &mut Control<'_>) -> io::Result<bool> {
-        let mut others = vec![control.signals.as_fd()];
-        if let Running::Command(command) = &control.running {
-            others.push(command.as_fd());
-        }
-        let wake = self
-            .sampler
-            .wait(&others, Some(control.patience(self.found)))?;
+        let wake = self.sampler.wait(Some(control.patience(self.found)))?;
         self.pass();
         let failed = self.backlog.is_given_up();
         if failed {
@@ -187,6 +186,14 @@ impl Control<'_> {
     const PATIENCE: Duration = Duration::from_millis(250);
     /// How soon a pass follows one that found something, so that its records can be put in order.
     const FOLLOW_UP: Duration = Duration::from_millis(20);
+
+    fn watch(&self, sampler: &Sampler) -> io::Result<()> {
+        sampler.watch(self.signals.as_fd())?;
+        match &self.running {
+            Running::Command(command) => sampler.watch(command.as_fd()),
+            Running::Processes => Ok(()),
+        }
+    }
 
     fn patience(&self, found: bool) -> Duration {
         let patience = if found {

@@ -188,6 +188,9 @@ fn finish(
 ) -> Result<Summary, Error> {
     let mut quality = finished.quality;
     quality.fallbacks = opened.fallbacks.clone();
+    // No record tells of what was lost after the last one.
+    let losses = &mut quality.losses;
+    losses.ring_full = losses.ring_full.max(outcome.lost);
     let features = Features {
         build_ids: finished.build_ids,
         hostname: Some(system::host_name()),
