@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -45,12 +46,22 @@ impl Reader {
             directory,
             server,
         };
-        let is_there = |_: &u32| {
-            let mut command = reader.command(&["profile", "info"]);
-            command.output().unwrap().status.success()
-        };
-        assert!((0..200).any(|attempt| is_there(&attempt)), "no answer");
+        reader.wait_until_loaded();
         Some(reader)
+    }
+
+    /// Asking earlier does harm: a client that gets no answer removes the session.
+    fn wait_until_loaded(&self) {
+        let log = self.directory.path().join(format!("{SESSION}.log"));
+        let is_loaded = || {
+            let log = fs::read_to_string(&log).unwrap_or_default();
+            log.contains("Profile loaded successfully")
+        };
+        let deadline = Instant::now() + Duration::from_secs(120);
+        while !is_loaded() {
+            assert!(Instant::now() < deadline, "the reader does not get ready");
+            std::thread::park_timeout(Duration::from_millis(10));
+        }
     }
 
     fn command(&self, arguments: &[&str]) -> Command {

@@ -52,7 +52,7 @@ fn install() -> Option<PathBuf> {
     // target/debug/deps/test-program
     let target = std::env::current_exe().ok()?.ancestors().nth(3)?.to_owned();
     let versions = PACKAGES.join("+").replace(['@', '/'], "-");
-    let home = target.join(format!("readers{versions}"));
+    let home = target.join(format!("readers-{versions}"));
     let modules = home.join("node_modules");
     if modules.is_dir() {
         return Some(modules);
