@@ -26,8 +26,8 @@ pub(crate) fn write_file(
     }
     if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
         let mut out = BufWriter::new(File::create(path).with_context(cannot_write)?);
-        fill(&mut out)?;
-        return out.flush().with_context(cannot_write);
+        let written = fill(&mut out).and_then(|()| Ok(out.flush()?));
+        return written.with_context(cannot_write);
     }
     let temporary = temporary_name(path);
     let written = write_new(&temporary, fill).and_then(|()| Ok(fs::rename(&temporary, path)?));
@@ -36,6 +36,25 @@ pub(crate) fn write_file(
         let _ = fs::remove_file(&temporary);
     }
     written.with_context(cannot_write)
+}
+
+/// Finds out early whether [`write_file`] would fail for where the file is to be.
+///
+/// # Errors
+///
+/// When nothing can be written there; what is there is untouched.
+pub(crate) fn ensure_writable(path: &Path) -> Result<()> {
+    let is_special = |metadata: fs::Metadata| !metadata.is_file() && !metadata.is_dir();
+    if path == Path::new("-") || fs::metadata(path).is_ok_and(is_special) {
+        return Ok(());
+    }
+    let cannot_write = || format!("cannot write {}", path.display());
+    if path.is_dir() {
+        return Err(io::Error::from(ErrorKind::IsADirectory)).with_context(cannot_write);
+    }
+    let temporary = temporary_name(path);
+    File::create_new(&temporary).with_context(cannot_write)?;
+    fs::remove_file(&temporary).with_context(cannot_write)
 }
 
 /// Writes to the standard output. A reader that has seen enough (`| head`) is no error.
@@ -97,13 +116,31 @@ mod tests {
     }
 
     #[test]
+    fn asking_whether_a_file_can_be_written_leaves_nothing_behind() {
+        let directory = tempfile::tempdir().unwrap();
+        ensure_writable(&directory.path().join("out.svg")).unwrap();
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_full_device_is_named() {
+        let full = Path::new("/dev/full");
+        let error = write_file(full, |out| Ok(out.write_all(&[b'x'; 100_000])?)).unwrap_err();
+        assert!(
+            format!("{error:#}").starts_with("cannot write /dev/full"),
+            "{error:#}"
+        );
+    }
+
+    #[test]
     fn unwritable_places_are_named() {
         for path in ["/nonexistent/out.svg", "/"] {
-            let error = write_file(Path::new(path), |_| Ok(())).unwrap_err();
-            assert!(
-                format!("{error:#}").starts_with(&format!("cannot write {path}")),
-                "{error:#}"
-            );
+            let path = Path::new(path);
+            for error in [write_file(path, |_| Ok(())), ensure_writable(path)] {
+                let message = format!("{:#}", error.unwrap_err());
+                let start = format!("cannot write {}", path.display());
+                assert!(message.starts_with(&start), "{message}");
+            }
         }
     }
 }

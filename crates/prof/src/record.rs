@@ -13,6 +13,7 @@ use prof_recorder::{CallGraph, Options, Program, Rate, Signals, Summary, Target}
 use crate::console::Console;
 use crate::exit;
 use crate::flags::{CallGraphFlag, RateFlag, RecordFlags, SamplingFlags};
+use crate::output::ensure_writable;
 use crate::report;
 
 /// One recording to be made.
@@ -48,6 +49,8 @@ impl From<RecordFlags> for Job {
 ///
 /// When nothing could be recorded, or what was recorded could not be written or drawn.
 pub(crate) fn run(job: Job) -> Result<ExitCode> {
+    // A long recording should not end with the news that its picture has no place.
+    job.flamegraph.as_deref().map_or(Ok(()), ensure_writable)?;
     // Before any thread is made: they inherit the blocked signals.
     let signals = Signals::block().context("cannot watch for signals")?;
     let console = Console::new(job.sampling.quiet, job.sampling.verbose);

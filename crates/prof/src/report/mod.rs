@@ -6,7 +6,7 @@ mod text;
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use prof_model::{Grade, Verdict};
 use prof_perfdata::Recording;
 use prof_report::format::{flamegraph::FlameOptions, script};
@@ -74,7 +74,12 @@ pub(crate) fn draw_recording(recording: &Path, svg: &Path) -> Result<()> {
 }
 
 fn read(input: &Path, no_demangle: bool) -> Result<SymbolizedProfile> {
-    let recording = Recording::open(input)?;
+    let recording = match Recording::open(input) {
+        Err(error) if input != Path::new("-") && !input.exists() => Err(error).context(
+            "there is nothing to report (`prof record` makes a recording, `-i FILE` names one)",
+        ),
+        opened => opened.map_err(Into::into),
+    }?;
     let profile = prof_report::load(recording, &LoadOptions::default())?;
     let demangle = match no_demangle {
         true => Demangle::None,
