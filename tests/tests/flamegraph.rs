@@ -32,7 +32,7 @@ fn straight_from_one_command() {
     let words = [
         "<svg",
         "burn_sixty",
-        "record -e cpu-clock",
+        "samples of cpu-clock",
         " ns, ",
         "Search",
         "_start",

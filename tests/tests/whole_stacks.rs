@@ -101,8 +101,8 @@ fn recursion_of_20000_frames_keeps_both_ends_and_marks_the_cut() {
     let session = Session::alone();
     let binary = DEEP.build();
     let recorded = session.record(
-        &["-e", "cpu-clock:u"],
-        &[binary.to_str().unwrap(), "20000", "300"],
+        &["-e", "cpu-clock:u", "-F", "199"],
+        &[binary.to_str().unwrap(), "20000", "1000"],
     );
     let stacks = recorded.physical_stacks();
     stacks.assert_hottest(TO_THE_BOTTOM);
