@@ -82,6 +82,13 @@ impl<'data> Image<'data> {
         Some(ElfAddress(segment.address.wrapping_add(distance)))
     }
 
+    /// Whether the program headers tell file offsets of code: those of a debug file may not.
+    pub(crate) fn knows_where_code_was(&self) -> bool {
+        self.segments
+            .iter()
+            .any(|segment| segment.executable && segment.size > 0)
+    }
+
     /// Whether there is DWARF in this file.
     pub(crate) fn has_dwarf(&self) -> bool {
         self.object

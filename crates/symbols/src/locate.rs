@@ -18,11 +18,16 @@ pub(crate) struct Located {
     pub(crate) bytes: MappedFile,
 }
 
-/// Finds the file of `module`: where the caller says that it may be, and by its own path.
+/// Finds the file of `module`: where the caller says that it may be, by its own path, and by its
+/// build id in the debug directories.
 ///
 /// # Errors
 /// When it can't be had: the most telling of the reasons.
-pub(crate) fn module_file(module: &Module, places: &dyn Places) -> Result<Located, ModuleStatus> {
+pub(crate) fn module_file(
+    module: &Module,
+    places: &dyn Places,
+    directories: &[PathBuf],
+) -> Result<Located, ModuleStatus> {
     if module.kind == ModuleKind::Vdso {
         return vdso_image(module);
     }
@@ -37,7 +42,32 @@ pub(crate) fn module_file(module: &Module, places: &dyn Places) -> Result<Locate
             Err(_) => {}
         }
     }
-    Err(worst)
+    let kept = module.build_id.and_then(|id| kept_copy(id, directories));
+    kept.ok_or(worst)
+}
+
+/// A copy of the program that a debug directory or perf's cache of programs (`~/.debug`) keeps.
+///
+/// A debug file does as well if its program headers still say where the code was in the program:
+/// `eu-strip` leaves them as they were, `objcopy` does not.
+fn kept_copy(id: BuildId, directories: &[PathBuf]) -> Option<Located> {
+    const NAMES: [&str; 3] = ["", "/elf", ".debug"];
+    directories
+        .iter()
+        .flat_map(|directory| NAMES.map(|name| by_build_id(directory, id, name)))
+        .find_map(|path| {
+            let located = checked(&path, Some(id)).ok()?;
+            let knows = Image::parse(&located.bytes).ok()?.knows_where_code_was();
+            knows.then_some(located)
+        })
+}
+
+/// Where a debug directory keeps what belongs to a build id.
+pub(crate) fn by_build_id(directory: &Path, id: BuildId, suffix: &str) -> PathBuf {
+    let hex = id.to_string();
+    // Two digits for each byte: a build id has at least one.
+    let (first, rest) = hex.split_at_checked(2).unwrap_or((&hex, ""));
+    directory.join(format!(".build-id/{first}/{rest}{suffix}"))
 }
 
 /// Opens an ELF file and compares its build id with the expected one, if there is one.

@@ -55,11 +55,9 @@ pub(crate) fn split_package(path: &Path) -> Option<Located> {
 }
 
 fn by_build_id(id: BuildId, directories: &[PathBuf]) -> Option<Located> {
-    let hex = id.to_string();
-    let (first, rest) = hex.split_at_checked(2)?;
     directories
         .iter()
-        .map(|directory| directory.join(format!(".build-id/{first}/{rest}.debug")))
+        .map(|directory| locate::by_build_id(directory, id, ".debug"))
         .find_map(|path| locate::checked(&path, Some(id)).ok())
 }
 

@@ -131,12 +131,12 @@ impl Symbolizer {
             Source::File(module) if module.kind == ModuleKind::Kernel => Found::Kernel,
             Source::Kernel => Found::Kernel,
             Source::Jit { pid } => Found::Jit(pid),
-            Source::File(module) => {
-                Found::Files(match locate::module_file(module, self.places.as_ref()) {
+            Source::File(module) => Found::Files(
+                match locate::module_file(module, self.places.as_ref(), &self.options.debug_dirs) {
                     Ok(main) => Ok(Box::new(ModuleFiles::find(main, &self.options))),
                     Err(status) => Err((status, module.build_id)),
-                })
-            }
+                },
+            ),
         }
     }
 

@@ -290,3 +290,44 @@ fn split_units_from_their_files_and_from_a_package() {
         assert!(chains().contains(&inlined), "{version}: {:?}", chains());
     }
 }
+
+#[test]
+fn a_program_that_is_gone_but_kept_by_its_build_id() {
+    // perf's cache has a directory for each build id, others a link.
+    for name in [Some("elf"), None] {
+        let split = Split::new(&[]);
+        let debug = split.by_build_id();
+        let home = debug.with_extension("");
+        let kept = name.map_or_else(|| home.clone(), |name| home.join(name));
+        fs::create_dir_all(kept.parent().unwrap()).unwrap();
+        fs::rename(&split.module.path, &kept).unwrap();
+        fs::rename(split.path("program.debug"), &debug).unwrap();
+        split.check_inlines(&debug);
+    }
+}
+
+#[test]
+fn a_debug_file_alone_does_if_it_knows_where_the_code_was() {
+    let (directory, program) = build("gcc", &["-g"]);
+    let offsets = offsets_of(&program, "middle");
+    let split = Split {
+        module: module(&program),
+        directory,
+        offsets,
+    };
+    let debug = split.by_build_id();
+    let made_by_objcopy = ["--only-keep-debug", "program", debug.to_str().unwrap()];
+    run("objcopy", &made_by_objcopy, split.directory.path());
+    let path = split.module.path.clone();
+    let away = split.path("away");
+    fs::rename(&path, &away).unwrap();
+    let resolved = resolve(split.options(), &split.module, &split.offsets);
+    assert_eq!(resolved.status(), &ModuleStatus::Missing { path });
+    fs::remove_file(&debug).unwrap();
+    if !have("eu-strip", "elfutils") {
+        return;
+    }
+    let arguments = ["-f", debug.to_str().unwrap(), "away"];
+    run("eu-strip", &arguments, split.directory.path());
+    split.check_inlines(&debug);
+}
