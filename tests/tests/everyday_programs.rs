@@ -30,7 +30,7 @@ fn check(options: &[&str], command: &[&str], processes: &[&str], functions: &[&s
 
 #[test]
 fn a_shell_pipeline() {
-    let pipeline = "seq 1 400000 | LC_ALL=C sort -r | tr 0-9 a-j | md5sum";
+    let pipeline = "seq 1 3000000 | LC_ALL=C sort -r | tr 0-9 a-j | md5sum";
     check(
         USER_CODE,
         &["sh", "-c", pipeline],

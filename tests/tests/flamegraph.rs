@@ -25,7 +25,7 @@ fn straight_from_one_command() {
     let session = Session::new();
     let binary = SHARES.build();
     let recorded = session.record(
-        &["--flamegraph", "out.svg"],
+        &["-e", "cpu-clock", "--flamegraph", "out.svg"],
         &[binary.to_str().unwrap(), "300"],
     );
     recorded.outcome.assert_says(&["out.svg"]);

