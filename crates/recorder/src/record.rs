@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io;
 use std::sync::mpsc;
 use std::thread;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use prof_events::{
     HeldCommand, Opened, Program, Request, RunningCommand, Sampler, Signals, Stacks, Threads,
@@ -12,7 +13,7 @@ use prof_events::{
 };
 use prof_model::{Pid, StackEnd};
 use prof_perfdata::{
-    Attr, CpuCounts, EventDescription, Features, RecordFormat, WriteError, Writer,
+    Attr, ClockData, CpuCounts, EventDescription, Features, RecordFormat, WriteError, Writer,
 };
 
 use crate::backlog::Backlog;
@@ -56,8 +57,8 @@ pub fn record(options: &Options, signals: &Signals) -> Result<Summary, Error> {
         output.keep();
         Ok(running)
     };
-    let (finished, outcome) = run(options, signals, sampler, session, start)?;
-    finish(options, &opened, finished, outcome)
+    let recorded = run(options, signals, sampler, session, start)?;
+    finish(options, &opened, recorded)
 }
 
 fn hold(program: &Program, signals: &Signals) -> Result<HeldCommand, Error> {
@@ -137,6 +138,13 @@ fn start(
     Ok(Running::Command(command))
 }
 
+/// What there is to finish, however the recording went.
+struct Recorded {
+    finished: Finished,
+    written: Result<(), WriteError>,
+    outcome: Result<Outcome, Error>,
+}
+
 /// Reads on one thread, unwinds and writes on this one.
 fn run(
     options: &Options,
@@ -144,7 +152,7 @@ fn run(
     sampler: Sampler,
     mut session: Session,
     start: impl FnOnce(&Sampler) -> Result<Running, Error> + Send,
-) -> Result<(Finished, Outcome), Error> {
+) -> Result<Recorded, Error> {
     let backlog = Backlog::new(BUDGET);
     let pids: &[Pid] = match &options.target {
         Target::Processes(pids) => pids,
@@ -174,44 +182,38 @@ fn run(
         let outcome = reading.join().unwrap_or_else(|_| {
             let source = io::Error::other("the reading thread panicked");
             Err(Error::Sampling { source })
-        })?;
-        written.map_err(writing(options))?;
-        Ok((session.finish(), outcome))
+        });
+        Ok(Recorded {
+            finished: session.finish(),
+            written,
+            outcome,
+        })
     })
 }
 
-fn finish(
-    options: &Options,
-    opened: &Opened,
-    finished: Finished,
-    outcome: Outcome,
-) -> Result<Summary, Error> {
+/// Ends the file, also after an error: what was written before can then be read.
+fn finish(options: &Options, opened: &Opened, recorded: Recorded) -> Result<Summary, Error> {
+    let Recorded {
+        finished,
+        written,
+        outcome,
+    } = recorded;
     let mut quality = finished.quality;
     quality.fallbacks = opened.fallbacks.clone();
-    // No record tells of what was lost after the last one.
-    let losses = &mut quality.losses;
-    losses.ring_full = losses.ring_full.max(outcome.lost);
+    if let Ok(outcome) = &outcome {
+        // No record tells of what was lost after the last one.
+        let losses = &mut quality.losses;
+        losses.ring_full = losses.ring_full.max(outcome.lost);
+    }
     let features = Features {
         build_ids: finished.build_ids,
-        hostname: Some(system::host_name()),
-        os_release: Some(system::kernel_release()),
-        version: Some(format!("prof {}", env!("CARGO_PKG_VERSION"))),
-        arch: Some(std::env::consts::ARCH.into()),
-        nr_cpus: system::System::read().ok().map(|system| CpuCounts {
-            online: system.cpus.len() as u32,
-            available: system.cpus.len() as u32,
-        }),
-        cpu_desc: system::cpu_description(),
-        command_line: options.command_line.clone(),
         sample_time: finished.sample_time,
-        clock_resolution: Some(1),
         quality: Some(quality.clone()),
-        ..Features::default()
+        ..about(options)
     };
-    let file = finished
-        .writer
-        .finish(&features)
-        .map_err(writing(options))?;
+    let ended = finished.writer.finish(&features);
+    let outcome = outcome?;
+    let file = written.and(ended).map_err(writing(options))?;
     let bytes = file.metadata().map_or(0, |found| found.len());
     Ok(Summary {
         samples: quality.samples,
@@ -223,6 +225,33 @@ fn finish(
         stopped_by: outcome.stopped_by,
     })
 }
+
+/// What the file says of the machine and of this run.
+fn about(options: &Options) -> Features {
+    let cpus = system::System::read().ok().map(|system| CpuCounts {
+        online: system.cpus.len() as u32,
+        available: system.cpus.len() as u32,
+    });
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
+    Features {
+        hostname: Some(system::host_name()),
+        os_release: Some(system::kernel_release()),
+        version: Some(format!("prof {}", env!("CARGO_PKG_VERSION"))),
+        arch: Some(std::env::consts::ARCH.into()),
+        nr_cpus: cpus,
+        cpu_desc: system::cpu_description(),
+        command_line: options.command_line.clone(),
+        clock_resolution: Some(1),
+        clock: since_1970.ok().map(|wall_clock| ClockData {
+            clockid: CLOCK_MONOTONIC,
+            wall_clock: wall_clock.as_nanos() as u64,
+            clock: system::monotonic_now(),
+        }),
+        ..Features::default()
+    }
+}
+
+const CLOCK_MONOTONIC: u32 = 1;
 
 fn writing(options: &Options) -> impl FnOnce(WriteError) -> Error {
     let path = options.output.clone();
