@@ -11,6 +11,7 @@ mod deep;
 mod duplicates;
 mod error;
 mod failures;
+mod held;
 mod hits;
 mod layout;
 mod options;

@@ -1,6 +1,5 @@
 //! Records in the order of time: followed, unwound, written.
 
-use std::collections::VecDeque;
 use std::fs::File;
 
 use prof_model::{AbsoluteAddress, Modules, Pid, Processes, Quality, StackEnd};
@@ -12,6 +11,7 @@ use prof_perfdata::{
 use crate::backlog::{Backlog, Batch, ReaderCounts};
 use crate::duplicates::Duplicates;
 use crate::failures::{Failures, Place};
+use crate::held::Held;
 use crate::hits::Hits;
 use crate::order::{Order, Waiting};
 use crate::synthesize;
@@ -290,48 +290,5 @@ impl Tally {
         let losses = &mut self.quality.losses;
         losses.backlog = counts.dropped;
         losses.cut_stacks = counts.cut;
-    }
-}
-
-/// Batches with records that wait for their turn.
-#[derive(Debug, Default)]
-struct Held {
-    batches: VecDeque<(Batch, usize)>,
-    /// The number of the first of them.
-    first: u64,
-}
-
-impl Held {
-    /// The number that the next batch gets.
-    fn next(&self) -> u64 {
-        self.first + self.batches.len() as u64
-    }
-
-    fn push(&mut self, batch: Batch) {
-        let records = batch.len();
-        self.batches.push_back((batch, records));
-    }
-
-    fn get(&self, number: u64) -> Option<&Batch> {
-        let index = usize::try_from(number.checked_sub(self.first)?).ok()?;
-        self.batches.get(index).map(|(batch, _)| batch)
-    }
-
-    /// One of the batch's records was dealt with.
-    fn done_with(&mut self, number: u64) {
-        let index = number.checked_sub(self.first).map(|index| index as usize);
-        if let Some((_, left)) = index.and_then(|index| self.batches.get_mut(index)) {
-            *left = left.saturating_sub(1);
-        }
-    }
-
-    /// The oldest batch, if nothing in it waits any more.
-    fn pop_done(&mut self) -> Option<Batch> {
-        let (_, left) = self.batches.front()?;
-        if *left > 0 {
-            return None;
-        }
-        self.first += 1;
-        self.batches.pop_front().map(|(batch, _)| batch)
     }
 }
