@@ -1,4 +1,5 @@
 //! The `cargo prof` command.
+#![forbid(unsafe_code)]
 
 fn main() -> std::process::ExitCode {
     prof_cli::cargo_prof()

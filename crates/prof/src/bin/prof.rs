@@ -1,4 +1,5 @@
 //! The `prof` command.
+#![forbid(unsafe_code)]
 
 fn main() -> std::process::ExitCode {
     prof_cli::prof()

@@ -61,11 +61,16 @@ pub(crate) struct OutputFlags {
     pub(crate) files: FileFlags,
 
     /// Leave out what is below so many percent of the whole
-    #[arg(long, value_name = "PERCENT", default_value_t = 0.0)]
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        default_value_t = 0.0,
+        help_heading = "Filters"
+    )]
     pub(crate) min_percent: f64,
 
     /// Split by what the code ran in
-    #[arg(long, value_enum, value_name = "WHAT")]
+    #[arg(long, value_enum, value_name = "WHAT", help_heading = "Filters")]
     pub(crate) by: Option<ByFlag>,
 }
 
