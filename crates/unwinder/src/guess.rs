@@ -5,6 +5,7 @@ use prof_model::StackEnd;
 
 use crate::registers::Registers;
 use crate::rule::{CompactRule, Rule};
+use crate::unwinder::Unwinder;
 use crate::walk::{Caller, Place, Walk};
 
 /// Frames larger than this have their own explanation.
@@ -57,7 +58,42 @@ impl Walk<'_> {
             },
             _ => {}
         }
+        if self.is_entry(place) {
+            return Err(StackEnd::Root);
+        }
+        if otherwise == StackEnd::NoUnwindInfo
+            && let Some(caller) = self.guess_from_entry(place)
+        {
+            return Ok(caller);
+        }
         self.without_cfi(place, otherwise)
+    }
+
+    /// A step by what the function has done so far, for code that never returns.
+    fn guess_from_entry(&mut self, place: &Place) -> Option<Caller> {
+        const CANDIDATES: usize = 4;
+        let target = place.elf_address(self.program_counter());
+        let module = place.module;
+        let Unwinder {
+            modules, layout, ..
+        } = &mut *self.unwinder;
+        let mut code = |address, buffer: &mut [u8]| modules.read_code(module, address, buffer);
+        let (mut rules, mut count) = ([CompactRule::default(); CANDIDATES], 0);
+        layout
+            .architecture
+            .analyze_from_entry(&mut code, target, &mut |rule| {
+                if !rules[..count].contains(&rule) {
+                    rules[count] = rule;
+                    count += 1;
+                }
+                count == CANDIDATES
+            });
+        rules[..count].iter().find_map(|rule| {
+            let registers = self.apply(rule).ok()?;
+            let caller = self.believe(registers, false, true)?;
+            self.remember_guess(place, rule);
+            Some(caller)
+        })
     }
 
     /// A step after what CFI says was not to be had or not to be believed; `otherwise` is what
@@ -142,6 +178,11 @@ impl Walk<'_> {
     ) -> Option<Caller> {
         let layout = self.unwinder.layout;
         let target = registers.get(layout.program_counter)?;
+        let (was, now) = (self.stack_pointer(), registers.get(layout.stack_pointer)?);
+        let leaf = now == was && layout.return_slot.is_none() && self.interrupted;
+        if now <= was && !leaf && !by_frame_pointer {
+            return None;
+        }
         let place = self.locate(target.checked_sub(1)?)?;
         let sane = self.is_return_address(&place, target).unwrap_or(!strict);
         sane.then_some(Caller {

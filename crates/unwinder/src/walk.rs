@@ -336,6 +336,18 @@ impl<'w> Walk<'w> {
         rule
     }
 
+    /// Caches a rule that worked for code without CFI.
+    pub(crate) fn remember_guess(&mut self, place: &Place, rule: &CompactRule) {
+        let address = place.elf_address(self.lookup_address());
+        let rule = CachedRule {
+            rule: Rule::Guess(*rule),
+            signal_frame: false,
+            starts_function: false,
+        };
+        let key = cache_key(address, self.interrupted);
+        self.unwinder.cache.insert(place.module, key, rule);
+    }
+
     #[cold]
     fn make_rule(&mut self, place: &Place, address: u64) -> Option<CachedRule> {
         if !self.interrupted && self.is_goroutine_start(place) {

@@ -108,6 +108,29 @@ fn other_cfi_or_none() {
     check_c("nothing", "shallow.c", "gcc", &[NO_CFI], SHALLOW);
 }
 
+/// musl is built without any CFI, and without frame pointers.
+#[test]
+fn musl() {
+    if std::process::Command::new("musl-gcc")
+        .arg("-v")
+        .output()
+        .is_err()
+    {
+        return; // Debian: musl-tools
+    }
+    check_c("musl", "shallow.c", "musl-gcc", &[&["-static"]], SHALLOW);
+    check_c(
+        "musl-calls",
+        "callbacks.c",
+        "musl-gcc",
+        &[&["-static"]],
+        &[],
+    );
+    let threads = ["-static", "-pthread"];
+    check_c("musl-threads", "threads.c", "musl-gcc", &[&threads], &[]);
+    check_c("musl-processes", "processes.c", "musl-gcc", &[], &[]);
+}
+
 #[test]
 fn no_section_headers() {
     let workshop = Workshop::new();

@@ -7,7 +7,7 @@ mod x86_64;
 use prof_model::{StackEnd, UserRegisters};
 
 use crate::registers::Registers;
-use crate::rule::Rule;
+use crate::rule::{CompactRule, Rule};
 
 /// Copies code bytes from an address of the module on; returns how many there were.
 pub(crate) type Code<'a> = &'a mut dyn FnMut(u64, &mut [u8]) -> usize;
@@ -45,6 +45,19 @@ impl Architecture {
         match self {
             Self::X86_64 => x86_64::analyze(code, target, entry),
             Self::Aarch64 => aarch64::analyze(code, target, entry),
+        }
+    }
+
+    /// Works out rules from the code in front of `target`, until one is believed.
+    pub(crate) fn analyze_from_entry(
+        self,
+        code: Code<'_>,
+        target: u64,
+        believe: &mut dyn FnMut(CompactRule) -> bool,
+    ) -> bool {
+        match self {
+            Self::X86_64 => x86_64::analyze_from_entry(code, target, believe),
+            Self::Aarch64 => false,
         }
     }
 

@@ -155,3 +155,54 @@ fn binary(operation: &Operation<Bytes<'_>>, a: u64, b: u64) -> Option<u64> {
         _ => return None,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gimli::{EndianSlice, LittleEndian};
+
+    /// Register n holds 1000 * n; each word of memory holds its address + 1.
+    struct Numbers;
+
+    impl FrameState for Numbers {
+        fn register(&self, number: u16) -> Option<u64> {
+            (number < 17).then_some(1000 * u64::from(number))
+        }
+
+        fn read(&mut self, address: u64) -> Result<u64, StackEnd> {
+            Ok(address + 1)
+        }
+    }
+
+    fn check(program: &[u8], expected: Result<u64, StackEnd>) {
+        let program_bytes = Expression(EndianSlice::new(program, LittleEndian));
+        let result = evaluate(program_bytes, Some(5), &mut Numbers);
+        assert_eq!(result, expected, "{program:02x?}");
+    }
+
+    #[test]
+    fn programs() {
+        use StackEnd::NoUnwindInfo;
+        // The initial value alone.
+        check(&[], Ok(5));
+        // breg7 +8; breg16 +0; lit15; and; lit11; ge; lit3; shl; plus: a PLT stub.
+        let plt = [0x77, 8, 0x80, 0, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22];
+        check(&plt, Ok(7008));
+        // breg6 -8; deref
+        check(&[0x76, 0x78, 0x06], Ok(5993));
+        // lit1; lit2; swap; minus
+        check(&[0x31, 0x32, 0x16, 0x1c], Ok(1));
+        // lit7; lit0; div
+        check(&[0x37, 0x30, 0x1b], Err(NoUnwindInfo));
+        // skip -3: forever
+        check(&[0x2f, 0xfd, 0xff], Err(NoUnwindInfo));
+        // skip +1000: out of the program
+        check(&[0x2f, 0xe8, 0x03], Err(NoUnwindInfo));
+        // drop; drop
+        check(&[0x13, 0x13], Err(NoUnwindInfo));
+        // breg31, which is not known
+        check(&[0x8f, 0], Err(NoUnwindInfo));
+        // More values than there is room for.
+        check(&[0x31; 100], Err(NoUnwindInfo));
+    }
+}

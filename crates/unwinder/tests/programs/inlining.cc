@@ -10,7 +10,7 @@ volatile unsigned long sink;
 struct Shape { virtual ~Shape() = default; virtual double area(double) const = 0; };
 struct Square : Shape { double area(double s) const override { return s * s; } };
 struct Round : Shape { double area(double s) const override { return s * s * 3.14; } };
-__attribute__((noinline)) void thrower(int i) { if (i % 3 == 0) throw std::runtime_error("x"); }
+__attribute__((noinline)) void thrower(int i) { if (i % 60 == 0) throw std::runtime_error("x"); }
 __attribute__((noinline)) void round_of_work(int seed) {
     std::vector<std::string> words;
     for (int i = 0; i < 2000; i++) words.push_back(std::to_string((i * 7919 + seed) % 5000));

@@ -33,6 +33,56 @@ pub(in crate::arch) fn analyze(code: Code<'_>, target: u64, entry: u64) -> Rule 
     }
 }
 
+/// Rules by the code in front of `target`, from where its function may start, nearest first; until
+/// `believe` accepts one. For functions that end with a call which never returns.
+pub(in crate::arch) fn analyze_from_entry(
+    code: Code<'_>,
+    target: u64,
+    believe: &mut dyn FnMut(CompactRule) -> bool,
+) -> bool {
+    /// Where compilers let functions start.
+    const ALIGNMENT: u64 = 16;
+    const CANDIDATES: u64 = 64;
+    let nearest = target.saturating_sub(1) & !(ALIGNMENT - 1);
+    (0..CANDIDATES)
+        .map_while(|index| nearest.checked_sub(index * ALIGNMENT))
+        .filter_map(|start| follow_to(code, start, target))
+        .any(believe)
+}
+
+/// The rule at `target`, if a function starts at `start` and its code leads there.
+fn follow_to(code: Code<'_>, start: u64, target: u64) -> Option<CompactRule> {
+    let mut before = [0; 5];
+    if code(start.checked_sub(5)?, &mut before) < before.len() || !ends_function(&before) {
+        return None;
+    }
+    let mut window = Window::default();
+    let mut state = State::new(start);
+    // What follows the end of a path is reached by a branch before it.
+    let mut at_branch = None;
+    while state.at < target {
+        let instruction = window.decode(code, state.at)?;
+        state.at += u64::from(instruction.length);
+        match kind(&instruction) {
+            Kind::Next => state.run(&instruction),
+            Kind::Call => state.call(),
+            Kind::Branch(_) => at_branch = Some(state),
+            _ => {
+                let next = state.at;
+                state = at_branch?;
+                state.at = next;
+            }
+        }
+    }
+    (state.at == target).then(|| state.rule_from_entry())?
+}
+
+/// Whether a function or the padding behind one can end so.
+fn ends_function(before: &[u8; 5]) -> bool {
+    matches!(before, [.., 0xc3 | 0xcc | 0x90 | 0xf4 | 0x00])
+        || matches!(before, [0xe8 | 0xe9, ..] | [.., 0xeb, _] | [.., 0x0f, 0x0b])
+}
+
 /// Whether `target` is in the straight line of code that starts at the module's entry point. The
 /// kernel's stack for a new program has no return address, and entry code never returns.
 fn is_program_entry(code: Code<'_>, target: u64, entry: u64) -> bool {
@@ -47,7 +97,10 @@ fn is_program_entry(code: Code<'_>, target: u64, entry: u64) -> bool {
             return false;
         };
         at += u64::from(instruction.length);
-        if at < target && kind(&instruction) == Kind::Stop {
+        if !matches!(
+            kind(&instruction),
+            Kind::Next | Kind::Call | Kind::Branch(_)
+        ) {
             return false;
         }
     }
@@ -418,6 +471,35 @@ impl State {
         }
     }
 
+    /// The rule for the current place, if the walk began where the function does.
+    fn rule_from_entry(&self) -> Option<CompactRule> {
+        let relative_to = |register| match self.get(register) {
+            Value::Register(RSP, offset) => Some(offset),
+            _ => None,
+        };
+        let (cfa_register, offset) = match relative_to(machine::SP) {
+            Some(offset) => (RSP, offset),
+            None => (RBP, relative_to(machine::BP)?),
+        };
+        if offset > 0 {
+            return None;
+        }
+        let mut rule = CompactRule {
+            cfa_register,
+            cfa_offset: 8_i32.checked_sub(offset)?,
+            return_address: Some(-1),
+            ..CompactRule::default()
+        };
+        for &(address, value) in &self.stores[..self.stored] {
+            if let (Value::Register(RSP, at), Value::Register(register, 0)) = (address, value)
+                && let Some(slot) = LAYOUT.saved_slot(u16::from(register))
+            {
+                rule.save(slot, i64::from(at) - 8)?;
+            }
+        }
+        Some(rule)
+    }
+
     /// The rule, if this is where the function returns.
     fn rule(&self) -> Option<CompactRule> {
         let (base, offset) = match self.get(machine::SP) {
@@ -497,5 +579,108 @@ fn to_machine(dwarf: u8) -> u8 {
         RBP => machine::BP,
         RSP => machine::SP,
         other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: u64 = 0x1000;
+
+    fn analyze_at(bytes: &[u8], offset: u64, entry: u64) -> Rule {
+        let mut code = |address: u64, buffer: &mut [u8]| {
+            let rest = usize::try_from(address - TEXT)
+                .ok()
+                .and_then(|at| bytes.get(at..))
+                .unwrap_or_default();
+            let count = rest.len().min(buffer.len());
+            buffer[..count].copy_from_slice(&rest[..count]);
+            count
+        };
+        analyze(&mut code, TEXT + offset, entry)
+    }
+
+    /// The rule at each of the offsets: (offset, CFA register, offset from it, saved registers
+    /// as (DWARF number, offset from the CFA)).
+    #[expect(clippy::type_complexity, reason = "a table")]
+    fn check(bytes: &[u8], expected: &[(u64, u8, i32, &[(u8, i64)])]) {
+        for &(offset, cfa_register, cfa_offset, saved) in expected {
+            let mut rule = CompactRule {
+                cfa_register,
+                cfa_offset,
+                return_address: Some(-1),
+                ..CompactRule::default()
+            };
+            for &(register, at) in saved {
+                let slot = LAYOUT.saved_slot(u16::from(register)).unwrap();
+                rule.save(slot, at).unwrap();
+            }
+            assert_eq!(analyze_at(bytes, offset, 0), Rule::Guess(rule), "{offset}");
+        }
+    }
+
+    #[test]
+    fn pushes_and_pops() {
+        // push %rbx; push %r12; sub $24,%rsp; 1: dec %rax; jnz 1b; add $24,%rsp; pop %r12;
+        // pop %rbx; ret
+        let code = [
+            0x53, 0x41, 0x54, 0x48, 0x83, 0xec, 0x18, 0x48, 0xff, 0xc8, 0x75, 0xfb, 0x48, 0x83,
+            0xc4, 0x18, 0x41, 0x5c, 0x5b, 0xc3,
+        ];
+        let saved: &[(u8, i64)] = &[(RBX, -16), (12, -24)];
+        check(
+            &code,
+            &[
+                (0, RSP, 8, &[]),
+                (1, RSP, 16, &[(RBX, -16)]),
+                (3, RSP, 24, saved),
+                (7, RSP, 48, saved),
+                (10, RSP, 48, saved),
+                (16, RSP, 24, saved),
+                (18, RSP, 16, &[(RBX, -16)]),
+                (19, RSP, 8, &[]),
+            ],
+        );
+    }
+
+    #[test]
+    fn frame_pointers() {
+        // push %rbp; mov %rsp,%rbp; sub $64,%rsp; call +0; leave; ret
+        let code = [
+            0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 0x40, 0xe8, 0, 0, 0, 0, 0xc9, 0xc3,
+        ];
+        check(
+            &code,
+            &[
+                (0, RSP, 8, &[]),
+                (1, RSP, 16, &[(RBP, -16)]),
+                (4, RBP, 16, &[(RBP, -16)]),
+                (13, RBP, 16, &[(RBP, -16)]),
+                (14, RSP, 8, &[]),
+            ],
+        );
+    }
+
+    #[test]
+    fn code_that_does_not_return_tells_nothing() {
+        // ud2
+        assert_eq!(analyze_at(&[0x0f, 0x0b], 0, 0), Rule::Unknown);
+        // 1: jmp 1b
+        assert_eq!(analyze_at(&[0xeb, 0xfe], 0, 0), Rule::Unknown);
+        // and $-64,%rsp; ret
+        assert_eq!(
+            analyze_at(&[0x48, 0x83, 0xe4, 0xc0, 0xc3], 0, 0),
+            Rule::Unknown
+        );
+    }
+
+    #[test]
+    fn known_places() {
+        assert_eq!(analyze_at(&SIGNAL_RETURN, 0, 0), Rule::SignalReturn);
+        // mov %rsp,%rdi; call +0; hlt; ret
+        let code = [0x48, 0x89, 0xe7, 0xe8, 0, 0, 0, 0, 0xf4, 0xc3];
+        assert_eq!(analyze_at(&code, 8, TEXT), Rule::ProgramEntry);
+        assert_ne!(analyze_at(&code, 9, TEXT), Rule::ProgramEntry);
     }
 }

@@ -219,3 +219,98 @@ fn immediate_size(instruction: &Instruction, half: bool) -> Option<u8> {
         _ => return None,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(bytes: &[u8], expected: Instruction) {
+        assert_eq!(decode(bytes), Some(expected), "{bytes:02x?}");
+    }
+
+    #[test]
+    fn operands() {
+        let instruction = Instruction::default();
+        // push %r12
+        check(
+            &[0x41, 0x54],
+            Instruction {
+                length: 2,
+                opcode: 0x54,
+                opcode_register: 12,
+                ..instruction
+            },
+        );
+        // mov 96(%rsp), %r11
+        check(
+            &[0x4c, 0x8b, 0x5c, 0x24, 0x60],
+            Instruction {
+                length: 5,
+                opcode: 0x8b,
+                opcode_register: 3,
+                wide: true,
+                has_modrm: true,
+                mode: 1,
+                register: 11,
+                rm: 4,
+                base: Some(4),
+                displacement: 96,
+                ..instruction
+            },
+        );
+        // sub $-128, %rsp
+        check(
+            &[0x48, 0x83, 0xec, 0x80],
+            Instruction {
+                length: 4,
+                opcode: 0x83,
+                opcode_register: 3,
+                wide: true,
+                has_modrm: true,
+                mode: 3,
+                register: 5,
+                rm: 4,
+                immediate: -128,
+                ..instruction
+            },
+        );
+    }
+
+    #[test]
+    fn lengths_are_those_of_objdump() {
+        for file in ["/lib/x86_64-linux-gnu/libc.so.6", "/usr/bin/gdb"] {
+            let objdump = std::process::Command::new("objdump")
+                .args(["-d", "-w", "--insn-width=16", file])
+                .output()
+                .unwrap();
+            let text = String::from_utf8_lossy(&objdump.stdout);
+            let (mut count, mut wrong) = (0, Vec::new());
+            for line in text.lines() {
+                let mut fields = line.split('\t');
+                let (Some(_), Some(bytes), Some(name)) =
+                    (fields.next(), fields.next(), fields.next())
+                else {
+                    continue;
+                };
+                let byte = |text| u8::from_str_radix(text, 16).unwrap();
+                let bytes: Vec<u8> = bytes.split_whitespace().map(byte).collect();
+                let no_instruction = name.contains("(bad)") || name.starts_with(".byte");
+                // objdump shows lone prefixes as instructions of their own.
+                if no_instruction || bytes.iter().all(|&byte| is_prefix(byte)) {
+                    continue;
+                }
+                count += 1;
+                if decode(&bytes).map(|i| usize::from(i.length)) != Some(bytes.len()) {
+                    wrong.push(line.to_owned());
+                }
+            }
+            assert!(count > 100_000 || !std::path::Path::new(file).exists());
+            assert!(
+                wrong.is_empty(),
+                "{file}: {} of {count}: {:#?}",
+                wrong.len(),
+                &wrong[..wrong.len().min(20)]
+            );
+        }
+    }
+}

@@ -7,7 +7,7 @@ use prof_model::StackEnd;
 
 use super::{Architecture, Layout, NONE, ReadWord};
 use crate::registers::Registers;
-pub(super) use analysis::analyze;
+pub(super) use analysis::{analyze, analyze_from_entry};
 
 const RAX: u8 = 0;
 const RBX: u8 = 3;
