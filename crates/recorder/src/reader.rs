@@ -161,13 +161,13 @@ impl Take<'_> {
             Pressure::Low | Pressure::Raised => usize::MAX,
             Pressure::High | Pressure::Full => CUT_STACK,
         };
-        self.counts.cut += u64::from(stack.copied > limit);
         batch.push(|bytes| layout::append_shortened(bytes, record, stack, limit));
-        if let Some(deep) = &mut self.deep
-            && stack.is_full()
-            && pressure == Pressure::Low
-        {
-            batch.push_beyond(|bytes| deep.read(&stack, bytes));
+        let goes_on = self.deep.is_some() && stack.is_full();
+        match &mut self.deep {
+            Some(deep) if goes_on && pressure == Pressure::Low => {
+                batch.push_beyond(|bytes| deep.read(&stack, bytes));
+            }
+            _ => self.counts.cut += u64::from(goes_on || stack.copied > limit),
         }
     }
 }
