@@ -161,13 +161,15 @@ impl Take<'_> {
             Pressure::Low | Pressure::Raised => usize::MAX,
             Pressure::High | Pressure::Full => CUT_STACK,
         };
+        self.counts.cut += u64::from(stack.copied > limit);
         batch.push(|bytes| layout::append_shortened(bytes, record, stack, limit));
-        let goes_on = self.deep.is_some() && stack.is_full();
-        match &mut self.deep {
-            Some(deep) if goes_on && pressure == Pressure::Low => {
-                batch.push_beyond(|bytes| deep.read(&stack, bytes));
-            }
-            _ => self.counts.cut += u64::from(goes_on || stack.copied > limit),
+        // Under pressure the live target is asked later, when the stack is unwound, which comes
+        // too late for some: those count as truncated or stale, not as cut.
+        if let Some(deep) = &mut self.deep
+            && stack.is_full()
+            && pressure == Pressure::Low
+        {
+            batch.push_beyond(|bytes| deep.read(&stack, bytes));
         }
     }
 }
