@@ -22,6 +22,7 @@ const PROGRAMS: [&str; 3] = ["python3", "cc1plus", "ripgrep"];
 
 fn main() {
     table();
+    load_table();
     divan::main();
 }
 
@@ -96,6 +97,40 @@ fn warm_framehop(bencher: Bencher<'_, '_>, program: &str) {
     bencher
         .counter(ItemsCount::new(count))
         .bench_local(|| theirs(samples, &mut framehop, &mut frames));
+}
+
+/// Large files, if they are here: how long until the first frame can be looked up.
+#[expect(clippy::print_stdout, reason = "a benchmark's report")]
+fn load_table() {
+    println!("\n| module | size | ready in |\n|---|---|---|");
+    for path in std::env::args()
+        .skip(1)
+        .filter(|path| path.starts_with('/'))
+    {
+        let size = std::fs::metadata(&path).map_or(0, |file| file.len()) >> 20;
+        let (samples, pc) = support::one_module(Path::new(&path));
+        let mut frames = Vec::new();
+        let elapsed = time(|| {
+            let mut unwinder = Unwinder::new(LocalFiles);
+            frames.clear();
+            let sample = &samples.samples[0];
+            let dump = sample.dump();
+            let target = samples.target(sample);
+            unwinder.unwind(
+                &target,
+                &sample.registers,
+                &dump,
+                &mut NoMemory,
+                &mut frames,
+            );
+            frames.len()
+        });
+        assert_eq!(frames.first(), Some(&pc));
+        println!(
+            "| {path} | {size} MB | {:.1} ms |",
+            elapsed.0.as_secs_f64() * 1e3
+        );
+    }
 }
 
 /// The fastest of some runs.

@@ -161,6 +161,41 @@ impl UserSample {
     }
 }
 
+/// A sample in the middle of a file's code, on an empty stack; and its address.
+pub fn one_module(path: &Path) -> (Samples, u64) {
+    use object::{Object, ObjectSection};
+    const IP: u32 = 8;
+    let bytes = std::fs::read(path).expect("file");
+    let file = object::File::parse(&*bytes).expect("ELF");
+    let text = file.section_by_name(".text").expect(".text");
+    let (offset, size) = text.file_range().expect(".text in the file");
+    let start = 0x5000_0000_0000;
+    let first = offset & !0xfff;
+    let mut modules = Modules::default();
+    let mut processes = Processes::default();
+    let mapping = Mapping {
+        start: AbsoluteAddress(start),
+        end: AbsoluteAddress(start + (offset - first) + size),
+        file_offset: FileOffset(first),
+        module: modules.intern(Module::from_path(path)),
+        executable: true,
+    };
+    processes.map(1, mapping);
+    let pc = start + (offset - first) + size / 2;
+    let values = (0..=IP).map(|number| if number == IP { pc } else { 0x7000_0000 });
+    let sample = UserSample {
+        pid: 1,
+        tid: 1,
+        process: processes.get(1).expect("process").clone(),
+        registers: UserRegisters::new(RegisterAbi::Bits64, 0x1ff, values).expect("registers"),
+        stack_start: 0x7000_0000,
+        stack: vec![0; 64],
+        full: false,
+    };
+    let samples = vec![sample];
+    (Samples { modules, samples }, pc)
+}
+
 fn user_sample(sample: &SampleRecord<'_>, processes: &Processes) -> Option<UserSample> {
     /// 24 registers in 64-bit mode, without ds, es, fs, gs.
     const X86_MASK: u64 = 0x00ff_0fff;
