@@ -65,13 +65,28 @@ pub(crate) fn run(job: Job) -> Result<ExitCode> {
     };
     // From here on a signal ends us as it ends anybody: the recording is safe.
     drop(signals);
-    let verdict = Verdict::new(&summary.quality);
+    let verdict = verdict(&summary, &options)?;
     tell(console, &summary, &options.output, &verdict);
-    if let Some(svg) = &job.flamegraph {
-        report::draw_recording(&options.output, svg)?;
-        console.say(format_args!("wrote {}", svg.display()));
+    let drawn = match &job.flamegraph {
+        Some(svg) => report::draw_recording(&options.output, svg)
+            .map(|()| console.say(format_args!("wrote {}", svg.display()))),
+        None => Ok(()),
+    };
+    match (drawn, summary.exit) {
+        (Err(error), Some(status)) if !status.success() => {
+            Console::error(&error);
+            Ok(exit::like(status))
+        }
+        (drawn, exit) => drawn.map(|()| exit_code(exit, job.sampling.strict, &verdict)),
     }
-    Ok(exit_code(summary.exit, job.sampling.strict, &verdict))
+}
+
+/// Whether frame pointers led to the root is only told by the outermost function's name.
+fn verdict(summary: &Summary, options: &Options) -> Result<Verdict> {
+    Ok(match options.call_graph {
+        CallGraph::FramePointers => Verdict::new(&report::quality(&options.output)?),
+        _ => Verdict::new(&summary.quality),
+    })
 }
 
 fn options(target: Target, flags: &SamplingFlags, command_line: Vec<OsString>) -> Result<Options> {

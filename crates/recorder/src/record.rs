@@ -51,6 +51,11 @@ pub fn record(options: &Options, signals: &Signals) -> Result<Summary, Error> {
     if opened.setup.event.kernel {
         session.begin_kernel().map_err(writing(options))?;
     }
+    if let Some(command) = &held {
+        session
+            .begin_command(command.pid())
+            .map_err(writing(options))?;
+    }
     let start = |sampler: &Sampler| {
         let running = start(options, held, sampler)?;
         // The target runs: from here on there is something to keep.

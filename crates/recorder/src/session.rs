@@ -93,6 +93,11 @@ impl Session {
         self.begin(synthesize::kernel)
     }
 
+    /// Writes the name that a command has until it has called `exec`, as perf does.
+    pub(crate) fn begin_command(&mut self, pid: Pid) -> Result<(), WriteError> {
+        self.begin(|each| each(&synthesize::held_command(pid)))
+    }
+
     /// Writes what is known of processes that ran before they were sampled. It must be soon
     /// after sampling began: what has ended tells nothing any more.
     pub(crate) fn begin_processes(&mut self, pids: &[Pid]) -> Result<(), WriteError> {

@@ -37,6 +37,17 @@ pub(crate) fn process(pid: Pid, each: &mut dyn FnMut(&Record<'_>)) {
     }
 }
 
+/// The COMM record of a command that has not called `exec` yet.
+pub(crate) fn held_command(pid: Pid) -> Record<'static> {
+    Record::Comm(Comm {
+        stamp: Stamp::default(),
+        pid,
+        tid: pid,
+        exec: false,
+        name: OsStr::new("prof-exec"),
+    })
+}
+
 /// A line of /proc/PID/maps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct MapsLine {

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use prof_model::{Grade, Verdict};
+use prof_model::{Grade, Quality, Verdict};
 use prof_perfdata::Recording;
 use prof_report::format::{flamegraph::FlameOptions, script};
 use prof_report::symbolized::ModuleNaming;
@@ -71,6 +71,15 @@ pub(crate) fn draw_recording(recording: &Path, svg: &Path) -> Result<()> {
     let profile = read(recording, false)?;
     let tree = CallTree::new(&profile, &Filter::default(), Split::default())?;
     files::draw(svg, &tree, &FlameOptions::default())
+}
+
+/// What a recording that was just made is worth, as far as names tell.
+///
+/// # Errors
+///
+/// When it cannot be read.
+pub(crate) fn quality(recording: &Path) -> Result<Quality> {
+    Ok(read(recording, true)?.quality().clone())
 }
 
 fn read(input: &Path, no_demangle: bool) -> Result<SymbolizedProfile> {
