@@ -3,10 +3,11 @@
 
 use prof_model::StackEnd;
 
+use crate::place::Place;
 use crate::registers::Registers;
 use crate::rule::{CompactRule, Rule};
 use crate::unwinder::Unwinder;
-use crate::walk::{Caller, Place, Walk};
+use crate::walk::{Caller, Walk};
 
 /// Frames larger than this have their own explanation.
 const FRAME: u64 = 8 << 20;

@@ -151,7 +151,7 @@ pub(crate) struct Layout {
     /// Where a call leaves the return address: in memory at CFA + this, or in the register of
     /// that column.
     pub(crate) return_slot: Option<i64>,
-    /// The registers a [`CompactRule`](crate::rule::CompactRule) can restore, by slot.
+    /// The registers a [`CompactRule`] can restore, by slot.
     pub(crate) saved: &'static [u8],
     /// DWARF numbers by the kernel's numbers (`enum perf_event_..._regs`).
     pub(crate) from_kernel: &'static [u8],

@@ -1,7 +1,9 @@
 //! x86-64.
 
 mod analysis;
+mod clobber;
 mod decode;
+mod state;
 
 use prof_model::StackEnd;
 

@@ -1,0 +1,270 @@
+//! What registers and stack slots hold, in terms of what registers held at the start.
+
+use super::decode::Instruction;
+use super::{LAYOUT, RBP, RBX, RSP};
+use crate::rule::CompactRule;
+
+/// Stack slots whose contents are tracked.
+const SLOTS: usize = 24;
+
+/// What a register or stack slot holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Value {
+    #[default]
+    Unknown,
+    /// A register's value at the start, plus this.
+    Register(u8, i32),
+    /// What was in memory, at the start, at a place.
+    Slot(Base, i32),
+    /// What was in memory, at a register's value plus the first number, plus the second.
+    Through(u8, i32, i32),
+}
+
+/// What a place in memory is relative to: a register, or a saved pointer that is itself in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Base {
+    Register(u8),
+    Through(u8, i32),
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct State {
+    pub(super) at: u64,
+    registers: [Value; 16],
+    /// Stores to the stack: (address, value), oldest first.
+    stores: [(Value, Value); SLOTS],
+    stored: usize,
+}
+
+impl State {
+    pub(super) fn new(at: u64) -> Self {
+        let mut registers = [Value::Unknown; 16];
+        for (number, value) in (0..).zip(&mut registers) {
+            *value = Value::Register(from_machine(number), 0);
+        }
+        Self {
+            at,
+            registers,
+            stores: [(Value::Unknown, Value::Unknown); SLOTS],
+            stored: 0,
+        }
+    }
+
+    fn get(&self, register: u8) -> Value {
+        self.registers
+            .get(usize::from(register))
+            .copied()
+            .unwrap_or_default()
+    }
+
+    pub(super) fn set(&mut self, register: u8, value: Value) {
+        if let Some(slot) = self.registers.get_mut(usize::from(register)) {
+            *slot = value;
+        }
+    }
+
+    fn push(&mut self, value: Value) {
+        self.add(machine::SP, -8);
+        self.store(self.get(machine::SP), value);
+    }
+
+    fn pop(&mut self) -> Value {
+        let value = self.load(self.get(machine::SP));
+        self.add(machine::SP, 8);
+        value
+    }
+
+    fn add(&mut self, register: u8, amount: i64) {
+        let sum = plus(self.get(register), amount);
+        self.set(register, sum);
+    }
+
+    fn store(&mut self, address: Value, value: Value) {
+        if self.stored < SLOTS {
+            self.stores[self.stored] = (address, value);
+            self.stored += 1;
+        } else {
+            self.stores.rotate_left(1);
+            self.stores[SLOTS - 1] = (address, value);
+        }
+    }
+
+    fn load(&self, address: Value) -> Value {
+        let (base, offset) = match address {
+            Value::Register(register, offset) => (Base::Register(register), offset),
+            Value::Through(register, slot, offset) => (Base::Through(register, slot), offset),
+            Value::Slot(Base::Register(register), slot) => (Base::Through(register, slot), 0),
+            _ => return Value::Unknown,
+        };
+        self.stores[..self.stored]
+            .iter()
+            .rev()
+            .find(|(at, _)| *at == address)
+            .map_or(Value::Slot(base, offset), |&(_, value)| value)
+    }
+
+    /// What a called function may change.
+    pub(super) fn call(&mut self) {
+        for register in [0, 1, 2, 6, 7, 8, 9, 10, 11] {
+            self.set(register, Value::Unknown);
+        }
+    }
+
+    /// The instruction's memory operand, if it is in reach.
+    fn address(&self, instruction: &Instruction) -> Value {
+        instruction.base.map_or(Value::Unknown, |base| {
+            plus(self.get(base), i64::from(instruction.displacement))
+        })
+    }
+
+    pub(super) fn run(&mut self, i: &Instruction) {
+        if i.vector || i.map != 0 {
+            return self.clobber_extended(i);
+        }
+        let in_register = i.mode == 3;
+        match i.opcode {
+            0x50..=0x57 => self.push(self.get(i.opcode_register)),
+            0x58..=0x5f => {
+                let value = self.pop();
+                self.set(i.opcode_register, value);
+            }
+            0x68 | 0x6a | 0x9c => self.push(Value::Unknown),
+            0x9d => drop(self.pop()),
+            0x8f => {
+                let value = self.pop();
+                if in_register {
+                    self.set(i.rm, value);
+                }
+            }
+            0xff if i.register & 7 == 6 => self.push(Value::Unknown),
+            0x81 | 0x83 if in_register && i.wide && i.register & 7 == 0 => {
+                self.add(i.rm, i.immediate);
+            }
+            0x81 | 0x83 if in_register && i.wide && i.register & 7 == 5 => {
+                self.add(i.rm, i.immediate.wrapping_neg());
+            }
+            0x89 if i.wide && in_register => self.set(i.rm, self.get(i.register)),
+            0x89 if i.wide => self.store(self.address(i), self.get(i.register)),
+            0x8b if i.wide && in_register => self.set(i.register, self.get(i.rm)),
+            0x8b if i.wide => self.set(i.register, self.load(self.address(i))),
+            0x8d if i.wide => self.set(i.register, self.address(i)),
+            0xc8 => self.set(machine::SP, Value::Unknown),
+            0xc9 => {
+                self.set(machine::SP, self.get(machine::BP));
+                let value = self.pop();
+                self.set(machine::BP, value);
+            }
+            _ => self.clobber(i),
+        }
+    }
+
+    /// The rule for the current place, if the walk began where the function does.
+    pub(super) fn rule_from_entry(&self) -> Option<CompactRule> {
+        let relative_to = |register| match self.get(register) {
+            Value::Register(RSP, offset) => Some(offset),
+            _ => None,
+        };
+        let (cfa_register, offset) = match relative_to(machine::SP) {
+            Some(offset) => (RSP, offset),
+            None => (RBP, relative_to(machine::BP)?),
+        };
+        if offset > 0 {
+            return None;
+        }
+        let mut rule = CompactRule {
+            cfa_register,
+            cfa_offset: 8_i32.checked_sub(offset)?,
+            return_address: Some(-1),
+            ..CompactRule::default()
+        };
+        for &(address, value) in &self.stores[..self.stored] {
+            if let (Value::Register(RSP, at), Value::Register(register, 0)) = (address, value)
+                && let Some(slot) = LAYOUT.saved_slot(u16::from(register))
+            {
+                rule.save(slot, i64::from(at) - 8)?;
+            }
+        }
+        Some(rule)
+    }
+
+    /// The rule, if this is where the function returns.
+    pub(super) fn rule(&self) -> Option<CompactRule> {
+        let (base, offset) = match self.get(machine::SP) {
+            Value::Register(register, offset) => (Base::Register(register), offset),
+            Value::Through(register, slot, offset) => (Base::Through(register, slot), offset),
+            Value::Slot(Base::Register(register), slot) => (Base::Through(register, slot), 0),
+            _ => return None,
+        };
+        let (cfa_register, cfa_through) = match base {
+            Base::Register(register) => (register, None),
+            Base::Through(register, slot) => (register, Some(i16::try_from(slot).ok()?)),
+        };
+        let cfa_offset = offset.checked_add(8)?;
+        let mut rule = CompactRule {
+            cfa_register,
+            cfa_offset,
+            cfa_through,
+            return_address: Some(-1),
+            ..CompactRule::default()
+        };
+        if self.get(machine::BP) == Value::Slot(Base::Register(RBP), 0)
+            && base == Base::Register(RSP)
+        {
+            // The frame pointer comes from where the frame pointer points: the usual record.
+            let mut rule = CompactRule {
+                cfa_register: RBP,
+                cfa_offset: 16,
+                return_address: Some(-1),
+                ..CompactRule::default()
+            };
+            rule.save(LAYOUT.saved_slot(u16::from(RBP))?, -16)?;
+            return Some(rule);
+        }
+        for (slot, &register) in LAYOUT.saved.iter().enumerate() {
+            if let Value::Slot(from, at) = self.get(to_machine(register))
+                && from == base
+            {
+                let from_cfa = i64::from(at) - i64::from(cfa_offset);
+                rule.save(slot, from_cfa)?;
+            }
+        }
+        Some(rule)
+    }
+}
+
+fn plus(value: Value, amount: i64) -> Value {
+    match value {
+        Value::Register(base, offset) => i32::try_from(i64::from(offset) + amount)
+            .map_or(Value::Unknown, |offset| Value::Register(base, offset)),
+        Value::Through(base, slot, offset) => i32::try_from(i64::from(offset) + amount)
+            .map_or(Value::Unknown, |offset| Value::Through(base, slot, offset)),
+        Value::Slot(Base::Register(base), slot) => i32::try_from(amount)
+            .map_or(Value::Unknown, |offset| Value::Through(base, slot, offset)),
+        _ => Value::Unknown,
+    }
+}
+
+/// Register numbers in instructions, where they differ from DWARF's.
+pub(super) mod machine {
+    pub(in crate::arch::x86_64) const AX: u8 = 0;
+    pub(in crate::arch::x86_64) const CX: u8 = 1;
+    pub(in crate::arch::x86_64) const DX: u8 = 2;
+    pub(in crate::arch::x86_64) const SP: u8 = 4;
+    pub(in crate::arch::x86_64) const BP: u8 = 5;
+    pub(in crate::arch::x86_64) const SI: u8 = 6;
+    pub(in crate::arch::x86_64) const DI: u8 = 7;
+}
+
+/// DWARF's number for a register.
+fn from_machine(number: u8) -> u8 {
+    const DWARF: [u8; 8] = [0, 2, 1, RBX, RSP, RBP, 4, 5];
+    DWARF.get(usize::from(number)).copied().unwrap_or(number)
+}
+
+fn to_machine(dwarf: u8) -> u8 {
+    match dwarf {
+        RBP => machine::BP,
+        RSP => machine::SP,
+        other => other,
+    }
+}
