@@ -10,7 +10,7 @@ use crate::count::Count;
 use crate::error::{OpenError, ReadError, ReaderError};
 use crate::group::refusal;
 use crate::member::{CounterId, Member};
-use crate::place::Places;
+use crate::place::{PlaceName, Places};
 use crate::reader::Reader;
 use crate::snapshot::Snapshot;
 use crate::target::{Options, Target};
@@ -141,6 +141,15 @@ impl Counter {
     /// When the counter is pinned and found no room.
     pub fn read_final(&self) -> Result<Count, ReadError> {
         self.member.read()
+    }
+
+    /// What it counted at each place, whether or not the target is still there.
+    ///
+    /// # Errors
+    ///
+    /// As [`read_final`](Self::read_final).
+    pub fn read_places(&self) -> Result<Vec<(PlaceName, Count)>, ReadError> {
+        self.member.read_places()
     }
 
     /// As [`read`](Self::read), as a snapshot of a set of one.

@@ -8,7 +8,7 @@ use prof_events::names::EventSpec;
 
 use crate::count::Count;
 use crate::error::ReadError;
-use crate::place::Places;
+use crate::place::{PlaceName, Places};
 
 /// Tells a counter from every other of this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -89,14 +89,25 @@ impl Member {
 
     /// What was counted since the last reset, each event read by itself.
     pub(crate) fn read(&self) -> Result<Count, ReadError> {
-        let mut sum = Count::default();
         let baselines = self.baselines();
+        let mut sum = Count::default();
         for (event, baseline) in self.events.iter().zip(&*baselines) {
             if let Some(event) = event {
                 sum = sum.plus(since(read(event)?, baseline));
             }
         }
         Ok(sum)
+    }
+
+    /// As [`read`](Self::read), for each place.
+    pub(crate) fn read_places(&self) -> Result<Vec<(PlaceName, Count)>, ReadError> {
+        let baselines = self.baselines();
+        let places = self.places.sites.iter().zip(&self.events).zip(&*baselines);
+        let opened = places
+            .filter_map(|((site, event), baseline)| Some((site.name, event.as_ref()?, baseline)));
+        opened
+            .map(|(name, event, baseline)| Ok((name, since(read(event)?, baseline))))
+            .collect()
     }
 
     /// Sets the count to zero.

@@ -5,9 +5,11 @@ mod cargo;
 mod console;
 mod exit;
 mod flags;
+mod list;
 mod output;
 mod record;
 mod report;
+mod stat;
 
 use std::process::ExitCode;
 
@@ -23,6 +25,8 @@ pub fn prof() -> ExitCode {
         ProfCommand::Record(flags) => record::run((*flags).into()),
         ProfCommand::Report(flags) => report::run(*flags),
         ProfCommand::Script(flags) => report::script(*flags),
+        ProfCommand::Stat(flags) => stat::run(*flags),
+        ProfCommand::List(flags) => list::run(&flags),
     })
 }
 

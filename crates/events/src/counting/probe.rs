@@ -116,13 +116,6 @@ fn why(spec: &EventSpec, errno: Errno, circumstances: Circumstances, purpose: Pu
         {
             "it cannot interrupt the CPU: it can be counted only".into()
         }
-        Errno::ACCESS | Errno::PERM if spec.happens_in_kernel_only() && !circumstances.root => {
-            format!(
-                "it happens in the kernel, which kernel.perf_event_paranoid = {} hides: `sudo sysctl \
-                 kernel.perf_event_paranoid=1`",
-                circumstances.paranoid
-            )
-        }
         errno => why_not(spec, errno, circumstances),
     }
 }

@@ -88,6 +88,12 @@ fn permission(spec: &EventSpec, circumstances: Circumstances) -> String {
              kernel.perf_event_paranoid=1`"
         );
     }
+    if spec.happens_in_kernel_only() && paranoid > 1 {
+        return format!(
+            "it happens in the kernel, which kernel.perf_event_paranoid = {paranoid} hides: `sudo sysctl \
+             kernel.perf_event_paranoid=1`"
+        );
+    }
     if spec.modifiers.kernel && paranoid > 1 {
         return format!(
             "kernel.perf_event_paranoid is {paranoid}, which allows user code only: add :u to the event, or \
@@ -108,6 +114,7 @@ fn invalid(spec: &EventSpec, circumstances: Circumstances) -> String {
         return "it counts for whole CPUs only, not for threads: count system-wide (-a)".into();
     }
     match spec.family {
+        Family::Cache => unavailable(spec, circumstances),
         Family::Uprobe | Family::Uretprobe => {
             "no instruction begins at that offset, or the file lies on a file system without \
              uprobes"
@@ -170,6 +177,7 @@ mod tests {
         check("cycles", Errno::NOENT, no_pmu, "no hardware counters");
         check("cycles", Errno::NOENT, USER, "do not have that event");
         check("cycles", Errno::ACCESS, USER, "add :u");
+        check("cs", Errno::ACCESS, USER, "happens in the kernel");
         check("cycles:u", Errno::ACCESS, USER, "sandbox");
         check("cycles:u", Errno::ACCESS, attach, "someone else");
         check("cycles:u", Errno::ACCESS, strict, "paranoid=2");

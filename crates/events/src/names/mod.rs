@@ -30,5 +30,6 @@ pub use error::{ParseError, Problem};
 pub use modifiers::{Modifiers, Precise};
 pub use pmu::{Pmu, PmuEvent};
 pub use spec::{Encoding, EventGroup, EventSpec, Family};
-pub use symbolic::{NamedEvent, cache_events, hardware_events, software_events};
+pub use symbolic::{NamedEvent, cache_events, encoding_of, hardware_events, software_events};
 pub use terms::{CallGraphTerm, Terms};
+pub use tracepoint::matches;

@@ -150,6 +150,11 @@ pub(super) fn event_names(catalog: &Catalog) -> Vec<String> {
 }
 
 impl Pmu {
+    /// The terms that it takes between slashes, in order.
+    pub fn terms(&self) -> impl Iterator<Item = &str> {
+        self.formats.keys().map(String::as_str)
+    }
+
     fn load(devices: &Path, name: &str) -> Option<Self> {
         let folder = devices.join(name);
         let kind = read(&folder.join("type"))?.parse().ok()?;

@@ -166,6 +166,12 @@ pub fn cache_events() -> Vec<NamedEvent> {
     events
 }
 
+/// What the kernel counts under a name that means the same on all machines, in any of its
+/// spellings.
+pub fn encoding_of(name: &str) -> Option<Encoding> {
+    find(name).map(|(_, encoding)| encoding)
+}
+
 /// The event that a name stands for, in any of its spellings.
 pub(super) fn find(name: &str) -> Option<(Family, Encoding)> {
     let plain = |table: &[(u32, &[&str])]| {

@@ -96,7 +96,7 @@ fn unknown(system: &str, name: &str, systems: &[String], others: &[String]) -> (
 }
 
 /// Whether the name fits a pattern of letters, `?` (any one letter) and `*` (any letters).
-pub(super) fn matches(pattern: &str, name: &str) -> bool {
+pub fn matches(pattern: &str, name: &str) -> bool {
     let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
     let (mut p, mut n) = (0, 0);
     // Where to take up again after the last star, with one letter more for it.

@@ -1,13 +1,17 @@
 //! What can be typed. Flags are parsed into plain structs here and acted on elsewhere.
 
 mod cargo;
+mod list;
 mod quantity;
 mod record;
 mod report;
+mod stat;
 
 pub(crate) use cargo::{CargoFlags, TargetFlags};
+pub(crate) use list::ListFlags;
 pub(crate) use record::{CallGraphFlag, RateFlag, RecordFlags, SamplingFlags};
 pub(crate) use report::{FileFlags, OutputFlags, ReportFlags, ScriptFlags};
+pub(crate) use stat::StatFlags;
 
 use clap::{Parser, Subcommand};
 
@@ -36,6 +40,10 @@ pub(crate) enum ProfCommand {
     Report(Box<ReportFlags>),
     /// Print every sample with its stack, as `perf script` does
     Script(Box<ScriptFlags>),
+    /// Count events in a command, in running processes or on all CPUs
+    Stat(Box<StatFlags>),
+    /// List the events that this machine and this user can count and sample
+    List(ListFlags),
 }
 
 /// What `cargo prof ...` parses: cargo passes the subcommand's own name as the first argument.

@@ -1,0 +1,186 @@
+//! Counting a command that we start.
+
+use std::io::{self, ErrorKind};
+use std::os::fd::AsFd;
+use std::process::{ExitCode, ExitStatus};
+
+use anyhow::{Context, Result, anyhow};
+use prof_counters::{Inherit, Options, Target};
+use prof_events::counting::Usage;
+use prof_events::{HeldCommand, Program, RunningCommand, Signals};
+
+use super::counters::{Counters, Terms};
+use super::interval::Intervals;
+use super::printer::Printer;
+use super::report::{Measurement, Report};
+use super::wait::{Wake, wait};
+use super::wanted::Wanted;
+use crate::console::Console;
+use crate::exit;
+use crate::flags::StatFlags;
+
+/// Runs the command as often as asked, prints what was counted, and exits as it did.
+pub(super) fn run(
+    flags: &StatFlags,
+    wanted: &Wanted,
+    signals: &Signals,
+    printer: &mut Printer,
+) -> Result<ExitCode> {
+    let mut runs = Vec::new();
+    let mut last = None;
+    let mut code = ExitCode::SUCCESS;
+    for number in 0..flags.repeat {
+        let held = match HeldCommand::fork(&Program::new(flags.command.iter().cloned()), signals) {
+            Ok(held) => held,
+            Err(error) => return Ok(not_started(flags, &error)),
+        };
+        let mut counters = open(flags, wanted, &held)?;
+        if number == 0 {
+            let console = Console::new(false, false);
+            counters.notes.iter().for_each(|note| console.say(note));
+        }
+        let before = Usage::of_children();
+        let intervals = Intervals::new(flags, &mut counters)?;
+        if flags.is_system_wide() {
+            counters.enable()?;
+        }
+        let command = match held.release() {
+            Ok(command) => command,
+            Err(error) => return Ok(not_started(flags, &error)),
+        };
+        let mut run = Run {
+            command,
+            intervals,
+            counters,
+            signals,
+        };
+        let outcome = run.follow(printer)?;
+        let mut measured = run.measure(before)?;
+        if outcome.status.is_none() {
+            measured.usage = None;
+        }
+        let printed = run.intervals.finish(&mut run.counters, printer)?;
+        if let Some(status) = outcome.status.filter(|status| !status.success()) {
+            code = exit::like(status);
+        }
+        if !printed {
+            runs.push(measured);
+        }
+        last = Some(run);
+        if outcome.interrupted {
+            break;
+        }
+    }
+    if let (Some(mut last), false) = (last, runs.is_empty()) {
+        let report = Report::new(&last.counters.rows, &runs);
+        let places = super::attached::places(flags, &last.intervals, &mut last.counters)?;
+        printer.summary(&report, &places)?;
+    }
+    Ok(code)
+}
+
+fn open(flags: &StatFlags, wanted: &Wanted, held: &HeldCommand) -> Result<Counters> {
+    let system_wide = flags.is_system_wide();
+    let target = match &flags.cgroup {
+        Some(cgroup) => Target::Cgroup(cgroup.clone()),
+        None if flags.all_cpus => Target::AllCpus,
+        None => Target::Process(held.pid()),
+    };
+    let inherit = match flags.no_inherit || system_wide {
+        true => Inherit::No,
+        false => Inherit::Children,
+    };
+    let options = Options {
+        inherit,
+        enable_on_exec: !system_wide,
+        ..Options::default()
+    };
+    // The kernel's notes are of the whole command, its children included.
+    let usage = !system_wide && !flags.no_inherit && flags.interval.is_none();
+    Counters::open(wanted, &[target], Terms { options, usage })
+}
+
+/// A command that could not be started, with the status that a shell gives it.
+fn not_started(flags: &StatFlags, error: &io::Error) -> ExitCode {
+    let command = flags
+        .command
+        .first()
+        .map(|word| word.to_string_lossy())
+        .unwrap_or_default();
+    if error.kind() == ErrorKind::NotFound {
+        Console::error(&anyhow!("{command}: command not found"));
+        return ExitCode::from(127);
+    }
+    Console::error(&anyhow!("{command}: cannot be started: {error}"));
+    ExitCode::from(126)
+}
+
+struct Run<'a> {
+    command: RunningCommand,
+    intervals: Intervals,
+    counters: Counters,
+    signals: &'a Signals,
+}
+
+struct Outcome {
+    /// How the command ended, if it did.
+    status: Option<ExitStatus>,
+    interrupted: bool,
+}
+
+impl Run<'_> {
+    /// Waits for the command. It gets the signals that we get, and is counted to its end; should
+    /// it live on, a second signal ends the counting without it.
+    fn follow(&mut self, printer: &mut Printer) -> Result<Outcome> {
+        const SIGTERM: i32 = 15;
+        let mut interrupted = false;
+        let mut asked_to_end = false;
+        loop {
+            let until = if asked_to_end {
+                None
+            } else {
+                self.intervals.until()
+            };
+            let woken = wait(&mut vec![self.command.as_fd()], self.signals, until);
+            match woken.context("cannot wait for the command")? {
+                Wake::Ended => {
+                    let status = self.command.wait().context("cannot wait for the command")?;
+                    return Ok(Outcome {
+                        status: Some(status),
+                        interrupted,
+                    });
+                }
+                Wake::Signal(_) if interrupted => {
+                    return Ok(Outcome {
+                        status: None,
+                        interrupted,
+                    });
+                }
+                Wake::Signal(signal) => {
+                    interrupted = true;
+                    if !signal.from_terminal {
+                        self.command.signal(signal.signal);
+                    }
+                }
+                Wake::Time => {
+                    self.intervals.tick(&mut self.counters, printer)?;
+                    if self.intervals.is_over() {
+                        asked_to_end = true;
+                        self.command.signal(SIGTERM);
+                    }
+                }
+            }
+        }
+    }
+
+    fn measure(&mut self, before: Usage) -> Result<Measurement> {
+        let wall = self.intervals.elapsed();
+        self.counters.disable()?;
+        let usage = Usage::of_children().since(before);
+        Ok(Measurement {
+            counts: self.counters.read()?,
+            wall,
+            usage: Some(usage),
+        })
+    }
+}

@@ -1,0 +1,402 @@
+//! The counters of all events on all targets, with what is taken instead of what cannot be had.
+
+use anyhow::Result;
+use prof_counters::{
+    Count, Counter, EventGroup, EventSpec, Group, OpenError, Options, PlaceName, ReadError, Target,
+};
+use prof_events::names::encoding_of;
+
+use super::wanted::Wanted;
+
+/// One event, as it is counted.
+#[derive(Clone, Debug)]
+pub(super) struct Row {
+    /// What is counted.
+    pub(super) event: EventSpec,
+    /// What it is called.
+    pub(super) name: String,
+    pub(super) origin: Origin,
+}
+
+/// Where a count comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// A counter.
+    Counter,
+    /// What the kernel notes down of a process: a counter would not be allowed to see it.
+    Usage,
+}
+
+/// The counters of all events on all targets.
+pub(super) struct Counters {
+    pub(super) rows: Vec<Row>,
+    /// What was taken instead of what, and why, as sentences.
+    pub(super) notes: Vec<String>,
+    targets: Vec<Vec<Part>>,
+}
+
+/// The counters of one group of events on one target.
+enum Part {
+    Alone(Counter),
+    Together {
+        group: Group,
+        counters: Vec<Counter>,
+    },
+    /// What comes from elsewhere.
+    Elsewhere,
+}
+
+/// A place, the number of a row there, and its count.
+type Cell = (PlaceName, usize, Count);
+
+/// One count of each row; `None` where a pinned counter found no room.
+pub(super) type Counts = Vec<Option<Count>>;
+
+/// How to open.
+#[derive(Clone, Copy)]
+pub(super) struct Terms {
+    pub(super) options: Options,
+    /// Whether context switches can be had from the kernel's notes when the command has ended.
+    pub(super) usage: bool,
+}
+
+impl Counters {
+    /// Opens everything; what is not allowed or not there is replaced or, unless it was asked for
+    /// by name, left out.
+    pub(super) fn open(wanted: &Wanted, targets: &[Target], terms: Terms) -> Result<Self> {
+        let mut opened = Self {
+            rows: Vec::new(),
+            notes: Vec::new(),
+            targets: Vec::new(),
+        };
+        let Some((first, others)) = targets.split_first() else {
+            return Ok(opened);
+        };
+        let mut groups = Vec::new();
+        let mut parts = Vec::new();
+        let mut refused = Refused::default();
+        for group in &wanted.groups {
+            match try_open(group, first, terms) {
+                Ok(Opened {
+                    group,
+                    part,
+                    origin,
+                }) => {
+                    opened.rows.extend(
+                        group
+                            .events
+                            .iter()
+                            .map(|event| Row::new(event, wanted, origin)),
+                    );
+                    groups.push((group, origin));
+                    parts.push(part);
+                }
+                Err(error) if wanted.by_name => return Err(error.into()),
+                Err(error) if error.is_permission() || error.is_unsupported() => {
+                    refused.add(group, error)
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        opened.targets.push(parts);
+        for target in others {
+            let parts = groups.iter().map(|(group, origin)| match origin {
+                Origin::Counter => open(group, target, terms.options),
+                Origin::Usage => Ok(Part::Elsewhere),
+            });
+            opened.targets.push(parts.collect::<Result<_, _>>()?);
+        }
+        opened.notes = refused.notes(&opened.rows)?;
+        opened
+            .notes
+            .extend(opened.rows.iter().filter_map(Row::always_zero));
+        Ok(opened)
+    }
+
+    /// Lets all count.
+    pub(super) fn enable(&mut self) -> Result<(), ReadError> {
+        self.parts().try_for_each(|part| match part {
+            Part::Alone(counter) => counter.enable(),
+            Part::Together { group, .. } => group.enable(),
+            Part::Elsewhere => Ok(()),
+        })
+    }
+
+    /// Stops all.
+    pub(super) fn disable(&mut self) -> Result<(), ReadError> {
+        self.parts().try_for_each(|part| match part {
+            Part::Alone(counter) => counter.disable(),
+            Part::Together { group, .. } => group.disable(),
+            Part::Elsewhere => Ok(()),
+        })
+    }
+
+    fn parts(&mut self) -> impl Iterator<Item = &mut Part> {
+        self.targets.iter_mut().flatten()
+    }
+
+    /// What was counted, over all targets.
+    pub(super) fn read(&mut self) -> Result<Counts, ReadError> {
+        let mut sums: Counts = vec![Some(Count::default()); self.rows.len()];
+        for parts in &mut self.targets {
+            let mut row = sums.iter_mut();
+            for part in parts {
+                for count in part.read()? {
+                    if let Some(sum) = row.next() {
+                        *sum = sum.zip(count).map(|(sum, count)| sum.plus(count));
+                    }
+                }
+            }
+        }
+        Ok(sums)
+    }
+
+    /// What was counted at each place.
+    pub(super) fn read_places(&mut self) -> Result<Vec<(PlaceName, Counts)>, ReadError> {
+        let rows = self.rows.len();
+        let mut places: Vec<(PlaceName, Counts)> = Vec::new();
+        for parts in &mut self.targets {
+            let mut row = 0;
+            for part in parts {
+                let (members, counts) = part.read_places()?;
+                for (place, member, count) in counts {
+                    let index = match places.iter().position(|(known, _)| *known == place) {
+                        Some(index) => index,
+                        None => {
+                            places.push((place, vec![None; rows]));
+                            places.len() - 1
+                        }
+                    };
+                    let cell = places
+                        .get_mut(index)
+                        .and_then(|(_, counts)| counts.get_mut(row + member));
+                    if let Some(cell) = cell {
+                        *cell = Some(count);
+                    }
+                }
+                row += members;
+            }
+        }
+        places.sort_by_key(|(place, _)| *place);
+        Ok(places)
+    }
+}
+
+impl Row {
+    fn new(event: &EventSpec, wanted: &Wanted, origin: Origin) -> Self {
+        let named = wanted.groups.iter().flat_map(|group| &group.events);
+        let as_wanted = named.clone().any(|wanted| wanted == event);
+        let name = match origin {
+            // The clocks run whoever's code it is, so nothing was left out.
+            Origin::Counter if !as_wanted && event.is_clock() => event.name.clone(),
+            Origin::Counter => event.to_string(),
+            Origin::Usage => event.name.clone(),
+        };
+        Self {
+            event: event.clone(),
+            name,
+            origin,
+        }
+    }
+}
+
+impl Row {
+    /// What is counted where no user code runs is zero with `:u`, which looks like an answer.
+    fn always_zero(&self) -> Option<String> {
+        let hidden = self.origin == Origin::Counter && !self.event.modifiers.kernel;
+        let zero = hidden && self.event.happens_in_kernel_only();
+        zero.then(|| {
+            format!(
+                "{} is always 0, because it happens in the kernel: leave out the :u",
+                self.name
+            )
+        })
+    }
+}
+
+struct Opened {
+    group: EventGroup,
+    part: Part,
+    origin: Origin,
+}
+
+/// Opens a group of events, in user code only if the rest is not allowed.
+fn try_open(group: &EventGroup, target: &Target, terms: Terms) -> Result<Opened, OpenError> {
+    let refused = match open(group, target, terms.options) {
+        Ok(part) => {
+            return Ok(Opened {
+                group: group.clone(),
+                part,
+                origin: Origin::Counter,
+            });
+        }
+        Err(error) if error.is_permission() => error,
+        Err(error) => return Err(error),
+    };
+    let in_kernel =
+        |event: &EventSpec| event.happens_in_kernel_only() && !event.modifiers.explicit_modes;
+    if let [event] = &group.events[..]
+        && in_kernel(event)
+    {
+        // Of those, the kernel's notes tell the context switches.
+        return match terms.usage && is_context_switches(event) {
+            true => Ok(Opened {
+                group: group.clone(),
+                part: Part::Elsewhere,
+                origin: Origin::Usage,
+            }),
+            false => Err(refused),
+        };
+    }
+    if group.events.iter().any(in_kernel) {
+        return Err(refused);
+    }
+    let mut user = group.clone();
+    for event in &mut user.events {
+        *event = event.user_only().unwrap_or_else(|| event.clone());
+    }
+    match open(&user, target, terms.options) {
+        Ok(part) => Ok(Opened {
+            group: user,
+            part,
+            origin: Origin::Counter,
+        }),
+        Err(error) if error.is_permission() => Err(refused),
+        Err(error) => Err(error),
+    }
+}
+
+fn is_context_switches(event: &EventSpec) -> bool {
+    encoding_of("context-switches").is_some_and(|encoding| encoding == event.encoding)
+}
+
+fn open(events: &EventGroup, target: &Target, options: Options) -> Result<Part, OpenError> {
+    if let ([event], false) = (&events.events[..], events.braces) {
+        return Ok(Part::Alone(Counter::with_options(
+            event,
+            target.clone(),
+            options,
+        )?));
+    }
+    let leader = events.events.first().map(|event| event.modifiers);
+    let options = Options {
+        pinned: leader.is_some_and(|modifiers| modifiers.pinned),
+        exclusive: leader.is_some_and(|modifiers| modifiers.exclusive),
+        ..options
+    };
+    let mut group = Group::with_options(target.clone(), options)?;
+    let counters = events
+        .events
+        .iter()
+        .map(|event| group.add(event))
+        .collect::<Result<_, _>>()?;
+    Ok(Part::Together { group, counters })
+}
+
+impl Part {
+    fn read(&mut self) -> Result<Counts, ReadError> {
+        let members = self.members();
+        let read = match self {
+            Self::Alone(counter) => counter.read_final().map(|count| vec![Some(count)]),
+            Self::Together { group, counters } => {
+                let snapshot = group.read_final();
+                snapshot.map(|snapshot| {
+                    counters
+                        .iter()
+                        .map(|counter| snapshot.get(counter))
+                        .collect()
+                })
+            }
+            Self::Elsewhere => Ok(vec![None]),
+        };
+        match read {
+            Err(ReadError::NotScheduled) => Ok(vec![None; members]),
+            read => read,
+        }
+    }
+
+    /// How many rows it has, and what each of them, by its number, counted at each place.
+    fn read_places(&mut self) -> Result<(usize, Vec<Cell>), ReadError> {
+        let members = self.members();
+        let read = match self {
+            Self::Alone(counter) => {
+                let places = counter.read_places();
+                places.map(|places| {
+                    places
+                        .into_iter()
+                        .map(|(place, count)| (place, 0, count))
+                        .collect()
+                })
+            }
+            Self::Together { group, counters } => group.read_places().map(|places| {
+                let each = |(place, snapshot): &(PlaceName, prof_counters::Snapshot)| {
+                    let counts = counters.iter().enumerate();
+                    let counts = counts.filter_map(|(index, counter)| {
+                        Some((*place, index, snapshot.get(counter)?))
+                    });
+                    counts.collect::<Vec<_>>()
+                };
+                places.iter().flat_map(each).collect()
+            }),
+            Self::Elsewhere => Ok(Vec::new()),
+        };
+        match read {
+            Err(ReadError::NotScheduled) => Ok((members, Vec::new())),
+            read => Ok((members, read?)),
+        }
+    }
+
+    fn members(&self) -> usize {
+        match self {
+            Self::Alone(_) | Self::Elsewhere => 1,
+            Self::Together { counters, .. } => counters.len(),
+        }
+    }
+}
+
+/// What of the default set cannot be had.
+#[derive(Default)]
+struct Refused {
+    hardware: Vec<OpenError>,
+    others: Vec<(String, OpenError)>,
+}
+
+impl Refused {
+    fn add(&mut self, group: &EventGroup, error: OpenError) {
+        match group.events.first() {
+            Some(event) if event.family.is_hardware() => self.hardware.push(error),
+            Some(event) => self.others.push((event.name.clone(), error)),
+            None => {}
+        }
+    }
+
+    /// One sentence for each thing that misses; that a CPU lacks one of many is not worth one.
+    fn notes(self, rows: &[Row]) -> Result<Vec<String>> {
+        let mut notes = Vec::new();
+        let has_hardware = rows.iter().any(|row| row.event.family.is_hardware());
+        if let (Some(error), false) = (self.hardware.into_iter().next(), has_hardware) {
+            notes.push(format!("no hardware events: {error}"));
+        }
+        let missing: Vec<String> = self.others.iter().map(|(name, _)| name.clone()).collect();
+        if rows.is_empty()
+            && let Some((_, error)) = self.others.into_iter().next()
+        {
+            return Err(error.into());
+        }
+        let from_notes = rows.iter().any(|row| row.origin == Origin::Usage);
+        match (missing.is_empty(), from_notes) {
+            (true, true) => notes.push(format!("{HIDDEN}: context switches are from getrusage")),
+            (false, true) => {
+                let missing = missing.join(", ");
+                notes.push(format!(
+                    "{HIDDEN}: context switches are from getrusage, {missing} is left out"
+                ));
+            }
+            (false, false) => notes.push(format!("{HIDDEN}: {} left out", missing.join(" and "))),
+            (true, false) => {}
+        }
+        Ok(notes)
+    }
+}
+
+const HIDDEN: &str = "kernel.perf_event_paranoid hides what happens in the kernel";

@@ -1,0 +1,161 @@
+//! What was counted from one look to the next.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use prof_counters::PlaceName;
+
+use super::counters::{Counters, Counts};
+use super::printer::{Prefix, Printer};
+use super::report::{Measurement, Report};
+use crate::flags::StatFlags;
+
+/// Looks at the counters again and again, at regular times.
+pub(super) struct Intervals {
+    period: Option<Duration>,
+    deadline: Option<Instant>,
+    start: Instant,
+    next: Option<Instant>,
+    last: Look,
+    last_at: Instant,
+    by_place: bool,
+    names: Vec<(PlaceName, String)>,
+}
+
+/// The counts, by place if places are told apart.
+pub(super) type Look = Vec<(Option<PlaceName>, Counts)>;
+
+impl Intervals {
+    /// Begins now.
+    pub(super) fn new(flags: &StatFlags, counters: &mut Counters) -> Result<Self> {
+        let start = Instant::now();
+        let period = flags.interval.map(Duration::from_millis);
+        let mut intervals = Self {
+            period,
+            deadline: flags
+                .duration
+                .and_then(|duration| start.checked_add(duration)),
+            start,
+            next: period.and_then(|period| start.checked_add(period)),
+            last: Vec::new(),
+            last_at: start,
+            by_place: flags.per_thread,
+            names: Vec::new(),
+        };
+        intervals.last = intervals.look(counters)?;
+        intervals.names = intervals
+            .last
+            .iter()
+            .filter_map(|(place, _)| place.map(named))
+            .collect();
+        Ok(intervals)
+    }
+
+    /// When to look next, or to stop.
+    pub(super) fn until(&self) -> Option<Instant> {
+        match (self.next, self.deadline) {
+            (Some(next), Some(deadline)) => Some(next.min(deadline)),
+            (next, deadline) => next.or(deadline),
+        }
+    }
+
+    /// Whether the time that was given is up.
+    pub(super) fn is_over(&self) -> bool {
+        self.deadline
+            .is_some_and(|deadline| deadline <= Instant::now())
+    }
+
+    /// The time since the begin.
+    pub(super) fn elapsed(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    /// Prints what was counted since the last look, if it is time for that.
+    pub(super) fn tick(&mut self, counters: &mut Counters, printer: &mut Printer) -> Result<()> {
+        let now = Instant::now();
+        let (Some(period), Some(next)) = (self.period, self.next) else {
+            return Ok(());
+        };
+        if now < next {
+            return Ok(());
+        }
+        self.print(counters, printer)?;
+        // Intervals that were missed, because we were stopped, are not made up for.
+        let missed = now.duration_since(next).as_nanos() / period.as_nanos().max(1);
+        let steps = u32::try_from(missed).unwrap_or(u32::MAX).saturating_add(1);
+        self.next = next.checked_add(period.saturating_mul(steps));
+        Ok(())
+    }
+
+    /// Prints what was counted since the last look, if intervals are wanted; at the end, the rest.
+    pub(super) fn finish(
+        &mut self,
+        counters: &mut Counters,
+        printer: &mut Printer,
+    ) -> Result<bool> {
+        if self.period.is_none() {
+            return Ok(false);
+        }
+        self.print(counters, printer)?;
+        Ok(true)
+    }
+
+    fn print(&mut self, counters: &mut Counters, printer: &mut Printer) -> Result<()> {
+        let now = Instant::now();
+        let look = self.look(counters)?;
+        for (place, counts) in &look {
+            let earlier = self.last.iter().find(|(known, _)| known == place);
+            let earlier = earlier.map(|(_, counts)| &counts[..]).unwrap_or_default();
+            let run = Measurement {
+                counts: difference(counts, earlier),
+                wall: now.duration_since(self.last_at),
+                usage: None,
+            };
+            let prefix = Prefix {
+                time: Some(now.duration_since(self.start)),
+                place: self.name(*place),
+            };
+            printer.interval(&Report::new(&counters.rows, &[run]), &prefix)?;
+        }
+        (self.last, self.last_at) = (look, now);
+        Ok(())
+    }
+
+    /// The counts of now.
+    pub(super) fn look(&self, counters: &mut Counters) -> Result<Look> {
+        if !self.by_place {
+            return Ok(vec![(None, counters.read()?)]);
+        }
+        let places = counters.read_places()?;
+        Ok(places
+            .into_iter()
+            .map(|(place, counts)| (Some(place), counts))
+            .collect())
+    }
+
+    /// What to call a place: its name when it was first seen, as it may be gone by now.
+    pub(super) fn name(&self, place: Option<PlaceName>) -> Option<String> {
+        let place = place?;
+        let known = self.names.iter().find(|(known, _)| *known == place);
+        Some(known.map_or_else(|| named(place).1, |(_, name)| name.clone()))
+    }
+}
+
+fn difference(counts: &Counts, earlier: &[Option<prof_counters::Count>]) -> Counts {
+    let earlier = earlier.iter().copied().chain(std::iter::repeat(None));
+    let pairs = counts.iter().zip(earlier);
+    pairs
+        .map(|(count, earlier)| count.map(|count| count.since(earlier.unwrap_or_default())))
+        .collect()
+}
+
+fn named(place: PlaceName) -> (PlaceName, String) {
+    let name = match place {
+        PlaceName::Cpu(cpu) => format!("CPU{cpu}"),
+        PlaceName::Thread(tid) => {
+            let comm = std::fs::read_to_string(format!("/proc/{tid}/comm")).unwrap_or_default();
+            format!("{}-{tid}", comm.trim())
+        }
+    };
+    (place, name)
+}

@@ -1,0 +1,46 @@
+//! `prof stat`: counts events in a command, in running processes, or on all CPUs.
+//!
+//! ```text
+//!   flags ──(wanted)──> names ──(counters: open, fall back)──> Counters ── read ──> counts
+//!                                                                                     │
+//!   command | attached: start, wait, intervals ───────────────────────────────────────┤
+//!                                          text | csv | json  <── report (ratios) <───┘
+//! ```
+
+mod attached;
+mod command;
+mod counters;
+mod csv;
+mod interval;
+mod json;
+mod printer;
+mod ratios;
+mod report;
+mod text;
+mod wait;
+mod wanted;
+
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use prof_events::Signals;
+
+use crate::flags::StatFlags;
+use printer::Printer;
+
+/// Counts, prints what was counted, and exits as the command did.
+///
+/// # Errors
+///
+/// When an event is not known or cannot be counted, there is no such target, or the output cannot
+/// be written.
+pub(crate) fn run(flags: StatFlags) -> Result<ExitCode> {
+    // Before any thread is made: they inherit the blocked signals.
+    let signals = Signals::block().context("cannot watch for signals")?;
+    let wanted = wanted::Wanted::new(&flags)?;
+    let mut printer = Printer::new(&flags)?;
+    match flags.command.is_empty() {
+        true => attached::run(&flags, &wanted, &signals, &mut printer),
+        false => command::run(&flags, &wanted, &signals, &mut printer),
+    }
+}

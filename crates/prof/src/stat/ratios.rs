@@ -1,0 +1,182 @@
+//! What the counts mean beside each other.
+
+use prof_counters::EventSpec;
+
+use super::counters::Row;
+
+/// A ratio of an event to another, or to time.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Metric {
+    pub(super) value: f64,
+    pub(super) unit: String,
+    /// Whether the value is a percentage.
+    pub(super) percent: bool,
+}
+
+impl Metric {
+    fn new(value: f64, unit: impl Into<String>) -> Option<Self> {
+        let unit = unit.into();
+        value.is_finite().then_some(Self {
+            value,
+            unit,
+            percent: false,
+        })
+    }
+
+    fn percent(share: f64, unit: &str) -> Option<Self> {
+        let value = 100.0 * share;
+        value.is_finite().then(|| Self {
+            value,
+            unit: unit.to_owned(),
+            percent: true,
+        })
+    }
+}
+
+/// An event whose share in another one has a name: misses of all accesses.
+const SHARES: [(&str, &str, &str); 14] = [
+    ("branch-misses", "branches", "of all branches"),
+    ("cache-misses", "cache-references", "of all cache refs"),
+    (
+        "L1-dcache-load-misses",
+        "L1-dcache-loads",
+        "of all L1-dcache accesses",
+    ),
+    (
+        "L1-dcache-store-misses",
+        "L1-dcache-stores",
+        "of all L1-dcache stores",
+    ),
+    (
+        "L1-icache-load-misses",
+        "L1-icache-loads",
+        "of all L1-icache accesses",
+    ),
+    ("LLC-load-misses", "LLC-loads", "of all LL-cache accesses"),
+    ("LLC-store-misses", "LLC-stores", "of all LL-cache stores"),
+    (
+        "dTLB-load-misses",
+        "dTLB-loads",
+        "of all dTLB cache accesses",
+    ),
+    (
+        "dTLB-store-misses",
+        "dTLB-stores",
+        "of all dTLB cache stores",
+    ),
+    (
+        "iTLB-load-misses",
+        "iTLB-loads",
+        "of all iTLB cache accesses",
+    ),
+    ("branch-load-misses", "branch-loads", "of all branch loads"),
+    ("node-load-misses", "node-loads", "of all node loads"),
+    ("stalled-cycles-frontend", "cycles", "frontend cycles idle"),
+    ("stalled-cycles-backend", "cycles", "backend cycles idle"),
+];
+
+/// The ratios that one of the events has to the others; `means` are in the kernel's units,
+/// `wall` in seconds.
+pub(super) fn metrics(index: usize, rows: &[Row], means: &[Option<f64>], wall: f64) -> Vec<Metric> {
+    let (Some(row), Some(Some(value))) = (rows.get(index), means.get(index)) else {
+        return Vec::new();
+    };
+    let value = *value;
+    let table = Table { rows, means, row };
+    if row.event.is_clock() {
+        return Metric::new(value / 1e9 / wall, "CPUs utilized")
+            .into_iter()
+            .collect();
+    }
+    if is(&row.event, "instructions") {
+        return instructions(&table, value);
+    }
+    if is(&row.event, "cycles")
+        && let Some(clock) = table.clock()
+    {
+        return Metric::new(value / clock, "GHz").into_iter().collect();
+    }
+    let share = SHARES.iter().find(|(name, _, _)| is(&row.event, name));
+    if let Some((_, of, unit)) = share
+        && let Some(all) = table.named(of)
+    {
+        return Metric::percent(value / all, unit).into_iter().collect();
+    }
+    if row.event.scale.is_some() {
+        return Vec::new();
+    }
+    table
+        .clock()
+        .and_then(|clock| per_second(value / clock * 1e9))
+        .into_iter()
+        .collect()
+}
+
+fn instructions(table: &Table<'_>, instructions: f64) -> Vec<Metric> {
+    let Some(cycles) = table.named("cycles") else {
+        return table
+            .clock()
+            .and_then(|clock| per_second(instructions / clock * 1e9))
+            .into_iter()
+            .collect();
+    };
+    let per_cycle = Metric::new(instructions / cycles, "insn per cycle");
+    let per_instruction = Metric::new(cycles / instructions, "cycles per insn");
+    let stalls = ["stalled-cycles-frontend", "stalled-cycles-backend"];
+    let stalled = stalls
+        .iter()
+        .filter_map(|name| table.named(name))
+        .reduce(f64::max);
+    let stalled =
+        stalled.and_then(|stalled| Metric::new(stalled / instructions, "stalled cycles per insn"));
+    [per_cycle, per_instruction, stalled]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+fn per_second(rate: f64) -> Option<Metric> {
+    match rate {
+        rate if rate >= 1e9 => Metric::new(rate / 1e9, "G/sec"),
+        rate if rate >= 1e6 => Metric::new(rate / 1e6, "M/sec"),
+        rate if rate >= 1e3 => Metric::new(rate / 1e3, "K/sec"),
+        rate => Metric::new(rate, "/sec"),
+    }
+}
+
+/// What stands beside one event.
+struct Table<'a> {
+    rows: &'a [Row],
+    means: &'a [Option<f64>],
+    row: &'a Row,
+}
+
+impl Table<'_> {
+    /// The mean of the event of that name, counted in the same code as this one.
+    fn named(&self, name: &str) -> Option<f64> {
+        let modes = |event: &EventSpec| {
+            let modifiers = event.modifiers;
+            (modifiers.user, modifiers.kernel, modifiers.guest)
+        };
+        self.mean(|row| is(&row.event, name) && modes(&row.event) == modes(&self.row.event))
+    }
+
+    /// Nanoseconds that the target ran.
+    fn clock(&self) -> Option<f64> {
+        self.mean(|row| row.event.is_clock())
+    }
+
+    fn mean(&self, fits: impl Fn(&Row) -> bool) -> Option<f64> {
+        let mut found = self
+            .rows
+            .iter()
+            .zip(self.means)
+            .filter(|(row, _)| fits(row));
+        found.find_map(|(_, mean)| mean.filter(|&mean| mean > 0.0))
+    }
+}
+
+/// Whether it is the event of that name, however it is called here.
+fn is(event: &EventSpec, name: &str) -> bool {
+    prof_events::names::encoding_of(name).is_some_and(|encoding| encoding == event.encoding)
+}

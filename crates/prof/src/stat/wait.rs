@@ -1,0 +1,63 @@
+//! Waiting for whatever comes first: a signal, an end, the end of an interval.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, Instant};
+
+use prof_events::{Interrupt, Signals};
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
+
+/// What came.
+pub(super) enum Wake {
+    Signal(Interrupt),
+    /// All that was waited for has ended.
+    Ended,
+    /// The time is up.
+    Time,
+}
+
+/// Waits until one of the descriptors is readable, which makes it the next to be dropped from
+/// `ends`, a signal comes, or it is time.
+pub(super) fn wait(
+    ends: &mut Vec<BorrowedFd<'_>>,
+    signals: &Signals,
+    until: Option<Instant>,
+) -> io::Result<Wake> {
+    let waiting = !ends.is_empty();
+    loop {
+        if let Some(signal) = signals.next() {
+            return Ok(Wake::Signal(signal));
+        }
+        if waiting && ends.is_empty() {
+            return Ok(Wake::Ended);
+        }
+        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+        if left == Some(Duration::ZERO) {
+            return Ok(Wake::Time);
+        }
+        let timeout = left.map(timespec);
+        let mut polled = vec![PollFd::from_borrowed_fd(signals.as_fd(), PollFlags::IN)];
+        polled.extend(
+            ends.iter()
+                .map(|end| PollFd::from_borrowed_fd(*end, PollFlags::IN)),
+        );
+        match rustix::event::poll(&mut polled, timeout.as_ref()) {
+            Ok(_) => {}
+            Err(Errno::INTR) => continue,
+            Err(errno) => return Err(errno.into()),
+        }
+        let mut ended = polled
+            .iter()
+            .skip(1)
+            .map(|polled| !polled.revents().is_empty());
+        ends.retain(|_| !ended.next().unwrap_or(false));
+    }
+}
+
+fn timespec(time: Duration) -> Timespec {
+    Timespec {
+        tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: time.subsec_nanos().into(),
+    }
+}
