@@ -25,6 +25,7 @@ pub fn prof() -> ExitCode {
         ProfCommand::Record(flags) => record::run((*flags).into()),
         ProfCommand::Report(flags) => report::run(*flags),
         ProfCommand::Script(flags) => report::script(*flags),
+        ProfCommand::Diff(flags) => report::diff(*flags),
         ProfCommand::Stat(flags) => stat::run(*flags),
         ProfCommand::List(flags) => list::run(&flags),
     })

@@ -1,6 +1,7 @@
 //! What can be typed. Flags are parsed into plain structs here and acted on elsewhere.
 
 mod cargo;
+mod diff;
 mod list;
 mod quantity;
 mod record;
@@ -8,6 +9,7 @@ mod report;
 mod stat;
 
 pub(crate) use cargo::{CargoFlags, TargetFlags};
+pub(crate) use diff::DiffFlags;
 pub(crate) use list::ListFlags;
 pub(crate) use record::{CallGraphFlag, RateFlag, RecordFlags, SamplingFlags};
 pub(crate) use report::{FileFlags, OutputFlags, ReportFlags, ScriptFlags};
@@ -40,6 +42,8 @@ pub(crate) enum ProfCommand {
     Report(Box<ReportFlags>),
     /// Print every sample with its stack, as `perf script` does
     Script(Box<ScriptFlags>),
+    /// Compare two recordings: which functions got slower or faster, and how sure that is
+    Diff(Box<DiffFlags>),
     /// Count events in a command, in running processes or on all CPUs
     Stat(Box<StatFlags>),
     /// List the events that this machine and this user can count and sample

@@ -1,5 +1,6 @@
 //! `prof report` and `prof script`: a recording to tables, pictures and other tools' formats.
 
+mod diff;
 mod files;
 mod text;
 
@@ -13,6 +14,8 @@ use prof_report::format::{flamegraph::FlameOptions, script};
 use prof_report::symbolized::ModuleNaming;
 use prof_report::{CallTree, Filter, LoadOptions, Split, SymbolizedProfile};
 use prof_symbols::{Demangle, SymbolOptions, Symbolizer};
+
+pub(crate) use diff::run as diff;
 
 use crate::console::Console;
 use crate::exit;

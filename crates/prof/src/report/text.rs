@@ -73,7 +73,8 @@ pub(super) fn write_closing(unnamed: &[String], verdict: &Verdict) -> Result<()>
     })
 }
 
-fn terminal_width() -> Option<usize> {
+/// Of the standard output; `None` if that is no terminal.
+pub(super) fn terminal_width() -> Option<usize> {
     let (width, _) = terminal_size::terminal_size_of(io::stdout())?;
     Some(usize::from(width.0))
 }
