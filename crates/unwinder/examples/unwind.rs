@@ -1,5 +1,6 @@
-//! Unwinds the samples of a `perf record --call-graph dwarf` file: `unwind FILE [SAMPLE]` prints
-//! the share of whole stacks and what became of the others, or one sample's frames.
+//! Unwinds the samples of a `perf record --call-graph dwarf` file: `unwind FILE [NUMBER|all|partial]`
+//! prints the share of whole stacks and what became of the others, or one sample's frames, or all
+//! samples' frames, or the numbers of the stacks that are not whole.
 
 #[path = "../tests/support/mod.rs"]
 mod support;
@@ -12,23 +13,35 @@ fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     let file = arguments.get(1).expect("a file to read");
     let samples = Samples::load(file.as_ref());
-    if let Some(number) = arguments.get(2) {
-        let sample = &samples.samples[number.parse::<usize>().expect("a number")];
-        let answer = samples.unwind_one(&mut Unwinder::new(LocalFiles), sample);
-        println!("{:?}", answer.unwound);
-        for frame in answer.frames {
-            println!("{frame:#18x} {}", samples.place(sample, frame));
-        }
-        return;
-    }
-    if std::env::var_os("LIST").is_some() {
-        let answers = samples.unwind(&mut Unwinder::new(LocalFiles));
-        for (number, answer) in answers.iter().enumerate() {
-            if !answer.unwound.end.is_whole() {
-                println!("{number}: {:?} {}", answer.unwound.end, answer.frames.len());
+    let mut unwinder = Unwinder::new(LocalFiles);
+    match arguments.get(2).map(String::as_str) {
+        Some("all") => {
+            for (sample, answer) in samples.samples.iter().zip(samples.unwind(&mut unwinder)) {
+                println!(
+                    "{} {:?} {:x?}",
+                    sample.tid, answer.unwound.end, answer.frames
+                );
             }
+            return;
         }
-        return;
+        Some("partial") => {
+            for (number, answer) in samples.unwind(&mut unwinder).iter().enumerate() {
+                if !answer.unwound.end.is_whole() {
+                    println!("{number}: {:?}", answer.unwound);
+                }
+            }
+            return;
+        }
+        Some(number) => {
+            let sample = &samples.samples[number.parse::<usize>().expect("a number")];
+            let answer = samples.unwind_one(&mut unwinder, sample);
+            println!("{:?}", answer.unwound);
+            for frame in answer.frames {
+                println!("{frame:#18x} {}", samples.place(sample, frame));
+            }
+            return;
+        }
+        None => {}
     }
     let (share, partial) = samples.summary();
     let count = samples.samples.len();
