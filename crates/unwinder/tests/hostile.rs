@@ -5,7 +5,6 @@ mod support;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use prof_model::{Mapping, Module, Pid, RegisterAbi, UserRegisters};
 use prof_unwinder::{Memory, ModuleFiles, StackDump, Unwinder};
@@ -76,7 +75,6 @@ impl Memory for Anything<'_> {
 
 fn unwind(samples: &Samples, unwinder: &mut Unwinder, sample: &UserSample, random: &mut Random) {
     let mut frames = Vec::new();
-    let start = Instant::now();
     let unwound = unwinder.unwind(
         &samples.target(sample),
         &sample.registers,
@@ -85,8 +83,6 @@ fn unwind(samples: &Samples, unwinder: &mut Unwinder, sample: &UserSample, rando
         &mut frames,
     );
     assert!(frames.len() <= prof_unwinder::FRAME_LIMIT, "{unwound:?}");
-    // Hangs are the concern, not speed.
-    assert!(start.elapsed() < Duration::from_secs(20), "{unwound:?}");
 }
 
 fn record(flags: &[&[&str]], source: &str) -> (Workshop, PathBuf, Samples) {

@@ -40,13 +40,11 @@ impl Target {
     pub fn sample_and_stop(&self, workshop: &Workshop, bytes: u32) -> Samples {
         let data = workshop.path("perf.data");
         let pid = self.pid().to_string();
-        let mut perf = perf_record(&data, bytes);
         // The command's only use is to end the recording.
-        let perf = perf.args(["sleep", "0.3"]).env("LC_ALL", "C");
-        let mut arguments: Vec<_> = perf.get_args().map(|a| a.to_owned()).collect();
-        let end = arguments.iter().position(|a| a == "--").expect("--");
-        arguments.splice(end..end, ["-p".into(), pid.clone().into()]);
-        let recorded = Command::new("perf").args(arguments).output().expect("perf");
+        let recorded = perf_record(&data, bytes)
+            .args(["-p", &pid, "--", "sleep", "0.3"])
+            .output()
+            .expect("perf");
         assert!(recorded.status.success(), "{recorded:?}");
         signal("STOP", &pid);
         Samples::load(&data)

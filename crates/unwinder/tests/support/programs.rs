@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 
 use object::{Object, ObjectSymbol};
 use prof_model::AbsoluteAddress;
@@ -53,36 +54,51 @@ impl Workshop {
     /// Samples a program in user mode with dumps of `bytes`.
     pub fn record(&self, program: &Path, arguments: &[&str], bytes: u32) -> Samples {
         let data = self.path("perf.data");
-        let status = perf_record(&data, bytes)
+        // perf's exit code is the program's.
+        perf_record(&data, bytes)
+            .arg("--")
             .arg(program)
             .args(arguments)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .status()
             .expect("perf (Debian: linux-perf)");
-        let _ = status;
         Samples::load(&data)
     }
 }
 
-/// `perf record` with user registers and stacks.
+/// `perf record` with user registers and stacks, as yet without the command to record.
 pub fn perf_record(data: &Path, bytes: u32) -> Command {
     let mut perf = Command::new("perf");
-    perf.args([
-        "record",
-        "-q",
-        "-F",
-        "1999",
-        "-e",
-        "cpu-clock:u",
-        "-m",
-        "16M",
-    ])
-    .arg(format!("--call-graph=dwarf,{bytes}"))
-    .arg("-o")
-    .arg(data)
-    .arg("--");
+    perf.args(["record", "-q", "-F", "1999", "-e", "cpu-clock:u"])
+        .args(["-m", ring_size()])
+        .arg(format!("--call-graph=dwarf,{bytes}"))
+        .arg("-o")
+        .arg(data);
     perf
+}
+
+/// Large dumps need large rings, which a plain user may not have.
+fn ring_size() -> &'static str {
+    static SIZE: OnceLock<&str> = OnceLock::new();
+    SIZE.get_or_init(|| {
+        let mut perf = Command::new("perf");
+        perf.args([
+            "record",
+            "-q",
+            "-m",
+            "16M",
+            "-e",
+            "cpu-clock:u",
+            "-o",
+            "/dev/null",
+            "true",
+        ]);
+        match perf.output() {
+            Ok(output) if output.status.success() => "16M",
+            _ => "512K",
+        }
+    })
 }
 
 /// The functions of one program by address in the file.
