@@ -1,17 +1,21 @@
 //! Events that count at the same time.
 
+mod leader;
+mod members;
 pub(crate) mod refusal;
 
 use std::sync::{Arc, Weak};
 
-use prof_events::counting::{AttrOptions, GroupCount, RawCounter};
-use prof_events::names::{EventSpec, Family, Modifiers, Terms, software_events};
+use prof_events::counting::{GroupCount, RawCounter};
+use prof_events::names::EventSpec;
 use prof_events::system::monotonic_now;
 use rustix::io::Errno;
 
+use leader::{attr_options, leader_spec};
+
 use crate::counter::Counter;
 use crate::error::{OpenError, ReadError};
-use crate::member::{CounterId, Member, Times};
+use crate::member::{CounterId, Member};
 use crate::place::{PlaceName, Places};
 use crate::snapshot::Snapshot;
 use crate::target::{Options, Target};
@@ -243,126 +247,8 @@ impl Group {
     }
 }
 
-impl Group {
-    /// Lets a new member begin at zero on the group's clock, which may have run for a while.
-    fn start(&mut self, member: &Member) -> Result<(), OpenError> {
-        let mut baselines = member.baselines();
-        for (leader, baseline) in self.leaders.iter().zip(&mut *baselines) {
-            let Some(leader) = leader else { continue };
-            let read = leader.read_group(&mut self.scratch);
-            let what = "read the group's clock";
-            if read.map_err(|errno| OpenError::System {
-                what,
-                source: errno.into(),
-            })? {
-                baseline.group = Times {
-                    enabled: self.scratch.enabled,
-                    running: self.scratch.running,
-                };
-            }
-        }
-        Ok(())
-    }
-
-    /// Members are enabled and wait for their leader. Without it they would begin to count.
-    fn stop_waiting_members(&mut self) {
-        for (index, leader) in self.leaders.iter().enumerate() {
-            let Some(leader) = leader else { continue };
-            // A call of `exec` may have enabled it.
-            let read = leader.read_group(&mut self.scratch);
-            if self.enabled || read.is_ok_and(|counted| counted && self.scratch.enabled > 0) {
-                continue;
-            }
-            for member in self
-                .members
-                .iter()
-                .filter_map(|entry| entry.member.upgrade())
-            {
-                if let Some(Some(event)) = member.events.get(index) {
-                    // There is nobody to tell.
-                    let _ = event.disable();
-                }
-            }
-        }
-    }
-
-    /// Forgets the members that are gone.
-    fn refresh(&mut self) {
-        if self
-            .members
-            .iter()
-            .any(|entry| entry.member.strong_count() == 0)
-        {
-            self.members.retain(|entry| entry.member.strong_count() > 0);
-            self.set = self.members.iter().map(|entry| entry.id).collect();
-        }
-    }
-
-    /// Reads all places, or one.
-    fn fill(&mut self, snapshot: &mut Snapshot, only: Option<usize>) -> Result<(), ReadError> {
-        self.refresh();
-        let counts = snapshot.refill(&self.set);
-        for (index, leader) in self.leaders.iter().enumerate() {
-            let Some(leader) = leader
-                .as_ref()
-                .filter(|_| only.is_none_or(|only| only == index))
-            else {
-                continue;
-            };
-            if !leader
-                .read_group(&mut self.scratch)
-                .map_err(ReadError::System)?
-            {
-                return Err(ReadError::NotScheduled);
-            }
-            for (entry, count) in self.members.iter().zip(&mut *counts) {
-                let member = entry.member.upgrade();
-                if let Some(value) = member.and_then(|member| member.value(index, &self.scratch)) {
-                    *count = count.plus(value);
-                }
-            }
-        }
-        let now = monotonic_now();
-        snapshot.stamp(now, now.saturating_sub(self.since));
-        Ok(())
-    }
-}
-
 impl Drop for Group {
     fn drop(&mut self) {
         self.stop_waiting_members();
-    }
-}
-
-/// What leads a group: an event that counts nothing and that everybody may open.
-fn leader_spec(options: Options) -> EventSpec {
-    let mut modifiers = Modifiers {
-        kernel: false,
-        hypervisor: false,
-        ..Modifiers::default()
-    };
-    modifiers.pinned = options.pinned;
-    modifiers.exclusive = options.exclusive;
-    let dummy = software_events()
-        .into_iter()
-        .find(|event| event.names.iter().any(|name| name == "dummy"));
-    EventSpec {
-        name: "a group's leader".into(),
-        family: Family::Software,
-        encoding: dummy.map(|event| event.encoding).unwrap_or_default(),
-        modifiers,
-        terms: Terms::default(),
-        scale: None,
-        cpus: None,
-    }
-}
-
-/// Leaders wait to be enabled, members for their leader.
-fn attr_options(options: Options, leads: bool) -> AttrOptions {
-    AttrOptions {
-        inherit: options.inherit,
-        enable_on_exec: options.enable_on_exec,
-        group_read: leads,
-        enabled: !leads,
     }
 }

@@ -7,7 +7,8 @@ use prof_events::names::{Catalog, EventSpec, Family};
 use prof_events::system::System;
 use rustix::io::Errno;
 
-use super::{Group, attr_options};
+use super::Group;
+use super::leader::attr_options;
 use crate::error::OpenError;
 use crate::target::Target;
 

@@ -5,7 +5,7 @@ use rustix::io::Errno;
 use super::attr::{AttrOptions, attr};
 use super::raw::{Place, RawCounter};
 use super::reason::{Circumstances, why_not};
-use crate::names::{Catalog, EventSpec};
+use crate::names::{Catalog, EventSpec, Family};
 use crate::system::System;
 
 /// Whether an event can be had.
@@ -73,7 +73,7 @@ impl Prober {
     }
 
     fn answer(&self, spec: &EventSpec, purpose: Purpose) -> Answer {
-        let refused = match open(spec, Place::ThisThread, purpose) {
+        let mut refused = match open(spec, Place::ThisThread, purpose) {
             Ok(()) => return Answer::Yes,
             Err(errno) => errno,
         };
@@ -81,10 +81,14 @@ impl Prober {
         let user_only = spec
             .user_only()
             .filter(|spec| !spec.happens_in_kernel_only());
-        if matches!(refused, Errno::ACCESS | Errno::PERM)
-            && user_only.is_some_and(|spec| open(&spec, Place::ThisThread, purpose).is_ok())
-        {
-            return Answer::UserOnly;
+        if let (Errno::ACCESS | Errno::PERM, Some(user_only)) = (refused, user_only) {
+            match open(&user_only, Place::ThisThread, purpose) {
+                Ok(()) => return Answer::UserOnly,
+                // The event is not there at all, which is asked for after the permission.
+                Err(errno @ (Errno::NOENT | Errno::OPNOTSUPP | Errno::NODEV)) => refused = errno,
+                Err(Errno::INVAL) if spec.family == Family::Cache => refused = Errno::NOENT,
+                Err(_) => {}
+            }
         }
         let only = spec.cpus.as_ref().and_then(|cpus| cpus.first());
         let cpu = only.copied().unwrap_or(self.cpu);

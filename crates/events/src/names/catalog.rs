@@ -52,7 +52,7 @@ impl Catalog {
     ///
     /// let groups = Catalog::system().parse("task-clock,{page-faults:u,minor-faults:u}")?;
     /// assert_eq!(groups.len(), 2);
-    /// assert_eq!(groups[1].events[0].name, "page-faults:u");
+    /// assert_eq!(groups[1].events[0].to_string(), "page-faults:u");
     ///
     /// let error = Catalog::system().parse("page-fualts").unwrap_err();
     /// assert!(error.to_string().contains("did you mean page-faults?"));

@@ -13,6 +13,7 @@ mod catalog;
 mod cursor;
 mod error;
 mod event;
+mod format;
 mod library;
 mod modifiers;
 mod parse;

@@ -2,10 +2,12 @@
 
 use anyhow::Result;
 use prof_counters::{
-    Count, Counter, EventGroup, EventSpec, Group, OpenError, Options, PlaceName, ReadError, Target,
+    Count, EventGroup, EventSpec, OpenError, Options, PlaceName, ReadError, Target,
 };
 use prof_events::names::encoding_of;
 
+use super::part::Part;
+use super::refused::Refused;
 use super::wanted::Wanted;
 
 /// One event, as it is counted.
@@ -34,20 +36,6 @@ pub(super) struct Counters {
     pub(super) notes: Vec<String>,
     targets: Vec<Vec<Part>>,
 }
-
-/// The counters of one group of events on one target.
-enum Part {
-    Alone(Counter),
-    Together {
-        group: Group,
-        counters: Vec<Counter>,
-    },
-    /// What comes from elsewhere.
-    Elsewhere,
-}
-
-/// A place, the number of a row there, and its count.
-type Cell = (PlaceName, usize, Count);
 
 /// One count of each row; `None` where a pinned counter found no room.
 pub(super) type Counts = Vec<Option<Count>>;
@@ -101,7 +89,7 @@ impl Counters {
         opened.targets.push(parts);
         for target in others {
             let parts = groups.iter().map(|(group, origin)| match origin {
-                Origin::Counter => open(group, target, terms.options),
+                Origin::Counter => Part::open(group, target, terms.options),
                 Origin::Usage => Ok(Part::Elsewhere),
             });
             opened.targets.push(parts.collect::<Result<_, _>>()?);
@@ -222,7 +210,7 @@ struct Opened {
 
 /// Opens a group of events, in user code only if the rest is not allowed.
 fn try_open(group: &EventGroup, target: &Target, terms: Terms) -> Result<Opened, OpenError> {
-    let refused = match open(group, target, terms.options) {
+    let refused = match Part::open(group, target, terms.options) {
         Ok(part) => {
             return Ok(Opened {
                 group: group.clone(),
@@ -255,7 +243,7 @@ fn try_open(group: &EventGroup, target: &Target, terms: Terms) -> Result<Opened,
     for event in &mut user.events {
         *event = event.user_only().unwrap_or_else(|| event.clone());
     }
-    match open(&user, target, terms.options) {
+    match Part::open(&user, target, terms.options) {
         Ok(part) => Ok(Opened {
             group: user,
             part,
@@ -269,134 +257,3 @@ fn try_open(group: &EventGroup, target: &Target, terms: Terms) -> Result<Opened,
 fn is_context_switches(event: &EventSpec) -> bool {
     encoding_of("context-switches").is_some_and(|encoding| encoding == event.encoding)
 }
-
-fn open(events: &EventGroup, target: &Target, options: Options) -> Result<Part, OpenError> {
-    if let ([event], false) = (&events.events[..], events.braces) {
-        return Ok(Part::Alone(Counter::with_options(
-            event,
-            target.clone(),
-            options,
-        )?));
-    }
-    let leader = events.events.first().map(|event| event.modifiers);
-    let options = Options {
-        pinned: leader.is_some_and(|modifiers| modifiers.pinned),
-        exclusive: leader.is_some_and(|modifiers| modifiers.exclusive),
-        ..options
-    };
-    let mut group = Group::with_options(target.clone(), options)?;
-    let counters = events
-        .events
-        .iter()
-        .map(|event| group.add(event))
-        .collect::<Result<_, _>>()?;
-    Ok(Part::Together { group, counters })
-}
-
-impl Part {
-    fn read(&mut self) -> Result<Counts, ReadError> {
-        let members = self.members();
-        let read = match self {
-            Self::Alone(counter) => counter.read_final().map(|count| vec![Some(count)]),
-            Self::Together { group, counters } => {
-                let snapshot = group.read_final();
-                snapshot.map(|snapshot| {
-                    counters
-                        .iter()
-                        .map(|counter| snapshot.get(counter))
-                        .collect()
-                })
-            }
-            Self::Elsewhere => Ok(vec![None]),
-        };
-        match read {
-            Err(ReadError::NotScheduled) => Ok(vec![None; members]),
-            read => read,
-        }
-    }
-
-    /// How many rows it has, and what each of them, by its number, counted at each place.
-    fn read_places(&mut self) -> Result<(usize, Vec<Cell>), ReadError> {
-        let members = self.members();
-        let read = match self {
-            Self::Alone(counter) => {
-                let places = counter.read_places();
-                places.map(|places| {
-                    places
-                        .into_iter()
-                        .map(|(place, count)| (place, 0, count))
-                        .collect()
-                })
-            }
-            Self::Together { group, counters } => group.read_places().map(|places| {
-                let each = |(place, snapshot): &(PlaceName, prof_counters::Snapshot)| {
-                    let counts = counters.iter().enumerate();
-                    let counts = counts.filter_map(|(index, counter)| {
-                        Some((*place, index, snapshot.get(counter)?))
-                    });
-                    counts.collect::<Vec<_>>()
-                };
-                places.iter().flat_map(each).collect()
-            }),
-            Self::Elsewhere => Ok(Vec::new()),
-        };
-        match read {
-            Err(ReadError::NotScheduled) => Ok((members, Vec::new())),
-            read => Ok((members, read?)),
-        }
-    }
-
-    fn members(&self) -> usize {
-        match self {
-            Self::Alone(_) | Self::Elsewhere => 1,
-            Self::Together { counters, .. } => counters.len(),
-        }
-    }
-}
-
-/// What of the default set cannot be had.
-#[derive(Default)]
-struct Refused {
-    hardware: Vec<OpenError>,
-    others: Vec<(String, OpenError)>,
-}
-
-impl Refused {
-    fn add(&mut self, group: &EventGroup, error: OpenError) {
-        match group.events.first() {
-            Some(event) if event.family.is_hardware() => self.hardware.push(error),
-            Some(event) => self.others.push((event.name.clone(), error)),
-            None => {}
-        }
-    }
-
-    /// One sentence for each thing that misses; that a CPU lacks one of many is not worth one.
-    fn notes(self, rows: &[Row]) -> Result<Vec<String>> {
-        let mut notes = Vec::new();
-        let has_hardware = rows.iter().any(|row| row.event.family.is_hardware());
-        if let (Some(error), false) = (self.hardware.into_iter().next(), has_hardware) {
-            notes.push(format!("no hardware events: {error}"));
-        }
-        let missing: Vec<String> = self.others.iter().map(|(name, _)| name.clone()).collect();
-        if rows.is_empty()
-            && let Some((_, error)) = self.others.into_iter().next()
-        {
-            return Err(error.into());
-        }
-        let from_notes = rows.iter().any(|row| row.origin == Origin::Usage);
-        match (missing.is_empty(), from_notes) {
-            (true, true) => notes.push(format!("{HIDDEN}: context switches are from getrusage")),
-            (false, true) => {
-                let missing = missing.join(", ");
-                notes.push(format!(
-                    "{HIDDEN}: context switches are from getrusage, {missing} is left out"
-                ));
-            }
-            (false, false) => notes.push(format!("{HIDDEN}: {} left out", missing.join(" and "))),
-            (true, false) => {}
-        }
-        Ok(notes)
-    }
-}
-
-const HIDDEN: &str = "kernel.perf_event_paranoid hides what happens in the kernel";

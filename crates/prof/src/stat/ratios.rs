@@ -180,3 +180,107 @@ impl Table<'_> {
 fn is(event: &EventSpec, name: &str) -> bool {
     prof_events::names::encoding_of(name).is_some_and(|encoding| encoding == event.encoding)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stat::counters::Origin;
+
+    /// Counts of events by name, and the ratios of one of them.
+    fn check(counts: &[(&str, f64)], of: &str, expected: &[(f64, &str)]) {
+        let rows: Vec<Row> = counts
+            .iter()
+            .map(|(name, _)| Row {
+                event: prof_counters::event(name).unwrap(),
+                name: (*name).to_owned(),
+                origin: Origin::Counter,
+            })
+            .collect();
+        let means: Vec<Option<f64>> = counts.iter().map(|(_, count)| Some(*count)).collect();
+        let index = counts.iter().position(|(name, _)| *name == of).unwrap();
+        let found = metrics(index, &rows, &means, 2.0);
+        let found: Vec<(f64, &str)> = found
+            .iter()
+            .map(|metric| (metric.value, metric.unit.as_str()))
+            .collect();
+        assert_eq!(found, expected, "{of}");
+    }
+
+    #[test]
+    fn ratios_are_of_what_stands_beside() {
+        let second = ("task-clock", 1e9);
+        check(&[second], "task-clock", &[(0.5, "CPUs utilized")]);
+        check(&[second, ("cycles", 3e9)], "cycles", &[(3.0, "GHz")]);
+        check(
+            &[
+                ("cycles", 1e9),
+                ("instructions", 4e9),
+                ("stalled-cycles-frontend", 2e9),
+            ],
+            "instructions",
+            &[
+                (4.0, "insn per cycle"),
+                (0.25, "cycles per insn"),
+                (0.5, "stalled cycles per insn"),
+            ],
+        );
+        check(
+            &[("branches", 200.0), ("branch-misses", 5.0)],
+            "branch-misses",
+            &[(2.5, "of all branches")],
+        );
+        check(
+            &[second, ("branch-misses", 5e6)],
+            "branch-misses",
+            &[(5.0, "M/sec")],
+        );
+        check(
+            &[("LLC-loads", 8.0), ("LLC-load-misses", 2.0)],
+            "LLC-load-misses",
+            &[(25.0, "of all LL-cache accesses")],
+        );
+        check(
+            &[second, ("page-faults", 1500.0)],
+            "page-faults",
+            &[(1.5, "K/sec")],
+        );
+        check(
+            &[second, ("page-faults", 7.0)],
+            "page-faults",
+            &[(7.0, "/sec")],
+        );
+    }
+
+    #[test]
+    fn counts_of_other_code_make_no_ratios() {
+        check(
+            &[("cycles:u", 1e9), ("instructions", 4e9)],
+            "instructions",
+            &[],
+        );
+        check(
+            &[("cycles:u", 1e9), ("instructions:u", 2e9)],
+            "instructions:u",
+            &[(2.0, "insn per cycle"), (0.5, "cycles per insn")],
+        );
+    }
+
+    #[test]
+    fn nothing_is_divided_by_zero() {
+        check(
+            &[("cycles", 0.0), ("instructions", 4e9)],
+            "instructions",
+            &[],
+        );
+        check(
+            &[("task-clock", 0.0), ("page-faults", 4.0)],
+            "page-faults",
+            &[],
+        );
+        check(
+            &[("cycles", 5.0), ("instructions", 0.0)],
+            "instructions",
+            &[(0.0, "insn per cycle")],
+        );
+    }
+}

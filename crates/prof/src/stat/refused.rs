@@ -1,0 +1,128 @@
+//! What of the default set cannot be had, and how that is said.
+
+use anyhow::Result;
+use prof_counters::{EventGroup, OpenError};
+
+use super::counters::{Origin, Row};
+
+/// What of the default set cannot be had.
+#[derive(Default)]
+pub(super) struct Refused {
+    hardware: Vec<OpenError>,
+    others: Vec<(String, OpenError)>,
+}
+
+impl Refused {
+    pub(super) fn add(&mut self, group: &EventGroup, error: OpenError) {
+        match group.events.first() {
+            Some(event) if event.family.is_hardware() => self.hardware.push(error),
+            Some(event) => self.others.push((event.name.clone(), error)),
+            None => {}
+        }
+    }
+
+    /// One sentence for each thing that misses; that a CPU lacks one of many is not worth one.
+    pub(super) fn notes(self, rows: &[Row]) -> Result<Vec<String>> {
+        let mut notes = Vec::new();
+        let has_hardware = rows.iter().any(|row| row.event.family.is_hardware());
+        if let (Some(error), false) = (self.hardware.into_iter().next(), has_hardware) {
+            notes.push(format!("no hardware events: {error}"));
+        }
+        let missing: Vec<String> = self.others.iter().map(|(name, _)| name.clone()).collect();
+        if rows.is_empty()
+            && let Some((_, error)) = self.others.into_iter().next()
+        {
+            return Err(error.into());
+        }
+        let from_notes = rows.iter().any(|row| row.origin == Origin::Usage);
+        match (missing.is_empty(), from_notes) {
+            (true, true) => notes.push(format!("{HIDDEN}: context switches are from getrusage")),
+            (false, true) => {
+                let missing = missing.join(", ");
+                notes.push(format!(
+                    "{HIDDEN}: context switches are from getrusage, {missing} is left out"
+                ));
+            }
+            (false, false) => notes.push(format!("{HIDDEN}: {} left out", missing.join(" and "))),
+            (true, false) => {}
+        }
+        Ok(notes)
+    }
+}
+
+const HIDDEN: &str = "kernel.perf_event_paranoid hides what happens in the kernel";
+
+#[cfg(test)]
+mod tests {
+    use prof_counters::Catalog;
+
+    use super::*;
+
+    fn refused(events: &[(&str, &str)]) -> Refused {
+        let mut refused = Refused::default();
+        for (name, reason) in events {
+            let group = Catalog::system().parse(name).unwrap().remove(0);
+            let error = OpenError::Refused {
+                event: (*name).to_owned(),
+                errno: rustix::io::Errno::NOENT,
+                reason: (*reason).to_owned(),
+            };
+            refused.add(&group, error);
+        }
+        refused
+    }
+
+    fn row(name: &str, origin: Origin) -> Row {
+        Row {
+            event: prof_counters::event(name).unwrap(),
+            name: name.to_owned(),
+            origin,
+        }
+    }
+
+    #[test]
+    fn missing_hardware_is_one_sentence() {
+        let all = refused(&[
+            ("cycles", "no hardware counters"),
+            ("instructions", "no hardware counters"),
+        ]);
+        let notes = all.notes(&[row("task-clock", Origin::Counter)]).unwrap();
+        assert_eq!(
+            notes,
+            ["no hardware events: cannot count cycles: no hardware counters"]
+        );
+        let one = refused(&[("stalled-cycles-backend", "not here")]);
+        let rows = [
+            row("task-clock", Origin::Counter),
+            row("cycles", Origin::Counter),
+        ];
+        assert_eq!(one.notes(&rows).unwrap(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_is_hidden_is_one_sentence() {
+        let rows = [
+            row("task-clock", Origin::Counter),
+            row("context-switches", Origin::Usage),
+        ];
+        let notes = refused(&[("cpu-migrations", "hidden")])
+            .notes(&rows)
+            .unwrap();
+        assert_eq!(notes.len(), 1);
+        assert!(
+            notes[0].ends_with("context switches are from getrusage, cpu-migrations is left out"),
+            "{notes:?}"
+        );
+        let both = refused(&[("context-switches", "hidden"), ("cpu-migrations", "hidden")]);
+        let notes = both.notes(&rows[..1]).unwrap();
+        assert!(
+            notes[0].ends_with("context-switches and cpu-migrations left out"),
+            "{notes:?}"
+        );
+    }
+
+    #[test]
+    fn nothing_at_all_is_an_error() {
+        assert!(refused(&[("task-clock", "a sandbox")]).notes(&[]).is_err());
+    }
+}
