@@ -26,13 +26,20 @@ fn main() -> Result<(), Box<dyn Error>> {
             Some(median(|| counter.read().is_ok())),
         );
         let reader = counter.reader()?;
-        let how = if reader.is_direct() {
-            "without a system call"
+        match reader.direct() {
+            Some(_) => show(
+                &format!("{name}: Reader::direct"),
+                Some(median(|| reader.direct().is_some())),
+            ),
+            None => show(&format!("{name}: Reader::direct is not possible"), None),
+        }
+        let way = if reader.is_direct() {
+            "directly if possible"
         } else {
-            "falls back to a system call"
+            "by a system call, which is faster here"
         };
         show(
-            &format!("{name}: Reader::read, {how}"),
+            &format!("{name}: Reader::read, {way}"),
             Some(median(|| reader.read().is_ok())),
         );
         for members in [1, 4] {

@@ -545,7 +545,7 @@ fn a_reader_agrees_with_read() {
         let counter = Counter::new(&event(name).unwrap(), Target::ThisThread).unwrap();
         counter.enable().unwrap();
         let reader = counter.reader().unwrap();
-        assert!(!reader.is_direct());
+        assert_eq!(reader.direct(), None);
         let before = counter.read().unwrap();
         let between = reader.read().unwrap();
         let after = counter.read().unwrap();
@@ -578,7 +578,7 @@ fn hardware_is_read_in_user_space() {
     let instructions = group.add(&event("instructions:u").unwrap()).unwrap();
     group.enable().unwrap();
     let reader = instructions.reader().unwrap();
-    if !reader.is_direct() {
+    if reader.direct().is_none() {
         eprintln!("skipped: the kernel does not allow rdpmc");
         return;
     }
@@ -586,7 +586,7 @@ fn hardware_is_read_in_user_space() {
     for rounds in 0..1000 {
         work(rounds);
         let before = instructions.read().unwrap().value;
-        let direct = reader.read().unwrap().value;
+        let direct = reader.direct().unwrap().value;
         let after = instructions.read().unwrap().value;
         assert!(
             last <= before && before <= direct && direct <= after,
