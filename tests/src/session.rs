@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Output, Stdio};
-use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use tempfile::TempDir;
 
@@ -50,17 +50,14 @@ impl Session {
         Self::start(User::Us, shared())
     }
 
-    /// A session of a plain user, beside those of other tests.
+    /// A session of a plain user, alone: all sessions of a user share what it may lock of memory.
     pub fn plain_user() -> Self {
-        Self::start(User::Plain, shared())
+        Self::start(User::Plain, alone())
     }
 
     /// A session with the machine to itself, for tests in which nothing may be lost.
     pub fn alone() -> Self {
-        let guard = MACHINE
-            .write()
-            .unwrap_or_else(|poisoned| poisoned.into_inner());
-        Self::start(User::Us, Turn::Alone(guard))
+        Self::start(User::Us, alone())
     }
 
     fn start(user: User, turn: Turn) -> Self {
@@ -124,21 +121,21 @@ impl Session {
         program: &Path,
         arguments: impl IntoIterator<Item = A>,
     ) -> Command {
-        let mut command = match self.user {
-            User::Us => Command::new(program),
-            User::Plain => {
-                let mut command = Command::new("setpriv");
-                command.args([
-                    "--reuid=65534",
-                    "--regid=65534",
-                    "--clear-groups",
-                    "--inh-caps=-all",
-                ]);
-                command.arg(program).env("HOME", "/nonexistent");
-                command
-            }
-        };
+        // Shells have background jobs ignore SIGINT, and the tests may be run by one.
+        let mut command = Command::new("env");
+        command.arg("--default-signal=INT");
+        if self.user == User::Plain {
+            command.args([
+                "setpriv",
+                "--reuid=65534",
+                "--regid=65534",
+                "--clear-groups",
+                "--inh-caps=-all",
+            ]);
+            command.env("HOME", "/nonexistent");
+        }
         command
+            .arg(program)
             .args(arguments)
             .current_dir(self.directory())
             .stdin(Stdio::null());
@@ -179,12 +176,12 @@ impl Default for Session {
     }
 }
 
+fn alone() -> Turn {
+    Turn::Alone(MACHINE.write().unwrap_or_else(PoisonError::into_inner))
+}
+
 fn shared() -> Turn {
-    Turn::Shared(
-        MACHINE
-            .read()
-            .unwrap_or_else(|poisoned| poisoned.into_inner()),
-    )
+    Turn::Shared(MACHINE.read().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// How a run of `prof` ended.

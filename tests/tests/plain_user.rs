@@ -17,7 +17,9 @@ fn check(program: Program, arguments: &[&str], hottest: &[&str]) {
     recorded.outcome.assert_says(&["verdict: good"]);
     let stacks = recorded.physical_stacks();
     stacks.assert_hottest(hottest);
-    stacks.assert_whole(0.999);
+    // Plain users' rings are small, so that less of each stack is copied; the rest of a stack that
+    // was sampled right before it was left may be read too late.
+    stacks.assert_whole(0.99);
 }
 
 #[test]
@@ -33,7 +35,7 @@ fn shallow_stacks() {
 fn deep_stacks() {
     check(
         Program::c(&["deep.c"]),
-        &["2000", "500"],
+        &["2000", "1000"],
         &["descend", "descend", "bottom"],
     );
 }

@@ -59,15 +59,16 @@ fn recursion_of_100_frames() {
     check(Case::new(DEEP, &["100"], TO_THE_BOTTOM));
 }
 
-/// Stacks far deeper than what the kernel copies, at the default rate.
+/// Stacks far deeper than what the kernel copies, at the default rate. What was sampled right before
+/// the way back may be read too late.
 #[track_caller]
 fn check_deep(depth: &str) {
     let session = Session::alone();
-    let command = [DEEP.build().to_str().unwrap(), depth, "500"].map(String::from);
+    let command = [DEEP.build().to_str().unwrap(), depth, "2000"].map(String::from);
     let recorded = session.record(&["-e", "cpu-clock:u"], &command);
     let stacks = recorded.physical_stacks();
     stacks.assert_hottest(TO_THE_BOTTOM);
-    stacks.assert_whole(0.999);
+    stacks.assert_whole(0.995);
     recorded.outcome.assert_says(&["verdict: good"]);
 }
 

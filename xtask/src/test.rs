@@ -49,17 +49,23 @@ const CHECKS: [Step; 4] = [
     },
 ];
 
-const TESTS: Step = Step {
-    name: "test",
-    run: test,
-};
+const TESTS: [Step; 2] = [
+    Step {
+        name: "build",
+        run: |_| build(),
+    },
+    Step {
+        name: "test",
+        run: test,
+    },
+];
 
 /// Runs all steps, the later ones too if one fails, and sums up at the end.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let checks = if options.only_tests { &[] } else { &CHECKS[..] };
     let mut summary = String::new();
     let mut failed = Vec::new();
-    for step in checks.iter().chain([&TESTS]) {
+    for step in checks.iter().chain(&TESTS) {
         println!("== {}", step.name);
         let start = Instant::now();
         let done = (step.run)(options);
@@ -86,11 +92,20 @@ fn cargo() -> Command {
     command
 }
 
+/// Builds all that is tested, and the binaries besides, with the features that the tests' own
+/// dependencies ask for: what is built once for all need not be built again for the tests of prof.
+fn build() -> Result<()> {
+    let all = ["build", "--workspace", "--locked", "--profile", "test"];
+    let targets = ["--lib", "--bins", "--tests", "--examples"];
+    process::run(cargo().args(all).args(targets))
+}
+
 /// `cargo test` and not another runner: it is on every machine and runs the doc tests too.
 fn test(options: &Options) -> Result<()> {
     let mut command = cargo();
     command.args(["test", "--workspace", "--locked", "--no-fail-fast"]);
     command.args(&options.arguments).stdout(Stdio::piped());
+    command.env("PROF", workspace::target_directory()?.join("debug/prof"));
     let mut child = command.spawn().context("cannot start cargo test")?;
     let printed = child.stdout.take().context("cargo test has no output")?;
     let mut totals = Totals::default();
