@@ -35,7 +35,7 @@ impl Walk<'_> {
 
     /// A step from code without CFI.
     pub(crate) fn guess(&mut self, place: &Place, rule: &Rule) -> Result<Caller, StackEnd> {
-        let mut otherwise = StackEnd::NoUnwindInfo;
+        let mut unreadable = None;
         match rule {
             Rule::SignalReturn => {
                 let registers = self.signal_return()?;
@@ -47,27 +47,42 @@ impl Walk<'_> {
             }
             Rule::StackSwitch => {
                 let caller = self.guess_frame_pointer(u64::MAX);
-                return caller.ok_or(StackEnd::UnreadableMemory);
+                let end = match self.stack.failure() {
+                    Some(end) => end,
+                    // What was read is no frame any more.
+                    None if self.stack.went_live => StackEnd::Stale,
+                    None => StackEnd::UnreadableMemory,
+                };
+                return caller.ok_or(end);
             }
-            Rule::Guess(rule) => match self.apply(rule) {
+            Rule::Guess(rule) if self.stays_near(rule) => match self.apply(rule) {
                 Ok(registers) => {
                     if let Some(caller) = self.believe(registers, false, true) {
                         return Ok(caller);
                     }
                 }
-                Err(end) => otherwise = end,
+                Err(end) => unreadable = Some(end),
             },
             _ => {}
         }
         if self.is_entry(place) {
             return Err(StackEnd::Root);
         }
-        if otherwise == StackEnd::NoUnwindInfo
-            && let Some(caller) = self.guess_from_entry(place)
-        {
+        if let Some(caller) = self.guess_from_entry(place) {
             return Ok(caller);
         }
-        self.without_cfi(place, otherwise)
+        // If nothing else works either, the guess was right and its memory is what is missing.
+        self.without_cfi(place, StackEnd::NoUnwindInfo)
+            .map_err(|end| match unreadable {
+                Some(reason) if end == StackEnd::NoUnwindInfo => reason,
+                _ => end,
+            })
+    }
+
+    /// Whether a guessed rule leads to a place not far up the same stack.
+    fn stays_near(&self, rule: &CompactRule) -> bool {
+        let base = self.registers.get(rule.cfa_register);
+        base.is_some_and(|base| base.wrapping_sub(self.stack_pointer()) < FRAME)
     }
 
     /// A step by what the function has done so far, for code that never returns.
@@ -90,6 +105,9 @@ impl Walk<'_> {
                 count == CANDIDATES
             });
         rules[..count].iter().find_map(|rule| {
+            if !self.stays_near(rule) {
+                return None;
+            }
             let registers = self.apply(rule).ok()?;
             let caller = self.believe(registers, false, true)?;
             self.remember_guess(place, rule);
@@ -242,9 +260,21 @@ impl Walk<'_> {
         };
         let layout = self.unwinder.layout;
         if self.interrupted {
-            return layout.architecture.is_new_thread(before, &self.registers);
+            return layout.architecture.is_new_thread(before, &self.registers)
+                || self.is_go_entry(place);
         }
-        layout.architecture.ends_thread(after)
+        layout.architecture.ends_thread(after) || self.is_go_entry(place)
+    }
+
+    fn is_go_entry(&mut self, place: &Place) -> bool {
+        let target = place.elf_address(self.program_counter());
+        let module = place.module;
+        let Unwinder {
+            modules, layout, ..
+        } = &mut *self.unwinder;
+        let entry = modules.get(module).map_or(0, |tables| tables.entry);
+        let mut code = |address, buffer: &mut [u8]| modules.read_code(module, address, buffer);
+        entry != 0 && layout.architecture.is_go_entry(&mut code, target, entry)
     }
 
     /// Whether the current frame is where Go starts goroutines or schedules them.
@@ -265,10 +295,9 @@ impl Walk<'_> {
             .is_some_and(|(before, _)| architecture.switches_stack(before))
     }
 
-    /// Whether the current frame's code was never called, and is known to end a coroutine.
-    pub(crate) fn is_coroutine_end(&mut self, place: &Place) -> bool {
+    /// Whether the code at `target`, which was never called, is known to end a coroutine.
+    pub(crate) fn is_coroutine_end(&mut self, place: &Place, target: u64) -> bool {
         let mut bytes = [0; 40];
-        let target = self.program_counter();
         let architecture = self.unwinder.layout.architecture;
         self.code_around(place, target, 0, &mut bytes)
             .is_some_and(|(_, after)| architecture.ends_coroutine(after))

@@ -64,7 +64,7 @@ impl Walk<'_> {
         if !called {
             // The address was made up as the place to return to, such as the end of a coroutine
             // or a signal trampoline.
-            if self.is_coroutine_end(place) {
+            if self.is_coroutine_end(place, self.program_counter()) {
                 return Some(CachedRule {
                     rule: Rule::ProgramEntry,
                     signal_frame: false,

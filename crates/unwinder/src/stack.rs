@@ -97,6 +97,11 @@ impl<'a> Stack<'a> {
         word(self.dump.bytes, address.wrapping_sub(self.dump.start))
     }
 
+    /// Why live memory is no longer read, if it is not.
+    pub(crate) fn failure(&self) -> Option<StackEnd> {
+        self.failed
+    }
+
     /// Whether the seam of the live memory holds nothing but zeros.
     pub(crate) fn is_seam_blank(&self) -> bool {
         let seam = self.block.filled.min(SEAM);

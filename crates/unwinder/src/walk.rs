@@ -168,7 +168,11 @@ impl<'w> Walk<'w> {
         }
         let place = self
             .locate(lookup_address(target, caller.interrupted))
-            .ok_or(StackEnd::NotCode)?;
+            .ok_or(if self.stack.went_live {
+                StackEnd::Stale
+            } else {
+                StackEnd::NotCode
+            })?;
         let stands_still = caller.registers.get(layout.stack_pointer) == Some(self.stack_pointer())
             && target == self.program_counter();
         if stands_still {
@@ -177,6 +181,7 @@ impl<'w> Walk<'w> {
         if self.stack.went_live
             && !caller.interrupted
             && self.is_return_address(&place, target) == Some(false)
+            && !self.is_coroutine_end(&place, target)
         {
             return Err(StackEnd::Stale);
         }

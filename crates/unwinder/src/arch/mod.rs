@@ -101,6 +101,14 @@ impl Architecture {
         }
     }
 
+    /// Whether `target` is in the code that a Go program, entered at `entry`, starts with.
+    pub(crate) fn is_go_entry(self, code: Code<'_>, target: u64, entry: u64) -> bool {
+        match self {
+            Self::X86_64 => x86_64::is_go_entry(code, target, entry),
+            Self::Aarch64 => false,
+        }
+    }
+
     /// Whether code ends here that moves to another stack and calls a function on it.
     pub(crate) fn switches_stack(self, before: &[u8]) -> bool {
         match self {

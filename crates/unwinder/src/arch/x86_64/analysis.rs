@@ -106,6 +106,40 @@ fn is_program_entry(code: Code<'_>, target: u64, entry: u64) -> bool {
     true
 }
 
+/// The same for Go: the entry point jumps to `_rt0_amd64`, and that to `runtime.rt0_go`, a
+/// function of some size that never returns.
+pub(in crate::arch) fn is_go_entry(code: Code<'_>, target: u64, entry: u64) -> bool {
+    const JUMPS: u32 = 2;
+    const STRAIGHT: u32 = 4;
+    const LONGEST: u64 = 640;
+    let mut window = Window::default();
+    let mut start = entry;
+    for jump in 0..JUMPS {
+        let mut at = start;
+        let mut found = None;
+        for step in 0..STRAIGHT {
+            let Some(instruction) = window.decode(code, at) else {
+                return false;
+            };
+            at += u64::from(instruction.length);
+            match kind(&instruction) {
+                Kind::Jump(distance) => {
+                    found = Some(at.wrapping_add_signed(distance));
+                    break;
+                }
+                Kind::Next if jump > 0 || step > 0 => {}
+                // Go's entry point is nothing but a jump.
+                _ => return false,
+            }
+        }
+        match found {
+            Some(next) => start = next,
+            None => return false,
+        }
+    }
+    target == entry || (start..start.saturating_add(LONGEST)).contains(&target)
+}
+
 /// What an instruction does to the flow of control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {

@@ -9,7 +9,7 @@ use prof_model::StackEnd;
 
 use super::{Architecture, Layout, NONE, ReadWord};
 use crate::registers::Registers;
-pub(super) use analysis::{analyze, analyze_from_entry};
+pub(super) use analysis::{analyze, analyze_from_entry, is_go_entry};
 
 const RAX: u8 = 0;
 const RBX: u8 = 3;
@@ -115,12 +115,16 @@ pub(super) fn ends_coroutine(code: &[u8]) -> bool {
     false
 }
 
-/// `mov %rbx, %rsp; mov %rdi, %rdx; mov (%rdi), %rdi; call *%rdi`: Go's `runtime.systemstack`.
+/// Go's `runtime.systemstack`: `mov %rbx, %rsp; mov %rdi, %rdx; mov (%rdi), %rdi; call *%rdi`;
+/// and `runtime.morestack`: `mov 56(%rbx), %rsp; call runtime.newstack`.
 pub(super) fn switches_stack(before: &[u8]) -> bool {
     const SYSTEMSTACK: [u8; 11] = [
         0x48, 0x89, 0xdc, 0x48, 0x89, 0xfa, 0x48, 0x8b, 0x3f, 0xff, 0xd7,
     ];
+    const MORESTACK: [u8; 5] = [0x48, 0x8b, 0x63, 0x38, 0xe8];
+    let load_and_call = before.len().checked_sub(9).and_then(|at| before.get(at..));
     before.ends_with(&SYSTEMSTACK)
+        || load_and_call.is_some_and(|bytes| bytes.starts_with(&MORESTACK))
 }
 
 /// Whether these bytes end with the system call clone or clone3, perhaps with its result being
