@@ -21,7 +21,7 @@ struct Way {
 const WAYS: [Way; 4] = [
     Way {
         name: "prof",
-        record: "\"$0\" record -q -F \"$1\" -o prof.data -- \"${@:2}\"",
+        record: "\"$0\" record -q -e cpu-clock -F \"$1\" -o prof.data -- \"${@:2}\"",
         draw: "\"$0\" report -i prof.data --flamegraph prof.svg",
         needs: &[],
     },

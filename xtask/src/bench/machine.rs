@@ -30,17 +30,10 @@ pub(super) fn paranoid() -> Result<i32> {
         .with_context(|| format!("no number in {PARANOID}"))
 }
 
-/// Sets perf_event_paranoid to 1 for as long as the result lives, if that is allowed and needed.
-pub(super) fn lower_paranoid(allowed: bool) -> Result<Restore> {
+/// Sets perf_event_paranoid to 1 for as long as the result lives, if it is higher.
+pub(super) fn lower_paranoid() -> Result<Restore> {
     let before = paranoid()?;
     if before <= 1 {
-        return Ok(Restore(None));
-    }
-    if !allowed {
-        println!(
-            "!!! samply needs perf_event_paranoid <= 1, and it is {before}: \
-             --allow-sysctl sets it for the run"
-        );
         return Ok(Restore(None));
     }
     fs::write(PARANOID, "1").with_context(|| format!("cannot set {PARANOID} (are you root?)"))?;

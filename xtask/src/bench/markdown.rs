@@ -64,6 +64,7 @@ const ABOUT_RECORDING: &str = "
 ## Recording
 
 - *slowdown*: wall time of the program recorded, over that of the program alone
+- *its CPU*: CPU time of the program recorded, over that of the program alone
 - *own CPU*: CPU time of the profiler itself (user and system, all its threads), over that of the program
 - *taken*: samples in the recording, of those due (the program's CPU time times the frequency)
 - *lost*: samples lost, by the profiler's own account, in all repetitions together
@@ -78,17 +79,21 @@ fn recording_section(
     writeln!(page, "{ABOUT_RECORDING}")?;
     writeln!(
         page,
-        "| program | profiler | slowdown | own CPU | bytes per sample | taken | lost |"
+        "| program | profiler | slowdown | its CPU | own CPU | bytes per sample | taken | lost |"
     )?;
-    writeln!(page, "| --- | --- | ---: | ---: | ---: | ---: | ---: |")?;
+    writeln!(
+        page,
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |"
+    )?;
     for (workload, costs) in workloads.iter().zip(recorded) {
         for (profiler, costs) in profilers.iter().zip(costs) {
             writeln!(
                 page,
-                "| {} | {} | {:.3} | {:.1} % | {} | {:.1} % | {} |",
+                "| {} | {} | {:.2} | {:.3} | {:.1} % | {} | {:.1} % | {} |",
                 workload.name,
                 profiler.name,
                 costs.slowdown,
+                costs.target_cpu,
                 costs.own_cpu * 100.0,
                 thousands(costs.bytes_per_sample),
                 costs.taken * 100.0,

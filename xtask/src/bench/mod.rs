@@ -33,7 +33,7 @@ pub(crate) struct Options {
     /// Measures only workloads whose names contain this.
     #[arg(long, default_value = "")]
     only: String,
-    /// Lets perf_event_paranoid be 1 during the run, which samply needs; restores it afterwards.
+    /// Lets perf_event_paranoid be 1 while samply records, which it needs; restores it each time.
     #[arg(long)]
     allow_sysctl: bool,
 }
@@ -51,8 +51,7 @@ struct Place {
 pub(crate) fn run(options: &Options) -> Result<()> {
     ensure!(options.repetitions > 0, "nothing to do in 0 repetitions");
     let place = prepare(options)?;
-    let _paranoid = machine::lower_paranoid(options.allow_sysctl)?;
-    let profilers = profiler::available(&place);
+    let profilers = profiler::available(&place, options.allow_sysctl);
     let workloads = workload::all(&place, &options.only)?;
     ensure!(
         !workloads.is_empty(),

@@ -36,13 +36,22 @@ pub(super) struct Counts {
 }
 
 /// Those of the profilers that are here; the others are named loudly.
-pub(super) fn available(place: &Place) -> Vec<Profiler> {
+pub(super) fn available(place: &Place, allow_sysctl: bool) -> Vec<Profiler> {
     let hertz = place.frequency.to_string();
     let mut profilers = vec![Profiler::new(
         "prof",
         Kind::Prof,
         place.prof.clone(),
-        &["record", "-F", &hertz, "-o", "prof.data", "--"],
+        &[
+            "record",
+            "-e",
+            "cpu-clock",
+            "-F",
+            &hertz,
+            "-o",
+            "prof.data",
+            "--",
+        ],
     )];
     match process::find("perf") {
         Some(perf) => {
@@ -61,7 +70,7 @@ pub(super) fn available(place: &Place) -> Vec<Profiler> {
         None => println!("!!! perf is not installed: left out (apt-get install linux-perf)"),
     }
     match process::find("samply") {
-        Some(samply) if machine::paranoid().is_ok_and(|level| level <= 1) => {
+        Some(samply) if allow_sysctl || machine::paranoid().is_ok_and(|level| level <= 1) => {
             let options = [
                 "record",
                 "--save-only",
@@ -73,7 +82,9 @@ pub(super) fn available(place: &Place) -> Vec<Profiler> {
             ];
             profilers.push(Profiler::new("samply", Kind::Samply, samply, &options));
         }
-        Some(_) => println!("!!! samply refuses this perf_event_paranoid: left out"),
+        Some(_) => println!(
+            "!!! samply needs perf_event_paranoid <= 1: left out (--allow-sysctl sets it meanwhile)"
+        ),
         None => println!("!!! samply is not installed: left out (cargo install samply)"),
     }
     profilers

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use super::profiler::{Counts, Profiler};
+use super::profiler::{Counts, Kind, Profiler};
 use super::stopwatch::{self, Usage};
 use super::workload::Workload;
-use super::{Place, median};
+use super::{Place, machine, median};
 
 /// One recording.
 struct Run {
@@ -23,6 +23,8 @@ struct Run {
 pub(super) struct Costs {
     /// How many times longer the target takes, wall time.
     pub(super) slowdown: f64,
+    /// How many times more CPU time the target takes, without the profiler's own.
+    pub(super) target_cpu: f64,
     /// The profiler's own CPU seconds for each of the target's.
     pub(super) own_cpu: f64,
     pub(super) bytes_per_sample: f64,
@@ -71,6 +73,10 @@ fn measure(
 }
 
 fn record(place: &Place, workload: &Workload, profiler: &Profiler) -> Result<Run> {
+    let _paranoid = match profiler.kind {
+        Kind::Samply => Some(machine::lower_paranoid()?),
+        Kind::Prof | Kind::Perf => None,
+    };
     let inner = place.directory.join("inner.usage");
     let target = place
         .stopwatch
@@ -98,6 +104,7 @@ fn costs(place: &Place, bare: &[Usage], runs: &[Run]) -> Costs {
     let pairs = || bare.iter().zip(runs);
     Costs {
         slowdown: median(pairs().map(|(bare, run)| ratio(run.target.wall, bare.wall))),
+        target_cpu: median(pairs().map(|(bare, run)| ratio(run.target.cpu, bare.cpu))),
         own_cpu: median(pairs().map(|(bare, run)| ratio(run.own_cpu, bare.cpu))),
         bytes_per_sample: median(
             runs.iter()
