@@ -331,6 +331,48 @@ fn threads_are_told_apart() {
 }
 
 #[test]
+fn the_threads_of_a_command_are_told_apart() {
+    let script = "ls / >/dev/null; cat /dev/null; exit 5";
+    let check = |output: &Output| {
+        let text = stderr(output);
+        assert_eq!(output.status.code(), Some(5), "{text}");
+        for name in ["sh-", "ls-", "cat-"] {
+            let line = text
+                .lines()
+                .find(|line| line.trim().starts_with(name) && line.contains("page-faults:u"));
+            let faults = line
+                .unwrap_or_else(|| panic!("{name} {text}"))
+                .split_whitespace()
+                .nth(1)
+                .unwrap();
+            assert!(
+                faults.replace(',', "").parse::<u64>().unwrap() > 20,
+                "{text}"
+            );
+        }
+        assert!(text.contains("seconds time elapsed"), "{text}");
+    };
+    let arguments = [
+        "stat",
+        "--per-thread",
+        "-e",
+        "task-clock:u,page-faults:u",
+        "--",
+        "sh",
+        "-c",
+        script,
+    ];
+    check(&prof(&arguments));
+    if let Some(output) = prof_as_user(&arguments) {
+        check(&output);
+    }
+    let missing = prof(&["stat", "--per-thread", "no-such-command"]);
+    assert_eq!(missing.status.code(), Some(127));
+    let both = prof(&["stat", "--per-thread", "-r2", "true"]);
+    assert_eq!(both.status.code(), Some(1));
+}
+
+#[test]
 fn output_goes_to_a_file() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("out.csv");

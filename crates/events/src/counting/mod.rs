@@ -14,6 +14,7 @@ mod page;
 mod probe;
 mod raw;
 mod reason;
+mod threads;
 mod usage;
 
 pub use attr::{AttrOptions, Inherit, attr_bytes};
@@ -22,4 +23,5 @@ pub use page::{UserCount, UserPage};
 pub use probe::{Ability, Answer, Prober};
 pub use raw::{GroupCount, Place, RawCount, RawCounter};
 pub use reason::{Circumstances, why_not};
+pub use threads::{ThreadCount, ThreadCounters, ThreadCountersError};
 pub use usage::Usage;

@@ -18,6 +18,8 @@ pub enum Place<'a> {
     ThisThread,
     /// Whatever this thread does.
     Thread(Tid),
+    /// Whatever this thread does on this CPU.
+    ThreadOnCpu(Tid, u32),
     /// Whatever happens on this CPU.
     Cpu(u32),
     /// Whatever the threads of a cgroup do on this CPU; the descriptor is that of the cgroup's
@@ -228,8 +230,9 @@ fn open(
     let (pid, cpu, flag) = match place {
         Place::ThisThread => (0, -1, 0),
         // 0 and less mean other things to the kernel.
-        Place::Thread(tid) if tid <= 0 => return Err(Errno::SRCH),
+        Place::Thread(tid) | Place::ThreadOnCpu(tid, _) if tid <= 0 => return Err(Errno::SRCH),
         Place::Thread(tid) => (tid, -1, 0),
+        Place::ThreadOnCpu(tid, cpu) => (tid, on(cpu)?, 0),
         Place::Cpu(cpu) => (-1, on(cpu)?, 0),
         Place::Cgroup(folder, cpu) => (
             folder.as_raw_fd(),

@@ -4,6 +4,7 @@ use std::ffi::CString;
 use std::fmt;
 
 use super::modifiers::Modifiers;
+use super::symbolic::encoding_of;
 use super::terms::Terms;
 
 /// One event: what to count, in whose code, and what was asked for besides.
@@ -29,6 +30,24 @@ pub struct EventSpec {
 }
 
 impl EventSpec {
+    /// An event that counts nothing and that everybody may open: to lead a group, or to hold a
+    /// ring.
+    pub fn dummy() -> Self {
+        Self {
+            name: "dummy".into(),
+            family: Family::Software,
+            encoding: encoding_of("dummy").unwrap_or_default(),
+            modifiers: Modifiers {
+                kernel: false,
+                hypervisor: false,
+                ..Modifiers::default()
+            },
+            terms: Terms::default(),
+            scale: None,
+            cpus: None,
+        }
+    }
+
     /// The event with kernel and hypervisor code left out, as `perf_event_paranoid` = 2 demands
     /// it; `None` if the modifiers were named or there is nothing to leave out.
     pub fn user_only(&self) -> Option<Self> {

@@ -43,8 +43,8 @@ pub(crate) struct StatFlags {
     #[arg(long, value_name = "PATH", conflicts_with_all = ["pids", "tids", "all_cpus"])]
     pub cgroup: Option<String>,
 
-    /// Tell the threads of -p or -t apart, or the CPUs of -a; the command's with COMMAND
-    #[arg(long, visible_alias = "no-aggr")]
+    /// Tell threads apart, those of the command's children too; the CPUs of -a and --cgroup
+    #[arg(long, visible_short_alias = 'A', visible_alias = "no-aggr")]
     pub per_thread: bool,
 
     /// Do not count the threads and processes that the command or process makes

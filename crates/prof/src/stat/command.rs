@@ -79,7 +79,7 @@ pub(super) fn run(
     Ok(code)
 }
 
-fn open(flags: &StatFlags, wanted: &Wanted, held: &HeldCommand) -> Result<Counters> {
+pub(super) fn open(flags: &StatFlags, wanted: &Wanted, held: &HeldCommand) -> Result<Counters> {
     let system_wide = flags.is_system_wide();
     let target = match &flags.cgroup {
         Some(cgroup) => Target::Cgroup(cgroup.clone()),
@@ -101,7 +101,7 @@ fn open(flags: &StatFlags, wanted: &Wanted, held: &HeldCommand) -> Result<Counte
 }
 
 /// A command that could not be started, with the status that a shell gives it.
-fn not_started(flags: &StatFlags, error: &io::Error) -> ExitCode {
+pub(super) fn not_started(flags: &StatFlags, error: &io::Error) -> ExitCode {
     let command = flags
         .command
         .first()

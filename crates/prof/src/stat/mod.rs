@@ -3,7 +3,7 @@
 //! ```text
 //!   flags ──(wanted)──> names ──(counters: open, fall back)──> Counters ── read ──> counts
 //!                                                                                     │
-//!   command | attached: start, wait, intervals ───────────────────────────────────────┤
+//!   command | threads | attached: start, wait ────────────────────────────────────────┤
 //!                                          text | csv | json  <── report (ratios) <───┘
 //! ```
 
@@ -19,6 +19,7 @@ mod ratios;
 mod refused;
 mod report;
 mod text;
+mod threads;
 mod wait;
 mod wanted;
 
@@ -41,8 +42,13 @@ pub(crate) fn run(flags: StatFlags) -> Result<ExitCode> {
     let signals = Signals::block().context("cannot watch for signals")?;
     let wanted = wanted::Wanted::new(&flags)?;
     let mut printer = Printer::new(&flags)?;
-    match flags.command.is_empty() {
-        true => attached::run(&flags, &wanted, &signals, &mut printer),
-        false => command::run(&flags, &wanted, &signals, &mut printer),
-    }
+    let run = match (
+        flags.command.is_empty(),
+        flags.per_thread && !flags.is_system_wide(),
+    ) {
+        (true, _) => attached::run,
+        (false, true) => threads::run,
+        (false, false) => command::run,
+    };
+    run(&flags, &wanted, &signals, &mut printer)
 }

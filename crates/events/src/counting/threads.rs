@@ -1,0 +1,435 @@
+//! Counting every thread of a command by itself, those that come and go included.
+//!
+//! An event that threads inherit is one sum to whoever reads it. But as a thread ends, the kernel
+//! writes what it counted into the event's ring, if it is asked to (`inherit_stat`):
+//!
+//! ```text
+//!   first thread ──────────────── ends             read(event) = sum of all
+//!     └─ thread ─── ends: READ tid, count          one thread  = sum - all READs
+//!     └─ thread ──────── ends: READ tid, count
+//! ```
+//!
+//! Two things stand in the way:
+//!
+//! - Between threads whose events are copies of each other's, the kernel likes to swap counts
+//!   rather than events, and mixes them up where the events are of several kinds. It refrains from
+//!   that while one of the events is sampled together with its group (Linux 6.12); a dummy is.
+//! - Where it still swaps, the events that we opened may end with any thread, which then is the
+//!   one without READ.
+//!
+//! A ring needs an event for each CPU, so that is what there is, and a thread's counts on all CPUs
+//! are added up. Each is enabled all the time, on whichever CPU the thread runs. No permission is needed beyond that for counting one's own processes.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::AsFd;
+
+use perf_event_open_sys::bindings as sys;
+use prof_model::{Pid, Tid};
+use rustix::io::Errno;
+
+use super::attr::{AttrOptions, Inherit, attr};
+use super::raw::{Place, RawCount, RawCounter};
+use crate::kernel;
+use crate::names::EventSpec;
+use crate::ring::Ring;
+
+/// Counts every thread of a command by itself, from its `exec` on.
+#[derive(Debug)]
+pub struct ThreadCounters {
+    first: Tid,
+    events: usize,
+    cpus: Vec<OnCpu>,
+    threads: BTreeMap<Tid, ThreadCount>,
+    lost: u64,
+}
+
+/// What a thread counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ThreadCount {
+    /// Its process.
+    pub pid: Pid,
+    /// The thread that made it; 0 for the first one.
+    pub parent: Tid,
+    /// Its name at its end; empty if it never had one of its own but kept its parent's.
+    pub name: String,
+    /// What it counted of each event, in the order in which they were given.
+    pub counts: Vec<RawCount>,
+}
+
+/// Why the threads of a command cannot be counted.
+#[derive(Debug)]
+pub enum ThreadCountersError {
+    /// The kernel refuses the event of this index.
+    Event(usize, Errno),
+    /// The kernel is too old to tell threads apart for events of several kinds.
+    Mixed,
+    /// There is no room for a ring buffer.
+    Ring(io::Error),
+}
+
+#[derive(Debug)]
+struct OnCpu {
+    ring: Ring,
+    events: Vec<RawCounter>,
+    _guard: Option<RawCounter>,
+}
+
+/// Room for what some hundred threads counted that end between two looks, and little enough for a
+/// plain user's limit on locked memory.
+const RING: u64 = 256 << 10;
+
+impl ThreadCounters {
+    /// Opens the events on a command that has not called `exec` yet.
+    ///
+    /// # Errors
+    ///
+    /// When the kernel refuses an event or a ring.
+    pub fn open(
+        events: &[EventSpec],
+        command: Pid,
+        cpus: &[u32],
+    ) -> Result<Self, ThreadCountersError> {
+        let mut counters = Self {
+            first: command,
+            events: events.len(),
+            cpus: Vec::with_capacity(cpus.len()),
+            threads: BTreeMap::new(),
+            lost: 0,
+        };
+        for cpu in cpus {
+            counters.cpus.extend(OnCpu::open(events, command, *cpu)?);
+        }
+        Ok(counters)
+    }
+
+    /// Takes what threads counted that have ended. To be called now and then, so that the rings
+    /// don't run over.
+    pub fn drain(&mut self) {
+        let Self {
+            events,
+            cpus,
+            threads,
+            lost,
+            ..
+        } = self;
+        for on_cpu in cpus {
+            let ids: Vec<u64> = on_cpu.events.iter().map(RawCounter::id).collect();
+            on_cpu.ring.drain(|record| match Record::parse(record) {
+                Some(Record::Read {
+                    pid,
+                    tid,
+                    id,
+                    count,
+                }) => {
+                    let thread = threads.entry(tid).or_default();
+                    thread.pid = pid;
+                    thread.counts.resize(*events, RawCount::default());
+                    let index = ids.iter().position(|known| *known == id);
+                    if let Some(sum) = index.and_then(|index| thread.counts.get_mut(index)) {
+                        *sum = plus(*sum, count);
+                    }
+                }
+                Some(Record::Comm { pid, tid, name }) => {
+                    let thread = threads.entry(tid).or_default();
+                    (thread.pid, thread.name) = (pid, name);
+                }
+                Some(Record::Fork { pid, tid, parent }) => {
+                    let thread = threads.entry(tid).or_default();
+                    (thread.pid, thread.parent) = (pid, parent);
+                }
+                Some(Record::Lost(count)) => *lost += count,
+                None => {}
+            });
+        }
+    }
+
+    /// What each thread counted, now that the command has ended; and how many of the kernel's
+    /// records were lost, whose counts went to the first thread.
+    ///
+    /// # Errors
+    ///
+    /// When an event cannot be read.
+    pub fn finish(mut self) -> Result<(BTreeMap<Tid, ThreadCount>, u64), Errno> {
+        self.drain();
+        let mut rest = vec![RawCount::default(); self.events];
+        for on_cpu in &self.cpus {
+            for (event, sum) in on_cpu.events.iter().zip(&mut rest) {
+                *sum = plus(*sum, event.read()?.unwrap_or_default());
+            }
+        }
+        for thread in self.threads.values() {
+            for (count, sum) in thread.counts.iter().zip(&mut rest) {
+                *sum = minus(*sum, *count);
+            }
+        }
+        let owner = self.owner_of_the_rest();
+        let entry = self.threads.entry(owner).or_default();
+        entry.counts.resize(self.events, RawCount::default());
+        for (sum, count) in entry.counts.iter_mut().zip(rest) {
+            *sum = plus(*sum, count);
+        }
+        self.threads.retain(|_, thread| !thread.counts.is_empty());
+        // On each CPU the events were enabled all the time.
+        let cpus = self.cpus.len().max(1) as u64;
+        for count in self
+            .threads
+            .values_mut()
+            .flat_map(|thread| &mut thread.counts)
+        {
+            count.enabled = (count.enabled / cpus).max(count.running);
+        }
+        Ok((self.threads, self.lost))
+    }
+
+    /// The thread that ended with the events that we opened: the only one that wrote no READ. If
+    /// there are more, because some live on, there is no telling, and the first one stands for
+    /// all.
+    fn owner_of_the_rest(&self) -> Tid {
+        let mut silent = self
+            .threads
+            .iter()
+            .filter(|(_, thread)| thread.counts.is_empty());
+        match (silent.next(), silent.next()) {
+            (Some((tid, _)), None) => *tid,
+            _ => self.first,
+        }
+    }
+}
+
+impl OnCpu {
+    /// `None` if the CPU went offline since we looked.
+    fn open(
+        specs: &[EventSpec],
+        command: Pid,
+        cpu: u32,
+    ) -> Result<Option<Self>, ThreadCountersError> {
+        let guard = match Self::guard(command, cpu) {
+            // An old kernel swaps counts, which is right as long as they are of one kind.
+            Err(Errno::INVAL) if is_of_one_kind(specs) => None,
+            Err(Errno::INVAL) => return Err(ThreadCountersError::Mixed),
+            Err(Errno::NODEV) => return Ok(None),
+            guard => Some(guard.map_err(|errno| ThreadCountersError::Event(0, errno))?),
+        };
+        let mut ring = None;
+        let mut events: Vec<RawCounter> = Vec::with_capacity(specs.len());
+        for (index, spec) in specs.iter().enumerate() {
+            let refused = |errno| ThreadCountersError::Event(index, errno);
+            let mut attr = attr(spec, OPTIONS);
+            attr.set_inherit_stat(1);
+            tell_of_threads(&mut attr, index == 0);
+            let event =
+                match RawCounter::open_attr(attr, spec, Place::ThreadOnCpu(command, cpu), None) {
+                    Ok(event) => event,
+                    Err(Errno::NODEV) => return Ok(None),
+                    Err(errno) => return Err(refused(errno)),
+                };
+            match events.first() {
+                None => {
+                    ring = Some(Ring::map(event.as_fd(), RING).map_err(ThreadCountersError::Ring)?)
+                }
+                Some(first) => kernel::redirect(event.as_fd(), first.as_fd()).map_err(refused)?,
+            }
+            events.push(event);
+        }
+        Ok(ring.map(|ring| Self {
+            ring,
+            events,
+            _guard: guard,
+        }))
+    }
+
+    /// Keeps the kernel from swapping counts.
+    fn guard(command: Pid, cpu: u32) -> Result<RawCounter, Errno> {
+        let spec = EventSpec::dummy();
+        let mut attr = attr(&spec, OPTIONS);
+        attr.sample_type = u64::from(sys::PERF_SAMPLE_READ | sys::PERF_SAMPLE_TID);
+        RawCounter::open_attr(attr, &spec, Place::ThreadOnCpu(command, cpu), None)
+    }
+}
+
+const OPTIONS: AttrOptions = AttrOptions {
+    inherit: Inherit::Children,
+    enable_on_exec: true,
+    group_read: false,
+    enabled: false,
+};
+
+fn tell_of_threads(attr: &mut sys::perf_event_attr, tell: bool) {
+    attr.set_comm(tell.into());
+    attr.set_task(tell.into());
+}
+
+/// Whether one PMU of the kernel counts them all: then a thread's events are in the same order as
+/// those that it copied.
+fn is_of_one_kind(specs: &[EventSpec]) -> bool {
+    let kind = |spec: &EventSpec| {
+        (
+            spec.encoding.kind,
+            spec.is_clock().then_some(spec.encoding.config),
+        )
+    };
+    specs
+        .windows(2)
+        .all(|pair| matches!(pair, [a, b] if kind(a) == kind(b)))
+}
+
+fn plus(a: RawCount, b: RawCount) -> RawCount {
+    RawCount {
+        value: a.value.saturating_add(b.value),
+        enabled: a.enabled.saturating_add(b.enabled),
+        running: a.running.saturating_add(b.running),
+    }
+}
+
+fn minus(a: RawCount, b: RawCount) -> RawCount {
+    RawCount {
+        value: a.value.saturating_sub(b.value),
+        enabled: a.enabled.saturating_sub(b.enabled),
+        running: a.running.saturating_sub(b.running),
+    }
+}
+
+/// The records that matter here (enum perf_event_type in include/uapi/linux/perf_event.h).
+enum Record {
+    /// pid, tid, { value, time_enabled, time_running, id }
+    Read {
+        pid: Pid,
+        tid: Tid,
+        id: u64,
+        count: RawCount,
+    },
+    /// pid, tid, name
+    Comm { pid: Pid, tid: Tid, name: String },
+    /// pid, ppid, tid, ptid, time
+    Fork { pid: Pid, tid: Tid, parent: Tid },
+    /// id, lost
+    Lost(u64),
+}
+
+impl Record {
+    fn parse(record: &[u8]) -> Option<Self> {
+        const BODY: usize = 8;
+        let word = |at: usize| {
+            Some(u32::from_ne_bytes(
+                record.get(BODY + at..BODY + at + 4)?.try_into().ok()?,
+            ))
+        };
+        let long = |at: usize| {
+            Some(u64::from_ne_bytes(
+                record.get(BODY + at..BODY + at + 8)?.try_into().ok()?,
+            ))
+        };
+        let id = |at: usize| Some(word(at)? as i32);
+        let kind = u32::from_ne_bytes(record.get(..4)?.try_into().ok()?);
+        match kind {
+            sys::PERF_RECORD_READ => Some(Self::Read {
+                pid: id(0)?,
+                tid: id(4)?,
+                count: RawCount {
+                    value: long(8)?,
+                    enabled: long(16)?,
+                    running: long(24)?,
+                },
+                id: long(32)?,
+            }),
+            sys::PERF_RECORD_COMM => {
+                let name = record.get(BODY + 8..)?;
+                let end = name
+                    .iter()
+                    .position(|&byte| byte == 0)
+                    .unwrap_or(name.len());
+                let name = String::from_utf8_lossy(name.get(..end)?).into_owned();
+                Some(Self::Comm {
+                    pid: id(0)?,
+                    tid: id(4)?,
+                    name,
+                })
+            }
+            sys::PERF_RECORD_FORK => Some(Self::Fork {
+                pid: id(0)?,
+                tid: id(8)?,
+                parent: id(12)?,
+            }),
+            sys::PERF_RECORD_LOST => Some(Self::Lost(long(8)?)),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names::Catalog;
+    use crate::{HeldCommand, Program, Signals};
+
+    fn specs(text: &str) -> Vec<EventSpec> {
+        let groups = Catalog::system().parse(text).unwrap();
+        groups.into_iter().flat_map(|group| group.events).collect()
+    }
+
+    fn count(script: &str, events: &str) -> Vec<(String, Vec<RawCount>)> {
+        let signals = Signals::block().unwrap();
+        let held = HeldCommand::fork(&Program::new(["sh", "-c", script]), &signals).unwrap();
+        let cpus = crate::system::System::read().unwrap().cpus;
+        let mut counters = ThreadCounters::open(&specs(events), held.pid(), &cpus).unwrap();
+        held.release().unwrap().wait().unwrap();
+        counters.drain();
+        let (threads, lost) = counters.finish().unwrap();
+        assert_eq!(lost, 0);
+        threads
+            .into_values()
+            .map(|thread| (thread.name, thread.counts))
+            .collect()
+    }
+
+    #[test]
+    fn each_process_of_a_script_has_its_counts() {
+        let threads = count(
+            "ls / >/dev/null; ls / >/dev/null; true",
+            "page-faults:u,task-clock:u",
+        );
+        let names: Vec<&str> = threads.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["sh", "ls", "ls"]);
+        for (_, counts) in &threads {
+            assert!(counts[0].value > 20 && counts[1].value > 0, "{threads:?}");
+            assert!(counts[1].running > 0);
+        }
+        let (first, second) = (threads[1].1[0].value, threads[2].1[0].value);
+        assert!(first.abs_diff(second) < first / 4, "{first} {second}");
+    }
+
+    #[test]
+    fn kinds_are_not_mixed_up() {
+        // The clocks and the faults are of three kinds; a mix-up turns faults into nanoseconds.
+        let script = "for i in 1 2 3 4 5 6; do ls / >/dev/null & done; wait";
+        let threads = count(
+            script,
+            "page-faults:u,task-clock:u,minor-faults:u,cpu-clock:u",
+        );
+        assert_eq!(threads.len(), 7);
+        for (_, counts) in &threads {
+            assert!(
+                counts[0].value < 2_000 && counts[0].value >= counts[2].value,
+                "{threads:?}"
+            );
+            assert!(counts[1].value > 50_000, "{threads:?}");
+            assert!(
+                counts.iter().all(|count| count.running == count.enabled),
+                "{threads:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn damaged_records_are_no_records() {
+        let mut record = vec![0_u8; 48];
+        record[..4].copy_from_slice(&sys::PERF_RECORD_READ.to_ne_bytes());
+        assert!(matches!(Record::parse(&record), Some(Record::Read { .. })));
+        for length in 0..48 {
+            assert!(Record::parse(&record[..length]).is_none(), "{length}");
+        }
+        record[0] = 200;
+        assert!(Record::parse(&record).is_none());
+    }
+}
