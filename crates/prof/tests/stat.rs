@@ -427,7 +427,7 @@ fn mistakes_are_said_before_anything_runs() {
         &["-e", "uprobe:/bin/sh:no_such_function"],
         "has no function",
     );
-    check(&["-e", "99:0"], "cannot count 99:0: no PMU has that type");
+    check(&["-e", "99:0"], "no PMU has that type");
     check(&["-e", ""], "an event's name is missing");
 }
 
@@ -518,6 +518,13 @@ fn the_list_is_what_perf_can_count() {
             continue;
         }
         let name = object["event"].as_str().unwrap();
+        if object["reason"]
+            .as_str()
+            .is_some_and(|reason| reason.contains("happens in the kernel"))
+        {
+            // perf opens it in user code only, and counts 0.
+            continue;
+        }
         let theirs = stderr(&run("perf", &["stat", "-x,", "-e", name, "true"]));
         let can = object["count"] != "no";
         assert_eq!(

@@ -14,6 +14,7 @@ mod page;
 mod probe;
 mod raw;
 mod reason;
+mod thread_record;
 mod threads;
 mod usage;
 
