@@ -59,7 +59,8 @@ fn common_name(name: &str) -> String {
     if name == "[unknown]" || name.contains("+0x") {
         return "?".into();
     }
-    name.to_owned()
+    // Where all files may be large, `open` and `open64` are one function.
+    name.replace("64_", "_").trim_end_matches("64").to_owned()
 }
 
 #[track_caller]
