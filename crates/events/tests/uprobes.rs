@@ -258,3 +258,39 @@ fn calls_are_counted_where_the_name_points() {
     check(format!("uprobe:{file}:main:u"), 1);
     check("uprobe:libc.so.6:getppid".into(), 1);
 }
+
+mod shapes {
+    #[inline(never)]
+    pub(crate) fn probed(times: u32) -> u32 {
+        std::hint::black_box(times) + 1
+    }
+}
+
+#[test]
+fn rust_functions_go_by_their_paths() {
+    let own = std::env::current_exe().unwrap();
+    let by_path = spec(&format!("uprobe:{}:uprobes::shapes::probed", own.display()));
+    let by_end = spec(&format!("uprobe:{}:shapes::probed", own.display()));
+    assert_eq!(by_path.encoding, by_end.encoding);
+    let table = output("nm", &["--demangle"], &own);
+    let line = table
+        .lines()
+        .find(|line| line.contains(" uprobes::shapes::probed"))
+        .unwrap();
+    let address = line
+        .split_whitespace()
+        .next()
+        .unwrap()
+        .trim_start_matches('0');
+    let by_address = spec(&format!("uprobe:{}:0x{address}", own.display()));
+    assert_eq!(by_path.encoding, by_address.encoding);
+    if rustix::process::geteuid().is_root() {
+        let options = AttrOptions {
+            enabled: true,
+            ..AttrOptions::default()
+        };
+        let counter = RawCounter::open(&by_path, Place::ThisThread, None, options).unwrap();
+        assert_eq!((0..7).map(shapes::probed).sum::<u32>(), 28);
+        assert_eq!(counter.read().unwrap().unwrap().value, 7);
+    }
+}

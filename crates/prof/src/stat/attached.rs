@@ -57,6 +57,8 @@ pub(super) fn run(
 }
 
 fn open(flags: &StatFlags, wanted: &Wanted) -> Result<Counters> {
+    // A descriptor for each event and thread or CPU.
+    prof_events::system::raise_limits();
     let processes = flags.pids.iter().map(|&pid| Target::Process(pid));
     let threads = flags.tids.iter().map(|&tid| Target::Thread(tid));
     let mut targets: Vec<Target> = processes.chain(threads).collect();

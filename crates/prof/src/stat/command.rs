@@ -8,7 +8,7 @@ use std::process::{ExitCode, ExitStatus};
 use anyhow::{Context, Result, anyhow};
 use prof_counters::{Inherit, Options, Target};
 use prof_events::counting::Usage;
-use prof_events::{HeldCommand, Program, RunningCommand, Signals};
+use prof_events::{HeldCommand, Program, RunningCommand, Signals, system};
 
 use super::counters::{Counters, Terms};
 use super::interval::Intervals;
@@ -82,6 +82,10 @@ pub(super) fn run(
 
 pub(super) fn open(flags: &StatFlags, wanted: &Wanted, held: &HeldCommand) -> Result<Counters> {
     let system_wide = flags.is_system_wide();
+    if system_wide {
+        // A descriptor for each event and CPU. The command was forked before and keeps its limits.
+        system::raise_limits();
+    }
     let target = match &flags.cgroup {
         Some(cgroup) => Target::Cgroup(cgroup.clone()),
         None if flags.all_cpus => Target::AllCpus,

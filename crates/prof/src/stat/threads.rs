@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, bail};
 use prof_counters::Count;
 use prof_events::counting::{RawCount, ThreadCount, ThreadCounters, ThreadCountersError, Usage};
-use prof_events::system::System;
+use prof_events::system::{self, System};
 use prof_events::{HeldCommand, Program, RunningCommand, Signals};
 
 use super::command;
@@ -71,6 +71,8 @@ fn rows(flags: &StatFlags, wanted: &Wanted, held: &HeldCommand) -> Result<Vec<Ro
 }
 
 fn open(rows: &[Row], held: &HeldCommand) -> Result<ThreadCounters> {
+    // A descriptor for each event and CPU. The command was forked before and keeps its limits.
+    system::raise_limits();
     let cpus = System::read()
         .context("cannot tell which CPUs are online")?
         .cpus;
