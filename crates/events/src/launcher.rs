@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::thread::JoinHandle;
 
@@ -55,6 +55,7 @@ impl Program {
 #[derive(Debug)]
 pub struct HeldCommand {
     pid: Pid,
+    program: PathBuf,
     /// There until it is released or dropped.
     waiting: Option<Waiting>,
 }
@@ -116,6 +117,7 @@ impl HeldCommand {
                 };
                 Ok(Self {
                     pid,
+                    program: program.argv.first().map(PathBuf::from).unwrap_or_default(),
                     waiting: Some(waiting),
                 })
             }
@@ -144,8 +146,14 @@ impl HeldCommand {
         // If it cannot be written, the child is gone, which `spawn` knows more about.
         let _ = waiting.go.write_all(&[GO]);
         drop(waiting.go);
+        let child = join(waiting.spawning).map_err(|error| match error.kind() {
+            io::ErrorKind::PermissionDenied if !is_anywhere(&self.program) => {
+                io::ErrorKind::NotFound.into()
+            }
+            _ => error,
+        })?;
         Ok(RunningCommand {
-            child: join(waiting.spawning)?,
+            child,
             pidfd: waiting.pidfd,
         })
     }
@@ -159,6 +167,14 @@ impl Drop for HeldCommand {
             let _ = join(waiting.spawning);
         }
     }
+}
+
+/// Whether the command is a path, or in a folder of $PATH. If it is not, a folder that we may not
+/// read has made `execvp` answer EACCES for what is nowhere.
+fn is_anywhere(command: &Path) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    command.components().count() > 1
+        || std::env::split_paths(&path).any(|folder| folder.join(command).exists())
 }
 
 /// Hears how the child fared.

@@ -27,11 +27,7 @@ pub(crate) struct RecordFlags {
     pub flamegraph: Option<PathBuf>,
 
     /// The command to start and record, with its arguments
-    #[arg(
-        trailing_var_arg = true,
-        allow_hyphen_values = true,
-        required_unless_present = "pids"
-    )]
+    #[arg(trailing_var_arg = true, required_unless_present = "pids")]
     pub command: Vec<OsString>,
 }
 

@@ -2,7 +2,6 @@
 
 use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;
-use std::path::Path;
 use std::process::{ExitCode, ExitStatus};
 
 use anyhow::{Context, Result, anyhow};
@@ -112,21 +111,12 @@ pub(super) fn not_started(flags: &StatFlags, error: &io::Error) -> ExitCode {
         .first()
         .map(|word| word.to_string_lossy())
         .unwrap_or_default();
-    // A folder of $PATH that we may not read makes execvp answer EACCES for what is nowhere.
-    let nowhere = error.kind() == ErrorKind::PermissionDenied && !is_anywhere(Path::new(&*command));
-    if error.kind() == ErrorKind::NotFound || nowhere {
+    if error.kind() == ErrorKind::NotFound {
         Console::error(&anyhow!("{command}: command not found"));
         return ExitCode::from(127);
     }
     Console::error(&anyhow!("{command}: cannot be started: {error}"));
     ExitCode::from(126)
-}
-
-/// Whether the command is a path, or in a folder of $PATH.
-fn is_anywhere(command: &Path) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    command.components().count() > 1
-        || std::env::split_paths(&path).any(|folder| folder.join(command).exists())
 }
 
 struct Run<'a> {
