@@ -67,6 +67,7 @@ const ABOUT_RECORDING: &str = "
 - *its CPU*: CPU time of the program recorded, over that of the program alone
 - *own CPU*: CPU time of the profiler itself (user and system, all its threads), over that of the program
 - *taken*: samples in the recording, of those due (the program's CPU time times the frequency)
+- *whole*: share of the stacks that reach their root, as perf reads the recording
 - *lost*: samples lost, by the profiler's own account, in all repetitions together
 ";
 
@@ -79,23 +80,24 @@ fn recording_section(
     writeln!(page, "{ABOUT_RECORDING}")?;
     writeln!(
         page,
-        "| program | profiler | slowdown | its CPU | own CPU | bytes per sample | taken | lost |"
+        "| program | profiler | slowdown | its CPU | own CPU | bytes per sample | whole | taken | lost |"
     )?;
     writeln!(
         page,
-        "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |"
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
     )?;
     for (workload, costs) in workloads.iter().zip(recorded) {
         for (profiler, costs) in profilers.iter().zip(costs) {
             writeln!(
                 page,
-                "| {} | {} | {:.2} | {:.3} | {:.1} % | {} | {:.1} % | {} |",
+                "| {} | {} | {:.2} | {:.3} | {:.1} % | {} | {} | {:.1} % | {} |",
                 workload.name,
                 profiler.name,
                 costs.slowdown,
                 costs.target_cpu,
                 costs.own_cpu * 100.0,
                 thousands(costs.bytes_per_sample),
+                costs.whole.map_or_else(|| "-".into(), percent),
                 costs.taken * 100.0,
                 costs
                     .lost
@@ -143,6 +145,16 @@ fn drawing_section(
     }
     writeln!(page)?;
     Ok(())
+}
+
+/// A share that is shown as all or nothing only if it is.
+fn percent(share: f64) -> String {
+    match share * 100.0 {
+        all if all >= 100.0 => "100 %".into(),
+        some if some >= 99.9 => "99.9 %".into(),
+        nothing if nothing <= 0.0 => "0 %".into(),
+        some => format!("{some:.1} %"),
+    }
 }
 
 /// A whole number with commas.

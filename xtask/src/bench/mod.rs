@@ -9,6 +9,7 @@ mod markdown;
 mod profiler;
 mod recording;
 mod stopwatch;
+mod wholeness;
 mod workload;
 
 use std::path::PathBuf;

@@ -126,6 +126,12 @@ impl Profiler {
         format!("{name} {} COMMAND", self.options.join(" "))
     }
 
+    /// Whether its recordings hold stacks and are open to perf.
+    pub(super) fn has_stacks(&self) -> bool {
+        let asks = self.options.iter().any(|option| option == "--call-graph");
+        process::find("perf").is_some() && (self.kind == Kind::Prof || asks)
+    }
+
     /// Where it leaves its recording.
     pub(super) fn recording(&self, directory: &Path) -> PathBuf {
         directory.join(self.file)

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use super::profiler::{Counts, Kind, Profiler};
 use super::stopwatch::{self, Usage};
 use super::workload::Workload;
-use super::{Place, machine, median};
+use super::{Place, machine, median, wholeness};
 
 /// One recording.
 struct Run {
@@ -16,6 +16,8 @@ struct Run {
     own_cpu: Duration,
     bytes: u64,
     counts: Counts,
+    /// Share of the stacks that are whole, measured once.
+    whole: Option<f64>,
 }
 
 /// The medians over all recordings of a workload by one profiler.
@@ -32,6 +34,8 @@ pub(super) struct Costs {
     pub(super) taken: f64,
     /// Samples lost by the profiler's own account, in all repetitions.
     pub(super) lost: Option<u64>,
+    /// Share of the stacks that reach their root.
+    pub(super) whole: Option<f64>,
 }
 
 /// For each workload, the costs of each profiler.
@@ -64,7 +68,7 @@ fn measure(
                 .0,
         );
         for (profiler, runs) in profilers.iter().zip(&mut runs) {
-            let run = record(place, workload, profiler)
+            let run = record(place, workload, profiler, runs.is_empty())
                 .with_context(|| format!("{} on {}", profiler.name, workload.name))?;
             runs.push(run);
         }
@@ -72,7 +76,7 @@ fn measure(
     Ok(runs.iter().map(|runs| costs(place, &bare, runs)).collect())
 }
 
-fn record(place: &Place, workload: &Workload, profiler: &Profiler) -> Result<Run> {
+fn record(place: &Place, workload: &Workload, profiler: &Profiler, is_first: bool) -> Result<Run> {
     let _paranoid = match profiler.kind {
         Kind::Samply => Some(machine::lower_paranoid()?),
         Kind::Prof | Kind::Perf => None,
@@ -93,6 +97,11 @@ fn record(place: &Place, workload: &Workload, profiler: &Profiler) -> Result<Run
         own_cpu: all.cpu.saturating_sub(target.cpu),
         bytes: std::fs::metadata(&file)?.len(),
         counts: profiler.count(&place.directory, &said)?,
+        // With 64 KB of stack for each sample this takes long, and it hardly varies.
+        whole: match is_first && profiler.has_stacks() {
+            true => wholeness::of_recording(&file)?,
+            false => None,
+        },
     };
     std::fs::remove_file(&file)?;
     Ok(run)
@@ -114,6 +123,7 @@ fn costs(place: &Place, bare: &[Usage], runs: &[Run]) -> Costs {
             runs.iter()
                 .map(|run| run.counts.samples as f64 / (run.target.cpu.as_secs_f64() * hertz)),
         ),
+        whole: runs.iter().find_map(|run| run.whole),
         lost: runs.iter().map(|run| run.counts.lost).sum(),
     }
 }

@@ -33,8 +33,8 @@ pub(super) fn all(place: &Place, only: &str) -> Result<Vec<Workload>> {
         },
         Workload {
             name: "deep",
-            about: "recursion of 2,000 frames, 96 KB of stack",
-            command: c("deep", &["2000", "2000"])?,
+            about: "recursion of 5,000 frames, 160 KB of stack",
+            command: c("deep", &["5000", "2000"])?,
         },
         Workload {
             name: "rust",
