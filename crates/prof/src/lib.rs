@@ -6,6 +6,7 @@ mod console;
 mod exit;
 mod flags;
 mod list;
+mod names;
 mod output;
 mod record;
 mod report;

@@ -25,7 +25,7 @@ pub(crate) struct ModuleFiles {
     /// The package of its split DWARF (`.dwp`).
     package: Option<Located>,
     /// What came of the attempt to download what is missing, if it failed.
-    downloads: Option<String>,
+    downloads: Option<Problem>,
 }
 
 /// The same, parsed.
@@ -91,7 +91,7 @@ impl ModuleFiles {
         };
         match fetch(id) {
             Ok(debug) => self.debug = Some(debug),
-            Err(problem) => self.downloads = Some(problem.to_string()),
+            Err(problem) => self.downloads = Some(problem),
         }
         let shared = self.on_dwarf(|_, image| separate::supplementary_id(image));
         if let (Some(id), None) = (shared, &self.sup) {
@@ -133,12 +133,20 @@ impl ModuleFiles {
         &self.debug.as_ref().unwrap_or(&self.main).path
     }
 
+    /// Why the debug file could not be downloaded, unless there is none.
+    pub(crate) fn download_problem(&self) -> Option<String> {
+        let problem = self.downloads.as_ref();
+        problem
+            .filter(|problem| **problem != Problem::NotFound)
+            .map(Problem::to_string)
+    }
+
     /// The status when there is neither a full symbol table nor DWARF in any of them.
     pub(crate) fn stripped(&self, images: &Images<'_>) -> ModuleStatus {
         ModuleStatus::Stripped {
             path: self.main.path.clone(),
             build_id: images.main.build_id(),
-            downloads: self.downloads.clone(),
+            downloads: self.downloads.as_ref().map(Problem::to_string),
         }
     }
 }

@@ -87,6 +87,15 @@ impl Debuginfod {
         Self::from_variables(|name| std::env::var(name).ok().filter(|value| !value.is_empty()))
     }
 
+    /// These servers, separated by spaces, and all else as the environment says; `None` if there
+    /// is no address of a server among them, or no place for the cache.
+    pub fn at(urls: &str) -> Option<Self> {
+        Self::from_variables(|name| match name {
+            "DEBUGINFOD_URLS" => Some(urls.to_owned()),
+            _ => std::env::var(name).ok().filter(|value| !value.is_empty()),
+        })
+    }
+
     fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
         const DEFAULT_TIMEOUT: Duration = Duration::from_secs(90);
         let urls: Vec<String> = variable("DEBUGINFOD_URLS")?

@@ -62,6 +62,7 @@ pub struct Resolved {
     pub(crate) status: ModuleStatus,
     pub(crate) detail: Detail,
     pub(crate) file: Option<PathBuf>,
+    pub(crate) downloads: Option<String>,
     /// The frames of all addresses, one address after the other.
     pub(crate) frames: Vec<SymbolFrame>,
     /// Where the frames of each address end in `frames`.
@@ -82,6 +83,12 @@ impl Resolved {
     /// The file that the names came from, if any.
     pub fn file(&self) -> Option<&Path> {
         self.file.as_deref()
+    }
+
+    /// Why debug info that a server might have was not downloaded: it failed, or was skipped.
+    /// `None` if there was no need, or no server has it.
+    pub fn download_problem(&self) -> Option<&str> {
+        self.downloads.as_deref()
     }
 
     /// How many addresses were asked for.
@@ -131,6 +138,7 @@ impl Resolved {
             status,
             detail: Detail::Nothing,
             file: None,
+            downloads: None,
             frames: Vec::new(),
             ends: vec![0; addresses],
         }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::report::FilterFlags;
+use super::symbols::SymbolFlags;
 
 /// `prof diff BEFORE AFTER [...]`
 #[derive(Debug, Args)]
@@ -40,4 +41,8 @@ pub(crate) struct DiffFlags {
     /// Which samples and frames to compare
     #[command(flatten)]
     pub(crate) filter: FilterFlags,
+
+    /// How names are found and written
+    #[command(flatten)]
+    pub(crate) symbols: SymbolFlags,
 }

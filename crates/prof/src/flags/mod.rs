@@ -7,6 +7,7 @@ mod quantity;
 mod record;
 mod report;
 mod stat;
+mod symbols;
 
 pub(crate) use cargo::{CargoFlags, TargetFlags};
 pub(crate) use diff::DiffFlags;
@@ -14,6 +15,7 @@ pub(crate) use list::ListFlags;
 pub(crate) use record::{CallGraphFlag, RateFlag, RecordFlags, SamplingFlags};
 pub(crate) use report::{FileFlags, OutputFlags, ReportFlags, ScriptFlags};
 pub(crate) use stat::StatFlags;
+pub(crate) use symbols::SymbolFlags;
 
 use clap::{Parser, Subcommand};
 

@@ -8,6 +8,7 @@ use prof_model::{Pid, Tid};
 use prof_report::{Filter, Pattern, Split};
 
 use super::quantity::parse_moment;
+use super::symbols::SymbolFlags;
 
 /// `prof report [-i FILE] [...]`
 #[derive(Debug, Args)]
@@ -24,9 +25,9 @@ pub(crate) struct ReportFlags {
     #[command(flatten)]
     pub filter: FilterFlags,
 
-    /// Show names as the linker sees them
-    #[arg(long)]
-    pub no_demangle: bool,
+    /// How names are found and written
+    #[command(flatten)]
+    pub symbols: SymbolFlags,
 
     /// Exit with status 3 when the verdict on the recording is bad
     #[arg(long)]
@@ -44,9 +45,9 @@ pub(crate) struct ScriptFlags {
     #[command(flatten)]
     pub(crate) filter: FilterFlags,
 
-    /// Show names as the linker sees them
-    #[arg(long)]
-    pub(crate) no_demangle: bool,
+    /// How names are found and written
+    #[command(flatten)]
+    pub(crate) symbols: SymbolFlags,
 }
 
 /// What to write. Without any of these, a table of functions.
@@ -235,7 +236,7 @@ pub struct FilterFlags {
     #[arg(long)]
     pub no_kernel: bool,
 
-    /// Leave out inlined functions
+    /// Leave out inlined functions, and lines: names come from symbol tables only, which is quick
     #[arg(long)]
     pub no_inline: bool,
 }

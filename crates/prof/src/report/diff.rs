@@ -10,9 +10,10 @@ use prof_report::format::flamegraph::FlameOptions;
 use prof_report::view::diff::Diff;
 use prof_report::{CallTree, Filter, Split, SymbolizedProfile};
 
-use super::{read, text::terminal_width};
+use super::text::terminal_width;
 use crate::console::Console;
 use crate::flags::DiffFlags;
+use crate::names::{self, Detail};
 use crate::output::{write_file, write_stdout};
 
 /// Compares two recordings: a table, or the flamegraphs that the flags ask for.
@@ -22,8 +23,9 @@ use crate::output::{write_file, write_stdout};
 /// When a recording cannot be read or has no samples to compare, the two count different things,
 /// or an output cannot be written.
 pub(crate) fn run(flags: DiffFlags) -> Result<ExitCode> {
-    let before = read(&flags.before, false)?;
-    let after = read(&flags.after, false)?;
+    let detail = Detail::new(flags.filter.no_inline);
+    let before = names::read(&flags.before, &flags.symbols, detail)?;
+    let after = names::read(&flags.after, &flags.symbols, detail)?;
     let filter = Filter::from(flags.filter);
     let tree_before = CallTree::new(&before, &filter, Split::default())?;
     let tree_after = CallTree::new(&after, &filter, Split::default())?;

@@ -7,19 +7,18 @@ mod text;
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use prof_model::{Grade, Quality, Verdict};
-use prof_perfdata::Recording;
 use prof_report::format::{flamegraph::FlameOptions, script};
 use prof_report::symbolized::ModuleNaming;
-use prof_report::{CallTree, Filter, LoadOptions, Split, SymbolizedProfile};
-use prof_symbols::{Demangle, SymbolOptions, Symbolizer};
+use prof_report::{CallTree, Filter, Split, SymbolizedProfile};
 
 pub(crate) use diff::run as diff;
 
 use crate::console::Console;
 use crate::exit;
-use crate::flags::{ReportFlags, ScriptFlags};
+use crate::flags::{ReportFlags, ScriptFlags, SymbolFlags};
+use crate::names::{self, Detail};
 use crate::output::write_stdout;
 
 /// Writes what the flags ask for, and the verdict.
@@ -28,7 +27,11 @@ use crate::output::write_stdout;
 ///
 /// When the recording cannot be read, holds no samples to show, or an output cannot be written.
 pub(crate) fn run(flags: ReportFlags) -> Result<ExitCode> {
-    let profile = read(&flags.input, flags.no_demangle)?;
+    let profile = names::read(
+        &flags.input,
+        &flags.symbols,
+        Detail::new(flags.filter.no_inline),
+    )?;
     let verdict = Verdict::new(profile.quality());
     if flags.output.text.unwind_failures {
         text::write_failures(&profile, flags.output.text.limit)?;
@@ -59,7 +62,11 @@ pub(crate) fn run(flags: ReportFlags) -> Result<ExitCode> {
 ///
 /// As [`run`].
 pub(crate) fn script(flags: ScriptFlags) -> Result<ExitCode> {
-    let profile = read(&flags.input, flags.no_demangle)?;
+    let profile = names::read(
+        &flags.input,
+        &flags.symbols,
+        Detail::new(flags.filter.no_inline),
+    )?;
     let filter = Filter::from(flags.filter);
     write_stdout(|out| Ok(script::write(&profile, &filter, out)?))?;
     Ok(ExitCode::SUCCESS)
@@ -71,7 +78,7 @@ pub(crate) fn script(flags: ScriptFlags) -> Result<ExitCode> {
 ///
 /// As [`run`].
 pub(crate) fn draw_recording(recording: &Path, svg: &Path) -> Result<()> {
-    let profile = read(recording, false)?;
+    let profile = names::read(recording, &SymbolFlags::default(), Detail::Inlines)?;
     let tree = CallTree::new(&profile, &Filter::default(), Split::default())?;
     files::draw(svg, &tree, &FlameOptions::default())
 }
@@ -82,36 +89,50 @@ pub(crate) fn draw_recording(recording: &Path, svg: &Path) -> Result<()> {
 ///
 /// When it cannot be read.
 pub(crate) fn quality(recording: &Path) -> Result<Quality> {
-    Ok(read(recording, true)?.quality().clone())
+    let flags = SymbolFlags {
+        no_debuginfod: true,
+        ..SymbolFlags::default()
+    };
+    let profile = names::read(recording, &flags, Detail::Functions)?;
+    Ok(profile.quality().clone())
 }
 
-fn read(input: &Path, no_demangle: bool) -> Result<SymbolizedProfile> {
-    let recording = match Recording::open(input) {
-        Err(error) if input != Path::new("-") && !input.exists() => Err(error).context(
-            "there is nothing to report (`prof record` makes a recording, `-i FILE` names one)",
-        ),
-        opened => opened.map_err(Into::into),
-    }?;
-    let profile = prof_report::load(recording, &LoadOptions::default())?;
-    let demangle = match no_demangle {
-        true => Demangle::None,
-        false => Demangle::Full,
-    };
-    let options = SymbolOptions {
-        demangle,
-        ..SymbolOptions::default()
-    };
-    Ok(SymbolizedProfile::new(profile, &Symbolizer::new(options)))
-}
-
-/// The modules that matter and have no names, with reason and remedy.
+/// What has no names although it matters, with reason and remedy; and what could have been had.
 fn unnamed(profile: &SymbolizedProfile) -> Vec<String> {
     const MOST: usize = 5;
     let samples = profile.profile().samples.len() as u64;
     let matters = |naming: &&ModuleNaming| {
-        !naming.status.is_named() && naming.samples.saturating_mul(100) >= samples
+        naming.unnamed_samples > 0 && naming.unnamed_samples.saturating_mul(100) >= samples
     };
-    let line = |naming: &ModuleNaming| format!("no names for {naming}");
     let all = profile.naming().iter();
-    all.filter(matters).take(MOST).map(line).collect()
+    let mut lines: Vec<String> = all
+        .clone()
+        .filter(matters)
+        .take(MOST)
+        .map(|naming| format!("no names for {naming}"))
+        .collect();
+    let few = all
+        .clone()
+        .filter(|naming| naming.unnamed_samples > 0)
+        .count()
+        - lines.len();
+    if few > 0 {
+        let modules = if few == 1 { "module" } else { "modules" };
+        lines.push(format!(
+            "some addresses of {few} other {modules} have no names"
+        ));
+    }
+    let missed = all.filter_map(|naming| {
+        // Where there are no names at all, this is part of the reason.
+        let problem = naming
+            .downloads
+            .as_ref()
+            .filter(|_| naming.status.is_named())?;
+        Some(format!(
+            "no inlined functions for {}: {problem}",
+            naming.module
+        ))
+    });
+    lines.extend(missed.take(MOST));
+    lines
 }

@@ -8,8 +8,11 @@ mod events;
 mod files;
 mod intern;
 
-use prof_model::Processes;
+use std::path::Path;
+
+use prof_model::{Modules, Pid, Processes};
 use prof_perfdata::{Record, Recording, follow};
+use prof_symbols::RecordedKernel;
 
 use crate::error::Error;
 use crate::profile::{Header, Profile, Sample};
@@ -169,8 +172,25 @@ impl Loader {
             os_release: features.os_release.clone(),
             arch: features.arch.clone(),
         };
+        profile.kernel = kernel(&self.processes, &profile.modules);
         profile.events = recording.events().iter().map(events::describe).collect();
         profile.quality = self.counts.finish(&profile, recording);
         profile
     }
+}
+
+/// What the mapping of the kernel's code says: perf and prof put the address of `_text` where
+/// other mappings have the offset in the file.
+fn kernel(processes: &Processes, modules: &Modules) -> RecordedKernel {
+    const KERNEL: Pid = -1;
+    const NAME: &str = "[kernel.kallsyms]";
+    let mut mappings = processes
+        .get(KERNEL)
+        .into_iter()
+        .flat_map(|kernel| kernel.space().iter());
+    let text = mappings.find(|mapping| modules[mapping.module].path == Path::new(NAME));
+    text.map_or_else(RecordedKernel::default, |mapping| RecordedKernel {
+        build_id: modules[mapping.module].build_id,
+        text: Some(mapping.file_offset.0).filter(|&text| text != 0),
+    })
 }

@@ -14,6 +14,7 @@ mod samples;
 mod stacks;
 
 use prof_model::{Modules, Quality};
+use prof_symbols::RecordedKernel;
 
 pub use event::{Event, Unit};
 pub use frames::{Frame, FrameId, Frames};
@@ -40,6 +41,8 @@ pub struct Profile {
     pub samples: Samples,
     /// Losses and how stacks ended.
     pub quality: Quality,
+    /// The kernel that it was made on.
+    pub kernel: RecordedKernel,
 }
 
 /// What is known about a recording as a whole.

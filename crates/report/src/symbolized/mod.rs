@@ -9,7 +9,7 @@ use std::ops::Index;
 use std::sync::Arc;
 
 use prof_model::Quality;
-use prof_symbols::Symbolizer;
+use prof_symbols::{Symbolizer, Watch};
 
 use crate::profile::{FrameId, Profile, StackId};
 
@@ -46,7 +46,12 @@ pub struct Location {
 impl SymbolizedProfile {
     /// Names every frame of `profile`, each distinct address once.
     pub fn new(profile: Profile, symbolizer: &Symbolizer) -> Self {
-        resolve::symbolize(profile, symbolizer)
+        Self::watched(profile, symbolizer, Watch::default())
+    }
+
+    /// As [`new`](Self::new), telling how far it is.
+    pub fn watched(profile: Profile, symbolizer: &Symbolizer, watch: Watch<'_>) -> Self {
+        resolve::symbolize(profile, symbolizer, watch)
     }
 
     /// Takes the names of each frame, innermost first, from `names`; there may be none.

@@ -2,7 +2,10 @@
 
 use std::fmt;
 
-use prof_symbols::ModuleStatus;
+use prof_symbols::{ModuleStatus, Resolved};
+
+use super::resolve::Plan;
+use crate::profile::Profile;
 
 /// How well a module could be named.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,26 +14,109 @@ pub struct ModuleNaming {
     pub module: String,
     /// Whether names were found, and why not.
     pub status: ModuleStatus,
+    /// Why its debug info was not downloaded, although servers were to be asked.
+    pub downloads: Option<String>,
     /// How many of the samples were taken in this module.
     pub samples: u64,
+    /// How many of the samples have a frame of this module, at any depth, that has no name.
+    pub unnamed_samples: u64,
     /// How many distinct addresses were seen in it.
     pub addresses: usize,
     /// How many of these have a name.
     pub named: usize,
 }
 
-/// One line: the module, its reason and remedy.
+/// One line: the module, how much of it has no name, reason and remedy.
 impl fmt::Display for ModuleNaming {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.module, self.status)?;
-        if self.status.is_named() && self.named < self.addresses {
-            write!(
-                f,
-                ", but {} of {} addresses are in no symbol",
-                self.addresses - self.named,
-                self.addresses
-            )?;
+        let unnamed = self.addresses.saturating_sub(self.named);
+        write!(
+            f,
+            "{} ({unnamed} of {} addresses",
+            self.module, self.addresses
+        )?;
+        match self.unnamed_samples {
+            0 => write!(f, ")")?,
+            1 => write!(f, ", in 1 sample)")?,
+            samples => write!(f, ", in {samples} samples)")?,
         }
-        Ok(())
+        match self.status.is_named() {
+            true => write!(f, ": they are in no symbol"),
+            false => write!(f, ": {}", self.status),
+        }
+    }
+}
+
+/// What became of each module, those with the most unnamed samples first.
+pub(super) fn of_modules(
+    profile: &Profile,
+    plan: &Plan,
+    answers: &[Resolved],
+) -> Vec<ModuleNaming> {
+    let counts = Counts::new(profile, plan, answers);
+    let mut naming: Vec<_> = plan
+        .modules(profile)
+        .zip(answers)
+        .zip(counts.0)
+        .map(|((module, answer), count)| ModuleNaming {
+            module,
+            status: answer.status().clone(),
+            downloads: answer.download_problem().map(str::to_owned),
+            samples: count.innermost,
+            unnamed_samples: count.unnamed,
+            addresses: answer.len(),
+            named: answer.named(),
+        })
+        .collect();
+    naming.sort_by(|a, b| {
+        let key = |naming: &ModuleNaming| (naming.unnamed_samples, naming.samples);
+        key(b).cmp(&key(a)).then_with(|| a.module.cmp(&b.module))
+    });
+    naming
+}
+
+/// Samples by module.
+struct Counts(Vec<Count>);
+
+#[derive(Clone, Copy, Default)]
+struct Count {
+    innermost: u64,
+    unnamed: u64,
+}
+
+impl Counts {
+    fn new(profile: &Profile, plan: &Plan, answers: &[Resolved]) -> Self {
+        let mut counts = vec![Count::default(); answers.len()];
+        let mut samples = vec![0_u64; profile.stacks.len()];
+        for sample in profile.samples.iter() {
+            samples[sample.stack.index()] += 1;
+            let frame = profile.stacks.frame(sample.stack);
+            if let Some((place, _)) = plan.position(frame) {
+                counts[place].innermost += 1;
+            }
+        }
+        // A stack comes after the one that it extends, so this adds up those that extend it.
+        for stack in profile.stacks.iter().collect::<Vec<_>>().into_iter().rev() {
+            if let Some(prefix) = profile.stacks.prefix(stack) {
+                samples[prefix.index()] += samples[stack.index()];
+            }
+        }
+        let unnamed_place = |stack| {
+            let frame = profile.stacks.frame(stack);
+            let (place, _) = plan.position(frame)?;
+            plan.answer(frame, answers).is_empty().then_some(place)
+        };
+        for stack in profile.stacks.iter() {
+            let Some(place) = unnamed_place(stack) else {
+                continue;
+            };
+            // Its callers' count has these samples already if one of them is of this module.
+            let prefix = |&stack: &_| profile.stacks.prefix(stack);
+            let mut callers = std::iter::successors(prefix(&stack), prefix);
+            if !callers.any(|caller| unnamed_place(caller) == Some(place)) {
+                counts[place].unnamed += samples[stack.index()];
+            }
+        }
+        Self(counts)
     }
 }

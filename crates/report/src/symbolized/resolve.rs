@@ -4,20 +4,24 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use prof_model::{FileOffset, ModuleId, ModuleKind, Pid, StackEnd};
-use prof_symbols::{Query, Resolved, Source, SymbolFrame, Symbolizer};
+use prof_symbols::{Query, Resolved, Source, SymbolFrame, Symbolizer, Watch};
 use rustc_hash::FxHashMap;
 
 use super::entries::Entries;
 use super::functions::{Function, FunctionId, FunctionKind, Functions};
-use super::naming::ModuleNaming;
+use super::naming::{self, ModuleNaming};
 use super::{Location, SymbolizedProfile};
 use crate::format::number::grouped;
 use crate::profile::{Frame, FrameId, Profile};
 
-pub(super) fn symbolize(profile: Profile, symbolizer: &Symbolizer) -> SymbolizedProfile {
+pub(super) fn symbolize(
+    profile: Profile,
+    symbolizer: &Symbolizer,
+    watch: Watch<'_>,
+) -> SymbolizedProfile {
     let plan = Plan::new(&profile);
-    let answers = symbolizer.resolve(&plan.queries(&profile));
-    let naming = naming(&profile, &plan, &answers);
+    let answers = symbolizer.resolve_watched(&plan.queries(&profile), watch);
+    let naming = naming::of_modules(&profile, &plan, &answers);
     with_names(profile, |id| plan.answer(id, &answers), naming)
 }
 
@@ -90,7 +94,7 @@ const KERNEL: &str = "[kernel]";
 const JIT: &str = "[jit]";
 
 /// All questions, and where the answer to each frame is.
-struct Plan {
+pub(super) struct Plan {
     /// Sorted, distinct addresses by place, in the order of the places.
     places: Vec<(Place, Vec<u64>)>,
     /// By frame number: the place's position and the address's position in it.
@@ -134,8 +138,18 @@ impl Plan {
         self.places.iter().map(query).collect()
     }
 
-    fn answer<'a>(&self, id: FrameId, answers: &'a [Resolved]) -> &'a [SymbolFrame] {
+    /// The names of the places, in the order of the questions.
+    pub(super) fn modules(&self, profile: &Profile) -> impl Iterator<Item = String> {
+        self.places.iter().map(|(place, _)| place.name(profile))
+    }
+
+    /// In which answer a frame's names are, and where in it.
+    pub(super) fn position(&self, id: FrameId) -> Option<(usize, usize)> {
         self.positions[id.index()]
+    }
+
+    pub(super) fn answer<'a>(&self, id: FrameId, answers: &'a [Resolved]) -> &'a [SymbolFrame] {
+        self.position(id)
             .and_then(|(place, address)| Some(answers.get(place)?.frames(address)))
             .unwrap_or_default()
     }
@@ -232,33 +246,4 @@ fn left_out_label(count: u32) -> String {
         ),
         _ => "[... a few frames left out ...]".into(),
     }
-}
-
-fn naming(profile: &Profile, plan: &Plan, answers: &[Resolved]) -> Vec<ModuleNaming> {
-    let mut samples = vec![0_u64; plan.places.len()];
-    for sample in profile.samples.iter() {
-        let frame = profile.stacks.frame(sample.stack);
-        if let Some((place, _)) = plan.positions[frame.index()] {
-            samples[place] += 1;
-        }
-    }
-    let mut naming: Vec<_> = plan
-        .places
-        .iter()
-        .zip(answers)
-        .zip(samples)
-        .map(|(((place, addresses), answer), samples)| ModuleNaming {
-            module: place.name(profile),
-            status: answer.status().clone(),
-            samples,
-            addresses: addresses.len(),
-            named: answer.named(),
-        })
-        .collect();
-    naming.sort_by(|a, b| {
-        b.samples
-            .cmp(&a.samples)
-            .then_with(|| a.module.cmp(&b.module))
-    });
-    naming
 }

@@ -120,6 +120,7 @@ impl<'a> Client<'a> {
             .cache
             .create(id, kind)
             .map_err(|error| failed(error.to_string()))?;
+        self.tell(module, 0, None);
         // A thread of its own, so that a server that hangs can be left behind at once.
         let (events, inbox) = mpsc::sync_channel(1);
         let agent = self.agent.clone();

@@ -1,0 +1,27 @@
+//! The flags of all verbs that name addresses.
+
+use clap::Args;
+
+/// How names are found and written.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Names")]
+pub(crate) struct SymbolFlags {
+    /// Show names as the linker sees them
+    #[arg(long)]
+    pub(crate) no_demangle: bool,
+
+    /// Download missing debug info from these debuginfod servers, separated by spaces; without
+    /// URLS from those that DEBUGINFOD_URLS names, which is what happens anyway if it is set
+    #[arg(
+        long,
+        value_name = "URLS",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = ""
+    )]
+    pub(crate) debuginfod: Option<String>,
+
+    /// Don't download anything, even if DEBUGINFOD_URLS is set
+    #[arg(long, conflicts_with = "debuginfod")]
+    pub(crate) no_debuginfod: bool,
+}
