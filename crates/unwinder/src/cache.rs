@@ -32,8 +32,19 @@ pub(crate) struct CachedRule {
 #[derive(Clone, Copy)]
 struct Entry {
     module: u32,
+    /// The rule's number; [`FOLLOWS_CALL`] is a flag.
     rule: u32,
     address: u64,
+}
+
+/// The address is known to follow a call instruction.
+const FOLLOWS_CALL: u32 = 1 << 31;
+
+impl Entry {
+    #[inline]
+    fn is(&self, module: ModuleId, address: u64) -> bool {
+        self.address == address && self.module == module.index() as u32
+    }
 }
 
 const FREE: Entry = Entry {
@@ -59,13 +70,31 @@ impl RuleCache {
 
     #[inline]
     pub(crate) fn get(&self, module: ModuleId, address: u64) -> Option<&CachedRule> {
+        let entry = self.entry(module, address)?;
+        self.rules.get((entry.rule & !FOLLOWS_CALL) as usize)
+    }
+
+    /// Whether the address is known to follow a call instruction.
+    #[inline]
+    pub(crate) fn follows_call(&self, module: ModuleId, address: u64) -> bool {
+        let entry = self.entry(module, address);
+        entry.is_some_and(|entry| entry.rule & FOLLOWS_CALL != 0)
+    }
+
+    /// Remembers that the address follows a call, if it has a rule.
+    pub(crate) fn note_call(&mut self, module: ModuleId, address: u64) {
+        let set = set(module, address);
+        let ways = self.entries.get_mut(set..set + WAYS).into_iter().flatten();
+        for entry in ways.filter(|entry| entry.is(module, address)) {
+            entry.rule |= FOLLOWS_CALL;
+        }
+    }
+
+    #[inline]
+    fn entry(&self, module: ModuleId, address: u64) -> Option<&Entry> {
         let set = set(module, address);
         let ways = self.entries.get(set..set + WAYS)?;
-        let wanted = module.index() as u32;
-        let entry = ways
-            .iter()
-            .find(|entry| entry.address == address && entry.module == wanted)?;
-        self.rules.get(entry.rule as usize)
+        ways.iter().find(|entry| entry.is(module, address))
     }
 
     pub(crate) fn insert(&mut self, module: ModuleId, address: u64, rule: CachedRule) {

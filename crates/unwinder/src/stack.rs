@@ -92,7 +92,23 @@ impl<'a> Stack<'a> {
         }
     }
 
+    /// The word at `address`, if it is at hand: copied with the sample or in the block that was
+    /// read and checked last, in which case the flag is set.
+    #[inline]
+    pub(crate) fn at_hand(&self, address: u64) -> Option<(u64, bool)> {
+        if let Some(value) = self.read_dumped(address) {
+            return Some((value, false));
+        }
+        if self.dump.start.wrapping_sub(address) <= RED_ZONE {
+            return None;
+        }
+        let bytes = self.block.bytes.get(..self.block.filled)?;
+        let value = word(bytes, address.wrapping_sub(self.block.start))?;
+        Some((value, true))
+    }
+
     /// The word at `address`, if it was copied with the sample.
+    #[inline]
     pub(crate) fn read_dumped(&self, address: u64) -> Option<u64> {
         word(self.dump.bytes, address.wrapping_sub(self.dump.start))
     }

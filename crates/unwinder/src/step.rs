@@ -14,7 +14,7 @@ use crate::unwinder::Unwinder;
 use crate::walk::Walk;
 
 impl Walk<'_> {
-    /// The usual step: a cached rule, everything in the dump, the caller in known code further up.
+    /// The usual step: a cached rule, the memory at hand, the caller in known code further up.
     /// Does nothing and returns `false` if anything is not so.
     #[inline]
     pub(crate) fn fast_step(&mut self, frames: &mut Frames<'_>) -> bool {
@@ -42,21 +42,30 @@ impl Walk<'_> {
         };
         let cfa = base.wrapping_add_signed(i64::from(rule.cfa_offset));
         let at = |words: i16| cfa.wrapping_add_signed(i64::from(words) * 8);
-        let Some(target) = self.stack.read_dumped(at(words)) else {
+        let Some((target, live)) = self.stack.at_hand(at(words)) else {
             return false;
         };
         let caller = (target & layout.address_mask).wrapping_sub(1);
-        let known = self.places.iter().any(|place| holds(&place, caller));
-        let stack_pointer = self.stack_pointer();
-        if !known || cfa <= stack_pointer {
+        let Some(Some(next)) = self.places.iter().find(|place| holds(place, caller)) else {
             return false;
+        };
+        let stack_pointer = self.stack_pointer();
+        if cfa <= stack_pointer {
+            return false;
+        }
+        if live {
+            let key = cache_key(next.elf_address(caller), false);
+            if !self.unwinder.cache.follows_call(next.module, key) {
+                return false;
+            }
+            self.read_back = self.read_back.saturating_add(1);
         }
         for (slot, words) in rule.saved() {
             let Some(&register) = layout.saved.get(slot) else {
                 continue;
             };
-            match self.stack.read_dumped(at(words)) {
-                Some(value) => self.registers.set(register, value),
+            match self.stack.at_hand(at(words)) {
+                Some((value, _)) => self.registers.set(register, value),
                 None if at(words) < stack_pointer => {}
                 None => self.registers.forget(register),
             }

@@ -6,6 +6,7 @@ use crate::frames::Frames;
 use crate::place::Place;
 use crate::registers::Registers;
 use crate::rule::Rule;
+use crate::rules::cache_key;
 use crate::stack::Stack;
 use crate::target::Target;
 use crate::unwinder::Unwinder;
@@ -28,7 +29,7 @@ pub(crate) struct Walk<'w> {
     /// The frame was found by following a frame pointer.
     pub(crate) by_frame_pointer: bool,
     descents: u32,
-    read_back: u16,
+    pub(crate) read_back: u16,
     pub(crate) places: [Option<Place>; PLACES],
     pub(crate) next_place: usize,
 }
@@ -178,12 +179,15 @@ impl<'w> Walk<'w> {
         if stands_still {
             return Err(StackEnd::Loop);
         }
-        if self.stack.went_live
-            && !caller.interrupted
-            && self.is_return_address(&place, target) == Some(false)
-            && !self.is_coroutine_end(&place, target)
-        {
-            return Err(StackEnd::Stale);
+        if self.stack.went_live && !caller.interrupted {
+            let follows_call = self.is_return_address(&place, target);
+            if follows_call == Some(false) && !self.is_coroutine_end(&place, target) {
+                return Err(StackEnd::Stale);
+            }
+            if follows_call == Some(true) {
+                let key = cache_key(place.elf_address(target.wrapping_sub(1)), false);
+                self.unwinder.cache.note_call(place.module, key);
+            }
         }
         Ok(caller)
     }
