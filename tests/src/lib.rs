@@ -12,6 +12,7 @@
 mod need;
 mod perf;
 mod program;
+mod sandbox;
 mod session;
 mod stacks;
 mod statistics;
@@ -20,6 +21,7 @@ mod target;
 pub use need::{Need, needs};
 pub use perf::{PerfSample, perf_record, perf_script};
 pub use program::{Compiler, Program, Variant};
+pub use sandbox::{PERF_EVENT_OPEN, PTRACE, refusing};
 pub use session::{Outcome, Recorded, Session, USER_CODE, User};
 pub use stacks::{Stacks, is_root, starts_at_root};
 pub use statistics::assert_shares;

@@ -1,6 +1,6 @@
 //! Running `prof`, as root or as a plain user, in a directory of its own.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::Permissions;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
@@ -113,6 +113,19 @@ impl Session {
     /// `prof` with these arguments, ready to be started by our user in our directory.
     pub fn prof<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Command {
         self.command(&self.prof, arguments)
+    }
+
+    /// `prof` with these arguments, started by another program that takes a command: the launcher's
+    /// own path and arguments come first.
+    pub fn prof_under<A: AsRef<OsStr>>(
+        &self,
+        launcher: &[OsString],
+        arguments: impl IntoIterator<Item = A>,
+    ) -> Command {
+        let (first, rest) = launcher.split_first().expect("a launcher");
+        let mut command = self.command(Path::new(first), rest);
+        command.arg(&self.prof).args(arguments);
+        command
     }
 
     /// Any program, ready to be started by our user in our directory.

@@ -13,8 +13,10 @@ pub struct Refusal {
     pub kernel: bool,
     /// Whether a process was to be sampled that we did not start.
     pub attach: bool,
-    /// Whether we are root.
-    pub root: bool,
+    /// Whether /proc/sys/kernel/perf_event_paranoid does not matter: we have CAP_PERFMON.
+    pub capable: bool,
+    /// Whether system calls are filtered (seccomp).
+    pub filtered: bool,
     /// Whether it was the ring buffer that was refused, not the event.
     pub ring: bool,
 }
@@ -28,9 +30,10 @@ pub fn advice(refusal: Refusal) -> String {
                 .into()
         }
         Errno::ACCESS | Errno::PERM => permission(refusal),
-        Errno::NOSYS => "the kernel has no perf_event_open, or a sandbox hides it (a seccomp \
-             filter, as in gVisor and some containers)"
-            .into(),
+        Errno::NOSYS if refusal.filtered => filter(),
+        Errno::NOSYS => {
+            "the kernel has no perf_event_open, or a sandbox hides it (as gVisor does)".into()
+        }
         Errno::SRCH => "the process does not exist, or has ended".into(),
         Errno::MFILE | Errno::NFILE => "sampling takes a file descriptor for each thread and CPU: \
              raise the limit with `ulimit -n`"
@@ -50,10 +53,14 @@ pub fn advice(refusal: Refusal) -> String {
 }
 
 fn permission(refusal: Refusal) -> String {
-    let Refusal { paranoid, root, .. } = refusal;
-    if root {
-        return "even for root: a sandbox refuses it (seccomp filter or lockdown; in Docker: \
-                --security-opt seccomp=unconfined or --cap-add PERFMON)"
+    let Refusal { paranoid, .. } = refusal;
+    // The kernel itself says EACCES where paranoid or the target's owner is the reason.
+    if refusal.filtered && (refusal.errno == Errno::PERM || refusal.capable) {
+        return filter();
+    }
+    if refusal.capable {
+        return "although we have the right to: a security module or the kernel's lockdown \
+                forbids it (cat /sys/kernel/security/lockdown)"
             .into();
     }
     if paranoid > 2 {
@@ -73,8 +80,15 @@ fn permission(refusal: Refusal) -> String {
                 run prof as its user or as root"
             .into();
     }
-    "a sandbox refuses it (a seccomp filter; in Docker: --security-opt seccomp=unconfined or \
-     --cap-add PERFMON)"
+    match refusal.filtered {
+        true => filter(),
+        false => "a security module or a sandbox forbids it".into(),
+    }
+}
+
+fn filter() -> String {
+    "a seccomp filter forbids it (in Docker and Podman: start the container with --security-opt \
+     seccomp=unconfined, or --cap-add PERFMON; in systemd units: SystemCallFilter=)"
         .into()
 }
 
@@ -88,7 +102,8 @@ mod tests {
             paranoid: 2,
             kernel: false,
             attach: false,
-            root: false,
+            capable: false,
+            filtered: false,
             ring: false,
         };
         change(&mut refusal);
@@ -101,14 +116,35 @@ mod tests {
         check(|r| r.paranoid = 4, "paranoid=2");
         check(|r| r.kernel = true, "add :u");
         check(|r| r.attach = true, "run prof as its user");
-        check(|r| r.root = true, "even for root");
-        check(|_| (), "seccomp");
-        check(|r| r.errno = Errno::PERM, "seccomp");
+        check(|r| r.capable = true, "lockdown");
+        check(|_| (), "security module");
+        check(|r| r.filtered = true, "a seccomp filter");
+        check(
+            |r| (r.errno, r.filtered) = (Errno::PERM, true),
+            "a seccomp filter",
+        );
+        check(
+            |r| (r.errno, r.filtered, r.paranoid) = (Errno::PERM, true, 4),
+            "a seccomp filter",
+        );
+        check(
+            |r| (r.errno, r.filtered) = (Errno::NOSYS, true),
+            "a seccomp filter",
+        );
+        check(
+            |r| (r.filtered, r.capable) = (true, true),
+            "a seccomp filter",
+        );
+        check(|r| (r.filtered, r.paranoid) = (true, 4), "paranoid=2");
+        check(
+            |r| (r.filtered, r.attach) = (true, true),
+            "run prof as its user",
+        );
         check(|r| (r.errno, r.ring) = (Errno::PERM, true), "ulimit -l");
         check(|r| r.errno = Errno::MFILE, "ulimit -n");
         check(|r| r.errno = Errno::SRCH, "does not exist");
         check(|r| r.errno = Errno::NOENT, "cpu-clock");
-        check(|r| r.errno = Errno::NOSYS, "sandbox");
+        check(|r| r.errno = Errno::NOSYS, "gVisor");
         check(|r| r.errno = Errno::INVAL, "too old");
         check(|r| r.errno = Errno::IO, "no reason");
     }

@@ -10,12 +10,21 @@ use crate::setup::Setup;
 
 /// Opens the event for one thread on one CPU, disabled.
 pub(crate) fn open(setup: &Setup, tid: Tid, cpu: u32) -> Result<OwnedFd, Errno> {
-    let mut attr = setup.attr();
-    let cpu = i32::try_from(cpu).map_err(|_| Errno::INVAL)?;
+    open_attr(&mut setup.attr(), tid, Some(cpu))
+}
+
+/// Opens what the attribute says, for one thread (0 is the caller, -1 all of them) on one CPU, or
+/// on any.
+pub(crate) fn open_attr(
+    attr: &mut sys::bindings::perf_event_attr,
+    tid: Tid,
+    cpu: Option<u32>,
+) -> Result<OwnedFd, Errno> {
+    let cpu = cpu.map_or(Ok(-1), |cpu| i32::try_from(cpu).map_err(|_| Errno::INVAL))?;
     let flags = sys::bindings::PERF_FLAG_FD_CLOEXEC.into();
     // SAFETY: the attribute is a valid structure of the size that it states, or larger, and asks
     // for nothing that would write to our memory.
-    let fd = check(unsafe { sys::perf_event_open(&raw mut attr, tid, cpu, -1, flags) })?;
+    let fd = check(unsafe { sys::perf_event_open(attr, tid, cpu, -1, flags) })?;
     // SAFETY: the descriptor is new and nobody else's.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }

@@ -9,6 +9,7 @@
 //!
 //! All unsafe code of prof is here and in the file maps; each block says why it is sound.
 
+pub mod access;
 pub mod counting;
 pub mod names;
 pub mod system;

@@ -7,6 +7,7 @@ use prof_model::{Fallback, Tid};
 use rustix::event::epoll;
 use rustix::io::Errno;
 
+use crate::access::{Seccomp, Standing};
 use crate::advice::{Refusal, advice};
 use crate::error::Error;
 use crate::event::{CallGraph, Rate};
@@ -225,12 +226,14 @@ impl<'a> Opening<'a> {
     }
 
     fn refusal(&self, setup: &Setup, errno: Errno, ring: bool) -> Refusal {
+        let standing = Standing::read().unwrap_or_default();
         Refusal {
             errno,
             paranoid: self.system.paranoid,
             kernel: setup.event.kernel,
             attach: matches!(self.request.threads, Threads::Of(_)),
-            root: rustix::process::geteuid().is_root(),
+            capable: standing.may_perfmon(),
+            filtered: standing.seccomp == Seccomp::Filter,
             ring,
         }
     }

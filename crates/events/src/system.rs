@@ -25,20 +25,23 @@ impl System {
     ///
     /// When the list of online CPUs cannot be read or makes no sense.
     pub fn read() -> io::Result<Self> {
-        let setting = |name: &str| {
-            let text = fs::read_to_string(Path::new("/proc/sys/kernel").join(name)).ok()?;
-            text.trim().parse::<i64>().ok()
-        };
         let online = fs::read_to_string("/sys/devices/system/cpu/online")?;
         let cpus = parse_list(online.trim()).ok_or(io::ErrorKind::InvalidData)?;
         Ok(Self {
-            paranoid: setting("perf_event_paranoid").map_or(2, |level| level as i32),
-            max_rate: setting("perf_event_max_sample_rate")
+            paranoid: setting("kernel/perf_event_paranoid").map_or(2, |level| level as i32),
+            max_rate: setting("kernel/perf_event_max_sample_rate")
                 .and_then(|rate| u64::try_from(rate).ok())
                 .unwrap_or(100_000),
             cpus,
         })
     }
+}
+
+/// A setting of the kernel that is a number, such as `kernel/perf_event_paranoid`; `None` if this
+/// kernel does not have it or does not show it.
+pub fn setting(name: &str) -> Option<i64> {
+    let text = fs::read_to_string(Path::new("/proc/sys").join(name)).ok()?;
+    text.trim().parse().ok()
 }
 
 /// The kernel's version, as `uname -r` prints it.

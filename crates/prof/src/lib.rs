@@ -3,6 +3,7 @@
 
 mod cargo;
 mod console;
+mod doctor;
 mod exit;
 mod flags;
 mod list;
@@ -29,6 +30,7 @@ pub fn prof() -> ExitCode {
         ProfCommand::Diff(flags) => report::diff(*flags),
         ProfCommand::Stat(flags) => stat::run(*flags),
         ProfCommand::List(flags) => list::run(&flags),
+        ProfCommand::Doctor(flags) => doctor::run(&flags),
     })
 }
 

@@ -2,6 +2,7 @@
 
 mod cargo;
 mod diff;
+mod doctor;
 mod list;
 mod quantity;
 mod record;
@@ -11,6 +12,7 @@ mod symbols;
 
 pub(crate) use cargo::{CargoFlags, TargetFlags};
 pub(crate) use diff::DiffFlags;
+pub(crate) use doctor::DoctorFlags;
 pub(crate) use list::ListFlags;
 pub(crate) use record::{CallGraphFlag, RateFlag, RecordFlags, SamplingFlags};
 pub(crate) use report::{FileFlags, OutputFlags, ReportFlags, ScriptFlags};
@@ -50,6 +52,8 @@ pub(crate) enum ProfCommand {
     Stat(Box<StatFlags>),
     /// List the events that this machine and this user can count and sample
     List(ListFlags),
+    /// Say what this user can record on this machine, what is lacking, and what changes that
+    Doctor(DoctorFlags),
 }
 
 /// What `cargo prof ...` parses: cargo passes the subcommand's own name as the first argument.

@@ -1,0 +1,157 @@
+//! How much can be recorded without loss: rings, rates, descriptors, priorities.
+
+use prof_events::access::Capability;
+use prof_events::{CallGraph, Event, Rate, Request, Sampler, Source, Threads, system};
+use rustix::process::{Resource, getrlimit};
+
+use super::Check;
+use super::machine::Machine;
+
+/// What `prof record` samples at if nothing else is said, in Hz.
+const USUAL_RATE: u64 = 999;
+
+pub(super) fn checks(machine: &Machine) -> Vec<Check> {
+    vec![
+        rings(machine),
+        rate(machine),
+        stack_depth(machine),
+        descriptors(machine),
+        priority(machine),
+    ]
+}
+
+/// Opens what a recording of ourselves would: the rings are charged to us for real.
+fn rings(machine: &Machine) -> Check {
+    const NAME: &str = "ring-buffers";
+    let request = Request {
+        threads: Threads::Of(vec![std::process::id() as i32]),
+        event: Event {
+            kernel: false,
+            ..Event::new(Source::CpuClock)
+        },
+        rate: Rate::Hertz(USUAL_RATE),
+        call_graph: CallGraph::Dwarf { dump: None },
+        ring_bytes: None,
+    };
+    let budget = budget(machine);
+    match Sampler::open(&request) {
+        Ok(sampler) => {
+            let sizes = sampler.opened().sizes;
+            let dump = sizes.dump.unwrap_or(0);
+            let found = format!(
+                "{} KiB a CPU and {dump} bytes of each stack ({budget})",
+                sizes.ring >> 10
+            );
+            match sizes.ring >= GOOD_RING {
+                true => Check::ok(NAME, found),
+                false => Check::limited(NAME, found, "samples are lost on a busy machine")
+                    .fix(more_memory(machine)),
+            }
+        }
+        Err(prof_events::Error::Ring { errno, .. }) => Check::no(
+            NAME,
+            format!("not even a page can be mapped: {errno} ({budget})"),
+            "nothing can be recorded by perf_event_open",
+        )
+        .fix(more_memory(machine)),
+        Err(_) => Check::no(NAME, "there are no events to have them", "see own-programs"),
+    }
+}
+
+/// Holds eight of the largest stack dumps.
+const GOOD_RING: u64 = 512 << 10;
+
+fn more_memory(machine: &Machine) -> String {
+    machine.sysctl("kernel.perf_event_mlock_kb", 8192)
+}
+
+fn budget(machine: &Machine) -> String {
+    if machine.standing.has(Capability::IpcLock) {
+        return "no limit: CAP_IPC_LOCK".into();
+    }
+    let per_cpu = system::setting("kernel/perf_event_mlock_kb").unwrap_or(516);
+    let locked = match getrlimit(Resource::Memlock).maximum {
+        Some(bytes) => format!("{} KiB", bytes >> 10),
+        None => "no".into(),
+    };
+    format!(
+        "kernel.perf_event_mlock_kb is {per_cpu} for each CPU, hard limit on locked memory {locked}"
+    )
+}
+
+fn rate(machine: &Machine) -> Check {
+    const NAME: &str = "sample-rate";
+    let rate = machine.system.max_rate;
+    let found = format!("up to {rate} Hz");
+    match rate < 10 * USUAL_RATE {
+        true => Check::limited(
+            NAME,
+            found,
+            "the kernel lowered it because sampling took too long, or somebody did: higher rates \
+             are cut to it",
+        )
+        .fix(machine.sysctl("kernel.perf_event_max_sample_rate", 100_000)),
+        false => Check::ok(NAME, found),
+    }
+}
+
+fn stack_depth(machine: &Machine) -> Check {
+    const NAME: &str = "kernel-chains";
+    const USUAL: i64 = 127;
+    let Some(depth) = system::setting("kernel/perf_event_max_stack") else {
+        return Check::no(
+            NAME,
+            "this kernel makes none",
+            "--call-graph fp is not to be had",
+        );
+    };
+    let found = format!("up to {depth} frames");
+    match depth < USUAL {
+        true => Check::limited(
+            NAME,
+            found,
+            "deeper stacks of the kernel, and of --call-graph fp, are cut; unwound ones are not",
+        )
+        .fix(machine.sysctl("kernel.perf_event_max_stack", USUAL)),
+        false => Check::ok(NAME, found),
+    }
+}
+
+fn descriptors(machine: &Machine) -> Check {
+    const NAME: &str = "open-files";
+    let cpus = machine.system.cpus.len().max(1) as u64;
+    let Some(limit) = getrlimit(Resource::Nofile).maximum else {
+        return Check::ok(NAME, "no limit");
+    };
+    let threads = limit / cpus;
+    let found = format!("{limit}: running processes of up to {threads} threads can be recorded");
+    match threads < 1000 {
+        true => Check::limited(NAME, found, "-p needs one for each thread and CPU")
+            .fix("ulimit -H -n 1048576   (as root)".to_owned()),
+        false => Check::ok(NAME, found),
+    }
+}
+
+/// Raises the priority of a thread that is made for it.
+fn priority(machine: &Machine) -> Check {
+    const NAME: &str = "reader-priority";
+    let reached = std::thread::spawn(|| {
+        system::raise_thread_priority();
+        rustix::process::getpriority_process(None).unwrap_or(0)
+    })
+    .join()
+    .unwrap_or(0);
+    let found = format!("nice {reached}");
+    match reached < 0 {
+        true => Check::ok(NAME, found),
+        false => Check::limited(
+            NAME,
+            found,
+            "at high rates on a busy machine samples are lost while prof waits for a CPU",
+        )
+        .fix(match machine.is_root() {
+            true => "setcap cap_sys_nice+ep $(command -v prof)".to_owned(),
+            false => "sudo setcap cap_sys_nice+ep $(command -v prof)".to_owned(),
+        }),
+    }
+}

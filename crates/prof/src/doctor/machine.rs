@@ -1,0 +1,148 @@
+//! What all checks depend on: our rights, and what we run in.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use prof_events::access::{Capability, Seccomp, Standing};
+use prof_events::system::System;
+use rustix::fs::StatVfsMountFlags;
+
+use super::Check;
+
+/// Our rights, and what we run in.
+pub(super) struct Machine {
+    pub(super) system: System,
+    pub(super) standing: Standing,
+    pub(super) container: Option<Container>,
+    /// Whether the kernel's settings can only be changed from outside of the container.
+    settings_are_the_hosts: bool,
+}
+
+/// How we know that we run in a container.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Container {
+    /// Docker says so.
+    Docker,
+    /// Podman says so.
+    Podman,
+    /// Our process ids are not the machine's.
+    Namespace,
+}
+
+impl Machine {
+    pub(super) fn read(system: System) -> Result<Self> {
+        Ok(Self {
+            system,
+            standing: Standing::read().context("cannot read /proc/self/status")?,
+            container: Container::detect(),
+            settings_are_the_hosts: rustix::fs::statvfs("/proc/sys")
+                .is_ok_and(|mount| mount.f_flag.contains(StatVfsMountFlags::RDONLY)),
+        })
+    }
+
+    /// The command that changes a setting of the kernel.
+    pub(super) fn sysctl(&self, name: &str, value: impl std::fmt::Display) -> String {
+        let command = format!("sysctl {name}={value}");
+        match self.is_root() && !self.settings_are_the_hosts {
+            true => command,
+            false if self.settings_are_the_hosts => format!("sudo {command}   (on the host)"),
+            false => format!("sudo {command}"),
+        }
+    }
+
+    /// The command that lets perf_event_open through the filter that we run under.
+    pub(super) fn unfilter(&self) -> Option<String> {
+        let engine = match self.container? {
+            Container::Podman => "podman",
+            Container::Docker | Container::Namespace => "docker",
+        };
+        Some(format!(
+            "{engine} run --security-opt seccomp=unconfined ..."
+        ))
+    }
+
+    pub(super) fn is_root(&self) -> bool {
+        self.standing.user == 0
+    }
+
+    pub(super) fn is_filtered(&self) -> bool {
+        self.standing.seccomp != Seccomp::Off
+    }
+
+    pub(super) fn checks(&self) -> Vec<Check> {
+        vec![
+            self.capabilities(),
+            self.seccomp(),
+            self.containment(),
+            self.cpus(),
+        ]
+    }
+
+    fn capabilities(&self) -> Check {
+        let held: Vec<&str> = Capability::ALL
+            .into_iter()
+            .filter(|&capability| self.standing.has(capability))
+            .map(Capability::name)
+            .collect();
+        let found = match held.is_empty() {
+            true => "none of those that matter here".into(),
+            false => held.join(" "),
+        };
+        Check::ok("capabilities", found)
+    }
+
+    fn seccomp(&self) -> Check {
+        Check::ok(
+            "seccomp",
+            match self.standing.seccomp {
+                Seccomp::Off => "system calls are not filtered",
+                Seccomp::Strict => "nearly all system calls are forbidden",
+                Seccomp::Filter => "system calls are filtered",
+            },
+        )
+    }
+
+    fn containment(&self) -> Check {
+        Check::ok(
+            "container",
+            match self.container {
+                None => "none",
+                Some(Container::Docker) => "Docker (/.dockerenv)",
+                Some(Container::Podman) => "Podman (/run/.containerenv)",
+                Some(Container::Namespace) => "a PID namespace of our own",
+            },
+        )
+    }
+
+    fn cpus(&self) -> Check {
+        let online = self.system.cpus.len();
+        let allowed = std::thread::available_parallelism().map_or(online, usize::from);
+        let found = format!("{online} online, {allowed} of them for us");
+        match allowed < online {
+            true => Check::limited(
+                "cpus",
+                found,
+                "programs started from here share these CPUs with prof",
+            ),
+            false => Check::ok("cpus", found),
+        }
+    }
+}
+
+impl Container {
+    fn detect() -> Option<Self> {
+        let there = |path| Path::new(path).exists();
+        if there("/.dockerenv") {
+            return Some(Self::Docker);
+        }
+        if there("/run/.containerenv") {
+            return Some(Self::Podman);
+        }
+        let namespace = fs::read_link("/proc/self/ns/pid").ok()?;
+        (namespace != Path::new(Self::MACHINE)).then_some(Self::Namespace)
+    }
+
+    /// The first PID namespace (PROC_PID_INIT_INO in linux/proc_ns.h).
+    const MACHINE: &str = "pid:[4026531836]";
+}

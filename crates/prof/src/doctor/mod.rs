@@ -1,0 +1,187 @@
+//! `prof doctor`: what this user on this machine can and cannot record, found out by trying, and
+//! what changes it.
+
+mod events;
+mod limits;
+mod machine;
+mod names;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use prof_events::system::{self, System};
+use serde::Serialize;
+
+use crate::flags::DoctorFlags;
+use crate::output::write_stdout;
+use machine::Machine;
+
+/// One thing that was looked at.
+#[derive(Debug, Serialize)]
+struct Check {
+    /// For scripts: never changes.
+    name: &'static str,
+    status: Status,
+    /// What was found.
+    found: String,
+    /// What is lacking without it; nothing if the status is `ok`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost: Option<String>,
+    /// The command that changes it, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fix: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Status {
+    /// As good as it gets.
+    Ok,
+    /// It works, with less than could be.
+    Limited,
+    /// It cannot be had.
+    No,
+}
+
+/// Checks that belong together.
+#[derive(Debug, Serialize)]
+struct Section {
+    title: &'static str,
+    checks: Vec<Check>,
+}
+
+/// All that is printed.
+#[derive(Debug, Serialize)]
+struct Report {
+    format: &'static str,
+    version: u32,
+    hostname: String,
+    os_release: String,
+    arch: &'static str,
+    user: u32,
+    /// Whether anything can be recorded at all.
+    can_record: bool,
+    sections: Vec<Section>,
+}
+
+/// Looks at everything and prints what was found; fails (status 1) if nothing can be recorded.
+///
+/// # Errors
+///
+/// When /proc cannot be read, or the output cannot be written.
+pub(crate) fn run(flags: &DoctorFlags) -> Result<ExitCode> {
+    let system = System::read().context("cannot read the machine's settings")?;
+    let machine = Machine::read(system)?;
+    let report = Report::of(&machine);
+    write_stdout(|out| match flags.json {
+        true => {
+            serde_json::to_writer(&mut *out, &report)?;
+            Ok(writeln!(out)?)
+        }
+        false => report.print(out),
+    })?;
+    Ok(match report.can_record {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    })
+}
+
+impl Report {
+    fn of(machine: &Machine) -> Self {
+        let own = events::own_programs(machine);
+        let can_record = own.status != Status::No;
+        let mut what = vec![own];
+        what.extend(events::checks(machine));
+        let section = |title, checks| Section { title, checks };
+        Self {
+            format: "prof-doctor",
+            version: 1,
+            hostname: system::host_name(),
+            os_release: system::kernel_release(),
+            arch: std::env::consts::ARCH,
+            user: machine.standing.user,
+            can_record,
+            sections: vec![
+                section("What can be recorded", what),
+                section("How much of it", limits::checks(machine)),
+                section("Names for addresses", names::checks(machine)),
+                section("Where we are", machine.checks()),
+            ],
+        }
+    }
+
+    fn print(&self, out: &mut dyn Write) -> Result<()> {
+        let Self {
+            hostname,
+            os_release,
+            arch,
+            user,
+            ..
+        } = self;
+        writeln!(out, "{hostname}: Linux {os_release}, {arch}, user {user}")?;
+        for section in &self.sections {
+            writeln!(out, "\n{}", section.title)?;
+            for check in &section.checks {
+                check.print(out)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Check {
+    /// Nothing is lacking.
+    fn ok(name: &'static str, found: impl Into<String>) -> Self {
+        Self {
+            name,
+            status: Status::Ok,
+            found: found.into(),
+            cost: None,
+            fix: None,
+        }
+    }
+
+    /// It works, and costs this.
+    fn limited(name: &'static str, found: impl Into<String>, cost: impl Into<String>) -> Self {
+        Self {
+            status: Status::Limited,
+            cost: Some(cost.into()),
+            ..Self::ok(name, found)
+        }
+    }
+
+    /// It does not work, and lacking it costs this.
+    fn no(name: &'static str, found: impl Into<String>, cost: impl Into<String>) -> Self {
+        Self {
+            status: Status::No,
+            ..Self::limited(name, found, cost)
+        }
+    }
+
+    fn fix(self, command: impl Into<Option<String>>) -> Self {
+        Self {
+            fix: command.into(),
+            ..self
+        }
+    }
+
+    fn print(&self, out: &mut dyn Write) -> Result<()> {
+        let Self {
+            name, found, cost, ..
+        } = self;
+        let status = match self.status {
+            Status::Ok => "ok",
+            Status::Limited => "limited",
+            Status::No => "no",
+        };
+        writeln!(out, "  {status:<8} {name:<18} {found}")?;
+        if let Some(cost) = cost {
+            writeln!(out, "  {:<27} {cost}", "")?;
+        }
+        if let Some(fix) = &self.fix {
+            writeln!(out, "  {:<27} $ {fix}", "")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,60 @@
+//! What gives addresses their names.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+
+use prof_events::system;
+use prof_symbols::Debuginfod;
+
+use super::Check;
+use super::machine::Machine;
+
+pub(super) fn checks(machine: &Machine) -> Vec<Check> {
+    vec![kernel_symbols(machine), debuginfod()]
+}
+
+/// Looks whether /proc/kallsyms shows addresses: what `kptr_restrict` means depends on who asks.
+fn kernel_symbols(machine: &Machine) -> Check {
+    const NAME: &str = "kernel-symbols";
+    const COST: &str = "functions of the kernel have no names";
+    let Ok(file) = File::open("/proc/kallsyms") else {
+        return Check::no(NAME, "/proc/kallsyms cannot be read", COST);
+    };
+    let mut lines = BufReader::new(file).lines().map_while(Result::ok);
+    // Per-CPU symbols may be at zero, so one line says nothing.
+    let shown = lines
+        .by_ref()
+        .take(10_000)
+        .filter_map(|line| Some(line.split_once(' ')?.0.trim_matches('0').is_empty()))
+        .any(|is_zero| !is_zero);
+    if shown {
+        return Check::ok(NAME, "/proc/kallsyms shows them");
+    }
+    let level = system::setting("kernel/kptr_restrict").unwrap_or(1);
+    let paranoid = machine.system.paranoid;
+    let check = |found: String, fix| Check::no(NAME, found, COST).fix(fix);
+    match level {
+        // Without restriction, those see them who may sample the kernel.
+        0 => check(
+            format!("hidden, because kernel.perf_event_paranoid is {paranoid}"),
+            machine.sysctl("kernel.perf_event_paranoid", 1),
+        ),
+        _ => check(
+            format!("hidden, because kernel.kptr_restrict is {level}"),
+            machine.sysctl("kernel.kptr_restrict", 0),
+        ),
+    }
+}
+
+fn debuginfod() -> Check {
+    const NAME: &str = "debuginfod";
+    match Debuginfod::from_environment() {
+        Some(servers) => Check::ok(NAME, servers.urls.join(" ")),
+        None => Check::limited(
+            NAME,
+            "DEBUGINFOD_URLS names no server",
+            "libraries without debug info on this machine are named by their exported functions",
+        )
+        .fix("export DEBUGINFOD_URLS=https://debuginfod.elfutils.org/".to_owned()),
+    }
+}

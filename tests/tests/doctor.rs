@@ -1,0 +1,164 @@
+//! `prof doctor` says what is so, whoever asks and wherever.
+#![forbid(unsafe_code)]
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::process::Command;
+
+use prof_tests::{Need, Outcome, PERF_EVENT_OPEN, Session, needs, refusing};
+use serde_json::Value;
+
+const EPERM: i32 = 1;
+const EACCES: i32 = 13;
+const ENOSYS: i32 = 38;
+
+/// What the doctor said, by the names of its checks.
+struct Diagnosis {
+    outcome: Outcome,
+    can_record: bool,
+    checks: BTreeMap<String, Value>,
+}
+
+fn diagnose(command: Command) -> Diagnosis {
+    let outcome = Outcome::of(command);
+    let report: Value = serde_json::from_str(&outcome.stdout).expect("JSON");
+    assert_eq!(report["format"], "prof-doctor", "{outcome}");
+    assert_eq!(report["version"], 1, "{outcome}");
+    let can_record = report["can_record"].as_bool().expect("a bool");
+    outcome.assert_code(i32::from(!can_record));
+    let sections = report["sections"].as_array().expect("sections");
+    let checks = sections.iter().flat_map(|section| {
+        let checks = section["checks"].as_array().expect("checks");
+        checks
+            .iter()
+            .map(|check| (check["name"].as_str().unwrap().to_owned(), check.clone()))
+    });
+    Diagnosis {
+        checks: checks.collect(),
+        can_record,
+        outcome,
+    }
+}
+
+impl Diagnosis {
+    #[track_caller]
+    fn assert(&self, name: &str, status: &str, words: &[&str]) {
+        let check = &self.checks.get(name).unwrap_or(&Value::Null);
+        assert_eq!(check["status"], status, "{check}");
+        let text = check.to_string();
+        for word in words {
+            assert!(text.contains(word), "nothing of {word:?} in {text}");
+        }
+        // What is lacking has a price.
+        assert_eq!(check["cost"].is_null(), status == "ok", "{check}");
+    }
+}
+
+fn setting(name: &str) -> i64 {
+    let text = std::fs::read_to_string(format!("/proc/sys/kernel/{name}")).unwrap_or_default();
+    text.trim().parse().unwrap_or(i64::MAX)
+}
+
+fn words(words: &[&str]) -> Vec<OsString> {
+    words.iter().map(OsString::from).collect()
+}
+
+#[test]
+fn root_may_do_everything() {
+    if !needs(&[Need::Root]) {
+        return;
+    }
+    let session = Session::new();
+    let found = diagnose(session.prof(["doctor", "--json"]));
+    assert!(found.can_record, "{}", found.outcome);
+    for name in ["own-programs", "kernel-code", "all-cpus", "ring-buffers"] {
+        found.assert(name, "ok", &[]);
+    }
+    found.assert("capabilities", "ok", &["CAP_PERFMON", "CAP_SYS_PTRACE"]);
+    found.assert("other-processes", "ok", &["every user"]);
+    found.assert("kernel-symbols", "ok", &[]);
+    found.assert("seccomp", "ok", &["not filtered"]);
+}
+
+#[test]
+fn a_plain_user_hears_what_to_ask_for() {
+    if !needs(&[Need::Root, Need::Tool("setpriv"), Need::PlainSampling])
+        || setting("perf_event_paranoid") != 2
+    {
+        return;
+    }
+    let session = Session::plain_user();
+    let found = diagnose(session.prof(["doctor", "--json"]));
+    assert!(found.can_record, "{}", found.outcome);
+    found.assert("own-programs", "ok", &[]);
+    found.assert(
+        "kernel-code",
+        "no",
+        &["sysctl kernel.perf_event_paranoid=1"],
+    );
+    found.assert("all-cpus", "no", &["sysctl kernel.perf_event_paranoid=0"]);
+    found.assert("uprobes", "no", &["sudo prof record"]);
+    found.assert("reader-priority", "limited", &["setcap cap_sys_nice"]);
+    found.assert("other-processes", "limited", &[]);
+    found.assert("capabilities", "ok", &["none"]);
+}
+
+#[test]
+fn a_filter_is_called_a_filter_whatever_it_answers() {
+    let session = Session::new();
+    for errno in [EPERM, EACCES, ENOSYS] {
+        let launcher = refusing(&session, errno, &[PERF_EVENT_OPEN]);
+        let found = diagnose(session.prof_under(&launcher, ["doctor", "--json"]));
+        found.assert("own-programs", "no", &["seccomp filter"]);
+        found.assert("seccomp", "ok", &["are filtered"]);
+        found.assert("ring-buffers", "no", &[]);
+        let text = Outcome::of(session.prof_under(&launcher, ["doctor"]));
+        assert!(text.stdout.contains("seccomp filter"), "{text}");
+        assert!(!text.stdout.contains("perf_event_paranoid="), "{text}");
+    }
+}
+
+#[test]
+fn limits_are_those_of_the_process() {
+    if !needs(&[
+        Need::Root,
+        Need::Tool("setpriv"),
+        Need::Tool("prlimit"),
+        Need::PlainSampling,
+    ]) {
+        return;
+    }
+    let session = Session::plain_user();
+    let launcher = words(&["prlimit", "--nofile=64:64", "--memlock=0:0", "--nice=0:0"]);
+    let found = diagnose(session.prof_under(&launcher, ["doctor", "--json"]));
+    found.assert("open-files", "limited", &["ulimit", "64:"]);
+    found.assert("ring-buffers", "ok", &["hard limit on locked memory 0 KiB"]);
+    found.assert("reader-priority", "limited", &[]);
+}
+
+#[test]
+fn debuginfod_is_asked_of_the_environment() {
+    let session = Session::new();
+    let mut command = session.prof(["doctor", "--json"]);
+    command
+        .env("DEBUGINFOD_URLS", "https://example.invalid/")
+        .env("HOME", "/root");
+    diagnose(command).assert("debuginfod", "ok", &["https://example.invalid/"]);
+    let mut command = session.prof(["doctor", "--json"]);
+    command.env_remove("DEBUGINFOD_URLS");
+    diagnose(command).assert("debuginfod", "limited", &["export DEBUGINFOD_URLS"]);
+}
+
+#[test]
+fn the_text_tells_of_each_check() {
+    let session = Session::new();
+    let found = diagnose(session.prof(["doctor", "--json"]));
+    let text = Outcome::of(session.prof(["doctor"]));
+    for (name, check) in &found.checks {
+        let line = text.stdout.lines().find(|line| {
+            let mut fields = line.split_whitespace();
+            fields.next() == check["status"].as_str() && fields.next() == Some(name)
+        });
+        assert!(line.is_some(), "no line for {name}: {text}");
+    }
+}
