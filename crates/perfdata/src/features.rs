@@ -38,6 +38,9 @@ pub struct Features {
     pub clock: Option<ClockData>,
     /// Losses with their reasons, in recordings of prof only (feature 200).
     pub quality: Option<Quality>,
+    /// Names of the functions that were hit, in recordings of prof that were archived (feature
+    /// 201); in the form of `prof_symbols::EmbeddedSymbols`.
+    pub symbols: Option<Vec<u8>>,
 }
 
 /// Numbers of CPUs.
@@ -91,4 +94,6 @@ pub(crate) mod feature {
     pub(crate) const CLOCK_DATA: u64 = 29;
     /// Ours: perf skips numbers that it doesn't know.
     pub(crate) const QUALITY: u64 = 200;
+    /// Ours.
+    pub(crate) const SYMBOLS: u64 = 201;
 }

@@ -39,6 +39,7 @@ pub(crate) fn read(number: u64, content: &[u8], features: &mut Features) {
         feature::CLOCKID => features.clock_resolution = bytes.u64(),
         feature::CLOCK_DATA => features.clock = clock_data(bytes),
         feature::QUALITY => features.quality = serde_json::from_slice(content).ok(),
+        feature::SYMBOLS => features.symbols = Some(content.to_vec()),
         _ => {}
     }
 }

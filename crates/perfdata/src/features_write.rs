@@ -37,6 +37,9 @@ pub(crate) fn sections(features: &Features, events: &[EventDescription]) -> Vec<
     if let Some(json) = quality.and_then(|quality| serde_json::to_vec(quality).ok()) {
         sections.push((feature::QUALITY, json));
     }
+    if let Some(symbols) = &features.symbols {
+        sections.push((feature::SYMBOLS, symbols.clone()));
+    }
     sections.sort_by_key(|&(number, _)| number);
     sections
 }

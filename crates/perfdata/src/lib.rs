@@ -30,6 +30,7 @@ mod parse_sample;
 mod read;
 mod record;
 mod recording;
+mod rewrite;
 mod sample;
 mod writer;
 
@@ -46,5 +47,6 @@ pub use record::{
     Cgroup, Comm, Ksymbol, Lost, Mmap, Namespaces, Read, Record, Stamp, Switch, Task, Throttle,
 };
 pub use recording::Recording;
+pub use rewrite::{RewriteError, write_with_symbols};
 pub use sample::{Branch, Branches, Callchain, Sample, UserStack};
 pub use writer::Writer;

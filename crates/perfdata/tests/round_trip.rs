@@ -10,6 +10,7 @@ use prof_perfdata::encode::{self, NewSample};
 use prof_perfdata::{
     Attr, AttrFlags, ClockData, Comm, CpuCounts, CpuMode, EventDescription, Features, Lost, Mmap,
     ModuleBuildId, Record, RecordFormat, Recording, SampleType, StackNote, Stamp, Task, Writer,
+    write_with_symbols,
 };
 
 /// An event whose samples hold these fields.
@@ -460,6 +461,45 @@ fn features() -> Features {
             stacks: StackEnd::ALL.map(|end| (end, 1)).into(),
             ..Quality::default()
         }),
+        symbols: Some(b"names".to_vec()),
+    }
+}
+
+#[test]
+fn names_are_added_and_replaced_and_all_else_stays() {
+    const BITS: usize = 72;
+    let before = Features {
+        symbols: Some(b"from the future".to_vec()),
+        ..features()
+    };
+    let mut file = write(&[3, 1, 0, 2], &before);
+    // Feature 201 becomes 202, which nobody knows.
+    file[BITS + 201 / 8] = 0b101;
+    for names in [&b"few"[..], b"more names than before", b""] {
+        let mut copy = Vec::new();
+        write_with_symbols(&file, names, &mut copy).unwrap();
+        assert_eq!(copy[BITS + 201 / 8], 0b111);
+        assert!(copy.windows(15).any(|part| part == b"from the future"));
+        let expected = Features {
+            symbols: Some(names.to_vec()),
+            ..before.clone()
+        };
+        let (found, recording) = samples(copy.clone());
+        assert_eq!(found, [(1, 1), (0, 2), (0, 3)]);
+        assert_eq!(recording.features(), &expected);
+        assert!(!recording.truncated());
+        file = copy;
+    }
+}
+
+#[test]
+fn names_are_only_added_to_whole_files() {
+    let file = write(&[1, 2], &features());
+    let mut killed = file.clone();
+    killed[48..56].fill(0);
+    for damaged in [&file[..file.len() - 1], &file[..150], &killed, b"PERFILE2"] {
+        let result = write_with_symbols(damaged, b"names", &mut Vec::new());
+        assert!(result.is_err(), "{} bytes", damaged.len());
     }
 }
 

@@ -1,6 +1,7 @@
 //! The command line of `prof` and `cargo prof`: flags, wiring, messages, exit codes.
 #![forbid(unsafe_code)]
 
+mod archive;
 mod cargo;
 mod console;
 mod doctor;
@@ -27,6 +28,7 @@ pub fn prof() -> ExitCode {
         ProfCommand::Record(flags) => record::run((*flags).into()),
         ProfCommand::Report(flags) => report::run(*flags),
         ProfCommand::Script(flags) => report::script(*flags),
+        ProfCommand::Archive(flags) => archive::run(&flags),
         ProfCommand::Diff(flags) => report::diff(*flags),
         ProfCommand::Stat(flags) => stat::run(*flags),
         ProfCommand::List(flags) => list::run(&flags),

@@ -1,8 +1,9 @@
 //! Files that are written whole or not at all, and a standard output that may close early.
 
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, ErrorKind, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -31,6 +32,44 @@ pub(crate) fn write_file(
     }
     let temporary = temporary_name(path);
     let written = write_new(&temporary, fill).and_then(|()| Ok(fs::rename(&temporary, path)?));
+    if written.is_err() {
+        // Best effort: the error that led here is the one to tell.
+        let _ = fs::remove_file(&temporary);
+    }
+    written.with_context(cannot_write)
+}
+
+/// Writes `path` by `fill` as a successor of the file `like`, which it may be: with the same owner
+/// and permissions, on the disk before it takes its place.
+///
+/// # Errors
+///
+/// When the file cannot be written; what was there before is untouched then.
+pub(crate) fn replace_file(
+    like: &Path,
+    path: &Path,
+    fill: impl FnOnce(&mut dyn Write) -> Result<()>,
+) -> Result<()> {
+    let cannot_write = || format!("cannot write {}", path.display());
+    // Of a link, it is the file that is replaced.
+    let place = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let temporary = temporary_name(&place);
+    let write = || -> Result<()> {
+        let like = fs::metadata(like)?;
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&temporary)?;
+        // Only root may give files away; others own what they write.
+        let _ = fchown(&file, Some(like.uid()), Some(like.gid()));
+        file.set_permissions(like.permissions())?;
+        let mut out = BufWriter::new(file);
+        fill(&mut out)?;
+        out.into_inner()?.sync_all()?;
+        Ok(fs::rename(&temporary, &place)?)
+    };
+    let written = write();
     if written.is_err() {
         // Best effort: the error that led here is the one to tell.
         let _ = fs::remove_file(&temporary);

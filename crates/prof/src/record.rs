@@ -12,7 +12,8 @@ use prof_recorder::{CallGraph, Options, Program, Rate, Signals, Summary, Target}
 
 use crate::console::Console;
 use crate::exit;
-use crate::flags::{CallGraphFlag, RateFlag, RecordFlags, SamplingFlags};
+use crate::flags::{CallGraphFlag, RateFlag, RecordFlags, SamplingFlags, SymbolFlags};
+use crate::names;
 use crate::output::ensure_writable;
 use crate::report;
 
@@ -67,18 +68,33 @@ pub(crate) fn run(job: Job) -> Result<ExitCode> {
     drop(signals);
     let verdict = verdict(&summary, &options)?;
     tell(console, &summary, &options.output, &verdict);
-    let drawn = match &job.flamegraph {
-        Some(svg) => report::draw_recording(&options.output, svg)
-            .map(|()| console.say(format_args!("wrote {}", svg.display()))),
-        None => Ok(()),
-    };
-    match (drawn, summary.exit) {
+    let shown = show(
+        &options.output,
+        job.sampling.embed_symbols,
+        job.flamegraph.as_deref(),
+        console,
+    );
+    match (shown, summary.exit) {
         (Err(error), Some(status)) if !status.success() => {
             Console::error(&error);
             Ok(exit::like(status))
         }
-        (drawn, exit) => drawn.map(|()| exit_code(exit, job.sampling.strict, &verdict)),
+        (shown, exit) => shown.map(|()| exit_code(exit, job.sampling.strict, &verdict)),
     }
+}
+
+/// Puts names into the recording and draws it, if that is asked for.
+fn show(recording: &Path, embed: bool, flamegraph: Option<&Path>, console: Console) -> Result<()> {
+    if embed {
+        let naming = names::embed(recording, recording, &SymbolFlags::default())?;
+        let unnamed = names::unnamed(&naming);
+        unnamed.iter().for_each(|line| console.say(line));
+    }
+    if let Some(svg) = flamegraph {
+        report::draw_recording(recording, svg)?;
+        console.say(format_args!("wrote {}", svg.display()));
+    }
+    Ok(())
 }
 
 /// Whether frame pointers led to the root is only told by the outermost function's name.

@@ -77,9 +77,9 @@ impl Symbolizer {
         }
     }
 
-    /// Takes names from a recording that carries them. For modules that it does not carry, files
-    /// are looked at only where their build id shows that they are the right ones: the recording
-    /// may be another machine's.
+    /// Takes names from a recording that carries them. For what it has no names for, files are
+    /// looked at only where their build id shows that they are the right ones: the recording may
+    /// be another machine's. (Unless it carries only what would not have been found again.)
     pub fn with_embedded(self, symbols: EmbeddedSymbols) -> Self {
         Self {
             embedded: Some(symbols),
@@ -118,16 +118,24 @@ impl Symbolizer {
         if query.addresses.is_empty() {
             return Found::Answer(Resolved::unnamed(ModuleStatus::Named, 0));
         }
-        if let Some(embedded) = &self.embedded {
-            if let Some(resolved) = embedded.answer(query) {
-                return Found::Answer(resolved);
+        let Some(embedded) = &self.embedded else {
+            return self.find_here(query.source);
+        };
+        match embedded.answer(query) {
+            Some(resolved) if resolved.status().is_named() => Found::Answer(resolved),
+            Some(resolved) => self.find_better(query.source, resolved),
+            None if !embedded.is_whole() || self.is_same_anywhere(query.source) => {
+                self.find_here(query.source)
             }
-            if !is_same_anywhere(query.source) {
+            None => {
                 let count = query.addresses.len();
-                return Found::Answer(Resolved::unnamed(ModuleStatus::NotEmbedded, count));
+                Found::Answer(Resolved::unnamed(ModuleStatus::NotEmbedded, count))
             }
         }
-        match query.source {
+    }
+
+    fn find_here(&self, source: Source<'_>) -> Found {
+        match source {
             Source::File(module) if module.kind == ModuleKind::Kernel => Found::Kernel,
             Source::Kernel => Found::Kernel,
             Source::Jit { pid } => Found::Jit(pid),
@@ -137,6 +145,29 @@ impl Symbolizer {
                     Err(status) => Err((status, module.build_id)),
                 },
             ),
+        }
+    }
+
+    /// Where there were no names when the recording was archived, this machine may have them, or
+    /// a server.
+    fn find_better(&self, source: Source<'_>, archived: Resolved) -> Found {
+        if !self.is_same_anywhere(source) {
+            return Found::Answer(archived);
+        }
+        match self.find_here(source) {
+            Found::Files(Err((_, build_id))) => {
+                Found::Files(Err((archived.status().clone(), build_id)))
+            }
+            found => found,
+        }
+    }
+
+    /// Whether what is found on this machine can be told from another machine's.
+    fn is_same_anywhere(&self, source: Source<'_>) -> bool {
+        match source {
+            Source::File(module) => module.build_id.is_some(),
+            Source::Kernel => self.options.recorded_kernel.build_id.is_some(),
+            Source::Jit { .. } => false,
         }
     }
 
@@ -160,9 +191,4 @@ pub(crate) enum Found {
     Jit(Pid),
     /// The module's files; or what is wrong with them and the build id to ask others for.
     Files(Result<Box<ModuleFiles>, (ModuleStatus, Option<BuildId>)>),
-}
-
-/// Whether what is found on this machine can be told from another machine's.
-fn is_same_anywhere(source: Source<'_>) -> bool {
-    matches!(source, Source::File(module) if module.build_id.is_some())
 }

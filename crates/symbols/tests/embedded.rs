@@ -50,7 +50,7 @@ fn the_same_answers_once_the_files_are_gone() {
 #[test]
 fn what_is_not_in_the_recording_is_not_taken_from_this_machine() {
     let symbolizer =
-        Symbolizer::new(SymbolOptions::default()).with_embedded(EmbeddedSymbols::default());
+        Symbolizer::new(SymbolOptions::default()).with_embedded(EmbeddedSymbols::new(&[], &[]));
     let own = Module::from_path(std::env::current_exe().unwrap());
     for source in [Source::Kernel, Source::Jit { pid: 1 }, Source::File(&own)] {
         let addresses = &[0x1000];

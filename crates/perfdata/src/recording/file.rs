@@ -109,13 +109,9 @@ fn events(
     Some(entries.map(event).collect())
 }
 
-/// The table of feature sections follows the records: one entry for each bit that is set.
+/// The features behind the records.
 fn read_features(file: &[u8], table: usize, bits: [u8; 32], opened: &mut Opened) {
-    let mut table = Bytes::new(file.get(table..).unwrap_or_default());
-    let set = (0..256_u64).filter(|bit| bits[(bit / 8) as usize] >> (bit % 8) & 1 != 0);
-    for feature in set {
-        let section = Section::parse(&mut table);
-        let content = section.and_then(|section| file.get(section.range(file)?));
+    for (feature, content) in feature_sections(file, table, bits) {
         let Some(content) = content else {
             opened.truncated = true;
             continue;
@@ -125,6 +121,65 @@ fn read_features(file: &[u8], table: usize, bits: [u8; 32], opened: &mut Opened)
         } else {
             features_read::read(feature, content, &mut opened.features);
         }
+    }
+}
+
+/// The table of feature sections follows the records: one entry for each bit that is set. `None`
+/// for a section that is not there.
+fn feature_sections(
+    file: &[u8],
+    table: usize,
+    bits: [u8; 32],
+) -> impl Iterator<Item = (u64, Option<&[u8]>)> {
+    let mut table = Bytes::new(file.get(table..).unwrap_or_default());
+    let set = (0..256_u64).filter(move |bit| bits[(bit / 8) as usize] >> (bit % 8) & 1 != 0);
+    set.map(move |feature| {
+        let section = Section::parse(&mut table);
+        let content = section.and_then(|section| file.get(section.range(file)?));
+        (feature, content)
+    })
+}
+
+/// How a finished recording in file form is laid out.
+#[derive(Debug)]
+pub(crate) struct FileParts<'a> {
+    /// Up to where the features tell of each feature, which are 32 bytes.
+    pub(crate) before_bits: &'a [u8],
+    /// From there to the end of the records.
+    pub(crate) after_bits: &'a [u8],
+    /// The content of each feature, by number.
+    pub(crate) features: Vec<(u64, &'a [u8])>,
+}
+
+impl<'a> FileParts<'a> {
+    /// Where in the header the bits of the features are, and where they end.
+    const BITS: Range<usize> = 72..104;
+
+    /// `None` if the recording is in pipe form, not finished, cut off, or laid out in another way.
+    pub(crate) fn read(file: &'a [u8]) -> Result<Option<Self>, Error> {
+        let opened = open(file)?;
+        if opened.pipe || opened.truncated {
+            return Ok(None);
+        }
+        Ok(Self::split(file, opened.data.end))
+    }
+
+    fn split(file: &'a [u8], data_end: usize) -> Option<Self> {
+        /// Where in the header offset and size of the attributes are.
+        const ATTRIBUTES: usize = 24;
+        let attributes = Section::parse(&mut Bytes::new(file.get(ATTRIBUTES..)?))?;
+        if attributes.range(file)?.end > data_end {
+            return None;
+        }
+        let bits = file.get(Self::BITS)?.try_into().ok()?;
+        let features = feature_sections(file, data_end, bits)
+            .map(|(number, content)| Some((number, content?)))
+            .collect::<Option<_>>()?;
+        Some(Self {
+            before_bits: file.get(..Self::BITS.start)?,
+            after_bits: file.get(Self::BITS.end..data_end)?,
+            features,
+        })
     }
 }
 

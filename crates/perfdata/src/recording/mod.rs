@@ -19,6 +19,7 @@ use crate::format::RecordFormat;
 use crate::header::RecordHeader;
 use crate::record::Record;
 use chunks::Place;
+pub(crate) use file::FileParts;
 use pipe::Announcements;
 use rounds::Rounds;
 use source::Source;

@@ -1,5 +1,6 @@
 //! What can be typed. Flags are parsed into plain structs here and acted on elsewhere.
 
+mod archive;
 mod cargo;
 mod diff;
 mod doctor;
@@ -10,6 +11,7 @@ mod report;
 mod stat;
 mod symbols;
 
+pub(crate) use archive::ArchiveFlags;
 pub(crate) use cargo::{CargoFlags, TargetFlags};
 pub(crate) use diff::DiffFlags;
 pub(crate) use doctor::DoctorFlags;
@@ -17,7 +19,7 @@ pub(crate) use list::ListFlags;
 pub(crate) use record::{CallGraphFlag, RateFlag, RecordFlags, SamplingFlags};
 pub(crate) use report::{FileFlags, OutputFlags, ReportFlags, ScriptFlags};
 pub(crate) use stat::StatFlags;
-pub(crate) use symbols::SymbolFlags;
+pub(crate) use symbols::{ServerFlags, SymbolFlags};
 
 use clap::{Parser, Subcommand};
 
@@ -46,6 +48,8 @@ pub(crate) enum ProfCommand {
     Report(Box<ReportFlags>),
     /// Print every sample with its stack, as `perf script` does
     Script(Box<ScriptFlags>),
+    /// Put the names of all that was hit into a recording, to report it anywhere
+    Archive(Box<ArchiveFlags>),
     /// Compare two recordings: which functions got slower or faster, and how sure that is
     Diff(Box<DiffFlags>),
     /// Count events in a command, in running processes or on all CPUs

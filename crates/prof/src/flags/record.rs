@@ -68,6 +68,11 @@ pub(crate) struct SamplingFlags {
     #[arg(short, long, value_name = "FILE", default_value = "prof.data")]
     pub output: PathBuf,
 
+    /// Put the names of all that was hit into the recording, to report it anywhere (as `prof
+    /// archive` does)
+    #[arg(long)]
+    pub embed_symbols: bool,
+
     /// Stop after this time: seconds, or with ms, s, m, h
     #[arg(short, long, value_name = "TIME", value_parser = parse_duration)]
     pub duration: Option<Duration>,

@@ -10,6 +10,14 @@ pub(crate) struct SymbolFlags {
     #[arg(long)]
     pub(crate) no_demangle: bool,
 
+    /// Whom to ask for debug info
+    #[command(flatten)]
+    pub(crate) servers: ServerFlags,
+}
+
+/// Whom to ask for debug info that is not on this machine.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct ServerFlags {
     /// Download missing debug info from these debuginfod servers, separated by spaces; without
     /// URLS from those that DEBUGINFOD_URLS names, which is what happens anyway if it is set
     #[arg(

@@ -1,15 +1,21 @@
 //! Recordings with names: where every verb that shows functions gets them.
 
 mod progress;
+mod unnamed;
 
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
+use prof_filemap::MappedFile;
 use prof_perfdata::Recording;
+use prof_report::symbolized::{ModuleNaming, StoredNames};
 use prof_report::{LoadOptions, Profile, SymbolizedProfile};
-use prof_symbols::{Debuginfod, Demangle, SymbolOptions, Symbolizer};
+use prof_symbols::{Debuginfod, Demangle, EmbeddedSymbols, SymbolOptions, Symbolizer};
 
-use crate::flags::SymbolFlags;
+use crate::flags::{ServerFlags, SymbolFlags};
+use crate::output::replace_file;
+
+pub(crate) use unnamed::unnamed;
 
 /// How thorough to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,17 +42,59 @@ impl Detail {
 ///
 /// When it cannot be read.
 pub(crate) fn read(input: &Path, flags: &SymbolFlags, detail: Detail) -> Result<SymbolizedProfile> {
+    let Loaded {
+        profile,
+        symbolizer,
+    } = load(input, flags, detail)?;
+    Ok(progress::shown(|watch| {
+        SymbolizedProfile::watched(profile, &symbolizer, watch)
+    }))
+}
+
+/// Writes the recording `input` to `output`, which may be the same, together with the names of all
+/// that is in it. Tells how well modules could be named.
+///
+/// # Errors
+///
+/// When it cannot be read or written; `output` is as it was then.
+pub(crate) fn embed(input: &Path, output: &Path, flags: &SymbolFlags) -> Result<Vec<ModuleNaming>> {
+    let Loaded {
+        profile,
+        symbolizer,
+    } = load(input, flags, Detail::Inlines)?;
+    let stored = progress::shown(|watch| StoredNames::new(&profile, &symbolizer, watch));
+    let symbols = stored.symbols.to_bytes();
+    let file = MappedFile::open(input)?;
+    replace_file(input, output, |out| {
+        Ok(prof_perfdata::write_with_symbols(&file, &symbols, out)?)
+    })?;
+    Ok(stored.naming)
+}
+
+/// A recording, and who can name what is in it.
+struct Loaded {
+    profile: Profile,
+    symbolizer: Symbolizer,
+}
+
+fn load(input: &Path, flags: &SymbolFlags, detail: Detail) -> Result<Loaded> {
     let recording = match Recording::open(input) {
         Err(error) if input != Path::new("-") && !input.exists() => Err(error).context(
             "there is nothing to report (`prof record` makes a recording, `-i FILE` names one)",
         ),
         opened => opened.map_err(Into::into),
     }?;
+    let stored = recording.features().symbols.as_deref();
+    let stored = stored.map(EmbeddedSymbols::from_bytes).transpose()?;
     let profile = prof_report::load(recording, &LoadOptions::default())?;
     let symbolizer = Symbolizer::new(options(&profile, flags, detail)?);
-    Ok(progress::shown(|watch| {
-        SymbolizedProfile::watched(profile, &symbolizer, watch)
-    }))
+    Ok(Loaded {
+        profile,
+        symbolizer: match stored {
+            Some(stored) => symbolizer.with_embedded(stored),
+            None => symbolizer,
+        },
+    })
 }
 
 fn options(profile: &Profile, flags: &SymbolFlags, detail: Detail) -> Result<SymbolOptions> {
@@ -58,12 +106,12 @@ fn options(profile: &Profile, flags: &SymbolFlags, detail: Detail) -> Result<Sym
         inlines: detail == Detail::Inlines,
         demangle,
         recorded_kernel: profile.kernel,
-        debuginfod: debuginfod(flags)?,
+        debuginfod: debuginfod(&flags.servers)?,
         ..SymbolOptions::default()
     })
 }
 
-fn debuginfod(flags: &SymbolFlags) -> Result<Option<Debuginfod>> {
+fn debuginfod(flags: &ServerFlags) -> Result<Option<Debuginfod>> {
     let servers = match flags.debuginfod.as_deref() {
         _ if flags.no_debuginfod => return Ok(None),
         None => return Ok(Debuginfod::from_environment()),

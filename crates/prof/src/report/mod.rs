@@ -10,14 +10,13 @@ use std::process::ExitCode;
 use anyhow::Result;
 use prof_model::{Grade, Quality, Verdict};
 use prof_report::format::{flamegraph::FlameOptions, script};
-use prof_report::symbolized::ModuleNaming;
-use prof_report::{CallTree, Filter, Split, SymbolizedProfile};
+use prof_report::{CallTree, Filter, Split};
 
 pub(crate) use diff::run as diff;
 
 use crate::console::Console;
 use crate::exit;
-use crate::flags::{ReportFlags, ScriptFlags, SymbolFlags};
+use crate::flags::{ReportFlags, ScriptFlags, ServerFlags, SymbolFlags};
 use crate::names::{self, Detail};
 use crate::output::write_stdout;
 
@@ -43,11 +42,13 @@ pub(crate) fn run(flags: ReportFlags) -> Result<ExitCode> {
             files::write(&flags.output, &tree, &filter)?;
             // On the standard error output: the standard output may be one of the files.
             let console = Console::new(false, false);
-            unnamed(&profile).iter().for_each(|line| console.say(line));
+            names::unnamed(profile.naming())
+                .iter()
+                .for_each(|line| console.say(line));
             console.say(&verdict);
         } else {
             text::write(&flags.output, &tree)?;
-            text::write_closing(&unnamed(&profile), &verdict)?;
+            text::write_closing(&names::unnamed(profile.naming()), &verdict)?;
         }
     }
     Ok(match verdict.grade {
@@ -90,49 +91,12 @@ pub(crate) fn draw_recording(recording: &Path, svg: &Path) -> Result<()> {
 /// When it cannot be read.
 pub(crate) fn quality(recording: &Path) -> Result<Quality> {
     let flags = SymbolFlags {
-        no_debuginfod: true,
+        servers: ServerFlags {
+            no_debuginfod: true,
+            ..ServerFlags::default()
+        },
         ..SymbolFlags::default()
     };
     let profile = names::read(recording, &flags, Detail::Functions)?;
     Ok(profile.quality().clone())
-}
-
-/// What has no names although it matters, with reason and remedy; and what could have been had.
-fn unnamed(profile: &SymbolizedProfile) -> Vec<String> {
-    const MOST: usize = 5;
-    let samples = profile.profile().samples.len() as u64;
-    let matters = |naming: &&ModuleNaming| {
-        naming.unnamed_samples > 0 && naming.unnamed_samples.saturating_mul(100) >= samples
-    };
-    let all = profile.naming().iter();
-    let mut lines: Vec<String> = all
-        .clone()
-        .filter(matters)
-        .take(MOST)
-        .map(|naming| format!("no names for {naming}"))
-        .collect();
-    let few = all
-        .clone()
-        .filter(|naming| naming.unnamed_samples > 0)
-        .count()
-        - lines.len();
-    if few > 0 {
-        let modules = if few == 1 { "module" } else { "modules" };
-        lines.push(format!(
-            "some addresses of {few} other {modules} have no names"
-        ));
-    }
-    let missed = all.filter_map(|naming| {
-        // Where there are no names at all, this is part of the reason.
-        let problem = naming
-            .downloads
-            .as_ref()
-            .filter(|_| naming.status.is_named())?;
-        Some(format!(
-            "no inlined functions for {}: {problem}",
-            naming.module
-        ))
-    });
-    lines.extend(missed.take(MOST));
-    lines
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use prof_model::{FileOffset, ModuleId, ModuleKind, Pid, StackEnd};
-use prof_symbols::{Query, Resolved, Source, SymbolFrame, Symbolizer, Watch};
+use prof_symbols::{EmbeddedSymbols, Query, Resolved, Source, SymbolFrame, Symbolizer, Watch};
 use rustc_hash::FxHashMap;
 
 use super::entries::Entries;
@@ -23,6 +23,28 @@ pub(super) fn symbolize(
     let answers = symbolizer.resolve_watched(&plan.queries(&profile), watch);
     let naming = naming::of_modules(&profile, &plan, &answers);
     with_names(profile, |id| plan.answer(id, &answers), naming)
+}
+
+/// Names to be kept with a recording.
+#[derive(Clone, Debug)]
+pub struct StoredNames {
+    /// The names.
+    pub symbols: EmbeddedSymbols,
+    /// How well modules could be named.
+    pub naming: Vec<ModuleNaming>,
+}
+
+impl StoredNames {
+    /// Names all that a profile has.
+    pub fn new(profile: &Profile, symbolizer: &Symbolizer, watch: Watch<'_>) -> Self {
+        let plan = Plan::new(profile);
+        let queries = plan.queries(profile);
+        let answers = symbolizer.resolve_watched(&queries, watch);
+        Self {
+            symbols: EmbeddedSymbols::new(&queries, &answers),
+            naming: naming::of_modules(profile, &plan, &answers),
+        }
+    }
 }
 
 /// Expands every frame into the functions that `names` has for it, innermost first.

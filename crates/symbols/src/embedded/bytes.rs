@@ -4,7 +4,7 @@
 //! is stored plus one, zero meaning none.
 //!
 //! ```text
-//!   "PSYM" version=1
+//!   "PSYM" version=1 whole (1 if all modules are here, else 0)
 //!   [ string: [byte] ]
 //!   [ frame: function, file?, line?, inlined ]
 //!   [ module: kind (0 file: path [byte], build id [byte] | 1 kernel | 2 run-time code: pid),
@@ -24,6 +24,7 @@ const VERSION: u64 = 1;
 pub(super) fn write(symbols: &EmbeddedSymbols) -> Vec<u8> {
     let mut out = Output(MAGIC.to_vec());
     out.number(VERSION);
+    out.number(u64::from(symbols.whole));
     out.number(symbols.strings.len() as u64);
     for string in &symbols.strings {
         out.bytes(string.as_bytes());
@@ -89,6 +90,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<EmbeddedSymbols, EmbeddedError> {
 
 fn read_all(input: &mut Input<'_>) -> Option<EmbeddedSymbols> {
     Some(EmbeddedSymbols {
+        whole: input.number()? != 0,
         strings: input.list(|input| Some(Arc::from(input.text()?)))?,
         frames: input.list(|input| {
             Some(Frame {
@@ -244,6 +246,6 @@ mod tests {
         check(b"", EmbeddedError::Damaged);
         check(b"PSYM", EmbeddedError::Damaged);
         check(b"PSYM\x02", EmbeddedError::UnknownVersion(2));
-        check(b"PSYM\x01\xff\xff\xff\xff\x0f", EmbeddedError::Damaged);
+        check(b"PSYM\x01\x01\xff\xff\xff\xff\x0f", EmbeddedError::Damaged);
     }
 }

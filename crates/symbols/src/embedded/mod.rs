@@ -23,6 +23,8 @@ pub struct EmbeddedSymbols {
     /// Frames, each once.
     frames: Vec<Frame>,
     modules: Vec<Module>,
+    /// Whether all modules of the recording are here.
+    whole: bool,
 }
 
 /// Why stored symbols could not be read.
@@ -82,8 +84,18 @@ impl Key {
 }
 
 impl EmbeddedSymbols {
-    /// The answers to `queries`, as [`Symbolizer::resolve`](crate::Symbolizer::resolve) gave them.
+    /// The answers to all queries that a recording gives rise to, as
+    /// [`Symbolizer::resolve`](crate::Symbolizer::resolve) gave them.
     pub fn new(queries: &[Query<'_>], answers: &[Resolved]) -> Self {
+        Self {
+            whole: true,
+            ..Self::some(queries, answers)
+        }
+    }
+
+    /// The answers to some of the queries, whose files will not be found again. The others can
+    /// still be answered by whoever has the files.
+    pub fn some(queries: &[Query<'_>], answers: &[Resolved]) -> Self {
         let mut builder = Builder::default();
         for (query, answer) in queries.iter().zip(answers) {
             builder.add(query, answer);
@@ -102,6 +114,12 @@ impl EmbeddedSymbols {
     /// When the bytes are not in a form that this version knows.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, EmbeddedError> {
         bytes::read(bytes)
+    }
+
+    /// Whether all modules of the recording are here, so that nothing else is to be believed that
+    /// can't be told from another machine's.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.whole
     }
 
     /// The answer to a query, if its module is here.

@@ -1,0 +1,72 @@
+//! Adds a feature to a recording that is finished.
+
+use std::io::{self, Write};
+
+use crate::error::Error;
+use crate::features::feature;
+use crate::recording::FileParts;
+
+/// Why symbols can't be added to a recording.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RewriteError {
+    /// It is no recording.
+    #[error(transparent)]
+    Recording(#[from] Error),
+    /// It has no features to add one to.
+    #[error(
+        "only a whole recording in a file can hold symbols: this one is in pipe form \
+         (perf record -o -), or was cut off"
+    )]
+    NotAFile,
+    /// The copy can't be written.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// Writes a copy of the recording `file` that carries `symbols`
+/// ([`Features::symbols`](crate::Features::symbols)), in place of those that it may have.
+///
+/// ```text
+///   header │ ids, attributes │ records │ table     │ features ...            what it is
+///   header │ ids, attributes │ records │ table + 1 │ features ... symbols    what is written
+///      └─ one more bit       └─ the same bytes
+/// ```
+/// All other features are copied as they are, also those that are not known here: what perf puts
+/// there does not depend on where it is.
+///
+/// # Errors
+/// `file` is no whole recording in file form, or `out` cannot be written to.
+pub fn write_with_symbols(
+    file: &[u8],
+    symbols: &[u8],
+    out: &mut dyn Write,
+) -> Result<(), RewriteError> {
+    /// `sizeof(struct perf_file_section)`
+    const SECTION: usize = 16;
+    let parts = FileParts::read(file)?.ok_or(RewriteError::NotAFile)?;
+    let others = parts.features.iter().copied();
+    let mut features: Vec<(u64, &[u8])> = others
+        .filter(|&(number, _)| number != feature::SYMBOLS)
+        .collect();
+    features.push((feature::SYMBOLS, symbols));
+    features.sort_by_key(|&(number, _)| number);
+
+    let mut bits = [0_u8; 32];
+    let mut table = Vec::new();
+    let records_end = parts.before_bits.len() + bits.len() + parts.after_bits.len();
+    let mut offset = (records_end + SECTION * features.len()) as u64;
+    for &(number, content) in &features {
+        bits[(number / 8) as usize] |= 1 << (number % 8);
+        let section = [offset, content.len() as u64];
+        table.extend(section.map(u64::to_le_bytes).concat());
+        offset += content.len() as u64;
+    }
+    for part in [parts.before_bits, &bits, parts.after_bits, &table] {
+        out.write_all(part)?;
+    }
+    for (_, content) in features {
+        out.write_all(content)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,31 @@
+//! `prof archive`: a recording that carries its names.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+use crate::console::Console;
+use crate::flags::ArchiveFlags;
+use crate::names;
+
+/// Puts names into a recording and tells how many.
+///
+/// # Errors
+///
+/// When the recording cannot be read or written; it is as it was then.
+pub(crate) fn run(flags: &ArchiveFlags) -> Result<ExitCode> {
+    let output = flags.output.as_ref().unwrap_or(&flags.input);
+    let naming = names::embed(&flags.input, output, &flags.symbols)?;
+    let console = Console::new(false, false);
+    names::unnamed(&naming)
+        .iter()
+        .for_each(|line| console.say(line));
+    let total: usize = naming.iter().map(|module| module.addresses).sum();
+    let named: usize = naming.iter().map(|module| module.named).sum();
+    console.say(format_args!(
+        "wrote {} with the names of {named} of {total} addresses in {} modules",
+        output.display(),
+        naming.len(),
+    ));
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,23 @@
+//! The flags of `prof archive`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::symbols::SymbolFlags;
+
+/// `prof archive [FILE] [-o FILE]`
+#[derive(Debug, Args)]
+pub(crate) struct ArchiveFlags {
+    /// The recording, of prof or of perf
+    #[arg(value_name = "FILE", default_value = "prof.data")]
+    pub(crate) input: PathBuf,
+
+    /// Write the recording with names here, instead of in place of FILE
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// How names are found and written
+    #[command(flatten)]
+    pub(crate) symbols: SymbolFlags,
+}

@@ -1,0 +1,143 @@
+//! Recordings that carry their names are the same where the programs are not.
+#![forbid(unsafe_code)]
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use prof_tests::{
+    Need, Outcome, Program, Session, USER_CODE, Variant, needs, perf_record, perf_script,
+};
+
+/// All code of it but the kernel's is in one file.
+fn install(session: &Session) -> std::path::PathBuf {
+    session.install(&Program::cpp(&["inlining.cpp"]).build_as(Variant::STATIC))
+}
+
+/// `prof` where there is no way to see the kernel's symbols.
+fn blind(session: &Session, arguments: &[&str]) -> Outcome {
+    let prof = session.prof(arguments);
+    let hide = "mount --bind /dev/null /proc/kallsyms && exec \"$@\"";
+    let mut command = session.command(Path::new("unshare"), ["--mount", "sh", "-c", hide, "sh"]);
+    command.arg(prof.get_program()).args(prof.get_args());
+    let outcome = Outcome::of(command);
+    outcome.assert_code(0);
+    outcome
+}
+
+const VIEWS: [&[&str]; 6] = [
+    &["report", "--folded", "-"],
+    &["report", "--flamegraph", "-"],
+    &["report", "--tree"],
+    &["report", "--firefox", "-"],
+    &["script"],
+    &["script", "--no-inline"],
+];
+
+/// What all views say.
+fn views(session: &Session, file: &str, see: impl Fn(&Session, &[&str]) -> Outcome) -> Vec<String> {
+    let view = |view: &&[&str]| see(session, &[*view, &["-i", file]].concat()).stdout;
+    VIEWS.iter().map(view).collect()
+}
+
+fn run(session: &Session, arguments: &[&str]) -> Outcome {
+    let outcome = session.run(arguments);
+    outcome.assert_code(0);
+    outcome
+}
+
+#[track_caller]
+fn assert_same(before: &[String], after: &[String]) {
+    for ((view, before), after) in VIEWS.iter().zip(before).zip(after) {
+        assert!(
+            before == after,
+            "{view:?}: before\n{before}\nafter\n{after}"
+        );
+    }
+}
+
+#[test]
+fn all_views_are_the_same_without_the_program_and_the_kernel() {
+    if !needs(&[Need::Root]) {
+        return;
+    }
+    let session = Session::new();
+    let program = install(&session);
+    let recorded = session.record(&["-e", "cpu-clock", "-F", "1999"], &[&program]);
+    let file = recorded.file.to_str().unwrap();
+    let samples = perf_samples(&recorded.file);
+    let before = views(&session, file, run);
+    assert!(before[0].contains("shapes::innermost"), "{}", before[0]);
+    let said = run(&session, &["archive"]);
+    said.assert_says(&["wrote prof.data", "addresses"]);
+    std::fs::remove_file(&program).unwrap();
+    assert_same(&before, &views(&session, file, blind));
+    // perf takes it as it took it before, but for the program's names, which are gone.
+    assert_eq!(perf_samples(&recorded.file), samples);
+    let mode = recorded.file.metadata().unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    // Archiving once more where nothing is left takes nothing away.
+    blind(&session, &["archive", "prof.data", "-o", "again.data"]);
+    assert_same(&before, &views(&session, "again.data", blind));
+}
+
+fn perf_samples(file: &Path) -> Option<Vec<(u64, u64, u64, usize)>> {
+    let perf = needs(&[Need::Tool("perf")]);
+    perf.then(|| {
+        let samples = perf_script(file).into_iter();
+        samples
+            .map(|sample| (sample.tid, sample.time, sample.period, sample.frames.len()))
+            .collect()
+    })
+}
+
+#[test]
+fn names_can_be_embedded_when_recording() {
+    let session = Session::new();
+    let program = install(&session);
+    let options = [USER_CODE, &["--embed-symbols", "--flamegraph", "out.svg"]].concat();
+    let recorded = session.record(&options, &[&program]);
+    let file = recorded.file.to_str().unwrap();
+    let before = views(&session, file, run);
+    assert!(before[4].contains("inlining.cpp") || before[0].contains("shapes::innermost"));
+    std::fs::remove_file(&program).unwrap();
+    assert_same(&before, &views(&session, file, run));
+    assert!(session.path("out.svg").exists());
+}
+
+#[test]
+fn recordings_of_perf_can_be_archived() {
+    if !needs(&[Need::Tool("perf")]) {
+        return;
+    }
+    let session = Session::new();
+    let program = install(&session);
+    let file = session.path("perf.data");
+    perf_record(&["-g"], &file, &[&program]);
+    let file = file.to_str().unwrap();
+    let before = views(&session, file, run);
+    run(&session, &["archive", file]);
+    std::fs::remove_file(&program).unwrap();
+    assert_same(&before, &views(&session, file, run));
+}
+
+#[test]
+fn a_file_that_cannot_be_archived_stays_as_it_is() {
+    let session = Session::new();
+    let program = install(&session);
+    let recorded = session.record(USER_CODE, &[&program]);
+    let whole = std::fs::read(&recorded.file).unwrap();
+    let cut = session.write("cut.data", &whole[..whole.len() / 2]);
+    session
+        .run(["archive", "cut.data"])
+        .assert_refused(&["cut off", "cut.data"]);
+    assert!(std::fs::read(cut).unwrap() == whole[..whole.len() / 2]);
+    session
+        .run(["archive", "prof.data", "-o", "no/such/place"])
+        .assert_refused(&["no/such/place"]);
+    session
+        .run(["archive", "nothing"])
+        .assert_refused(&["nothing"]);
+    let left = std::fs::read_dir(session.directory()).unwrap().count();
+    assert_eq!(left, 3, "the program, the recording and what was cut");
+    assert!(std::fs::read(&recorded.file).unwrap() == whole);
+}
