@@ -244,11 +244,30 @@ fn flags_that_make_no_sense() {
         (&["record", "-c", "0", "--", "echo", "started"], &["0"]),
         (
             &["record", "-e", "no-such-event", "--", "echo", "started"],
-            &["no-such-event", "cpu-clock"],
+            &["no-such-event", "prof list"],
         ),
         (
             &["record", "-e", "cycles:x", "--", "echo", "started"],
             &["cycles:x"],
+        ),
+        (
+            &["record", "-e", "cycels", "--", "echo", "started"],
+            &["did you mean cycles?"],
+        ),
+        (
+            &["record", "-e", "nopmu/event=1/", "--", "echo", "started"],
+            &["no PMU \"nopmu\""],
+        ),
+        (
+            &[
+                "record",
+                "-e",
+                "uprobe:libc.so.6:nope",
+                "--",
+                "echo",
+                "started",
+            ],
+            &["libc.so.6", "no function \"nope\""],
         ),
         (
             &["record", "--call-graph", "magic", "--", "echo", "started"],

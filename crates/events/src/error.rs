@@ -25,6 +25,16 @@ pub enum Error {
         /// What to do.
         advice: String,
     },
+    /// The event opens, but not together with the others of its group.
+    #[error("cannot sample {event} in one group with {leader}: {reason}")]
+    Group {
+        /// The event.
+        event: String,
+        /// The group's leader.
+        leader: String,
+        /// Why not, and what to do.
+        reason: &'static str,
+    },
     /// A ring buffer cannot be had.
     #[error("cannot map a ring buffer of {bytes} bytes for each of {cpus} CPUs: {errno}: {advice}")]
     Ring {

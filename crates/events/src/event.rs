@@ -1,105 +1,9 @@
-//! What to sample by, as people say it.
+//! What to sample by, and how.
 
-use std::fmt;
-use std::str::FromStr;
-
-use thiserror::Error;
+use crate::names::{CallGraphTerm, EventGroup, EventSpec, Family};
 
 /// The largest `sample_stack_user`: a multiple of 8 under the 16 bits of a record's size.
 pub const MAX_STACK_DUMP: u32 = 65_528;
-
-/// What makes a sample come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Source {
-    /// CPU cycles, counted by the PMU (`PERF_COUNT_HW_CPU_CYCLES`).
-    Cycles,
-    /// The CPU's clock, in nanoseconds (`PERF_COUNT_SW_CPU_CLOCK`).
-    CpuClock,
-    /// Time that the thread was on a CPU, in nanoseconds (`PERF_COUNT_SW_TASK_CLOCK`).
-    TaskClock,
-}
-
-impl Source {
-    /// The name that perf and prof know it by.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Cycles => "cycles",
-            Self::CpuClock => "cpu-clock",
-            Self::TaskClock => "task-clock",
-        }
-    }
-}
-
-/// What to sample by: a source, and whose code counts.
-///
-/// Written as perf writes it: `cycles`, `cpu-clock:u`, `task-clock:k`, `cycles:uk`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Event {
-    /// What makes a sample come.
-    pub source: Source,
-    /// Whether user code is sampled.
-    pub user: bool,
-    /// Whether kernel code is sampled.
-    pub kernel: bool,
-    /// Whether `:u` or `:k` was asked for by name: then there is no falling back to less.
-    pub explicit_modes: bool,
-}
-
-impl Event {
-    /// This source, in user and kernel code if the latter is allowed.
-    pub fn new(source: Source) -> Self {
-        Self {
-            source,
-            user: true,
-            kernel: true,
-            explicit_modes: false,
-        }
-    }
-}
-
-impl fmt::Display for Event {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.source.name())?;
-        match (self.user, self.kernel) {
-            (true, false) => f.write_str(":u"),
-            (false, true) => f.write_str(":k"),
-            _ if self.explicit_modes => f.write_str(":uk"),
-            _ => Ok(()),
-        }
-    }
-}
-
-/// An event that is not known.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error(
-    "unknown event {0:?}: use cycles, cpu-clock or task-clock, with :u for user code or :k for kernel code only"
-)]
-pub struct UnknownEvent(String);
-
-impl FromStr for Event {
-    type Err = UnknownEvent;
-
-    fn from_str(text: &str) -> Result<Self, UnknownEvent> {
-        let unknown = || UnknownEvent(text.to_owned());
-        let (name, modifiers) = text.split_once(':').unwrap_or((text, "uk"));
-        let source = match name {
-            "cycles" | "cpu-cycles" => Source::Cycles,
-            "cpu-clock" => Source::CpuClock,
-            "task-clock" => Source::TaskClock,
-            _ => return Err(unknown()),
-        };
-        if modifiers.is_empty() || !modifiers.chars().all(|c| matches!(c, 'u' | 'k')) {
-            return Err(unknown());
-        }
-        Ok(Self {
-            source,
-            user: modifiers.contains('u'),
-            kernel: modifiers.contains('k'),
-            explicit_modes: text.contains(':'),
-        })
-    }
-}
 
 /// How often to sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,23 +31,127 @@ pub enum CallGraph {
     None,
 }
 
+/// One event to sample by.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EventRequest {
+    /// Which event, and whose code counts.
+    pub spec: EventSpec,
+    /// How often.
+    pub rate: Rate,
+    /// How callers are found.
+    pub call_graph: CallGraph,
+    /// Whether the clock may stand in where the machine has no such event: nobody asked for it
+    /// by name.
+    pub replaceable: bool,
+}
+
+/// Events that are scheduled together. An event that was not written in braces is a group of its
+/// own.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GroupRequest {
+    /// The events, the leader first. Never empty.
+    pub events: Vec<EventRequest>,
+    /// Whether only the leader samples; its samples then hold the counts of all.
+    pub leader_sampling: bool,
+}
+
+impl EventRequest {
+    /// What is sampled by when nobody says otherwise: cycles, or the clock on machines without.
+    pub fn usual(rate: Rate, call_graph: CallGraph) -> Self {
+        Self {
+            spec: EventSpec::cycles(),
+            rate,
+            call_graph,
+            replaceable: true,
+        }
+    }
+
+    /// An event as its name says, with what its terms leave open: a rate if the user gave one,
+    /// and a way to find callers.
+    pub fn named(spec: EventSpec, rate: Option<Rate>, call_graph: CallGraph) -> Self {
+        let rate = spec.terms.rate.or(rate).unwrap_or(usual_rate(&spec));
+        let call_graph = match (spec.terms.call_graph, call_graph) {
+            (None, CallGraph::Dwarf { dump }) => CallGraph::Dwarf {
+                dump: spec.terms.stack_size.or(dump),
+            },
+            (None, call_graph) => call_graph,
+            (Some(CallGraphTerm::Dwarf), CallGraph::Dwarf { dump }) => CallGraph::Dwarf {
+                dump: spec.terms.stack_size.or(dump),
+            },
+            (Some(CallGraphTerm::Dwarf | CallGraphTerm::LastBranches), _) => CallGraph::Dwarf {
+                dump: spec.terms.stack_size,
+            },
+            (Some(CallGraphTerm::FramePointers), _) => CallGraph::FramePointers,
+            (Some(CallGraphTerm::None), _) => CallGraph::None,
+        };
+        Self {
+            spec,
+            rate,
+            call_graph,
+            replaceable: false,
+        }
+    }
+}
+
+impl GroupRequest {
+    /// An event that is scheduled by itself.
+    pub fn alone(event: EventRequest) -> Self {
+        Self {
+            events: vec![event],
+            leader_sampling: false,
+        }
+    }
+
+    /// A group as it was written; see [`EventRequest::named`].
+    pub fn named(group: EventGroup, rate: Option<Rate>, call_graph: CallGraph) -> Self {
+        let named = |spec| EventRequest::named(spec, rate, call_graph);
+        Self {
+            events: group.events.into_iter().map(named).collect(),
+            leader_sampling: group.leader_sampling,
+        }
+    }
+}
+
+/// Samples per second of each thread if nothing else is said: not in step with timers.
+pub const USUAL_HERTZ: u64 = 999;
+
+/// What happens at places of the user's choice is sampled each time, what happens all the time
+/// now and then.
+fn usual_rate(spec: &EventSpec) -> Rate {
+    match spec.family {
+        Family::Tracepoint | Family::Breakpoint | Family::Uprobe | Family::Uretprobe => {
+            Rate::Period(1)
+        }
+        _ => Rate::Hertz(USUAL_HERTZ),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::names::Catalog;
 
-    fn check(text: &str, expected: Option<&str>) {
-        let event = text.parse::<Event>().ok().map(|event| event.to_string());
-        assert_eq!(event.as_deref(), expected, "{text}");
+    fn check(text: &str, rate: Option<Rate>, expected: (Rate, CallGraph)) {
+        let mut groups = Catalog::system().parse(text).expect("an event");
+        let call_graph = CallGraph::Dwarf { dump: None };
+        let group = GroupRequest::named(groups.remove(0), rate, call_graph);
+        let event = &group.events[0];
+        assert_eq!((event.rate, event.call_graph), expected, "{text}");
+        assert!(!event.replaceable);
     }
 
     #[test]
-    fn events_are_written_as_perf_writes_them() {
-        check("cycles", Some("cycles"));
-        check("cpu-cycles:u", Some("cycles:u"));
-        check("cpu-clock:k", Some("cpu-clock:k"));
-        check("task-clock:ku", Some("task-clock:uk"));
-        for unknown in ["", "cycle", "cycles:", "cycles:x", ":u", "cycles:u:k"] {
-            check(unknown, None);
-        }
+    fn terms_go_before_flags_and_flags_before_what_is_usual() {
+        let dwarf = |dump| CallGraph::Dwarf { dump };
+        let usual = Rate::Hertz(USUAL_HERTZ);
+        check("cycles", None, (usual, dwarf(None)));
+        check("cycles", Some(Rate::Maximum), (Rate::Maximum, dwarf(None)));
+        let seven = Some(Rate::Hertz(7));
+        check("mem:0x1000", None, (Rate::Period(1), dwarf(None)));
+        check("mem:0x1000", seven, (Rate::Hertz(7), dwarf(None)));
+        let term = "faults/period=5,call-graph=fp/";
+        check(term, seven, (Rate::Period(5), CallGraph::FramePointers));
+        let term = "faults/freq=9,stack-size=4096/u";
+        check(term, seven, (Rate::Hertz(9), dwarf(Some(4096))));
     }
 }

@@ -6,6 +6,7 @@
 //!                   ..., without build ids in MMAP2                    (read from the files)
 //!                   ..., without precise addresses                     (nothing to be done)
 //!   EINVAL          rate above the kernel's maximum -> the maximum     Fallback::Rate
+//!                   counts of a group with children -> no children     Fallback::NoChildren
 //!   EACCES, EPERM   kernel and user code -> user code                  Fallback::UserOnly
 //!   ENOENT, ...     cycles -> cpu-clock                                Fallback::Event
 //! ```
@@ -13,7 +14,7 @@
 use prof_model::Fallback;
 use rustix::io::Errno;
 
-use crate::event::Source;
+use crate::names::{EventSpec, Precise};
 use crate::setup::{Sampling, Setup};
 use crate::system::System;
 
@@ -34,87 +35,108 @@ pub(crate) fn step(
 }
 
 fn less_features(refused: &Setup, system: &System) -> Option<(Setup, Option<Fallback>)> {
+    let mut next = refused.clone();
     if let Sampling::Hertz(asked) = refused.sampling
         && asked > system.max_rate
     {
         let used = system.max_rate;
-        let next = Setup {
-            sampling: Sampling::Hertz(used),
-            ..*refused
-        };
+        next.sampling = Sampling::Hertz(used);
         return Some((next, Some(Fallback::Rate { asked, used })));
     }
     if let Some(next) = less_precise(refused) {
         return Some(next);
     }
     if refused.lost_counts {
-        let next = Setup {
-            lost_counts: false,
-            ..*refused
-        };
+        next.lost_counts = false;
         return Some((next, None));
     }
-    refused.build_ids.then(|| {
-        let next = Setup {
-            build_ids: false,
-            ..*refused
-        };
-        (next, None)
-    })
+    if refused.build_ids {
+        next.build_ids = false;
+        return Some((next, None));
+    }
+    // Before Linux 6.13, samples with counts cannot be inherited.
+    if refused.reads_group && refused.inherit {
+        next.inherit = false;
+        let event = refused.spec.to_string();
+        return Some((next, Some(Fallback::NoChildren { event })));
+    }
+    None
 }
 
 fn less_precise(refused: &Setup) -> Option<(Setup, Option<Fallback>)> {
+    // What was asked for with so many `p` is not replaced.
+    if matches!(refused.spec.modifiers.precise, Precise::Level(1..)) {
+        return None;
+    }
     let precise = refused.precise.checked_sub(1)?;
-    Some((
-        Setup {
-            precise,
-            ..*refused
-        },
-        None,
-    ))
+    let next = Setup {
+        precise,
+        ..refused.clone()
+    };
+    Some((next, None))
 }
 
 fn user_only(refused: &Setup, system: &System) -> Option<(Setup, Option<Fallback>)> {
-    let event = refused.event;
-    if !event.kernel || !event.user || event.explicit_modes {
+    let spec = refused.spec.user_only()?;
+    // What happens in the kernel only would open, and never sample.
+    if !spec.modifiers.user || spec.happens_in_kernel_only() {
         return None;
     }
-    let mut next = *refused;
-    next.event.kernel = false;
+    let next = Setup {
+        spec,
+        ..refused.clone()
+    };
     let paranoid = system.paranoid;
     Some((next, Some(Fallback::UserOnly { paranoid })))
 }
 
 fn other_event(refused: &Setup) -> Option<(Setup, Option<Fallback>)> {
     // A period in cycles means nothing to a clock.
-    if refused.event.source != Source::Cycles || matches!(refused.sampling, Sampling::Period(_)) {
+    if !refused.replaceable || matches!(refused.sampling, Sampling::Period(_)) {
         return None;
     }
-    let mut next = *refused;
-    next.event.source = Source::CpuClock;
+    let clock = EventSpec {
+        modifiers: refused.spec.modifiers,
+        ..EventSpec::cpu_clock()
+    };
     let fallback = Fallback::Event {
-        asked: Source::Cycles.name().into(),
-        used: Source::CpuClock.name().into(),
+        asked: refused.spec.name.clone(),
+        used: clock.name.clone(),
+    };
+    let next = Setup {
+        spec: clock,
+        replaceable: false,
+        ..refused.clone()
     };
     Some((next, Some(fallback)))
+}
+
+/// What the kernel answered last, and to what.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    pub(crate) errno: Errno,
+    pub(crate) setup: Box<Setup>,
 }
 
 /// Steps down from `setup` until `open` succeeds.
 ///
 /// # Errors
 ///
-/// What `open` answered last, and to what, when there is nothing left to try.
+/// When there is nothing left to try.
 pub(crate) fn descend<T>(
     mut setup: Setup,
     system: &System,
     mut open: impl FnMut(&Setup) -> Result<T, Errno>,
-) -> Result<(T, Setup, Vec<Fallback>), (Errno, Setup)> {
+) -> Result<(T, Setup, Vec<Fallback>), Refused> {
     let mut fallbacks = Vec::new();
     loop {
         match open(&setup) {
             Ok(opened) => return Ok((opened, setup, fallbacks)),
             Err(errno) => {
-                let (next, fallback) = step(&setup, errno, system).ok_or((errno, setup))?;
+                let Some((next, fallback)) = step(&setup, errno, system) else {
+                    let setup = Box::new(setup);
+                    return Err(Refused { errno, setup });
+                };
                 setup = next;
                 fallbacks.extend(fallback);
             }
@@ -125,7 +147,6 @@ pub(crate) fn descend<T>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::Event;
     use crate::setup::tests::setup;
 
     fn system() -> System {
@@ -152,12 +173,10 @@ mod tests {
                 (self.refuses_all, Errno::PERM),
                 (self.no_lost_counts && setup.lost_counts, Errno::INVAL),
                 (self.no_build_ids && setup.build_ids, Errno::INVAL),
-                (self.user_only && setup.event.kernel, Errno::ACCESS),
+                (self.user_only && setup.spec.modifiers.kernel, Errno::ACCESS),
                 (setup.sampling == Sampling::Hertz(200_000), Errno::INVAL),
-                (
-                    self.no_pmu && setup.event.source == Source::Cycles,
-                    Errno::NOENT,
-                ),
+                (setup.reads_group && setup.inherit, Errno::INVAL),
+                (self.no_pmu && setup.spec.name == "cycles", Errno::NOENT),
                 (self.no_pmu && setup.precise > 0, Errno::OPNOTSUPP),
             ];
             match refusals.into_iter().find(|&(refused, _)| refused) {
@@ -170,8 +189,8 @@ mod tests {
     fn check(kernel: &Kernel, setup: Setup, expected: Result<(&str, &[&str]), Errno>) {
         let result = descend(setup, &system(), |setup| kernel.open(setup));
         let result = match result {
-            Ok((_, setup, fallbacks)) => Ok((setup.event.to_string(), fallbacks)),
-            Err((errno, _)) => Err(errno),
+            Ok((_, setup, fallbacks)) => Ok((setup.spec.to_string(), fallbacks)),
+            Err(refused) => Err(refused.errno),
         };
         match (result, expected) {
             (Ok((event, fallbacks)), Ok((expected, words))) => {
@@ -187,17 +206,24 @@ mod tests {
         }
     }
 
+    fn usual() -> Setup {
+        Setup {
+            replaceable: true,
+            ..setup("cycles")
+        }
+    }
+
     #[test]
     fn the_kernel_gets_what_it_takes() {
-        check(&Kernel::default(), setup(), Ok(("cycles", &[])));
+        check(&Kernel::default(), usual(), Ok(("cycles", &[])));
         let no_pmu = Kernel {
             no_pmu: true,
             ..Kernel::default()
         };
-        check(&no_pmu, setup(), Ok(("cpu-clock", &["cpu-clock instead"])));
+        check(&no_pmu, usual(), Ok(("cpu-clock", &["cpu-clock instead"])));
         let precise = Setup {
             precise: 2,
-            ..setup()
+            ..usual()
         };
         check(&no_pmu, precise, Ok(("cpu-clock", &["cpu-clock instead"])));
         let old = Kernel {
@@ -205,19 +231,24 @@ mod tests {
             no_lost_counts: true,
             ..Kernel::default()
         };
-        check(&old, setup(), Ok(("cycles", &[])));
+        check(&old, usual(), Ok(("cycles", &[])));
         let user = Kernel {
             no_pmu: true,
             user_only: true,
             ..Kernel::default()
         };
         let words = ["perf_event_paranoid is 2", "cpu-clock instead"];
-        check(&user, setup(), Ok(("cpu-clock:u", &words)));
+        check(&user, usual(), Ok(("cpu-clock:u", &words)));
         let fast = Setup {
             sampling: Sampling::Hertz(200_000),
-            ..setup()
+            ..usual()
         };
         check(&Kernel::default(), fast, Ok(("cycles", &["100000 Hz"])));
+        let counts = Setup {
+            reads_group: true,
+            ..setup("faults")
+        };
+        check(&old, counts, Ok(("faults", &["threads and processes"])));
     }
 
     #[test]
@@ -227,20 +258,20 @@ mod tests {
             user_only: true,
             ..Kernel::default()
         };
-        let with_event = |text: &str| Setup {
-            event: text.parse().expect("an event"),
-            ..setup()
+        check(&no_pmu, setup("cycles"), Err(Errno::NOENT));
+        check(&no_pmu, setup("cpu-clock:k"), Err(Errno::ACCESS));
+        check(&no_pmu, setup("cpu-clock:uk"), Err(Errno::ACCESS));
+        check(&no_pmu, setup("cpu-clock:u"), Ok(("cpu-clock:u", &[])));
+        check(&no_pmu, setup("context-switches"), Err(Errno::ACCESS));
+        let precise = Setup {
+            precise: 2,
+            ..setup("cpu-clock:upp")
         };
-        check(&no_pmu, with_event("cpu-clock:k"), Err(Errno::ACCESS));
-        check(&no_pmu, with_event("cpu-clock:uk"), Err(Errno::ACCESS));
-        check(&no_pmu, with_event("cpu-clock:u"), Ok(("cpu-clock:u", &[])));
+        check(&no_pmu, precise, Err(Errno::OPNOTSUPP));
         let period = Setup {
             sampling: Sampling::Period(1_000_000),
-            event: Event {
-                kernel: false,
-                ..Event::new(Source::Cycles)
-            },
-            ..setup()
+            replaceable: true,
+            ..setup("cycles:u")
         };
         check(&no_pmu, period, Err(Errno::NOENT));
     }
@@ -251,6 +282,6 @@ mod tests {
             refuses_all: true,
             ..Kernel::default()
         };
-        check(&sandbox, setup(), Err(Errno::PERM));
+        check(&sandbox, usual(), Err(Errno::PERM));
     }
 }

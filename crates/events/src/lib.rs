@@ -1,7 +1,7 @@
 //! perf_event_open and its ring buffers, as types that own the kernel's resources.
 //!
 //! ```text
-//!   Event ──(ladder: what this machine and user may)──> Sampler ── one fd per thread and CPU
+//!   GroupRequest ──(ladder: what this machine and user may)──> Sampler ── one fd per event, thread and CPU
 //!                                                          └─ Ring per CPU ──> whole records as &[u8]
 //!   Launcher ── a command held before exec ──> Command (pidfd, exit status)
 //!   LiveMemory ── process_vm_readv           Signals ── signalfd           system ── /proc and /sys
@@ -16,6 +16,7 @@ pub mod system;
 
 mod advice;
 mod arch;
+mod encoding;
 mod error;
 mod event;
 mod kernel;
@@ -23,6 +24,8 @@ mod ladder;
 mod launcher;
 mod memory;
 mod opening;
+mod plan;
+mod refusal;
 mod ring;
 mod sampler;
 mod setup;
@@ -31,11 +34,11 @@ mod sizes;
 
 pub use advice::{Refusal, advice};
 pub use error::Error;
-pub use event::{CallGraph, Event, MAX_STACK_DUMP, Rate, Source, UnknownEvent};
+pub use event::{CallGraph, EventRequest, GroupRequest, MAX_STACK_DUMP, Rate, USUAL_HERTZ};
 pub use launcher::{HeldCommand, Program, RunningCommand};
 pub use memory::LiveMemory;
 pub use ring::{Drained, Ring};
-pub use sampler::{Opened, Request, Sampler, Threads, Wake, wait_readable};
+pub use sampler::{Opened, OpenedEvent, Request, Sampler, Threads, Wake, wait_readable};
 pub use setup::{ATTR_SIZE, Sampling, Setup, Stacks};
 pub use signals::{Interrupt, Signals};
 pub use sizes::{Sizes, Wishes};

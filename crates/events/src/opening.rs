@@ -1,19 +1,19 @@
 //! Opening a sampler's events and rings.
 
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 use prof_model::{Fallback, Tid};
 use rustix::event::epoll;
 use rustix::io::Errno;
 
-use crate::access::{Seccomp, Standing};
-use crate::advice::{Refusal, advice};
 use crate::error::Error;
-use crate::event::{CallGraph, Rate};
+use crate::ladder::Refused;
+use crate::plan::{self, Planned};
+use crate::refusal;
 use crate::ring::Ring;
-use crate::sampler::{Opened, Request, Sampler, Stream, Threads};
-use crate::setup::{Sampling, Setup, Stacks};
+use crate::sampler::{Opened, OpenedEvent, Request, Sampler, Stream, StreamEvent, Threads};
+use crate::setup::Setup;
 use crate::sizes::{Sizes, Wishes};
 use crate::system::System;
 use crate::{kernel, ladder, system};
@@ -54,49 +54,10 @@ struct Opening<'a> {
 
 impl<'a> Opening<'a> {
     fn new(request: &'a Request, system: &'a System) -> Self {
-        let wishes = Wishes {
-            ring: request.ring_bytes,
-            dump: match request.call_graph {
-                CallGraph::Dwarf { dump } => Some(dump),
-                CallGraph::FramePointers | CallGraph::None => None,
-            },
-            rate: match request.rate {
-                Rate::Hertz(hertz) => hertz.min(system.max_rate),
-                Rate::Maximum => system.max_rate,
-                // Unknown: think of a clock's nanoseconds, or of as many cycles.
-                Rate::Period(period) => 1_000_000_000 / period.max(1),
-            },
-            cpus: system.cpus.len(),
-            page: rustix::param::page_size() as u64,
-        };
         Self {
             request,
             system,
-            wishes,
-        }
-    }
-
-    fn setup(&self, sizes: Sizes) -> Setup {
-        let stacks = match (self.request.call_graph, sizes.dump) {
-            (CallGraph::Dwarf { .. }, Some(dump)) => Stacks::Dump(dump),
-            (CallGraph::FramePointers, _) => Stacks::FramePointers,
-            (CallGraph::None | CallGraph::Dwarf { .. }, _) => Stacks::None,
-        };
-        Setup {
-            event: self.request.event,
-            sampling: match self.request.rate {
-                Rate::Hertz(hertz) => Sampling::Hertz(hertz),
-                Rate::Maximum => Sampling::Hertz(self.system.max_rate),
-                Rate::Period(period) => Sampling::Period(period),
-            },
-            stacks,
-            enable_on_exec: matches!(self.request.threads, Threads::UntilExec(_)),
-            // A precise address is not from the same moment as the registers and the stack,
-            // which unwinding must not mix.
-            precise: if stacks == Stacks::None { 2 } else { 0 },
-            build_ids: true,
-            lost_counts: true,
-            wakeup_bytes: sizes.wakeup,
+            wishes: plan::wishes(request, system),
         }
     }
 
@@ -109,10 +70,7 @@ impl<'a> Opening<'a> {
                 source: io::ErrorKind::NotFound.into(),
             });
         };
-        let setup = self.setup(sizes);
-        let (_, setup, fallbacks) =
-            ladder::descend(setup, self.system, |setup| kernel::open(setup, first, cpu))
-                .map_err(|(errno, setup)| self.open_error(&setup, first, cpu, errno))?;
+        let (events, fallbacks) = self.probe(sizes, first, cpu)?;
         let waiter = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(|errno| Error::System {
             what: "make an epoll descriptor",
             source: errno.into(),
@@ -121,8 +79,7 @@ impl<'a> Opening<'a> {
             waiter,
             streams: Vec::with_capacity(cpus.len()),
             opened: Opened {
-                setup,
-                ids: Vec::new(),
+                events,
                 late: Vec::new(),
                 sizes,
                 fallbacks,
@@ -143,6 +100,50 @@ impl<'a> Opening<'a> {
             sampler.opened.late.extend(&new);
             self.add_threads(&mut sampler, &new, &mut known)?;
         }
+    }
+
+    /// Finds out what the kernel accepts of each event, on one thread and CPU.
+    fn probe(
+        &self,
+        sizes: Sizes,
+        tid: Tid,
+        cpu: u32,
+    ) -> Result<(Vec<OpenedEvent>, Vec<Fallback>), Error> {
+        let mut events: Vec<OpenedEvent> = Vec::new();
+        let mut fds: Vec<OwnedFd> = Vec::new();
+        let mut fallbacks = Vec::new();
+        for Planned { mut setup, leader } in plan::events(self.request, self.system, sizes) {
+            let leads = leader.and_then(|leader| events.get(leader));
+            if let Some(leads) = leads {
+                setup.follow(&leads.setup);
+            }
+            let group = leader.and_then(|leader| fds.get(leader)).map(AsFd::as_fd);
+            let open = |setup: &Setup| kernel::open(setup, tid, cpu, group);
+            let (fd, setup, said) =
+                ladder::descend(setup, self.system, open).map_err(|refused| {
+                    let Refused { errno, setup } = refused;
+                    let alone = || kernel::open(&setup, tid, cpu, None).is_ok();
+                    match leads {
+                        Some(leads) if errno == Errno::INVAL && alone() => {
+                            refusal::of_member(&setup.spec, &leads.setup.spec)
+                        }
+                        _ => self.open_error(&setup, tid, cpu, errno),
+                    }
+                })?;
+            // Each event steps down by itself, for the same reasons.
+            for fallback in said {
+                if !fallbacks.contains(&fallback) {
+                    fallbacks.push(fallback);
+                }
+            }
+            fds.push(fd);
+            events.push(OpenedEvent {
+                setup,
+                leader,
+                ids: Vec::new(),
+            });
+        }
+        Ok((events, fallbacks))
     }
 
     fn threads(&self) -> Result<Vec<Tid>, Error> {
@@ -182,60 +183,69 @@ impl<'a> Opening<'a> {
         Ok(())
     }
 
+    /// Opens all events for one thread on one CPU.
     fn add(&self, sampler: &mut Sampler, tid: Tid, cpu: u32) -> Result<(), Error> {
-        let setup = sampler.opened.setup;
-        let refused = |errno| self.open_error(&setup, tid, cpu, errno);
-        let event = kernel::open(&setup, tid, cpu).map_err(refused)?;
-        let id = kernel::id(event.as_fd()).map_err(refused)?;
-        sampler.opened.ids.push((id, tid));
-        let mut streams = sampler.streams.iter_mut();
-        if let Some(stream) = streams.find(|stream| stream.cpu == cpu)
-            && let Some(leader) = stream.events.first()
-        {
-            kernel::redirect(event.as_fd(), leader.as_fd()).map_err(refused)?;
-            stream.events.push(event);
-            return Ok(());
+        // Where the events of this thread begin among those of the stream.
+        let stream = sampler.streams.iter().find(|stream| stream.cpu == cpu);
+        let first = stream.map_or(0, |stream| stream.events.len());
+        for number in 0..sampler.opened.events.len() {
+            let Some(event) = sampler.opened.events.get_mut(number) else {
+                break;
+            };
+            let refused = |errno| self.open_error(&event.setup, tid, cpu, errno);
+            let stream = sampler.streams.iter_mut().find(|stream| stream.cpu == cpu);
+            let leader = event.leader.and_then(|leader| {
+                let opened = stream.as_ref()?.events.get(first + leader)?;
+                Some(opened.fd.as_fd())
+            });
+            let fd = kernel::open(&event.setup, tid, cpu, leader).map_err(refused)?;
+            let id = kernel::id(fd.as_fd()).map_err(refused)?;
+            if let Some(stream) = stream
+                && let Some(ring) = stream.events.first()
+            {
+                kernel::redirect(fd.as_fd(), ring.fd.as_fd()).map_err(refused)?;
+                stream.events.push(StreamEvent { fd, number });
+            } else {
+                let stream = self.stream(&event.setup, sampler.opened.sizes, cpu, fd)?;
+                sampler.streams.push(stream);
+            }
+            event.ids.push((id, tid));
         }
-        let bytes = sampler.opened.sizes.ring;
-        let ring = Ring::map(event.as_fd(), bytes).map_err(|error| {
+        Ok(())
+    }
+
+    /// A stream with its first event, which makes the ring.
+    fn stream(&self, setup: &Setup, sizes: Sizes, cpu: u32, fd: OwnedFd) -> Result<Stream, Error> {
+        let bytes = sizes.ring;
+        let ring = Ring::map(fd.as_fd(), bytes).map_err(|error| {
             let errno = Errno::from_io_error(&error).unwrap_or(Errno::INVAL);
             Error::Ring {
                 bytes,
                 cpus: self.system.cpus.len(),
                 errno,
-                advice: advice(self.refusal(&setup, errno, true)),
+                advice: refusal::of_ring(&setup.spec, errno, self.system, self.attaches()),
             }
         })?;
-        sampler.streams.push(Stream {
+        Ok(Stream {
             cpu,
             ring,
-            events: vec![event],
+            events: vec![StreamEvent { fd, number: 0 }],
             waiting: 0,
-        });
-        Ok(())
+        })
     }
 
     fn open_error(&self, setup: &Setup, tid: Tid, cpu: u32, errno: Errno) -> Error {
         Error::Open {
-            event: setup.event.to_string(),
+            event: setup.spec.to_string(),
             tid,
             cpu,
             errno,
-            advice: advice(self.refusal(setup, errno, false)),
+            advice: refusal::of_event(&setup.spec, errno, self.system, self.attaches()),
         }
     }
 
-    fn refusal(&self, setup: &Setup, errno: Errno, ring: bool) -> Refusal {
-        let standing = Standing::read().unwrap_or_default();
-        Refusal {
-            errno,
-            paranoid: self.system.paranoid,
-            kernel: setup.event.kernel,
-            attach: matches!(self.request.threads, Threads::Of(_)),
-            capable: standing.may_perfmon(),
-            filtered: standing.seccomp == Seccomp::Filter,
-            ring,
-        }
+    fn attaches(&self) -> bool {
+        matches!(self.request.threads, Threads::Of(_))
     }
 }
 

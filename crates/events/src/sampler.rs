@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
 use crate::error::Error;
-use crate::event::{CallGraph, Event, Rate};
+use crate::event::GroupRequest;
 use crate::kernel;
 use crate::opening;
 use crate::ring::{Drained, Ring};
@@ -23,12 +23,8 @@ use crate::sizes::Sizes;
 pub struct Request {
     /// Which threads.
     pub threads: Threads,
-    /// What to sample by.
-    pub event: Event,
-    /// How often.
-    pub rate: Rate,
-    /// How callers are found.
-    pub call_graph: CallGraph,
+    /// What to sample by. Never empty.
+    pub groups: Vec<GroupRequest>,
     /// Bytes of each CPU's ring; what suits the rest if `None`.
     pub ring_bytes: Option<u64>,
 }
@@ -55,10 +51,8 @@ pub struct Sampler {
 /// What was opened in the end.
 #[derive(Clone, Debug)]
 pub struct Opened {
-    /// What the kernel accepted.
-    pub setup: Setup,
-    /// The ids of the events, which their samples carry, and which thread each was opened for.
-    pub ids: Vec<(u64, Tid)>,
+    /// The events, in the order in which they were asked for. Never empty.
+    pub events: Vec<OpenedEvent>,
     /// Threads that were found only after others of their process had been opened. An older
     /// thread may have made them, so that they are sampled through it as well.
     pub late: Vec<Tid>,
@@ -66,6 +60,17 @@ pub struct Opened {
     pub sizes: Sizes,
     /// Where less was taken than asked for.
     pub fallbacks: Vec<Fallback>,
+}
+
+/// One of the events that were opened.
+#[derive(Clone, Debug)]
+pub struct OpenedEvent {
+    /// What the kernel accepted.
+    pub setup: Setup,
+    /// Which of the events leads its group, if that is another one.
+    pub leader: Option<usize>,
+    /// The ids that its samples carry, and which thread each was opened for.
+    pub ids: Vec<(u64, Tid)>,
 }
 
 /// What ended a wait.
@@ -82,9 +87,17 @@ pub(crate) struct Stream {
     pub(crate) ring: Ring,
     /// The first made the ring. None is closed before the sampler is dropped, because a closed
     /// event forgets what its threads' children do.
-    pub(crate) events: Vec<OwnedFd>,
+    pub(crate) events: Vec<StreamEvent>,
     /// The event to wait for: the first whose threads have not all ended.
     pub(crate) waiting: usize,
+}
+
+/// An event of one thread on one CPU.
+#[derive(Debug)]
+pub(crate) struct StreamEvent {
+    pub(crate) fd: OwnedFd,
+    /// Which of the opened events it is.
+    pub(crate) number: usize,
 }
 
 impl Sampler {
@@ -123,14 +136,15 @@ impl Sampler {
     ///
     /// Never seen: when the kernel refuses all of a sudden.
     pub fn enable(&self) -> Result<(), Errno> {
-        self.events().try_for_each(kernel::enable)
+        self.events()
+            .try_for_each(|event| kernel::enable(event.fd.as_fd()))
     }
 
     /// Stops sampling. What is in the rings can still be drained.
     pub fn disable(&self) {
         for event in self.events() {
             // A thread that has ended samples nothing any more.
-            let _ = kernel::disable(event);
+            let _ = kernel::disable(event.fd.as_fd());
         }
     }
 
@@ -192,7 +206,7 @@ impl Sampler {
             return Ok(());
         };
         if let Some(ended) = stream.events.get(stream.waiting) {
-            epoll::delete(&self.waiter, ended)?;
+            epoll::delete(&self.waiter, &ended.fd)?;
         }
         stream.waiting += 1;
         match self.streams.get(number) {
@@ -206,21 +220,21 @@ impl Sampler {
             return Ok(());
         };
         let data = EventData::new_u64(number as u64);
-        epoll::add(&self.waiter, event, data, EventFlags::IN)
+        epoll::add(&self.waiter, &event.fd, data, EventFlags::IN)
     }
 
     /// Samples, and records of other kinds, that found a ring full, as far as the kernel counts
     /// them (Linux 6.0): also those after which no record told of it.
     pub fn lost(&self) -> u64 {
-        if !self.opened.setup.lost_counts {
-            return 0;
-        }
-        self.events().filter_map(kernel::lost).sum()
+        let lost = |event: &StreamEvent| {
+            let opened = self.opened.events.get(event.number)?;
+            kernel::lost(event.fd.as_fd(), &opened.setup)
+        };
+        self.events().filter_map(lost).sum()
     }
 
-    fn events(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        let streams = self.streams.iter();
-        streams.flat_map(|stream| stream.events.iter().map(AsFd::as_fd))
+    fn events(&self) -> impl Iterator<Item = &StreamEvent> {
+        self.streams.iter().flat_map(|stream| &stream.events)
     }
 }
 

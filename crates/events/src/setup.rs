@@ -1,13 +1,14 @@
 //! What is asked of the kernel for an event, and its `perf_event_attr`.
 
 use perf_event_open_sys::bindings::{
-    self as sys, PERF_FORMAT_ID, PERF_FORMAT_LOST, PERF_SAMPLE_CALLCHAIN, PERF_SAMPLE_CPU,
-    PERF_SAMPLE_IDENTIFIER, PERF_SAMPLE_IP, PERF_SAMPLE_PERIOD, PERF_SAMPLE_REGS_USER,
-    PERF_SAMPLE_STACK_USER, PERF_SAMPLE_TID, PERF_SAMPLE_TIME,
+    self as sys, PERF_FORMAT_GROUP, PERF_FORMAT_ID, PERF_FORMAT_LOST, PERF_SAMPLE_CALLCHAIN,
+    PERF_SAMPLE_CPU, PERF_SAMPLE_IDENTIFIER, PERF_SAMPLE_IP, PERF_SAMPLE_PERIOD, PERF_SAMPLE_READ,
+    PERF_SAMPLE_REGS_USER, PERF_SAMPLE_STACK_USER, PERF_SAMPLE_TID, PERF_SAMPLE_TIME,
 };
 
 use crate::arch;
-use crate::event::{Event, Source};
+use crate::encoding;
+use crate::names::EventSpec;
 
 /// The size of the attribute that is given to the kernel and written to files, in bytes:
 /// PERF_ATTR_SIZE_VER7. Readers as old as perf 6.1 refuse larger ones.
@@ -20,6 +21,8 @@ pub enum Sampling {
     Hertz(u64),
     /// One sample each so many events.
     Period(u64),
+    /// Never: the event is counted, and its group's leader samples.
+    Never,
 }
 
 /// What of the stack comes with a sample.
@@ -35,14 +38,25 @@ pub enum Stacks {
 
 /// Everything that is asked of the kernel for one event. Opening starts with the best and takes
 /// one step down after the other until the kernel agrees (see `ladder`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Setup {
     /// What to sample by.
-    pub event: Event,
+    pub spec: EventSpec,
+    /// Whether the clock may stand in for it.
+    pub replaceable: bool,
     /// How often.
     pub sampling: Sampling,
     /// What of the stack to sample.
     pub stacks: Stacks,
+    /// Whether it starts and stops with the leader of its group, which is another event.
+    pub member: bool,
+    /// Whether samples hold the counts of all events of the group.
+    pub reads_group: bool,
+    /// Whether the records come with it that tell which threads there are and what is mapped
+    /// where.
+    pub tracks: bool,
+    /// Whether the children of a thread, later threads and processes, are sampled with it.
+    pub inherit: bool,
     /// Whether sampling begins by itself when the thread calls `exec`.
     pub enable_on_exec: bool,
     /// How close the sampled address must be to the event (`precise_ip`, 0 to 3).
@@ -57,14 +71,11 @@ pub struct Setup {
 
 impl Setup {
     /// The `perf_event_attr` as it is written to a recording: [`ATTR_SIZE`] bytes in the
-    /// machine's byte order.
+    /// machine's byte order. The pointer to a uprobe's path is zero.
     pub fn attr_bytes(&self) -> Vec<u8> {
-        let attr = self.attr();
-        // SAFETY: perf_event_attr is a C structure of integers without padding (the kernel
-        // copies it as bytes), every byte was initialized by `default`, and it is larger than
-        // ATTR_SIZE.
-        let bytes = unsafe { std::slice::from_raw_parts((&raw const attr).cast(), ATTR_SIZE) };
-        <[u8]>::to_vec(bytes)
+        let mut attr = self.attr();
+        attr.size = ATTR_SIZE as u32;
+        encoding::bytes(&attr, &self.spec)
     }
 
     /// Which user registers come with a stack dump, as bits in the kernel's numbering.
@@ -72,17 +83,41 @@ impl Setup {
         arch::USER_REGISTERS
     }
 
+    /// Whether the kernel's callers come with each sample, as a chain.
+    pub fn has_chain(&self) -> bool {
+        match self.stacks {
+            Stacks::Dump(_) => self.spec.modifiers.kernel,
+            Stacks::FramePointers => true,
+            Stacks::None => false,
+        }
+    }
+
+    /// Whether samples say what they stand for. Where they do, the kernel ignores the period of
+    /// software events and probes and delivers every one of them (perf_swevent_event).
+    pub fn says_period(&self) -> bool {
+        let ignored = !self.spec.family.is_hardware() && !self.spec.is_clock();
+        !(ignored && matches!(self.sampling, Sampling::Period(2..)))
+    }
+
+    /// Takes over what a group must have in common from its leader, as it was opened.
+    pub(crate) fn follow(&mut self, leader: &Self) {
+        self.inherit = leader.inherit;
+        if self.reads_group {
+            // Readers take the leader's samples for samples of each member.
+            self.stacks = leader.stacks;
+            self.lost_counts = leader.lost_counts;
+        }
+    }
+
+    /// The attribute for the kernel. It may point to the path in the spec, so it must not
+    /// outlive it.
     pub(crate) fn attr(&self) -> sys::perf_event_attr {
         const {
             assert!(size_of::<sys::perf_event_attr>() >= ATTR_SIZE);
         }
-        let mut attr = sys::perf_event_attr {
-            size: ATTR_SIZE as u32,
-            ..Default::default()
-        };
-        (attr.type_, attr.config) = kind(self.event.source);
+        let mut attr = encoding::attr(&self.spec);
         self.set_sampling(&mut attr);
-        self.set_modes(&mut attr);
+        self.set_start(&mut attr);
         self.set_stacks(&mut attr);
         self.set_side_band(&mut attr);
         attr
@@ -93,9 +128,15 @@ impl Setup {
             | PERF_SAMPLE_IP
             | PERF_SAMPLE_TID
             | PERF_SAMPLE_TIME
-            | PERF_SAMPLE_CPU
-            | PERF_SAMPLE_PERIOD) as u64;
+            | PERF_SAMPLE_CPU) as u64;
         attr.read_format = PERF_FORMAT_ID as u64;
+        if self.says_period() {
+            attr.sample_type |= PERF_SAMPLE_PERIOD as u64;
+        }
+        if self.reads_group {
+            attr.sample_type |= PERF_SAMPLE_READ as u64;
+            attr.read_format |= PERF_FORMAT_GROUP as u64;
+        }
         if self.lost_counts {
             attr.read_format |= PERF_FORMAT_LOST as u64;
         }
@@ -105,10 +146,8 @@ impl Setup {
                 attr.__bindgen_anon_1.sample_freq = hertz;
             }
             Sampling::Period(period) => attr.__bindgen_anon_1.sample_period = period,
+            Sampling::Never => {}
         }
-        attr.set_disabled(1);
-        attr.set_inherit(1);
-        attr.set_enable_on_exec(self.enable_on_exec.into());
         attr.set_precise_ip(self.precise.into());
         attr.set_use_clockid(1);
         attr.clockid = libc::CLOCK_MONOTONIC;
@@ -116,65 +155,57 @@ impl Setup {
         attr.__bindgen_anon_2.wakeup_watermark = self.wakeup_bytes;
     }
 
-    fn set_modes(&self, attr: &mut sys::perf_event_attr) {
-        attr.set_exclude_user((!self.event.user).into());
-        attr.set_exclude_kernel((!self.event.kernel).into());
-        attr.set_exclude_hv(1);
-        attr.set_exclude_guest((self.event.source == Source::Cycles).into());
+    fn set_start(&self, attr: &mut sys::perf_event_attr) {
+        attr.set_inherit(self.inherit.into());
+        // Whether a group fits the hardware is checked for those of its members that are enabled.
+        attr.set_disabled((!self.member).into());
+        attr.set_enable_on_exec((self.enable_on_exec && !self.member).into());
     }
 
     fn set_stacks(&self, attr: &mut sys::perf_event_attr) {
-        match self.stacks {
-            Stacks::None => {}
-            Stacks::FramePointers => attr.sample_type |= PERF_SAMPLE_CALLCHAIN as u64,
-            Stacks::Dump(bytes) => {
-                attr.sample_type |= (PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER) as u64;
-                attr.sample_regs_user = arch::USER_REGISTERS;
-                attr.sample_stack_user = bytes;
-                if self.event.kernel {
-                    // The kernel's own callers only: frame pointers say little of user code.
-                    attr.sample_type |= PERF_SAMPLE_CALLCHAIN as u64;
-                    attr.set_exclude_callchain_user(1);
-                }
-            }
+        if self.has_chain() {
+            attr.sample_type |= PERF_SAMPLE_CALLCHAIN as u64;
+            attr.sample_max_stack = self.spec.terms.max_stack.unwrap_or(0);
+        }
+        if let Stacks::Dump(bytes) = self.stacks {
+            attr.sample_type |= (PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER) as u64;
+            attr.sample_regs_user = arch::USER_REGISTERS;
+            attr.sample_stack_user = bytes;
+            // The kernel's own callers only: frame pointers say little of user code.
+            attr.set_exclude_callchain_user(self.has_chain().into());
         }
     }
 
     /// The records that tell which threads there are and what is mapped where.
     fn set_side_band(&self, attr: &mut sys::perf_event_attr) {
         attr.set_sample_id_all(1);
-        attr.set_mmap(1);
-        attr.set_mmap2(1);
-        attr.set_build_id(self.build_ids.into());
-        attr.set_comm(1);
-        attr.set_comm_exec(1);
-        attr.set_task(1);
-    }
-}
-
-fn kind(source: Source) -> (u32, u64) {
-    match source {
-        Source::Cycles => (
-            sys::PERF_TYPE_HARDWARE,
-            sys::PERF_COUNT_HW_CPU_CYCLES as u64,
-        ),
-        Source::CpuClock => (sys::PERF_TYPE_SOFTWARE, sys::PERF_COUNT_SW_CPU_CLOCK as u64),
-        Source::TaskClock => (
-            sys::PERF_TYPE_SOFTWARE,
-            sys::PERF_COUNT_SW_TASK_CLOCK as u64,
-        ),
+        if self.tracks {
+            attr.set_mmap(1);
+            attr.set_mmap2(1);
+            attr.set_build_id(self.build_ids.into());
+            attr.set_comm(1);
+            attr.set_comm_exec(1);
+            attr.set_task(1);
+        }
     }
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::names::Catalog;
 
-    pub(crate) fn setup() -> Setup {
+    pub(crate) fn setup(event: &str) -> Setup {
+        let groups = Catalog::system().parse(event).expect("an event");
         Setup {
-            event: Event::new(Source::Cycles),
+            spec: groups[0].events[0].clone(),
+            replaceable: false,
             sampling: Sampling::Hertz(999),
             stacks: Stacks::Dump(4096),
+            member: false,
+            reads_group: false,
+            tracks: true,
+            inherit: true,
             enable_on_exec: true,
             precise: 0,
             build_ids: true,
@@ -185,18 +216,56 @@ pub(crate) mod tests {
 
     #[test]
     fn user_only_events_ask_for_no_kernel_chain() {
-        let mut setup = setup();
         let chain = |setup: &Setup| setup.attr().sample_type & PERF_SAMPLE_CALLCHAIN as u64 != 0;
-        assert!(chain(&setup));
-        setup.event.kernel = false;
-        assert!(!chain(&setup));
-        assert_eq!(setup.attr().exclude_kernel(), 1);
+        assert!(chain(&setup("cycles")));
+        let user = setup("cycles:u");
+        assert!(!chain(&user));
+        assert_eq!(user.attr().exclude_kernel(), 1);
     }
 
     #[test]
     fn bytes_are_as_long_as_they_say() {
-        let bytes = setup().attr_bytes();
+        let bytes = setup("cycles").attr_bytes();
         assert_eq!(bytes.len(), ATTR_SIZE);
         assert_eq!(bytes.get(4..8), Some(&(ATTR_SIZE as u32).to_ne_bytes()[..]));
+    }
+
+    #[test]
+    fn periods_of_software_events_are_kept_by_not_asking_for_them() {
+        let check = |event: &str, sampling: Sampling, expected: bool| {
+            let setup = Setup {
+                sampling,
+                ..setup(event)
+            };
+            let says = setup.attr().sample_type & PERF_SAMPLE_PERIOD as u64 != 0;
+            assert_eq!(says, expected, "{event} {sampling:?}");
+        };
+        check("page-faults", Sampling::Hertz(99), true);
+        check("page-faults", Sampling::Period(1), true);
+        check("page-faults", Sampling::Period(100), false);
+        check("mem:0x1000", Sampling::Period(100), false);
+        check("cpu-clock", Sampling::Period(100), true);
+        check("cycles", Sampling::Period(100), true);
+    }
+
+    #[test]
+    fn members_start_with_their_leader_and_are_read_with_it() {
+        let leader = Setup {
+            reads_group: true,
+            ..setup("cpu-clock")
+        };
+        let member = Setup {
+            member: true,
+            sampling: Sampling::Never,
+            tracks: false,
+            ..leader.clone()
+        };
+        let (leader, member) = (leader.attr(), member.attr());
+        assert_eq!((leader.disabled(), leader.enable_on_exec()), (1, 1));
+        assert_eq!((member.disabled(), member.enable_on_exec()), (0, 0));
+        assert_eq!((leader.mmap(), member.mmap()), (1, 0));
+        assert_eq!(leader.sample_type, member.sample_type);
+        assert_ne!(leader.sample_type & PERF_SAMPLE_READ as u64, 0);
+        assert_ne!(leader.read_format & PERF_FORMAT_GROUP as u64, 0);
     }
 }

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::process::{Command, Stdio};
 
+use prof_events::names::EventSpec;
 use prof_events::{
-    CallGraph, Event, HeldCommand, Program, Rate, Request, Sampler, Signals, Source, Stacks,
-    Threads,
+    CallGraph, EventRequest, GroupRequest, HeldCommand, Program, Rate, Request, Sampler, Signals,
+    Stacks, Threads,
 };
 use prof_model::Fallback;
 
@@ -18,9 +19,11 @@ const RECORD_COMM: u32 = 3;
 fn request(threads: Threads, call_graph: CallGraph) -> Request {
     Request {
         threads,
-        event: Event::new(Source::CpuClock),
-        rate: Rate::Hertz(999),
-        call_graph,
+        groups: vec![GroupRequest::alone(EventRequest::named(
+            EventSpec::cpu_clock(),
+            Some(Rate::Hertz(999)),
+            call_graph,
+        ))],
         ring_bytes: None,
     }
 }
@@ -60,7 +63,7 @@ fn a_command_is_sampled_from_exec_to_its_end() {
         assert!(count(RECORD_SAMPLE) > 10, "{call_graph:?}: {counts:?}");
         assert!(count(RECORD_MMAP2) > 3, "{call_graph:?}: {counts:?}");
         assert!(count(RECORD_COMM) > 0, "{call_graph:?}: {counts:?}");
-        assert_eq!(sampler.opened().ids.len(), sampler.rings());
+        assert_eq!(sampler.opened().events[0].ids.len(), sampler.rings());
     }
 }
 
@@ -112,7 +115,10 @@ fn a_small_ring_gets_small_dumps() {
         )
     };
     let sampler = Sampler::open(&request).unwrap();
-    assert_eq!(sampler.opened().setup.stacks, Stacks::Dump(32_256));
+    assert_eq!(
+        sampler.opened().events[0].setup.stacks,
+        Stacks::Dump(32_256)
+    );
     let said = Fallback::StackDump {
         asked: 65_528,
         used: 32_256,

@@ -158,7 +158,6 @@ fn terms_between_slashes() {
     assert_eq!(terms("cycles/max-stack=64/").max_stack, Some(64));
     assert_eq!(terms("cycles/no-inherit/").inherit, Some(false));
     assert_eq!(terms("cycles//").rate, None);
-    assert_eq!(terms("mem:0x1000").rate, Some(Rate::Period(1)));
     let config = one("cycles/config=0x55,config1=2/").encoding;
     assert_eq!((config.config, config.config1), (0x55, 2));
 }

@@ -88,6 +88,11 @@ pub enum Fallback {
         /// Samples per second used: the kernel's maximum.
         used: u64,
     },
+    /// Children of the sampled threads are not sampled.
+    NoChildren {
+        /// The event, whose group's counts are sampled.
+        event: String,
+    },
     /// The ring buffers are smaller than they should be.
     Rings {
         /// Bytes per CPU wanted.
@@ -122,6 +127,11 @@ impl fmt::Display for Fallback {
                 f,
                 "sampling at {used} Hz, the kernel's maximum, instead of {asked} Hz \
                  (`sudo sysctl kernel.perf_event_max_sample_rate={asked}` raises it)"
+            ),
+            Self::NoChildren { event } => write!(
+                f,
+                "{event} samples the counts of its group, which kernels before Linux 6.13 cannot do \
+                 for later threads and processes: only the first thread is sampled"
             ),
             Self::Rings { asked, used } => write!(
                 f,

@@ -8,7 +8,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use prof_model::{Grade, Verdict};
-use prof_recorder::{CallGraph, Options, Program, Rate, Signals, Summary, Target};
+use prof_recorder::names::Catalog;
+use prof_recorder::{
+    CallGraph, EventRequest, GroupRequest, Options, Program, Rate, Signals, Summary, Target,
+    USUAL_HERTZ,
+};
 
 use crate::console::Console;
 use crate::exit;
@@ -99,34 +103,52 @@ fn show(recording: &Path, embed: bool, flamegraph: Option<&Path>, console: Conso
 
 /// Whether frame pointers led to the root is only told by the outermost function's name.
 fn verdict(summary: &Summary, options: &Options) -> Result<Verdict> {
-    Ok(match options.call_graph {
-        CallGraph::FramePointers => Verdict::new(&report::quality(&options.output)?),
-        _ => Verdict::new(&summary.quality),
-    })
+    let mut events = options.groups.iter().flat_map(|group| &group.events);
+    Ok(
+        match events.any(|event| event.call_graph == CallGraph::FramePointers) {
+            true => Verdict::new(&report::quality(&options.output)?),
+            false => Verdict::new(&summary.quality),
+        },
+    )
 }
 
 fn options(target: Target, flags: &SamplingFlags, command_line: Vec<OsString>) -> Result<Options> {
-    let rate = match (flags.period, flags.rate) {
-        (Some(period), _) => Rate::Period(period),
-        (None, RateFlag::Hertz(hertz)) => Rate::Hertz(hertz),
-        (None, RateFlag::Max) => Rate::Maximum,
-    };
-    let call_graph = match flags.call_graph {
-        CallGraphFlag::Dwarf { dump } => CallGraph::Dwarf { dump },
-        CallGraphFlag::FramePointers => CallGraph::FramePointers,
-        CallGraphFlag::None => CallGraph::None,
-    };
     Ok(Options {
         target,
-        event: flags.event.parse()?,
-        rate,
-        call_graph,
+        groups: groups(flags)?,
         unwind: !flags.no_unwind,
         ring_bytes: flags.mmap_pages,
         duration: flags.duration,
         output: flags.output.clone(),
         command_line,
     })
+}
+
+/// What to sample by, as the flags say.
+fn groups(flags: &SamplingFlags) -> Result<Vec<GroupRequest>> {
+    let rate = match (flags.period, flags.rate) {
+        (Some(period), _) => Some(Rate::Period(period)),
+        (None, Some(RateFlag::Hertz(hertz))) => Some(Rate::Hertz(hertz)),
+        (None, Some(RateFlag::Max)) => Some(Rate::Maximum),
+        (None, None) => None,
+    };
+    let call_graph = match flags.call_graph {
+        CallGraphFlag::Dwarf { dump } => CallGraph::Dwarf { dump },
+        CallGraphFlag::FramePointers => CallGraph::FramePointers,
+        CallGraphFlag::None => CallGraph::None,
+    };
+    if flags.events.is_empty() {
+        let rate = rate.unwrap_or(Rate::Hertz(USUAL_HERTZ));
+        let usual = EventRequest::usual(rate, call_graph);
+        return Ok(vec![GroupRequest::alone(usual)]);
+    }
+    let catalog = Catalog::system();
+    let mut groups = Vec::new();
+    for text in &flags.events {
+        groups.extend(catalog.parse(text)?);
+    }
+    let named = |group| GroupRequest::named(group, rate, call_graph);
+    Ok(groups.into_iter().map(named).collect())
 }
 
 fn tell(console: Console, summary: &Summary, output: &Path, verdict: &Verdict) {
@@ -143,7 +165,7 @@ fn tell(console: Console, summary: &Summary, output: &Path, verdict: &Verdict) {
     ));
     console.detail(format_args!(
         "sampled by {}, {per_sample} bytes a sample",
-        summary.event
+        summary.events.join(", ")
     ));
     console.say(verdict);
 }

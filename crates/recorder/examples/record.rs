@@ -6,7 +6,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use prof_model::Verdict;
-use prof_recorder::{CallGraph, Event, Options, Program, Rate, Signals, Source, Target};
+use prof_recorder::{
+    CallGraph, EventRequest, GroupRequest, Options, Program, Rate, Signals, Target,
+};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let signals = Signals::block()?;
@@ -20,9 +22,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let options = Options {
         target,
-        event: Event::new(Source::Cycles),
-        rate: Rate::Hertz(hertz),
-        call_graph: CallGraph::Dwarf { dump: None },
+        groups: vec![GroupRequest::alone(EventRequest::usual(
+            Rate::Hertz(hertz),
+            CallGraph::Dwarf { dump: None },
+        ))],
         unwind: true,
         ring_bytes: None,
         duration: None,
@@ -34,9 +37,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         eprintln!("{fallback}");
     }
     eprintln!(
-        "{} samples of {}, {} bytes, {:?}, exit {:?}, stopped by {:?}",
+        "{} samples of {:?}, {} bytes, {:?}, exit {:?}, stopped by {:?}",
         summary.samples,
-        summary.event,
+        summary.events,
         summary.bytes,
         summary.duration,
         summary.exit,

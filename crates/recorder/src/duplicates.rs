@@ -16,9 +16,9 @@ pub(crate) struct Duplicates {
 
 impl Duplicates {
     /// Of all events opened (id, thread), those of the `late` threads.
-    pub(crate) fn new(ids: &[(u64, Tid)], late: &[Tid]) -> Self {
+    pub(crate) fn new<'a>(ids: impl Iterator<Item = &'a (u64, Tid)> + Clone, late: &[Tid]) -> Self {
         let of = |late: &Tid| {
-            let own = ids.iter().filter(|(_, tid)| tid == late);
+            let own = ids.clone().filter(|(_, tid)| tid == late);
             (*late, own.map(|&(id, _)| id).collect())
         };
         Self {
@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn late_threads_keep_their_own_samples_only() {
-        let mut duplicates = Duplicates::new(&[(1, 10), (2, 10), (3, 11), (4, 11)], &[11]);
+        let mut duplicates = Duplicates::new([(1, 10), (2, 10), (3, 11), (4, 11)].iter(), &[11]);
         let check = |duplicates: &Duplicates, tid, id, expected| {
             assert_eq!(duplicates.contains(tid, Some(id)), expected, "{tid} {id}");
         };

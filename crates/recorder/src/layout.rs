@@ -1,17 +1,60 @@
 //! Where the parts of a sample are that the reader thread must find before anybody parses it.
 
-use prof_events::{Setup, Stacks};
+use prof_events::{Opened, Setup, Stacks};
 
-/// The layout of the records of an event that this crate has opened.
+/// The layout of the samples of an event that this crate has opened.
 ///
 /// ```text
-///   sample: header id ip pid,tid time cpu period [nr, chain] [abi, registers] [size, stack, copied]
-///   byte    0      8  16 24      32   40  48      56
+///   sample: header id ip pid,tid time cpu [period] [nr, counts] [nr, chain]
+///   byte    0      8  16 24      32   40  48
+///           [abi, registers] [size, stack, copied]
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
+    period: bool,
+    /// Words of each count, if the counts of the event's group come with it.
+    counts: Option<usize>,
     chain: bool,
     registers: usize,
+}
+
+/// The layouts of all events, by the ids in their samples.
+#[derive(Clone, Debug)]
+pub(crate) enum Layouts {
+    /// They are all alike.
+    Alike(Option<Layout>),
+    /// By id, in ascending order.
+    ById(Vec<(u64, Option<Layout>)>),
+}
+
+impl Layouts {
+    pub(crate) fn new(opened: &Opened) -> Self {
+        let mut layouts = opened.events.iter().map(|event| Layout::new(&event.setup));
+        let first = layouts.next().flatten();
+        if layouts.all(|layout| layout == first) {
+            return Self::Alike(first);
+        }
+        let mut by_id = Vec::new();
+        for event in &opened.events {
+            let layout = Layout::new(&event.setup);
+            by_id.extend(event.ids.iter().map(|&(id, _)| (id, layout)));
+        }
+        by_id.sort_unstable_by_key(|&(id, _)| id);
+        Self::ById(by_id)
+    }
+
+    /// The stack in a sample; see [`Layout::stack`].
+    pub(crate) fn stack(&self, sample: &[u8]) -> Option<StackPart> {
+        let layout = match self {
+            Self::Alike(layout) => *layout,
+            Self::ById(by_id) => {
+                let id = word(sample, ID)?;
+                let found = by_id.binary_search_by_key(&id, |&(id, _)| id).ok()?;
+                by_id.get(found)?.1
+            }
+        };
+        layout?.stack(sample)
+    }
 }
 
 /// Where the copy of the stack is in a sample.
@@ -38,8 +81,9 @@ impl StackPart {
 
 pub(crate) const RECORD_SAMPLE: u32 = 9;
 
+const ID: usize = 8;
 const PID: usize = 24;
-const CHAIN: usize = 56;
+const PERIOD: usize = 48;
 const WORD: usize = 8;
 
 /// Index of the stack pointer among the sampled registers.
@@ -51,8 +95,12 @@ const STACK_POINTER: usize = 31;
 impl Layout {
     /// The layout of the samples of an event with stack dumps; `None` without.
     pub(crate) fn new(setup: &Setup) -> Option<Self> {
+        // PERF_FORMAT_ID, and PERF_FORMAT_LOST where the kernel has it.
+        let count = 2 + usize::from(setup.lost_counts);
         matches!(setup.stacks, Stacks::Dump(_)).then(|| Self {
-            chain: setup.event.kernel,
+            period: setup.says_period(),
+            counts: setup.reads_group.then_some(count),
+            chain: setup.has_chain(),
             registers: setup.user_registers().count_ones() as usize,
         })
     }
@@ -60,19 +108,18 @@ impl Layout {
     /// The stack in a sample, or `None` if there is none (kernel threads, exiting processes) or
     /// the record is not what it should be.
     pub(crate) fn stack(&self, sample: &[u8]) -> Option<StackPart> {
-        let mut offset = CHAIN;
+        let mut offset = PERIOD + if self.period { WORD } else { 0 };
+        if let Some(words) = self.counts {
+            offset = behind_list(sample, offset, words)?;
+        }
         if self.chain {
-            let frames = usize::try_from(word(sample, offset)?).ok()?;
-            offset = frames
-                .checked_add(1)?
-                .checked_mul(WORD)?
-                .checked_add(offset)?;
+            offset = behind_list(sample, offset, 1)?;
         }
         if word(sample, offset)? == 0 {
             // No ABI: no registers, and no stack either.
             return None;
         }
-        let registers = offset + WORD;
+        let registers = offset.checked_add(WORD)?;
         let start = word(sample, registers + STACK_POINTER * WORD)?;
         let offset = registers + self.registers * WORD;
         let size = usize::try_from(word(sample, offset)?).ok()?;
@@ -95,6 +142,13 @@ impl Layout {
 pub(crate) fn kind(record: &[u8]) -> Option<u32> {
     let bytes = record.get(..4)?.try_into().ok()?;
     Some(u32::from_ne_bytes(bytes))
+}
+
+/// Where a list ends that begins with its length; each of its items has so many words.
+fn behind_list(sample: &[u8], offset: usize, words: usize) -> Option<usize> {
+    let items = usize::try_from(word(sample, offset)?).ok()?;
+    let size = items.checked_mul(words)?.checked_mul(WORD)?;
+    size.checked_add(offset + WORD)
 }
 
 fn pid(sample: &[u8]) -> Option<i32> {
@@ -145,6 +199,8 @@ pub(crate) mod tests {
     use super::*;
 
     pub(crate) const LAYOUT: Layout = Layout {
+        period: true,
+        counts: None,
         chain: true,
         registers: 20,
     };
@@ -209,7 +265,51 @@ pub(crate) mod tests {
             assert_eq!(LAYOUT.stack(&whole[..length]), None, "{length}");
         }
         let mut huge = whole;
-        huge[CHAIN..CHAIN + 8].copy_from_slice(&u64::MAX.to_ne_bytes());
+        huge[56..64].copy_from_slice(&u64::MAX.to_ne_bytes());
         assert_eq!(LAYOUT.stack(&huge), None);
+    }
+
+    #[test]
+    fn counts_and_periods_are_stepped_over() {
+        let whole = sample(5, 3, 64, 40);
+        let expected = LAYOUT.stack(&whole);
+        let mut without_period = whole.clone();
+        without_period.drain(48..56);
+        let layout = Layout {
+            period: false,
+            ..LAYOUT
+        };
+        let found = layout.stack(&without_period);
+        assert_eq!(
+            found.map(|stack| stack.offset + 8),
+            expected.map(|stack| stack.offset)
+        );
+        let mut with_counts = whole;
+        let counts: Vec<u8> = [2_u64, 10, 1, 0, 20, 2, 0]
+            .iter()
+            .flat_map(|word| word.to_ne_bytes())
+            .collect();
+        with_counts.splice(56..56, counts);
+        let layout = Layout {
+            counts: Some(3),
+            ..LAYOUT
+        };
+        let found = layout.stack(&with_counts);
+        assert_eq!(
+            found.map(|stack| stack.offset - 56),
+            expected.map(|stack| stack.offset)
+        );
+    }
+
+    #[test]
+    fn events_of_different_layouts_are_told_apart_by_id() {
+        let sample = sample(5, 3, 64, 40);
+        let layouts = Layouts::ById(vec![(1, Some(LAYOUT)), (2, None)]);
+        assert_eq!(layouts.stack(&sample), LAYOUT.stack(&sample));
+        let mut other = sample;
+        other[ID] = 2;
+        assert_eq!(layouts.stack(&other), None);
+        other[ID] = 3;
+        assert_eq!(layouts.stack(&other), None);
     }
 }

@@ -26,6 +26,7 @@ mod unwind;
 pub use error::Error;
 pub use options::{Options, Summary, Target};
 pub use prof_events::{
-    CallGraph, Event, MAX_STACK_DUMP, Program, Rate, Signals, Source, UnknownEvent,
+    CallGraph, EventRequest, GroupRequest, MAX_STACK_DUMP, Program, Rate, Signals, USUAL_HERTZ,
+    names,
 };
 pub use record::record;

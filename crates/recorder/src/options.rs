@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use prof_events::{CallGraph, Event, Program, Rate};
+use prof_events::{GroupRequest, Program};
 use prof_model::{Pid, Quality};
 
 /// What to record, how, and where to.
@@ -13,12 +13,8 @@ use prof_model::{Pid, Quality};
 pub struct Options {
     /// What to sample.
     pub target: Target,
-    /// What to sample by.
-    pub event: Event,
-    /// How often.
-    pub rate: Rate,
-    /// How callers are found.
-    pub call_graph: CallGraph,
+    /// What to sample by. Never empty.
+    pub groups: Vec<GroupRequest>,
     /// Whether stacks are unwound while recording; if not, registers and stack bytes go to the
     /// file.
     pub unwind: bool,
@@ -50,8 +46,8 @@ pub struct Summary {
     pub bytes: u64,
     /// From the first to the last moment of sampling.
     pub duration: Duration,
-    /// The event that was sampled by in the end, such as `cpu-clock:u`.
-    pub event: String,
+    /// The events that were sampled by in the end, such as `cpu-clock:u`.
+    pub events: Vec<String>,
     /// The worth of the recording.
     pub quality: Quality,
     /// How the command ended; `None` for running processes.

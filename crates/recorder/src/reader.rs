@@ -10,13 +10,13 @@ use prof_events::{Interrupt, RunningCommand, Sampler, Signals, system};
 use crate::backlog::{Backlog, Batch, CUT_STACK, Pressure, ReaderCounts, Room};
 use crate::deep::DeepStacks;
 use crate::error::Error;
-use crate::layout::{self, Layout};
+use crate::layout::{self, Layouts};
 
 /// Drains the rings into the backlog.
 pub(crate) struct Reader<'a> {
     sampler: Sampler,
-    /// Where stacks are in samples; `None` if there are none.
-    layout: Option<Layout>,
+    /// Where stacks are in samples.
+    layouts: Layouts,
     /// Whether stacks are read on beyond the kernel's copy.
     read_on: bool,
     deep: DeepStacks,
@@ -50,7 +50,7 @@ pub(crate) struct Outcome {
 impl<'a> Reader<'a> {
     pub(crate) fn new(sampler: Sampler, read_on: bool, backlog: &'a Backlog) -> Self {
         Self {
-            layout: Layout::new(&sampler.opened().setup),
+            layouts: Layouts::new(sampler.opened()),
             sampler,
             read_on,
             deep: DeepStacks::default(),
@@ -112,14 +112,14 @@ impl<'a> Reader<'a> {
         let (mut batch, room) = self.backlog.start();
         let Self {
             sampler,
-            layout,
+            layouts,
             read_on,
             deep,
             counts,
             ..
         } = self;
         let mut take = Take {
-            layout: *layout,
+            layouts,
             deep: read_on.then_some(deep),
             counts,
         };
@@ -139,7 +139,7 @@ impl<'a> Reader<'a> {
 
 /// Takes records from the rings into a batch.
 struct Take<'a> {
-    layout: Option<Layout>,
+    layouts: &'a Layouts,
     deep: Option<&'a mut DeepStacks>,
     counts: &'a mut ReaderCounts,
 }
@@ -152,8 +152,8 @@ impl Take<'_> {
             self.counts.dropped += 1;
             return;
         }
-        let layout = self.layout.filter(|_| sample);
-        let Some(stack) = layout.and_then(|layout| layout.stack(record)) else {
+        let stack = sample.then(|| self.layouts.stack(record)).flatten();
+        let Some(stack) = stack else {
             batch.push(|bytes| bytes.extend_from_slice(record));
             return;
         };

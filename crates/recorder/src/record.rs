@@ -8,8 +8,8 @@ use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use prof_events::{
-    HeldCommand, Opened, Program, Request, RunningCommand, Sampler, Signals, Stacks, Threads,
-    system,
+    HeldCommand, Opened, OpenedEvent, Program, Request, RunningCommand, Sampler, Signals, Stacks,
+    Threads, system,
 };
 use prof_model::{Pid, StackEnd};
 use prof_perfdata::{
@@ -22,8 +22,7 @@ use crate::error::Error;
 use crate::options::{Options, Summary, Target};
 use crate::output::Output;
 use crate::reader::{Outcome, Reader, Running};
-use crate::session::{Finished, Session, StackWork};
-use crate::unwind::ChainMaker;
+use crate::session::{Finished, Session, SessionEvent, StackWork};
 
 /// Memory for samples that wait to be unwound.
 const BUDGET: usize = 64 << 20;
@@ -48,7 +47,11 @@ pub fn record(options: &Options, signals: &Signals) -> Result<Summary, Error> {
     let opened = sampler.opened().clone();
     let (mut output, file) = Output::create(&options.output)?;
     let mut session = session(options, &opened, file)?;
-    if opened.setup.event.kernel {
+    if opened
+        .events
+        .iter()
+        .any(|event| event.setup.spec.modifiers.kernel)
+    {
         session.begin_kernel().map_err(writing(options))?;
     }
     if let Some(command) = &held {
@@ -89,38 +92,45 @@ fn request(options: &Options, held: Option<&HeldCommand>) -> Request {
     };
     Request {
         threads,
-        event: options.event,
-        rate: options.rate,
-        call_graph: options.call_graph,
+        groups: options.groups.clone(),
         ring_bytes: options.ring_bytes,
     }
 }
 
-/// The event as the rings have it.
-fn description(opened: &Opened) -> Result<EventDescription, prof_perfdata::Error> {
+/// An event as the rings have it.
+fn description(event: &OpenedEvent) -> Result<EventDescription, prof_perfdata::Error> {
     Ok(EventDescription {
-        attr: Attr::parse(&opened.setup.attr_bytes())?,
-        name: opened.setup.event.to_string(),
-        ids: opened.ids.iter().map(|&(id, _)| id).collect(),
+        attr: Attr::parse(&event.setup.attr_bytes())?,
+        name: event.setup.spec.to_string(),
+        ids: event.ids.iter().map(|&(id, _)| id).collect(),
     })
 }
 
 fn session(options: &Options, opened: &Opened, file: File) -> Result<Session, Error> {
-    let ring = description(opened)?;
-    let unwinds = options.unwind && matches!(opened.setup.stacks, Stacks::Dump(_));
-    let mut written = ring.clone();
-    if unwinds {
-        written.attr = ring.attr.unwound();
+    let rings: Vec<_> = (opened.events.iter())
+        .map(description)
+        .collect::<Result<_, _>>()?;
+    let mut written = rings.clone();
+    let mut events = Vec::new();
+    for (event, description) in opened.events.iter().zip(&mut written) {
+        let stacks = match event.setup.stacks {
+            Stacks::Dump(_) if options.unwind => StackWork::Unwind,
+            Stacks::FramePointers => StackWork::Keep(StackEnd::FramePointersEnded),
+            Stacks::Dump(_) | Stacks::None => StackWork::Keep(StackEnd::NotRecorded),
+        };
+        if stacks == StackWork::Unwind {
+            description.attr = description.attr.unwound();
+        }
+        events.push(SessionEvent {
+            attr: description.attr.clone(),
+            stacks,
+        });
     }
-    let stacks = match opened.setup.stacks {
-        _ if unwinds => StackWork::Unwind(Box::new(ChainMaker::new())),
-        Stacks::FramePointers => StackWork::Keep(StackEnd::FramePointersEnded),
-        _ => StackWork::Keep(StackEnd::NotRecorded),
-    };
-    let format = RecordFormat::new(std::slice::from_ref(&ring))?;
-    let writer = Writer::create(file, std::slice::from_ref(&written)).map_err(writing(options))?;
-    let duplicates = Duplicates::new(&opened.ids, &opened.late);
-    Ok(Session::new(format, &written, writer, stacks, duplicates))
+    let format = RecordFormat::new(&rings)?;
+    let writer = Writer::create(file, &written).map_err(writing(options))?;
+    let ids = opened.events.iter().flat_map(|event| &event.ids);
+    let duplicates = Duplicates::new(ids, &opened.late);
+    Ok(Session::new(format, events, writer, duplicates))
 }
 
 /// Lets the target go, or starts sampling it.
@@ -224,7 +234,9 @@ fn finish(options: &Options, opened: &Opened, recorded: Recorded) -> Result<Summ
         samples: quality.samples,
         bytes,
         duration: outcome.duration,
-        event: opened.setup.event.to_string(),
+        events: (opened.events.iter())
+            .map(|event| event.setup.spec.to_string())
+            .collect(),
         quality,
         exit: outcome.exit,
         stopped_by: outcome.stopped_by,

@@ -4,8 +4,8 @@ use std::fs::File;
 
 use prof_model::{AbsoluteAddress, Modules, Pid, Processes, Quality, StackEnd};
 use prof_perfdata::{
-    Attr, EventDescription, ModuleBuildId, Record, RecordFormat, Sample, StackNote, WriteError,
-    Writer, context, encode, follow,
+    Attr, ModuleBuildId, Record, RecordFormat, Sample, StackNote, WriteError, Writer, context,
+    encode, follow,
 };
 
 use crate::backlog::{Backlog, Batch, ReaderCounts};
@@ -21,10 +21,9 @@ use crate::unwind::ChainMaker;
 pub(crate) struct Session {
     /// Of the records in the rings.
     format: RecordFormat,
-    /// Of the records in the file.
-    attr: Attr,
+    events: Vec<SessionEvent>,
     writer: Writer<File>,
-    stacks: StackWork,
+    chain_maker: Box<ChainMaker>,
     processes: Processes,
     modules: Modules,
     duplicates: Duplicates,
@@ -36,10 +35,19 @@ pub(crate) struct Session {
     chain: Vec<u64>,
 }
 
+/// One of the events whose samples come.
+pub(crate) struct SessionEvent {
+    /// How its records are in the file.
+    pub(crate) attr: Attr,
+    /// What is to be done with its stacks.
+    pub(crate) stacks: StackWork,
+}
+
 /// What is to be done with the stacks of samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StackWork {
     /// Unwind them.
-    Unwind(Box<ChainMaker>),
+    Unwind,
     /// Leave them in the file as they came, and count them as ended like this.
     Keep(StackEnd),
 }
@@ -68,16 +76,15 @@ impl Session {
 
     pub(crate) fn new(
         format: RecordFormat,
-        written: &EventDescription,
+        events: Vec<SessionEvent>,
         writer: Writer<File>,
-        stacks: StackWork,
         duplicates: Duplicates,
     ) -> Self {
         Self {
             format,
-            attr: written.attr.clone(),
+            events,
             writer,
-            stacks,
+            chain_maker: Box::new(ChainMaker::new()),
             processes: Processes::default(),
             modules: Modules::default(),
             duplicates,
@@ -112,12 +119,15 @@ impl Session {
         &mut self,
         synthesize: impl FnOnce(&mut dyn FnMut(&Record<'_>)),
     ) -> Result<(), WriteError> {
+        let Some(SessionEvent { attr, .. }) = self.events.first() else {
+            return Ok(());
+        };
         let mut out = Vec::new();
         synthesize(&mut |record: &Record<'_>| {
             // A name or path that is too long for a record cannot come from the kernel.
             let _ = match record {
-                Record::Mmap(mmap) => encode::mmap2(&mut out, &self.attr, mmap),
-                Record::Comm(comm) => encode::comm(&mut out, &self.attr, comm),
+                Record::Mmap(mmap) => encode::mmap2(&mut out, attr, mmap),
+                Record::Comm(comm) => encode::comm(&mut out, attr, comm),
                 _ => Ok(()),
             };
             follow(record, &mut self.processes, &mut self.modules);
@@ -202,22 +212,24 @@ impl Session {
         if self.duplicates.contains(sample.tid, sample.id) {
             return Ok(());
         }
-        let chain_maker = match &mut self.stacks {
-            StackWork::Unwind(chain_maker) => chain_maker,
-            StackWork::Keep(end) => {
-                let end = *end;
-                self.chain.clear();
-                self.chain.push(sample.ip);
-                self.chain.extend(sample.callchain);
-                self.note(sample, StackNote::new(end));
-                self.since_round += bytes.len();
-                return self.writer.write(bytes);
-            }
+        let Some(event) = self.events.get(sample.event) else {
+            return Ok(());
         };
+        if let StackWork::Keep(end) = event.stacks {
+            self.chain.clear();
+            self.chain.push(sample.ip);
+            self.chain.extend(sample.callchain);
+            self.note(sample, StackNote::new(end), false);
+            self.since_round += bytes.len();
+            return self.writer.write(bytes);
+        }
         let beyond = batch.beyond(index);
         let (processes, modules) = (&self.processes, &self.modules);
-        let note = chain_maker.chain(sample, beyond, processes, modules, &mut self.chain);
-        self.note(sample, note);
+        let note = (self.chain_maker).chain(sample, beyond, processes, modules, &mut self.chain);
+        self.note(sample, note, true);
+        let Some(SessionEvent { attr, .. }) = self.events.get(sample.event) else {
+            return Ok(());
+        };
         let raw = note.to_raw();
         let unwound = encode::NewSample {
             callchain: &self.chain,
@@ -225,7 +237,7 @@ impl Session {
             ..encode::NewSample::without_stack(sample)
         };
         self.out.clear();
-        if encode::sample(&mut self.out, &self.attr, &unwound).is_err() {
+        if encode::sample(&mut self.out, attr, &unwound).is_err() {
             // Longer than a record can be, which the unwinder's limit rules out.
             self.tally.quality.losses.malformed += 1;
             return Ok(());
@@ -235,7 +247,7 @@ impl Session {
     }
 
     /// Counts a sample, how its stack ended, and which modules it was in.
-    fn note(&mut self, sample: &Sample<'_>, note: StackNote) {
+    fn note(&mut self, sample: &Sample<'_>, note: StackNote, unwound: bool) {
         let tally = &mut self.tally;
         tally.quality.samples += 1;
         tally.quality.count_stack(note.end);
@@ -250,7 +262,7 @@ impl Session {
             tally.hits.mark(space, &self.chain);
         }
         tally.hits.kernel |= sample.mode.is_kernel();
-        if note.end.is_whole() || !note.end.counts() || matches!(self.stacks, StackWork::Keep(_)) {
+        if note.end.is_whole() || !note.end.counts() || !unwound {
             return;
         }
         let last = self

@@ -13,7 +13,8 @@ use std::time::Duration;
 use prof_model::Verdict;
 use prof_perfdata::{Record, Recording};
 use prof_recorder::{
-    CallGraph, Error, Event, Options, Program, Rate, Signals, Source, Summary, Target, record,
+    CallGraph, Error, GroupRequest, Options, Program, Signals, Summary, Target, names::Catalog,
+    record,
 };
 use tempfile::TempDir;
 
@@ -78,9 +79,7 @@ impl Bench {
     fn options(&self, argv: &[&str]) -> Options {
         Options {
             target: Target::Command(Program::new(argv)),
-            event: Event::new(Source::CpuClock),
-            rate: Rate::Hertz(999),
-            call_graph: CallGraph::Dwarf { dump: None },
+            groups: groups("cpu-clock", CallGraph::Dwarf { dump: None }),
             unwind: true,
             ring_bytes: None,
             duration: None,
@@ -92,6 +91,13 @@ impl Bench {
     fn record(&self, options: &Options) -> Result<Summary, Error> {
         record(options, &self.signals)
     }
+}
+
+/// Events by name, at 999 Hz unless they say otherwise.
+fn groups(events: &str, call_graph: CallGraph) -> Vec<GroupRequest> {
+    let parsed = Catalog::system().parse(events).unwrap();
+    let named = |group| GroupRequest::named(group, None, call_graph);
+    parsed.into_iter().map(named).collect()
 }
 
 /// Whether there is a working perf to compare with. Missing it fails under `CI=true`.
@@ -371,13 +377,11 @@ fn other_ways_to_find_callers() {
     let binary = bench.busy();
     for call_graph in [CallGraph::FramePointers, CallGraph::None] {
         let options = Options {
-            call_graph,
-            rate: Rate::Period(1_000_000),
-            event: "task-clock:u".parse().unwrap(),
+            groups: groups("task-clock/period=1000000/u", call_graph),
             ..bench.options(&[binary.to_str().unwrap(), "300000000"])
         };
         let summary = bench.record(&options).unwrap();
-        assert_eq!(summary.event, "task-clock:u");
+        assert_eq!(summary.events, ["task-clock/period=1000000/u"]);
         assert!(summary.samples > 10, "{summary:?}");
         if perf_works() {
             assert!(!perf_stacks(&options.output).is_empty());

@@ -29,8 +29,8 @@ impl Trial {
     pub fn run(self) -> Result<(), Errno> {
         let mut attr = self.attr();
         match self {
-            Self::WholeCpu(cpu) => kernel::open_attr(&mut attr, -1, Some(cpu)),
-            _ => kernel::open_attr(&mut attr, 0, None),
+            Self::WholeCpu(cpu) => kernel::open_attr(&mut attr, -1, Some(cpu), None),
+            _ => kernel::open_attr(&mut attr, 0, None, None),
         }
         .map(drop)
     }

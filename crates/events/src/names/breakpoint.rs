@@ -34,10 +34,7 @@ pub(super) fn read(cursor: &mut Cursor<'_>) -> Result<Meaning, Located> {
         breakpoint,
         ..Encoding::default()
     };
-    let mut meaning = Meaning::new(Family::Breakpoint, encoding);
-    // Each access counts for itself, so sampling takes them all unless told otherwise.
-    meaning.terms.rate = Some(crate::event::Rate::Period(1));
-    Ok(meaning)
+    Ok(Meaning::new(Family::Breakpoint, encoding))
 }
 
 fn length(cursor: &mut Cursor<'_>) -> Result<u64, Located> {

@@ -56,7 +56,7 @@ pub enum Problem {
         expected: &'static str,
     },
     /// No event of that name.
-    #[error("unknown event {name:?}{}", did_you_mean(.nearest))]
+    #[error("unknown event {name:?}{}", meant_or_list(.nearest))]
     UnknownEvent {
         /// The name.
         name: String,
@@ -227,6 +227,13 @@ fn did_you_mean(nearest: &[String]) -> String {
         [] => String::new(),
         [one] => format!(": did you mean {one}?"),
         [first @ .., last] => format!(": did you mean {} or {last}?", first.join(", ")),
+    }
+}
+
+fn meant_or_list(nearest: &[String]) -> String {
+    match nearest {
+        [] => ": `prof list` shows what there is".into(),
+        nearest => did_you_mean(nearest),
     }
 }
 

@@ -34,14 +34,31 @@ impl EventSpec {
     /// ring.
     pub fn dummy() -> Self {
         Self {
-            name: "dummy".into(),
-            family: Family::Software,
-            encoding: encoding_of("dummy").unwrap_or_default(),
             modifiers: Modifiers {
                 kernel: false,
                 hypervisor: false,
                 ..Modifiers::default()
             },
+            ..Self::well_known("dummy", Family::Software)
+        }
+    }
+
+    /// CPU cycles, in all code (`PERF_COUNT_HW_CPU_CYCLES`).
+    pub fn cycles() -> Self {
+        Self::well_known("cycles", Family::Hardware)
+    }
+
+    /// The CPU's clock, in nanoseconds (`PERF_COUNT_SW_CPU_CLOCK`).
+    pub fn cpu_clock() -> Self {
+        Self::well_known("cpu-clock", Family::Software)
+    }
+
+    fn well_known(name: &str, family: Family) -> Self {
+        Self {
+            name: name.into(),
+            family,
+            encoding: encoding_of(name).unwrap_or_default(),
+            modifiers: Modifiers::default(),
             terms: Terms::default(),
             scale: None,
             cpus: None,

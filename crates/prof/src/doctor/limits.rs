@@ -1,14 +1,14 @@
 //! How much can be recorded without loss: rings, rates, descriptors, priorities.
 
 use prof_events::access::Capability;
-use prof_events::{CallGraph, Event, Rate, Request, Sampler, Source, Threads, system};
+use prof_events::names::EventSpec;
+use prof_events::{
+    CallGraph, EventRequest, GroupRequest, Rate, Request, Sampler, Threads, USUAL_HERTZ, system,
+};
 use rustix::process::{Resource, getrlimit};
 
 use super::Check;
 use super::machine::Machine;
-
-/// What `prof record` samples at if nothing else is said, in Hz.
-const USUAL_RATE: u64 = 999;
 
 pub(super) fn checks(machine: &Machine) -> Vec<Check> {
     vec![
@@ -23,14 +23,14 @@ pub(super) fn checks(machine: &Machine) -> Vec<Check> {
 /// Opens what a recording of ourselves would: the rings are charged to us for real.
 fn rings(machine: &Machine) -> Check {
     const NAME: &str = "ring-buffers";
+    let clock = EventSpec::cpu_clock();
     let request = Request {
         threads: Threads::Of(vec![std::process::id() as i32]),
-        event: Event {
-            kernel: false,
-            ..Event::new(Source::CpuClock)
-        },
-        rate: Rate::Hertz(USUAL_RATE),
-        call_graph: CallGraph::Dwarf { dump: None },
+        groups: vec![GroupRequest::alone(EventRequest::named(
+            clock.user_only().unwrap_or(clock),
+            Some(Rate::Hertz(USUAL_HERTZ)),
+            CallGraph::Dwarf { dump: None },
+        ))],
         ring_bytes: None,
     };
     let budget = budget(machine);
@@ -83,7 +83,7 @@ fn rate(machine: &Machine) -> Check {
     const NAME: &str = "sample-rate";
     let rate = machine.system.max_rate;
     let found = format!("up to {rate} Hz");
-    match rate < 10 * USUAL_RATE {
+    match rate < 10 * USUAL_HERTZ {
         true => Check::limited(
             NAME,
             found,

@@ -34,13 +34,16 @@ pub(crate) struct RecordFlags {
 /// How to sample, as `prof record` and `cargo prof` both take it.
 #[derive(Debug, Args)]
 pub(crate) struct SamplingFlags {
-    /// What to sample by: cycles, cpu-clock or task-clock; `:u` is user code only, `:k` kernel only
-    #[arg(short, long, default_value = "cycles")]
-    pub event: String,
+    /// What to sample by, as perf writes it: page-faults, cycles:u, sched:sched_switch,
+    /// uprobe:FILE:FUNCTION, '{cycles,instructions}:S', several with commas; `prof list` shows what
+    /// there is [default: cycles, or cpu-clock where there are no hardware counters]
+    #[arg(short, long = "event", value_name = "EVENTS")]
+    pub events: Vec<String>,
 
-    /// Samples per second of each thread, or `max` for the kernel's maximum
-    #[arg(short = 'F', long = "freq", value_name = "HZ", default_value = "999", value_parser = RateFlag::parse_frequency)]
-    pub rate: RateFlag,
+    /// Samples per second of each thread, or `max` for the kernel's maximum [default: 999; each
+    /// hit of a tracepoint, breakpoint or probe]
+    #[arg(short = 'F', long = "freq", value_name = "HZ", value_parser = RateFlag::parse_frequency)]
+    pub rate: Option<RateFlag>,
 
     /// Take a sample each PERIOD events (nanoseconds for the clocks) instead of at a frequency
     #[arg(short = 'c', long = "count", value_name = "PERIOD", conflicts_with = "rate", value_parser = clap::value_parser!(u64).range(1..))]

@@ -1,0 +1,117 @@
+//! From what was asked for to what the kernel is asked for first.
+
+use crate::event::{CallGraph, EventRequest, Rate};
+use crate::names::Precise;
+use crate::sampler::{Request, Threads};
+use crate::setup::{Sampling, Setup, Stacks};
+use crate::sizes::{Sizes, Wishes};
+use crate::system::System;
+
+/// An event to be opened.
+#[derive(Debug)]
+pub(crate) struct Planned {
+    pub(crate) setup: Setup,
+    /// Which of the events leads its group, if that is another one.
+    pub(crate) leader: Option<usize>,
+}
+
+/// What rings and dumps must serve: the fastest event and the largest stacks.
+pub(crate) fn wishes(request: &Request, system: &System) -> Wishes {
+    let events = || request.groups.iter().flat_map(|group| &group.events);
+    let dumps = events().filter_map(|event| match event.call_graph {
+        CallGraph::Dwarf { dump } => Some(dump),
+        CallGraph::FramePointers | CallGraph::None => None,
+    });
+    // Dumps as large as the ring allows, unless all are of a size that was asked for.
+    let dump = dumps.reduce(|a, b| a.zip(b).map(|(a, b)| a.max(b)));
+    Wishes {
+        ring: request.ring_bytes,
+        dump,
+        rate: events().map(|event| rate(event, system)).max().unwrap_or(1),
+        cpus: system.cpus.len(),
+        page: rustix::param::page_size() as u64,
+    }
+}
+
+/// Samples per second of a busy CPU, as far as that can be known. Nobody knows how often a probe
+/// is hit: its dumps are small instead.
+fn rate(event: &EventRequest, system: &System) -> u64 {
+    match event.rate {
+        Rate::Hertz(hertz) => hertz.min(system.max_rate),
+        Rate::Maximum => system.max_rate,
+        Rate::Period(_) if is_hit(event) => 1,
+        // Think of a clock's nanoseconds, or of as many cycles.
+        Rate::Period(period) => 1_000_000_000 / period.max(1),
+    }
+}
+
+/// Whether the event comes in bursts of its own, not with time.
+fn is_hit(event: &EventRequest) -> bool {
+    matches!(event.rate, Rate::Period(_))
+        && !event.spec.is_clock()
+        && !event.spec.family.is_hardware()
+}
+
+/// Bytes of stack copied with each hit, so that a burst of a thousand fits the ring: deeper
+/// stacks are read from the live target.
+const HIT_DUMP: u32 = 4096;
+
+/// The events in order, each as well as it could be. The first one tells of threads and mappings
+/// as well.
+pub(crate) fn events(request: &Request, system: &System, sizes: Sizes) -> Vec<Planned> {
+    let mut planned: Vec<Planned> = Vec::new();
+    for group in &request.groups {
+        let leader = planned.len();
+        for event in &group.events {
+            let member = planned.len() > leader;
+            let mut setup = setup(event, request, system, sizes);
+            setup.tracks = planned.is_empty();
+            setup.member = member;
+            setup.reads_group = group.leader_sampling && group.events.len() > 1;
+            if setup.reads_group && member {
+                setup.sampling = Sampling::Never;
+            }
+            planned.push(Planned {
+                setup,
+                leader: member.then_some(leader),
+            });
+        }
+    }
+    planned
+}
+
+fn setup(event: &EventRequest, request: &Request, system: &System, sizes: Sizes) -> Setup {
+    let stacks = match (event.call_graph, sizes.dump) {
+        (CallGraph::Dwarf { dump }, Some(most)) => {
+            let usual = if is_hit(event) { HIT_DUMP } else { most };
+            Stacks::Dump(dump.unwrap_or(usual).min(most))
+        }
+        (CallGraph::FramePointers, _) => Stacks::FramePointers,
+        (CallGraph::None | CallGraph::Dwarf { .. }, _) => Stacks::None,
+    };
+    Setup {
+        sampling: match event.rate {
+            Rate::Hertz(hertz) => Sampling::Hertz(hertz),
+            Rate::Maximum => Sampling::Hertz(system.max_rate),
+            Rate::Period(period) => Sampling::Period(period),
+        },
+        stacks,
+        member: false,
+        reads_group: false,
+        tracks: false,
+        inherit: event.spec.terms.inherit.unwrap_or(true),
+        enable_on_exec: matches!(request.threads, Threads::UntilExec(_)),
+        precise: match event.spec.modifiers.precise {
+            // A precise address is not from the same moment as the registers and the stack,
+            // which unwinding must not mix.
+            Precise::Level(0) if stacks == Stacks::None => 2,
+            Precise::Level(level) => level,
+            Precise::Maximum => 3,
+        },
+        build_ids: true,
+        lost_counts: true,
+        wakeup_bytes: sizes.wakeup,
+        spec: event.spec.clone(),
+        replaceable: event.replaceable,
+    }
+}

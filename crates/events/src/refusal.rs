@@ -1,0 +1,83 @@
+//! What to say when the kernel refuses an event or its ring.
+
+use rustix::io::Errno;
+
+use crate::access::{Seccomp, Standing};
+use crate::advice::{Refusal, advice};
+use crate::counting::{Circumstances, Prober, why_not};
+use crate::error::Error;
+use crate::names::{Catalog, EventSpec, Family};
+use crate::system::System;
+
+/// Why this event was refused, and what to do.
+pub(crate) fn of_event(spec: &EventSpec, errno: Errno, system: &System, attach: bool) -> String {
+    let circumstances = Circumstances {
+        attach,
+        ..Prober::new(&Catalog::system(), system).circumstances()
+    };
+    let reason = || why_not(spec, errno, circumstances);
+    let hardware = spec.family.is_hardware();
+    match errno {
+        Errno::NOENT | Errno::NODEV if hardware => format!("{}: use -e cpu-clock", reason()),
+        // What cannot interrupt the CPU is counted only.
+        Errno::OPNOTSUPP | Errno::INVAL if hardware => {
+            format!(
+                "the CPU cannot sample by it: use -e cpu-clock, or count it with prof stat -e {spec}"
+            )
+        }
+        _ if hardware || spec.is_clock() => advice(refusal(spec, errno, system, attach, false)),
+        Errno::ACCESS | Errno::PERM if spec.happens_in_kernel_only() => {
+            format!(
+                "{}; `prof record --off-cpu` shows waits without it",
+                reason()
+            )
+        }
+        Errno::NOENT | Errno::INVAL | Errno::ACCESS | Errno::PERM | Errno::NOSPC => reason(),
+        _ => advice(refusal(spec, errno, system, attach, false)),
+    }
+}
+
+/// Why there is no ring, and what to do.
+pub(crate) fn of_ring(spec: &EventSpec, errno: Errno, system: &System, attach: bool) -> String {
+    advice(refusal(spec, errno, system, attach, true))
+}
+
+/// Why an event that opens alone does not open in a group.
+pub(crate) fn of_member(spec: &EventSpec, leader: &EventSpec) -> Error {
+    let reason = match (pmu(spec), pmu(leader)) {
+        (Some(one), Some(other)) if one != other => {
+            "they are counted by different hardware; sample them without braces"
+        }
+        (Some(_), _) => {
+            "the CPU has too few counters for the whole group at once; make it smaller, or sample \
+             without braces"
+        }
+        (None, _) => "the kernel does not schedule them together; sample them without braces",
+    };
+    Error::Group {
+        event: spec.to_string(),
+        leader: leader.to_string(),
+        reason,
+    }
+}
+
+/// The hardware that counts the event. The generic events are those of the PMU `cpu`.
+fn pmu(spec: &EventSpec) -> Option<&str> {
+    match &spec.family {
+        Family::Pmu(name) => Some(name),
+        family => family.is_hardware().then_some("cpu"),
+    }
+}
+
+fn refusal(spec: &EventSpec, errno: Errno, system: &System, attach: bool, ring: bool) -> Refusal {
+    let standing = Standing::read().unwrap_or_default();
+    Refusal {
+        errno,
+        paranoid: system.paranoid,
+        kernel: spec.modifiers.kernel,
+        attach,
+        capable: standing.may_perfmon(),
+        filtered: standing.seccomp == Seccomp::Filter,
+        ring,
+    }
+}

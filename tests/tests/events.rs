@@ -1,0 +1,113 @@
+//! Recordings by any event: probes, page faults, several at once, groups; weights as perf reads
+//! them.
+#![forbid(unsafe_code)]
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use prof_tests::{Need, Outcome, Program, Session, needs};
+
+const NEEDS: &[Need] = &[Need::Root, Need::Tool("perf")];
+
+fn calls() -> PathBuf {
+    Program::c(&["calls.c"]).build()
+}
+
+/// Number of samples and sum of periods by event, as perf reads them.
+fn weights(file: &Path) -> BTreeMap<String, (u64, u64)> {
+    let mut perf = Command::new("perf");
+    perf.args(["script", "-F", "event,period", "-i"]).arg(file);
+    let outcome = Outcome::of(perf);
+    outcome.assert_code(0);
+    let mut weights = BTreeMap::<String, (u64, u64)>::new();
+    // `  PERIOD   EVENT: `
+    for line in outcome.stdout.lines().filter(|line| line.ends_with(": ")) {
+        let mut words = line.split_whitespace();
+        let period: u64 = words.next().and_then(|word| word.parse().ok()).unwrap();
+        let event = words.next().unwrap().trim_end_matches(':').to_owned();
+        let (samples, sum) = weights.entry(event).or_default();
+        (*samples, *sum) = (*samples + 1, *sum + period);
+    }
+    weights
+}
+
+#[test]
+fn several_events_each_with_its_own_rate_and_weight() {
+    if !needs(NEEDS) {
+        return;
+    }
+    let session = Session::alone();
+    let calls = calls();
+    let probe = format!("uprobe:{}:hit/name=hits/", calls.display());
+    let tenth = format!("uprobe:{}:hit/period=10,name=tenth/", calls.display());
+    let events = format!("cpu-clock/freq=1999/,page-faults/period=100,name=faults/u,{tenth}");
+    let recorded = session.record(
+        &["-e", &events, "-e", &probe],
+        &[calls.to_str().unwrap(), "400"],
+    );
+    let weights = weights(&recorded.file);
+    let of = |event: &str| weights.get(event).copied().unwrap_or_default();
+    assert_eq!(of("tenth"), (40, 400), "{weights:?}");
+    assert_eq!(of("hits"), (400, 400), "{weights:?}");
+    let (samples, faults) = of("faults:u");
+    assert_eq!(faults, samples * 100, "{weights:?}");
+    assert!((400..800).contains(&faults), "{weights:?}");
+    assert!(of("cpu-clock/freq=1999/").0 > 200, "{weights:?}");
+}
+
+#[test]
+fn each_hit_of_a_probe_has_its_stack() {
+    if !needs(NEEDS) {
+        return;
+    }
+    let session = Session::alone();
+    let calls = calls();
+    let probe = format!("uprobe:{}:hit", calls.display());
+    let recorded = session.record(&["-e", &probe], &[calls.to_str().unwrap(), "500"]);
+    let stacks = recorded.physical_stacks();
+    assert_eq!(stacks.total(), 500);
+    stacks.assert_hottest(&["main", "caller", "hit"]);
+    stacks.assert_whole(1.0);
+}
+
+#[test]
+fn a_group_is_sampled_by_its_leader() {
+    if !needs(NEEDS) {
+        return;
+    }
+    let session = Session::alone();
+    let calls = calls();
+    let group = "{task-clock,page-faults,minor-faults}:uS";
+    let recorded = session.record(&["-e", group], &[calls.to_str().unwrap(), "1000"]);
+    // perf takes the differences of the counts that the leader's samples hold.
+    let weights = weights(&recorded.file);
+    let of = |event: &str| weights.get(event).copied().unwrap_or_default();
+    let (samples, time) = of("task-clock:uS");
+    assert!(samples > 100 && time > 100_000_000, "{weights:?}");
+    let (_, faults) = of("page-faults:uS");
+    let (_, minor) = of("minor-faults:uS");
+    assert!((900..1400).contains(&faults), "{weights:?}");
+    assert_eq!(faults, minor, "{weights:?}");
+}
+
+#[test]
+fn what_a_plain_user_may_not_probe_is_said() {
+    if !needs(&[Need::Root, Need::Tool("setpriv"), Need::PlainSampling]) {
+        return;
+    }
+    let session = Session::plain_user();
+    let refused = |event: &str, words: &[&str]| {
+        let outcome = session.run(["record", "-e", event, "--", "echo", "started"]);
+        outcome.assert_refused(words);
+        assert_eq!(outcome.stdout, "");
+    };
+    refused("uprobe:libc.so.6:malloc", &["root only", "CAP_SYS_ADMIN"]);
+    refused("context-switches", &["happens in the kernel"]);
+    refused("sched:sched_switch", &["tracefs is for root only"]);
+    let calls = session.install(&calls());
+    let recorded = session.record(&["-e", "page-faults", "-c", "1"], &[calls]);
+    recorded
+        .outcome
+        .assert_says(&["kernel code is not sampled", "verdict: "]);
+}
