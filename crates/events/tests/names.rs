@@ -414,7 +414,10 @@ fn errors_point_at_the_place() {
     );
     check("mem:zzz", "\"zzz\" is not an address\n  mem:zzz\n      ^^^");
     // Carets count letters, not bytes.
-    check("ünknown", "unknown event \"ünknown\"\n  ünknown\n  ^^^^^^^");
+    check(
+        "ünknown",
+        "unknown event \"ünknown\": `prof list` shows what there is\n  ünknown\n  ^^^^^^^",
+    );
     let parameter = error(&machine.catalog, "cpu/topdown-x/");
     assert!(parameter.contains("wants more terms"), "{parameter}");
 }
