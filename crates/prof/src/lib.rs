@@ -27,6 +27,7 @@ pub fn prof() -> ExitCode {
     finish(match ProfCli::parse().command {
         ProfCommand::Record(flags) => record::run((*flags).into()),
         ProfCommand::Report(flags) => report::run(*flags),
+        ProfCommand::Annotate(flags) => report::annotate(*flags),
         ProfCommand::Script(flags) => report::script(*flags),
         ProfCommand::Archive(flags) => archive::run(&flags),
         ProfCommand::Diff(flags) => report::diff(*flags),

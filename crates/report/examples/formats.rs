@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         "speedscope" => speedscope::write(&symbolized, &filter, &mut out)?,
         "script" => script::write(&symbolized, &filter, &mut out)?,
         "csv" => csv::write(&tree, &Flat::new(&tree), &mut out)?,
-        "json" => json::write(&tree, &Flat::new(&tree), &mut out)?,
+        "json" => json::calls(&tree, json::CallView::Calls, &mut out)?,
         _ => return Err(format!("no format {format}").into()),
     }
     Ok(out.flush()?)

@@ -2,6 +2,9 @@
 
 use std::io;
 
+use crate::filter::InvalidPattern;
+use crate::suggest::did_you_mean;
+
 /// Why there is no report.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -21,11 +24,19 @@ pub enum Error {
         known: Vec<String>,
     },
     /// No function on any stack matches.
-    #[error("no function on the stacks shown matches {pattern}")]
+    #[error(
+        "no function on the stacks shown matches {pattern}{}",
+        did_you_mean(similar)
+    )]
     NoSuchFunction {
         /// What was looked for.
         pattern: String,
+        /// Names of functions that may have been meant, the likeliest first.
+        similar: Vec<String>,
     },
+    /// What was to name functions is no regular expression.
+    #[error(transparent)]
+    InvalidPattern(#[from] InvalidPattern),
     /// Two recordings that can't be compared.
     #[error("{before} and {after} count different things; compare recordings of one event")]
     DifferentUnits {

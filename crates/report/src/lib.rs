@@ -15,6 +15,8 @@ mod load;
 pub mod profile;
 mod selection;
 mod shown;
+mod source;
+mod suggest;
 pub mod symbolized;
 #[cfg(test)]
 mod testing;
@@ -25,4 +27,5 @@ pub use error::{Error, NoSamples};
 pub use filter::{Filter, InvalidPattern, Pattern};
 pub use load::{LoadOptions, load};
 pub use profile::Profile;
+pub use source::{NoSource, SourceFile, Sources};
 pub use symbolized::SymbolizedProfile;

@@ -1,12 +1,13 @@
 //! The samples and frames that a filter shows, for formats that keep samples apart.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
 use crate::error::{Error, NoSamples};
 use crate::filter::Filter;
-use crate::profile::{Event, FrameId, Sample, StackId};
+use crate::profile::{Event, FrameId, Sample, StackId, Weight};
 use crate::selection::{Seen, Selection};
 use crate::symbolized::{Location, SymbolizedProfile};
 
@@ -70,6 +71,15 @@ impl<'p> Shown<'p> {
         &self.samples
     }
 
+    /// The distinct stacks of the samples and what each weighs, by number.
+    pub(crate) fn weighted_stacks(&self) -> BTreeMap<StackId, Weight> {
+        let mut stacks: FxHashMap<StackId, Weight> = FxHashMap::default();
+        for sample in &self.samples {
+            *stacks.entry(sample.stack).or_default() += Weight::of(sample);
+        }
+        stacks.into_iter().collect()
+    }
+
     /// Time from the first sample to the last, in nanoseconds.
     pub(crate) fn duration(&self) -> u64 {
         let time = |sample: Option<&Sample>| sample.map_or(0, |sample| sample.time);
@@ -93,6 +103,11 @@ impl<'p> Shown<'p> {
         let end = |index: usize| self.ends[index] as usize;
         let start = frame.index().checked_sub(1).map_or(0, end);
         &self.locations[start..end(frame.index())]
+    }
+
+    /// What is shown of all frames, also of those that are only in stacks that are not.
+    pub(crate) fn all_locations(&self) -> impl Iterator<Item = &'p Location> {
+        self.locations.iter().copied()
     }
 
     /// By function's number: the file it is in, as far as known. Formats that give functions and

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod arena;
+mod code;
 mod debuginfod;
 mod download;
 mod dwarf;
@@ -30,6 +31,7 @@ mod symbolizer;
 mod table;
 mod vdso;
 
+pub use code::{Code, CodeError, Machine};
 pub use embedded::{EmbeddedError, EmbeddedSymbols};
 pub use names::demangle;
 pub use options::{Debuginfod, Demangle, NoOtherPlaces, Places, RecordedKernel, SymbolOptions};

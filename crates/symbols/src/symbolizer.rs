@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use prof_model::{BuildId, ModuleKind, Pid};
+use prof_model::{BuildId, Module, ModuleKind, Pid};
 use rayon::prelude::*;
 
 use crate::download;
@@ -139,12 +139,10 @@ impl Symbolizer {
             Source::File(module) if module.kind == ModuleKind::Kernel => Found::Kernel,
             Source::Kernel => Found::Kernel,
             Source::Jit { pid } => Found::Jit(pid),
-            Source::File(module) => Found::Files(
-                match locate::module_file(module, self.places.as_ref(), &self.options.debug_dirs) {
-                    Ok(main) => Ok(Box::new(ModuleFiles::find(main, &self.options))),
-                    Err(status) => Err((status, module.build_id)),
-                },
-            ),
+            Source::File(module) => Found::Files(match self.files(module) {
+                Ok(files) => Ok(Box::new(files)),
+                Err(status) => Err((status, module.build_id)),
+            }),
         }
     }
 
@@ -169,6 +167,12 @@ impl Symbolizer {
             Source::Kernel => self.options.recorded_kernel.build_id.is_some(),
             Source::Jit { .. } => false,
         }
+    }
+
+    /// The files that tell of a module, those on this machine.
+    pub(crate) fn files(&self, module: &Module) -> Result<ModuleFiles, ModuleStatus> {
+        let main = locate::module_file(module, self.places.as_ref(), &self.options.debug_dirs)?;
+        Ok(ModuleFiles::find(main, &self.options))
     }
 
     fn answer(&self, query: &Query<'_>, found: &Found, done: &(dyn Fn(usize) + Sync)) -> Resolved {

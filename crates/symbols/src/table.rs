@@ -12,6 +12,7 @@
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
+use std::ops::Range;
 
 use object::{Object, ObjectSection, ObjectSymbol, SectionFlags, SymbolKind, elf};
 
@@ -75,6 +76,19 @@ impl<'data> SymbolTable<'data> {
             let next = self.symbols.get(after).map_or(u64::MAX, |s| s.start);
             (last.end == last.start && address < last.limit.min(next)).then_some(last)
         })
+    }
+
+    /// Where the function that `address` lies in begins and ends.
+    pub(crate) fn range(&self, address: u64) -> Option<Range<u64>> {
+        let symbol = self.find(address)?;
+        let end = if symbol.end > symbol.start {
+            symbol.end
+        } else {
+            let after = self.symbols.partition_point(|s| s.start <= address);
+            let next = self.symbols.get(after).map_or(u64::MAX, |s| s.start);
+            symbol.limit.min(next)
+        };
+        Some(symbol.start..end)
     }
 
     fn sized(&self, before: &'_ [Symbol<'data>], address: u64) -> Option<&Symbol<'data>> {

@@ -1,5 +1,6 @@
 //! What can be typed. Flags are parsed into plain structs here and acted on elsewhere.
 
+mod annotate;
 mod archive;
 mod cargo;
 mod diff;
@@ -11,13 +12,14 @@ mod report;
 mod stat;
 mod symbols;
 
+pub(crate) use annotate::AnnotateFlags;
 pub(crate) use archive::ArchiveFlags;
 pub(crate) use cargo::{CargoFlags, TargetFlags};
 pub(crate) use diff::DiffFlags;
 pub(crate) use doctor::DoctorFlags;
 pub(crate) use list::ListFlags;
 pub(crate) use record::{CallGraphFlag, RateFlag, RecordFlags, SamplingFlags};
-pub(crate) use report::{FileFlags, OutputFlags, ReportFlags, ScriptFlags};
+pub(crate) use report::{FileFlags, OutputFlags, ReportFlags, ScriptFlags, TextFlags};
 pub(crate) use stat::StatFlags;
 pub(crate) use symbols::{ServerFlags, SymbolFlags};
 
@@ -46,6 +48,8 @@ pub(crate) enum ProfCommand {
     Record(Box<RecordFlags>),
     /// Turn a recording into a table, a tree, a flamegraph or other tools' formats
     Report(Box<ReportFlags>),
+    /// Show source lines, or instructions, with the weight of each
+    Annotate(Box<AnnotateFlags>),
     /// Print every sample with its stack, as `perf script` does
     Script(Box<ScriptFlags>),
     /// Put the names of all that was hit into a recording, to report it anywhere

@@ -135,7 +135,7 @@ pub(crate) struct FileFlags {
     #[arg(long, value_name = "FILE", group = "files")]
     pub(crate) speedscope: Option<PathBuf>,
 
-    /// Write the functions as JSON
+    /// Write the view as JSON
     #[arg(long, value_name = "FILE", group = "files")]
     pub(crate) json: Option<PathBuf>,
 

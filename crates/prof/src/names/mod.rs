@@ -42,13 +42,25 @@ impl Detail {
 ///
 /// When it cannot be read.
 pub(crate) fn read(input: &Path, flags: &SymbolFlags, detail: Detail) -> Result<SymbolizedProfile> {
+    Ok(read_with_symbolizer(input, flags, detail)?.0)
+}
+
+/// As [`read`], with what the names came from, to be asked for more.
+///
+/// # Errors
+///
+/// As [`read`].
+pub(crate) fn read_with_symbolizer(
+    input: &Path,
+    flags: &SymbolFlags,
+    detail: Detail,
+) -> Result<(SymbolizedProfile, Symbolizer)> {
     let Loaded {
         profile,
         symbolizer,
     } = load(input, flags, detail)?;
-    Ok(progress::shown(|watch| {
-        SymbolizedProfile::watched(profile, &symbolizer, watch)
-    }))
+    let named = progress::shown(|watch| SymbolizedProfile::watched(profile, &symbolizer, watch));
+    Ok((named, symbolizer))
 }
 
 /// Writes the recording `input` to `output`, which may be the same, together with the names of all

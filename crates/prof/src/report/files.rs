@@ -4,11 +4,12 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use prof_report::format::json::CallView;
 use prof_report::format::{csv, firefox, flamegraph, folded, json, pprof, speedscope};
 use prof_report::view::flat::Flat;
 use prof_report::{CallTree, Filter};
 
-use crate::flags::{FileFlags, OutputFlags};
+use crate::flags::{FileFlags, OutputFlags, TextFlags};
 use crate::output::write_file;
 
 /// Writes each file that the flags ask for.
@@ -31,11 +32,19 @@ pub(super) fn write(flags: &OutputFlags, tree: &CallTree<'_>, filter: &Filter) -
         Ok(speedscope::write(profile, filter, out)?)
     })?;
     to(&files.json, &|out| {
-        Ok(json::write(tree, &Flat::new(tree), out)?)
+        Ok(json::calls(tree, call_view(&flags.text), out)?)
     })?;
     to(&files.csv, &|out| {
         Ok(csv::write(tree, &Flat::new(tree), out)?)
     })
+}
+
+fn call_view(flags: &TextFlags) -> CallView {
+    match (&flags.callers, &flags.callees) {
+        (Some(_), _) => CallView::Callers,
+        (_, Some(_)) => CallView::Callees,
+        _ => CallView::Calls,
+    }
 }
 
 /// Draws a flamegraph.

@@ -1,5 +1,6 @@
 //! `prof report` and `prof script`: a recording to tables, pictures and other tools' formats.
 
+mod annotate;
 mod diff;
 mod files;
 mod text;
@@ -9,16 +10,17 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use prof_model::{Grade, Quality, Verdict};
-use prof_report::format::{flamegraph::FlameOptions, script};
-use prof_report::{CallTree, Filter, Split};
+use prof_report::format::{flamegraph::FlameOptions, json, script};
+use prof_report::{CallTree, Filter, Split, SymbolizedProfile};
 
+pub(crate) use annotate::run as annotate;
 pub(crate) use diff::run as diff;
 
 use crate::console::Console;
 use crate::exit;
 use crate::flags::{ReportFlags, ScriptFlags, ServerFlags, SymbolFlags};
 use crate::names::{self, Detail};
-use crate::output::write_stdout;
+use crate::output::{write_file, write_stdout};
 
 /// Writes what the flags ask for, and the verdict.
 ///
@@ -32,22 +34,26 @@ pub(crate) fn run(flags: ReportFlags) -> Result<ExitCode> {
         Detail::new(flags.filter.no_inline),
     )?;
     let verdict = Verdict::new(profile.quality());
-    if flags.output.text.unwind_failures {
-        text::write_failures(&profile, flags.output.text.limit)?;
+    let output = &flags.output;
+    if output.text.unwind_failures {
+        match &output.files.json {
+            Some(path) => write_file(path, |out| Ok(json::failures(&profile, out)?))?,
+            None => text::write_failures(&profile, output.text.limit)?,
+        }
     } else {
         let filter = Filter::from(flags.filter);
-        let split = flags.output.by.map(Split::from).unwrap_or_default();
-        let tree = CallTree::new(&profile, &filter, split)?;
-        if flags.output.files.any() {
-            files::write(&flags.output, &tree, &filter)?;
-            // On the standard error output: the standard output may be one of the files.
-            let console = Console::new(false, false);
-            names::unnamed(profile.naming())
-                .iter()
-                .for_each(|line| console.say(line));
-            console.say(&verdict);
+        let split = output.by.map(Split::from).unwrap_or_default();
+        let calls = CallTree::new(&profile, &filter, split)?;
+        let tree = match (&output.text.callers, &output.text.callees) {
+            (Some(pattern), _) => calls.callers_of(pattern)?,
+            (_, Some(pattern)) => calls.callees_of(pattern)?,
+            _ => calls,
+        };
+        if output.files.any() {
+            files::write(output, &tree, &filter)?;
+            tell(&profile, &verdict);
         } else {
-            text::write(&flags.output, &tree)?;
+            text::write(output, &tree)?;
             text::write_closing(&names::unnamed(profile.naming()), &verdict)?;
         }
     }
@@ -55,6 +61,14 @@ pub(crate) fn run(flags: ReportFlags) -> Result<ExitCode> {
         Grade::Bad if flags.strict => exit::BAD_VERDICT.into(),
         _ => ExitCode::SUCCESS,
     })
+}
+
+/// Says what a view is worth on the standard error output: the standard output may be the view.
+fn tell(profile: &SymbolizedProfile, verdict: &Verdict) {
+    let console = Console::new(false, false);
+    let unnamed = names::unnamed(profile.naming());
+    unnamed.iter().for_each(|line| console.say(line));
+    console.say(verdict);
 }
 
 /// Prints every sample.

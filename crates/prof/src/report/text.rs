@@ -16,11 +16,10 @@ use crate::output::write_stdout;
 /// Writes the view that the flags ask for, a table of functions if none.
 pub(super) fn write(flags: &OutputFlags, calls: &CallTree<'_>) -> Result<()> {
     let text = &flags.text;
-    match (&text.callers, &text.callees) {
-        (Some(pattern), _) => write_tree(flags, &calls.callers_of(pattern)?),
-        (_, Some(pattern)) => write_tree(flags, &calls.callees_of(pattern)?),
-        _ if text.tree => write_tree(flags, calls),
-        _ => write_table(flags, calls),
+    if text.tree || text.callers.is_some() || text.callees.is_some() {
+        write_tree(flags, calls)
+    } else {
+        write_table(flags, calls)
     }
 }
 

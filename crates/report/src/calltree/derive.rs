@@ -1,9 +1,12 @@
 //! Trees made of other trees: seen from a function, or from the innermost functions outwards.
 
+use std::collections::BTreeSet;
+
 use super::nodes::Nodes;
 use super::{CallTree, Label, NodeId};
 use crate::error::Error;
 use crate::filter::Pattern;
+use crate::suggest;
 
 impl<'p> CallTree<'p> {
     /// What the functions that match `pattern` called: their subtrees, merged, below one node for
@@ -81,8 +84,15 @@ impl<'p> CallTree<'p> {
     fn derived(&self, nodes: Nodes, pattern: &Pattern) -> Result<Self, Error> {
         let tree = nodes.finish(self.symbolized, self.event, self.parts.clone());
         if tree.total().samples == 0 {
+            let functions = self
+                .nodes()
+                .filter(|(_, node)| node.total.samples > 0)
+                .filter(|(_, node)| matches!(node.label, Label::Function(_)));
+            let names: BTreeSet<&str> = functions.map(|(id, _)| self.name(id)).collect();
+            let pattern = pattern.to_string();
             return Err(Error::NoSuchFunction {
-                pattern: pattern.to_string(),
+                similar: suggest::similar(&pattern, names.into_iter()),
+                pattern,
             });
         }
         Ok(tree)

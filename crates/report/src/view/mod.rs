@@ -1,5 +1,6 @@
 //! Views: what a reader wants to know of a profile, as plain values without a format.
 
+pub mod annotate;
 pub mod diff;
 pub mod failures;
 pub mod flat;

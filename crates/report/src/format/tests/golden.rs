@@ -3,7 +3,9 @@
 use super::super::{csv, json, script};
 use super::written;
 use crate::calltree::{CallTree, Split};
-use crate::testing::{check_golden, demo, everything};
+use crate::source::Sources;
+use crate::testing::{check_golden, demo, demo_with_failures, everything};
+use crate::view::annotate::Annotation;
 use crate::view::flat::Flat;
 
 #[test]
@@ -21,17 +23,44 @@ fn table_and_tree() {
         "flat.csv",
         &written(|out| Ok(csv::write(&tree, &flat, out)?)),
     );
-    let text = written(|out| Ok(json::write(&tree, &flat, out)?));
-    let value: serde_json::Value = serde_json::from_slice(&text).unwrap();
-    check_golden("report.json", format!("{value:#}\n").as_bytes());
+    let text = written(|out| Ok(json::calls(&tree, json::CallView::Calls, out)?));
+    check_json("report.json", &text);
+}
+
+#[test]
+fn annotation_and_failures() {
+    let symbolized = demo();
+    let annotation = Annotation::new(&symbolized, &everything(), Some("^(main|ns::inner)$"));
+    let text = written(|out| {
+        let annotation = annotation?;
+        Ok(json::annotation(
+            &annotation,
+            None,
+            &Sources::default(),
+            out,
+        )?)
+    });
+    check_json("annotation.json", &text);
+    let text = written(|out| Ok(json::failures(&demo_with_failures(), out)?));
+    check_json("failures.json", &text);
+}
+
+fn check_json(name: &str, text: &[u8]) {
+    let value: serde_json::Value = serde_json::from_slice(text).unwrap();
+    check_golden(name, format!("{value:#}\n").as_bytes());
 }
 
 /// docs/json.md is what scripts are written by.
 #[test]
 fn every_member_is_documented() {
     let documentation = include_str!("../../../../../docs/json.md");
-    let text = include_str!("../../../tests/golden/report.json");
-    let mut pending = vec![serde_json::from_str::<serde_json::Value>(text).unwrap()];
+    let texts = [
+        include_str!("../../../tests/golden/report.json"),
+        include_str!("../../../tests/golden/annotation.json"),
+        include_str!("../../../tests/golden/failures.json"),
+    ];
+    let values = texts.iter().map(|text| serde_json::from_str(text).unwrap());
+    let mut pending: Vec<serde_json::Value> = values.collect();
     while let Some(value) = pending.pop() {
         match value {
             serde_json::Value::Object(members) => {

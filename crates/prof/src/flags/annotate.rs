@@ -1,0 +1,117 @@
+//! The flags of `prof annotate`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use prof_report::Sources;
+use prof_report::view::annotate::Syntax;
+
+use super::SymbolFlags;
+use super::report::FilterFlags;
+
+/// `prof annotate [FUNCTION|FILE] [-i FILE] [...]`
+#[derive(Debug, Args)]
+pub(crate) struct AnnotateFlags {
+    /// A function's name, a source file (its path or the end of that), or a regular expression for
+    /// functions; the function with most samples of its own if not given
+    #[arg(value_name = "FUNCTION|FILE")]
+    pub(crate) wanted: Option<String>,
+
+    /// The recording, of prof or of perf
+    #[arg(short, long, value_name = "FILE", default_value = "prof.data")]
+    pub(crate) input: PathBuf,
+
+    /// Show instructions with the source between them
+    #[arg(
+        long,
+        value_enum,
+        value_name = "SYNTAX",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "att"
+    )]
+    pub(crate) asm: Option<SyntaxFlag>,
+
+    /// Show so many lines or instructions without samples around those that have some
+    #[arg(short = 'C', long, value_name = "LINES", default_value_t = 5)]
+    pub(crate) context: usize,
+
+    /// Look for source files in this directory: by their whole paths, then without the first
+    /// directories of these. May be given several times
+    #[arg(long, value_name = "DIR")]
+    pub(crate) source_path: Vec<PathBuf>,
+
+    /// Put TO in the place of FROM where source paths begin so. May be given several times
+    #[arg(long, value_name = "FROM=TO", value_parser = parse_map)]
+    pub(crate) source_map: Vec<(PathBuf, PathBuf)>,
+
+    /// Write the lines as JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+
+    /// Leave out functions and files below so many percent of the whole
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        default_value_t = 0.0,
+        help_heading = "Filters"
+    )]
+    pub(crate) min_percent: f64,
+
+    /// Which samples and frames to show
+    #[command(flatten)]
+    pub(crate) filter: FilterFlags,
+
+    /// How to name functions
+    #[command(flatten)]
+    pub(crate) symbols: SymbolFlags,
+}
+
+/// `--asm`
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum SyntaxFlag {
+    /// As GNU tools write instructions
+    Att,
+    /// As Intel writes them
+    Intel,
+}
+
+impl From<SyntaxFlag> for Syntax {
+    fn from(flag: SyntaxFlag) -> Self {
+        match flag {
+            SyntaxFlag::Att => Self::Att,
+            SyntaxFlag::Intel => Self::Intel,
+        }
+    }
+}
+
+impl AnnotateFlags {
+    /// Where to look for source files.
+    pub(crate) fn sources(&self) -> Sources {
+        Sources {
+            maps: self.source_map.clone(),
+            directories: self.source_path.clone(),
+        }
+    }
+}
+
+fn parse_map(text: &str) -> Result<(PathBuf, PathBuf), String> {
+    match text.split_once('=') {
+        Some((from, to)) if !from.is_empty() && !to.is_empty() => Ok((from.into(), to.into())),
+        _ => Err("write FROM=TO: the beginning of source paths, and what to put there".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn maps_have_two_sides() {
+        let map = ("/build".into(), "/home/me/src".into());
+        assert_eq!(parse_map("/build=/home/me/src"), Ok(map));
+        for bad in ["", "/build", "=/a", "/a="] {
+            assert!(parse_map(bad).is_err(), "{bad}");
+        }
+    }
+}

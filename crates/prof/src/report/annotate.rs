@@ -1,0 +1,50 @@
+//! `prof annotate`: source lines and instructions with their weights.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use prof_model::Verdict;
+use prof_report::Filter;
+use prof_report::format::annotate::{self, AnnotateOptions};
+use prof_report::format::json;
+use prof_report::view::annotate::Annotation;
+
+use super::{tell, text};
+use crate::flags::AnnotateFlags;
+use crate::names::{self, Detail};
+use crate::output::{write_file, write_stdout};
+
+/// Writes the lines of a function or a file.
+///
+/// # Errors
+///
+/// When the recording cannot be read, holds no samples of what is asked for, or the output cannot
+/// be written.
+pub(crate) fn run(flags: AnnotateFlags) -> Result<ExitCode> {
+    let sources = flags.sources();
+    // Lines come from where inlined functions do; `--no-inline` only hides these.
+    let (profile, symbolizer) =
+        names::read_with_symbolizer(&flags.input, &flags.symbols, Detail::Inlines)?;
+    let filter = Filter::from(flags.filter);
+    let annotation = Annotation::new(&profile, &filter, flags.wanted.as_deref())?;
+    let code = flags
+        .asm
+        .map(|syntax| annotation.code(&symbolizer, syntax.into()));
+    let code = code.as_deref();
+    let verdict = Verdict::new(profile.quality());
+    if let Some(path) = &flags.json {
+        write_file(path, |out| {
+            Ok(json::annotation(&annotation, code, &sources, out)?)
+        })?;
+        tell(&profile, &verdict);
+    } else {
+        let options = AnnotateOptions {
+            width: text::terminal_width(),
+            context: flags.context,
+            min_percent: flags.min_percent,
+        };
+        write_stdout(|out| Ok(annotate::write(&annotation, code, &sources, &options, out)?))?;
+        text::write_closing(&names::unnamed(profile.naming()), &verdict)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

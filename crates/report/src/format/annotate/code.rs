@@ -1,0 +1,71 @@
+//! Instructions with the source between them as text.
+
+use std::io::{self, Write};
+
+use crate::view::annotate::{CodeListing, Instruction, Place};
+
+use super::{Files, Layout, hunks, name, plain, short};
+
+/// Writes one listing: before instructions of another line than those above, that line.
+pub(super) fn write(
+    listing: &CodeListing,
+    layout: &Layout<'_>,
+    files: &mut Files<'_>,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let title = format!("{} ({})", name(&listing.function), listing.module);
+    let instructions = match &listing.instructions {
+        Ok(instructions) => instructions,
+        Err(why) => return writeln!(out, "\n{title}: {why}"),
+    };
+    let address = |instruction: &Instruction| format!("{:x}", instruction.address);
+    let widths = instructions.iter().map(|i| address(i).len());
+    let width = widths.max().unwrap_or(0).max("Address".len());
+    let remark = format!("{} instructions", instructions.len());
+    let weights = (listing.own, listing.total);
+    let header = ("Address", width, "Instruction");
+    layout.heading(out, &title, weights, &remark, header)?;
+    let has_samples = |index: usize| instructions[index].total.samples > 0;
+    let shown = hunks(instructions.len(), layout.options.context, has_samples);
+    let mut place = None;
+    let mut before = None;
+    for (index, instruction) in instructions.iter().enumerate() {
+        if !shown[index] {
+            continue;
+        }
+        if before.is_some_and(|before: usize| before + 1 < index) {
+            layout.bare(out, ("…", width, ""))?;
+            place = None;
+        }
+        before = Some(index);
+        let of = instruction.places.first();
+        if of.is_some() && of != place {
+            place = of;
+            let line = of.map(|of| line(of, files)).unwrap_or_default();
+            layout.bare(out, ("", width, &line))?;
+        }
+        let text = format!("    {}", instruction.text);
+        let weights = (instruction.own, instruction.total);
+        layout.line(out, weights, (&address(instruction), width, &text))?;
+    }
+    Ok(())
+}
+
+/// Where a line is, whose it is if it was inlined, and what it says.
+fn line(place: &Place, files: &mut Files<'_>) -> String {
+    let mut line = match (&place.file, place.line) {
+        (Some(file), Some(line)) => format!("{}:{line}", short(file)),
+        (Some(file), None) => short(file).to_owned(),
+        (None, _) => "(no line known)".into(),
+    };
+    if place.inlined {
+        line.push_str(&format!(" {} (inlined)", name(&place.function)));
+    }
+    let source = place.file.as_ref().map(|file| files.find(file));
+    let source = source.and_then(|found| found.as_ref().ok());
+    if let Some(text) = source.and_then(|source| source.line(place.line?)) {
+        line.push_str("  ");
+        line.push_str(plain(text).trim());
+    }
+    line
+}

@@ -1,0 +1,117 @@
+//! Source lines as text.
+
+use std::io::{self, Write};
+
+use crate::source::SourceFile;
+use crate::view::annotate::{Annotation, Line, Listing};
+
+use super::{Files, Layout, hunks, name, plain};
+
+/// Writes one listing.
+pub(super) fn write(
+    listing: &Listing,
+    annotation: &Annotation<'_>,
+    layout: &Layout<'_>,
+    files: &mut Files<'_>,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let found = listing.file.as_ref().map(|file| files.find(file));
+    let (source, remark) = match found {
+        None => (None, "no source: no debug info says where it is".into()),
+        Some(Ok(source)) => (Some(source), source.path.display().to_string()),
+        Some(Err(missing)) => (None, missing.to_string()),
+    };
+    let last = listing.lines.last().and_then(|line| line.number);
+    let width = last.unwrap_or(0).to_string().len().max("Line".len());
+    let title = title(listing, annotation);
+    let weights = (listing.own, listing.total);
+    let header = ("Line", width, "Source");
+    layout.heading(out, &title, weights, &remark, header)?;
+    match source {
+        Some(source) => with_source(listing, source, width, layout, out),
+        None => {
+            for line in &listing.lines {
+                let (number, text) = (number(line), unknown(line));
+                layout.line(out, (line.own, line.total), (&number, width, text))?;
+            }
+            Ok(())
+        }
+    }
+}
+
+fn title(listing: &Listing, annotation: &Annotation<'_>) -> String {
+    let file = listing.file.as_deref();
+    match listing.function {
+        Some(function) => {
+            let function = &annotation.symbolized()[function];
+            format!("{} ({})", name(&function.name), function.module)
+        }
+        None => file.unwrap_or_default().to_owned(),
+    }
+}
+
+fn with_source(
+    listing: &Listing,
+    source: &SourceFile,
+    width: usize,
+    layout: &Layout<'_>,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let count = source.lines.len();
+    // Lines that the file has not: code without a line, and what another version of it had.
+    let index_of = |line: &Line| {
+        (line.number? as usize)
+            .checked_sub(1)
+            .filter(|&i| i < count)
+    };
+    let (inside, outside): (Vec<&Line>, Vec<&Line>) = listing
+        .lines
+        .iter()
+        .partition(|line| index_of(line).is_some());
+    let mut by_index: Vec<Option<&Line>> = vec![None; count];
+    for line in inside {
+        if let Some(index) = index_of(line) {
+            by_index[index] = Some(line);
+        }
+    }
+    let shown = hunks(count, layout.options.context, |index| {
+        by_index[index].is_some()
+    });
+    let mut before = None;
+    for index in (0..count).filter(|&index| shown[index]) {
+        if before.is_some_and(|before: usize| before + 1 < index) {
+            layout.bare(out, ("…", width, ""))?;
+        }
+        before = Some(index);
+        let number = (index + 1).to_string();
+        let text = plain(&source.lines[index]);
+        let place = (number.as_str(), width, text.as_str());
+        match by_index[index] {
+            Some(line) => layout.line(out, (line.own, line.total), place)?,
+            None => layout.bare(out, place)?,
+        }
+    }
+    for line in outside {
+        let (number, text) = match line.number {
+            None => (number(line), unknown(line).to_owned()),
+            Some(_) => (
+                number(line),
+                format!("(the file has only {count} lines: it is not the one that was compiled)"),
+            ),
+        };
+        layout.line(out, (line.own, line.total), (&number, width, &text))?;
+    }
+    Ok(())
+}
+
+fn number(line: &Line) -> String {
+    line.number
+        .map_or_else(|| "?".into(), |number| number.to_string())
+}
+
+fn unknown(line: &Line) -> &'static str {
+    match line.number {
+        None => "(code that no line is known of)",
+        Some(_) => "",
+    }
+}

@@ -1,0 +1,297 @@
+//! Source lines and instructions as text.
+
+mod code;
+mod lines;
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use crate::profile::Weight;
+use crate::source::{NoSource, SourceFile, Sources};
+use crate::view::annotate::{Annotation, CodeListing};
+
+use super::number::{Scale, grouped, percent};
+use super::table::{columns, shorten};
+
+/// How annotated sources are laid out.
+#[derive(Clone, Debug)]
+pub struct AnnotateOptions {
+    /// The terminal's width in columns; longer lines are cut. `None` for pipes and files.
+    pub width: Option<usize>,
+    /// So many lines without samples are shown before and after each that has some.
+    pub context: usize,
+    /// Leave out listings whose total share is below so many percent.
+    pub min_percent: f64,
+}
+
+/// Writes the listings of `annotation` with what `sources` has of them; instead of source lines,
+/// those of `code` if it is given.
+///
+/// The columns, separated by two spaces: own share in percent, own weight, total share, total
+/// weight, line number or address, source or instruction. Shares are of everything that was let
+/// through; those of nothing are blank.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write(
+    annotation: &Annotation<'_>,
+    code: Option<&[CodeListing]>,
+    sources: &Sources,
+    options: &AnnotateOptions,
+    mut out: impl Write,
+) -> io::Result<()> {
+    let layout = Layout::new(annotation, options);
+    let mut files = Files::new(sources);
+    writeln!(
+        out,
+        "{} {} of {}, {} {}",
+        grouped(annotation.total.samples),
+        if annotation.total.samples == 1 {
+            "sample"
+        } else {
+            "samples"
+        },
+        annotation.event().name,
+        layout.scale.number(annotation.total),
+        layout.scale.unit()
+    )?;
+    match code {
+        Some(listings) => {
+            let shown = |listing: &&CodeListing| {
+                listing.instructions.is_err() || layout.matters(listing.total)
+            };
+            for listing in listings.iter().filter(shown) {
+                code::write(listing, &layout, &mut files, &mut out)?;
+            }
+        }
+        None => {
+            let listings = annotation.listings.iter();
+            for listing in listings.filter(|listing| layout.matters(listing.total)) {
+                lines::write(listing, annotation, &layout, &mut files, &mut out)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Source files, each looked for once.
+struct Files<'a> {
+    sources: &'a Sources,
+    found: HashMap<Arc<str>, Result<SourceFile, NoSource>>,
+}
+
+impl<'a> Files<'a> {
+    fn new(sources: &'a Sources) -> Self {
+        Self {
+            sources,
+            found: HashMap::new(),
+        }
+    }
+
+    fn find(&mut self, file: &Arc<str>) -> &Result<SourceFile, NoSource> {
+        let find = || self.sources.find(file);
+        self.found.entry(Arc::clone(file)).or_insert_with(find)
+    }
+}
+
+/// The widths of the columns, and what numbers are shares of.
+struct Layout<'a> {
+    scale: Scale<'a>,
+    total: Weight,
+    titles: [String; 4],
+    weight: usize,
+    options: &'a AnnotateOptions,
+}
+
+impl<'a> Layout<'a> {
+    fn new(annotation: &Annotation<'a>, options: &'a AnnotateOptions) -> Self {
+        let scale = Scale::new(&annotation.event().unit, annotation.total);
+        let unit = scale.unit();
+        let titles = [
+            "Self %".into(),
+            format!("Self {unit}"),
+            "Total %".into(),
+            format!("Total {unit}"),
+        ];
+        let widest = columns(&scale.number(annotation.total));
+        Self {
+            weight: widest.max(columns(&titles[3])),
+            scale,
+            total: annotation.total,
+            titles,
+            options,
+        }
+    }
+
+    fn matters(&self, weight: Weight) -> bool {
+        weight.share_of(self.total) * 100.0 >= self.options.min_percent
+    }
+
+    /// What comes above the lines of a listing: its name and weights, a remark, the header.
+    fn heading(
+        &self,
+        out: &mut impl Write,
+        name: &str,
+        weights: (Weight, Weight),
+        remark: &str,
+        place: (&str, usize, &str),
+    ) -> io::Result<()> {
+        let weight = |weight: Weight| {
+            let number = self.scale.number(weight);
+            let share = percent(weight.share_of(self.total));
+            format!("{number} {} ({share} %)", self.scale.unit())
+        };
+        let (own, total) = (weight(weights.0), weight(weights.1));
+        writeln!(out, "\n{name}: self {own}, total {total}\n{remark}\n")?;
+        let cells = self.titles.each_ref().map(String::as_str);
+        self.row(out, cells, place)
+    }
+
+    /// A line with numbers: weights, then line number or address in its width, then text.
+    fn line(
+        &self,
+        out: &mut impl Write,
+        weights: (Weight, Weight),
+        place: (&str, usize, &str),
+    ) -> io::Result<()> {
+        let cells = |weight: Weight| match weight.samples {
+            0 => [String::new(), String::new()],
+            _ => [
+                percent(weight.share_of(self.total)),
+                self.scale.number(weight),
+            ],
+        };
+        let ([own_share, own], [total_share, total]) = (cells(weights.0), cells(weights.1));
+        self.row(out, [&own_share, &own, &total_share, &total], place)
+    }
+
+    /// A line without numbers.
+    fn bare(&self, out: &mut impl Write, place: (&str, usize, &str)) -> io::Result<()> {
+        self.row(out, [""; 4], place)
+    }
+
+    fn row(
+        &self,
+        out: &mut impl Write,
+        cells: [&str; 4],
+        (place, width, text): (&str, usize, &str),
+    ) -> io::Result<()> {
+        let [own_share, own, total_share, total] = cells;
+        let weight = self.weight;
+        let line = format!(
+            "{own_share:>6}  {own:>weight$}  {total_share:>7}  {total:>weight$}  {place:>width$}  "
+        );
+        let text = match self.options.width {
+            Some(width) => cut(text, width.saturating_sub(columns(&line)).max(20)),
+            None => text.to_owned(),
+        };
+        writeln!(out, "{}", format!("{line}{text}").trim_end())
+    }
+}
+
+/// The beginning of a text, which says most of a line of source.
+fn cut(text: &str, width: usize) -> String {
+    if columns(text) <= width {
+        return text.to_owned();
+    }
+    let mut start: String = text.chars().take(width.saturating_sub(1)).collect();
+    start.push('…');
+    start
+}
+
+/// A source line as a terminal can show it: tabs become spaces, and nothing else moves the cursor.
+fn plain(line: &str) -> String {
+    const TAB: usize = 4;
+    let mut text = String::with_capacity(line.len());
+    let mut column = 0;
+    for character in line.chars() {
+        let (shown, times) = match character {
+            '\t' => (' ', TAB - column % TAB),
+            c if c.is_control() => (' ', 1),
+            c => (c, 1),
+        };
+        text.extend(std::iter::repeat_n(shown, times));
+        column += times;
+    }
+    text
+}
+
+/// Which of `count` things in a row are shown if those that `matters` says are, with `context`
+/// others before and after each.
+fn hunks(count: usize, context: usize, matters: impl Fn(usize) -> bool) -> Vec<bool> {
+    let mut shown = vec![false; count];
+    // The end of what is shown so far.
+    let mut end = 0;
+    for index in (0..count).filter(|&index| matters(index)) {
+        let start = index.saturating_sub(context).max(end);
+        end = index.saturating_add(context + 1).min(count);
+        shown[start.min(end)..end].fill(true);
+    }
+    shown
+}
+
+/// The file's name without its directories.
+fn short(file: &str) -> &str {
+    file.rsplit('/').next().unwrap_or(file)
+}
+
+/// A name that leaves room for the rest of its line.
+fn name(text: &str) -> String {
+    const LONGEST: usize = 80;
+    shorten(text, LONGEST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{check_golden, demo, everything};
+
+    #[test]
+    fn golden() {
+        let symbolized = demo();
+        let wanted = Some("^(compute|ns::inner|write)$");
+        let annotation = Annotation::new(&symbolized, &everything(), wanted).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let source: String = (1..=40).map(|line| format!("\tline {line};\n")).collect();
+        std::fs::write(directory.path().join("demo.c"), source).unwrap();
+        let options = AnnotateOptions {
+            width: None,
+            context: 1,
+            min_percent: 0.0,
+        };
+        let text = |sources: &Sources| {
+            let mut text = Vec::new();
+            write(&annotation, None, sources, &options, &mut text).unwrap();
+            String::from_utf8(text).unwrap()
+        };
+        let found = text(&Sources {
+            directories: vec![directory.path().into()],
+            ..Sources::default()
+        });
+        let found = found.replace(&*directory.path().to_string_lossy(), "DIR");
+        let both = format!("{found}\n{}", text(&Sources::default()));
+        check_golden("annotation.txt", both.as_bytes());
+    }
+
+    #[test]
+    fn lines_around_those_that_matter() {
+        let check = |context, matter: &[usize], expected: &str| {
+            let shown = hunks(10, context, |index| matter.contains(&index));
+            let text: String = shown.iter().map(|&s| if s { 'x' } else { '.' }).collect();
+            assert_eq!(text, expected, "{matter:?}");
+        };
+        check(1, &[], "..........");
+        check(0, &[0, 9], "x........x");
+        check(1, &[0, 5], "xx..xxx...");
+        check(2, &[3, 4], ".xxxxxx...");
+        check(usize::MAX - 1, &[3], "xxxxxxxxxx");
+    }
+
+    #[test]
+    fn lines_stay_lines() {
+        let check = |line, expected: &str| assert_eq!(plain(line), expected);
+        check("\tif (x)\t\ty;", "    if (x)      y;");
+        check("a\u{1b}[31mb", "a [31mb");
+    }
+}

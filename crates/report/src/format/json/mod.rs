@@ -1,0 +1,147 @@
+//! Views as JSON: what docs/json.md describes.
+
+mod annotation;
+mod calls;
+mod failures;
+
+use std::io::{self, Write};
+
+use prof_model::{Fallback, Losses, Quality};
+use serde::Serialize;
+
+use crate::profile::{Event as ProfileEvent, Weight as Sum};
+use crate::symbolized::{ModuleNaming, SymbolizedProfile};
+
+pub use annotation::annotation;
+pub use calls::{CallView, calls};
+pub use failures::failures;
+
+/// The version of the schema. Additions do not change it, everything else does.
+pub const VERSION: u32 = 1;
+
+/// What all documents begin with, and the view itself.
+#[derive(Serialize)]
+struct Document<'a, V> {
+    format: &'static str,
+    version: u32,
+    view: &'static str,
+    recording: Recording<'a>,
+    quality: Worth<'a>,
+    modules: Vec<Module<'a>>,
+    #[serde(flatten)]
+    body: V,
+}
+
+impl<'a, V: Serialize> Document<'a, V> {
+    /// Writes a view of a profile.
+    fn write(
+        symbolized: &'a SymbolizedProfile,
+        view: &'static str,
+        body: V,
+        out: impl Write,
+    ) -> io::Result<()> {
+        let document = Self {
+            format: "prof-report",
+            version: VERSION,
+            view,
+            recording: recording(symbolized),
+            quality: worth(symbolized.quality()),
+            modules: symbolized.naming().iter().map(module).collect(),
+            body,
+        };
+        super::write_json(&document, out)
+    }
+}
+
+#[derive(Serialize)]
+struct Recording<'a> {
+    command_line: &'a [String],
+    hostname: Option<&'a str>,
+    os_release: Option<&'a str>,
+    arch: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Event<'a> {
+    name: &'a str,
+    unit: &'a str,
+}
+
+#[derive(Serialize)]
+struct Weight {
+    value: u64,
+    samples: u64,
+}
+
+/// Of the recording as a whole, whatever the filters.
+#[derive(Serialize)]
+struct Worth<'a> {
+    samples: u64,
+    user_stacks: u64,
+    whole_stacks: u64,
+    partial_stacks: Vec<Partial>,
+    losses: &'a Losses,
+    fallbacks: &'a [Fallback],
+}
+
+#[derive(Serialize)]
+struct Partial {
+    reason: prof_model::StackEnd,
+    samples: u64,
+}
+
+#[derive(Serialize)]
+struct Module<'a> {
+    name: &'a str,
+    samples: u64,
+    addresses: usize,
+    named: usize,
+    problem: Option<String>,
+}
+
+impl From<Sum> for Weight {
+    fn from(Sum { value, samples }: Sum) -> Self {
+        Self { value, samples }
+    }
+}
+
+impl<'a> From<&'a ProfileEvent> for Event<'a> {
+    fn from(event: &'a ProfileEvent) -> Self {
+        Self {
+            name: &event.name,
+            unit: event.unit.name(),
+        }
+    }
+}
+
+fn recording(symbolized: &SymbolizedProfile) -> Recording<'_> {
+    let header = &symbolized.profile().header;
+    Recording {
+        command_line: &header.command_line,
+        hostname: header.hostname.as_deref(),
+        os_release: header.os_release.as_deref(),
+        arch: header.arch.as_deref(),
+    }
+}
+
+fn worth(quality: &Quality) -> Worth<'_> {
+    let partial = |(reason, samples)| Partial { reason, samples };
+    Worth {
+        samples: quality.samples,
+        user_stacks: quality.user_stacks(),
+        whole_stacks: quality.whole_stacks(),
+        partial_stacks: quality.partial_stacks().into_iter().map(partial).collect(),
+        losses: &quality.losses,
+        fallbacks: &quality.fallbacks,
+    }
+}
+
+fn module(naming: &ModuleNaming) -> Module<'_> {
+    Module {
+        name: &naming.module,
+        samples: naming.samples,
+        addresses: naming.addresses,
+        named: naming.named,
+        problem: (!naming.status.is_named()).then(|| naming.status.to_string()),
+    }
+}

@@ -1,0 +1,77 @@
+//! What somebody may have meant.
+
+/// At most so many suggestions.
+const MOST: usize = 3;
+
+/// The names most like `wanted`, which none of them is: those that hold it in other letter case
+/// first, then those that differ little. There may be none.
+pub(crate) fn similar<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Vec<String> {
+    /// Where similarity begins, from 0 to 1: low enough for two swapped letters in a short name.
+    const LEAST: f64 = 0.6;
+    let wanted = wanted.to_lowercase();
+    let mut scored: Vec<(f64, &str)> = names
+        .map(|name| (score(&wanted, &name.to_lowercase()), name))
+        .filter(|(score, _)| *score >= LEAST)
+        .collect();
+    scored.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(b.1)));
+    scored.dedup();
+    let best = scored.into_iter().take(MOST);
+    best.map(|(_, name)| name.to_owned()).collect()
+}
+
+fn score(wanted: &str, name: &str) -> f64 {
+    if name.contains(wanted) && !wanted.is_empty() {
+        return 2.0;
+    }
+    // People leave out paths and parameters.
+    let path = name.split(['(', '<']).next().unwrap_or(name);
+    let last = path.rsplit("::").next().unwrap_or(path);
+    let likeness = |name| strsim::normalized_damerau_levenshtein(wanted, name);
+    likeness(name).max(likeness(last))
+}
+
+/// `; did you mean a, b or c?`, or nothing.
+pub(crate) fn did_you_mean(similar: &[String]) -> String {
+    match similar {
+        [] => String::new(),
+        [one] => format!("; did you mean {one}?"),
+        [first @ .., last] => format!("; did you mean {} or {last}?", first.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_were_meant() {
+        let names = [
+            "main",
+            "compute_sum(int)",
+            "ns::Parser::parse",
+            "Compute",
+            "vfs_read",
+        ];
+        let check = |wanted, expected: &[&str]| {
+            assert_eq!(similar(wanted, names.into_iter()), expected, "{wanted}");
+        };
+        check("mian", &["main"]);
+        check("Main", &["main"]);
+        check("compute_smu", &["compute_sum(int)", "Compute"]);
+        check("COMPUTE", &["Compute", "compute_sum(int)"]);
+        check("prase", &["ns::Parser::parse"]);
+        check("zzz", &[]);
+        check("", &[]);
+    }
+
+    #[test]
+    fn suggestions_are_a_sentence() {
+        let check = |names: &[&str], expected| {
+            let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+            assert_eq!(did_you_mean(&names), expected);
+        };
+        check(&[], "");
+        check(&["a"], "; did you mean a?");
+        check(&["a", "b", "c"], "; did you mean a, b or c?");
+    }
+}

@@ -1,0 +1,269 @@
+//! Machine instructions with their weights.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use prof_model::{FileOffset, ModuleId};
+use prof_symbols::{Code, CodeError, Machine, Query, Source, SymbolFrame, Symbolizer};
+use rustc_hash::FxHashSet;
+
+use super::Annotation;
+use super::decode::{Syntax, decode};
+use super::tally::Tally;
+use super::target::Target;
+use crate::profile::{Frame, Weight};
+use crate::shown::Shown;
+
+/// The instructions of one function of a file, or those of them that an inlined function or a
+/// source file has its part in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CodeListing {
+    /// The physical function.
+    pub function: Arc<str>,
+    /// The short name of the module it is in.
+    pub module: Arc<str>,
+    /// Samples taken in these instructions.
+    pub own: Weight,
+    /// Samples with any of these instructions on their stacks.
+    pub total: Weight,
+    /// The instructions by address, or why there are none.
+    pub instructions: Result<Vec<Instruction>, NoCode>,
+}
+
+/// One instruction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Instruction {
+    /// Its address by the file's own tables, as other disassemblers print it.
+    pub address: u64,
+    /// The instruction.
+    pub text: String,
+    /// What it was compiled from, innermost first: inlined functions, then the physical one.
+    pub places: Vec<Place>,
+    /// Samples taken at this instruction.
+    pub own: Weight,
+    /// Samples taken at this instruction or in what it called.
+    pub total: Weight,
+}
+
+/// What an instruction was compiled from.
+pub type Place = SymbolFrame;
+
+/// Why there are no instructions.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NoCode {
+    /// The code is not in a file, or the file can't be had.
+    #[error(transparent)]
+    File(#[from] CodeError),
+    /// The code is for a machine that is not disassembled.
+    #[error("only code for x86 is disassembled, and this is for another machine")]
+    OtherMachine,
+    /// The code is the kernel's or was made at run time.
+    #[error("only code of files is disassembled, not the kernel's or what is made at run time")]
+    NoFile,
+}
+
+impl Annotation<'_> {
+    /// The instructions of what is annotated, a listing for each function of a file, the heaviest
+    /// first.
+    pub fn code(&self, symbolizer: &Symbolizer, syntax: Syntax) -> Vec<CodeListing> {
+        let symbolized = self.symbolized();
+        let functions = match &self.target {
+            Target::Functions(ids) => ids.iter().map(|&id| &*symbolized[id].name).collect(),
+            Target::Files(_) => FxHashSet::default(),
+        };
+        let disassembly = Disassembly {
+            shown: &self.shown,
+            target: &self.target,
+            functions,
+            symbolizer,
+            syntax,
+        };
+        let mut parts = Vec::new();
+        for (module, offsets) in disassembly.offsets() {
+            parts.extend(disassembly.module(module, &offsets));
+        }
+        disassembly.weighed(parts)
+    }
+}
+
+/// What it takes to find and name instructions.
+struct Disassembly<'a> {
+    shown: &'a Shown<'a>,
+    target: &'a Target,
+    /// The names of the target's functions.
+    functions: FxHashSet<&'a str>,
+    symbolizer: &'a Symbolizer,
+    syntax: Syntax,
+}
+
+/// A listing that still lacks weights.
+struct Part {
+    listing: CodeListing,
+    /// The module, and where in its file each instruction begins and ends.
+    places: Vec<(ModuleId, u64, u64)>,
+}
+
+impl Disassembly<'_> {
+    /// Where the target is, by module; `None` stands for code that is not in a file.
+    fn offsets(&self) -> BTreeMap<Option<ModuleId>, Vec<(FileOffset, Arc<str>)>> {
+        let symbolized = self.shown.symbolized();
+        let mut offsets: BTreeMap<Option<ModuleId>, Vec<_>> = BTreeMap::new();
+        for (id, frame) in symbolized.profile().frames.iter() {
+            let locations = self.shown.locations(id);
+            let is_wanted = locations.iter().any(|l| self.target.key(l).is_some());
+            let Some(physical) = locations.last().filter(|_| is_wanted) else {
+                continue;
+            };
+            let name = Arc::clone(&symbolized[physical.function].name);
+            let (module, offset) = match frame {
+                Frame::Module { module, offset } => (Some(module), offset),
+                _ => (None, FileOffset(0)),
+            };
+            offsets.entry(module).or_default().push((offset, name));
+        }
+        offsets
+    }
+
+    /// The listings of one module.
+    fn module(&self, id: Option<ModuleId>, places: &[(FileOffset, Arc<str>)]) -> Vec<Part> {
+        let Some(id) = id else {
+            return without_code(places, "", &NoCode::NoFile);
+        };
+        let module = &self.shown.symbolized().profile().modules[id];
+        let offsets: Vec<FileOffset> = places.iter().map(|(offset, _)| *offset).collect();
+        match self.symbolizer.code(module, &offsets) {
+            Ok(codes) => codes.iter().map(|code| self.part(id, code)).collect(),
+            Err(error) => without_code(places, &module.short_name(), &error.into()),
+        }
+    }
+
+    /// The instructions of one physical function that are the target's.
+    fn part(&self, id: ModuleId, code: &Code) -> Part {
+        let module = &self.shown.symbolized().profile().modules[id];
+        let instructions = decode(code, self.syntax);
+        let offsets: Vec<u64> = instructions.iter().map(|i| i.offset).collect();
+        let query = Query {
+            source: Source::File(module),
+            addresses: &offsets,
+        };
+        let answers = self.symbolizer.resolve(&[query]);
+        let mut part = Part {
+            listing: CodeListing {
+                function: Arc::from(format!("{:#x}", code.address.0)),
+                module: Arc::from(module.short_name()),
+                own: Weight::default(),
+                total: Weight::default(),
+                instructions: Err(NoCode::OtherMachine),
+            },
+            places: Vec::new(),
+        };
+        if let Machine::X86(_) = code.machine {
+            let mut listed = Vec::new();
+            for (index, decoded) in instructions.into_iter().enumerate() {
+                let frames = answers.first().map(|answer| answer.frames(index));
+                let frames = frames.unwrap_or_default();
+                if let Some(physical) = frames.last() {
+                    part.listing.function = Arc::clone(&physical.function);
+                }
+                // Archived names are of what was hit; of all else nothing is known.
+                let is_unknown = frames.is_empty();
+                if is_unknown || frames.iter().any(|frame| self.is_wanted(frame)) {
+                    part.places.push((id, decoded.offset, decoded.end));
+                    listed.push(Instruction {
+                        address: decoded.address,
+                        text: decoded.text,
+                        places: frames.to_vec(),
+                        own: Weight::default(),
+                        total: Weight::default(),
+                    });
+                }
+            }
+            part.listing.instructions = Ok(listed);
+        }
+        part
+    }
+
+    fn is_wanted(&self, place: &Place) -> bool {
+        match self.target {
+            Target::Functions(_) => self.functions.contains(&*place.function),
+            Target::Files(files) => place.file.as_ref().is_some_and(|f| files.contains(f)),
+        }
+    }
+
+    /// The listings with their weights, the heaviest first.
+    fn weighed(&self, parts: Vec<Part>) -> Vec<CodeListing> {
+        let places = parts.iter().enumerate().flat_map(|(part, listing)| {
+            let places = listing.places.iter();
+            places.map(move |&(module, start, end)| (module, start, end, part))
+        });
+        let places: Vec<(ModuleId, u64, u64, usize)> = places.collect();
+        let spots = self.spots(&places);
+        let mut instructions = Tally::new(places.len());
+        let mut wholes = Tally::new(parts.len());
+        for (stack, weight) in self.shown.weighted_stacks() {
+            instructions.start(weight);
+            wholes.start(weight);
+            for (depth, frame) in self.shown.frames(stack).enumerate() {
+                if let Some(number) = spots[frame.index()] {
+                    instructions.add(number, depth == 0);
+                    wholes.add(places[number].3, depth == 0);
+                }
+            }
+        }
+        let mut number = 0;
+        let mut listings: Vec<CodeListing> = Vec::with_capacity(parts.len());
+        for (index, mut part) in parts.into_iter().enumerate() {
+            part.listing.own = wholes.own[index];
+            part.listing.total = wholes.total[index];
+            for instruction in part.listing.instructions.iter_mut().flatten() {
+                instruction.own = instructions.own[number];
+                instruction.total = instructions.total[number];
+                number += 1;
+            }
+            listings.push(part.listing);
+        }
+        listings.sort_by_key(|listing| std::cmp::Reverse((listing.total, listing.own)));
+        listings
+    }
+
+    /// By frame: the number of the place that it is in.
+    fn spots(&self, places: &[(ModuleId, u64, u64, usize)]) -> Vec<Option<usize>> {
+        let mut by_start: Vec<usize> = (0..places.len()).collect();
+        by_start.sort_unstable_by_key(|&number| places[number]);
+        let find = |module: ModuleId, offset: u64| {
+            let starts_before = |&number: &usize| {
+                let (of, start, ..) = places[number];
+                (of, start) <= (module, offset)
+            };
+            let after = by_start.partition_point(starts_before);
+            let number = by_start[after.checked_sub(1)?];
+            let (of, _, end, _) = places[number];
+            (of == module && offset < end).then_some(number)
+        };
+        let frames = self.shown.symbolized().profile().frames.iter();
+        let spot = |(_, frame)| match frame {
+            Frame::Module { module, offset } => find(module, offset.0),
+            _ => None,
+        };
+        frames.map(spot).collect()
+    }
+}
+
+/// A listing for each function that there is no code of.
+fn without_code(places: &[(FileOffset, Arc<str>)], module: &str, why: &NoCode) -> Vec<Part> {
+    let mut names: Vec<&Arc<str>> = places.iter().map(|(_, name)| name).collect();
+    names.sort_unstable();
+    names.dedup();
+    let part = |name: &Arc<str>| Part {
+        listing: CodeListing {
+            function: Arc::clone(name),
+            module: Arc::from(module),
+            own: Weight::default(),
+            total: Weight::default(),
+            instructions: Err(why.clone()),
+        },
+        places: Vec::new(),
+    };
+    names.into_iter().map(part).collect()
+}

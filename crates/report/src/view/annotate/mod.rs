@@ -1,0 +1,207 @@
+//! Source lines and machine instructions with their weights.
+
+mod code;
+mod decode;
+mod tally;
+mod target;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use crate::error::Error;
+use crate::filter::Filter;
+use crate::profile::{Event, FrameId, Weight};
+use crate::shown::Shown;
+use crate::symbolized::{FunctionId, Location, SymbolizedProfile};
+
+pub use code::{CodeListing, Instruction, NoCode, Place};
+pub use decode::Syntax;
+use tally::Tally;
+use target::Target;
+
+/// The source lines of functions, or of source files, with their weights.
+pub struct Annotation<'p> {
+    shown: Shown<'p>,
+    target: Target,
+    /// The weight of everything that the filter lets through.
+    pub total: Weight,
+    /// A listing for each function and file, the heaviest first.
+    pub listings: Vec<Listing>,
+}
+
+/// Lines of one source file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listing {
+    /// The function that they are of; `None` if all of the file's lines are listed, whatever
+    /// function they are of.
+    pub function: Option<FunctionId>,
+    /// The file, as the compiler was told of it; `None` if that is not known.
+    pub file: Option<Arc<str>>,
+    /// Samples taken in these lines.
+    pub own: Weight,
+    /// Samples with any of these lines on their stacks.
+    pub total: Weight,
+    /// Lines with samples, by number.
+    pub lines: Vec<Line>,
+}
+
+/// A source line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// Its number, from 1; `None` stands for code that no line is known of.
+    pub number: Option<u32>,
+    /// Samples taken in code of this line, that of functions inlined there aside.
+    pub own: Weight,
+    /// Samples with this line anywhere on their stacks, each once: it ran, or what it called did.
+    pub total: Weight,
+}
+
+impl<'p> Annotation<'p> {
+    /// The lines of what `wanted` names, as far as `filter` lets samples through: a function by
+    /// its name; a source file by its path or the end of that; or functions by a regular
+    /// expression. Without, of the function with most weight of its own.
+    ///
+    /// A line of an inlined function belongs to that function and its file; the line of the call
+    /// has the weight in its total.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchFunction`], [`Error::InvalidPattern`], [`Error::NoSamples`],
+    /// [`Error::NoSuchEvent`].
+    pub fn new(
+        symbolized: &'p SymbolizedProfile,
+        filter: &Filter,
+        wanted: Option<&str>,
+    ) -> Result<Self, Error> {
+        let shown = Shown::new(symbolized, filter)?;
+        let target = match wanted {
+            Some(wanted) => Target::find(&shown, wanted)?,
+            None => Target::hottest(&shown),
+        };
+        let (total, listings) = listings(&shown, &target);
+        Ok(Self {
+            shown,
+            target,
+            total,
+            listings,
+        })
+    }
+
+    /// The profile that it is of.
+    pub fn symbolized(&self) -> &'p SymbolizedProfile {
+        self.shown.symbolized()
+    }
+
+    /// The event whose samples these are.
+    pub fn event(&self) -> &'p Event {
+        self.shown.event()
+    }
+}
+
+/// What a listing is made for: a function's lines in one file, or a file's.
+type Key = (Option<FunctionId>, Option<Arc<str>>);
+
+/// The weight of everything, and the listings of the target.
+fn listings(shown: &Shown<'_>, target: &Target) -> (Weight, Vec<Listing>) {
+    let spots = Spots::new(shown, target);
+    let mut lines = Tally::new(spots.lines.len());
+    let mut wholes = Tally::new(spots.keys.len());
+    let mut total = Weight::default();
+    for (stack, weight) in shown.weighted_stacks() {
+        total += weight;
+        lines.start(weight);
+        wholes.start(weight);
+        for (depth, frame) in shown.frames(stack).enumerate() {
+            for spot in &spots.by_frame[frame.index()] {
+                let is_own = depth == 0 && spot.innermost;
+                lines.add(spot.line, is_own);
+                wholes.add(spot.key, is_own);
+            }
+        }
+    }
+    let mut listings: Vec<Listing> = spots
+        .keys
+        .into_iter()
+        .enumerate()
+        .map(|(index, (function, file))| Listing {
+            function,
+            file,
+            own: wholes.own[index],
+            total: wholes.total[index],
+            lines: Vec::new(),
+        })
+        .collect();
+    for (&(key, number), &index) in &spots.lines {
+        listings[key].lines.push(Line {
+            number,
+            own: lines.own[index],
+            total: lines.total[index],
+        });
+    }
+    listings.retain_mut(|listing| {
+        listing.lines.retain(|line| line.total.samples > 0);
+        !listing.lines.is_empty()
+    });
+    // Stable: listings of equal weight stay in the order in which they were met.
+    listings.sort_by_key(|listing| std::cmp::Reverse((listing.total, listing.own)));
+    (total, listings)
+}
+
+/// Where on the stacks the target's lines are.
+struct Spots {
+    keys: Vec<Key>,
+    /// The positions of the lines of all listings.
+    lines: BTreeMap<(usize, Option<u32>), usize>,
+    by_frame: Vec<Vec<Spot>>,
+}
+
+/// A line of the target in a frame.
+struct Spot {
+    key: usize,
+    line: usize,
+    /// Whether it is the innermost location of its frame.
+    innermost: bool,
+}
+
+impl Spots {
+    fn new(shown: &Shown<'_>, target: &Target) -> Self {
+        let mut spots = Self {
+            keys: Vec::new(),
+            lines: BTreeMap::new(),
+            by_frame: Vec::new(),
+        };
+        let mut ids: FxHashMap<Key, usize> = FxHashMap::default();
+        for (frame, _) in shown.symbolized().profile().frames.iter() {
+            let found = spots.of_frame(shown, target, frame, &mut ids);
+            spots.by_frame.push(found);
+        }
+        spots
+    }
+
+    fn of_frame(
+        &mut self,
+        shown: &Shown<'_>,
+        target: &Target,
+        frame: FrameId,
+        ids: &mut FxHashMap<Key, usize>,
+    ) -> Vec<Spot> {
+        let spot = |(depth, location): (usize, &&Location)| {
+            let key = target.key(location)?;
+            let keys = &mut self.keys;
+            let key = *ids.entry(key.clone()).or_insert_with(|| {
+                keys.push(key);
+                keys.len() - 1
+            });
+            let next = self.lines.len();
+            let line = *self.lines.entry((key, location.line)).or_insert(next);
+            Some(Spot {
+                key,
+                line,
+                innermost: depth == 0,
+            })
+        };
+        let locations = shown.locations(frame).iter();
+        locations.enumerate().filter_map(spot).collect()
+    }
+}
