@@ -70,6 +70,11 @@ pub(crate) fn run(job: Job) -> Result<ExitCode> {
     };
     // From here on a signal ends us as it ends anybody: the recording is safe.
     drop(signals);
+    if !summary.kept.is_empty()
+        && let Err(error) = names::embed_kept(&options.output, &summary.kept)
+    {
+        Console::error(&error.context("cannot keep names of files that are gone"));
+    }
     let verdict = verdict(&summary, &options)?;
     tell(console, &summary, &options.output, &verdict);
     let shown = show(

@@ -17,8 +17,13 @@ pub(crate) struct Hits {
 }
 
 impl Hits {
-    /// Marks the modules that these frames are in.
-    pub(crate) fn mark(&mut self, space: &AddressSpace, frames: &[u64]) {
+    /// Marks the modules that these frames are in, and hands their mappings to `each`.
+    pub(crate) fn mark(
+        &mut self,
+        space: &AddressSpace,
+        frames: &[u64],
+        mut each: impl FnMut(&Mapping),
+    ) {
         let mut last: Option<&Mapping> = None;
         for &frame in frames {
             let frame = AbsoluteAddress(frame);
@@ -30,6 +35,7 @@ impl Hits {
                 continue;
             };
             last = Some(mapping);
+            each(mapping);
             let index = mapping.module.index();
             if self.modules.len() <= index {
                 self.modules.resize(index + 1, false);
@@ -87,7 +93,7 @@ mod tests {
             });
         }
         let mut hits = Hits::default();
-        hits.mark(&space, &[0x1001, 0x1fff, 0x3000, 0x1000, 0x9000]);
+        hits.mark(&space, &[0x1001, 0x1fff, 0x3000, 0x1000, 0x9000], |_| {});
         let paths: Vec<_> = hits
             .build_ids(&modules)
             .into_iter()

@@ -11,8 +11,10 @@ mod deep;
 mod duplicates;
 mod error;
 mod failures;
+mod files;
 mod held;
 mod hits;
+mod kept;
 mod layout;
 mod options;
 mod order;
@@ -24,6 +26,7 @@ mod synthesize;
 mod unwind;
 
 pub use error::Error;
+pub use kept::{KeptFiles, KeptProcess, KeptRoot};
 pub use options::{Options, Summary, Target};
 pub use prof_events::{
     CallGraph, EventRequest, GroupRequest, MAX_STACK_DUMP, Program, Rate, Signals, USUAL_HERTZ,

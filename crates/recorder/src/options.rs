@@ -3,10 +3,13 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitStatus;
+use std::sync::Arc;
 use std::time::Duration;
 
 use prof_events::{GroupRequest, Program};
 use prof_model::{Pid, Quality};
+
+use crate::kept::KeptFiles;
 
 /// What to record, how, and where to.
 #[derive(Clone, Debug)]
@@ -54,4 +57,6 @@ pub struct Summary {
     pub exit: Option<ExitStatus>,
     /// The signal that ended the recording, if one did.
     pub stopped_by: Option<i32>,
+    /// Files with names for the recording that only we can still open.
+    pub kept: Arc<KeptFiles>,
 }

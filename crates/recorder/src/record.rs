@@ -240,6 +240,7 @@ fn finish(options: &Options, opened: &Opened, recorded: Recorded) -> Result<Summ
         quality,
         exit: outcome.exit,
         stopped_by: outcome.stopped_by,
+        kept: finished.kept.into(),
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 
-use prof_model::{AbsoluteAddress, Modules, Pid, Processes, Quality, StackEnd};
+use prof_model::{AbsoluteAddress, Mapping, Modules, Pid, Processes, Quality, StackEnd};
 use prof_perfdata::{
     Attr, ModuleBuildId, Record, RecordFormat, Sample, StackNote, WriteError, Writer, context,
     encode, follow,
@@ -13,6 +13,7 @@ use crate::duplicates::Duplicates;
 use crate::failures::{Failures, Place};
 use crate::held::Held;
 use crate::hits::Hits;
+use crate::kept::{Keeper, KeptFiles};
 use crate::order::{Order, Waiting};
 use crate::synthesize;
 use crate::unwind::ChainMaker;
@@ -27,6 +28,7 @@ pub(crate) struct Session {
     processes: Processes,
     modules: Modules,
     duplicates: Duplicates,
+    keeper: Keeper,
     tally: Tally,
     /// Bytes written since readers were last told that all before is in order.
     since_round: usize,
@@ -68,6 +70,7 @@ pub(crate) struct Finished {
     pub(crate) quality: Quality,
     pub(crate) sample_time: Option<(u64, u64)>,
     pub(crate) build_ids: Vec<ModuleBuildId>,
+    pub(crate) kept: KeptFiles,
 }
 
 impl Session {
@@ -88,6 +91,7 @@ impl Session {
             processes: Processes::default(),
             modules: Modules::default(),
             duplicates,
+            keeper: Keeper::default(),
             tally: Tally::default(),
             since_round: 0,
             out: Vec::new(),
@@ -194,7 +198,12 @@ impl Session {
         self.tally.count(&record);
         match &record {
             Record::Sample(sample) => return self.sample(sample, bytes, batch, index),
-            Record::Exit(task) => self.duplicates.forget(task.tid),
+            Record::Exit(task) => {
+                self.duplicates.forget(task.tid);
+                if task.tid == task.pid {
+                    self.keeper.forget(task.pid);
+                }
+            }
             _ => {}
         }
         follow(&record, &mut self.processes, &mut self.modules);
@@ -258,8 +267,13 @@ impl Session {
         }
         let process = self.processes.get(sample.pid);
         let space = process.map(|process| process.space());
+        if let Some(process) = process {
+            self.keeper.meet(sample.pid, process.generation());
+        }
         if let Some(space) = space {
-            tally.hits.mark(space, &self.chain);
+            let (keeper, modules) = (&mut self.keeper, &self.modules);
+            let keep = |mapping: &Mapping| keeper.hit(sample.pid, mapping, modules);
+            tally.hits.mark(space, &self.chain, keep);
         }
         tally.hits.kernel |= sample.mode.is_kernel();
         if note.end.is_whole() || !note.end.counts() || !unwound {
@@ -288,6 +302,7 @@ impl Session {
             quality,
             sample_time: self.tally.sample_time,
             build_ids: self.tally.hits.build_ids(&self.modules),
+            kept: self.keeper.finish(&self.modules),
         }
     }
 }

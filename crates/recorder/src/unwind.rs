@@ -5,9 +5,10 @@ use std::ops::Range;
 use prof_events::LiveMemory;
 use prof_model::{AbsoluteAddress, Modules, Pid, Process, Processes, StackEnd, UserRegisters};
 use prof_perfdata::{Sample, StackNote, context};
-use prof_unwinder::{LocalFiles, Memory, StackDump, Target, Unwinder};
+use prof_unwinder::{Memory, StackDump, Target, Unwinder};
 
 use crate::deep::{Beyond, DeepStacks};
+use crate::files::LiveFiles;
 
 /// Unwinds samples into call chains.
 pub(crate) struct ChainMaker {
@@ -19,7 +20,7 @@ pub(crate) struct ChainMaker {
 impl ChainMaker {
     pub(crate) fn new() -> Self {
         Self {
-            unwinder: Unwinder::new(LocalFiles),
+            unwinder: Unwinder::new(LiveFiles),
             unknown: Process::default(),
         }
     }

@@ -132,6 +132,12 @@ pub trait Places: Send + Sync {
         None
     }
 
+    /// The root directory of a process and its PID in there, if they are known better than from
+    /// `/proc`.
+    fn root(&self, _pid: Pid) -> Option<(PathBuf, Pid)> {
+        None
+    }
+
     /// The jitdump files (`jit-PID.dump`) that a process wrote. A recording knows them: a run-time
     /// compiler maps a page of the file as executable, only so that profilers see its path.
     fn jitdumps(&self, _pid: Pid) -> Vec<PathBuf> {

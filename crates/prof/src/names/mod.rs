@@ -1,19 +1,24 @@
 //! Recordings with names: where every verb that shows functions gets them.
 
+mod places;
 mod progress;
 mod unnamed;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use prof_filemap::MappedFile;
 use prof_perfdata::Recording;
+use prof_recorder::KeptFiles;
 use prof_report::symbolized::{ModuleNaming, StoredNames};
 use prof_report::{LoadOptions, Profile, SymbolizedProfile};
 use prof_symbols::{Debuginfod, Demangle, EmbeddedSymbols, SymbolOptions, Symbolizer};
 
 use crate::flags::{ServerFlags, SymbolFlags};
 use crate::output::replace_file;
+
+use places::{Kept, Living};
 
 pub(crate) use unnamed::unnamed;
 
@@ -75,12 +80,35 @@ pub(crate) fn embed(input: &Path, output: &Path, flags: &SymbolFlags) -> Result<
         symbolizer,
     } = load(input, flags, Detail::Inlines)?;
     let stored = progress::shown(|watch| StoredNames::new(&profile, &symbolizer, watch));
-    let symbols = stored.symbols.to_bytes();
+    store(input, output, &stored.symbols)?;
+    Ok(stored.naming)
+}
+
+/// Puts those names into a recording that was just made which can't be found later: of files that
+/// only the recorder could still open.
+///
+/// # Errors
+///
+/// When it cannot be read or written.
+pub(crate) fn embed_kept(recording: &Path, kept: &Arc<KeptFiles>) -> Result<()> {
+    let profile = prof_report::load(Recording::open(recording)?, &LoadOptions::default())?;
+    let kept = Kept(Arc::clone(kept));
+    let mut options = options(&profile, &SymbolFlags::default(), Detail::Inlines)?;
+    options.debug_dirs.extend(kept.debug_dirs());
+    let wanted = Kept(Arc::clone(&kept.0));
+    let symbolizer = Symbolizer::new(options).with_places(kept);
+    let symbols = progress::shown(|watch| {
+        StoredNames::some(&profile, &symbolizer, |source| wanted.has(source), watch)
+    });
+    store(recording, recording, &symbols)
+}
+
+fn store(input: &Path, output: &Path, symbols: &EmbeddedSymbols) -> Result<()> {
     let file = MappedFile::open(input)?;
+    let symbols = symbols.to_bytes();
     replace_file(input, output, |out| {
         Ok(prof_perfdata::write_with_symbols(&file, &symbols, out)?)
-    })?;
-    Ok(stored.naming)
+    })
 }
 
 /// A recording, and who can name what is in it.
@@ -99,7 +127,10 @@ fn load(input: &Path, flags: &SymbolFlags, detail: Detail) -> Result<Loaded> {
     let stored = recording.features().symbols.as_deref();
     let stored = stored.map(EmbeddedSymbols::from_bytes).transpose()?;
     let profile = prof_report::load(recording, &LoadOptions::default())?;
-    let symbolizer = Symbolizer::new(options(&profile, flags, detail)?);
+    let living = Living::of(&profile);
+    let mut options = options(&profile, flags, detail)?;
+    options.debug_dirs.extend(living.debug_dirs());
+    let symbolizer = Symbolizer::new(options).with_places(living);
     Ok(Loaded {
         profile,
         symbolizer: match stored {

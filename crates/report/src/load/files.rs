@@ -2,27 +2,48 @@
 
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 use prof_filemap::MappedFile;
 use prof_model::{Mapping, Module, Pid};
 use prof_unwinder::ModuleFiles;
 
-/// Opens modules by their recorded paths. Processes are gone, or are others by now, so nothing is
-/// asked of `/proc`. A file with another build id than the recorded one is refused: its unwind
-/// tables are those of other code.
+/// Opens modules by their recorded paths: as the process sees it if it still lives, else as we do.
+/// A file with another build id than the recorded one is refused: its unwind tables are those of
+/// other code. What can't be checked is not taken from a process, which may be another one by now.
 pub(super) struct RecordedFiles;
 
 impl ModuleFiles for RecordedFiles {
-    fn open(&mut self, _: Pid, module: &Module, _: &Mapping) -> io::Result<File> {
-        if let Some(recorded) = module.build_id {
-            let file = MappedFile::open(&module.path).map_err(io::Error::other)?;
-            let found = object::File::parse(&*file).map_err(io::Error::other)?;
-            let found = object::Object::build_id(&found).ok().flatten();
-            if found.is_some_and(|found| !found.starts_with(recorded.as_bytes())) {
-                let reason = format!("{} was replaced since", module.path.display());
-                return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
-            }
+    fn open(&mut self, pid: Pid, module: &Module, _: &Mapping) -> io::Result<File> {
+        let relative = module.path.strip_prefix("/").unwrap_or(&module.path);
+        let seen = PathBuf::from(format!("/proc/{pid}/root")).join(relative);
+        if matches!(is_same(&seen, module), Ok(Some(true))) {
+            return File::open(seen);
         }
-        File::open(&module.path)
+        match is_same(&module.path, module)? {
+            Some(false) => {
+                let reason = format!("{} was replaced since", module.path.display());
+                Err(io::Error::new(io::ErrorKind::InvalidData, reason))
+            }
+            _ => File::open(&module.path),
+        }
     }
+}
+
+/// Whether the file at `path` is the one that was recorded; `None` if that can't be known.
+fn is_same(path: &Path, module: &Module) -> io::Result<Option<bool>> {
+    if !path.exists() {
+        return Ok(None);
+    }
+    let Some(recorded) = module.build_id else {
+        let inode = module.identity.map(|identity| identity.inode);
+        let found = path.metadata()?.ino();
+        // A copy is another inode and may be the same all the same.
+        return Ok(inode.filter(|&inode| inode == found).map(|_| true));
+    };
+    let file = MappedFile::open(path).map_err(io::Error::other)?;
+    let found = object::File::parse(&*file).map_err(io::Error::other)?;
+    let found = object::Object::build_id(&found).ok().flatten();
+    Ok(found.map(|found| found.starts_with(recorded.as_bytes())))
 }

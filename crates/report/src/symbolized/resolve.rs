@@ -45,6 +45,21 @@ impl StoredNames {
             naming: naming::of_modules(profile, &plan, &answers),
         }
     }
+
+    /// Names only what `wanted` asks for. The names of the rest are looked for when the recording
+    /// is reported.
+    pub fn some(
+        profile: &Profile,
+        symbolizer: &Symbolizer,
+        wanted: impl Fn(Source<'_>) -> bool,
+        watch: Watch<'_>,
+    ) -> EmbeddedSymbols {
+        let plan = Plan::new(profile);
+        let mut queries = plan.queries(profile);
+        queries.retain(|query| wanted(query.source));
+        let answers = symbolizer.resolve_watched(&queries, watch);
+        EmbeddedSymbols::some(&queries, &answers)
+    }
 }
 
 /// Expands every frame into the functions that `names` has for it, innermost first.

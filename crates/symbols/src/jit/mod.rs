@@ -58,7 +58,7 @@ fn read(
             Err(problem) => untrusted = untrusted.or(problem),
         }
     }
-    for place in trusted::map_places(pid, directory) {
+    for place in trusted::map_places(pid, places, directory) {
         match place.open(pid, owner) {
             Ok(file) => return Ok((map::read(&file), place.path())),
             Err(problem) => untrusted = untrusted.or(problem),

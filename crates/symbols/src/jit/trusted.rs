@@ -46,12 +46,15 @@ pub(super) enum MapPlace {
 }
 
 /// The places to look for a process's perf map, in order.
-pub(super) fn map_places(pid: Pid, directory: &Path) -> Vec<MapPlace> {
+pub(super) fn map_places(pid: Pid, places: &dyn Places, directory: &Path) -> Vec<MapPlace> {
     let here = MapPlace::Here(directory.join(format!("perf-{pid}.map")));
     let inside = directory.strip_prefix("/").ok().map(|directory| {
-        let inner = inner_pid(pid).unwrap_or(pid);
+        let (root, inner) = places.root(pid).unwrap_or_else(|| {
+            let root = format!("/proc/{pid}/root").into();
+            (root, inner_pid(pid).unwrap_or(pid))
+        });
         MapPlace::Inside {
-            root: format!("/proc/{pid}/root").into(),
+            root,
             name: directory.join(format!("perf-{inner}.map")),
         }
     });

@@ -1,0 +1,84 @@
+//! The files that code was mapped from, while their processes live.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use prof_model::{Mapping, Module, Pid};
+use prof_unwinder::ModuleFiles;
+
+use crate::synthesize::build_id_of;
+
+/// Opens modules by [`open_mapped`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LiveFiles;
+
+impl ModuleFiles for LiveFiles {
+    fn open(&mut self, pid: Pid, module: &Module, mapping: &Mapping) -> io::Result<File> {
+        open_mapped(pid, module, mapping)
+    }
+}
+
+/// Opens the file that process `pid` has mapped, however it can be had: by its path as the process
+/// sees it, by the mapping itself (which takes privileges, and works for deleted files and memfds),
+/// as the program that the process runs, or by its path as we see it. Another file is not taken
+/// for it.
+pub(crate) fn open_mapped(pid: Pid, module: &Module, mapping: &Mapping) -> io::Result<File> {
+    let process = PathBuf::from(format!("/proc/{pid}"));
+    let path = without_deleted(&module.path);
+    let relative = path.strip_prefix("/").unwrap_or(path);
+    let range = format!("map_files/{:x}-{:x}", mapping.start.0, mapping.end.0);
+    let exe = process.join("exe");
+    let is_exe = fs::read_link(&exe).is_ok_and(|exe| without_deleted(&exe) == path);
+    let places = [
+        Some(process.join("root").join(relative)),
+        Some(process.join(range)),
+        is_exe.then_some(exe),
+        Some(path.to_owned()),
+    ];
+    let mut problem = io::Error::from(io::ErrorKind::NotFound);
+    for place in places.into_iter().flatten() {
+        match open_regular(&place) {
+            Ok(file) if is(&file, module) => return Ok(file),
+            Ok(_) => problem = io::Error::other("replaced by another file since it was mapped"),
+            Err(_) => {}
+        }
+    }
+    Err(problem)
+}
+
+/// Pipes and devices that somebody named like a library could block or never end.
+fn open_regular(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    let file = options
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::ErrorKind::InvalidInput.into()),
+    }
+}
+
+/// Whether this is the file that was mapped, as far as the recording knows it.
+fn is(file: &File, module: &Module) -> bool {
+    if let Some(recorded) = module.build_id {
+        let found = file.try_clone().ok().and_then(build_id_of);
+        return found == Some(recorded);
+    }
+    let Some(identity) = module.identity else {
+        return true;
+    };
+    // Not the device: some file systems show another one than that of the mapping.
+    file.metadata()
+        .is_ok_and(|found| found.ino() == identity.inode)
+}
+
+/// The kernel appends ` (deleted)` to the path of a file that is gone.
+fn without_deleted(path: &Path) -> &Path {
+    let bytes = path.as_os_str().as_bytes();
+    let kept = bytes.strip_suffix(b" (deleted)").unwrap_or(bytes);
+    Path::new(std::ffi::OsStr::from_bytes(kept))
+}
