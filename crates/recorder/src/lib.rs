@@ -9,6 +9,7 @@
 mod backlog;
 mod deep;
 mod duplicates;
+mod earlier;
 mod error;
 mod failures;
 mod files;

@@ -3,16 +3,18 @@
 use std::ops::Range;
 
 use prof_events::LiveMemory;
-use prof_model::{AbsoluteAddress, Modules, Pid, Process, Processes, StackEnd, UserRegisters};
+use prof_model::{AbsoluteAddress, Modules, Process, Processes, StackEnd, UserRegisters};
 use prof_perfdata::{Sample, StackNote, context};
 use prof_unwinder::{Memory, StackDump, Target, Unwinder};
 
 use crate::deep::{Beyond, DeepStacks};
+use crate::earlier::{EarlierStack, EarlierStacks};
 use crate::files::LiveFiles;
 
 /// Unwinds samples into call chains.
 pub(crate) struct ChainMaker {
     unwinder: Unwinder,
+    earlier: EarlierStacks,
     /// For samples of processes that nothing is known of.
     unknown: Process,
 }
@@ -21,6 +23,7 @@ impl ChainMaker {
     pub(crate) fn new() -> Self {
         Self {
             unwinder: Unwinder::new(LiveFiles),
+            earlier: EarlierStacks::default(),
             unknown: Process::default(),
         }
     }
@@ -62,10 +65,22 @@ impl ChainMaker {
             process,
             modules,
         };
-        let mut memory = Captured::new(sample.pid, beyond);
+        let mut memory = Captured {
+            live: LiveMemory::of(sample.pid),
+            beyond,
+            earlier: self.earlier.of(sample.tid),
+            recalled: false,
+        };
         let unwound = self
             .unwinder
             .unwind(&target, &registers, &stack, &mut memory, chain);
+        if let (Some(beyond), false) = (beyond, memory.recalled)
+            && unwound.end.is_whole()
+            && unwound.read_back > 0
+        {
+            let (start, copy) = (stack.start, stack.bytes);
+            self.earlier.remember(sample.tid, start, copy, beyond);
+        }
         let mut end = unwound.end.below_kernel_frames(kernel_frames);
         if end == StackEnd::NoUserState && !sample.mode.is_kernel() {
             // It did run there, so there was a program: we know nothing of its mappings.
@@ -101,15 +116,9 @@ const INSTRUCTION_POINTER: u32 = 32;
 struct Captured<'a> {
     live: Option<LiveMemory>,
     beyond: Option<(Beyond, &'a [u8])>,
-}
-
-impl<'a> Captured<'a> {
-    fn new(pid: Pid, beyond: Option<(Beyond, &'a [u8])>) -> Self {
-        Self {
-            live: LiveMemory::of(pid),
-            beyond,
-        }
-    }
+    earlier: Option<&'a EarlierStack>,
+    /// Whether what was there earlier has been asked for.
+    recalled: bool,
 }
 
 impl Memory for Captured<'_> {
@@ -130,6 +139,12 @@ impl Memory for Captured<'_> {
             .unwrap_or(0)
     }
 
+    fn read_earlier(&mut self, address: u64, buffer: &mut [u8]) -> usize {
+        self.recalled = true;
+        self.earlier
+            .map_or(0, |earlier| earlier.read(address, buffer))
+    }
+
     fn mapping(&mut self, address: u64) -> Option<Range<u64>> {
         let (beyond, _) = self.beyond?;
         let range = beyond.mapping.0..beyond.mapping.1;
@@ -148,7 +163,12 @@ mod tests {
             length: 8,
             mapping: (0x800, 0x2000),
         };
-        let mut memory = Captured::new(0, Some((beyond, &[1, 2, 3, 4, 5, 6, 7, 8])));
+        let mut memory = Captured {
+            live: None,
+            beyond: Some((beyond, &[1, 2, 3, 4, 5, 6, 7, 8])),
+            earlier: None,
+            recalled: false,
+        };
         let mut buffer = [0; 4];
         let mut read = |address| (memory.read(address, &mut buffer), buffer[0]);
         assert_eq!(read(0x1000), (4, 1));

@@ -9,7 +9,8 @@
 //! ```
 //! The target ran on between the copy and the read. A block is believed only if its first bytes,
 //! the seam, are still what the dump (or the block before) has there: what changes the outer
-//! frames returns through the inner ones first.
+//! frames returns through the inner ones first. Where they are not, the same is tried with what
+//! was there at an earlier sample of the thread, with a longer seam.
 
 use std::ops::Range;
 
@@ -21,6 +22,8 @@ use crate::target::{Memory, StackDump};
 const BLOCK: usize = 64 << 10;
 /// How many bytes of dump and block are compared.
 const SEAM: usize = 512;
+/// The same for blocks of an earlier sample: more time has passed.
+const EARLIER_SEAM: usize = 4096;
 /// How far below the stack pointer rules may look, at most: at registers that were just popped.
 const RED_ZONE: u64 = 512;
 /// Blocks per stack: 32 MB of stack, and a bound on what a hostile one can cost.
@@ -41,6 +44,8 @@ pub(crate) struct Stack<'a> {
     memory: &'a mut dyn Memory,
     /// The mapping that holds the live part, if known.
     bounds: Option<Range<u64>>,
+    /// Blocks are those of an earlier sample.
+    earlier: bool,
     blocks_left: u32,
     /// The stack pointer of the outermost frame so far that was copied: the seam for jumps to
     /// another stack.
@@ -63,6 +68,7 @@ impl<'a> Stack<'a> {
             block,
             memory,
             bounds: None,
+            earlier: false,
             blocks_left: BLOCKS,
             outermost: dump.start,
             went_live: false,
@@ -183,10 +189,20 @@ impl<'a> Stack<'a> {
     }
 
     fn load_after_dump(&mut self, address: u64, dump_end: u64) -> Result<(), StackEnd> {
-        let seam = self.dump.bytes.len().min(SEAM);
         if self.bounds.is_none() {
             self.bounds = self.memory.mapping(self.dump.start);
         }
+        let live = self.join_dump(address, dump_end, SEAM);
+        live.or_else(|end| {
+            self.earlier = true;
+            self.join_dump(address, dump_end, EARLIER_SEAM)
+                .map_err(|_| end)
+        })
+    }
+
+    /// Reads the block that begins with the last bytes of the dump.
+    fn join_dump(&mut self, address: u64, dump_end: u64, seam: usize) -> Result<(), StackEnd> {
+        let seam = self.dump.bytes.len().min(seam);
         self.fill(dump_end.wrapping_sub(seam as u64), address)?;
         let copied = &self.dump.bytes[self.dump.bytes.len() - seam..];
         let now = self.block.bytes.get(..seam.min(self.block.filled));
@@ -213,6 +229,7 @@ impl<'a> Stack<'a> {
     /// its own. The check is that the place in the dump which led there has not changed.
     fn load_elsewhere(&mut self, address: u64) -> Result<(), StackEnd> {
         self.bounds = self.memory.mapping(address);
+        self.earlier = false;
         self.fill(address & !15, address)?;
         let at = self.outermost.wrapping_sub(self.dump.start) as usize;
         let first = at.min(self.dump.bytes.len());
@@ -242,7 +259,12 @@ impl<'a> Stack<'a> {
         };
         let buffer = &mut self.block.bytes[..room.min(BLOCK)];
         self.block.start = start;
-        self.block.filled = self.memory.read(start, buffer).min(buffer.len());
+        let count = if self.earlier {
+            self.memory.read_earlier(start, buffer)
+        } else {
+            self.memory.read(start, buffer)
+        };
+        self.block.filled = count.min(buffer.len());
         let reached = start.wrapping_add(self.block.filled as u64);
         if reached.wrapping_sub(start) < address.wrapping_sub(start).wrapping_add(8) {
             self.block.filled = 0;

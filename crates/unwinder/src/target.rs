@@ -38,6 +38,14 @@ pub trait Memory {
     /// on, could be read: fewer than asked, or 0, where memory is not mapped or the target gone.
     fn read(&mut self, address: u64, buffer: &mut [u8]) -> usize;
 
+    /// Like [`read`](Self::read), but what the memory held at an earlier sample of the same thread,
+    /// as far as that is still known. It is asked for where the live memory has changed since the
+    /// sample, and believed if a longer stretch of the dump's end is the same in it.
+    fn read_earlier(&mut self, address: u64, buffer: &mut [u8]) -> usize {
+        let _ = (address, buffer);
+        0
+    }
+
     /// The mapping of the live target that holds `address` (a line of /proc/PID/maps), if that can
     /// be told: a stack is not followed past the end of its mapping. Called at most a few times
     /// per stack, only for stacks that outgrow their dump.

@@ -122,6 +122,45 @@ fn a_changed_seam_is_not_believed() {
     }
 }
 
+/// Memory that has changed, while what it was at an earlier sample is still known.
+struct Remembered<'a> {
+    earlier: Changed<'a>,
+}
+
+impl Memory for Remembered<'_> {
+    fn read(&mut self, _: u64, buffer: &mut [u8]) -> usize {
+        buffer.fill(0x55);
+        buffer.len()
+    }
+
+    fn read_earlier(&mut self, address: u64, buffer: &mut [u8]) -> usize {
+        self.earlier.read(address, buffer)
+    }
+}
+
+#[test]
+fn what_was_there_earlier_is_believed_if_it_joins_the_dump() {
+    let mut stopped = stop("recursion.c", &["2000", "x"], 8 << 10);
+    let mut check = |below_end: Range<u64>, expected| {
+        for sample in &stopped.samples.samples {
+            let dump_end = sample.stack_start + sample.stack.len() as u64;
+            let mut memory = Remembered {
+                earlier: Changed {
+                    memory: &mut stopped.memory,
+                    range: dump_end - below_end.end..dump_end - below_end.start,
+                },
+            };
+            let answer = unwind(&stopped.samples, sample, &mut memory);
+            assert_eq!(answer.unwound.end, expected);
+            assert_eq!(answer.unwound.read_back > 0, expected == StackEnd::Root);
+        }
+    };
+    check(0..0, StackEnd::Root);
+    check(0..300, StackEnd::Stale);
+    check(3800..4000, StackEnd::Stale);
+    check(4200..5000, StackEnd::Root);
+}
+
 /// The stack of a thread that has ended since: the kernel took it back.
 struct Emptied;
 
