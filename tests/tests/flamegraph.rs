@@ -50,6 +50,8 @@ fn names_of_templates_are_escaped() {
         "out.svg",
         &["shapes::Polygon&lt;", "a &lt; b &amp;"],
     );
+    recorded.report(&["--short-names", "--flamegraph", "out.svg"]);
+    assert_svg(&session, "out.svg", &["shapes::Polygon::area "]);
 }
 
 #[test]

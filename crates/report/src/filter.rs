@@ -40,6 +40,9 @@ pub struct Filter {
     pub no_kernel: bool,
     /// Inlined functions are left out: their weight goes to the function they are part of.
     pub no_inline: bool,
+    /// The machinery that runs futures is left out, as with `hide`: what stands between a task's
+    /// functions.
+    pub fold_async: bool,
 }
 
 /// A regular expression that matches anywhere in a name.

@@ -1,5 +1,7 @@
 //! A [`Filter`] applied to one profile: its patterns are matched against each name once.
 
+use prof_symbols::is_async_plumbing;
+
 use crate::error::Error;
 use crate::filter::{Filter, Pattern};
 use crate::profile::{Event, Sample};
@@ -114,12 +116,15 @@ impl Fate {
                 .map_or(otherwise, |pattern| pattern.matches(name))
         };
         let kernel = function.kind == FunctionKind::Kernel;
+        let plumbing = filter.fold_async && is_async_plumbing(&function.name);
         Self {
             wanted: function.kind != FunctionKind::Missing
                 && matches(&filter.function, &function.name, true)
                 && matches(&filter.module, &function.module, true),
             unwanted: matches(&filter.ignore, &function.name, false),
-            hidden: matches(&filter.hide, &function.name, false) || filter.no_kernel && kernel,
+            hidden: matches(&filter.hide, &function.name, false)
+                || filter.no_kernel && kernel
+                || plumbing,
         }
     }
 }

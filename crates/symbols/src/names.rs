@@ -34,7 +34,8 @@ impl Names {
         let plain = String::from_utf8_lossy(raw);
         let name: Arc<str> = match self.demangle {
             Demangle::None => plain.into(),
-            Demangle::Full => demangle(&plain).into(),
+            // Shortened at the end, wherever the name is from.
+            Demangle::Full | Demangle::Short => demangle(&plain).into(),
         };
         self.functions.insert(raw.to_vec(), Arc::clone(&name));
         name

@@ -67,6 +67,9 @@ pub enum Demangle {
     /// Demangled and made readable, with all template and generic arguments.
     #[default]
     Full,
+    /// As `Full`, then without arguments of functions and templates
+    /// ([`shorten`](crate::shorten())).
+    Short,
 }
 
 /// How to reach debuginfod servers.

@@ -1,10 +1,12 @@
 //! Questions and answers.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use prof_model::{Module, Pid};
 
+use crate::shorten::shorten;
 use crate::status::ModuleStatus;
 
 /// Where addresses are to be looked up, and so what kind of numbers they are.
@@ -118,6 +120,17 @@ impl Resolved {
         (0..self.len())
             .filter(|&index| !self.frames(index).is_empty())
             .count()
+    }
+
+    /// Shortens all names.
+    pub(crate) fn shorten(&mut self) {
+        let mut short: HashMap<Arc<str>, Arc<str>> = HashMap::new();
+        for frame in &mut self.frames {
+            let name = short
+                .entry(Arc::clone(&frame.function))
+                .or_insert_with(|| Arc::from(shorten(&frame.function)));
+            frame.function = Arc::clone(name);
+        }
     }
 
     /// Adds the answer for the next address: its only frame, or that it has no name.

@@ -12,7 +12,7 @@ use crate::jit;
 use crate::kernel::Kernel;
 use crate::locate;
 use crate::module;
-use crate::options::{NoOtherPlaces, Places, SymbolOptions};
+use crate::options::{Demangle, NoOtherPlaces, Places, SymbolOptions};
 use crate::query::{Query, Resolved, Source};
 use crate::status::ModuleStatus;
 
@@ -109,7 +109,13 @@ impl Symbolizer {
         queries
             .par_iter()
             .zip(&found)
-            .map(|(query, found)| self.answer(query, found, &done))
+            .map(|(query, found)| {
+                let mut resolved = self.answer(query, found, &done);
+                if self.options.demangle == Demangle::Short {
+                    resolved.shorten();
+                }
+                resolved
+            })
             .collect()
     }
 

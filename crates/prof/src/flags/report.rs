@@ -239,6 +239,11 @@ pub struct FilterFlags {
     /// Leave out inlined functions, and lines: names come from symbol tables only, which is quick
     #[arg(long)]
     pub no_inline: bool,
+
+    /// Leave out executors and what else stands between the functions of an async task (tokio,
+    /// futures, async-std, the standard library); their weight goes to their callers
+    #[arg(long)]
+    pub fold_async: bool,
 }
 
 impl From<FilterFlags> for Filter {
@@ -257,6 +262,7 @@ impl From<FilterFlags> for Filter {
             hide: flags.hide,
             no_kernel: flags.no_kernel,
             no_inline: flags.no_inline,
+            fold_async: flags.fold_async,
         }
     }
 }

@@ -10,6 +10,11 @@ pub(crate) struct SymbolFlags {
     #[arg(long)]
     pub(crate) no_demangle: bool,
 
+    /// Leave out template and generic arguments, parameters and return types; functions that differ
+    /// only there become one
+    #[arg(long, conflicts_with = "no_demangle")]
+    pub(crate) short_names: bool,
+
     /// Whom to ask for debug info
     #[command(flatten)]
     pub(crate) servers: ServerFlags,

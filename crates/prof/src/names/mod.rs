@@ -141,9 +141,10 @@ fn load(input: &Path, flags: &SymbolFlags, detail: Detail) -> Result<Loaded> {
 }
 
 fn options(profile: &Profile, flags: &SymbolFlags, detail: Detail) -> Result<SymbolOptions> {
-    let demangle = match flags.no_demangle {
-        true => Demangle::None,
-        false => Demangle::Full,
+    let demangle = match (flags.no_demangle, flags.short_names) {
+        (true, _) => Demangle::None,
+        (_, true) => Demangle::Short,
+        _ => Demangle::Full,
     };
     Ok(SymbolOptions {
         inlines: detail == Detail::Inlines,
