@@ -1,5 +1,6 @@
 //! Work in futures, two levels deep, in generic functions, closures and trait implementations.
 //! `tasks MILLISECONDS`.
+#![forbid(unsafe_code)]
 
 use std::future::Future;
 use std::hint::black_box;
