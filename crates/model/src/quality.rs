@@ -45,6 +45,16 @@ pub struct Losses {
 }
 
 impl Losses {
+    /// Adds those of another recording.
+    fn add(&mut self, other: &Self) {
+        self.ring_full += other.ring_full;
+        self.backlog += other.backlog;
+        self.cut_stacks += other.cut_stacks;
+        self.throttled += other.throttled;
+        self.malformed += other.malformed;
+        self.truncated_file |= other.truncated_file;
+    }
+
     /// Samples that were taken, or due, and are not in the recording.
     pub fn samples(&self) -> u64 {
         self.ring_full + self.backlog + self.malformed
@@ -153,6 +163,34 @@ impl fmt::Display for Fallback {
 impl Quality {
     /// How many failures are kept, the most frequent ones.
     pub const MAX_FAILURES: usize = 1000;
+
+    /// Adds the counts of another recording.
+    pub fn add(&mut self, other: &Self) {
+        self.samples += other.samples;
+        for (&end, count) in &other.stacks {
+            *self.stacks.entry(end).or_default() += count;
+        }
+        self.read_back += other.read_back;
+        self.losses.add(&other.losses);
+        for fallback in &other.fallbacks {
+            if !self.fallbacks.contains(fallback) {
+                self.fallbacks.push(fallback.clone());
+            }
+        }
+        for failure in &other.failures {
+            let is_same = |known: &&mut UnwindFailure| {
+                (known.end, known.offset) == (failure.end, failure.offset)
+                    && known.module == failure.module
+            };
+            match self.failures.iter_mut().find(is_same) {
+                Some(known) => known.count += failure.count,
+                None => self.failures.push(failure.clone()),
+            }
+        }
+        self.failures
+            .sort_by_key(|failure| std::cmp::Reverse(failure.count));
+        self.failures.truncate(Self::MAX_FAILURES);
+    }
 
     /// Counts one more sample whose user stack ended like this.
     pub fn count_stack(&mut self, end: StackEnd) {

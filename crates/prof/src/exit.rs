@@ -5,8 +5,9 @@ use std::process::{ExitCode, ExitStatus};
 
 use prof_recorder::Error;
 
-/// `--strict` and a bad verdict.
-pub(crate) const BAD_VERDICT: u8 = 3;
+/// `report --strict` and a bad verdict, `diff --fail-above` and growth: what was to be checked is
+/// not well.
+pub(crate) const CHECK_FAILED: u8 = 3;
 
 const FAILURE: u8 = 1;
 const NOT_EXECUTABLE: u8 = 126;

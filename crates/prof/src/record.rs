@@ -179,7 +179,7 @@ fn tell(console: Console, summary: &Summary, output: &Path, verdict: &Verdict) {
 fn exit_code(status: Option<ExitStatus>, strict: bool, verdict: &Verdict) -> ExitCode {
     match status {
         Some(status) if !status.success() => exit::like(status),
-        _ if strict && verdict.grade == Grade::Bad => exit::BAD_VERDICT.into(),
+        _ if strict && verdict.grade == Grade::Bad => exit::CHECK_FAILED.into(),
         _ => ExitCode::SUCCESS,
     }
 }

@@ -1,6 +1,7 @@
 //! What can go wrong.
 
 use std::io;
+use std::path::PathBuf;
 
 use crate::filter::InvalidPattern;
 use crate::suggest::did_you_mean;
@@ -9,9 +10,25 @@ use crate::suggest::did_you_mean;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The recording can't be read on.
+    /// A file can't be had at all.
     #[error(transparent)]
-    Recording(#[from] prof_perfdata::Error),
+    File(#[from] prof_filemap::Error),
+    /// A file holds no profile, or a damaged one.
+    #[error("cannot read {}: {source}", path.display())]
+    Input {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: Box<InputError>,
+    },
+    /// A filter or view asks for what the profile does not tell.
+    #[error("{asked} cannot be had: the profile holds no {lacking} (recordings do)")]
+    Lacking {
+        /// The filter or view.
+        asked: &'static str,
+        /// What it needs.
+        lacking: &'static str,
+    },
     /// Nothing is left to show.
     #[error("no samples to show: {0}")]
     NoSamples(NoSamples),
@@ -48,6 +65,39 @@ pub enum Error {
     /// The report can't be written.
     #[error("cannot write the report")]
     Write(#[from] io::Error),
+}
+
+/// Why a file is no profile.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum InputError {
+    /// A recording that can't be read.
+    #[error(transparent)]
+    Recording(#[from] prof_perfdata::Error),
+    /// None of the formats.
+    #[error(
+        "it is no recording of prof or perf (perf.data), no folded stacks (lines like \
+         `main;work 12`) and no pprof profile"
+    )]
+    Unknown,
+    /// A gzipped file that is cut off or damaged.
+    #[error("it is gzipped, but damaged or cut off: {0}")]
+    Gzip(io::Error),
+    /// A gzipped file that is huge.
+    #[error("it is gzipped and has more than 1 GiB when unpacked; unpack it and use that")]
+    TooLarge,
+    /// Not one line of folded stacks.
+    #[error("line {line} has no number at its end, as folded stacks have, and no other line has")]
+    Folded {
+        /// The first bad line, from 1.
+        line: usize,
+    },
+    /// A pprof profile that is a difference.
+    #[error(
+        "its samples have negative values: it is a comparison already; give the two profiles that \
+         it was made of to `prof diff`"
+    )]
+    NegativeValue,
 }
 
 /// Why there are no samples.

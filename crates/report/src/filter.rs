@@ -13,7 +13,7 @@ use regex::Regex;
 /// one by everything.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
-    /// The event, with or without its modifiers; the one with most samples unless given. Views
+    /// The event, with or without its modifiers; the first one that has samples unless given. Views
     /// never mix events: their weights count different things.
     pub event: Option<String>,
     /// Threads whose name matches.

@@ -23,9 +23,9 @@ mod testing;
 pub mod view;
 
 pub use calltree::{CallTree, Split};
-pub use error::{Error, NoSamples};
+pub use error::{Error, InputError, NoSamples};
 pub use filter::{Filter, InvalidPattern, Pattern};
-pub use load::{LoadOptions, load};
+pub use load::{LoadOptions, load, profile_of, read};
 pub use profile::Profile;
 pub use source::{NoSource, SourceFile, Sources};
 pub use symbolized::SymbolizedProfile;

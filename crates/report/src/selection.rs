@@ -4,7 +4,7 @@ use prof_symbols::is_async_plumbing;
 
 use crate::error::Error;
 use crate::filter::{Filter, Pattern};
-use crate::profile::{Event, Sample};
+use crate::profile::{Event, Lacks, Sample};
 use crate::symbolized::{Function, FunctionId, FunctionKind, Location, SymbolizedProfile};
 
 /// The samples and frames of a profile that a filter lets through.
@@ -37,6 +37,7 @@ pub(crate) struct Seen {
 impl<'a> Selection<'a> {
     pub(crate) fn new(symbolized: &SymbolizedProfile, filter: &'a Filter) -> Result<Self, Error> {
         let profile = symbolized.profile();
+        check_lacks(filter, profile.lacks)?;
         let matches = |pattern: &Option<Pattern>, name: &str| {
             pattern.as_ref().is_none_or(|pattern| pattern.matches(name))
         };
@@ -108,6 +109,18 @@ impl<'a> Selection<'a> {
     }
 }
 
+/// Refuses conditions on what the profile does not tell.
+fn check_lacks(filter: &Filter, lacks: Lacks) -> Result<(), Error> {
+    let timed = filter.since.is_some() || filter.until.is_some();
+    let threaded = filter.comm.is_some() || !filter.pids.is_empty() || !filter.tids.is_empty();
+    let (asked, lacking) = match () {
+        () if timed && lacks.times => ("--since and --until", "times"),
+        () if threaded && lacks.threads => ("--comm, --pid and --tid", "threads"),
+        () => return Ok(()),
+    };
+    Err(Error::Lacking { asked, lacking })
+}
+
 impl Fate {
     fn of(function: &Function, filter: &Filter) -> Self {
         let matches = |pattern: &Option<Pattern>, name: &str, otherwise| {
@@ -129,15 +142,9 @@ impl Fate {
     }
 }
 
-/// The event asked for, or else the one with most samples.
+/// The event asked for, or else the first one that has samples.
 fn choose_event(symbolized: &SymbolizedProfile, asked: Option<&str>) -> Result<u16, Error> {
     let profile = symbolized.profile();
-    let mut counts = vec![0_u64; profile.events.len()];
-    for sample in profile.samples.iter() {
-        if let Some(count) = counts.get_mut(usize::from(sample.event)) {
-            *count += 1;
-        }
-    }
     let is_asked = |event: &Event| match asked {
         Some(asked) => event.name == asked || event.name.split(':').next() == Some(asked),
         None => true,
@@ -145,10 +152,10 @@ fn choose_event(symbolized: &SymbolizedProfile, asked: Option<&str>) -> Result<u
     profile
         .events
         .iter()
-        .zip(counts)
+        .zip(profile.sample_counts())
         .enumerate()
         .filter(|(_, (event, _))| is_asked(event))
-        .max_by_key(|(index, (_, count))| (*count, std::cmp::Reverse(*index)))
+        .min_by_key(|(index, (_, count))| (*count == 0, *index))
         .map(|(index, _)| index as u16)
         .ok_or_else(|| Error::NoSuchEvent {
             asked: asked.unwrap_or("any").to_owned(),

@@ -79,6 +79,7 @@ impl TestProfile {
             cpu: Some((tid % 2) as u32),
             event: 0,
             period: milliseconds * 1_000_000,
+            count: 1,
             name,
             stack,
             end,

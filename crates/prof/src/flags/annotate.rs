@@ -17,9 +17,14 @@ pub(crate) struct AnnotateFlags {
     #[arg(value_name = "FUNCTION|FILE")]
     pub(crate) wanted: Option<String>,
 
-    /// The recording, of prof or of perf
-    #[arg(short, long, value_name = "FILE", default_value = "prof.data")]
-    pub(crate) input: PathBuf,
+    /// A recording of prof or perf, folded stacks or a pprof profile; several are merged
+    #[arg(
+        short,
+        long = "input",
+        value_name = "FILE",
+        default_value = "prof.data"
+    )]
+    pub(crate) inputs: Vec<PathBuf>,
 
     /// Show instructions with the source between them
     #[arg(

@@ -1,8 +1,11 @@
 //! The flags of `prof diff`.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
+use prof_report::Pattern;
+use prof_report::view::diff::Basis;
 
 use super::report::FilterFlags;
 use super::symbols::SymbolFlags;
@@ -10,7 +13,7 @@ use super::symbols::SymbolFlags;
 /// `prof diff BEFORE AFTER [...]`
 #[derive(Debug, Args)]
 pub(crate) struct DiffFlags {
-    /// The recording to compare with
+    /// The recording to compare with; folded stacks and pprof profiles will do, too
     #[arg(default_value = "prof.data.old")]
     pub(crate) before: PathBuf,
 
@@ -30,6 +33,16 @@ pub(crate) struct DiffFlags {
     #[arg(long)]
     pub(crate) markdown: bool,
 
+    /// What makes the two comparable
+    #[arg(long, value_enum, value_name = "BY", default_value = "weight")]
+    pub(crate) normalize: NormalizeFlag,
+
+    /// Exit with status 3 if a function's own share grew by more than so many percentage points,
+    /// beyond chance; with a REGEX, if that of a matching function with all it calls did. With
+    /// `--normalize run` or `rate` the whole counts, too. May be given several times
+    #[arg(long, value_name = "POINTS[:REGEX]")]
+    pub(crate) fail_above: Vec<GrowthLimit>,
+
     /// Show at most this many rows
     #[arg(short = 'n', long, value_name = "ROWS")]
     pub(crate) limit: Option<usize>,
@@ -45,4 +58,78 @@ pub(crate) struct DiffFlags {
     /// How names are found and written
     #[command(flatten)]
     pub(crate) symbols: SymbolFlags,
+}
+
+/// `--normalize`
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum NormalizeFlag {
+    /// Shares of each one's whole weight
+    Weight,
+    /// Weights themselves: each recording is one run of the same work
+    Run,
+    /// Weights by time: each recording is a stretch of something that goes on
+    Rate,
+}
+
+impl From<NormalizeFlag> for Basis {
+    fn from(flag: NormalizeFlag) -> Self {
+        match flag {
+            NormalizeFlag::Weight => Self::Weight,
+            NormalizeFlag::Run => Self::Run,
+            NormalizeFlag::Rate => Self::Rate,
+        }
+    }
+}
+
+/// `--fail-above`
+#[derive(Clone, Debug)]
+pub(crate) struct GrowthLimit {
+    /// In percentage points.
+    pub(crate) points: f64,
+    /// Which functions it is for, with all they call; all, by what they take themselves, if none.
+    pub(crate) function: Option<Pattern>,
+}
+
+impl FromStr for GrowthLimit {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (number, function) = match text.split_once(':') {
+            Some((number, function)) => (number, Some(function)),
+            None => (text, None),
+        };
+        let points = number.trim_end_matches('%').parse::<f64>();
+        let points = points.ok().filter(|points| *points >= 0.0);
+        Ok(Self {
+            points: points
+                .ok_or("expected a number of percentage points, such as 5 or 0.5:parse")?,
+            function: function
+                .map(|function| function.parse().map_err(|error| format!("{error}")))
+                .transpose()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits() {
+        let check = |text: &str, expected: Option<(f64, Option<&str>)>| {
+            let limit: Result<GrowthLimit, _> = text.parse();
+            let found = limit.ok().map(|limit| {
+                let function = limit.function.map(|function| function.to_string());
+                (limit.points, function)
+            });
+            let expected = expected.map(|(points, name)| (points, name.map(String::from)));
+            assert_eq!(found, expected, "{text}");
+        };
+        check("5", Some((5.0, None)));
+        check("0.5%", Some((0.5, None)));
+        check("5:std::vec", Some((5.0, Some("std::vec"))));
+        for bad in ["", "x", "-1", "NaN", "5:(", ":f"] {
+            check(bad, None);
+        }
+    }
 }

@@ -15,7 +15,7 @@ mod symbols;
 pub(crate) use annotate::AnnotateFlags;
 pub(crate) use archive::ArchiveFlags;
 pub(crate) use cargo::{CargoFlags, TargetFlags};
-pub(crate) use diff::DiffFlags;
+pub(crate) use diff::{DiffFlags, GrowthLimit};
 pub(crate) use doctor::DoctorFlags;
 pub(crate) use list::ListFlags;
 pub(crate) use record::{CallGraphFlag, RateFlag, RecordFlags, SamplingFlags};

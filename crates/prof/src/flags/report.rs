@@ -13,9 +13,14 @@ use super::symbols::SymbolFlags;
 /// `prof report [-i FILE] [...]`
 #[derive(Debug, Args)]
 pub(crate) struct ReportFlags {
-    /// The recording, of prof or of perf
-    #[arg(short, long, value_name = "FILE", default_value = "prof.data")]
-    pub input: PathBuf,
+    /// A recording of prof or perf, folded stacks or a pprof profile; several are merged
+    #[arg(
+        short,
+        long = "input",
+        value_name = "FILE",
+        default_value = "prof.data"
+    )]
+    pub inputs: Vec<PathBuf>,
 
     /// What to write
     #[command(flatten)]
@@ -37,9 +42,14 @@ pub(crate) struct ReportFlags {
 /// `prof script [-i FILE] [...]`
 #[derive(Debug, Args)]
 pub(crate) struct ScriptFlags {
-    /// The recording, of prof or of perf
-    #[arg(short, long, value_name = "FILE", default_value = "prof.data")]
-    pub(crate) input: PathBuf,
+    /// A recording of prof or perf, folded stacks or a pprof profile; several are merged
+    #[arg(
+        short,
+        long = "input",
+        value_name = "FILE",
+        default_value = "prof.data"
+    )]
+    pub(crate) inputs: Vec<PathBuf>,
 
     /// Which samples and frames to show
     #[command(flatten)]
@@ -188,7 +198,7 @@ impl From<ByFlag> for Split {
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Filters")]
 pub struct FilterFlags {
-    /// Only this event; the one with most samples if not given
+    /// Only this event; the first one that has samples if not given
     #[arg(long, value_name = "NAME")]
     pub event: Option<String>,
 

@@ -4,7 +4,7 @@ mod places;
 mod progress;
 mod unnamed;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
@@ -41,13 +41,17 @@ impl Detail {
     }
 }
 
-/// Reads a recording and names all that is in it.
+/// Reads profiles of any format, as one, and names all that is in them.
 ///
 /// # Errors
 ///
-/// When it cannot be read.
-pub(crate) fn read(input: &Path, flags: &SymbolFlags, detail: Detail) -> Result<SymbolizedProfile> {
-    Ok(read_with_symbolizer(input, flags, detail)?.0)
+/// When one of them cannot be read.
+pub(crate) fn read(
+    inputs: &[PathBuf],
+    flags: &SymbolFlags,
+    detail: Detail,
+) -> Result<SymbolizedProfile> {
+    Ok(read_with_symbolizer(inputs, flags, detail)?.0)
 }
 
 /// As [`read`], with what the names came from, to be asked for more.
@@ -56,14 +60,14 @@ pub(crate) fn read(input: &Path, flags: &SymbolFlags, detail: Detail) -> Result<
 ///
 /// As [`read`].
 pub(crate) fn read_with_symbolizer(
-    input: &Path,
+    inputs: &[PathBuf],
     flags: &SymbolFlags,
     detail: Detail,
 ) -> Result<(SymbolizedProfile, Symbolizer)> {
     let Loaded {
         profile,
         symbolizer,
-    } = load(input, flags, detail)?;
+    } = load(inputs, flags, detail)?;
     let named = progress::shown(|watch| SymbolizedProfile::watched(profile, &symbolizer, watch));
     Ok((named, symbolizer))
 }
@@ -78,7 +82,7 @@ pub(crate) fn embed(input: &Path, output: &Path, flags: &SymbolFlags) -> Result<
     let Loaded {
         profile,
         symbolizer,
-    } = load(input, flags, Detail::Inlines)?;
+    } = load(&[input.to_owned()], flags, Detail::Inlines)?;
     let stored = progress::shown(|watch| StoredNames::new(&profile, &symbolizer, watch));
     store(input, output, &stored.symbols)?;
     Ok(stored.naming)
@@ -117,16 +121,13 @@ struct Loaded {
     symbolizer: Symbolizer,
 }
 
-fn load(input: &Path, flags: &SymbolFlags, detail: Detail) -> Result<Loaded> {
-    let recording = match Recording::open(input) {
-        Err(error) if input != Path::new("-") && !input.exists() => Err(error).context(
-            "there is nothing to report (`prof record` makes a recording, `-i FILE` names one)",
-        ),
-        opened => opened.map_err(Into::into),
-    }?;
-    let stored = recording.features().symbols.as_deref();
+fn load(inputs: &[PathBuf], flags: &SymbolFlags, detail: Detail) -> Result<Loaded> {
+    let mut profile = Profile::default();
+    for input in inputs {
+        profile.append(load_one(input)?);
+    }
+    let stored = profile.symbols.as_deref();
     let stored = stored.map(EmbeddedSymbols::from_bytes).transpose()?;
-    let profile = prof_report::load(recording, &LoadOptions::default())?;
     let living = Living::of(&profile);
     let mut options = options(&profile, flags, detail)?;
     options.debug_dirs.extend(living.debug_dirs());
@@ -138,6 +139,15 @@ fn load(input: &Path, flags: &SymbolFlags, detail: Detail) -> Result<Loaded> {
             None => symbolizer,
         },
     })
+}
+
+fn load_one(input: &Path) -> Result<Profile> {
+    match prof_report::read(input, &LoadOptions::default()) {
+        Err(error) if input != Path::new("-") && !input.exists() => Err(error).context(
+            "there is nothing to report (`prof record` makes a recording, `-i FILE` names one)",
+        ),
+        loaded => Ok(loaded?),
+    }
 }
 
 fn options(profile: &Profile, flags: &SymbolFlags, detail: Detail) -> Result<SymbolOptions> {

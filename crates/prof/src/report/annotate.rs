@@ -3,13 +3,13 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use prof_model::Verdict;
 use prof_report::Filter;
 use prof_report::format::annotate::{self, AnnotateOptions};
 use prof_report::format::json;
 use prof_report::view::annotate::Annotation;
 
-use super::{tell, text};
+use super::closing::{Worth, asides, tell};
+use super::text;
 use crate::flags::AnnotateFlags;
 use crate::names::{self, Detail};
 use crate::output::{write_file, write_stdout};
@@ -24,19 +24,20 @@ pub(crate) fn run(flags: AnnotateFlags) -> Result<ExitCode> {
     let sources = flags.sources();
     // Lines come from where inlined functions do; `--no-inline` only hides these.
     let (profile, symbolizer) =
-        names::read_with_symbolizer(&flags.input, &flags.symbols, Detail::Inlines)?;
+        names::read_with_symbolizer(&flags.inputs, &flags.symbols, Detail::Inlines)?;
     let filter = Filter::from(flags.filter);
     let annotation = Annotation::new(&profile, &filter, flags.wanted.as_deref())?;
     let code = flags
         .asm
         .map(|syntax| annotation.code(&symbolizer, syntax.into()));
     let code = code.as_deref();
-    let verdict = Verdict::new(profile.quality());
+    let worth = Worth::of(&profile);
+    let asides = asides(&profile, annotation.event());
     if let Some(path) = &flags.json {
         write_file(path, |out| {
             Ok(json::annotation(&annotation, code, &sources, out)?)
         })?;
-        tell(&profile, &verdict);
+        tell(&asides, &worth);
     } else {
         let options = AnnotateOptions {
             width: text::terminal_width(),
@@ -44,7 +45,7 @@ pub(crate) fn run(flags: AnnotateFlags) -> Result<ExitCode> {
             min_percent: flags.min_percent,
         };
         write_stdout(|out| Ok(annotate::write(&annotation, code, &sources, &options, out)?))?;
-        text::write_closing(&names::unnamed(profile.naming()), &verdict)?;
+        text::write_closing(&asides, &worth)?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -3,16 +3,17 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use prof_model::Verdict;
 use prof_report::format::diff;
 use prof_report::format::flamegraph::FlameOptions;
-use prof_report::view::diff::Diff;
+use prof_report::view::diff::{Basis, Certainty, Diff};
 use prof_report::{CallTree, Filter, Split, SymbolizedProfile};
 
 use super::text::terminal_width;
 use crate::console::Console;
-use crate::flags::DiffFlags;
+use crate::exit;
+use crate::flags::{DiffFlags, GrowthLimit};
 use crate::names::{self, Detail};
 use crate::output::{write_file, write_stdout};
 
@@ -24,8 +25,14 @@ use crate::output::{write_file, write_stdout};
 /// or an output cannot be written.
 pub(crate) fn run(flags: DiffFlags) -> Result<ExitCode> {
     let detail = Detail::new(flags.filter.no_inline);
-    let before = names::read(&flags.before, &flags.symbols, detail)?;
-    let after = names::read(&flags.after, &flags.symbols, detail)?;
+    let before = names::read(std::slice::from_ref(&flags.before), &flags.symbols, detail)?;
+    let after = names::read(std::slice::from_ref(&flags.after), &flags.symbols, detail)?;
+    let basis = Basis::from(flags.normalize);
+    if basis == Basis::Rate && (flags.filter.since.is_some() || flags.filter.until.is_some()) {
+        bail!(
+            "--normalize rate goes by the whole length of a recording: leave out --since, --until"
+        );
+    }
     let filter = Filter::from(flags.filter);
     let tree_before = CallTree::new(&before, &filter, Split::default())?;
     let tree_after = CallTree::new(&after, &filter, Split::default())?;
@@ -44,23 +51,65 @@ pub(crate) fn run(flags: DiffFlags) -> Result<ExitCode> {
             })?;
         }
     }
+    let diff = Diff::new(&tree_before, &tree_after, basis)?;
     if graphs.iter().all(|(path, _)| path.is_none()) {
         let options = diff::DiffOptions {
+            before: flags.before.display().to_string(),
+            after: flags.after.display().to_string(),
             width: terminal_width(),
             rows: flags.limit,
             min_change: flags.min_change,
             markdown: flags.markdown,
         };
-        let diff = Diff::new(&tree_before, &tree_after)?;
         write_stdout(|out| Ok(diff::write(&diff, &options, out)?))?;
     }
     tell_verdict(&flags.before, &before);
     tell_verdict(&flags.after, &after);
-    Ok(ExitCode::SUCCESS)
+    let grown: Vec<String> = flags
+        .fail_above
+        .iter()
+        .flat_map(|limit| beyond(limit, &diff))
+        .collect();
+    let console = Console::new(false, false);
+    grown.iter().for_each(|line| console.say(line));
+    Ok(match grown.is_empty() {
+        true => ExitCode::SUCCESS,
+        false => exit::CHECK_FAILED.into(),
+    })
+}
+
+/// What grew by more than the limit allows, in words.
+fn beyond(limit: &GrowthLimit, diff: &Diff) -> Vec<String> {
+    let is_beyond =
+        |change: f64, certainty| change * 100.0 > limit.points && certainty != Certainty::Noise;
+    let whole = (diff.basis != Basis::Weight && limit.function.is_none()).then_some(&diff.whole);
+    let grown = whole.into_iter().chain(&diff.rows).filter_map(|row| {
+        let (change, certainty, before, after) = match &limit.function {
+            Some(pattern) if !pattern.matches(&row.function) => return None,
+            Some(_) => {
+                let sides = (row.before.total, row.after.total);
+                (row.total_change(), row.total_certainty, sides.0, sides.1)
+            }
+            None => (row.change(), row.certainty, row.before.own, row.after.own),
+        };
+        is_beyond(change, certainty).then(|| {
+            format!(
+                "{} grew from {:.2} % to {:.2} %, by more than {} points",
+                row.function,
+                before * 100.0,
+                after * 100.0,
+                limit.points
+            )
+        })
+    });
+    grown.collect()
 }
 
 /// A comparison is worth what the worse of its sides is.
 fn tell_verdict(path: &Path, profile: &SymbolizedProfile) {
+    if profile.profile().lacks.quality {
+        return;
+    }
     let verdict = Verdict::new(profile.quality());
     Console::new(false, false).say(format_args!("{}: {verdict}", path.display()));
 }

@@ -1,6 +1,7 @@
 //! `prof report` and `prof script`: a recording to tables, pictures and other tools' formats.
 
 mod annotate;
+mod closing;
 mod diff;
 mod files;
 mod text;
@@ -9,14 +10,15 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use prof_model::{Grade, Quality, Verdict};
+use prof_model::Quality;
 use prof_report::format::{flamegraph::FlameOptions, json, script};
-use prof_report::{CallTree, Filter, Split, SymbolizedProfile};
+use prof_report::{CallTree, Filter, Split};
 
 pub(crate) use annotate::run as annotate;
 pub(crate) use diff::run as diff;
 
-use crate::console::Console;
+use closing::{Worth, asides, tell};
+
 use crate::exit;
 use crate::flags::{ReportFlags, ScriptFlags, ServerFlags, SymbolFlags};
 use crate::names::{self, Detail};
@@ -29,11 +31,11 @@ use crate::output::{write_file, write_stdout};
 /// When the recording cannot be read, holds no samples to show, or an output cannot be written.
 pub(crate) fn run(flags: ReportFlags) -> Result<ExitCode> {
     let profile = names::read(
-        &flags.input,
+        &flags.inputs,
         &flags.symbols,
         Detail::new(flags.filter.no_inline),
     )?;
-    let verdict = Verdict::new(profile.quality());
+    let worth = Worth::of(&profile);
     let output = &flags.output;
     if output.text.unwind_failures {
         match &output.files.json {
@@ -49,26 +51,19 @@ pub(crate) fn run(flags: ReportFlags) -> Result<ExitCode> {
             (_, Some(pattern)) => calls.callees_of(pattern)?,
             _ => calls,
         };
+        let asides = asides(&profile, tree.event());
         if output.files.any() {
             files::write(output, &tree, &filter)?;
-            tell(&profile, &verdict);
+            tell(&asides, &worth);
         } else {
             text::write(output, &tree)?;
-            text::write_closing(&names::unnamed(profile.naming()), &verdict)?;
+            text::write_closing(&asides, &worth)?;
         }
     }
-    Ok(match verdict.grade {
-        Grade::Bad if flags.strict => exit::BAD_VERDICT.into(),
-        _ => ExitCode::SUCCESS,
+    Ok(match flags.strict && worth.is_bad() {
+        true => exit::CHECK_FAILED.into(),
+        false => ExitCode::SUCCESS,
     })
-}
-
-/// Says what a view is worth on the standard error output: the standard output may be the view.
-fn tell(profile: &SymbolizedProfile, verdict: &Verdict) {
-    let console = Console::new(false, false);
-    let unnamed = names::unnamed(profile.naming());
-    unnamed.iter().for_each(|line| console.say(line));
-    console.say(verdict);
 }
 
 /// Prints every sample.
@@ -78,7 +73,7 @@ fn tell(profile: &SymbolizedProfile, verdict: &Verdict) {
 /// As [`run`].
 pub(crate) fn script(flags: ScriptFlags) -> Result<ExitCode> {
     let profile = names::read(
-        &flags.input,
+        &flags.inputs,
         &flags.symbols,
         Detail::new(flags.filter.no_inline),
     )?;
@@ -93,7 +88,11 @@ pub(crate) fn script(flags: ScriptFlags) -> Result<ExitCode> {
 ///
 /// As [`run`].
 pub(crate) fn draw_recording(recording: &Path, svg: &Path) -> Result<()> {
-    let profile = names::read(recording, &SymbolFlags::default(), Detail::Inlines)?;
+    let profile = names::read(
+        &[recording.to_owned()],
+        &SymbolFlags::default(),
+        Detail::Inlines,
+    )?;
     let tree = CallTree::new(&profile, &Filter::default(), Split::default())?;
     files::draw(svg, &tree, &FlameOptions::default())
 }
@@ -111,6 +110,6 @@ pub(crate) fn quality(recording: &Path) -> Result<Quality> {
         },
         ..SymbolFlags::default()
     };
-    let profile = names::read(recording, &flags, Detail::Functions)?;
+    let profile = names::read(&[recording.to_owned()], &flags, Detail::Functions)?;
     Ok(profile.quality().clone())
 }

@@ -3,13 +3,13 @@
 use std::io::{self, IsTerminal};
 
 use anyhow::Result;
-use prof_model::Verdict;
 use prof_report::format::{failures, table, tree};
 use prof_report::view::failures::Failures;
 use prof_report::view::flat::Flat;
 use prof_report::view::outline::Outline;
 use prof_report::{CallTree, SymbolizedProfile};
 
+use super::closing::Worth;
 use crate::flags::OutputFlags;
 use crate::output::write_stdout;
 
@@ -61,14 +61,12 @@ pub(super) fn write_failures(profile: &SymbolizedProfile, rows: Option<usize>) -
     write_stdout(|out| Ok(failures::write(&Failures::new(profile), rows, out)?))
 }
 
-/// What comes below each view: modules without names, and the verdict.
-pub(super) fn write_closing(unnamed: &[String], verdict: &Verdict) -> Result<()> {
+/// What comes below each view: what it does not show, and the verdict.
+pub(super) fn write_closing(asides: &[String], worth: &Worth) -> Result<()> {
     write_stdout(|out| {
         writeln!(out)?;
-        unnamed
-            .iter()
-            .try_for_each(|line| writeln!(out, "{line}"))?;
-        Ok(writeln!(out, "{verdict}")?)
+        asides.iter().try_for_each(|line| writeln!(out, "{line}"))?;
+        Ok(writeln!(out, "{worth}")?)
     })
 }
 

@@ -8,7 +8,7 @@ mod tests;
 
 use crate::error::{Error, NoSamples};
 use crate::filter::Filter;
-use crate::profile::{Event, Weight};
+use crate::profile::{Event, Lacks, Weight};
 use crate::selection::Selection;
 use crate::symbolized::{FunctionId, SymbolizedProfile};
 
@@ -26,6 +26,22 @@ pub enum Split {
     Process,
     /// CPUs.
     Cpu,
+}
+
+impl Split {
+    /// What this is for profiles that may not tell threads apart.
+    fn of(self, lacks: Lacks) -> Result<Self, Error> {
+        match self {
+            Self::Nothing => Ok(self),
+            _ if !lacks.threads => Ok(self),
+            // Outermost frames may well be the names of threads.
+            Self::Name => Ok(Self::Nothing),
+            Self::Thread | Self::Process | Self::Cpu => Err(Error::Lacking {
+                asked: "a split by threads, processes or CPUs",
+                lacking: "threads",
+            }),
+        }
+    }
 }
 
 /// A node's number; greater than its parent's.
@@ -85,7 +101,7 @@ impl<'p> CallTree<'p> {
     /// Merges the stacks that `filter` lets through.
     ///
     /// # Errors
-    /// [`Error::NoSamples`] if that is none, [`Error::NoSuchEvent`].
+    /// [`Error::NoSamples`] if that is none, [`Error::NoSuchEvent`], [`Error::Lacking`].
     pub fn new(
         symbolized: &'p SymbolizedProfile,
         filter: &Filter,
@@ -95,6 +111,7 @@ impl<'p> CallTree<'p> {
             return Err(Error::NoSamples(NoSamples::Recorded));
         }
         let selection = Selection::new(symbolized, filter)?;
+        let split = split.of(symbolized.profile().lacks)?;
         let tree = build::build(symbolized, &selection, split);
         if tree.total().samples == 0 {
             return Err(Error::NoSamples(NoSamples::Left));

@@ -7,7 +7,8 @@ use inferno::flamegraph::{Direction, Options};
 
 use crate::calltree::CallTree;
 use crate::error::Error;
-use crate::view::diff::{Certainty, Diff, Row, check_units};
+use crate::profile::Weight;
+use crate::view::diff::{Basis, Certainty, Diff, Row, check_units};
 
 use super::flamegraph::FlameOptions;
 use super::folded;
@@ -15,8 +16,12 @@ use super::number::{grouped, percent};
 use super::table::shorten;
 
 /// How a table of changes is laid out.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct DiffOptions {
+    /// What the first recording is called.
+    pub before: String,
+    /// What the second recording is called.
+    pub after: String,
     /// The terminal's width in columns; `None` for pipes and files.
     pub width: Option<usize>,
     /// At most so many rows.
@@ -44,12 +49,7 @@ const TITLES: [&str; 6] = [
 /// # Errors
 /// Those of `out`.
 pub fn write(diff: &Diff, options: &DiffOptions, mut out: impl Write) -> io::Result<()> {
-    writeln!(
-        out,
-        "self time, {} samples before, {} after\n",
-        grouped(diff.before.samples),
-        grouped(diff.after.samples)
-    )?;
+    heading(diff, options, &mut out)?;
     let shown: Vec<[String; 6]> = diff
         .rows
         .iter()
@@ -83,6 +83,26 @@ pub fn write(diff: &Diff, options: &DiffOptions, mut out: impl Write) -> io::Res
         writeln!(out, "\n… {} more functions", grouped(left as u64))?;
     }
     Ok(())
+}
+
+fn heading(diff: &Diff, options: &DiffOptions, out: &mut impl Write) -> io::Result<()> {
+    // Markdown would join lines to a paragraph.
+    let end = if options.markdown { "\\" } else { "" };
+    let count = |weight: Weight| grouped(weight.samples);
+    let (before, after) = (count(diff.before), count(diff.after));
+    writeln!(out, "before: {}, {before} samples{end}", options.before)?;
+    writeln!(out, "after:  {}, {after} samples{end}", options.after)?;
+    let whole = |what| {
+        let after = percent(diff.whole.after.own);
+        let certainty = certainty(diff.whole.certainty);
+        format!("self {what} in percent of the whole before; all after: {after} % ({certainty})")
+    };
+    let what = match diff.basis {
+        Basis::Weight => "self weight in percent of each one's whole".to_owned(),
+        Basis::Run => whole("weight of each run"),
+        Basis::Rate => whole("weight by time"),
+    };
+    writeln!(out, "{what}\n")
 }
 
 fn cells(row: &Row) -> [String; 6] {
@@ -197,7 +217,7 @@ mod tests {
     fn table(options: &DiffOptions) -> Vec<u8> {
         let (before, after) = recordings();
         let tree = |profile| CallTree::new(profile, &everything(), Split::Name).unwrap();
-        let diff = Diff::new(&tree(&before), &tree(&after)).unwrap();
+        let diff = Diff::new(&tree(&before), &tree(&after), Basis::default()).unwrap();
         let mut text = Vec::new();
         write(&diff, options, &mut text).unwrap();
         text
@@ -205,11 +225,16 @@ mod tests {
 
     #[test]
     fn golden() {
-        check_golden("diff.txt", &table(&DiffOptions::default()));
+        let labelled = DiffOptions {
+            before: "old.data".into(),
+            after: "new.data".into(),
+            ..DiffOptions::default()
+        };
+        check_golden("diff.txt", &table(&labelled));
         let markdown = DiffOptions {
             markdown: true,
             min_change: 5.0,
-            ..DiffOptions::default()
+            ..labelled
         };
         check_golden("diff.md", &table(&markdown));
     }

@@ -51,7 +51,7 @@ impl<'a> Scale<'a> {
             (Unit::Nanoseconds, Time::Seconds) => "s",
             (Unit::Nanoseconds, Time::Milliseconds) => "ms",
             (Unit::Nanoseconds, Time::Microseconds) => "µs",
-            (Unit::Count(name), _) => name,
+            (unit, _) => unit.name(),
         }
     }
 
@@ -62,7 +62,7 @@ impl<'a> Scale<'a> {
             (Unit::Nanoseconds, Time::Seconds) => format!("{:.2}", nanoseconds / 1e9),
             (Unit::Nanoseconds, Time::Milliseconds) => format!("{:.1}", nanoseconds / 1e6),
             (Unit::Nanoseconds, Time::Microseconds) => format!("{:.1}", nanoseconds / 1e3),
-            (Unit::Count(_), _) => grouped(weight.value),
+            (Unit::Count(_) | Unit::Unstated, _) => grouped(weight.value),
         }
     }
 }

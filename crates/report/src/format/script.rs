@@ -90,6 +90,10 @@ fn place(frame: FrameId, profile: &Profile) -> (u64, String) {
         Frame::Kernel(address) => (address, "[kernel.kallsyms]".into()),
         Frame::Jit { pid, address } => (address, format!("/tmp/perf-{pid}.map")),
         Frame::Unknown(address) => (address, "[unknown]".into()),
+        Frame::Named(id) => match &*profile.named[id].module {
+            "" => (0, "[unknown]".into()),
+            module => (0, plain(module).replace(' ', "_")),
+        },
         Frame::Cut(_) | Frame::LeftOut(_) => (0, "[unknown]".into()),
     }
 }

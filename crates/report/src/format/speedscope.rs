@@ -100,7 +100,7 @@ fn profile<'a>(thread: &Thread<'_>, shown: &Shown<'_>, frames: &'a Frames<'_>) -
     let (unit, suffix) = match &event.unit {
         Unit::Nanoseconds => ("nanoseconds", String::new()),
         // The format knows no other units.
-        Unit::Count(name) => ("none", format!(" ({name})")),
+        unit => ("none", format!(" ({})", unit.name())),
     };
     let weights: Vec<u64> = thread.samples.iter().map(|sample| sample.period).collect();
     Profile {

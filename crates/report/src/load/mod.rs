@@ -1,12 +1,16 @@
-//! Recordings to profiles: records are followed, stacks unwound where the file holds dumps, and
-//! everything interned.
+//! Files to profiles: [`input`] tells formats apart. Of recordings, records are followed, stacks
+//! unwound where the file holds dumps, and everything interned.
 
 mod chain;
 mod counts;
 mod dumps;
 mod events;
 mod files;
+mod folded;
+mod imported;
+mod input;
 mod intern;
+mod pprof;
 
 use std::path::Path;
 
@@ -14,8 +18,9 @@ use prof_model::{Modules, Pid, Processes};
 use prof_perfdata::{Record, Recording, follow};
 use prof_symbols::RecordedKernel;
 
-use crate::error::Error;
 use crate::profile::{Header, Profile, Sample};
+
+pub use input::{profile_of, read};
 
 use chain::Chain;
 use counts::Counts;
@@ -43,8 +48,11 @@ impl Default for LoadOptions {
 /// A recording that was cut off gives what is there, and says so in [`Profile::quality`].
 ///
 /// # Errors
-/// [`Error::Recording`] if the file can't be read as a recording at all.
-pub fn load(mut recording: Recording, options: &LoadOptions) -> Result<Profile, Error> {
+/// The file can't be read as a recording at all.
+pub fn load(
+    mut recording: Recording,
+    options: &LoadOptions,
+) -> Result<Profile, prof_perfdata::Error> {
     let mut loader = Loader::new(options);
     loop {
         loader.traits.update(recording.events());
@@ -127,6 +135,7 @@ impl Loader {
             cpu: sample.cpu,
             event: u16::try_from(sample.event).unwrap_or(u16::MAX),
             period: sample.period.max(1),
+            count: 1,
             name,
             stack,
             end: self.chain.note.end,
@@ -172,6 +181,7 @@ impl Loader {
             os_release: features.os_release.clone(),
             arch: features.arch.clone(),
         };
+        profile.symbols = features.symbols.clone();
         profile.kernel = kernel(&self.processes, &profile.modules);
         profile.events = recording.events().iter().map(events::describe).collect();
         profile.quality = self.counts.finish(&profile, recording);

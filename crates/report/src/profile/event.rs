@@ -18,6 +18,8 @@ pub enum Unit {
     Nanoseconds,
     /// Occurrences of an event; the plural of what is counted (`cycles`, `page faults`).
     Count(Cow<'static, str>),
+    /// The file does not tell.
+    Unstated,
 }
 
 impl Unit {
@@ -45,7 +47,13 @@ impl Unit {
         match self {
             Self::Nanoseconds => "ns",
             Self::Count(name) => name,
+            Self::Unstated => "units",
         }
+    }
+
+    /// Whether weights in both units may be compared: what is not stated is taken on trust.
+    pub fn compares_with(&self, other: &Self) -> bool {
+        self == other || *self == Self::Unstated || *other == Self::Unstated
     }
 }
 

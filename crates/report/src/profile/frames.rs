@@ -3,6 +3,8 @@
 use prof_model::{FileOffset, ModuleId, Pid, StackEnd};
 use rustc_hash::FxHashMap;
 
+use super::named::NamedId;
+
 /// A physical frame, or a mark that frames are missing.
 ///
 /// Addresses are lookup addresses: inside the instruction that ran or called (see
@@ -28,6 +30,8 @@ pub enum Frame {
     },
     /// User code at an address where nothing was known to be mapped.
     Unknown(u64),
+    /// A frame that came with its names.
+    Named(NamedId),
     /// Stands outside of the outermost known frame where a stack is not whole, with the reason.
     Cut(StackEnd),
     /// Stands where so many frames were left out of the middle of a stack.

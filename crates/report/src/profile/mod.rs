@@ -9,6 +9,8 @@
 
 mod event;
 mod frames;
+mod merge;
+mod named;
 mod names;
 mod samples;
 mod stacks;
@@ -18,6 +20,7 @@ use prof_symbols::RecordedKernel;
 
 pub use event::{Event, Unit};
 pub use frames::{Frame, FrameId, Frames};
+pub use named::{NamedFrame, NamedFrames, NamedId};
 pub use names::{NameId, Names};
 pub use samples::{Sample, Samples, Weight};
 pub use stacks::{StackId, Stacks};
@@ -33,6 +36,8 @@ pub struct Profile {
     pub modules: Modules,
     /// Each distinct frame.
     pub frames: Frames,
+    /// The frames among them that came with names.
+    pub named: NamedFrames,
     /// Each distinct stack.
     pub stacks: Stacks,
     /// Thread names.
@@ -43,6 +48,36 @@ pub struct Profile {
     pub quality: Quality,
     /// The kernel that it was made on.
     pub kernel: RecordedKernel,
+    /// The names that the recording carries, in the form of `prof_symbols::EmbeddedSymbols`; of
+    /// several recordings, those of the first that has some.
+    pub symbols: Option<Vec<u8>>,
+    /// What it does not tell.
+    pub lacks: Lacks,
+}
+
+impl Profile {
+    /// How many samples there are of each event.
+    pub fn sample_counts(&self) -> Vec<u64> {
+        let mut counts = vec![0_u64; self.events.len()];
+        for sample in self.samples.iter() {
+            if let Some(count) = counts.get_mut(usize::from(sample.event)) {
+                *count = count.saturating_add(sample.count);
+            }
+        }
+        counts
+    }
+}
+
+/// What a profile does not tell, because the format it was read from has no place for it.
+/// Recordings have it all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lacks {
+    /// When samples were taken; times are made up so that samples follow one another.
+    pub times: bool,
+    /// Which threads and processes samples are of.
+    pub threads: bool,
+    /// How stacks ended and what was lost: nothing a verdict could be made of.
+    pub quality: bool,
 }
 
 /// What is known about a recording as a whole.

@@ -22,6 +22,8 @@ pub struct Sample {
     pub event: u16,
     /// How much of the event the sample stands for: its period.
     pub period: u64,
+    /// How many samples it is: 1, but in formats that add up those of one stack.
+    pub count: u64,
     /// The thread's name when the sample was taken.
     pub name: NameId,
     /// Where it was.
@@ -40,6 +42,7 @@ pub struct Samples {
     cpus: Vec<Option<u32>>,
     events: Vec<u16>,
     periods: Vec<u64>,
+    counts: Vec<u64>,
     names: Vec<NameId>,
     stacks: Vec<StackId>,
     ends: Vec<(StackEnd, u16)>,
@@ -53,6 +56,7 @@ impl Samples {
         self.cpus.push(sample.cpu);
         self.events.push(sample.event);
         self.periods.push(sample.period);
+        self.counts.push(sample.count);
         self.names.push(sample.name);
         self.stacks.push(sample.stack);
         self.ends.push((sample.end, sample.read_back));
@@ -61,6 +65,17 @@ impl Samples {
     /// How many there are.
     pub fn len(&self) -> usize {
         self.times.len()
+    }
+
+    /// Puts samples in time order, those of one time in the order they were added.
+    pub(super) fn sort_by_time(&mut self) {
+        if self.times.is_sorted() {
+            return;
+        }
+        let mut samples: Vec<Sample> = self.iter().collect();
+        samples.sort_by_key(|sample| sample.time);
+        *self = Self::default();
+        samples.into_iter().for_each(|sample| self.push(sample));
     }
 
     /// Whether there are none.
@@ -83,6 +98,7 @@ impl Samples {
             cpu: self.cpus[index],
             event: self.events[index],
             period: self.periods[index],
+            count: self.counts[index],
             name: self.names[index],
             stack: self.stacks[index],
             end,
@@ -105,7 +121,7 @@ impl Weight {
     pub fn of(sample: &Sample) -> Self {
         Self {
             value: sample.period,
-            samples: 1,
+            samples: sample.count,
         }
     }
 
@@ -121,6 +137,6 @@ impl Weight {
 impl AddAssign for Weight {
     fn add_assign(&mut self, other: Self) {
         self.value = self.value.saturating_add(other.value);
-        self.samples += other.samples;
+        self.samples = self.samples.saturating_add(other.samples);
     }
 }

@@ -70,7 +70,11 @@ pub(super) fn with_names<'a>(
 ) -> SymbolizedProfile {
     let mut named = Named::default();
     for (id, frame) in profile.frames.iter() {
-        named.push(&profile, frame, names(id));
+        let answer = match frame {
+            Frame::Named(id) => &profile.named[id].functions,
+            _ => names(id),
+        };
+        named.push(&profile, frame, answer);
     }
     // The last location of a frame is the physical function.
     let physical = named.ends.iter().map(|&end| {
@@ -243,6 +247,10 @@ impl Named {
             Frame::Kernel(_) => (Arc::from(KERNEL), FunctionKind::Kernel),
             Frame::Jit { .. } => (Arc::from(JIT), FunctionKind::Jit),
             Frame::Unknown(_) => (Arc::from("[unknown]"), FunctionKind::User),
+            Frame::Named(id) => {
+                let named = &profile.named[id];
+                (Arc::clone(&named.module), named.kind)
+            }
             Frame::Cut(_) | Frame::LeftOut(_) => (Arc::from(""), FunctionKind::Missing),
         }
     }
@@ -259,6 +267,7 @@ impl Named {
             Frame::Unknown(address) => format!("[unknown] {address:#x}"),
             Frame::Cut(end) => cut_label(end),
             Frame::LeftOut(count) => left_out_label(count),
+            Frame::Named(_) => "[no name]".into(),
         };
         self.functions.intern(Function {
             name: name.into(),

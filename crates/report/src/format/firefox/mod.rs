@@ -84,7 +84,7 @@ fn meta(shown: &Shown<'_>) -> Meta {
     Meta {
         interval: match shown.event().unit {
             Unit::Nanoseconds => milliseconds(shown.usual_period()),
-            Unit::Count(_) => 1.0,
+            Unit::Count(_) | Unit::Unstated => 1.0,
         },
         start_time: 0.0,
         process_type: 0,
@@ -119,7 +119,7 @@ fn use_of_cpu(event: &Event) -> Option<&'static str> {
     match &event.unit {
         Unit::Nanoseconds => Some("ns"),
         Unit::Count(name) if name == "cycles" => Some("variable CPU cycles"),
-        Unit::Count(_) => None,
+        Unit::Count(_) | Unit::Unstated => None,
     }
 }
 

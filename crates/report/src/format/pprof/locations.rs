@@ -137,7 +137,7 @@ impl<'a, 'p> Locations<'a, 'p> {
                 Frame::Kernel(address) | Frame::Jit { address, .. } | Frame::Unknown(address) => {
                     location.address = address;
                 }
-                Frame::Cut(_) | Frame::LeftOut(_) => {}
+                Frame::Named(_) | Frame::Cut(_) | Frame::LeftOut(_) => {}
             }
             located.push(location);
         }

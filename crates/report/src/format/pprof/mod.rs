@@ -5,7 +5,7 @@
 //! module has a range of its own: several processes are merged, so there is no one true address.
 
 mod locations;
-mod message;
+pub(crate) mod message;
 
 use std::io::Write;
 
@@ -115,7 +115,7 @@ impl<'a, 'p> Builder<'a, 'p> {
         let event = self.shown.event();
         match event.unit {
             Unit::Nanoseconds => self.value_type("cpu", "nanoseconds"),
-            Unit::Count(_) => self.value_type(&event.name, "count"),
+            Unit::Count(_) | Unit::Unstated => self.value_type(&event.name, "count"),
         }
     }
 

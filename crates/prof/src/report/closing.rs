@@ -1,0 +1,89 @@
+//! What is said below each view: what is not in it, and what it is worth.
+
+use std::fmt;
+
+use prof_model::{Grade, Verdict};
+use prof_report::profile::Event;
+use prof_report::{Profile, SymbolizedProfile};
+
+use crate::console::Console;
+use crate::names;
+
+/// What a profile is worth.
+pub(super) enum Worth {
+    /// As the recording says.
+    Verdict(Verdict),
+    /// The format does not tell; so many of its samples make no sense.
+    Unknown {
+        /// Samples that were left out.
+        malformed: u64,
+    },
+}
+
+impl Worth {
+    pub(super) fn of(profile: &SymbolizedProfile) -> Self {
+        match profile.profile().lacks.quality {
+            true => Self::Unknown {
+                malformed: profile.quality().losses.malformed,
+            },
+            false => Self::Verdict(Verdict::new(profile.quality())),
+        }
+    }
+
+    /// Whether `--strict` refuses it.
+    pub(super) fn is_bad(&self) -> bool {
+        match self {
+            Self::Verdict(verdict) => verdict.grade == Grade::Bad,
+            Self::Unknown { malformed } => *malformed > 0,
+        }
+    }
+}
+
+impl fmt::Display for Worth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Verdict(verdict) => write!(f, "{verdict}"),
+            Self::Unknown { malformed } => {
+                write!(
+                    f,
+                    "no verdict: folded stacks and pprof profiles do not tell how stacks ended and \
+                     what was lost"
+                )?;
+                match malformed {
+                    0 => Ok(()),
+                    1 => write!(f, "\n  - 1 sample makes no sense and was left out"),
+                    count => write!(f, "\n  - {count} samples make no sense and were left out"),
+                }
+            }
+        }
+    }
+}
+
+/// What a view of this event does not show.
+pub(super) fn asides(profile: &SymbolizedProfile, event: &Event) -> Vec<String> {
+    let others = other_events(profile.profile(), event).into_iter();
+    others.chain(names::unnamed(profile.naming())).collect()
+}
+
+/// Says it on the standard error output: the standard output may be the view.
+pub(super) fn tell(asides: &[String], worth: &Worth) {
+    let console = Console::new(false, false);
+    asides.iter().for_each(|line| console.say(line));
+    console.say(worth);
+}
+
+/// The events that the view is not of, in one line; `None` if there are no others.
+fn other_events(profile: &Profile, shown: &Event) -> Option<String> {
+    let others = profile.events.iter().zip(profile.sample_counts());
+    let others: Vec<String> = others
+        .filter(|(event, count)| *event != shown && *count > 0)
+        .map(|(event, count)| format!("{} ({count} samples)", event.name))
+        .collect();
+    (!others.is_empty()).then(|| {
+        format!(
+            "this is {}; --event NAME shows {}",
+            shown.name,
+            others.join(", ")
+        )
+    })
+}

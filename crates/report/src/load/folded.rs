@@ -1,0 +1,234 @@
+//! Folded stacks: `root;caller;callee weight`, one line for each distinct stack.
+//!
+//! What stackcollapse-perf.pl, inferno, async-profiler and many others write. Frames may be marked
+//! as stackcollapse marks them: `_[k]` for the kernel's, `_[i]` for inlined, `_[j]` for run-time
+//! code. Lines that begin with `#` are comments.
+
+use std::sync::Arc;
+
+use prof_symbols::SymbolFrame;
+
+use super::imported::{Imported, KERNEL, Thread, is_missing};
+use crate::error::InputError;
+use crate::profile::{Event, Frame, FrameId, NamedFrame, Profile, Unit};
+use crate::symbolized::FunctionKind;
+
+/// Whether the first line that says anything is one of folded stacks.
+pub(super) fn is_folded(bytes: &[u8]) -> bool {
+    let first = lines(bytes).next();
+    first.is_some_and(|(_, line)| {
+        std::str::from_utf8(line).is_ok_and(|line| !line.contains(char::is_control))
+            && parse(&String::from_utf8_lossy(line)).is_some()
+    })
+}
+
+/// Reads folded stacks. Lines that are none are counted as malformed samples.
+///
+/// # Errors
+/// No line is one.
+pub(super) fn read(bytes: &[u8]) -> Result<Profile, InputError> {
+    let weights = Weights::of(bytes);
+    let mut imported = Imported::new(vec![Event {
+        name: "folded stacks".into(),
+        unit: Unit::Unstated,
+    }]);
+    let mut bad = None;
+    for (number, line) in lines(bytes) {
+        let line = String::from_utf8_lossy(line);
+        match parse(&line) {
+            Some((_, 0)) => {}
+            Some((stack, weight)) => {
+                let frames: Vec<FrameId> = stack
+                    .split(';')
+                    .map(|name| frame(name, imported.profile()))
+                    .collect();
+                let stack = imported.stack(frames.into_iter());
+                let weight = (weight, weights.samples(weight));
+                imported.push(0, stack, weight, &Thread::default());
+            }
+            None => {
+                bad = bad.or(Some(number));
+                imported.malformed();
+            }
+        }
+    }
+    match bad {
+        Some(line) if imported.profile().samples.is_empty() => Err(InputError::Folded { line }),
+        _ => Ok(imported.finish()),
+    }
+}
+
+/// Lines that say something, with their numbers from 1.
+fn lines(bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
+    let lines = bytes
+        .split(|&byte| byte == b'\n')
+        .map(<[u8]>::trim_ascii_end);
+    (1..)
+        .zip(lines)
+        .filter(|(_, line)| !line.is_empty() && !line.starts_with(b"#"))
+}
+
+/// The stack and its weight; weights with a fraction are rounded.
+fn parse(line: &str) -> Option<(&str, u64)> {
+    let (stack, weight) = line.rsplit_once(' ')?;
+    let weight = weight.parse().ok().or_else(|| {
+        let digits = |c: char| c.is_ascii_digit() || c == '.';
+        let fraction: f64 = weight.parse().ok()?;
+        weight.chars().all(digits).then(|| fraction.round() as u64)
+    })?;
+    let stack = stack.trim_ascii();
+    (!stack.is_empty()).then_some((stack, weight))
+}
+
+fn frame(text: &str, profile: &mut Profile) -> FrameId {
+    let (name, mark) = match text
+        .strip_suffix(']')
+        .and_then(|text| text.rsplit_once("_["))
+    {
+        Some((name, mark @ ("k" | "i" | "j"))) => (name, mark),
+        _ => (text, ""),
+    };
+    let kind = match mark {
+        "k" => FunctionKind::Kernel,
+        "j" => FunctionKind::Jit,
+        _ if is_missing(name) => FunctionKind::Missing,
+        _ => FunctionKind::User,
+    };
+    let named = NamedFrame {
+        module: Arc::from(match kind {
+            FunctionKind::Kernel => KERNEL,
+            _ => "",
+        }),
+        kind,
+        functions: vec![SymbolFrame {
+            function: Arc::from(name),
+            file: None,
+            line: None,
+            inlined: mark == "i",
+        }],
+    };
+    let id = profile.named.intern(named);
+    profile.frames.intern(Frame::Named(id))
+}
+
+/// What the weights of a file are.
+struct Weights {
+    /// What one sample weighs: 1, or if they can't be counts the largest number that divides them
+    /// all, which is the period if all samples had the same.
+    divisor: u64,
+    /// Whether quotients are believable as numbers of samples.
+    counts: bool,
+}
+
+impl Weights {
+    /// More samples than this nobody takes: so the weights count something else, of which samples
+    /// had various numbers.
+    const MOST: u64 = 100_000_000;
+
+    fn of(bytes: &[u8]) -> Self {
+        let (mut divisor, mut sum) = (0, 0_u64);
+        for (_, line) in lines(bytes) {
+            if let Some((_, weight)) = parse(&String::from_utf8_lossy(line)) {
+                divisor = greatest_common_divisor(divisor, weight);
+                sum = sum.saturating_add(weight);
+            }
+        }
+        let divisor = if sum <= Self::MOST { 1 } else { divisor };
+        Self {
+            divisor,
+            counts: sum / divisor <= Self::MOST,
+        }
+    }
+
+    /// How many samples a weight is of; 1 if that can't be told.
+    fn samples(&self, weight: u64) -> u64 {
+        match self.counts {
+            true => weight / self.divisor,
+            false => 1,
+        }
+    }
+}
+
+fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: &[(&str, u64, u64)]) {
+        let profile = read(text.as_bytes()).unwrap();
+        let samples: Vec<_> = profile
+            .samples
+            .iter()
+            .map(|sample| {
+                let mut names: Vec<_> = profile
+                    .stacks
+                    .frames(sample.stack)
+                    .map(|frame| match profile.frames[frame] {
+                        Frame::Named(id) => profile.named[id].functions[0].function.to_string(),
+                        other => format!("{other:?}"),
+                    })
+                    .collect();
+                names.reverse();
+                (names.join(">"), sample.period, sample.count)
+            })
+            .collect();
+        let samples: Vec<_> = samples
+            .iter()
+            .map(|(stack, weight, count)| (stack.as_str(), *weight, *count))
+            .collect();
+        assert_eq!(samples, expected, "{text}");
+    }
+
+    #[test]
+    fn lines_are_stacks() {
+        check("main;f 3\nmain 4\n", &[("main>f", 3, 3), ("main", 4, 4)]);
+        check(
+            "# made by x\r\n\r\nmain;f(int, char) 3\r\n",
+            &[("main>f(int, char)", 3, 3)],
+        );
+        check("a;b 2.6\na 1e3\n;; 4", &[("a>b", 3, 3), (">>", 4, 4)]);
+        check("a;sys_[k];inl_[i] 1", &[("a>sys>inl", 1, 1)]);
+        check("a 0\nb 1", &[("b", 1, 1)]);
+    }
+
+    #[test]
+    fn numbers_of_samples_come_from_the_weights() {
+        check(
+            "a 300300300\nb 100100100\n",
+            &[("a", 300_300_300, 3), ("b", 100_100_100, 1)],
+        );
+        check(
+            "a 3003003001\nb 1001001002\n",
+            &[("a", 3_003_003_001, 1), ("b", 1_001_001_002, 1)],
+        );
+    }
+
+    #[test]
+    fn what_is_no_line_is_counted() {
+        let profile = read(b"main;f 3\nwhat is this\nmain \xff 4\n").unwrap();
+        assert_eq!(profile.quality.losses.malformed, 1);
+        assert_eq!(profile.samples.len(), 2);
+        let error = read(b"\n# x\nwhat is this\n").unwrap_err();
+        assert!(error.to_string().contains("line 3"), "{error}");
+    }
+
+    #[test]
+    fn folded_stacks_are_told_from_other_texts() {
+        for (text, expected) in [
+            (&b"main;f 3\n"[..], true),
+            (b"# comment\nmain 3", true),
+            (b"this is a text", false),
+            (b"", false),
+            (b"\x08\x01 3\n", false),
+            (b"PERFILE2", false),
+        ] {
+            assert_eq!(is_folded(text), expected, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Files of any format that profiles come in, told apart by what is in them.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+
+use flate2::read::MultiGzDecoder;
+use prof_filemap::MappedFile;
+use prof_perfdata::Recording;
+
+use super::{LoadOptions, folded, load, pprof};
+use crate::error::{Error, InputError};
+use crate::profile::Profile;
+
+/// Reads a recording of prof or perf, folded stacks, or a pprof profile, whatever it is called;
+/// any of them may be gzipped. `-` is the standard input; what comes from there or from a pipe is
+/// held in memory as it is.
+///
+/// # Errors
+/// [`Error::File`], [`Error::Input`].
+pub fn read(path: &Path, options: &LoadOptions) -> Result<Profile, Error> {
+    let file = open(path)?;
+    profile_of(file, options).map_err(|source| Error::Input {
+        path: path.to_owned(),
+        source: Box::new(source),
+    })
+}
+
+/// The profile that these bytes are.
+///
+/// # Errors
+/// They are none, or are damaged.
+pub fn profile_of(file: MappedFile, options: &LoadOptions) -> Result<Profile, InputError> {
+    if !file.starts_with(&GZIP) {
+        return plain(file, options);
+    }
+    let mut unpacked = Vec::new();
+    MultiGzDecoder::new(&file[..])
+        .take(MOST_UNPACKED + 1)
+        .read_to_end(&mut unpacked)
+        .map_err(InputError::Gzip)?;
+    if unpacked.len() as u64 > MOST_UNPACKED {
+        return Err(InputError::TooLarge);
+    }
+    plain(MappedFile::from(unpacked), options)
+}
+
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+/// How perf.data files begin: of both byte orders, and of long ago.
+const MAGICS: [&[u8]; 3] = [b"PERFILE2", b"2ELIFREP", b"PERFFILE"];
+
+/// Bytes: gzip can make a thousand times as much of a hostile file.
+const MOST_UNPACKED: u64 = 1 << 30;
+
+fn plain(file: MappedFile, options: &LoadOptions) -> Result<Profile, InputError> {
+    let start = &file[..file.len().min(MAGICS[0].len())];
+    if MAGICS.iter().any(|magic| magic.starts_with(start)) {
+        return Ok(load(Recording::from_file(file)?, options)?);
+    }
+    if folded::is_folded(&file) {
+        return folded::read(&file);
+    }
+    pprof::read(&file).unwrap_or(Err(InputError::Unknown))
+}
+
+fn open(path: &Path) -> Result<MappedFile, Error> {
+    let cannot_read = |source| {
+        Error::File(prof_filemap::Error::Io {
+            path: path.to_owned(),
+            source,
+        })
+    };
+    let mut bytes = Vec::new();
+    if path == Path::new("-") {
+        io::stdin()
+            .lock()
+            .read_to_end(&mut bytes)
+            .map_err(cannot_read)?;
+    } else if path
+        .metadata()
+        .is_ok_and(|metadata| metadata.file_type().is_fifo())
+    {
+        let mut pipe = File::open(path).map_err(cannot_read)?;
+        pipe.read_to_end(&mut bytes).map_err(cannot_read)?;
+    } else {
+        return Ok(MappedFile::open(path)?);
+    }
+    Ok(MappedFile::from(bytes))
+}

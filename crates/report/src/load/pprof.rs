@@ -1,0 +1,280 @@
+//! pprof's profile.proto.
+//!
+//! Each of its sample types becomes an event, the default one first; `samples` is the number of
+//! samples of the others. Names that the profile has are kept; what has an address in a mapping
+//! instead is looked up like the code of recordings.
+
+use std::sync::Arc;
+
+use prof_model::{BuildId, FileOffset, Module, ModuleId};
+use prof_symbols::SymbolFrame;
+use prost::Message;
+use rustc_hash::FxHashMap;
+
+use super::imported::{Imported, KERNEL, Thread, is_missing};
+use crate::error::InputError;
+use crate::format::pprof::message::{self, Label, Location, Mapping};
+use crate::profile::{Event, Frame, FrameId, NamedFrame, Profile, Unit};
+use crate::symbolized::FunctionKind;
+
+/// Reads a profile that is unpacked already; `None` if it is none.
+pub(super) fn read(bytes: &[u8]) -> Option<Result<Profile, InputError>> {
+    let message = message::Profile::decode(bytes).ok()?;
+    // The format demands that the first string is empty. Almost any bytes can be decoded.
+    let is_profile = message.string_table.first().is_some_and(String::is_empty);
+    (is_profile && !message.sample_type.is_empty()).then(|| Reader::new(&message).read())
+}
+
+struct Reader<'a> {
+    message: &'a message::Profile,
+    types: Vec<Type>,
+    /// Which of a sample's values is the number of samples.
+    samples: Option<usize>,
+    imported: Imported,
+    frames: FxHashMap<u64, FrameId>,
+}
+
+/// A sample type that is an event.
+struct Type {
+    /// Which of a sample's values is of this type.
+    position: usize,
+    /// What values are multiplied by.
+    factor: u64,
+}
+
+impl<'a> Reader<'a> {
+    fn new(message: &'a message::Profile) -> Self {
+        let texts = |position: &usize| {
+            let kind = &message.sample_type[*position];
+            (text(message, kind.kind), text(message, kind.unit))
+        };
+        let positions = 0..message.sample_type.len();
+        let samples = positions.clone().find(|position| {
+            message.sample_type.len() > 1 && texts(position) == ("samples", "count")
+        });
+        let mut positions: Vec<usize> = positions.filter(|at| Some(*at) != samples).collect();
+        let default = text(message, message.default_sample_type);
+        let main = positions
+            .iter()
+            .position(|position| texts(position).0 == default)
+            .unwrap_or(positions.len() - 1);
+        positions[..=main].rotate_right(1);
+        let (events, types) = positions
+            .into_iter()
+            .map(|position| event(position, texts(&position)))
+            .unzip();
+        Self {
+            message,
+            types,
+            samples,
+            imported: Imported::new(events),
+            frames: FxHashMap::default(),
+        }
+    }
+
+    fn read(mut self) -> Result<Profile, InputError> {
+        self.locations();
+        let message = self.message;
+        for sample in &message.sample {
+            if sample.value.iter().any(|&value| value < 0) {
+                return Err(InputError::NegativeValue);
+            }
+            self.sample(sample);
+        }
+        let comments = message.comment.iter();
+        self.imported.profile().header.command_line = comments
+            .map(|&index| text(message, index).to_owned())
+            .collect();
+        Ok(self.imported.finish())
+    }
+
+    fn sample(&mut self, sample: &message::Sample) {
+        let outermost_first = sample.location_id.iter().rev();
+        let frames: Option<Vec<FrameId>> = outermost_first
+            .map(|id| self.frames.get(id).copied())
+            .collect();
+        let is_complete = sample.value.len() == self.message.sample_type.len();
+        let Some(frames) = frames.filter(|_| is_complete) else {
+            self.imported.malformed();
+            return;
+        };
+        let stack = self.imported.stack(frames.into_iter());
+        let thread = thread(self.message, &sample.label);
+        let value = |position: usize| sample.value.get(position).map_or(0, |&v| v.unsigned_abs());
+        let count = self.samples.map_or(1, value).max(1);
+        for (event, kind) in self.types.iter().enumerate() {
+            let weight = value(kind.position).saturating_mul(kind.factor);
+            if weight > 0 {
+                self.imported.push(event, stack, (weight, count), &thread);
+            }
+        }
+    }
+
+    /// Makes a frame of each location.
+    fn locations(&mut self) {
+        let message = self.message;
+        let functions = message.function.iter();
+        let mappings = message.mapping.iter();
+        let tables = Tables {
+            functions: functions.map(|function| (function.id, function)).collect(),
+            mappings: mappings.map(|mapping| (mapping.id, mapping)).collect(),
+        };
+        let mut strings = Strings::default();
+        for location in &message.location {
+            let mapping = tables.mappings.get(&location.mapping_id).copied();
+            let profile = self.imported.profile();
+            let frame = match location.line.is_empty() {
+                true => unnamed(message, location, mapping, profile),
+                false => {
+                    let named = tables.named(message, location, mapping, &mut strings);
+                    Frame::Named(profile.named.intern(named))
+                }
+            };
+            let frame = profile.frames.intern(frame);
+            self.frames.insert(location.id, frame);
+        }
+    }
+}
+
+/// What locations refer to, by id.
+struct Tables<'a> {
+    functions: FxHashMap<u64, &'a message::Function>,
+    mappings: FxHashMap<u64, &'a Mapping>,
+}
+
+impl Tables<'_> {
+    fn named(
+        &self,
+        message: &message::Profile,
+        location: &Location,
+        mapping: Option<&Mapping>,
+        strings: &mut Strings,
+    ) -> NamedFrame {
+        let last = location.line.len() - 1;
+        let functions = location.line.iter().enumerate().map(|(index, line)| {
+            let function = self.functions.get(&line.function_id);
+            let name = function.map_or("", |function| text(message, function.name));
+            let file = function.map_or("", |function| text(message, function.filename));
+            SymbolFrame {
+                function: strings.shared(if name.is_empty() { "[no name]" } else { name }),
+                file: (!file.is_empty()).then(|| strings.shared(file)),
+                line: u32::try_from(line.line).ok().filter(|&line| line > 0),
+                inlined: index < last,
+            }
+        });
+        let functions: Vec<_> = functions.collect();
+        let module = mapping.map_or("", |mapping| text(message, mapping.filename));
+        let module = Module::from_path(module).short_name();
+        let kind = kind(location, &module, &functions);
+        let module = match kind {
+            FunctionKind::Kernel => KERNEL,
+            _ => &module,
+        };
+        NamedFrame {
+            kind,
+            module: strings.shared(module),
+            functions,
+        }
+    }
+}
+
+/// Texts, each once.
+#[derive(Default)]
+struct Strings(FxHashMap<String, Arc<str>>);
+
+impl Strings {
+    fn shared(&mut self, text: &str) -> Arc<str> {
+        if let Some(known) = self.0.get(text) {
+            return Arc::clone(known);
+        }
+        let shared: Arc<str> = Arc::from(text);
+        self.0.insert(text.to_owned(), Arc::clone(&shared));
+        shared
+    }
+}
+
+fn text(message: &message::Profile, index: i64) -> &str {
+    let text = usize::try_from(index).ok();
+    text.and_then(|index| message.string_table.get(index))
+        .map_or("", String::as_str)
+}
+
+fn event(position: usize, (name, unit): (&str, &str)) -> (Event, Type) {
+    let (unit, factor) = match unit {
+        "nanoseconds" => (Unit::Nanoseconds, 1),
+        "microseconds" => (Unit::Nanoseconds, 1_000),
+        "milliseconds" => (Unit::Nanoseconds, 1_000_000),
+        "seconds" => (Unit::Nanoseconds, 1_000_000_000),
+        "count" if Unit::of_event(name) != Unit::of_event("") => (Unit::of_event(name), 1),
+        "count" => (Unit::Count(name.to_owned().into()), 1),
+        unit => (Unit::Count(unit.to_owned().into()), 1),
+    };
+    let event = Event {
+        name: name.to_owned(),
+        unit,
+    };
+    (event, Type { position, factor })
+}
+
+/// The thread that a sample's labels name.
+fn thread<'a>(message: &'a message::Profile, labels: &[Label]) -> Thread<'a> {
+    let mut thread = Thread::default();
+    let mut process = "";
+    for label in labels {
+        let number = i32::try_from(label.num).unwrap_or(0);
+        match text(message, label.key) {
+            "tid" | "thread_id" => thread.tid = number,
+            "pid" | "process_id" => thread.pid = number,
+            "thread" | "comm" => thread.name = text(message, label.str),
+            "process" => process = text(message, label.str),
+            _ => {}
+        }
+    }
+    if thread.name.is_empty() {
+        thread.name = process;
+    }
+    thread
+}
+
+/// Where code without a name is.
+fn unnamed(
+    message: &message::Profile,
+    location: &Location,
+    mapping: Option<&Mapping>,
+    profile: &mut Profile,
+) -> Frame {
+    let Some(mapping) = mapping.filter(|mapping| mapping.filename != 0) else {
+        return Frame::Unknown(location.address);
+    };
+    let module = Module {
+        build_id: build_id(text(message, mapping.build_id)),
+        ..Module::from_path(text(message, mapping.filename))
+    };
+    let module: ModuleId = profile.modules.intern(module);
+    let offset = location.address.wrapping_sub(mapping.memory_start);
+    Frame::Module {
+        module,
+        offset: FileOffset(offset.wrapping_add(mapping.file_offset)),
+    }
+}
+
+fn build_id(hex: &str) -> Option<BuildId> {
+    let digits = hex.as_bytes().chunks_exact(2).map(|pair| {
+        let pair = std::str::from_utf8(pair).ok()?;
+        u8::from_str_radix(pair, 16).ok()
+    });
+    BuildId::new(&digits.collect::<Option<Vec<u8>>>()?)
+}
+
+fn kind(location: &Location, module: &str, functions: &[SymbolFrame]) -> FunctionKind {
+    /// The kernel's half of the address space begins here.
+    const KERNEL: u64 = 1 << 63;
+    let physical = functions.last().map_or("", |function| &function.function);
+    if is_missing(physical) {
+        FunctionKind::Missing
+    } else if location.address >= KERNEL || module.starts_with("[kernel") {
+        FunctionKind::Kernel
+    } else {
+        FunctionKind::User
+    }
+}
