@@ -9,5 +9,59 @@ pub(crate) const USER_REGISTERS: u64 = 0xff_0fff;
 #[cfg(target_arch = "aarch64")]
 pub(crate) const USER_REGISTERS: u64 = (1 << 33) - 1;
 
+/// The number of the stack pointer, as the kernel counts registers.
+#[cfg(all(test, target_arch = "x86_64"))]
+pub(crate) const STACK_POINTER: u32 = 7;
+#[cfg(all(test, target_arch = "x86_64"))]
+pub(crate) const INSTRUCTION_POINTER: u32 = 8;
+#[cfg(all(test, target_arch = "aarch64"))]
+pub(crate) const STACK_POINTER: u32 = 31;
+#[cfg(all(test, target_arch = "aarch64"))]
+pub(crate) const INSTRUCTION_POINTER: u32 = 32;
+
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 compile_error!("prof samples x86_64 and aarch64 only");
+
+/// Words of `user_regs_struct`, in which debuggers see registers: r15 r14 r13 r12 rbp rbx r11 r10
+/// r9 r8 rax rcx rdx rsi rdi orig_rax rip cs eflags rsp ss fs_base gs_base ds es fs gs.
+#[cfg(target_arch = "x86_64")]
+pub(crate) const DEBUGGER_REGISTERS: usize = 27;
+
+/// Where the sampled registers are among them: ax bx cx dx si di bp sp ip flags cs ss r8 to r15.
+#[cfg(target_arch = "x86_64")]
+pub(crate) const SAMPLED_FROM_DEBUGGER: [usize; 20] = [
+    10, 5, 11, 12, 13, 14, 4, 19, 16, 18, 17, 20, 9, 8, 7, 6, 3, 2, 1, 0,
+];
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) const DEBUGGER_IP: usize = 16;
+#[cfg(target_arch = "x86_64")]
+pub(crate) const DEBUGGER_SP: usize = 19;
+
+/// Among the 32-bit words of `user_regs_struct32`: eip and esp.
+#[cfg(target_arch = "x86_64")]
+pub(crate) const COMPAT_IP: usize = 12;
+#[cfg(target_arch = "x86_64")]
+pub(crate) const COMPAT_SP: usize = 15;
+
+/// Words of `user_regs_struct`: x0 to x30, sp, pc, pstate.
+#[cfg(target_arch = "aarch64")]
+pub(crate) const DEBUGGER_REGISTERS: usize = 34;
+
+/// The sampled ones are the first.
+#[cfg(target_arch = "aarch64")]
+pub(crate) const SAMPLED_FROM_DEBUGGER: [usize; 33] = [
+    0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25,
+    26, 27, 28, 29, 30, 31, 32,
+];
+
+#[cfg(target_arch = "aarch64")]
+pub(crate) const DEBUGGER_IP: usize = 32;
+#[cfg(target_arch = "aarch64")]
+pub(crate) const DEBUGGER_SP: usize = 31;
+
+/// Among the 32-bit words of a 32-bit program's registers: pc and sp.
+#[cfg(target_arch = "aarch64")]
+pub(crate) const COMPAT_IP: usize = 15;
+#[cfg(target_arch = "aarch64")]
+pub(crate) const COMPAT_SP: usize = 13;

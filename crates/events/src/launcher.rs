@@ -9,8 +9,11 @@ use std::process::{Child, Command, ExitStatus};
 use std::thread::JoinHandle;
 
 use prof_model::Pid;
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
 use rustix::process::{PidfdFlags, Signal};
 
+use crate::sampler::wait_readable;
 use crate::signals::Signals;
 
 /// A program to start.
@@ -203,7 +206,12 @@ impl RunningCommand {
     ///
     /// When somebody else has waited for it.
     pub fn wait(&mut self) -> io::Result<ExitStatus> {
-        self.child.wait()
+        loop {
+            if let Some(status) = self.try_wait()? {
+                return Ok(status);
+            }
+            wait_readable(&[self.as_fd()])?;
+        }
     }
 
     /// How it ended, or `None` if it still runs.
@@ -212,7 +220,13 @@ impl RunningCommand {
     ///
     /// When somebody else has waited for it.
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
-        self.child.try_wait()
+        // Of a process that we trace, waiting would also take the stops, which are the tracer's.
+        let mut pidfd = [PollFd::new(&self.pidfd, PollFlags::IN)];
+        match rustix::event::poll(&mut pidfd, Some(&Timespec::default())) {
+            Ok(0) | Err(Errno::INTR) => Ok(None),
+            Ok(_) => self.child.try_wait(),
+            Err(errno) => Err(errno.into()),
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 //!   GroupRequest ──(ladder: what this machine and user may)──> Sampler ── one fd per event, thread and CPU
 //!                                                          └─ Ring per CPU ──> whole records as &[u8]
 //!   Launcher ── a command held before exec ──> Command (pidfd, exit status)
+//!   Tracer ── ptrace, where events are refused
 //!   LiveMemory ── process_vm_readv           Signals ── signalfd           system ── /proc and /sys
 //! ```
 //!
@@ -13,6 +14,7 @@ pub mod access;
 pub mod counting;
 pub mod names;
 pub mod system;
+pub mod tracing;
 
 mod advice;
 mod arch;

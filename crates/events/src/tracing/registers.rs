@@ -1,0 +1,54 @@
+//! The registers of a stopped thread, in the order of perf's samples.
+
+use prof_model::{RegisterAbi, Tid, UserRegisters};
+use rustix::io::Errno;
+
+use super::calls;
+use crate::arch;
+
+/// Where a stopped thread is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoppedRegisters {
+    /// The instruction that it goes on with.
+    pub ip: u64,
+    /// The top of its stack.
+    pub sp: u64,
+    /// All that a sample holds; `None` for 32-bit programs.
+    pub user: Option<UserRegisters>,
+}
+
+/// As the kernel lays them out for a debugger (NT_PRSTATUS): `user_regs_struct` of sys/user.h,
+/// which is words.
+pub(super) fn read(tid: Tid) -> Result<StoppedRegisters, Errno> {
+    let mut bytes = [0; arch::DEBUGGER_REGISTERS * 8];
+    let length = calls::registers(tid, &mut bytes)?;
+    if length < bytes.len() {
+        return compat(&bytes).ok_or(Errno::NOTSUP);
+    }
+    let word = |index: usize| {
+        let word = bytes.get(index * 8..index * 8 + 8)?;
+        Some(u64::from_ne_bytes(word.try_into().ok()?))
+    };
+    let values = arch::SAMPLED_FROM_DEBUGGER
+        .iter()
+        .map(|&index| word(index).unwrap_or(0));
+    let user = UserRegisters::new(RegisterAbi::Bits64, arch::USER_REGISTERS, values);
+    Ok(StoppedRegisters {
+        ip: word(arch::DEBUGGER_IP).ok_or(Errno::NOTSUP)?,
+        sp: word(arch::DEBUGGER_SP).ok_or(Errno::NOTSUP)?,
+        user,
+    })
+}
+
+/// Of a 32-bit program: where it is, and no more.
+fn compat(bytes: &[u8]) -> Option<StoppedRegisters> {
+    let word = |index: usize| {
+        let word = bytes.get(index * 4..index * 4 + 4)?;
+        Some(u64::from(u32::from_ne_bytes(word.try_into().ok()?)))
+    };
+    Some(StoppedRegisters {
+        ip: word(arch::COMPAT_IP)?,
+        sp: word(arch::COMPAT_SP)?,
+        user: None,
+    })
+}
