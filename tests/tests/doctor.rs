@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::process::Command;
 
-use prof_tests::{Need, Outcome, PERF_EVENT_OPEN, Session, needs, refusing};
+use prof_tests::{Need, Outcome, PERF_EVENT_OPEN, PTRACE, Session, needs, refusing};
 use serde_json::Value;
 
 const EPERM: i32 = 1;
@@ -109,13 +109,24 @@ fn a_filter_is_called_a_filter_whatever_it_answers() {
     for errno in [EPERM, EACCES, ENOSYS] {
         let launcher = refusing(&session, errno, &[PERF_EVENT_OPEN]);
         let found = diagnose(session.prof_under(&launcher, ["doctor", "--json"]));
-        found.assert("own-programs", "no", &["seccomp filter"]);
+        assert!(found.can_record, "{}", found.outcome);
+        let words = ["by stopping threads", "seccomp filter"];
+        found.assert("own-programs", "limited", &words);
         found.assert("seccomp", "ok", &["are filtered"]);
         found.assert("ring-buffers", "no", &[]);
         let text = Outcome::of(session.prof_under(&launcher, ["doctor"]));
         assert!(text.stdout.contains("seccomp filter"), "{text}");
         assert!(!text.stdout.contains("perf_event_paranoid="), "{text}");
     }
+}
+
+#[test]
+fn without_events_and_without_ptrace_nothing_can_be_recorded() {
+    let session = Session::new();
+    let launcher = refusing(&session, EPERM, &[PERF_EVENT_OPEN, PTRACE]);
+    let found = diagnose(session.prof_under(&launcher, ["doctor", "--json"]));
+    assert!(!found.can_record, "{}", found.outcome);
+    found.assert("own-programs", "no", &["seccomp filter", "ptrace:"]);
 }
 
 #[test]

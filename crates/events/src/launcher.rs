@@ -210,7 +210,7 @@ impl RunningCommand {
             if let Some(status) = self.try_wait()? {
                 return Ok(status);
             }
-            wait_readable(&[self.as_fd()])?;
+            wait_readable(&[self.as_fd()], None)?;
         }
     }
 

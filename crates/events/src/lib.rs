@@ -42,5 +42,5 @@ pub use memory::LiveMemory;
 pub use ring::{Drained, Ring};
 pub use sampler::{Opened, OpenedEvent, Request, Sampler, Threads, Wake, wait_readable};
 pub use setup::{ATTR_SIZE, Sampling, Setup, Stacks};
-pub use signals::{Interrupt, Signals};
+pub use signals::{ChildSignals, Interrupt, Signals};
 pub use sizes::{Sizes, Wishes};

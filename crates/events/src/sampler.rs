@@ -238,17 +238,18 @@ impl Sampler {
     }
 }
 
-/// Waits until one of these can be read, or has ended.
+/// Waits until one of these can be read, or has ended, or the time is over.
 ///
 /// # Errors
 ///
 /// When the system refuses to wait, which does not happen.
-pub fn wait_readable(fds: &[BorrowedFd<'_>]) -> io::Result<()> {
+pub fn wait_readable(fds: &[BorrowedFd<'_>], timeout: Option<Duration>) -> io::Result<()> {
     let mut polled: Vec<_> = fds
         .iter()
         .map(|fd| PollFd::new(fd, PollFlags::IN))
         .collect();
-    match rustix::event::poll(&mut polled, None) {
+    let timeout = timeout.and_then(|time| Timespec::try_from(time).ok());
+    match rustix::event::poll(&mut polled, timeout.as_ref()) {
         Ok(_) | Err(Errno::INTR) => Ok(()),
         Err(errno) => Err(errno.into()),
     }

@@ -5,7 +5,8 @@ use std::mem::{self, MaybeUninit};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr;
 
-/// SIGINT, SIGTERM and SIGHUP, blocked and readable from a descriptor (signalfd).
+/// SIGINT, SIGTERM and SIGHUP, blocked and readable from a descriptor (signalfd). SIGCHLD is
+/// blocked with them, for [`Signals::children`].
 ///
 /// Nothing is handled, only blocked, so dispositions stay what they were: a SIGHUP that `nohup`
 /// ignores stays ignored, for us and for the command. Dropping it restores the signal mask of the
@@ -14,6 +15,25 @@ use std::ptr;
 pub struct Signals {
     fd: OwnedFd,
     before: libc::sigset_t,
+}
+
+/// Readable when a child, or a thread that we trace, has stopped or ended (SIGCHLD).
+#[derive(Debug)]
+pub struct ChildSignals {
+    fd: OwnedFd,
+}
+
+impl ChildSignals {
+    /// Makes it wait for what comes next.
+    pub fn clear(&self) {
+        while read(&self.fd).is_some() {}
+    }
+}
+
+impl AsFd for ChildSignals {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
 }
 
 /// A signal that came.
@@ -35,33 +55,16 @@ impl Signals {
     ///
     /// When the process has no more file descriptors.
     pub fn block() -> io::Result<Self> {
-        let mut watched = MaybeUninit::<libc::sigset_t>::uninit();
-        // SAFETY: sigemptyset initializes the set, sigaddset only adds valid signal numbers.
-        let watched = unsafe {
-            libc::sigemptyset(watched.as_mut_ptr());
-            for signal in Self::WATCHED {
-                libc::sigaddset(watched.as_mut_ptr(), signal);
-            }
-            watched.assume_init()
-        };
-        // SAFETY: the set is initialized; signalfd returns a new descriptor or -1.
-        let fd = unsafe {
-            libc::signalfd(
-                -1,
-                &raw const watched,
-                libc::SFD_CLOEXEC | libc::SFD_NONBLOCK,
-            )
-        };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the descriptor is new and nobody else's.
-        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        let watched = set(&Self::WATCHED);
+        let fd = signalfd(&watched)?;
+        let mut blocked = watched;
+        // SAFETY: the set is initialized, and the signal's number valid.
+        unsafe { libc::sigaddset(&raw mut blocked, libc::SIGCHLD) };
         let mut before = MaybeUninit::<libc::sigset_t>::uninit();
         // SAFETY: both sets are valid for the call, which fills in `before` when it succeeds, and
         // it fails only for an unknown first argument.
         let before = unsafe {
-            libc::pthread_sigmask(libc::SIG_BLOCK, &raw const watched, before.as_mut_ptr());
+            libc::pthread_sigmask(libc::SIG_BLOCK, &raw const blocked, before.as_mut_ptr());
             before.assume_init()
         };
         Ok(Self { fd, before })
@@ -69,15 +72,7 @@ impl Signals {
 
     /// The next signal that came, if any. Never waits.
     pub fn next(&self) -> Option<Interrupt> {
-        let mut info = MaybeUninit::<libc::signalfd_siginfo>::uninit();
-        let size = mem::size_of::<libc::signalfd_siginfo>();
-        // SAFETY: the buffer has room for `size` bytes.
-        let read = unsafe { libc::read(self.fd.as_raw_fd(), info.as_mut_ptr().cast(), size) };
-        if usize::try_from(read) != Ok(size) {
-            return None;
-        }
-        // SAFETY: the kernel filled the whole structure, which is plain integers.
-        let info = unsafe { info.assume_init() };
+        let info = read(&self.fd)?;
         Some(Interrupt {
             signal: info.ssi_signo as i32,
             // The terminal's driver is the kernel (SI_KERNEL); kill and tgkill are others' doing.
@@ -85,10 +80,56 @@ impl Signals {
         })
     }
 
+    /// What becomes of children, as something to poll.
+    ///
+    /// # Errors
+    ///
+    /// When the process has no more file descriptors.
+    pub fn children(&self) -> io::Result<ChildSignals> {
+        let fd = signalfd(&set(&[libc::SIGCHLD]))?;
+        Ok(ChildSignals { fd })
+    }
+
     /// The signal mask as it was before: what a command that we start should have.
     pub(crate) fn mask_before(&self) -> libc::sigset_t {
         self.before
     }
+}
+
+fn set(signals: &[i32]) -> libc::sigset_t {
+    let mut set = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: sigemptyset initializes the set, sigaddset only adds valid signal numbers.
+    unsafe {
+        libc::sigemptyset(set.as_mut_ptr());
+        for &signal in signals {
+            libc::sigaddset(set.as_mut_ptr(), signal);
+        }
+        set.assume_init()
+    }
+}
+
+fn signalfd(set: &libc::sigset_t) -> io::Result<OwnedFd> {
+    let flags = libc::SFD_CLOEXEC | libc::SFD_NONBLOCK;
+    // SAFETY: the set is initialized; signalfd returns a new descriptor or -1.
+    let fd = unsafe { libc::signalfd(-1, set, flags) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor is new and nobody else's.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// The next signal of a signalfd, if any.
+fn read(fd: &OwnedFd) -> Option<libc::signalfd_siginfo> {
+    let mut info = MaybeUninit::<libc::signalfd_siginfo>::uninit();
+    let size = mem::size_of::<libc::signalfd_siginfo>();
+    // SAFETY: the buffer has room for `size` bytes.
+    let read = unsafe { libc::read(fd.as_raw_fd(), info.as_mut_ptr().cast(), size) };
+    if usize::try_from(read) != Ok(size) {
+        return None;
+    }
+    // SAFETY: the kernel filled the whole structure, which is plain integers.
+    Some(unsafe { info.assume_init() })
 }
 
 impl AsFd for Signals {

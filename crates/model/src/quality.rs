@@ -110,6 +110,14 @@ pub enum Fallback {
         /// Bytes per CPU that the budget of locked memory allows.
         used: u64,
     },
+    /// No event may be opened (or none was wanted), and threads are stopped for a moment to see
+    /// where they are.
+    Stops {
+        /// Why no event may be opened, and what to do; `None` if stops were asked for.
+        reason: Option<String>,
+        /// Stops per second of each thread that runs, at most.
+        hertz: u64,
+    },
     /// Less of each stack is copied than wanted, to fit the ring buffers.
     StackDump {
         /// Bytes per sample wanted.
@@ -150,6 +158,16 @@ impl fmt::Display for Fallback {
                 used / 1024,
                 asked / 1024
             ),
+            Self::Stops { reason, hertz } => {
+                write!(
+                    f,
+                    "sampling by stopping threads (ptrace), {hertz} times a second at most, user code only"
+                )?;
+                match reason {
+                    Some(reason) => write!(f, "; perf_event_open is refused: {reason}"),
+                    None => Ok(()),
+                }
+            }
             Self::StackDump { asked, used } => write!(
                 f,
                 "copying {} KiB of each stack instead of {} KiB, to fit the ring buffers",

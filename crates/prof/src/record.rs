@@ -10,13 +10,13 @@ use anyhow::{Context, Result};
 use prof_model::{Grade, Verdict};
 use prof_recorder::names::Catalog;
 use prof_recorder::{
-    CallGraph, EventRequest, GroupRequest, Options, Program, Rate, Signals, Summary, Target,
+    CallGraph, EventRequest, GroupRequest, How, Options, Program, Rate, Signals, Summary, Target,
     USUAL_HERTZ,
 };
 
 use crate::console::Console;
 use crate::exit;
-use crate::flags::{CallGraphFlag, RateFlag, RecordFlags, SamplingFlags, SymbolFlags};
+use crate::flags::{CallGraphFlag, RateFlag, RecordFlags, SamplerFlag, SamplingFlags, SymbolFlags};
 use crate::names;
 use crate::output::ensure_writable;
 use crate::report;
@@ -121,6 +121,11 @@ fn options(target: Target, flags: &SamplingFlags, command_line: Vec<OsString>) -
     Ok(Options {
         target,
         groups: groups(flags)?,
+        how: match flags.sampler {
+            SamplerFlag::Auto => How::Automatic,
+            SamplerFlag::Perf => How::Events,
+            SamplerFlag::Ptrace => How::Stops,
+        },
         unwind: !flags.no_unwind,
         ring_bytes: flags.mmap_pages,
         duration: flags.duration,

@@ -26,6 +26,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             Rate::Hertz(hertz),
             CallGraph::Dwarf { dump: None },
         ))],
+        how: prof_recorder::How::Automatic,
         unwind: true,
         ring_bytes: None,
         duration: None,

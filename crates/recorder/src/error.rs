@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use prof_model::Pid;
 use thiserror::Error;
 
 /// Why a recording could not be made. The messages are for people: what failed, why, what to do.
@@ -45,6 +46,21 @@ pub enum Error {
     /// Nothing can be sampled.
     #[error(transparent)]
     Events(#[from] prof_events::Error),
+    /// A process may not be stopped, which is the only means left, or the one asked for.
+    #[error("cannot trace process {pid}: {source}: {advice}")]
+    Tracing {
+        /// The process.
+        pid: Pid,
+        /// What ptrace answered.
+        source: io::Error,
+        /// What to do.
+        advice: String,
+    },
+    /// Stops cannot stand for what was to be sampled by.
+    #[error(
+        "stopping threads (ptrace) shows where CPU time goes in user code, not other events: leave -e out, or use -e cpu-clock:u"
+    )]
+    NotByStops,
     /// The system refused something while recording.
     #[error("recording failed: {source}")]
     Sampling {

@@ -23,12 +23,14 @@ mod output;
 mod reader;
 mod record;
 mod session;
+mod source;
+mod stops;
 mod synthesize;
 mod unwind;
 
 pub use error::Error;
 pub use kept::{KeptFiles, KeptProcess, KeptRoot};
-pub use options::{Options, Summary, Target};
+pub use options::{How, Options, Summary, Target};
 pub use prof_events::{
     CallGraph, EventRequest, GroupRequest, MAX_STACK_DUMP, Program, Rate, Signals, USUAL_HERTZ,
     names,

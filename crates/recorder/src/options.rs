@@ -18,6 +18,8 @@ pub struct Options {
     pub target: Target,
     /// What to sample by. Never empty.
     pub groups: Vec<GroupRequest>,
+    /// By what means.
+    pub how: How,
     /// Whether stacks are unwound while recording; if not, registers and stack bytes go to the
     /// file.
     pub unwind: bool,
@@ -29,6 +31,18 @@ pub struct Options {
     pub output: PathBuf,
     /// The command line to store in the recording: the recorder's own, as perf does.
     pub command_line: Vec<OsString>,
+}
+
+/// By what means to sample.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum How {
+    /// By events, or by stops where no event may be opened at all.
+    #[default]
+    Automatic,
+    /// By events only (perf_event_open).
+    Events,
+    /// By stopping threads that run, for a moment, to see where they are (ptrace).
+    Stops,
 }
 
 /// What to sample.

@@ -5,16 +5,17 @@ use std::os::fd::AsFd;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-use prof_events::{Interrupt, RunningCommand, Sampler, Signals, system};
+use prof_events::{Interrupt, RunningCommand, Signals, system};
 
 use crate::backlog::{Backlog, Batch, CUT_STACK, Pressure, ReaderCounts, Room};
 use crate::deep::DeepStacks;
 use crate::error::Error;
 use crate::layout::{self, Layouts};
+use crate::source::Source;
 
 /// Drains the rings into the backlog.
 pub(crate) struct Reader<'a> {
-    sampler: Sampler,
+    source: Source,
     /// Where stacks are in samples.
     layouts: Layouts,
     /// Whether stacks are read on beyond the kernel's copy.
@@ -48,10 +49,10 @@ pub(crate) struct Outcome {
 }
 
 impl<'a> Reader<'a> {
-    pub(crate) fn new(sampler: Sampler, read_on: bool, backlog: &'a Backlog) -> Self {
+    pub(crate) fn new(source: Source, read_on: bool, backlog: &'a Backlog) -> Self {
         Self {
-            layouts: Layouts::new(sampler.opened()),
-            sampler,
+            layouts: Layouts::new(source.opened()),
+            source,
             read_on,
             deep: DeepStacks::default(),
             backlog,
@@ -64,7 +65,7 @@ impl<'a> Reader<'a> {
     /// the time is over, or a signal came. Closes the backlog however it ends.
     pub(crate) fn run(
         mut self,
-        start: impl FnOnce(&Sampler) -> Result<Running, Error>,
+        start: impl FnOnce(&mut Source) -> Result<Running, Error>,
         signals: &Signals,
         duration: Option<Duration>,
     ) -> Result<Outcome, Error> {
@@ -72,7 +73,7 @@ impl<'a> Reader<'a> {
         let _closing = Closing(backlog);
         // Before anything is sampled: the rings do not hold for long.
         system::raise_thread_priority();
-        let running = start(&self.sampler)?;
+        let running = start(&mut self.source)?;
         let begin = Instant::now();
         let mut control = Control {
             running,
@@ -80,14 +81,14 @@ impl<'a> Reader<'a> {
             signals,
             stopped_by: None,
         };
-        control.watch(&self.sampler).map_err(refused)?;
+        control.watch(&mut self.source).map_err(refused)?;
         while !self.step(&mut control).map_err(refused)? {}
-        self.sampler.disable();
+        self.source.end();
         self.pass();
         // What was recorded is written while we wait for a command that takes its time to end.
         backlog.close();
         let duration = begin.elapsed();
-        let lost = self.sampler.lost();
+        let lost = self.source.lost();
         Ok(Outcome {
             lost,
             exit: control.wait_for_command().map_err(refused)?,
@@ -98,7 +99,7 @@ impl<'a> Reader<'a> {
 
     /// Waits, drains, and looks whether recording ends here.
     fn step(&mut self, control: &mut Control<'_>) -> io::Result<bool> {
-        let wake = self.sampler.wait(Some(control.patience(self.found)))?;
+        let wake = self.source.wait(control.patience(self.found))?;
         self.pass();
         let failed = self.backlog.is_given_up();
         if failed {
@@ -111,7 +112,7 @@ impl<'a> Reader<'a> {
     fn pass(&mut self) {
         let (mut batch, room) = self.backlog.start();
         let Self {
-            sampler,
+            source,
             layouts,
             read_on,
             deep,
@@ -123,7 +124,7 @@ impl<'a> Reader<'a> {
             deep: read_on.then_some(deep),
             counts,
         };
-        let drained = sampler.drain(|_, record| take.record(record, &mut batch, &room));
+        let drained = source.drain(|_, record| take.record(record, &mut batch, &room));
         self.counts.corrupt += u64::from(drained.corrupt);
         let found = !batch.is_empty();
         // Once after the last find, an empty batch tells that all before it is complete.
@@ -189,10 +190,10 @@ impl Control<'_> {
     /// How soon a pass follows one that found something, so that its records can be put in order.
     const FOLLOW_UP: Duration = Duration::from_millis(20);
 
-    fn watch(&self, sampler: &Sampler) -> io::Result<()> {
-        sampler.watch(self.signals.as_fd())?;
+    fn watch(&self, source: &mut Source) -> io::Result<()> {
+        source.watch(self.signals.as_fd())?;
         match &self.running {
-            Running::Command(command) => sampler.watch(command.as_fd()),
+            Running::Command(command) => source.watch(command.as_fd()),
             Running::Processes => Ok(()),
         }
     }
@@ -262,7 +263,7 @@ impl Control<'_> {
             if let Some(status) = command.try_wait()? {
                 return Ok(Some(status));
             }
-            prof_events::wait_readable(&[command.as_fd(), self.signals.as_fd()])?;
+            prof_events::wait_readable(&[command.as_fd(), self.signals.as_fd()], None)?;
             while let Some(interrupt) = self.signals.next() {
                 self.stopped_by.get_or_insert(interrupt.signal);
                 // It was asked before and lives on: it is left to itself.

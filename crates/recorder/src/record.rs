@@ -8,8 +8,8 @@ use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use prof_events::{
-    HeldCommand, Opened, OpenedEvent, Program, Request, RunningCommand, Sampler, Signals, Stacks,
-    Threads, system,
+    HeldCommand, Opened, OpenedEvent, Program, Request, RunningCommand, Signals, Stacks, Threads,
+    system,
 };
 use prof_model::{Pid, StackEnd};
 use prof_perfdata::{
@@ -23,6 +23,7 @@ use crate::options::{Options, Summary, Target};
 use crate::output::Output;
 use crate::reader::{Outcome, Reader, Running};
 use crate::session::{Finished, Session, SessionEvent, StackWork};
+use crate::source::Source;
 
 /// Memory for samples that wait to be unwound.
 const BUDGET: usize = 64 << 20;
@@ -43,8 +44,8 @@ pub fn record(options: &Options, signals: &Signals) -> Result<Summary, Error> {
         Target::Command(program) => Some(hold(program, signals)?),
         Target::Processes(_) => None,
     };
-    let sampler = Sampler::open(&request(options, held.as_ref()))?;
-    let opened = sampler.opened().clone();
+    let source = Source::open(&request(options, held.as_ref()), options.how, signals)?;
+    let opened = source.opened().clone();
     let (mut output, file) = Output::create(&options.output)?;
     let mut session = session(options, &opened, file)?;
     if opened
@@ -59,13 +60,13 @@ pub fn record(options: &Options, signals: &Signals) -> Result<Summary, Error> {
             .begin_command(command.pid())
             .map_err(writing(options))?;
     }
-    let start = |sampler: &Sampler| {
-        let running = start(options, held, sampler)?;
+    let start = |source: &mut Source| {
+        let running = start(options, held, source)?;
         // The target runs: from here on there is something to keep.
         output.keep();
         Ok(running)
     };
-    let recorded = run(options, signals, sampler, session, start)?;
+    let recorded = run(options, signals, source, session, start)?;
     finish(options, &opened, recorded)
 }
 
@@ -137,12 +138,10 @@ fn session(options: &Options, opened: &Opened, file: File) -> Result<Session, Er
 fn start(
     options: &Options,
     held: Option<HeldCommand>,
-    sampler: &Sampler,
+    source: &mut Source,
 ) -> Result<Running, Error> {
+    source.begin(held.is_some())?;
     let Some(held) = held else {
-        sampler.enable().map_err(|errno| Error::Sampling {
-            source: errno.into(),
-        })?;
         return Ok(Running::Processes);
     };
     let argv = match &options.target {
@@ -164,9 +163,9 @@ struct Recorded {
 fn run(
     options: &Options,
     signals: &Signals,
-    sampler: Sampler,
+    source: Source,
     mut session: Session,
-    start: impl FnOnce(&Sampler) -> Result<Running, Error> + Send,
+    start: impl FnOnce(&mut Source) -> Result<Running, Error> + Send,
 ) -> Result<Recorded, Error> {
     let backlog = Backlog::new(BUDGET);
     let pids: &[Pid] = match &options.target {
@@ -174,13 +173,13 @@ fn run(
         Target::Command(_) => &[],
     };
     let (started, is_started) = mpsc::channel();
-    let start = move |sampler: &Sampler| {
-        let running = start(sampler)?;
+    let start = move |source: &mut Source| {
+        let running = start(source)?;
         let _ = started.send(());
         Ok(running)
     };
     thread::scope(|scope| {
-        let reader = Reader::new(sampler, options.unwind, &backlog);
+        let reader = Reader::new(source, options.unwind, &backlog);
         let reading = thread::Builder::new()
             .name("reader".into())
             .spawn_scoped(scope, move || reader.run(start, signals, options.duration))

@@ -28,12 +28,24 @@ pub(crate) fn process(pid: Pid, each: &mut dyn FnMut(&Record<'_>)) {
             name: OsStr::from_bytes(name),
         }));
     }
+    mappings(pid, |_| true, each);
+}
+
+/// Hands MMAP2 records of a process's code to `each`: of those of its mappings that are `wanted`,
+/// by start, end, offset and inode.
+pub(crate) fn mappings(
+    pid: Pid,
+    mut wanted: impl FnMut((u64, u64, u64, u64)) -> bool,
+    each: &mut dyn FnMut(&Record<'_>),
+) {
     let maps = fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
     let mappings = maps
         .split(|&byte| byte == b'\n')
         .filter_map(MapsLine::parse);
     for line in mappings.filter(|line| line.executable()) {
-        each(&Record::Mmap(line.record(pid)));
+        if wanted((line.start, line.end, line.file_offset, line.inode)) {
+            each(&Record::Mmap(line.record(pid)));
+        }
     }
 }
 

@@ -80,6 +80,7 @@ impl Bench {
         Options {
             target: Target::Command(Program::new(argv)),
             groups: groups("cpu-clock", CallGraph::Dwarf { dump: None }),
+            how: prof_recorder::How::Automatic,
             unwind: true,
             ring_bytes: None,
             duration: None,

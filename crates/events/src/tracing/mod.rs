@@ -19,9 +19,8 @@ mod registers;
 use std::marker::PhantomData;
 
 use prof_model::{Pid, Tid};
-use rustix::io::Errno;
-
 pub use registers::StoppedRegisters;
+pub use rustix::io::Errno;
 
 /// The calling thread as a tracer of others.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use super::quantity::{parse_bytes, parse_duration};
 
@@ -57,6 +57,11 @@ pub(crate) struct SamplingFlags {
     /// Accepted for perf's sake: call graphs are recorded anyway
     #[arg(short = 'g', hide = true)]
     pub with_call_graph: bool,
+
+    /// By what means to sample: perf (perf_event_open), ptrace (threads are stopped for a moment:
+    /// slower, user code only, needs no permission), or auto: perf, or ptrace where that is refused
+    #[arg(long, value_name = "MEANS", default_value = "auto")]
+    pub sampler: SamplerFlag,
 
     /// Keep registers and stack bytes in the file, to unwind in `prof report` (to reproduce a
     /// failed unwind; files get large)
@@ -111,6 +116,17 @@ impl RateFlag {
             Err(_) => Err("write samples per second, or max".into()),
         }
     }
+}
+
+/// `--sampler auto|perf|ptrace`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SamplerFlag {
+    /// perf, or ptrace where that is refused.
+    Auto,
+    /// perf_event_open.
+    Perf,
+    /// Stopping threads.
+    Ptrace,
 }
 
 /// `--call-graph dwarf[,BYTES]|fp|none`.

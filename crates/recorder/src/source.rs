@@ -1,0 +1,180 @@
+//! Where records come from: rings that the kernel fills, or threads that we stop.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+use prof_events::access::Trial;
+use prof_events::names::Catalog;
+use prof_events::{
+    CallGraph, Drained, EventRequest, MAX_STACK_DUMP, Opened, OpenedEvent, Rate, Request, Sampler,
+    Sampling, Setup, Signals, Sizes, Stacks, Wake,
+};
+use prof_model::Fallback;
+
+use crate::error::Error;
+use crate::options::How;
+use crate::stops::Stops;
+
+/// Where records come from.
+pub(crate) enum Source {
+    /// Events, and the rings that they write to.
+    Rings(Sampler),
+    /// Threads stopped now and then.
+    Stops(Box<Stops>),
+}
+
+impl Source {
+    /// Opens what is wanted, or what can be had.
+    pub(crate) fn open(request: &Request, how: How, signals: &Signals) -> Result<Self, Error> {
+        if how == How::Stops {
+            return Self::stops(request, None, signals);
+        }
+        match Sampler::open(request) {
+            Ok(sampler) => Ok(Self::Rings(sampler)),
+            // Nothing at all may be opened, not even for ourselves: then it is not the target,
+            // nor the event.
+            Err(prof_events::Error::Open { errno, advice, .. })
+                if how == How::Automatic
+                    && suits_stops(request).is_some()
+                    && Trial::UserCode.run().is_err() =>
+            {
+                let reason = format!("{errno}: {advice}");
+                Self::stops(request, Some(reason), signals)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn stops(request: &Request, reason: Option<String>, signals: &Signals) -> Result<Self, Error> {
+        let event = suits_stops(request).ok_or(Error::NotByStops)?;
+        let hertz = match event.rate {
+            Rate::Hertz(hertz) => hertz.min(FASTEST),
+            Rate::Maximum => FASTEST,
+            Rate::Period(period) => (1_000_000_000 / period.max(1)).clamp(1, FASTEST),
+        };
+        let opened = opened_by_stops(event, hertz, reason)?;
+        let threads = request.threads.clone();
+        let stops = Stops::new(opened, hertz, threads, signals)?;
+        Ok(Self::Stops(Box::new(stops)))
+    }
+
+    pub(crate) fn opened(&self) -> &Opened {
+        match self {
+            Self::Rings(sampler) => sampler.opened(),
+            Self::Stops(stops) => stops.opened(),
+        }
+    }
+
+    /// Begins to sample what runs already, and prepares for what is held before its exec.
+    pub(crate) fn begin(&mut self, held: bool) -> Result<(), Error> {
+        match self {
+            Self::Rings(_) if held => Ok(()),
+            Self::Rings(sampler) => sampler.enable().map_err(|errno| Error::Sampling {
+                source: errno.into(),
+            }),
+            Self::Stops(stops) => stops.begin(),
+        }
+    }
+
+    /// Stops sampling. What was sampled can still be drained.
+    pub(crate) fn end(&mut self) {
+        match self {
+            Self::Rings(sampler) => sampler.disable(),
+            Self::Stops(stops) => stops.end(),
+        }
+    }
+
+    pub(crate) fn drain(&mut self, each: impl FnMut(usize, &[u8])) -> Drained {
+        match self {
+            Self::Rings(sampler) => sampler.drain(each),
+            Self::Stops(stops) => stops.drain(each),
+        }
+    }
+
+    pub(crate) fn watch(&mut self, fd: BorrowedFd<'_>) -> io::Result<()> {
+        match self {
+            Self::Rings(sampler) => sampler.watch(fd),
+            Self::Stops(stops) => stops.watch(fd),
+        }
+    }
+
+    pub(crate) fn wait(&mut self, timeout: Duration) -> io::Result<Wake> {
+        match self {
+            Self::Rings(sampler) => sampler.wait(Some(timeout)),
+            Self::Stops(stops) => stops.wait(timeout),
+        }
+    }
+
+    pub(crate) fn lost(&self) -> u64 {
+        match self {
+            Self::Rings(sampler) => sampler.lost(),
+            Self::Stops(stops) => stops.lost(),
+        }
+    }
+}
+
+/// Stops per second and thread: beyond this the target feels it, and looking at its threads takes
+/// all of the time.
+const FASTEST: u64 = 999;
+
+/// Leaves room for the rest of the sample in the 65,535 bytes of a record. The kernel cuts its
+/// copies by as much.
+const LARGEST_DUMP: u32 = MAX_STACK_DUMP - 512;
+
+/// The event, if it is one whose place stopped threads can take: time or cycles, of user code.
+fn suits_stops(request: &Request) -> Option<&EventRequest> {
+    let [group] = request.groups.as_slice() else {
+        return None;
+    };
+    let [event] = group.events.as_slice() else {
+        return None;
+    };
+    let by_time = event.replaceable || event.spec.is_clock();
+    (by_time && event.spec.modifiers.user).then_some(event)
+}
+
+/// What an event would have been that does what stops do.
+fn opened_by_stops(
+    event: &EventRequest,
+    hertz: u64,
+    reason: Option<String>,
+) -> Result<Opened, Error> {
+    let groups = Catalog::system().parse("cpu-clock:u").ok();
+    let spec = groups.and_then(|mut groups| Some(groups.first_mut()?.events.first()?.clone()));
+    let dump = match event.call_graph {
+        CallGraph::Dwarf { dump } => Some(dump.unwrap_or(LARGEST_DUMP).min(LARGEST_DUMP)),
+        // Nobody follows frame pointers for us: unwind.
+        CallGraph::FramePointers => Some(LARGEST_DUMP),
+        CallGraph::None => None,
+    };
+    let setup = Setup {
+        spec: spec.ok_or(Error::NotByStops)?,
+        replaceable: false,
+        sampling: Sampling::Hertz(hertz),
+        stacks: dump.map_or(Stacks::None, Stacks::Dump),
+        member: false,
+        reads_group: false,
+        tracks: true,
+        inherit: true,
+        enable_on_exec: false,
+        precise: 0,
+        build_ids: true,
+        lost_counts: false,
+        wakeup_bytes: 0,
+    };
+    Ok(Opened {
+        events: vec![OpenedEvent {
+            setup,
+            leader: None,
+            ids: vec![(Stops::ID, 0)],
+        }],
+        late: Vec::new(),
+        sizes: Sizes {
+            ring: 0,
+            dump,
+            wakeup: 0,
+        },
+        fallbacks: vec![Fallback::Stops { reason, hertz }],
+    })
+}

@@ -1,0 +1,316 @@
+//! The threads that are traced: followed as they come and go, stopped when they run, and sampled.
+
+use std::collections::{HashMap, HashSet};
+
+use prof_events::tracing::{Errno, Stopped, Tracer, Why};
+use prof_events::{LiveMemory, system};
+use prof_model::{Pid, Tid};
+
+use super::status::{Family, ThreadStatus, cpu_time, pages};
+use super::told::{Mapped, Seen, Teller};
+
+/// All that is known of the targets.
+pub(super) struct Tracees {
+    tracer: Tracer,
+    pub(super) teller: Teller,
+    threads: HashMap<Tid, Thread>,
+    processes: HashMap<Pid, Process>,
+    /// CPU time of threads that ended before anybody looked. It goes to the next thread that is
+    /// looked at for the first time: whether short threads are met is a matter of chance, in
+    /// proportion to their CPU time, and so those that are met stand for the others.
+    owed: u64,
+    /// Bytes of stack to copy.
+    dump: usize,
+    stack: Vec<u8>,
+}
+
+struct Thread {
+    pid: Pid,
+    /// CPU time up to the last sample, in nanoseconds.
+    accounted: u64,
+    sampled: bool,
+    /// Whether it was asked to stop.
+    asked: bool,
+    /// Whether it waits for us to let it call exec, which is when sampling begins.
+    held: bool,
+    name: Vec<u8>,
+    cpu: u32,
+    /// How often in a row it did not run when we looked, and looks to leave out.
+    idle: u8,
+    skip: u8,
+}
+
+#[derive(Default)]
+struct Process {
+    threads: usize,
+    pages: u64,
+    mapped: HashSet<Mapped>,
+}
+
+impl Tracees {
+    /// Threads that never run are looked at this seldom, in looks.
+    const LONGEST_SKIP: u8 = 8;
+
+    pub(super) fn new(tracer: Tracer, teller: Teller, dump: usize) -> Self {
+        Self {
+            tracer,
+            teller,
+            threads: HashMap::new(),
+            processes: HashMap::new(),
+            owed: 0,
+            dump,
+            stack: Vec::new(),
+        }
+    }
+
+    pub(super) fn all_ended(&self) -> bool {
+        self.threads.is_empty()
+    }
+
+    /// Traces a command that waits to be let go.
+    pub(super) fn seize_held(&mut self, pid: Pid) -> Result<(), Errno> {
+        self.tracer.seize(pid)?;
+        self.add(pid, pid).held = true;
+        Ok(())
+    }
+
+    /// Traces all threads of a running process.
+    pub(super) fn seize_process(&mut self, pid: Pid) -> Result<(), Errno> {
+        let mut found = true;
+        // Threads may come while we look; those that traced ones make are traced already.
+        while std::mem::take(&mut found) {
+            for tid in system::threads(pid).unwrap_or_default() {
+                if self.threads.contains_key(&tid) {
+                    continue;
+                }
+                match self.tracer.seize(tid) {
+                    Ok(()) => {
+                        self.add(pid, tid).accounted = cpu_time(pid, tid).unwrap_or(0);
+                        found = true;
+                    }
+                    // It has ended, or was made by one that is traced and is ours by now.
+                    Err(_) if !self.threads.is_empty() => {}
+                    Err(errno) => return Err(errno),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks all threads that run to stop.
+    pub(super) fn look(&mut self) {
+        for (&tid, thread) in &mut self.threads {
+            if thread.asked || thread.held {
+                continue;
+            }
+            if thread.skip > 0 {
+                thread.skip -= 1;
+                continue;
+            }
+            let Some(status) = ThreadStatus::read(thread.pid, tid) else {
+                continue;
+            };
+            if status.name != thread.name {
+                self.teller.named(thread.pid, tid, &status.name, false);
+                thread.name = status.name;
+            }
+            thread.cpu = status.cpu;
+            if !status.runs {
+                thread.idle = thread.idle.saturating_add(1);
+                thread.skip = thread.idle.min(Self::LONGEST_SKIP);
+                continue;
+            }
+            thread.idle = 0;
+            thread.asked = self.tracer.interrupt(tid).is_ok();
+        }
+    }
+
+    /// Deals with all threads that have stopped or ended.
+    pub(super) fn attend(&mut self) {
+        while let Some(stopped) = self.tracer.next() {
+            self.attend_to(stopped);
+        }
+    }
+
+    fn attend_to(&mut self, Stopped { tid, why }: Stopped) {
+        match why {
+            Why::Interrupted => self.interrupted(tid),
+            Why::GroupStop => self.tracer.leave_stopped(tid),
+            Why::Signal(signal) => self.tracer.resume(tid, signal),
+            Why::Made(child) => {
+                if !self.threads.contains_key(&child) {
+                    self.adopt(child, Some(tid));
+                }
+                self.tracer.resume(tid, 0);
+            }
+            Why::Exec { former } => {
+                self.exec(former, tid);
+                self.tracer.resume(tid, 0);
+            }
+            Why::Exiting => {
+                self.settle(tid);
+                self.remove(tid);
+                self.tracer.resume(tid, 0);
+            }
+            Why::Gone => self.remove(tid),
+        }
+    }
+
+    fn interrupted(&mut self, tid: Tid) {
+        let thread = self.threads.get_mut(&tid);
+        let known = thread.map(|thread| std::mem::take(&mut thread.asked));
+        match known {
+            Some(true) => return self.sample(tid),
+            Some(false) => {}
+            // New, and quicker to stop than its maker.
+            None => self.adopt(tid, None),
+        }
+        self.tracer.resume(tid, 0);
+    }
+
+    /// Reads what there is to be read, lets the thread go on, then tells.
+    fn sample(&mut self, tid: Tid) {
+        let registers = self.tracer.registers(tid);
+        let pid = self.threads.get(&tid).map_or(tid, |thread| thread.pid);
+        let time = cpu_time(pid, tid);
+        self.stack.clear();
+        if let (Ok(registers), Some(memory)) = (&registers, LiveMemory::of(pid)) {
+            let read = memory.append(registers.sp, self.dump, &mut self.stack);
+            if read.is_ok_and(|read| read < self.dump) {
+                // That was all: an odd length says so to those who would read on.
+                self.stack.pop();
+            }
+        }
+        self.tracer.resume(tid, 0);
+        let (Ok(registers), Some(time)) = (registers, time) else {
+            return;
+        };
+        self.refresh_mappings(pid);
+        let Some(thread) = self.threads.get_mut(&tid) else {
+            return;
+        };
+        let mut weight = time.saturating_sub(thread.accounted);
+        if !thread.sampled {
+            weight += std::mem::take(&mut self.owed);
+        }
+        (thread.accounted, thread.sampled) = (time, true);
+        self.teller.sampled(&Seen {
+            pid,
+            tid,
+            cpu: thread.cpu,
+            ip: registers.ip,
+            weight: weight.max(1),
+            registers: registers.user,
+            stack: &self.stack,
+        });
+    }
+
+    /// Tells of mappings that have come since. No record of the kernel does.
+    fn refresh_mappings(&mut self, pid: Pid) {
+        let Some(process) = self.processes.get_mut(&pid) else {
+            return;
+        };
+        if let Some(pages) = pages(pid)
+            && pages != process.pages
+        {
+            process.pages = pages;
+            self.teller.mapped(pid, &mut process.mapped);
+        }
+    }
+
+    /// A thread that a traced one has made.
+    fn adopt(&mut self, tid: Tid, maker: Option<Tid>) {
+        let Some(family) = Family::read(tid) else {
+            return;
+        };
+        let pid = family.pid;
+        let known = maker.and_then(|maker| Some((self.threads.get(&maker)?.pid, maker)));
+        let is_process = pid == tid;
+        let parent = known.unwrap_or(match is_process {
+            true => (family.parent, family.parent),
+            false => (pid, pid),
+        });
+        let maker = self.threads.get(&parent.1);
+        let (name, held) = maker.map_or((Vec::new(), false), |maker| {
+            (maker.name.clone(), maker.held)
+        });
+        if is_process && let Some(maker) = self.processes.get(&parent.0) {
+            let copy = Process {
+                threads: 0,
+                pages: maker.pages,
+                mapped: maker.mapped.clone(),
+            };
+            self.processes.insert(pid, copy);
+        }
+        self.teller.forked(parent, (pid, tid));
+        let thread = self.add(pid, tid);
+        (thread.name, thread.held) = (name, held);
+    }
+
+    /// Another program runs in this process, in its only thread, which was `former`.
+    fn exec(&mut self, former: Tid, pid: Pid) {
+        let time = cpu_time(pid, pid).unwrap_or(0);
+        let before = self.threads.get(&former).filter(|thread| !thread.held);
+        let sampled = before.is_some_and(|thread| thread.sampled);
+        self.owed += before.map_or(0, |thread| time.saturating_sub(thread.accounted));
+        let gone: Vec<Tid> = (self.threads.iter())
+            .filter(|(_, thread)| thread.pid == pid)
+            .map(|(&tid, _)| tid)
+            .collect();
+        for tid in gone {
+            self.forget(tid);
+        }
+        let status = ThreadStatus::read(pid, pid);
+        let thread = self.add(pid, pid);
+        // It is no new thread, so it stands for no other.
+        (thread.accounted, thread.sampled) = (time, sampled);
+        if let Some(status) = status {
+            thread.name.clone_from(&status.name);
+            self.teller.named(pid, pid, &status.name, true);
+        }
+        self.refresh_mappings(pid);
+    }
+
+    /// The thread ends: what it used since its last sample must not be lost.
+    fn settle(&mut self, tid: Tid) {
+        if let Some(thread) = self.threads.get_mut(&tid)
+            && !thread.held
+            && let Some(time) = cpu_time(thread.pid, tid)
+        {
+            self.owed += time.saturating_sub(thread.accounted);
+            thread.accounted = time;
+        }
+    }
+
+    fn add(&mut self, pid: Pid, tid: Tid) -> &mut Thread {
+        self.processes.entry(pid).or_default().threads += 1;
+        self.threads.entry(tid).or_insert(Thread {
+            pid,
+            accounted: 0,
+            sampled: false,
+            asked: false,
+            held: false,
+            name: Vec::new(),
+            cpu: 0,
+            idle: 0,
+            skip: 0,
+        })
+    }
+
+    fn remove(&mut self, tid: Tid) {
+        if let Some(pid) = self.forget(tid) {
+            self.teller.ended(pid, tid);
+        }
+    }
+
+    fn forget(&mut self, tid: Tid) -> Option<Pid> {
+        let pid = self.threads.remove(&tid)?.pid;
+        if let Some(process) = self.processes.get_mut(&pid) {
+            process.threads -= 1;
+            if process.threads == 0 {
+                self.processes.remove(&pid);
+            }
+        }
+        Some(pid)
+    }
+}

@@ -1,0 +1,35 @@
+/* Waits in ways that a tracer could disturb, beside a thread that is busy, and says how often a
+ * wait was broken off. */
+#include "burn.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+DEFINE_SINK;
+
+static volatile int over;
+
+static void *busy(void *unused) {
+    (void)unused;
+    while (!over)
+        sink += burn(MILLISECOND / 10);
+    return NULL;
+}
+
+int main(int argc, char **argv) {
+    uint64_t naps = argument(argc, argv, 1, 20);
+    pthread_t thread;
+    struct epoll_event event;
+    int broken = 0, epoll = epoll_create1(0);
+    pthread_create(&thread, NULL, busy, NULL);
+    for (uint64_t i = 0; i < naps; i++)
+        if (epoll_wait(epoll, &event, 1, 50) < 0 && errno == EINTR)
+            broken++;
+    over = 1;
+    pthread_join(thread, NULL);
+    printf("%d broken\n", broken);
+    return 0;
+}

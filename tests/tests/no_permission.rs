@@ -1,0 +1,269 @@
+//! Where perf_event_open is refused altogether, threads are stopped instead, and all is as usual.
+#![forbid(unsafe_code)]
+
+use std::ffi::OsString;
+use std::process::{Child, Stdio};
+
+use prof_tests::{
+    Need, Outcome, PERF_EVENT_OPEN, PTRACE, Program, Session, Stacks, assert_shares, needs,
+    perf_script, refusing,
+};
+
+const EPERM: i32 = 1;
+const EACCES: i32 = 13;
+const ENOSYS: i32 = 38;
+
+const SHARES: Program = Program::c(&["shares.c"]);
+
+/// Records a command under a filter that refuses perf_event_open; returns what prof said, and the
+/// stacks.
+fn record(
+    session: &Session,
+    errno: i32,
+    program: &Program,
+    arguments: &[&str],
+) -> (Outcome, Stacks) {
+    let launcher = refusing(session, errno, &[PERF_EVENT_OPEN]);
+    let binary = session.install(&program.build());
+    let mut words: Vec<OsString> = vec!["record".into(), "--".into(), binary.into()];
+    words.extend(arguments.iter().map(OsString::from));
+    let outcome = Outcome::of(session.prof_under(&launcher, words));
+    let stacks = stacks(session);
+    (outcome, stacks)
+}
+
+fn stacks(session: &Session) -> Stacks {
+    let report = session.run(["report", "--no-inline", "--folded", "-"]);
+    report.assert_code(0);
+    Stacks::from_folded(&report.stdout)
+}
+
+fn samples(outcome: &Outcome) -> u64 {
+    let before = outcome
+        .stderr
+        .split_once(" samples,")
+        .map(|(before, _)| before);
+    let number = before.and_then(|before| before.rsplit(' ').next()?.parse().ok());
+    number.unwrap_or_else(|| panic!("how many samples? {outcome}"))
+}
+
+const EXPECTED: [(&str, f64); 3] = [("burn_sixty", 0.6), ("burn_thirty", 0.3), ("burn_ten", 0.1)];
+
+#[track_caller]
+fn check_shares(session: &Session, errno: i32) {
+    let (outcome, stacks) = record(session, errno, &SHARES, &["2000"]);
+    outcome
+        .assert_code(0)
+        .assert_says(&["ptrace", "a seccomp filter forbids it", "verdict: good"]);
+    stacks.assert_whole(0.99);
+    let leaves = stacks.with_leaves(&EXPECTED.map(|(name, _)| name));
+    assert_shares(&leaves, samples(&outcome), &EXPECTED);
+}
+
+#[test]
+fn whatever_the_filter_answers() {
+    let session = Session::new();
+    for errno in [EPERM, EACCES, ENOSYS] {
+        check_shares(&session, errno);
+    }
+}
+
+#[test]
+fn as_a_plain_user() {
+    if !needs(&[Need::Root, Need::Tool("setpriv")]) {
+        return;
+    }
+    check_shares(&Session::plain_user(), EPERM);
+}
+
+#[test]
+fn the_weights_are_the_cpu_time() {
+    let session = Session::alone();
+    let (outcome, stacks) = record(&session, EPERM, &Program::c(&["naps.c"]), &["20"]);
+    outcome.assert_code(0);
+    // One thread is busy for 20 naps of 50 ms; on a busy machine it gets less than that.
+    let seconds = stacks.total() as f64 / 1e9;
+    assert!((0.2..1.2).contains(&seconds), "{seconds} s: {outcome}");
+}
+
+#[test]
+fn threads() {
+    let session = Session::new();
+    let (outcome, stacks) = record(&session, EPERM, &Program::c(&["threads.c"]), &["300"]);
+    outcome.assert_code(0).assert_says(&["verdict: good"]);
+    stacks.assert_hottest(&["pile", "pile", "busy"]);
+    stacks.assert_whole(0.99);
+}
+
+#[test]
+fn children_and_their_children() {
+    let session = Session::new();
+    let (outcome, stacks) = record(&session, EPERM, &Program::c(&["forks.c"]), &["300"]);
+    outcome.assert_code(0);
+    for function in ["in_parent", "in_child", "in_grandchild"] {
+        let share = stacks.share(|frames| frames.iter().any(|frame| frame == function));
+        assert!(
+            (0.25..0.42).contains(&share),
+            "{function}: {share}\n{stacks}"
+        );
+    }
+}
+
+#[test]
+fn programs_that_start_programs() {
+    let session = Session::new();
+    let (outcome, stacks) = record(&session, EPERM, &Program::c(&["execs.c"]), &[]);
+    outcome.assert_code(0).assert_says(&["verdict: good"]);
+    stacks.assert_whole(0.99);
+}
+
+#[test]
+fn handlers_on_another_stack() {
+    let session = Session::new();
+    let arguments = ["alternate", "300"];
+    let (outcome, stacks) = record(&session, EPERM, &Program::c(&["signals.c"]), &arguments);
+    outcome.assert_code(0);
+    stacks.assert_hottest(&["handler", "in_handler"]);
+}
+
+#[test]
+fn waits_are_not_broken_off() {
+    let session = Session::new();
+    let (outcome, _) = record(&session, EPERM, &Program::c(&["naps.c"]), &["20"]);
+    outcome.assert_code(0);
+    assert_eq!(outcome.stdout, "0 broken\n");
+}
+
+#[test]
+fn how_the_command_ends_comes_through() {
+    let session = Session::new();
+    let reports = Program::c(&["reports.c"]);
+    let (outcome, _) = record(&session, EPERM, &reports, &["3"]);
+    outcome.assert_code(3);
+    for (signal, code) in [("15", 143), ("9", 137), ("11", 139)] {
+        let (outcome, _) = record(&session, EPERM, &reports, &["kill", signal]);
+        outcome.assert_code(code);
+    }
+}
+
+/// Ended when dropped.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn busy(session: &Session) -> Running {
+    let binary = session.install(&SHARES.build());
+    let mut command = session.command(&binary, ["1000000"]);
+    Running(command.stdout(Stdio::null()).spawn().unwrap())
+}
+
+#[test]
+fn running_processes_are_sampled_and_let_go() {
+    let session = Session::new();
+    let mut target = busy(&session);
+    let pid = target.0.id().to_string();
+    let launcher = refusing(&session, ENOSYS, &[PERF_EVENT_OPEN]);
+    let outcome = Outcome::of(session.prof_under(&launcher, ["record", "-d", "1", "-p", &pid]));
+    outcome
+        .assert_code(0)
+        .assert_says(&["ptrace", "verdict: good"]);
+    assert!(target.0.try_wait().unwrap().is_none(), "it lives on");
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    assert!(status.contains("TracerPid:\t0"), "{status}");
+    stacks(&session).assert_whole(0.99);
+}
+
+#[test]
+fn where_ptrace_is_refused_too_there_is_nothing_left_but_advice() {
+    let session = Session::new();
+    let launcher = refusing(&session, EPERM, &[PERF_EVENT_OPEN, PTRACE]);
+    let outcome = Outcome::of(session.prof_under(&launcher, ["record", "--", "echo", "started"]));
+    outcome.assert_refused(&["cannot trace", "seccomp=unconfined"]);
+    assert_eq!(outcome.stdout, "", "the command must not have run");
+    assert!(!session.path("prof.data").exists());
+}
+
+#[test]
+fn it_can_be_asked_for_and_refused() {
+    let session = Session::new();
+    let binary = SHARES.build();
+    let recorded = session.record(&["--sampler", "ptrace"], &[binary.to_str().unwrap(), "500"]);
+    recorded.outcome.assert_says(&["by stopping threads"]);
+    recorded.stacks().assert_whole(0.99);
+    let launcher = refusing(&session, EPERM, &[PERF_EVENT_OPEN]);
+    let words = ["record", "--sampler", "perf", "--", "true"];
+    Outcome::of(session.prof_under(&launcher, words)).assert_refused(&["a seccomp filter"]);
+    let words = [
+        "record",
+        "--sampler",
+        "ptrace",
+        "-e",
+        "page-faults",
+        "--",
+        "true",
+    ];
+    session.run(words).assert_refused(&["leave -e out"]);
+}
+
+#[test]
+fn perf_reads_the_file() {
+    if !needs(&[Need::Tool("perf")]) {
+        return;
+    }
+    let session = Session::new();
+    let binary = SHARES.build();
+    let recorded = session.record(&["--sampler", "ptrace"], &[binary.to_str().unwrap(), "500"]);
+    let samples = perf_script(&recorded.file);
+    assert_eq!(samples.len() as u64, recorded.samples());
+    let with_main = |frames: &[String]| frames.iter().any(|frame| frame == "main");
+    let whole = samples
+        .iter()
+        .filter(|sample| with_main(&sample.frames))
+        .count();
+    assert!(
+        whole * 100 > samples.len() * 95,
+        "{whole} of {}",
+        samples.len()
+    );
+}
+
+#[test]
+fn whoever_traces_already_is_named() {
+    let session = Session::new();
+    let target = busy(&session);
+    let pid = target.0.id().to_string();
+    // prof itself is the debugger here: the second one finds the first.
+    let mut first = session.prof([
+        "record",
+        "--sampler",
+        "ptrace",
+        "-o",
+        "first.data",
+        "-p",
+        &pid,
+    ]);
+    let first = Running(first.stderr(Stdio::null()).spawn().unwrap());
+    let traced = || {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        !status.contains("TracerPid:\t0")
+    };
+    while !traced() {
+        std::thread::yield_now();
+    }
+    let second = [
+        "record",
+        "--sampler",
+        "ptrace",
+        "-o",
+        "second.data",
+        "-p",
+        &pid,
+    ];
+    session.run(second).assert_refused(&["traces it already"]);
+    drop(first);
+}
