@@ -16,6 +16,7 @@ mod files;
 mod held;
 mod hits;
 mod kept;
+mod kernel_modules;
 mod layout;
 mod options;
 mod order;

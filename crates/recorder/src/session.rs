@@ -14,6 +14,7 @@ use crate::failures::{Failures, Place};
 use crate::held::Held;
 use crate::hits::Hits;
 use crate::kept::{Keeper, KeptFiles};
+use crate::kernel_modules;
 use crate::order::{Order, Waiting};
 use crate::synthesize;
 use crate::unwind::ChainMaker;
@@ -101,7 +102,10 @@ impl Session {
 
     /// Writes where the kernel's code is.
     pub(crate) fn begin_kernel(&mut self) -> Result<(), WriteError> {
-        self.begin(synthesize::kernel)
+        self.begin(|each| {
+            synthesize::kernel(each);
+            kernel_modules::synthesize(each);
+        })
     }
 
     /// Writes the name that a command has until it has called `exec`, as perf does.

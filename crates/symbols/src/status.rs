@@ -50,6 +50,13 @@ pub enum ModuleStatus {
         /// What is wrong with it.
         reason: String,
     },
+    /// The running kernel is another build than the one that was recorded.
+    OtherKernel {
+        /// The build id of the kernel that ran.
+        recorded: BuildId,
+        /// That of the kernel that runs now.
+        found: BuildId,
+    },
     /// `/proc/kallsyms` shows only zeros to this user.
     KernelHidden,
     /// A process made code at run time and left no map of it.
@@ -91,7 +98,11 @@ impl ModuleStatus {
             | Self::Unreadable { path, .. }
             | Self::NoJitMap { path, .. }
             | Self::UntrustedJitMap { path, .. } => Some(path),
-            Self::Named | Self::KernelHidden | Self::NotEmbedded | Self::Archived { .. } => None,
+            Self::Named
+            | Self::OtherKernel { .. }
+            | Self::KernelHidden
+            | Self::NotEmbedded
+            | Self::Archived { .. } => None,
         }
     }
 
@@ -125,6 +136,9 @@ impl ModuleStatus {
             Self::Unreadable { path, reason } => {
                 format!("{} can't be read: {reason}", path.display())
             }
+            Self::OtherKernel { recorded, found } => {
+                format!("another kernel runs now (build id {found}, recorded {recorded})")
+            }
             Self::KernelHidden => "the kernel hides its symbols from this user".into(),
             Self::NoJitMap { pid, path } => format!(
                 "process {pid} left no map of its run-time code in {}",
@@ -157,9 +171,15 @@ impl ModuleStatus {
                 "make the file readable, or report as a user who may read it".into()
             }
             Self::Unreadable { .. } => return None,
-            Self::KernelHidden => {
-                "as root: sysctl kernel.kptr_restrict=0, or report as root".into()
+            Self::OtherKernel { .. } => {
+                "report under the kernel that was recorded, install its vmlinux with debug info, or \
+                 archive recordings where they are made"
+                    .into()
             }
+            // The kernel's kallsyms_show_value().
+            Self::KernelHidden => "as root: sysctl kernel.kptr_restrict=0 \
+                                   kernel.perf_event_paranoid=1, or report as root"
+                .into(),
             Self::NoJitMap { .. } => {
                 "let the run-time compiler write one (node --perf-basic-prof, \
                  java -XX:+DumpPerfMapAtExit, PYTHONPERFSUPPORT=1)"

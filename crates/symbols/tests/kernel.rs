@@ -139,9 +139,9 @@ fn a_recording_of_an_earlier_boot_is_moved_to_where_the_kernel_is_now() {
             ..machine.options()
         };
         let resolved = resolve(options, &[TEXT, TEXT + 0x2000_0000]);
-        let names: Vec<_> = (0..2).map(|i| resolved.frames(i).last().unwrap()).collect();
-        assert_eq!(&*names[0].function, "first");
-        assert_eq!(&*names[1].function, "later [module]");
+        let name = resolved.frames(0).last().unwrap();
+        assert_eq!(&*name.function, "first");
+        assert!(resolved.frames(1).is_empty(), "nothing tells where modules were");
     }
 }
 
@@ -158,7 +158,7 @@ fn a_recording_of_another_kernel_is_not_named_by_this_one() {
     };
     let resolved = resolve(options, &[TEXT]);
     assert!(
-        matches!(resolved.status(), ModuleStatus::BuildIdDiffers { found: Some(found), .. }
+        matches!(resolved.status(), ModuleStatus::OtherKernel { found, .. }
             if *found == machine.build_id),
         "{}",
         resolved.status()

@@ -35,7 +35,9 @@ impl Kernel {
     /// Names absolute addresses of the kernel that was recorded.
     pub(crate) fn resolve(&self, addresses: &[u64], options: &SymbolOptions) -> Resolved {
         if let Some(status) = other_kernel(options) {
-            return Resolved::unnamed(status, addresses.len());
+            let text = options.recorded_kernel.text;
+            let detailed = text.and_then(|text| by_vmlinux(addresses, text, options));
+            return detailed.unwrap_or_else(|| Resolved::unnamed(status, addresses.len()));
         }
         let symbols = self
             .symbols
@@ -54,11 +56,7 @@ impl Kernel {
 fn other_kernel(options: &SymbolOptions) -> Option<ModuleStatus> {
     let recorded = options.recorded_kernel.build_id?;
     let found = running_build_id(&options.kernel_notes)?;
-    (recorded != found).then(|| ModuleStatus::BuildIdDiffers {
-        path: options.kallsyms.clone(),
-        recorded,
-        found: Some(found),
-    })
+    (recorded != found).then_some(ModuleStatus::OtherKernel { recorded, found })
 }
 
 /// The running kernel's build id, from the ELF notes that it shows.
@@ -101,6 +99,8 @@ fn by_kallsyms(
     resolved.file = Some(path.clone());
     for &address in addresses {
         let name = symbols.find(address.wrapping_add(shift));
+        // Modules are loaded anywhere: in another boot, nothing tells where they are.
+        let name = name.filter(|name| shift == 0 || !name.ends_with(']'));
         resolved.push(name.map(|name| SymbolFrame {
             function: names.function(name.as_bytes()),
             file: None,
