@@ -141,7 +141,10 @@ fn a_recording_of_an_earlier_boot_is_moved_to_where_the_kernel_is_now() {
         let resolved = resolve(options, &[TEXT, TEXT + 0x2000_0000]);
         let name = resolved.frames(0).last().unwrap();
         assert_eq!(&*name.function, "first");
-        assert!(resolved.frames(1).is_empty(), "nothing tells where modules were");
+        assert!(
+            resolved.frames(1).is_empty(),
+            "nothing tells where modules were"
+        );
     }
 }
 
