@@ -5,6 +5,9 @@
     reason = "a test, helpers included"
 )]
 
+#[path = "support/lbr.rs"]
+mod lbr;
+
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -271,4 +274,80 @@ fn unwound_dumps_are_those_of_perf_script() {
         equal * 100 >= all * 97,
         "{equal} of {all} samples are equal"
     );
+}
+
+#[test]
+fn branch_stacks_of_open_calls_are_those_of_perf_script() {
+    if !has_perf() {
+        return;
+    }
+    let lab = Lab::new(&["-fno-omit-frame-pointer"]);
+    let recorded = std::fs::read(lab.record("fp")).unwrap();
+    let file = lab.path("lbr.data");
+    std::fs::write(&file, lbr::from_frame_pointers(&recorded)).unwrap();
+    let (equal, all) = compare(&file, 0);
+    assert_eq!(equal, all);
+    let stacks = |file: &Path| {
+        let symbolized = loaded(file);
+        let samples = symbolized.profile().samples.iter();
+        let names = samples.map(|sample| {
+            let frames = our_frames(&symbolized, &sample, 0).into_iter();
+            frames.map(|frame| frame.name).collect::<Vec<_>>()
+        });
+        names.collect::<Vec<_>>()
+    };
+    assert_eq!(stacks(&file), stacks(&lab.path("perf.data")));
+}
+
+/// Samples and sum of the periods of each event, as perf has them.
+fn perf_sums(file: &Path) -> HashMap<String, (usize, u64)> {
+    let mut perf = Command::new("perf");
+    let text = run(perf.args(["script", "-F", "event,period", "-i"]).arg(file));
+    let mut sums: HashMap<String, (usize, u64)> = HashMap::new();
+    for line in text.lines() {
+        let mut words = line.split_whitespace();
+        let period: u64 = words.next().unwrap().parse().unwrap();
+        let event = words.next().unwrap().trim_end_matches(':');
+        let sum = sums.entry(event.to_owned()).or_default();
+        *sum = (sum.0 + 1, sum.1 + period);
+    }
+    sums
+}
+
+#[test]
+fn groups_and_several_events_sum_up_as_with_perf() {
+    if !has_perf() {
+        return;
+    }
+    let lab = Lab::new(&[]);
+    let file = lab.path("perf.data");
+    for events in [
+        "{cpu-clock,page-faults,task-clock}:S",
+        "{cpu-clock,page-faults},task-clock",
+        "cpu-clock,page-faults",
+    ] {
+        for (more, compressed) in [(&[][..], ""), (&["-g", "-z"], "compressed, ")] {
+            let mut perf = Command::new("perf");
+            perf.args(["record", "-q", "-F", "1999", "-e", events])
+                .args(more)
+                .arg("-o")
+                .arg(&file);
+            run(perf.arg("--").arg(lab.path("busy")));
+            let theirs = perf_sums(&file);
+            let symbolized = loaded(&file);
+            let mut ours = HashMap::new();
+            for event in &symbolized.profile().events {
+                let filter = Filter {
+                    event: Some(event.name.clone()),
+                    ..Filter::default()
+                };
+                if let Ok(tree) = CallTree::new(&symbolized, &filter, Split::Nothing) {
+                    let total = tree.total();
+                    ours.insert(event.name.clone(), (total.samples as usize, total.value));
+                }
+            }
+            assert_eq!(ours, theirs, "{compressed}{events}");
+            assert!(ours.len() > 1, "{ours:?}");
+        }
+    }
 }

@@ -1,7 +1,9 @@
 //! A sample's call chain, sorted into kernel and user frames.
 
 use prof_model::{AbsoluteAddress, FrameAddress, StackEnd};
-use prof_perfdata::{CpuMode, Sample, StackNote, context};
+use prof_perfdata::{Branches, CpuMode, Sample, StackNote, context};
+
+use super::events::Traits;
 
 /// The frames of one sample as lookup addresses, innermost first. Reused from sample to sample.
 #[derive(Clone, Debug)]
@@ -23,8 +25,8 @@ impl Default for Chain {
 }
 
 impl Chain {
-    /// Takes the chain of `sample`; `has_chains` tells whether its event was to have one.
-    pub(super) fn read(&mut self, sample: &Sample<'_>, has_chains: bool) {
+    /// Takes the chain of `sample`, whose event has these traits.
+    pub(super) fn read(&mut self, sample: &Sample<'_>, traits: Traits) {
         self.kernel.clear();
         self.user.clear();
         let ours = sample.stack_note();
@@ -42,6 +44,11 @@ impl Chain {
                 _ => {}
             }
         }
+        if traits.open_calls
+            && let Some(calls) = sample.branches
+        {
+            self.follow_calls(calls);
+        }
         let is_empty = self.kernel.is_empty() && self.user.is_empty();
         match sample.mode {
             CpuMode::Kernel if is_empty => self.kernel.push(sample.ip),
@@ -49,12 +56,28 @@ impl Chain {
             _ => {}
         }
         self.note = ours.unwrap_or_else(|| {
-            StackNote::new(match (has_chains, self.user.is_empty()) {
+            StackNote::new(match (traits.chains, self.user.is_empty()) {
                 (false, _) => StackEnd::NotRecorded,
                 (true, true) => StackEnd::NoUserState,
                 (true, false) => StackEnd::FramePointersEnded,
             })
         });
+    }
+
+    /// Takes the callers from the calls that a CPU keeps in its branch records, innermost first, of
+    /// which each one's address is that of the call itself. Without any, or where no user code ran,
+    /// all stays as it is.
+    fn follow_calls(&mut self, calls: Branches<'_>) {
+        let mut calls = calls
+            .iter()
+            .map(|call| call.from)
+            .take_while(|&from| from != 0);
+        let Some(innermost) = calls.next().filter(|_| !self.user.is_empty()) else {
+            return;
+        };
+        self.user.truncate(1);
+        self.user.push(innermost);
+        self.user.extend(calls);
     }
 
     /// Forgets the user part of a sample that was taken in the kernel while the process had

@@ -4,26 +4,41 @@ use prof_perfdata::{EventDescription, SampleType};
 
 use crate::profile::{Event, Unit};
 
-/// The traits of events that loading samples depends on; in a recording from a pipe, events may
-/// come late.
-#[derive(Clone, Debug, Default)]
-pub(super) struct EventTraits {
-    has_chains: Vec<bool>,
+/// How the samples of an event tell their stacks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Traits {
+    /// They have call chains.
+    pub(super) chains: bool,
+    /// Their last branches are the calls that have not returned (`--call-graph lbr`).
+    pub(super) open_calls: bool,
 }
 
+/// The traits of all events.
+#[derive(Clone, Debug, Default)]
+pub(super) struct EventTraits(Vec<Traits>);
+
+/// `PERF_SAMPLE_BRANCH_CALL_STACK`
+const CALL_STACK: u64 = 1 << 11;
+
 impl EventTraits {
-    pub(super) fn update(&mut self, events: &[EventDescription]) {
-        if events.len() != self.has_chains.len() {
-            self.has_chains = events
-                .iter()
-                .map(|event| event.attr.sample_type.contains(SampleType::CALLCHAIN))
-                .collect();
+    /// Learns what is new; returns whether anything is.
+    pub(super) fn update(&mut self, events: &[EventDescription]) -> bool {
+        if events.len() == self.0.len() {
+            return false;
         }
+        let traits = |event: &EventDescription| Traits {
+            chains: event.attr.sample_type.contains(SampleType::CALLCHAIN),
+            open_calls: event.attr.branch_sample_type & CALL_STACK != 0,
+        };
+        self.0 = events.iter().map(traits).collect();
+        true
     }
 
-    /// Whether samples of the event have call chains.
-    pub(super) fn has_chains(&self, event: usize) -> bool {
-        self.has_chains.get(event).copied().unwrap_or(true)
+    pub(super) fn of(&self, event: usize) -> Traits {
+        self.0.get(event).copied().unwrap_or(Traits {
+            chains: true,
+            open_calls: false,
+        })
     }
 }
 

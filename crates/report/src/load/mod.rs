@@ -7,6 +7,7 @@ mod dumps;
 mod events;
 mod files;
 mod folded;
+mod groups;
 mod imported;
 mod input;
 mod intern;
@@ -26,6 +27,7 @@ use chain::Chain;
 use counts::Counts;
 use dumps::Dumps;
 use events::EventTraits;
+use groups::Groups;
 use intern::Interner;
 
 /// How to load a recording.
@@ -55,7 +57,7 @@ pub fn load(
 ) -> Result<Profile, prof_perfdata::Error> {
     let mut loader = Loader::new(options);
     loop {
-        loader.traits.update(recording.events());
+        loader.learn_events(&recording);
         loader.learn_build_ids(&recording);
         match recording.next()? {
             Some(record) => loader.push(&record),
@@ -68,6 +70,9 @@ pub fn load(
 struct Loader {
     profile: Profile,
     traits: EventTraits,
+    groups: Groups,
+    /// What the current sample stands for; kept to save allocations.
+    weights: Vec<(usize, u64)>,
     processes: Processes,
     interner: Interner,
     dumps: Option<Dumps>,
@@ -82,12 +87,21 @@ impl Loader {
         Self {
             profile: Profile::default(),
             traits: EventTraits::default(),
+            groups: Groups::default(),
+            weights: Vec::new(),
             processes: Processes::default(),
             interner: Interner::default(),
             dumps: options.unwind.then(Dumps::default),
             counts: Counts::default(),
             chain: Chain::default(),
             modules_told: 0,
+        }
+    }
+
+    /// In a recording from a pipe, events may come late.
+    fn learn_events(&mut self, recording: &Recording) {
+        if self.traits.update(recording.events()) {
+            self.groups.update(recording.events());
         }
     }
 
@@ -104,8 +118,7 @@ impl Loader {
     }
 
     fn sample(&mut self, sample: &prof_perfdata::Sample<'_>) {
-        self.chain
-            .read(sample, self.traits.has_chains(sample.event));
+        self.chain.read(sample, self.traits.of(sample.event));
         if let Some(dumps) = &mut self.dumps {
             let modules = &self.profile.modules;
             if dumps.unwind(sample, &self.processes, modules, &mut self.chain) {
@@ -128,19 +141,22 @@ impl Loader {
             Some(name) => self.profile.names.intern(name),
             None => self.profile.names.intern(&format!(":{}", sample.tid)),
         };
-        self.profile.samples.push(Sample {
-            time: sample.time.unwrap_or(0),
-            pid: sample.pid,
-            tid: sample.tid,
-            cpu: sample.cpu,
-            event: u16::try_from(sample.event).unwrap_or(u16::MAX),
-            period: sample.period.max(1),
-            count: 1,
-            name,
-            stack,
-            end: self.chain.note.end,
-            read_back: self.chain.note.read_back,
-        });
+        self.groups.weights(sample, &mut self.weights);
+        for &(event, period) in &self.weights {
+            self.profile.samples.push(Sample {
+                time: sample.time.unwrap_or(0),
+                pid: sample.pid,
+                tid: sample.tid,
+                cpu: sample.cpu,
+                event: u16::try_from(event).unwrap_or(u16::MAX),
+                period,
+                count: 1,
+                name,
+                stack,
+                end: self.chain.note.end,
+                read_back: self.chain.note.read_back,
+            });
+        }
     }
 
     /// Gives modules the build ids that the file has in a table rather than in MMAP2 records.
