@@ -1,11 +1,12 @@
 //! Which samples and frames a view is made of.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
 use prof_model::{Pid, Tid};
-use regex::Regex;
+use regex::{NoExpand, Regex};
 
 /// Which samples and frames a view is made of. The default is all of the main event.
 ///
@@ -43,6 +44,9 @@ pub struct Filter {
     /// The machinery that runs futures is left out, as with `hide`: what stands between a task's
     /// functions.
     pub fold_async: bool,
+    /// In views that are split, each match in a thread's name becomes `*`, and threads whose names
+    /// are then the same are one. Conditions are on the names as they were.
+    pub merge_threads: Option<Pattern>,
 }
 
 /// A regular expression that matches anywhere in a name.
@@ -53,6 +57,11 @@ impl Pattern {
     /// Whether it matches `name`.
     pub fn matches(&self, name: &str) -> bool {
         self.0.is_match(name)
+    }
+
+    /// The name with each match replaced.
+    pub(crate) fn replace_all<'n>(&self, name: &'n str, by: &str) -> Cow<'n, str> {
+        self.0.replace_all(name, NoExpand(by))
     }
 }
 

@@ -12,6 +12,7 @@ mod error;
 mod filter;
 pub mod format;
 mod load;
+mod parts;
 pub mod profile;
 mod selection;
 mod shown;

@@ -70,6 +70,11 @@ impl<'a> Selection<'a> {
         })
     }
 
+    /// The filter.
+    pub(crate) fn filter(&self) -> &'a Filter {
+        self.filter
+    }
+
     /// Index of the event that is looked at.
     pub(crate) fn event(&self) -> u16 {
         self.event

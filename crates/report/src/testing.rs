@@ -14,9 +14,11 @@ use crate::symbolized::SymbolizedProfile;
 /// Builds a profile sample by sample.
 #[derive(Default)]
 pub(crate) struct TestProfile {
-    profile: Profile,
+    pub(crate) profile: Profile,
     /// By frame number: names, innermost first.
     names: Vec<Vec<String>>,
+    /// How many of the outermost frames of the lines to come were read back.
+    pub(crate) read_back: u16,
 }
 
 impl TestProfile {
@@ -83,7 +85,7 @@ impl TestProfile {
             name,
             stack,
             end,
-            read_back: 0,
+            read_back: self.read_back,
         });
     }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use prof_model::{Pid, Tid};
+use prof_report::format::flamegraph::PaletteBy;
 use prof_report::{Filter, Pattern, Split};
 
 use super::quantity::parse_moment;
@@ -100,6 +101,17 @@ pub(crate) struct TextFlags {
     #[arg(long, value_name = "REGEX", group = "text")]
     pub(crate) callees: Option<Pattern>,
 
+    /// Show the activity of each thread over time, or draw it into a file (SVG); --by tells of
+    /// what else
+    #[arg(
+        long,
+        value_name = "FILE",
+        group = "text",
+        num_args = 0..=1,
+        require_equals = true
+    )]
+    pub(crate) timeline: Option<Option<PathBuf>>,
+
     /// List where unwinding failed, by module and address
     #[arg(long, group = "text")]
     pub(crate) unwind_failures: bool,
@@ -114,15 +126,27 @@ pub(crate) struct TextFlags {
 #[command(next_help_heading = "Files")]
 pub(crate) struct FileFlags {
     /// Draw a flamegraph (SVG)
-    #[arg(long, value_name = "FILE", group = "files")]
+    #[arg(long, value_name = "FILE")]
     pub(crate) flamegraph: Option<PathBuf>,
 
-    /// Title of the flamegraph
-    #[arg(long, requires = "flamegraph")]
+    /// Draw a flame chart (SVG): calls in the order of time, thread beside thread
+    #[arg(long, value_name = "FILE")]
+    pub(crate) flamechart: Option<PathBuf>,
+
+    /// Title of the pictures
+    #[arg(long)]
     pub(crate) title: Option<String>,
 
-    /// Draw the flamegraph with its root at the top
-    #[arg(long, requires = "flamegraph")]
+    /// Width of the pictures in pixels; flamegraphs and charts follow the window's if not given
+    #[arg(long, value_name = "PIXELS", value_parser = clap::value_parser!(u32).range(200..=100_000))]
+    pub(crate) width: Option<u32>,
+
+    /// What the hues of flamegraphs and charts tell
+    #[arg(long, value_enum, value_name = "WHAT", default_value = "language")]
+    pub(crate) palette: PaletteFlag,
+
+    /// Draw flamegraphs and charts with their roots at the top
+    #[arg(long)]
     pub(crate) inverted: bool,
 
     /// Merge the flamegraph from the innermost function outwards: who calls what is hot
@@ -130,35 +154,36 @@ pub(crate) struct FileFlags {
     pub(crate) reverse: bool,
 
     /// Write folded stacks, as stackcollapse does
-    #[arg(long, value_name = "FILE", group = "files")]
+    #[arg(long, value_name = "FILE")]
     pub(crate) folded: Option<PathBuf>,
 
     /// Write a profile for pprof (gzipped profile.proto)
-    #[arg(long, value_name = "FILE", group = "files")]
+    #[arg(long, value_name = "FILE")]
     pub(crate) pprof: Option<PathBuf>,
 
     /// Write a profile for the Firefox Profiler (JSON)
-    #[arg(long, value_name = "FILE", group = "files")]
+    #[arg(long, value_name = "FILE")]
     pub(crate) firefox: Option<PathBuf>,
 
     /// Write a profile for speedscope (JSON)
-    #[arg(long, value_name = "FILE", group = "files")]
+    #[arg(long, value_name = "FILE")]
     pub(crate) speedscope: Option<PathBuf>,
 
     /// Write the view as JSON
-    #[arg(long, value_name = "FILE", group = "files")]
+    #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
 
     /// Write the functions as CSV
-    #[arg(long, value_name = "FILE", group = "files")]
+    #[arg(long, value_name = "FILE")]
     pub(crate) csv: Option<PathBuf>,
 }
 
 impl FileFlags {
-    /// Whether any file is to be written.
-    pub(crate) fn any(&self) -> bool {
+    /// The files to be written.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &PathBuf> {
         let files = [
             &self.flamegraph,
+            &self.flamechart,
             &self.folded,
             &self.pprof,
             &self.firefox,
@@ -166,7 +191,25 @@ impl FileFlags {
             &self.json,
             &self.csv,
         ];
-        files.into_iter().any(Option::is_some)
+        files.into_iter().flatten()
+    }
+}
+
+/// `--palette`
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum PaletteFlag {
+    /// The languages of functions
+    Language,
+    /// The modules that functions are in
+    Module,
+}
+
+impl From<PaletteFlag> for PaletteBy {
+    fn from(flag: PaletteFlag) -> Self {
+        match flag {
+            PaletteFlag::Language => Self::Language,
+            PaletteFlag::Module => Self::Module,
+        }
     }
 }
 
@@ -254,6 +297,17 @@ pub struct FilterFlags {
     /// futures, async-std, the standard library); their weight goes to their callers
     #[arg(long)]
     pub fold_async: bool,
+
+    /// Take threads for one whose names differ only in their numbers (worker-1 and worker-2 for
+    /// worker-*), or in what matches. With --by thread within each process
+    #[arg(
+        long,
+        value_name = "REGEX",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "[0-9]+"
+    )]
+    pub merge_threads: Option<Pattern>,
 }
 
 impl From<FilterFlags> for Filter {
@@ -273,6 +327,7 @@ impl From<FilterFlags> for Filter {
             no_kernel: flags.no_kernel,
             no_inline: flags.no_inline,
             fold_async: flags.fold_async,
+            merge_threads: flags.merge_threads,
         }
     }
 }

@@ -3,11 +3,12 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use prof_report::format::json::CallView;
-use prof_report::format::{csv, firefox, flamegraph, folded, json, pprof, speedscope};
+use prof_report::format::{csv, firefox, flamechart, flamegraph, folded, json, pprof, speedscope};
+use prof_report::view::chart::Chart;
 use prof_report::view::flat::Flat;
-use prof_report::{CallTree, Filter};
+use prof_report::{CallTree, Filter, Split};
 
 use crate::flags::{FileFlags, OutputFlags, TextFlags};
 use crate::output::write_file;
@@ -15,7 +16,16 @@ use crate::output::write_file;
 /// Writes each file that the flags ask for.
 pub(super) fn write(flags: &OutputFlags, tree: &CallTree<'_>, filter: &Filter) -> Result<()> {
     let files = &flags.files;
+    if files.paths().filter(|path| *path == Path::new("-")).count() > 1 {
+        bail!("only one output can go to the standard output: give the others files");
+    }
     let profile = tree.symbolized();
+    if let Some(path) = &files.flamechart {
+        let options = flame_options(files, flags.min_percent);
+        let split = flags.by.map_or(Split::Thread, Split::from);
+        let chart = Chart::new(profile, filter, split, options.min_percent / 100.0)?;
+        write_file(path, |out| Ok(flamechart::write(&chart, &options, out)?))?;
+    }
     if let Some(path) = &files.flamegraph {
         draw(path, tree, &flame_options(files, flags.min_percent))?;
     }
@@ -58,8 +68,14 @@ pub(super) fn draw(
 
 fn flame_options(files: &FileFlags, min_percent: f64) -> flamegraph::FlameOptions {
     let defaults = flamegraph::FlameOptions::default();
+    let title = match files.flamechart {
+        Some(_) if files.flamegraph.is_none() => "Flame Chart".into(),
+        _ => defaults.title,
+    };
     flamegraph::FlameOptions {
-        title: files.title.clone().unwrap_or(defaults.title),
+        title: files.title.clone().unwrap_or(title),
+        width: files.width.map(|width| width as usize),
+        palette: files.palette.into(),
         inverted: files.inverted,
         reversed: files.reverse,
         min_percent: min_percent.max(defaults.min_percent),

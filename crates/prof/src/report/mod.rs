@@ -5,6 +5,7 @@ mod closing;
 mod diff;
 mod files;
 mod text;
+mod timeline;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -42,6 +43,8 @@ pub(crate) fn run(flags: ReportFlags) -> Result<ExitCode> {
             Some(path) => write_file(path, |out| Ok(json::failures(&profile, out)?))?,
             None => text::write_failures(&profile, output.text.limit)?,
         }
+    } else if let Some(picture) = &output.text.timeline {
+        timeline::write(output, picture.as_deref(), &profile, &flags.filter.into())?;
     } else {
         let filter = Filter::from(flags.filter);
         let split = output.by.map(Split::from).unwrap_or_default();
@@ -52,7 +55,7 @@ pub(crate) fn run(flags: ReportFlags) -> Result<ExitCode> {
             _ => calls,
         };
         let asides = asides(&profile, tree.event());
-        if output.files.any() {
+        if output.files.paths().next().is_some() {
             files::write(output, &tree, &filter)?;
             tell(&asides, &worth);
         } else {

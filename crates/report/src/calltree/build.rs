@@ -1,9 +1,12 @@
 //! From samples to the tree.
 
+mod read_back;
+
 use rustc_hash::FxHashMap;
 
 use super::nodes::Nodes;
 use super::{CallTree, Label, NodeId, Split};
+use crate::parts::Parts;
 use crate::profile::{Sample, StackId, Weight};
 use crate::selection::{Seen, Selection};
 use crate::symbolized::SymbolizedProfile;
@@ -19,9 +22,10 @@ pub(super) fn build<'p>(
             builder.push(&sample);
         }
     }
+    read_back::mark(&mut builder);
     builder
         .nodes
-        .finish(symbolized, selection.event(), builder.parts)
+        .finish(symbolized, selection.event(), builder.parts.into_names())
 }
 
 struct Builder<'a, 'p> {
@@ -29,12 +33,14 @@ struct Builder<'a, 'p> {
     selection: &'a Selection<'a>,
     split: Split,
     nodes: Nodes,
-    parts: Vec<String>,
-    part_ids: FxHashMap<(i64, i64), NodeId>,
+    parts: Parts<'p>,
     /// Where a stack is in the tree, below a part.
     places: FxHashMap<(NodeId, StackId), Place>,
     /// The stacks that are on the way into `places`; kept to save allocations.
     pending: Vec<StackId>,
+    /// How many samples have a stack, below a part, of which so many of the outermost frames were
+    /// read back.
+    read_back: FxHashMap<(NodeId, StackId, u16), u64>,
 }
 
 #[derive(Clone, Copy)]
@@ -52,10 +58,10 @@ impl<'a, 'p> Builder<'a, 'p> {
             selection,
             split,
             nodes: Nodes::default(),
-            parts: Vec::new(),
-            part_ids: FxHashMap::default(),
+            parts: Parts::new(symbolized.profile(), selection.filter(), split),
             places: FxHashMap::default(),
             pending: Vec::new(),
+            read_back: FxHashMap::default(),
         }
     }
 
@@ -64,38 +70,20 @@ impl<'a, 'p> Builder<'a, 'p> {
         let place = self.place(part, sample.stack);
         if place.shown && self.selection.takes(place.seen) {
             self.nodes.add(place.node, Weight::of(sample));
+            if sample.read_back > 0 {
+                let key = (part, sample.stack, sample.read_back);
+                *self.read_back.entry(key).or_default() += 1;
+            }
         }
     }
 
     /// The node that a sample's stack starts from.
     fn part(&mut self, sample: &Sample) -> NodeId {
-        let key = match self.split {
-            Split::Nothing => return NodeId::ROOT,
-            Split::Name => (sample.name.index() as i64, 0),
-            Split::Thread => (sample.pid.into(), sample.tid.into()),
-            Split::Process => (sample.pid.into(), 0),
-            Split::Cpu => (sample.cpu.map_or(-1, i64::from), 0),
-        };
-        if let Some(&id) = self.part_ids.get(&key) {
-            return id;
+        if self.split == Split::Nothing {
+            return NodeId::ROOT;
         }
-        let name = &self.symbolized.profile().names[sample.name];
-        self.parts.push(match self.split {
-            Split::Nothing | Split::Name => name.to_owned(),
-            Split::Thread => format!("{name} {}/{}", sample.pid, sample.tid),
-            Split::Process => format!("{name} {}", sample.pid),
-            Split::Cpu => match sample.cpu {
-                Some(cpu) => format!("CPU {cpu}"),
-                None => "CPU unknown".into(),
-            },
-        });
-        let id = self.nodes.child(
-            NodeId::ROOT,
-            Label::Part(self.parts.len() as u32 - 1),
-            false,
-        );
-        self.part_ids.insert(key, id);
-        id
+        let part = Label::Part(self.parts.number(sample));
+        self.nodes.child(NodeId::ROOT, part, false)
     }
 
     /// Where a stack is in the tree. Each distinct stack is walked once.

@@ -26,6 +26,7 @@ impl<'p> CallTree<'p> {
             };
             let place = nodes.child(parent, node.label, node.inlined);
             nodes.add(place, node.own);
+            nodes.add_read_back(place, node.read_back);
             places[id.index()] = Some(place);
         }
         self.derived(nodes, pattern)
@@ -44,7 +45,7 @@ impl<'p> CallTree<'p> {
             inside[id.index()] = inside[node.parent.index()];
             if !inside[id.index()] && self.matches(id, pattern) {
                 inside[id.index()] = true;
-                let outermost = self.outwards(&mut nodes, NodeId::ROOT, id);
+                let outermost = self.outwards(&mut nodes, NodeId::ROOT, id, node.total.samples);
                 nodes.add(outermost, node.total);
             }
         }
@@ -61,16 +62,26 @@ impl<'p> CallTree<'p> {
                 Some(label @ Label::Part(_)) => nodes.child(NodeId::ROOT, label, false),
                 _ => NodeId::ROOT,
             };
-            let outermost = self.outwards(&mut nodes, start, id);
+            let outermost = self.outwards(&mut nodes, start, id, node.own.samples);
             nodes.add(outermost, node.own);
         }
         nodes.finish(self.symbolized, self.event, self.parts.clone())
     }
 
-    /// Adds the function at `id` and its callers below `place`; returns the outermost one's node.
-    fn outwards(&self, nodes: &mut Nodes, mut place: NodeId, mut id: NodeId) -> NodeId {
+    /// Adds the function at `id` and its callers, as they were in so many samples, below `place`;
+    /// returns the outermost one's node.
+    fn outwards(
+        &self,
+        nodes: &mut Nodes,
+        mut place: NodeId,
+        mut id: NodeId,
+        samples: u64,
+    ) -> NodeId {
         while let Label::Function(_) = self[id].label {
             place = nodes.child(place, self[id].label, self[id].inlined);
+            if self[id].is_read_back() {
+                nodes.add_read_back(place, samples);
+            }
             id = self[id].parent;
         }
         place

@@ -68,6 +68,8 @@ pub struct Node {
     pub label: Label,
     /// Whether the compiler inlined the function here, in every sample.
     pub inlined: bool,
+    /// In how many samples this frame was read from live memory, after the sample was taken.
+    pub read_back: u64,
     /// Samples taken in this very function.
     pub own: Weight,
     /// Samples taken in it or in anything it called.
@@ -85,6 +87,13 @@ pub struct CallTree<'p> {
     /// Where each node's children end in `children`.
     ends: Vec<u32>,
     parts: Vec<String>,
+}
+
+impl Node {
+    /// Whether it was read back in most of its samples.
+    pub fn is_read_back(&self) -> bool {
+        self.read_back > self.total.samples / 2
+    }
 }
 
 impl NodeId {

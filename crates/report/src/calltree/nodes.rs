@@ -20,6 +20,7 @@ impl Default for Nodes {
             parent: NodeId::ROOT,
             label: Label::All,
             inlined: false,
+            read_back: 0,
             own: Weight::default(),
             total: Weight::default(),
         };
@@ -39,6 +40,7 @@ impl Nodes {
                 parent,
                 label,
                 inlined,
+                read_back: 0,
                 own: Weight::default(),
                 total: Weight::default(),
             });
@@ -51,6 +53,22 @@ impl Nodes {
     /// Adds to a node's own weight.
     pub(super) fn add(&mut self, id: NodeId, weight: Weight) {
         self.nodes[id.index()].own += weight;
+    }
+
+    /// Notes that a node was read back in so many samples.
+    pub(super) fn add_read_back(&mut self, id: NodeId, samples: u64) {
+        self.nodes[id.index()].read_back += samples;
+    }
+
+    /// Takes the callers of all nodes that were read back for read back in the same samples.
+    pub(super) fn read_back_callers(&mut self) {
+        // Children come after their parents.
+        for index in (1..self.nodes.len()).rev() {
+            let Node {
+                parent, read_back, ..
+            } = self.nodes[index];
+            self.nodes[parent.index()].read_back += read_back;
+        }
     }
 
     pub(super) fn finish(

@@ -131,6 +131,36 @@ fn splits() {
     );
 }
 
+#[test]
+fn threads_are_merged_by_name() {
+    let symbolized = TestProfile::of(&[
+        "main/1/1 main 1",
+        "worker-1/1/2 main 2",
+        "worker-12/1/3 main 3",
+        "worker-3/9/9 main 4",
+    ]);
+    let check = |split, comm: Option<&str>, expected: &[&str]| {
+        let filter = Filter {
+            merge_threads: pattern("[0-9]+"),
+            comm: comm.and_then(pattern),
+            ..Filter::default()
+        };
+        assert_eq!(folded(&symbolized, &filter, split), expected);
+    };
+    check(Split::Name, None, &["main;main 1", "worker-*;main 9"]);
+    check(
+        Split::Thread,
+        None,
+        &["main 1;main 1", "worker-* 1;main 5", "worker-* 9;main 4"],
+    );
+    check(
+        Split::Process,
+        None,
+        &["main 1;main 6", "worker-3 9;main 4"],
+    );
+    check(Split::Name, Some("worker-1$"), &["worker-*;main 2"]);
+}
+
 fn lines(tree: &CallTree<'_>) -> Vec<String> {
     let mut text = Vec::new();
     folded::write(tree, &mut text).unwrap();

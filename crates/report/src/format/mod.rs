@@ -9,6 +9,7 @@ pub mod csv;
 pub mod diff;
 pub mod failures;
 pub mod firefox;
+pub mod flamechart;
 pub mod flamegraph;
 pub mod folded;
 pub mod json;
@@ -22,6 +23,7 @@ pub mod table;
 #[cfg(test)]
 mod tests;
 mod threads;
+pub mod timeline;
 pub mod tree;
 
 /// Writes `value` as JSON in one line.

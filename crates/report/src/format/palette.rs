@@ -1,10 +1,9 @@
 //! Colours of a flame graph: a hue for each kind of code, and a shade of it for each function, the
 //! same in every graph.
 
-use inferno::flamegraph::color::{Color, PaletteMap};
+use inferno::flamegraph::color::Color;
 
-use crate::calltree::{CallTree, Label, NodeId};
-use crate::symbolized::{Function, FunctionKind, SymbolizedProfile};
+use crate::symbolized::{Function, FunctionId, FunctionKind, SymbolizedProfile};
 
 /// Kinds of code that have a hue of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,13 +37,11 @@ impl Hue {
         }
     }
 
-    fn shade(self, name: &str, inlined: bool) -> Color {
+    fn shade(self, name: &str) -> Color {
         let (darkest, span) = self.range();
         let shade = hash(name);
         let channel = |index: usize| {
             let value = u16::from(darkest[index]) + u16::from(span[index]) * shade / 255;
-            // Inlined functions are halfway to white.
-            let value = if inlined { (value + 255) / 2 } else { value };
             value.min(255) as u8
         };
         Color {
@@ -55,23 +52,92 @@ impl Hue {
     }
 }
 
-/// The colours of all nodes of a tree, by the names that `name` gives to them in the graph.
-pub(super) fn palette(tree: &CallTree<'_>, name: impl Fn(NodeId) -> String) -> PaletteMap {
-    let languages = Languages::of(tree.symbolized());
-    let mut palette = PaletteMap::default();
-    // What inferno calls the frame of everything.
-    palette.insert("", Hue::Part.shade("", false));
-    for (id, node) in tree.nodes() {
-        let hue = match node.label {
-            Label::Function(function) => {
-                let is_rust = languages.is_rust[function.index()];
-                hue(&tree.symbolized()[function], is_rust)
-            }
-            Label::All | Label::Part(_) => Hue::Part,
-        };
-        palette.insert(name(id), hue.shade(tree.name(id), node.inlined));
+/// What the hue of a function's colour tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PaletteBy {
+    /// The language it is written in.
+    #[default]
+    Language,
+    /// The module it is in.
+    Module,
+}
+
+/// The colours of a profile's functions.
+pub(super) struct Palette<'p> {
+    symbolized: &'p SymbolizedProfile,
+    by: PaletteBy,
+    languages: Languages,
+}
+
+/// How a function is called, as far as it shows in its colour.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Manner {
+    /// Paler.
+    pub(super) inlined: bool,
+    /// Duller.
+    pub(super) read_back: bool,
+}
+
+impl<'p> Palette<'p> {
+    pub(super) fn new(symbolized: &'p SymbolizedProfile, by: PaletteBy) -> Self {
+        Self {
+            symbolized,
+            by,
+            languages: Languages::of(symbolized),
+        }
     }
-    palette
+
+    /// The colour of a function.
+    pub(super) fn function(&self, id: FunctionId, manner: Manner) -> Color {
+        let function = &self.symbolized[id];
+        let hue = hue(function, self.languages.is_rust[id.index()]);
+        let is_code = !matches!(hue, Hue::Kernel | Hue::Missing);
+        let color = match self.by {
+            PaletteBy::Module if is_code => of_module(&function.module, &function.name),
+            _ => hue.shade(&function.name),
+        };
+        manner.seen_in(color)
+    }
+
+    /// The colour of a thread, process or CPU.
+    pub(super) fn part() -> Color {
+        Hue::Part.shade("")
+    }
+}
+
+impl Manner {
+    fn seen_in(self, color: Color) -> Color {
+        // Halfway to white, and two thirds of the way to grey.
+        let pale = |channel: u8| ((u16::from(channel) + 255) / 2) as u8;
+        let dull = |channel: u8| ((u16::from(channel) + 2 * 165) / 3) as u8;
+        let channel = |value: u8| {
+            let value = if self.inlined { pale(value) } else { value };
+            if self.read_back { dull(value) } else { value }
+        };
+        Color {
+            r: channel(color.r),
+            g: channel(color.g),
+            b: channel(color.b),
+        }
+    }
+}
+
+/// A hue for each module, a shade of it for each function.
+fn of_module(module: &str, function: &str) -> Color {
+    let hue = f64::from(hash(module)) / 256.0 * 360.0;
+    let lightness = 0.55 + f64::from(hash(function)) / 255.0 * 0.17;
+    // From hue, saturation and lightness (CSS Color 4, section 7.1).
+    let amplitude = 0.55 * lightness.min(1.0 - lightness);
+    let channel = |offset: f64| {
+        let k = (offset + hue / 30.0) % 12.0;
+        let value = lightness - amplitude * (k - 3.0).min(9.0 - k).clamp(-1.0, 1.0);
+        (value * 255.0).round() as u8
+    };
+    Color {
+        r: channel(0.0),
+        g: channel(8.0),
+        b: channel(4.0),
+    }
 }
 
 fn hue(function: &Function, is_rust: bool) -> Hue {
@@ -128,6 +194,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::testing::TestProfile;
 
     #[test]
     fn hues() {
@@ -153,18 +220,34 @@ mod tests {
     }
 
     #[test]
-    fn a_function_has_one_colour() {
-        assert_eq!(
-            Hue::Plain.shade("deflate", false),
-            Hue::Plain.shade("deflate", false)
-        );
-        assert_ne!(
-            Hue::Plain.shade("deflate", false),
-            Hue::Plain.shade("deflate", true)
-        );
-        assert_ne!(
-            Hue::Plain.shade("deflate", false),
-            Hue::Plain.shade("inflate", false)
-        );
+    fn a_function_has_one_colour_and_a_module_one_hue() {
+        let symbolized = TestProfile::of(&["t main;libz!deflate+inlined;libz!inflate 1"]);
+        let find = |name: &str| {
+            let mut ids = symbolized.function_ids();
+            ids.find(|&id| &*symbolized[id].name == name).unwrap()
+        };
+        for by in [PaletteBy::Language, PaletteBy::Module] {
+            let palette = Palette::new(&symbolized, by);
+            let color = |name, inlined, read_back| {
+                let manner = Manner { inlined, read_back };
+                let Color { r, g, b } = palette.function(find(name), manner);
+                [r, g, b]
+            };
+            let plain = color("deflate", false, false);
+            assert_eq!(plain, color("deflate", false, false));
+            assert_ne!(plain, color("inflate", false, false));
+            assert_ne!(plain, color("deflate", true, false));
+            assert_ne!(plain, color("deflate", false, true));
+        }
+        // The strongest channel is that of the module, whatever the function.
+        let strongest = |function| {
+            let Color { r, g, b } = of_module("libz", function);
+            [r, g, b]
+                .iter()
+                .enumerate()
+                .max_by_key(|(_, value)| **value)
+                .map(|(i, _)| i)
+        };
+        assert_eq!(strongest("deflate"), strongest("inflate"));
     }
 }

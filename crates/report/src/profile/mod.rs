@@ -18,6 +18,8 @@ mod stacks;
 use prof_model::{Modules, Quality};
 use prof_symbols::RecordedKernel;
 
+use crate::error::Error;
+
 pub use event::{Event, Unit};
 pub use frames::{Frame, FrameId, Frames};
 pub use named::{NamedFrame, NamedFrames, NamedId};
@@ -78,6 +80,22 @@ pub struct Lacks {
     pub threads: bool,
     /// How stacks ended and what was lost: nothing a verdict could be made of.
     pub quality: bool,
+}
+
+impl Lacks {
+    /// Refuses a view that needs times where there are none.
+    ///
+    /// # Errors
+    /// [`Error::Lacking`].
+    pub(crate) fn check_times(self, asked: &'static str) -> Result<(), Error> {
+        match self.times {
+            true => Err(Error::Lacking {
+                asked,
+                lacking: "times",
+            }),
+            false => Ok(()),
+        }
+    }
 }
 
 /// What is known about a recording as a whole.

@@ -1,7 +1,9 @@
 //! Views: what a reader wants to know of a profile, as plain values without a format.
 
 pub mod annotate;
+pub mod chart;
 pub mod diff;
 pub mod failures;
 pub mod flat;
 pub mod outline;
+pub mod timeline;

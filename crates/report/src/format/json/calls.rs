@@ -73,6 +73,7 @@ struct Node<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<&'a str>,
     inlined: bool,
+    read_back: u64,
     #[serde(rename = "self")]
     own: Weight,
     total: Weight,
@@ -112,6 +113,7 @@ fn nodes<'a>(tree: &'a CallTree<'a>, flat: &Flat) -> Vec<Node<'a>> {
             function,
             name,
             inlined: node.inlined,
+            read_back: node.read_back,
             own: node.own.into(),
             total: node.total.into(),
         });

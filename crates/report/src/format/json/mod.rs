@@ -3,6 +3,7 @@
 mod annotation;
 mod calls;
 mod failures;
+mod timeline;
 
 use std::io::{self, Write};
 
@@ -15,6 +16,7 @@ use crate::symbolized::{ModuleNaming, SymbolizedProfile};
 pub use annotation::annotation;
 pub use calls::{CallView, calls};
 pub use failures::failures;
+pub use timeline::timeline;
 
 /// The version of the schema. Additions do not change it, everything else does.
 pub const VERSION: u32 = 1;

@@ -7,6 +7,7 @@ use crate::source::Sources;
 use crate::testing::{check_golden, demo, demo_with_failures, everything};
 use crate::view::annotate::Annotation;
 use crate::view::flat::Flat;
+use crate::view::timeline::Timeline;
 
 #[test]
 fn perf_script_text() {
@@ -28,7 +29,7 @@ fn table_and_tree() {
 }
 
 #[test]
-fn annotation_and_failures() {
+fn other_views() {
     let symbolized = demo();
     let annotation = Annotation::new(&symbolized, &everything(), Some("^(main|ns::inner)$"));
     let text = written(|out| {
@@ -43,6 +44,9 @@ fn annotation_and_failures() {
     check_json("annotation.json", &text);
     let text = written(|out| Ok(json::failures(&demo_with_failures(), out)?));
     check_json("failures.json", &text);
+    let timeline = Timeline::new(&symbolized, &everything(), Split::Thread, 3).unwrap();
+    let text = written(|out| Ok(json::timeline(&timeline, out)?));
+    check_json("timeline.json", &text);
 }
 
 fn check_json(name: &str, text: &[u8]) {
@@ -58,6 +62,7 @@ fn every_member_is_documented() {
         include_str!("../../../tests/golden/report.json"),
         include_str!("../../../tests/golden/annotation.json"),
         include_str!("../../../tests/golden/failures.json"),
+        include_str!("../../../tests/golden/timeline.json"),
     ];
     let values = texts.iter().map(|text| serde_json::from_str(text).unwrap());
     let mut pending: Vec<serde_json::Value> = values.collect();

@@ -1,0 +1,190 @@
+//! Views of real recordings: pictures over time, merged threads, and what holds for all outputs.
+#![forbid(unsafe_code)]
+
+use std::path::Path;
+
+use prof_tests::{Need, Outcome, Program, Recorded, Session, USER_CODE, needs};
+
+const THREADS: Program = Program::c(&["threads.c"]);
+
+fn record(session: &Session) -> Recorded<'_> {
+    session.record(USER_CODE, &[THREADS.build().to_str().unwrap(), "200"])
+}
+
+fn assert_xml(session: &Session, file: &str) -> String {
+    if needs(&[Need::Tool("/usr/bin/python3")]) {
+        let code = "import sys, xml.dom.minidom as m; m.parse(sys.argv[1])";
+        let python = session.command(Path::new("/usr/bin/python3"), ["-c", code, file]);
+        Outcome::of(python).assert_code(0);
+    }
+    std::fs::read_to_string(session.path(file)).unwrap()
+}
+
+#[test]
+fn the_timeline_has_a_row_for_each_thread() {
+    let session = Session::new();
+    let recorded = record(&session);
+    let rows = |options: &[&str]| {
+        let mut arguments = vec!["--timeline"];
+        arguments.extend(options);
+        let outcome = recorded.report(&arguments);
+        let is_row = |line: &&str| line.contains('█') || line.contains('▄');
+        let rows = outcome.stdout.lines().filter(is_row).map(str::to_owned);
+        (rows.collect::<Vec<_>>(), outcome)
+    };
+    let (threads, outcome) = rows(&[]);
+    assert!(threads.len() >= 2, "{outcome}");
+    let (processes, outcome) = rows(&["--by", "process"]);
+    assert_eq!(processes.len(), 1, "{outcome}");
+    let (merged, outcome) = rows(&["--merge-threads=.*"]);
+    assert_eq!(merged.len(), 1, "{outcome}");
+    recorded.report(&["--timeline=line.svg", "--title", "a & b"]);
+    let svg = assert_xml(&session, "line.svg");
+    assert!(
+        svg.contains("a &amp; b") && svg.matches("<rect").count() > 20,
+        "{svg}"
+    );
+}
+
+#[test]
+fn the_flame_chart_shows_threads_side_by_side() {
+    let session = Session::new();
+    let recorded = record(&session);
+    recorded.report(&["--flamechart", "chart.svg", "--width", "900"]);
+    let svg = assert_xml(&session, "chart.svg");
+    for text in [
+        "Flame Chart",
+        "in the order of time",
+        "thread_main",
+        "width=\"900\"",
+    ] {
+        assert!(svg.contains(text), "no {text}");
+    }
+}
+
+/// Everything that can be written of a recording, in one run.
+const ALL_FILES: [(&str, &str); 9] = [
+    ("--flamegraph", "f.svg"),
+    ("--flamechart", "c.svg"),
+    ("--folded", "f.folded"),
+    ("--pprof", "p.pb.gz"),
+    ("--firefox", "f.json"),
+    ("--speedscope", "s.json"),
+    ("--json", "r.json"),
+    ("--csv", "r.csv"),
+    ("--palette", "module"),
+];
+
+#[test]
+fn one_thread_and_many_write_the_same() {
+    let session = Session::new();
+    let recorded = session.record(USER_CODE, &[Program::cpp(&["inlining.cpp"]).build()]);
+    let write = |threads: &str| -> Vec<Vec<u8>> {
+        let mut prof = session.prof(["report", "-i"]);
+        prof.arg(&recorded.file).env("RAYON_NUM_THREADS", threads);
+        prof.args(ALL_FILES.iter().flat_map(|(flag, value)| [flag, value]));
+        Outcome::of(prof).assert_code(0);
+        let mut written: Vec<Vec<u8>> = ALL_FILES[..8]
+            .iter()
+            .map(|(_, file)| std::fs::read(session.path(file)).unwrap())
+            .collect();
+        let texts: [&[&str]; 6] = [
+            &["report"],
+            &["report", "--tree"],
+            &["report", "--callers", "burn"],
+            &["report", "--timeline"],
+            &["annotate", "--asm"],
+            &["script"],
+        ];
+        for arguments in texts {
+            let mut prof = session.prof(arguments);
+            prof.arg("-i").arg(&recorded.file);
+            let outcome = Outcome::of({
+                prof.env("RAYON_NUM_THREADS", threads);
+                prof
+            });
+            outcome.assert_code(0);
+            assert!(
+                !outcome.stdout.contains('\u{1b}'),
+                "colours in a pipe: {outcome}"
+            );
+            written.push(outcome.stdout.into_bytes());
+        }
+        written
+    };
+    let one = write("1");
+    for threads in ["2", "7"] {
+        for (index, (one, many)) in one.iter().zip(write(threads)).enumerate() {
+            assert!(
+                *one == many,
+                "output {index} differs with {threads} threads"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_report_that_fails_leaves_files_as_they_were() {
+    let session = Session::new();
+    let recorded = record(&session);
+    let file = recorded.file.to_str().unwrap();
+    session.write("old.svg", b"old");
+    for options in [
+        &["--flamegraph", "old.svg", "--callers", "no_such_function"][..],
+        &["--flamechart", "old.svg", "--pid", "1"],
+        &["--timeline=old.svg", "--comm", "nobody"],
+        &["--json", "old.svg", "--event", "cycles:z"],
+    ] {
+        let outcome = session.run(["report", "-i", file].iter().chain(options));
+        outcome.assert_refused(&[]);
+        assert_eq!(
+            std::fs::read(session.path("old.svg")).unwrap(),
+            b"old",
+            "{outcome}"
+        );
+    }
+    let names = std::fs::read_dir(session.directory()).unwrap();
+    let left = names.filter(|name| {
+        let name = name.as_ref().unwrap().file_name();
+        name.to_string_lossy().starts_with(".old")
+    });
+    assert_eq!(left.count(), 0, "temporary files are left");
+    session
+        .run(["report", "-i", file, "--folded", "/dev/full"])
+        .assert_refused(&["/dev/full", "no space left"]);
+}
+
+#[test]
+fn tables_follow_the_terminal() {
+    if !needs(&[Need::Tool("script")]) {
+        return;
+    }
+    let session = Session::new();
+    let recorded = session.record(USER_CODE, &[Program::cpp(&["inlining.cpp"]).build()]);
+    let prof = session.prof([""; 0]);
+    let prof = prof
+        .get_args()
+        .last()
+        .map(|name| name.to_string_lossy().into_owned());
+    let prof = prof.unwrap();
+    for width in [60, 100] {
+        for view in ["", "--tree", "--timeline"] {
+            let command = format!(
+                "stty cols {width} rows 24; {prof} report {view} -i {}",
+                recorded.file.display()
+            );
+            let script = session.command(Path::new("script"), ["-qec", &command, "/dev/null"]);
+            let outcome = Outcome::of(script);
+            outcome.assert_code(0);
+            let lines = outcome
+                .stdout
+                .lines()
+                .take_while(|line| !line.contains("verdict"));
+            let widest = lines
+                .skip(1)
+                .map(|line| line.trim_end().chars().count())
+                .max();
+            assert!(widest <= Some(width), "{view} at {width}: {outcome}");
+        }
+    }
+}
