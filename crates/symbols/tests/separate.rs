@@ -7,7 +7,9 @@ mod common;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{build, chains, have, module, offsets_of, options, resolve, run, symbol_like};
+use common::{
+    build, chains, have, have_rustc, module, offsets_of, options, resolve, run, symbol_like,
+};
 use object::{Object, ObjectSection};
 use prof_model::Module;
 use prof_symbols::{Detail, ModuleStatus, SymbolOptions};
@@ -182,6 +184,9 @@ fn compressed_sections_of_every_kind() {
 /// Not all distributions' binutils can write zstd, but the linker that comes with rustc does.
 #[test]
 fn sections_compressed_with_zstd() {
+    if !have_rustc() {
+        return;
+    }
     let directory = tempfile::tempdir().unwrap();
     let source = "\
         static mut SINK: u64 = 0;\n\
