@@ -1,13 +1,19 @@
-//! Any bytes as a perf.data file: an error or records, never a panic.
+//! Any bytes as a perf.data file: an error or records, never a panic; what can be archived can be
+//! read again.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use prof_filemap::MappedFile;
 use prof_model::{Modules, Processes};
 use prof_perfdata::encode::{self, NewSample};
-use prof_perfdata::{Record, Recording, follow};
+use prof_perfdata::{Record, Recording, follow, write_with_symbols};
 
 fuzz_target!(|bytes: &[u8]| {
+    let mut archived = Vec::new();
+    if write_with_symbols(bytes, b"names", &mut archived).is_ok() {
+        let again = Recording::from_file(MappedFile::from(archived)).expect("a recording");
+        assert_eq!(again.features().symbols.as_deref(), Some(&b"names"[..]));
+    }
     let Ok(mut recording) = Recording::from_file(MappedFile::from(bytes.to_vec())) else {
         return;
     };

@@ -174,7 +174,12 @@ impl<'a> FileParts<'a> {
         let bits = file.get(Self::BITS)?.try_into().ok()?;
         let features = feature_sections(file, data_end, bits)
             .map(|(number, content)| Some((number, content?)))
-            .collect::<Option<_>>()?;
+            .collect::<Option<Vec<(u64, &[u8])>>>()?;
+        // They don't overlap, unless somebody wants a copy to be large.
+        let total: usize = features.iter().map(|(_, content)| content.len()).sum();
+        if total > file.len() - data_end {
+            return None;
+        }
         Some(Self {
             before_bits: file.get(..Self::BITS.start)?,
             after_bits: file.get(Self::BITS.end..data_end)?,
