@@ -96,6 +96,7 @@ fn setup(event: &EventRequest, request: &Request, system: &System, sizes: Sizes)
             Rate::Period(period) => Sampling::Period(period),
         },
         stacks,
+        user_chain: request.user_chains,
         member: false,
         reads_group: false,
         tracks: false,

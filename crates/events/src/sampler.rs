@@ -25,6 +25,8 @@ pub struct Request {
     pub threads: Threads,
     /// What to sample by. Never empty.
     pub groups: Vec<GroupRequest>,
+    /// Whether stack dumps come with what the kernel finds by following frame pointers, too.
+    pub user_chains: bool,
     /// Bytes of each CPU's ring; what suits the rest if `None`.
     pub ring_bytes: Option<u64>,
 }

@@ -48,6 +48,8 @@ pub struct Setup {
     pub sampling: Sampling,
     /// What of the stack to sample.
     pub stacks: Stacks,
+    /// Whether the kernel, when it dumps a stack, follows the user's frame pointers as well.
+    pub user_chain: bool,
     /// Whether it starts and stops with the leader of its group, which is another event.
     pub member: bool,
     /// Whether samples hold the counts of all events of the group.
@@ -83,10 +85,10 @@ impl Setup {
         arch::USER_REGISTERS
     }
 
-    /// Whether the kernel's callers come with each sample, as a chain.
+    /// Whether callers that the kernel found come with each sample, as a chain.
     pub fn has_chain(&self) -> bool {
         match self.stacks {
-            Stacks::Dump(_) => self.spec.modifiers.kernel,
+            Stacks::Dump(_) => self.spec.modifiers.kernel || self.user_chain,
             Stacks::FramePointers => true,
             Stacks::None => false,
         }
@@ -171,8 +173,8 @@ impl Setup {
             attr.sample_type |= (PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER) as u64;
             attr.sample_regs_user = arch::USER_REGISTERS;
             attr.sample_stack_user = bytes;
-            // The kernel's own callers only: frame pointers say little of user code.
-            attr.set_exclude_callchain_user(self.has_chain().into());
+            let excluded = self.has_chain() && !self.user_chain;
+            attr.set_exclude_callchain_user(excluded.into());
         }
     }
 
@@ -202,6 +204,7 @@ pub(crate) mod tests {
             replaceable: false,
             sampling: Sampling::Hertz(999),
             stacks: Stacks::Dump(4096),
+            user_chain: false,
             member: false,
             reads_group: false,
             tracks: true,
@@ -221,6 +224,12 @@ pub(crate) mod tests {
         let user = setup("cycles:u");
         assert!(!chain(&user));
         assert_eq!(user.attr().exclude_kernel(), 1);
+        let both = Setup {
+            user_chain: true,
+            ..user
+        };
+        assert!(chain(&both));
+        assert_eq!(both.attr().exclude_callchain_user(), 0);
     }
 
     #[test]

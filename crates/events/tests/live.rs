@@ -24,6 +24,7 @@ fn request(threads: Threads, call_graph: CallGraph) -> Request {
             Some(Rate::Hertz(999)),
             call_graph,
         ))],
+        user_chains: false,
         ring_bytes: None,
     }
 }
@@ -108,6 +109,7 @@ fn a_small_ring_gets_small_dumps() {
     let signals = Signals::block().unwrap();
     let held = HeldCommand::fork(&Program::new(["true"]), &signals).unwrap();
     let request = Request {
+        user_chains: false,
         ring_bytes: Some(65_536),
         ..request(
             Threads::UntilExec(held.pid()),

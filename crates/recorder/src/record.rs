@@ -94,6 +94,7 @@ fn request(options: &Options, held: Option<&HeldCommand>) -> Request {
     Request {
         threads,
         groups: options.groups.clone(),
+        user_chains: options.unwind,
         ring_bytes: options.ring_bytes,
     }
 }

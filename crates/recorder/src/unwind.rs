@@ -15,6 +15,8 @@ use crate::files::LiveFiles;
 pub(crate) struct ChainMaker {
     unwinder: Unwinder,
     earlier: EarlierStacks,
+    /// What the kernel found of the user's stack by itself.
+    found: Vec<u64>,
     /// For samples of processes that nothing is known of.
     unknown: Process,
 }
@@ -24,6 +26,7 @@ impl ChainMaker {
         Self {
             unwinder: Unwinder::new(LiveFiles),
             earlier: EarlierStacks::default(),
+            found: Vec::new(),
             unknown: Process::default(),
         }
     }
@@ -38,8 +41,11 @@ impl ChainMaker {
         modules: &Modules,
         chain: &mut Vec<u64>,
     ) -> StackNote {
+        let mut entries = sample.callchain;
         chain.clear();
-        chain.extend(sample.callchain);
+        chain.extend(entries.by_ref().take_while(|&entry| entry != context::USER));
+        self.found.clear();
+        self.found.extend(entries);
         let Some(registers) = sample.user_registers() else {
             return StackNote::new(StackEnd::NoUserState);
         };
@@ -69,6 +75,7 @@ impl ChainMaker {
             live: LiveMemory::of(sample.pid),
             beyond,
             earlier: self.earlier.of(sample.tid),
+            found: &self.found,
             recalled: false,
         };
         let unwound = self
@@ -117,6 +124,7 @@ struct Captured<'a> {
     live: Option<LiveMemory>,
     beyond: Option<(Beyond, &'a [u8])>,
     earlier: Option<&'a EarlierStack>,
+    found: &'a [u64],
     /// Whether what was there earlier has been asked for.
     recalled: bool,
 }
@@ -145,6 +153,10 @@ impl Memory for Captured<'_> {
             .map_or(0, |earlier| earlier.read(address, buffer))
     }
 
+    fn kernel_found(&self, index: usize) -> Option<u64> {
+        self.found.get(index).copied()
+    }
+
     fn mapping(&mut self, address: u64) -> Option<Range<u64>> {
         let (beyond, _) = self.beyond?;
         let range = beyond.mapping.0..beyond.mapping.1;
@@ -167,6 +179,7 @@ mod tests {
             live: None,
             beyond: Some((beyond, &[1, 2, 3, 4, 5, 6, 7, 8])),
             earlier: None,
+            found: &[],
             recalled: false,
         };
         let mut buffer = [0; 4];

@@ -43,6 +43,11 @@ impl<'a> Frames<'a> {
         self.elided = self.elided.saturating_add(1);
     }
 
+    /// How many frames were pushed.
+    pub(crate) fn count(&self) -> usize {
+        self.buffer.len() - self.base + self.elided as usize
+    }
+
     /// Corrects the frame that was pushed last.
     pub(crate) fn replace_last(&mut self, address: u64) {
         let inner = self.base + self.limit / 2;

@@ -12,6 +12,7 @@ mod cfi;
 mod files;
 mod frames;
 mod guess;
+mod kernel_chain;
 mod module;
 mod modules;
 mod place;

@@ -119,6 +119,11 @@ impl<'a> Stack<'a> {
         word(self.dump.bytes, address.wrapping_sub(self.dump.start))
     }
 
+    /// The kernel's own answer; see [`Memory::kernel_found`].
+    pub(crate) fn kernel_found(&self, index: usize) -> Option<u64> {
+        self.memory.kernel_found(index)
+    }
+
     /// Why live memory is no longer read, if it is not.
     pub(crate) fn failure(&self) -> Option<StackEnd> {
         self.failed

@@ -46,6 +46,13 @@ pub trait Memory {
         0
     }
 
+    /// The chain that the kernel found by following frame pointers when it took the sample: the
+    /// instruction pointer, then return addresses. Asked for where nothing else leads on.
+    fn kernel_found(&self, index: usize) -> Option<u64> {
+        let _ = index;
+        None
+    }
+
     /// The mapping of the live target that holds `address` (a line of /proc/PID/maps), if that can
     /// be told: a stack is not followed past the end of its mapping. Called at most a few times
     /// per stack, only for stacks that outgrow their dump.

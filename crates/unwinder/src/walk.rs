@@ -81,7 +81,12 @@ impl<'w> Walk<'w> {
                     return (StackEnd::NoUserState, 0);
                 }
                 Ok(caller) => self.enter(caller, frames),
-                Err(end) => return (end, self.read_back),
+                Err(StackEnd::Root) => return (StackEnd::Root, self.read_back),
+                Err(end) => {
+                    let followed = self.follow_kernel(frames);
+                    let end = if followed { StackEnd::Root } else { end };
+                    return (end, self.read_back);
+                }
             }
         }
         (StackEnd::FrameLimit, self.read_back)
@@ -137,6 +142,8 @@ impl<'w> Walk<'w> {
             Rule::Compact(rule) => self.apply(&rule),
             Rule::Evaluate => self.evaluate(&place, &found),
             Rule::Entry | Rule::ProgramEntry => return Err(StackEnd::Root),
+            // The other stack may have changed since.
+            Rule::StackSwitch if self.follow_kernel(frames) => return Err(StackEnd::Root),
             Rule::Guess(_) | Rule::SignalReturn | Rule::StackSwitch | Rule::Unknown => {
                 return self.guess(&place, &found.rule);
             }

@@ -31,6 +31,7 @@ fn rings(machine: &Machine) -> Check {
             Some(Rate::Hertz(USUAL_HERTZ)),
             CallGraph::Dwarf { dump: None },
         ))],
+        user_chains: false,
         ring_bytes: None,
     };
     let budget = budget(machine);
