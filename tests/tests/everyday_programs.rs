@@ -1,6 +1,8 @@
 //! Programs that people have: a shell pipeline, python3, gcc, sqlite3, rustc.
 #![forbid(unsafe_code)]
 
+use std::process::Command;
+
 use prof_tests::{Need, Program, Session, Stacks, USER_CODE, needs};
 
 /// Real programs hold assembly and code without tables; a little may end early, with its reason.
@@ -94,6 +96,48 @@ fn rustc() {
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/programs/generics.rs");
     let command = ["rustc", "--edition=2024", "-O", "-o", "generics", source];
     check(USER_CODE, &command, &["rustc"], &["rustc_driver"]);
+}
+
+/// Go moves to other stacks to allocate and to collect garbage. Stripped, it has no CFI.
+#[test]
+fn go() {
+    if !needs(&[Need::Tool("go")]) {
+        return;
+    }
+    let session = Session::alone();
+    for (name, flags) in [("plain", ""), ("stripped", "-s -w")] {
+        let binary = session.path(name);
+        let built = Command::new("go")
+            .args(["build", "-ldflags", flags, "-o"])
+            .arg(&binary)
+            .arg(concat!(
+                env!("CARGO_MANIFEST_DIR"),
+                "/programs/goroutines.go"
+            ))
+            .env("GO111MODULE", "off")
+            .env("GOCACHE", std::env::temp_dir().join("prof-tests-go"))
+            .status();
+        assert!(built.expect("go runs").success());
+        let recorded = session.record(&["-e", "cpu-clock:u"], &[&binary]);
+        let verdict = &recorded.outcome.stderr;
+        let whole = verdict.split_once(" % of ").map(|(before, _)| before);
+        let whole = whole.and_then(|before| before.rsplit(' ').next()?.parse::<f64>().ok());
+        assert!(
+            whole.is_some_and(|percent| percent >= 99.0),
+            "{name}: {verdict}"
+        );
+        if name == "stripped" {
+            continue;
+        }
+        let stacks = recorded.physical_stacks();
+        let entries = ["goexit", "mcall", "rt0_go", "mstart", "clone"];
+        let entered = stacks.share(|frames| entries.iter().any(|entry| frames[0].contains(entry)));
+        assert!(entered > 0.99, "{entered}:\n{stacks}");
+        let collects = stacks.share(|frames| {
+            frames.iter().any(|frame| frame.contains("systemstack")) && frames[0].contains("goexit")
+        });
+        assert!(collects > 0.02, "{collects}:\n{stacks}");
+    }
 }
 
 /// prof is a large Rust program with debug info.

@@ -153,6 +153,7 @@ fn opened_by_stops(
         replaceable: false,
         sampling: Sampling::Hertz(hertz),
         stacks: dump.map_or(Stacks::None, Stacks::Dump),
+        user_chain: false,
         member: false,
         reads_group: false,
         tracks: true,
