@@ -17,7 +17,7 @@ pub struct Code {
     pub offset: FileOffset,
     /// Where it is by the file's own tables: what disassemblers print.
     pub address: ElfAddress,
-    /// All of it.
+    /// All of it, or the first mebibyte.
     pub bytes: Vec<u8>,
     /// What it is for.
     pub machine: Machine,
@@ -85,8 +85,8 @@ impl Symbolizer {
 }
 
 fn code(image: &Image<'_>, range: Range<u64>, offset: FileOffset) -> Option<Code> {
-    /// No function is longer; a damaged symbol may be.
-    const LONGEST: u64 = 16 << 20;
+    /// Hardly a function is longer; a damaged symbol may be.
+    const LONGEST: u64 = 1 << 20;
     let size = (range.end - range.start).min(LONGEST);
     let object = image.object();
     let bytes = object

@@ -33,6 +33,10 @@ pub(crate) struct DiffFlags {
     #[arg(long)]
     pub(crate) markdown: bool,
 
+    /// Write the comparison as JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+
     /// What makes the two comparable
     #[arg(long, value_enum, value_name = "BY", default_value = "weight")]
     pub(crate) normalize: NormalizeFlag,

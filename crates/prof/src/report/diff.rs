@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use prof_model::Verdict;
-use prof_report::format::diff;
 use prof_report::format::flamegraph::FlameOptions;
+use prof_report::format::{diff, json};
 use prof_report::view::diff::{Basis, Certainty, Diff};
 use prof_report::{CallTree, Filter, Split, SymbolizedProfile};
 
@@ -52,7 +52,11 @@ pub(crate) fn run(flags: DiffFlags) -> Result<ExitCode> {
         }
     }
     let diff = Diff::new(&tree_before, &tree_after, basis)?;
-    if graphs.iter().all(|(path, _)| path.is_none()) {
+    if let Some(path) = &flags.json {
+        write_file(path, |out| {
+            Ok(json::diff(&tree_before, &tree_after, &diff, out)?)
+        })?;
+    } else if graphs.iter().all(|(path, _)| path.is_none()) {
         let options = diff::DiffOptions {
             before: flags.before.display().to_string(),
             after: flags.after.display().to_string(),

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use crate::view::annotate::{CodeListing, Instruction, Place};
 
-use super::{Files, Layout, hunks, name, plain, short};
+use super::{Files, Layout, hunks, in_module, name, plain, short};
 
 /// Writes one listing: before instructions of another line than those above, that line.
 pub(super) fn write(
@@ -13,7 +13,7 @@ pub(super) fn write(
     files: &mut Files<'_>,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let title = format!("{} ({})", name(&listing.function), listing.module);
+    let title = in_module(&listing.function, &listing.module);
     let instructions = match &listing.instructions {
         Ok(instructions) => instructions,
         Err(why) => return writeln!(out, "\n{title}: {why}"),

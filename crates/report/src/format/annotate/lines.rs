@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use crate::source::SourceFile;
 use crate::view::annotate::{Annotation, Line, Listing};
 
-use super::{Files, Layout, hunks, name, plain};
+use super::{Files, Layout, hunks, in_module, plain};
 
 /// Writes one listing.
 pub(super) fn write(
@@ -44,7 +44,7 @@ fn title(listing: &Listing, annotation: &Annotation<'_>) -> String {
     match listing.function {
         Some(function) => {
             let function = &annotation.symbolized()[function];
-            format!("{} ({})", name(&function.name), function.module)
+            in_module(&function.name, &function.module)
         }
         None => file.unwrap_or_default().to_owned(),
     }

@@ -236,6 +236,14 @@ fn short(file: &str) -> &str {
     file.rsplit('/').next().unwrap_or(file)
 }
 
+/// A function, and the module it is in if that is known.
+fn in_module(function: &str, module: &str) -> String {
+    match module {
+        "" => name(function),
+        module => format!("{} ({module})", name(function)),
+    }
+}
+
 /// A name that leaves room for the rest of its line.
 fn name(text: &str) -> String {
     const LONGEST: usize = 80;

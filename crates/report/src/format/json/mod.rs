@@ -2,12 +2,13 @@
 
 mod annotation;
 mod calls;
+mod diff;
 mod failures;
 mod timeline;
 
 use std::io::{self, Write};
 
-use prof_model::{Fallback, Losses, Quality};
+use prof_model::{Fallback, Losses};
 use serde::Serialize;
 
 use crate::profile::{Event as ProfileEvent, Weight as Sum};
@@ -15,6 +16,7 @@ use crate::symbolized::{ModuleNaming, SymbolizedProfile};
 
 pub use annotation::annotation;
 pub use calls::{CallView, calls};
+pub use diff::diff;
 pub use failures::failures;
 pub use timeline::timeline;
 
@@ -28,7 +30,7 @@ struct Document<'a, V> {
     version: u32,
     view: &'static str,
     recording: Recording<'a>,
-    quality: Worth<'a>,
+    quality: Option<Worth<'a>>,
     modules: Vec<Module<'a>>,
     #[serde(flatten)]
     body: V,
@@ -47,7 +49,7 @@ impl<'a, V: Serialize> Document<'a, V> {
             version: VERSION,
             view,
             recording: recording(symbolized),
-            quality: worth(symbolized.quality()),
+            quality: worth(symbolized),
             modules: symbolized.naming().iter().map(module).collect(),
             body,
         };
@@ -126,16 +128,18 @@ fn recording(symbolized: &SymbolizedProfile) -> Recording<'_> {
     }
 }
 
-fn worth(quality: &Quality) -> Worth<'_> {
+/// `None` if the profile does not tell.
+fn worth(symbolized: &SymbolizedProfile) -> Option<Worth<'_>> {
+    let quality = symbolized.quality();
     let partial = |(reason, samples)| Partial { reason, samples };
-    Worth {
+    (!symbolized.profile().lacks.quality).then(|| Worth {
         samples: quality.samples,
         user_stacks: quality.user_stacks(),
         whole_stacks: quality.whole_stacks(),
         partial_stacks: quality.partial_stacks().into_iter().map(partial).collect(),
         losses: &quality.losses,
         fallbacks: &quality.fallbacks,
-    }
+    })
 }
 
 fn module(naming: &ModuleNaming) -> Module<'_> {

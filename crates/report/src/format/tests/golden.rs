@@ -4,8 +4,9 @@ use super::super::{csv, json, script};
 use super::written;
 use crate::calltree::{CallTree, Split};
 use crate::source::Sources;
-use crate::testing::{check_golden, demo, demo_with_failures, everything};
+use crate::testing::{TestProfile, check_golden, demo, demo_with_failures, everything};
 use crate::view::annotate::Annotation;
+use crate::view::diff::{Basis, Diff};
 use crate::view::flat::Flat;
 use crate::view::timeline::Timeline;
 
@@ -47,6 +48,14 @@ fn other_views() {
     let timeline = Timeline::new(&symbolized, &everything(), Split::Thread, 3).unwrap();
     let text = written(|out| Ok(json::timeline(&timeline, out)?));
     check_json("timeline.json", &text);
+    let after = TestProfile::of(&["demo _start;main;compute 300", "demo _start;main;new 300"]);
+    let tree = |symbolized| CallTree::new(symbolized, &everything(), Split::Name);
+    let text = written(|out| {
+        let (before, after) = (tree(&symbolized)?, tree(&after)?);
+        let diff = Diff::new(&before, &after, Basis::Weight)?;
+        Ok(json::diff(&before, &after, &diff, out)?)
+    });
+    check_json("diff.json", &text);
 }
 
 fn check_json(name: &str, text: &[u8]) {
@@ -63,6 +72,7 @@ fn every_member_is_documented() {
         include_str!("../../../tests/golden/annotation.json"),
         include_str!("../../../tests/golden/failures.json"),
         include_str!("../../../tests/golden/timeline.json"),
+        include_str!("../../../tests/golden/diff.json"),
     ];
     let values = texts.iter().map(|text| serde_json::from_str(text).unwrap());
     let mut pending: Vec<serde_json::Value> = values.collect();
