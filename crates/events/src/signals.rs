@@ -6,11 +6,12 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr;
 
 /// SIGINT, SIGTERM and SIGHUP, blocked and readable from a descriptor (signalfd). SIGCHLD is
-/// blocked with them, for [`Signals::children`].
+/// blocked with them, for [`Signals::children`], and SIGXFSZ, so that a write beyond the limit on
+/// the size of files fails instead of killing us.
 ///
 /// Nothing is handled, only blocked, so dispositions stay what they were: a SIGHUP that `nohup`
 /// ignores stays ignored, for us and for the command. Dropping it restores the signal mask of the
-/// thread it is dropped in; whatever came and was not read is then delivered.
+/// thread it is dropped in; whatever came and was not read is then delivered, except SIGXFSZ.
 #[derive(Debug)]
 pub struct Signals {
     fd: OwnedFd,
@@ -58,8 +59,11 @@ impl Signals {
         let watched = set(&Self::WATCHED);
         let fd = signalfd(&watched)?;
         let mut blocked = watched;
-        // SAFETY: the set is initialized, and the signal's number valid.
-        unsafe { libc::sigaddset(&raw mut blocked, libc::SIGCHLD) };
+        // SAFETY: the set is initialized, and the signals' numbers valid.
+        unsafe {
+            libc::sigaddset(&raw mut blocked, libc::SIGCHLD);
+            libc::sigaddset(&raw mut blocked, libc::SIGXFSZ);
+        }
         let mut before = MaybeUninit::<libc::sigset_t>::uninit();
         // SAFETY: both sets are valid for the call, which fills in `before` when it succeeds, and
         // it fails only for an unknown first argument.
@@ -140,6 +144,16 @@ impl AsFd for Signals {
 
 impl Drop for Signals {
     fn drop(&mut self) {
+        // A write beyond the limit has failed already; to be killed for it now helps nobody.
+        let file_size = set(&[libc::SIGXFSZ]);
+        let now = libc::timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        // SAFETY: set and time are valid; nothing is to be known of the signal.
+        while unsafe { libc::sigtimedwait(&raw const file_size, ptr::null_mut(), &raw const now) }
+            > 0
+        {}
         // SAFETY: the set is the one that pthread_sigmask gave us.
         unsafe {
             libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, ptr::null_mut())

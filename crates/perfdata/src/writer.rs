@@ -26,6 +26,8 @@ pub struct Writer<W: Write + Seek> {
     data_start: u64,
     /// Bytes of records written.
     written: u64,
+    /// What the header says of that.
+    told: u64,
     failed: Option<std::io::ErrorKind>,
 }
 
@@ -76,6 +78,7 @@ impl<W: Write + Seek> Writer<W> {
             buffer: Vec::with_capacity(Self::BUFFER),
             data_start,
             written: 0,
+            told: 0,
             failed: None,
         })
     }
@@ -107,6 +110,32 @@ impl<W: Write + Seek> Writer<W> {
         self.buffer = buffer;
         self.buffer.clear();
         result
+    }
+
+    /// Hands all records to `out` and tells in the header how many there are: what is killed
+    /// after this can be read as far, by perf too, which gives up on a header that tells nothing.
+    ///
+    /// # Errors
+    /// `out` cannot be written to, now or before.
+    pub fn checkpoint(&mut self) -> Result<(), WriteError> {
+        self.flush()?;
+        if self.written == self.told {
+            return Ok(());
+        }
+        let result = self.tell_size();
+        if let Err(error) = &result {
+            self.failed = Some(error.kind());
+        }
+        Ok(result?)
+    }
+
+    fn tell_size(&mut self) -> std::io::Result<()> {
+        self.out.seek(SeekFrom::Start(Self::DATA_SIZE))?;
+        self.out.write_all(&self.written.to_le_bytes())?;
+        self.told = self.written;
+        self.out
+            .seek(SeekFrom::Start(self.data_start + self.written))?;
+        Ok(())
     }
 
     /// Bytes of records so far.

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use crate::deep::Beyond;
 
@@ -134,6 +135,17 @@ pub(crate) struct Backlog {
     arrived: Condvar,
 }
 
+/// What [`Backlog::pop`] found.
+#[derive(Debug)]
+pub(crate) enum Popped {
+    /// The next batch.
+    Batch(Batch),
+    /// Nothing as yet.
+    Nothing,
+    /// Nothing, and no more will come.
+    End,
+}
+
 #[derive(Debug, Default)]
 struct State {
     waiting: VecDeque<Batch>,
@@ -204,20 +216,17 @@ impl Backlog {
         self.lock().given_up
     }
 
-    /// Waits for the next batch; `None` after the last one.
-    pub(crate) fn pop(&self) -> Option<Batch> {
-        let mut state = self.lock();
-        loop {
-            if let Some(batch) = state.waiting.pop_front() {
-                return Some(batch);
-            }
-            if state.closed {
-                return None;
-            }
-            state = self
-                .arrived
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
+    /// Waits for the next batch, but no longer than this.
+    pub(crate) fn pop(&self, patience: Duration) -> Popped {
+        let state = self.lock();
+        let waited = self.arrived.wait_timeout_while(state, patience, |state| {
+            state.waiting.is_empty() && !state.closed
+        });
+        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        match state.waiting.pop_front() {
+            Some(batch) => Popped::Batch(batch),
+            None if state.closed => Popped::End,
+            None => Popped::Nothing,
         }
     }
 
@@ -283,7 +292,9 @@ mod tests {
         backlog.push(batch);
         let (empty, room) = backlog.start();
         assert_eq!(room.pressure(&empty), Pressure::Full);
-        let batch = backlog.pop().expect("it waits");
+        let Popped::Batch(batch) = backlog.pop(Duration::MAX) else {
+            panic!("it waits");
+        };
         assert_eq!(batch.record(0), [7; 2000]);
         assert!(batch.record(1).is_empty());
         backlog.recycle(batch);
@@ -295,9 +306,10 @@ mod tests {
     #[test]
     fn after_the_last_batch_comes_nothing() {
         let backlog = Backlog::new(1000);
+        assert!(matches!(backlog.pop(Duration::ZERO), Popped::Nothing));
         backlog.push(Batch::default());
         backlog.close();
-        assert!(backlog.pop().is_some());
-        assert!(backlog.pop().is_none());
+        assert!(matches!(backlog.pop(Duration::MAX), Popped::Batch(_)));
+        assert!(matches!(backlog.pop(Duration::MAX), Popped::End));
     }
 }

@@ -1,6 +1,7 @@
 //! Records in the order of time: followed, unwound, written.
 
 use std::fs::File;
+use std::time::{Duration, Instant};
 
 use prof_model::{AbsoluteAddress, Mapping, Modules, Pid, Processes, Quality, StackEnd};
 use prof_perfdata::{
@@ -8,7 +9,7 @@ use prof_perfdata::{
     encode, follow,
 };
 
-use crate::backlog::{Backlog, Batch, ReaderCounts};
+use crate::backlog::{Backlog, Batch, Popped, ReaderCounts};
 use crate::duplicates::Duplicates;
 use crate::failures::{Failures, Place};
 use crate::held::Held;
@@ -33,6 +34,8 @@ pub(crate) struct Session {
     tally: Tally,
     /// Bytes written since readers were last told that all before is in order.
     since_round: usize,
+    /// When the file was last made readable.
+    checked: Instant,
     /// A record while it is put together.
     out: Vec<u8>,
     chain: Vec<u64>,
@@ -77,6 +80,8 @@ pub(crate) struct Finished {
 impl Session {
     /// Readers sort records in memory from one end of a round to the next.
     const ROUND: usize = 256 << 10;
+    /// The file is made readable this often.
+    const CHECKPOINT: Duration = Duration::from_secs(1);
 
     pub(crate) fn new(
         format: RecordFormat,
@@ -95,6 +100,7 @@ impl Session {
             keeper: Keeper::default(),
             tally: Tally::default(),
             since_round: 0,
+            checked: Instant::now(),
             out: Vec::new(),
             chain: Vec::new(),
         }
@@ -149,7 +155,15 @@ impl Session {
         let mut ready = Vec::new();
         let mut held = Held::default();
         let mut last_time = 0;
-        while let Some(batch) = backlog.pop() {
+        loop {
+            let batch = match backlog.pop(Self::CHECKPOINT) {
+                Popped::Batch(batch) => batch,
+                Popped::Nothing => {
+                    self.checkpoint()?;
+                    continue;
+                }
+                Popped::End => break,
+            };
             let counts = batch.counts;
             self.tally.count_reader(counts);
             for index in 0..batch.len() {
@@ -185,12 +199,29 @@ impl Session {
             backlog.recycle(batch);
         }
         if self.since_round >= Self::ROUND {
-            self.out.clear();
-            encode::finished_round(&mut self.out);
-            self.writer.write(&self.out)?;
-            self.since_round = 0;
+            self.end_round()?;
         }
-        Ok(())
+        match self.checked.elapsed() >= Self::CHECKPOINT {
+            true => self.checkpoint(),
+            false => Ok(()),
+        }
+    }
+
+    /// All that comes from here on is younger.
+    fn end_round(&mut self) -> Result<(), WriteError> {
+        self.out.clear();
+        encode::finished_round(&mut self.out);
+        self.since_round = 0;
+        self.writer.write(&self.out)
+    }
+
+    /// What was written so far can be read if we should be killed.
+    fn checkpoint(&mut self) -> Result<(), WriteError> {
+        if self.since_round > 0 {
+            self.end_round()?;
+        }
+        self.checked = Instant::now();
+        self.writer.checkpoint()
     }
 
     fn record(&mut self, batch: &Batch, index: usize) -> Result<(), WriteError> {

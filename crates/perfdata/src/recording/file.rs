@@ -70,10 +70,12 @@ fn sections(file: &[u8], mut header: Bytes<'_>) -> Option<Result<Opened, Error>>
         truncated: true,
         ..Opened::default()
     };
-    // The size is filled in when recording ends. Without it, or with a file that ends earlier,
+    // The size is filled in, or at least final, when recording ends. Without it, or with a file that ends earlier,
     // there is nothing after the records.
     let end = (data.size > 0).then(|| data.range(file)).flatten();
-    if let Some(range) = end {
+    // Whoever finishes a recording writes features: without any, the size is that of a while
+    // before it was broken off.
+    if let Some(range) = end.filter(|_| features != [0; 32]) {
         opened.truncated = false;
         read_features(file, range.end, features, &mut opened);
         opened.data = range;
