@@ -252,20 +252,30 @@ fn running_processes_are_recorded_with_what_they_had_mapped() {
 #[test]
 fn a_recording_of_processes_ends_in_time_and_leaves_them_running() {
     let bench = Bench::new();
-    let mut target = Command::new("sh")
-        .args(["-c", "while :; do :; done"])
-        .spawn()
-        .unwrap();
+    let mut target = Ended(
+        Command::new("sh")
+            .args(["-c", "while :; do :; done"])
+            .spawn()
+            .unwrap(),
+    );
     let options = Options {
-        target: Target::Processes(vec![target.id() as i32]),
+        target: Target::Processes(vec![target.0.id() as i32]),
         duration: Some(Duration::from_secs(1)),
         ..bench.options(&[])
     };
     let summary = bench.record(&options).unwrap();
     assert!(summary.samples > 0, "{summary:?}");
-    assert!(target.try_wait().unwrap().is_none());
-    target.kill().unwrap();
-    target.wait().unwrap();
+    assert!(target.0.try_wait().unwrap().is_none());
+}
+
+/// A child that is killed when dropped, also by a failing test.
+struct Ended(std::process::Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 #[test]
