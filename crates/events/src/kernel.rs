@@ -38,6 +38,50 @@ pub(crate) fn open_attr(
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
+/// Opens what the attribute says for one thread (0 is the caller) on any CPU.
+fn open_anywhere(mut attr: sys::bindings::perf_event_attr, tid: Tid) -> Result<OwnedFd, Errno> {
+    let flags = sys::bindings::PERF_FLAG_FD_CLOEXEC.into();
+    // SAFETY: the attribute is a valid structure of the size that it states, or larger. It asks
+    // for nothing that would write to our memory.
+    let fd = check(unsafe { sys::perf_event_open(&raw mut attr, tid, -1, -1, flags) })?;
+    // SAFETY: the descriptor is new and nobody else's.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Counts an event of the calling thread, from now on.
+pub(crate) fn open_counter(setup: &Setup) -> Result<OwnedFd, Errno> {
+    let like = setup.attr();
+    let mut attr = sys::bindings::perf_event_attr {
+        size: like.size,
+        type_: like.type_,
+        config: like.config,
+        read_format: sys::bindings::PERF_FORMAT_TOTAL_TIME_RUNNING.into(),
+        ..Default::default()
+    };
+    attr.set_exclude_user(like.exclude_user());
+    attr.set_exclude_kernel(like.exclude_kernel());
+    attr.set_exclude_hv(like.exclude_hv());
+    attr.set_exclude_guest(like.exclude_guest());
+    open_anywhere(attr, 0)
+}
+
+/// Opens an event that counts nothing and is not inherited.
+///
+/// Between threads whose events are copies of each other's, the kernel likes to swap all events
+/// rather than switch them. This one in addition makes a thread's events no copies of those of
+/// its children, so that the events that we hold stay with the threads that they were opened on.
+pub(crate) fn open_anchor(tid: Tid) -> Result<OwnedFd, Errno> {
+    let mut attr = sys::bindings::perf_event_attr {
+        size: crate::setup::ATTR_SIZE as u32,
+        type_: sys::bindings::PERF_TYPE_SOFTWARE,
+        config: sys::bindings::PERF_COUNT_SW_DUMMY.into(),
+        ..Default::default()
+    };
+    attr.set_exclude_kernel(1);
+    attr.set_exclude_hv(1);
+    open_anywhere(attr, tid)
+}
+
 /// Lets the samples of `event` go to the ring of `leader`, which must be on the same CPU.
 pub(crate) fn redirect(event: BorrowedFd<'_>, leader: BorrowedFd<'_>) -> Result<(), Errno> {
     // SAFETY: both are open descriptors; the kernel checks that they are events that fit.
@@ -62,6 +106,33 @@ pub(crate) fn enable(event: BorrowedFd<'_>) -> Result<(), Errno> {
 pub(crate) fn disable(event: BorrowedFd<'_>) -> Result<(), Errno> {
     // SAFETY: no memory is involved.
     check(unsafe { sys::ioctls::DISABLE(event.as_raw_fd(), 0) }).map(drop)
+}
+
+/// Takes a sample each `period` events from now on; so do those that inherit the event later.
+pub(crate) fn set_period(event: BorrowedFd<'_>, period: u64) -> Result<(), Errno> {
+    let request = sys::bindings::PERIOD.into();
+    // SAFETY: the kernel reads eight bytes from `period`. (The function of this name in the
+    // bindings would pass it by value.)
+    check(unsafe { libc::ioctl(event.as_raw_fd(), request, &raw const period) }).map(drop)
+}
+
+/// What the event has counted, with those that were inherited from it.
+pub(crate) fn count(event: BorrowedFd<'_>) -> Option<u64> {
+    let mut counts = [0; 64];
+    let read = rustix::io::read(event, &mut counts).ok()?;
+    let value = counts.get(..read)?.first_chunk()?;
+    Some(u64::from_ne_bytes(*value))
+}
+
+/// What a counter of [`open_counter`] has counted, and for how many nanoseconds.
+pub(crate) fn count_and_time(event: BorrowedFd<'_>) -> Option<(u64, u64)> {
+    let mut counts = [0; 16];
+    let read = rustix::io::read(event, &mut counts).ok()?;
+    let (words, _) = counts.get(..read)?.as_chunks();
+    match words {
+        &[value, time] => Some((u64::from_ne_bytes(value), u64::from_ne_bytes(time))),
+        _ => None,
+    }
 }
 
 /// How many records of this event, and of those inherited from it, found the ring full.

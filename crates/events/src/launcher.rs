@@ -6,9 +6,9 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
-use std::thread::JoinHandle;
+use std::sync::mpsc::{Receiver, Sender, channel};
 
-use prof_model::Pid;
+use prof_model::{Pid, Tid};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::process::{PidfdFlags, Signal};
@@ -48,6 +48,57 @@ impl Program {
     }
 }
 
+/// A thread of ours that will fork a command and then do nothing, until the command is dropped.
+///
+/// Events that are opened on it are inherited by the command and all that comes of it, and count
+/// nothing themselves: they can be set for those who will inherit them.
+#[derive(Debug)]
+pub struct Launcher {
+    tid: Tid,
+    orders: Sender<Command>,
+    /// What became of the order: the child, after its `exec`.
+    spawned: Receiver<io::Result<Child>>,
+}
+
+impl Launcher {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    ///
+    /// When there are no more threads to be had.
+    pub fn start() -> io::Result<Self> {
+        let (orders, order) = channel::<Command>();
+        let (report, spawned) = channel();
+        let (say_tid, tid) = channel();
+        std::thread::Builder::new()
+            .name("launcher".into())
+            .spawn(move || {
+                let _ = say_tid.send(rustix::thread::gettid().as_raw_pid());
+                if let Ok(mut command) = order.recv() {
+                    let _ = report.send(command.spawn());
+                }
+                // Its events must not end before those who inherited them.
+                let _ = order.recv();
+            })?;
+        let tid = tid.recv().map_err(|_| panicked())?;
+        Ok(Self {
+            tid,
+            orders,
+            spawned,
+        })
+    }
+
+    /// The thread, to open events on.
+    pub fn tid(&self) -> Tid {
+        self.tid
+    }
+
+    /// Hears how the child fared.
+    fn wait(&self) -> io::Result<Child> {
+        self.spawned.recv().unwrap_or_else(|_| Err(panicked()))
+    }
+}
+
 /// A command that was forked but has not called `exec` yet. Dropping it ends it.
 ///
 /// ```text
@@ -70,7 +121,7 @@ struct Waiting {
     /// Closing it without writing to it makes the child give up.
     go: PipeWriter,
     /// Waits for the child's `exec`, as the standard library does.
-    spawning: JoinHandle<io::Result<Child>>,
+    launcher: Launcher,
 }
 
 /// A command that runs.
@@ -78,6 +129,7 @@ struct Waiting {
 pub struct RunningCommand {
     child: Child,
     pidfd: OwnedFd,
+    _launcher: Launcher,
 }
 
 impl HeldCommand {
@@ -89,6 +141,15 @@ impl HeldCommand {
     /// When there are no more processes or descriptors to be had, or `argv` is empty or holds a
     /// NUL.
     pub fn fork(program: &Program, signals: &Signals) -> io::Result<Self> {
+        Self::fork_by(Launcher::start()?, program, signals)
+    }
+
+    /// Forks from this thread, so that the command inherits the events that are open on it.
+    ///
+    /// # Errors
+    ///
+    /// As [`fork`](Self::fork).
+    pub fn fork_by(launcher: Launcher, program: &Program, signals: &Signals) -> io::Result<Self> {
         let mut command = program.command()?;
         let (wait, go) = io::pipe()?;
         let (pid, report) = io::pipe()?;
@@ -108,15 +169,13 @@ impl HeldCommand {
             });
         }
         // `spawn` returns after exec, which waits for us: so it must be another thread's.
-        let spawning = std::thread::Builder::new()
-            .name("launcher".into())
-            .spawn(move || command.spawn())?;
+        launcher.orders.send(command).map_err(|_| panicked())?;
         match read_pid(pid) {
             Ok((pid, pidfd)) => {
                 let waiting = Waiting {
                     pidfd,
                     go,
-                    spawning,
+                    launcher,
                 };
                 Ok(Self {
                     pid,
@@ -126,7 +185,7 @@ impl HeldCommand {
             }
             Err(error) => {
                 drop(go);
-                join(spawning)?;
+                launcher.wait()?;
                 Err(error)
             }
         }
@@ -149,15 +208,19 @@ impl HeldCommand {
         // If it cannot be written, the child is gone, which `spawn` knows more about.
         let _ = waiting.go.write_all(&[GO]);
         drop(waiting.go);
-        let child = join(waiting.spawning).map_err(|error| match error.kind() {
-            io::ErrorKind::PermissionDenied if !is_anywhere(&self.program) => {
-                io::ErrorKind::NotFound.into()
-            }
-            _ => error,
-        })?;
+        let child = waiting
+            .launcher
+            .wait()
+            .map_err(|error| match error.kind() {
+                io::ErrorKind::PermissionDenied if !is_anywhere(&self.program) => {
+                    io::ErrorKind::NotFound.into()
+                }
+                _ => error,
+            })?;
         Ok(RunningCommand {
             child,
             pidfd: waiting.pidfd,
+            _launcher: waiting.launcher,
         })
     }
 }
@@ -167,7 +230,7 @@ impl Drop for HeldCommand {
         // The child must be gone before we may be: it reports to us that it gave up.
         if let Some(waiting) = self.waiting.take() {
             drop(waiting.go);
-            let _ = join(waiting.spawning);
+            let _ = waiting.launcher.wait();
         }
     }
 }
@@ -180,11 +243,8 @@ fn is_anywhere(command: &Path) -> bool {
         || std::env::split_paths(&path).any(|folder| folder.join(command).exists())
 }
 
-/// Hears how the child fared.
-fn join(spawning: JoinHandle<io::Result<Child>>) -> io::Result<Child> {
-    spawning
-        .join()
-        .unwrap_or_else(|_| Err(io::Error::other("the launching thread panicked")))
+fn panicked() -> io::Error {
+    io::Error::other("the launching thread panicked")
 }
 
 impl RunningCommand {

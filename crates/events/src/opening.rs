@@ -1,5 +1,6 @@
 //! Opening a sampler's events and rings.
 
+use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -16,7 +17,7 @@ use crate::sampler::{Opened, OpenedEvent, Request, Sampler, Stream, StreamEvent,
 use crate::setup::Setup;
 use crate::sizes::{Sizes, Wishes};
 use crate::system::System;
-use crate::{kernel, ladder, system};
+use crate::{kernel, ladder, pace, system};
 
 /// Opens the events and their rings, of the next smaller size as long as there is no room.
 pub(crate) fn open(request: &Request) -> Result<Sampler, Error> {
@@ -78,6 +79,8 @@ impl<'a> Opening<'a> {
         let mut sampler = Sampler {
             waiter,
             streams: Vec::with_capacity(cpus.len()),
+            anchors: Vec::with_capacity(threads.len()),
+            places: HashMap::new(),
             opened: Opened {
                 events,
                 late: Vec::new(),
@@ -137,6 +140,7 @@ impl<'a> Opening<'a> {
                 }
             }
             fds.push(fd);
+            let setup = pace::paced(setup, self.system);
             events.push(OpenedEvent {
                 setup,
                 leader,
@@ -167,6 +171,9 @@ impl<'a> Opening<'a> {
         threads: &[Tid],
         known: &mut Vec<Tid>,
     ) -> Result<(), Error> {
+        // Without an anchor, what follows works all the same, until threads swap events.
+        let anchors = threads.iter().map(|&tid| kernel::open_anchor(tid));
+        sampler.anchors.extend(anchors.flatten());
         for &cpu in &self.system.cpus {
             for &tid in threads {
                 match self.add(sampler, tid, cpu) {
@@ -186,8 +193,11 @@ impl<'a> Opening<'a> {
     /// Opens all events for one thread on one CPU.
     fn add(&self, sampler: &mut Sampler, tid: Tid, cpu: u32) -> Result<(), Error> {
         // Where the events of this thread begin among those of the stream.
-        let stream = sampler.streams.iter().find(|stream| stream.cpu == cpu);
-        let first = stream.map_or(0, |stream| stream.events.len());
+        let streams = &sampler.streams;
+        let stream = streams.iter().position(|stream| stream.cpu == cpu);
+        let stream = stream.unwrap_or(streams.len());
+        let first = streams.get(stream).map_or(0, |stream| stream.events.len());
+        let place = stream;
         for number in 0..sampler.opened.events.len() {
             let Some(event) = sampler.opened.events.get_mut(number) else {
                 break;
@@ -210,6 +220,7 @@ impl<'a> Opening<'a> {
                 sampler.streams.push(stream);
             }
             event.ids.push((id, tid));
+            sampler.places.insert(id, (place, first + number));
         }
         Ok(())
     }

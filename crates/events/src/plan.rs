@@ -77,6 +77,10 @@ pub(crate) fn events(request: &Request, system: &System, sizes: Sizes) -> Vec<Pl
             });
         }
     }
+    // Where threads swap their events, the kernel mixes up the counts of several kinds.
+    if let [one] = &mut planned[..] {
+        one.setup.tells_ends = true;
+    }
     planned
 }
 
@@ -100,6 +104,7 @@ fn setup(event: &EventRequest, request: &Request, system: &System, sizes: Sizes)
         member: false,
         reads_group: false,
         tracks: false,
+        tells_ends: false,
         inherit: event.spec.terms.inherit.unwrap_or(true),
         enable_on_exec: matches!(request.threads, Threads::UntilExec(_)),
         precise: match event.spec.modifiers.precise {

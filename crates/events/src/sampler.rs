@@ -1,5 +1,6 @@
 //! Events open on every CPU for every thread of the targets, and the rings they write to.
 
+use std::collections::HashMap;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -14,6 +15,7 @@ use crate::error::Error;
 use crate::event::GroupRequest;
 use crate::kernel;
 use crate::opening;
+use crate::pace::Pace;
 use crate::ring::{Drained, Ring};
 use crate::setup::Setup;
 use crate::sizes::Sizes;
@@ -44,6 +46,10 @@ pub enum Threads {
 #[derive(Debug)]
 pub struct Sampler {
     pub(crate) streams: Vec<Stream>,
+    /// What keeps each event on its thread (`kernel::open_anchor`).
+    pub(crate) anchors: Vec<OwnedFd>,
+    /// By an event's id: the number of its stream, and its own number there.
+    pub(crate) places: HashMap<u64, (usize, usize)>,
     pub(crate) opened: Opened,
     /// Waits for one event of each stream, and for what [`Sampler::watch`] added. It holds
     /// nothing open, so it may be closed before or after the events.
@@ -62,6 +68,21 @@ pub struct Opened {
     pub sizes: Sizes,
     /// Where less was taken than asked for.
     pub fallbacks: Vec<Fallback>,
+}
+
+impl Opened {
+    /// The ids of all events, and which thread each was opened for.
+    pub fn ids(&self) -> impl Iterator<Item = &(u64, Tid)> + Clone {
+        self.events.iter().flat_map(|event| &event.ids)
+    }
+
+    /// By what periods is sampled, if they are ours to choose.
+    pub fn pace(&self) -> Option<Pace> {
+        match self.events[..] {
+            [ref event] => event.setup.pace(),
+            _ => None,
+        }
+    }
 }
 
 /// One of the events that were opened.
@@ -223,6 +244,31 @@ impl Sampler {
         };
         let data = EventData::new_u64(number as u64);
         epoll::add(&self.waiter, &event.fd, data, EventFlags::IN)
+    }
+
+    /// Gives the event of this id, and those that inherit it from now on, another period.
+    ///
+    /// # Errors
+    ///
+    /// When the kernel refuses, as it does when the period is out of bounds.
+    pub fn set_period(&self, id: u64, period: u64) -> Result<(), Errno> {
+        match self.event(id) {
+            Some(event) => kernel::set_period(event, period),
+            None => Ok(()),
+        }
+    }
+
+    /// What each event counted, with those that were inherited from it, by the event's id.
+    pub fn counts(&self) -> Vec<(u64, u64)> {
+        let ids = self.opened.ids().map(|&(id, _)| id);
+        ids.filter_map(|id| Some((id, kernel::count(self.event(id)?)?)))
+            .collect()
+    }
+
+    fn event(&self, id: u64) -> Option<BorrowedFd<'_>> {
+        let &(stream, event) = self.places.get(&id)?;
+        let event = self.streams.get(stream)?.events.get(event)?;
+        Some(event.fd.as_fd())
     }
 
     /// Samples, and records of other kinds, that found a ring full, as far as the kernel counts

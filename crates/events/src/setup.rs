@@ -9,6 +9,7 @@ use perf_event_open_sys::bindings::{
 use crate::arch;
 use crate::encoding;
 use crate::names::EventSpec;
+use crate::pace::Pace;
 
 /// The size of the attribute that is given to the kernel and written to files, in bytes:
 /// PERF_ATTR_SIZE_VER7. Readers as old as perf 6.1 refuse larger ones.
@@ -21,6 +22,8 @@ pub enum Sampling {
     Hertz(u64),
     /// One sample each so many events.
     Period(u64),
+    /// So many samples per second, which we have turned into a period ourselves ([`Pace`]).
+    Paced(u64, Pace),
     /// Never: the event is counted, and its group's leader samples.
     Never,
 }
@@ -57,6 +60,8 @@ pub struct Setup {
     /// Whether the records come with it that tell which threads there are and what is mapped
     /// where.
     pub tracks: bool,
+    /// Whether a READ record tells, as a thread ends, what the event counted in it.
+    pub tells_ends: bool,
     /// Whether the children of a thread, later threads and processes, are sampled with it.
     pub inherit: bool,
     /// Whether sampling begins by itself when the thread calls `exec`.
@@ -77,12 +82,25 @@ impl Setup {
     pub fn attr_bytes(&self) -> Vec<u8> {
         let mut attr = self.attr();
         attr.size = ATTR_SIZE as u32;
+        if let Sampling::Paced(hertz, _) = self.sampling {
+            // What was asked for; each sample has its own period anyway.
+            attr.set_freq(1);
+            attr.__bindgen_anon_1.sample_freq = hertz;
+        }
         encoding::bytes(&attr, &self.spec)
     }
 
     /// Which user registers come with a stack dump, as bits in the kernel's numbering.
     pub fn user_registers(&self) -> u64 {
         arch::USER_REGISTERS
+    }
+
+    /// By what periods is sampled, if they are ours to choose.
+    pub fn pace(&self) -> Option<Pace> {
+        match self.sampling {
+            Sampling::Paced(_, pace) => Some(pace),
+            _ => None,
+        }
     }
 
     /// Whether callers that the kernel found come with each sample, as a chain.
@@ -148,6 +166,7 @@ impl Setup {
                 attr.__bindgen_anon_1.sample_freq = hertz;
             }
             Sampling::Period(period) => attr.__bindgen_anon_1.sample_period = period,
+            Sampling::Paced(_, pace) => attr.__bindgen_anon_1.sample_period = pace.period,
             Sampling::Never => {}
         }
         attr.set_precise_ip(self.precise.into());
@@ -159,6 +178,7 @@ impl Setup {
 
     fn set_start(&self, attr: &mut sys::perf_event_attr) {
         attr.set_inherit(self.inherit.into());
+        attr.set_inherit_stat((self.inherit && self.tells_ends).into());
         // Whether a group fits the hardware is checked for those of its members that are enabled.
         attr.set_disabled((!self.member).into());
         attr.set_enable_on_exec((self.enable_on_exec && !self.member).into());
@@ -208,6 +228,7 @@ pub(crate) mod tests {
             member: false,
             reads_group: false,
             tracks: true,
+            tells_ends: true,
             inherit: true,
             enable_on_exec: true,
             precise: 0,

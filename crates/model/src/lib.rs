@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod coverage;
 mod module;
 mod process;
 mod quality;
@@ -12,6 +13,7 @@ mod stack;
 mod verdict;
 
 pub use address::{AbsoluteAddress, ElfAddress, FileOffset, FrameAddress};
+pub use coverage::Coverage;
 pub use module::{BuildId, FileIdentity, Module, ModuleId, ModuleKind, Modules};
 pub use process::{AddressSpace, Mapping, Pid, Process, Processes, Tid};
 pub use quality::{Fallback, Losses, Quality, UnwindFailure};

@@ -5,6 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::coverage::Coverage;
 use crate::stack::StackEnd;
 
 /// Counts every loss with its reason; travels with the data to every output.
@@ -23,6 +24,9 @@ pub struct Quality {
     pub fallbacks: Vec<Fallback>,
     /// Where unwinding stopped, most frequent first; a bounded list.
     pub failures: Vec<UnwindFailure>,
+    /// How much of what threads did was sampled, by their names; those who did most come first. A
+    /// bounded list, empty if it is not known.
+    pub coverage: Vec<Coverage>,
 }
 
 /// Samples and stack bytes that did not make it into the recording.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::coverage::Coverage;
 use crate::quality::Quality;
 use crate::stack::StackEnd;
 
@@ -75,6 +76,7 @@ impl Verdict {
         }
         let problems = partial_stacks(quality, stacks)
             .chain(losses(quality))
+            .chain(coverage(quality))
             .collect();
         Self {
             grade: Grade::of(whole, lost_share),
@@ -178,6 +180,44 @@ fn losses(quality: &Quality) -> impl Iterator<Item = String> {
     .flatten()
 }
 
+/// The threads that were hardly sampled, if they did anything that counts.
+fn coverage(quality: &Quality) -> impl Iterator<Item = String> {
+    const MOST: usize = 3;
+    const MATTERS: f64 = 0.01;
+    let total = Coverage::total(&quality.coverage);
+    let matters = move |one: &&Coverage| {
+        one.is_short() && share(one.used, total.used).unwrap_or(0.0) >= MATTERS
+    };
+    quality.coverage.iter().filter(matters).take(MOST).map(move |one| {
+        let sampled = match one.share() {
+            Some(share) if one.samples > 0 => percent(share),
+            _ => "nothing".to_owned(),
+        };
+        let corrected = match one.correction() {
+            Some(_) => "; their weights are corrected by what the kernel counted",
+            None => "",
+        };
+        format!(
+            "{sampled} was sampled of what {} did ({} of all), mostly because {} for this rate{corrected}; raise it with -F",
+            names(one),
+            percent(share(one.used, total.used).unwrap_or(0.0)),
+            if one.threads == 1 { "it is too short" } else { "they are too short" },
+        )
+    })
+}
+
+/// `12 threads "worker" of server`
+fn names(one: &Coverage) -> String {
+    let threads = match one.threads {
+        1 => "1 thread".to_owned(),
+        more => format!("{more} threads"),
+    };
+    match one.thread == one.process {
+        true => format!("{threads} of {}", one.process),
+        false => format!("{threads} \"{}\" of {}", one.thread, one.process),
+    }
+}
+
 fn share(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
@@ -274,6 +314,39 @@ mod tests {
             0,
             Grade::Good,
             "99.9 % of 100000 user stacks whole, no sample lost",
+        );
+    }
+
+    #[test]
+    fn threads_that_were_hardly_sampled_are_named() {
+        let mut quality = quality(&[(StackEnd::Root, 1000)], 0);
+        let coverage = |thread: &str, used, sampled, samples| Coverage {
+            process: "server".into(),
+            thread: thread.into(),
+            threads: 500,
+            used,
+            sampled,
+            samples,
+        };
+        quality.coverage = vec![
+            coverage("server", 900_000, 890_000, 890),
+            coverage("worker", 100_000, 50_000, 110),
+            coverage("tick", 20_000, 0, 0),
+            coverage("trifle", 100, 0, 0),
+        ];
+        let verdict = Verdict::new(&quality);
+        let [worker, tick] = verdict.problems() else {
+            panic!("{verdict}");
+        };
+        assert!(
+            worker.starts_with(
+                "50 % was sampled of what 500 threads \"worker\" of server did (9.8 %"
+            ) && worker.contains("corrected"),
+            "{worker}"
+        );
+        assert!(
+            tick.starts_with("nothing was sampled") && !tick.contains("corrected"),
+            "{tick}"
         );
     }
 

@@ -164,6 +164,13 @@ fn word(bytes: &[u8], offset: usize) -> Option<u64> {
     Some(u64::from_ne_bytes(bytes))
 }
 
+/// Gives a sample that says what it stands for another weight.
+pub(crate) fn set_period(sample: &mut [u8], period: u64) {
+    if let Some(field) = sample.get_mut(PERIOD..PERIOD + WORD) {
+        field.copy_from_slice(&period.to_ne_bytes());
+    }
+}
+
 /// Appends a sample to `out` with no more than `limit` bytes of its stack and without the room
 /// that was made for more. What is appended is a sample again; one whose stack was not full
 /// keeps a little unused room, so that this can still be told.

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod backlog;
+mod coverage;
 mod deep;
 mod duplicates;
 mod earlier;
@@ -18,6 +19,7 @@ mod hits;
 mod kept;
 mod kernel_modules;
 mod layout;
+mod lives;
 mod options;
 mod order;
 mod output;

@@ -11,6 +11,7 @@ use crate::backlog::{Backlog, Batch, CUT_STACK, Pressure, ReaderCounts, Room};
 use crate::deep::DeepStacks;
 use crate::error::Error;
 use crate::layout::{self, Layouts};
+use crate::lives::Lives;
 use crate::source::Source;
 
 /// Drains the rings into the backlog.
@@ -23,6 +24,8 @@ pub(crate) struct Reader<'a> {
     deep: DeepStacks,
     backlog: &'a Backlog,
     counts: ReaderCounts,
+    /// Varies the periods, where they are ours.
+    lives: Option<Lives>,
     /// Whether the last pass found anything: then another must follow for the order of time.
     found: bool,
 }
@@ -46,12 +49,15 @@ pub(crate) struct Outcome {
     pub(crate) duration: Duration,
     /// Records that found a ring full, by the kernel's own count if it has one.
     pub(crate) lost: u64,
+    /// What each event counted, by its id.
+    pub(crate) counts: Vec<(u64, u64)>,
 }
 
 impl<'a> Reader<'a> {
     pub(crate) fn new(source: Source, read_on: bool, backlog: &'a Backlog) -> Self {
         Self {
             layouts: Layouts::new(source.opened()),
+            lives: source.opened().pace().map(Lives::new),
             source,
             read_on,
             deep: DeepStacks::default(),
@@ -88,9 +94,9 @@ impl<'a> Reader<'a> {
         // What was recorded is written while we wait for a command that takes its time to end.
         backlog.close();
         let duration = begin.elapsed();
-        let lost = self.source.lost();
         Ok(Outcome {
-            lost,
+            lost: self.source.lost(),
+            counts: self.source.counts(),
             exit: control.wait_for_command().map_err(refused)?,
             stopped_by: control.stopped_by,
             duration,
@@ -99,8 +105,15 @@ impl<'a> Reader<'a> {
 
     /// Waits, drains, and looks whether recording ends here.
     fn step(&mut self, control: &mut Control<'_>) -> io::Result<bool> {
-        let wake = self.source.wait(control.patience(self.found))?;
+        let mut patience = control.patience(self.found);
+        if let Some(soon) = self.lives.as_ref().and_then(Lives::patience) {
+            patience = patience.min(soon);
+        }
+        let wake = self.source.wait(patience)?;
         self.pass();
+        if let Some(lives) = &mut self.lives {
+            lives.vary(|id, period| self.source.set_period(id, period));
+        }
         let failed = self.backlog.is_given_up();
         if failed {
             control.terminate();
@@ -117,11 +130,13 @@ impl<'a> Reader<'a> {
             read_on,
             deep,
             counts,
+            lives,
             ..
         } = self;
         let mut take = Take {
             layouts,
             deep: read_on.then_some(deep),
+            lives: lives.as_mut(),
             counts,
         };
         let drained = source.drain(|_, record| take.record(record, &mut batch, &room));
@@ -142,6 +157,7 @@ impl<'a> Reader<'a> {
 struct Take<'a> {
     layouts: &'a Layouts,
     deep: Option<&'a mut DeepStacks>,
+    lives: Option<&'a mut Lives>,
     counts: &'a mut ReaderCounts,
 }
 
@@ -152,6 +168,9 @@ impl Take<'_> {
         if sample && pressure == Pressure::Full {
             self.counts.dropped += 1;
             return;
+        }
+        if let Some(lives) = self.lives.as_mut().filter(|_| !sample) {
+            lives.notice(record);
         }
         let stack = sample.then(|| self.layouts.stack(record)).flatten();
         let Some(stack) = stack else {

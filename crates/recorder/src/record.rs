@@ -8,8 +8,8 @@ use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use prof_events::{
-    HeldCommand, Opened, OpenedEvent, Program, Request, RunningCommand, Signals, Stacks, Threads,
-    system,
+    HeldCommand, Launcher, Opened, OpenedEvent, Program, Request, RunningCommand, Signals, Stacks,
+    Threads, system,
 };
 use prof_model::{Pid, StackEnd};
 use prof_perfdata::{
@@ -17,6 +17,7 @@ use prof_perfdata::{
 };
 
 use crate::backlog::Backlog;
+use crate::coverage::Lifetimes;
 use crate::duplicates::Duplicates;
 use crate::error::Error;
 use crate::options::{Options, Summary, Target};
@@ -40,14 +41,18 @@ const BUDGET: usize = 64 << 20;
 ///
 /// See [`Error`]. Once recording has begun, what was recorded so far is still written.
 pub fn record(options: &Options, signals: &Signals) -> Result<Summary, Error> {
-    let held = match &options.target {
-        Target::Command(program) => Some(hold(program, signals)?),
+    let launcher = match &options.target {
+        Target::Command(program) => Some(launcher(program)?),
         Target::Processes(_) => None,
     };
-    let source = Source::open(&request(options, held.as_ref()), options.how, signals)?;
+    let source = Source::open(&request(options, launcher.as_ref()), options.how, signals)?;
     let opened = source.opened().clone();
     let (mut output, file) = Output::create(&options.output)?;
     let mut session = session(options, &opened, file)?;
+    let held = match (&options.target, launcher) {
+        (Target::Command(program), Some(launcher)) => Some(hold(launcher, program, signals)?),
+        _ => None,
+    };
     if opened
         .events
         .iter()
@@ -70,8 +75,13 @@ pub fn record(options: &Options, signals: &Signals) -> Result<Summary, Error> {
     finish(options, &opened, recorded)
 }
 
-fn hold(program: &Program, signals: &Signals) -> Result<HeldCommand, Error> {
-    HeldCommand::fork(program, signals).map_err(|error| not_started(&program.argv, error))
+fn launcher(program: &Program) -> Result<Launcher, Error> {
+    Launcher::start().map_err(|error| not_started(&program.argv, error))
+}
+
+fn hold(launcher: Launcher, program: &Program, signals: &Signals) -> Result<HeldCommand, Error> {
+    HeldCommand::fork_by(launcher, program, signals)
+        .map_err(|error| not_started(&program.argv, error))
 }
 
 fn not_started(argv: &[OsString], source: io::Error) -> Error {
@@ -86,10 +96,10 @@ fn not_started(argv: &[OsString], source: io::Error) -> Error {
     }
 }
 
-fn request(options: &Options, held: Option<&HeldCommand>) -> Request {
-    let threads = match (&options.target, held) {
+fn request(options: &Options, launcher: Option<&Launcher>) -> Request {
+    let threads = match (&options.target, launcher) {
         (Target::Processes(pids), _) => Threads::Of(pids.clone()),
-        (Target::Command(_), held) => Threads::UntilExec(held.map_or(0, HeldCommand::pid)),
+        (Target::Command(_), launcher) => Threads::UntilExec(launcher.map_or(0, Launcher::tid)),
     };
     Request {
         threads,
@@ -130,9 +140,9 @@ fn session(options: &Options, opened: &Opened, file: File) -> Result<Session, Er
     }
     let format = RecordFormat::new(&rings)?;
     let writer = Writer::create(file, &written).map_err(writing(options))?;
-    let ids = opened.events.iter().flat_map(|event| &event.ids);
-    let duplicates = Duplicates::new(ids, &opened.late);
-    Ok(Session::new(format, events, writer, duplicates))
+    let duplicates = Duplicates::new(opened.ids(), &opened.late);
+    let lifetimes = Lifetimes::new(opened);
+    Ok(Session::new(format, events, writer, duplicates, lifetimes))
 }
 
 /// Lets the target go, or starts sampling it.
@@ -141,7 +151,7 @@ fn start(
     held: Option<HeldCommand>,
     source: &mut Source,
 ) -> Result<Running, Error> {
-    source.begin(held.is_some())?;
+    source.begin(held.as_ref().map(HeldCommand::pid))?;
     let Some(held) = held else {
         return Ok(Running::Processes);
     };
@@ -198,8 +208,9 @@ fn run(
             let source = io::Error::other("the reading thread panicked");
             Err(Error::Sampling { source })
         });
+        let counts = outcome.as_ref().map_or(&[][..], |outcome| &outcome.counts);
         Ok(Recorded {
-            finished: session.finish(),
+            finished: session.finish(counts),
             written,
             outcome,
         })

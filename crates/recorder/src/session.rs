@@ -10,12 +10,14 @@ use prof_perfdata::{
 };
 
 use crate::backlog::{Backlog, Batch, Popped, ReaderCounts};
+use crate::coverage::Lifetimes;
 use crate::duplicates::Duplicates;
 use crate::failures::{Failures, Place};
 use crate::held::Held;
 use crate::hits::Hits;
 use crate::kept::{Keeper, KeptFiles};
 use crate::kernel_modules;
+use crate::layout;
 use crate::order::{Order, Waiting};
 use crate::synthesize;
 use crate::unwind::ChainMaker;
@@ -32,6 +34,7 @@ pub(crate) struct Session {
     duplicates: Duplicates,
     keeper: Keeper,
     tally: Tally,
+    lifetimes: Lifetimes,
     /// Bytes written since readers were last told that all before is in order.
     since_round: usize,
     /// When the file was last made readable.
@@ -88,6 +91,7 @@ impl Session {
         events: Vec<SessionEvent>,
         writer: Writer<File>,
         duplicates: Duplicates,
+        lifetimes: Lifetimes,
     ) -> Self {
         Self {
             format,
@@ -99,6 +103,7 @@ impl Session {
             duplicates,
             keeper: Keeper::default(),
             tally: Tally::default(),
+            lifetimes,
             since_round: 0,
             checked: Instant::now(),
             out: Vec::new(),
@@ -241,6 +246,7 @@ impl Session {
             }
             _ => {}
         }
+        self.lifetimes.follow(&record, &self.processes);
         follow(&record, &mut self.processes, &mut self.modules);
         self.since_round += bytes.len();
         self.writer.write(bytes)
@@ -259,13 +265,20 @@ impl Session {
         let Some(event) = self.events.get(sample.event) else {
             return Ok(());
         };
+        let period = self.lifetimes.sample(sample);
         if let StackWork::Keep(end) = event.stacks {
             self.chain.clear();
             self.chain.push(sample.ip);
             self.chain.extend(sample.callchain);
             self.note(sample, StackNote::new(end), false);
             self.since_round += bytes.len();
-            return self.writer.write(bytes);
+            if period == sample.period {
+                return self.writer.write(bytes);
+            }
+            self.out.clear();
+            self.out.extend_from_slice(bytes);
+            layout::set_period(&mut self.out, period);
+            return self.writer.write(&self.out);
         }
         let beyond = batch.beyond(index);
         let (processes, modules) = (&self.processes, &self.modules);
@@ -278,6 +291,7 @@ impl Session {
         let unwound = encode::NewSample {
             callchain: &self.chain,
             raw: &raw,
+            period,
             ..encode::NewSample::without_stack(sample)
         };
         self.out.clear();
@@ -328,9 +342,11 @@ impl Session {
         });
     }
 
-    /// What is left to write at the end of the file.
-    pub(crate) fn finish(self) -> Finished {
+    /// What is left to write at the end of the file. `counted` is what each event counted, by its
+    /// id.
+    pub(crate) fn finish(self, counted: &[(u64, u64)]) -> Finished {
         let mut quality = self.tally.quality;
+        quality.coverage = self.lifetimes.finish(counted, &self.processes);
         quality.failures = self.tally.failures.most_frequent(&self.modules);
         Finished {
             writer: self.writer,

@@ -10,7 +10,7 @@ use prof_events::{
     CallGraph, Drained, EventRequest, MAX_STACK_DUMP, Opened, OpenedEvent, Rate, Request, Sampler,
     Sampling, Setup, Signals, Sizes, Stacks, Wake,
 };
-use prof_model::Fallback;
+use prof_model::{Fallback, Pid};
 
 use crate::error::Error;
 use crate::options::How;
@@ -67,13 +67,13 @@ impl Source {
     }
 
     /// Begins to sample what runs already, and prepares for what is held before its exec.
-    pub(crate) fn begin(&mut self, held: bool) -> Result<(), Error> {
+    pub(crate) fn begin(&mut self, held: Option<Pid>) -> Result<(), Error> {
         match self {
-            Self::Rings(_) if held => Ok(()),
+            Self::Rings(_) if held.is_some() => Ok(()),
             Self::Rings(sampler) => sampler.enable().map_err(|errno| Error::Sampling {
                 source: errno.into(),
             }),
-            Self::Stops(stops) => stops.begin(),
+            Self::Stops(stops) => stops.begin(held),
         }
     }
 
@@ -103,6 +103,22 @@ impl Source {
         match self {
             Self::Rings(sampler) => sampler.wait(Some(timeout)),
             Self::Stops(stops) => stops.wait(timeout),
+        }
+    }
+
+    /// Gives the event of this id, and its heirs to come, another period.
+    pub(crate) fn set_period(&self, id: u64, period: u64) {
+        if let Self::Rings(sampler) = self {
+            // Refused only for events whose thread has ended: they have no heirs.
+            let _ = sampler.set_period(id, period);
+        }
+    }
+
+    /// What each event counted, by its id; nothing where there is nothing to count.
+    pub(crate) fn counts(&self) -> Vec<(u64, u64)> {
+        match self {
+            Self::Rings(sampler) => sampler.counts(),
+            Self::Stops(_) => Vec::new(),
         }
     }
 
@@ -157,6 +173,7 @@ fn opened_by_stops(
         member: false,
         reads_group: false,
         tracks: true,
+        tells_ends: false,
         inherit: true,
         enable_on_exec: false,
         precise: 0,

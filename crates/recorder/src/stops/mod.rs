@@ -149,8 +149,11 @@ impl Stops {
         &self.opened
     }
 
-    /// Begins to trace the targets; a command must not have been let go yet.
-    pub(crate) fn begin(&mut self) -> Result<(), Error> {
+    /// Begins to trace the targets, or a command that is held and was not let go yet.
+    pub(crate) fn begin(&mut self, held: Option<Pid>) -> Result<(), Error> {
+        if let Some(pid) = held {
+            self.threads = Threads::UntilExec(pid);
+        }
         let Some(children) = self.children.take() else {
             return Ok(());
         };

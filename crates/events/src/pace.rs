@@ -1,0 +1,214 @@
+//! From a rate to a period, which the recorder then varies.
+//!
+//! The kernel's own way to sample at a rate gives a thread its first sample when its first period
+//! is over, or with the first event: both are the same point of each short thread's life. With a
+//! period of ours, threads can be given periods at random.
+
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use perf_event_open_sys::bindings as sys;
+
+use crate::kernel;
+use crate::names::EventSpec;
+use crate::setup::{Sampling, Setup};
+use crate::system::System;
+
+/// The periods to sample by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pace {
+    /// The usual one: at the rate asked for.
+    pub period: u64,
+    /// The shortest one, of some microseconds. What a thread does before is never sampled.
+    pub shortest: u64,
+}
+
+impl Pace {
+    /// The shortest periods are as if the rate were this, which stays clear of the shortest that
+    /// the kernel's clocks take (10 µs).
+    const HIGHEST_RATE: u64 = 50_000;
+
+    /// After so many of the usual periods, a thread's age makes no difference.
+    const OLD: u64 = 50;
+
+    fn new(events_per_second: u64, hertz: u64, highest: u64) -> Option<Self> {
+        let pace = Self {
+            period: events_per_second / hertz.max(1),
+            shortest: events_per_second / highest.max(1),
+        };
+        (pace.shortest > 0 && pace.shortest < pace.period / 2).then_some(pace)
+    }
+}
+
+/// How to sample threads that may be too short for the usual period.
+///
+/// A new thread is given a period `p` at random, by the density `f(p) = 2p / (P² − s²)` between the
+/// shortest `s` and the usual `P`, and is sampled when it has counted `p`, `2p`, `3p`, ... Over all
+/// threads, samples then come at age `t` with the density `d(t) / p`, where
+///
+/// ```text
+///   d(t) = Σ t/k² f(t/k)   over all k with s <= t/k <= P
+/// ```
+///
+/// so that a sample of weight `p / d(t)` stands for one event on average, whatever its age. In the
+/// long run `d` is 1. The average rate is no more than `2/P`: threads with short periods are rare.
+impl Pace {
+    /// The period for a number between 0 and 1 that is drawn at random, evenly.
+    pub fn draw(&self, random: f64) -> u64 {
+        let (longest, shortest) = (self.period as f64, self.shortest as f64);
+        let square = shortest.powi(2) + random * (longest.powi(2) - shortest.powi(2));
+        (square.sqrt() as u64).clamp(self.shortest, self.period)
+    }
+
+    /// What a sample of this period weighs that comes when its thread has counted `age`.
+    pub fn weight(&self, period: u64, age: u64) -> u64 {
+        let (longest, shortest) = (self.period as f64, self.shortest as f64);
+        let age = age as f64;
+        let first = (age / longest).ceil().max(1.0) as u64;
+        if first > Self::OLD {
+            return period;
+        }
+        let last = (age / shortest).floor().max(1.0) as u64;
+        // Terms fall with the third power: after a thousand, the rest is nothing.
+        let last = last.min(20 * Self::OLD);
+        let sum: f64 = (first..=last).map(|k| (k as f64).powi(-3)).sum();
+        let density = 2.0 * age.powi(2) / (longest.powi(2) - shortest.powi(2)) * sum;
+        match density > 0.0 {
+            true => (period as f64 / density).round() as u64,
+            false => period,
+        }
+    }
+}
+
+/// Turns a rate into a period where that can be done: for an event by itself of which it is known
+/// how many there are in a second.
+pub(crate) fn paced(setup: Setup, system: &System) -> Setup {
+    let Sampling::Hertz(hertz) = setup.sampling else {
+        return setup;
+    };
+    let events_per_second = match &setup.spec {
+        _ if !setup.tells_ends => None,
+        spec if spec.is_clock() => Some(1_000_000_000),
+        spec if is_cycles(spec) => cycles_per_second(&setup),
+        _ => None,
+    };
+    // So many samples from the first moments of a thread are not throttled.
+    let highest = system.max_rate.saturating_mul(4).min(Pace::HIGHEST_RATE);
+    let pace = events_per_second.and_then(|number| Pace::new(number, hertz, highest));
+    match pace {
+        Some(pace) => Setup {
+            sampling: Sampling::Paced(hertz, pace),
+            ..setup
+        },
+        None => setup,
+    }
+}
+
+fn is_cycles(spec: &EventSpec) -> bool {
+    let encoding = &spec.encoding;
+    encoding.kind == sys::PERF_TYPE_HARDWARE
+        && encoding.config == u64::from(sys::PERF_COUNT_HW_CPU_CYCLES)
+}
+
+/// Measured with our own work, which also wakes up a CPU that is asleep. The best of several turns
+/// counts: in some, we or our virtual machine had to wait.
+fn cycles_per_second(setup: &Setup) -> Option<u64> {
+    const TURNS: usize = 12;
+    const TURN: Duration = Duration::from_micros(250);
+    let counter = kernel::open_counter(setup).ok()?;
+    let (mut before, mut before_time) = kernel::count_and_time(counter.as_fd())?;
+    let mut most = 0;
+    for _ in 0..TURNS {
+        let begin = Instant::now();
+        // Real work: virtual machines are left while a program says that it spins.
+        let mut work = 1_u64;
+        while begin.elapsed() < TURN {
+            for _ in 0..1000 {
+                work = std::hint::black_box(work.wrapping_mul(3));
+            }
+        }
+        let (cycles, time) = kernel::count_and_time(counter.as_fd())?;
+        let passed = u128::from(time.saturating_sub(before_time).max(1));
+        let rate = u128::from(cycles.saturating_sub(before)) * 1_000_000_000 / passed;
+        most = u64::try_from(rate).map_or(most, |rate| most.max(rate));
+        (before, before_time) = (cycles, time);
+    }
+    (most > 0).then_some(most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::setup::tests::setup;
+
+    #[test]
+    fn paces() {
+        let check = |hertz, expected: Option<(u64, u64)>| {
+            let pace = Pace::new(1_000_000_000, hertz, Pace::HIGHEST_RATE)
+                .map(|pace| (pace.period, pace.shortest));
+            assert_eq!(pace, expected, "{hertz}");
+        };
+        check(1000, Some((1_000_000, 20_000)));
+        check(99, Some((10_101_010, 20_000)));
+        check(20_000, Some((50_000, 20_000)));
+        check(50_000, None);
+        check(0, Some((1_000_000_000, 20_000)));
+    }
+
+    #[test]
+    fn weights_make_up_for_chance() {
+        let pace = Pace::new(1_000_000_000, 1000, Pace::HIGHEST_RATE).expect("a pace");
+        // Threads of any length, with all periods there are: the weights of each tenth of their
+        // lives must sum up to the tenth.
+        for life in [250_000_u64, 1_000_000, 5_500_000] {
+            let mut tenths = [0_u64; 10];
+            const DRAWS: u64 = 100_000;
+            for draw in 0..DRAWS {
+                let period = pace.draw((draw as f64 + 0.5) / DRAWS as f64);
+                for age in (1..).map(|k| k * period).take_while(|&age| age < life) {
+                    tenths[(age * 10 / life) as usize] += pace.weight(period, age);
+                }
+            }
+            let expected = life as f64 / 10.0;
+            for (number, &tenth) in tenths.iter().enumerate() {
+                let sampled = tenth as f64 / DRAWS as f64;
+                // The first moments are never sampled.
+                let missed = match number {
+                    0 => pace.shortest as f64,
+                    _ => 0.0,
+                };
+                let error = (sampled + missed) / expected - 1.0;
+                assert!(error.abs() < 0.01, "{life} {number}: {error}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_usual_period_is_drawn_last() {
+        let pace = Pace::new(1_000_000_000, 1000, Pace::HIGHEST_RATE).expect("a pace");
+        assert_eq!((pace.draw(0.0), pace.draw(1.0)), (20_000, 1_000_000));
+        // Of old threads each sample is worth its period.
+        assert_eq!(pace.weight(300_000, 900 * 300_000), 300_000);
+        let old = pace.weight(300_000, 150 * 300_000);
+        assert!(old.abs_diff(300_000) < 10_000, "{old}");
+    }
+
+    #[test]
+    fn a_period_that_was_asked_for_is_kept() {
+        let system = System {
+            paranoid: 2,
+            max_rate: 100_000,
+            cpus: vec![0],
+        };
+        let check = |sampling, paced_by_us: bool| {
+            let setup = Setup {
+                sampling,
+                ..setup("cpu-clock")
+            };
+            assert_eq!(paced(setup, &system).pace().is_some(), paced_by_us);
+        };
+        check(Sampling::Period(77), false);
+        check(Sampling::Hertz(999), true);
+        check(Sampling::Hertz(90_000), false);
+    }
+}

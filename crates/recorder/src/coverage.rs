@@ -1,0 +1,283 @@
+//! What each thread did, and how much of it was sampled.
+//!
+//! ```text
+//!   FORK ── samples: what each stands for ── EXIT: its names ── READs: what it counted, by CPU
+//!                                                                └─ added up by names
+//! ```
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+
+use prof_events::{Opened, Pace};
+use prof_model::{Coverage, Pid, Processes, Tid};
+use prof_perfdata::{Record, Sample};
+
+/// Adds up what threads did, and weighs their samples.
+#[derive(Debug, Default)]
+pub(crate) struct Lifetimes {
+    /// How periods vary, if they do.
+    pace: Option<Pace>,
+    /// The threads that the events were opened on, by the events' ids.
+    owners: HashMap<u64, Tid>,
+    threads: HashMap<Tid, Thread>,
+    /// Threads that have ended, the last of them lately: their READ records come after.
+    ended: VecDeque<Tid>,
+    /// What READ records told, by event.
+    told: HashMap<u64, u64>,
+    names: BTreeMap<(Arc<str>, Arc<str>), Coverage>,
+}
+
+/// A thread that lives, or has just ended.
+#[derive(Debug, Default)]
+struct Thread {
+    pid: Pid,
+    /// Its process's name and its own, once it has ended.
+    names: Option<(Arc<str>, Arc<str>)>,
+    /// What it had counted at its last sample, by event.
+    ages: Vec<(u64, u64)>,
+    used: u64,
+    sampled: u64,
+    samples: u64,
+}
+
+impl Lifetimes {
+    /// So many ended threads wait for their READ records, which follow at once.
+    const WAITING: usize = 4096;
+    /// More names than this are one.
+    const NAMES: usize = 1000;
+
+    pub(crate) fn new(opened: &Opened) -> Self {
+        Self {
+            pace: opened.pace(),
+            owners: match opened.events[..] {
+                [ref event] if event.setup.tells_ends => event.ids.iter().copied().collect(),
+                // Where counts of several kinds are mixed up, nothing is known.
+                _ => HashMap::new(),
+            },
+            ..Self::default()
+        }
+    }
+
+    /// A sample: what it stands for.
+    pub(crate) fn sample(&mut self, sample: &Sample<'_>) -> u64 {
+        match sample.id {
+            Some(id) if self.owners.contains_key(&id) => {
+                self.weigh((sample.pid, sample.tid), id, sample.period)
+            }
+            _ => sample.period,
+        }
+    }
+
+    /// A record of another kind, before `processes` hear of it.
+    pub(crate) fn follow(&mut self, record: &Record<'_>, processes: &Processes) {
+        if self.owners.is_empty() {
+            return;
+        }
+        match record {
+            Record::Fork(task) => self.begin(task.tid),
+            Record::Exit(task) => self.end((task.pid, task.tid), processes),
+            Record::Read(read) => {
+                for value in read.values.iter() {
+                    self.counted(read.tid, value.id.unwrap_or(0), value.value);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn weigh(&mut self, (pid, tid): (Pid, Tid), id: u64, period: u64) -> u64 {
+        let thread = self.threads.entry(tid).or_default();
+        thread.pid = pid;
+        let age = match thread.ages.iter_mut().find(|(known, _)| *known == id) {
+            Some((_, age)) => {
+                *age = age.saturating_add(period);
+                *age
+            }
+            None => {
+                thread.ages.push((id, period));
+                period
+            }
+        };
+        let weight = match self.pace {
+            Some(pace) if period != pace.period => pace.weight(period, age),
+            _ => period,
+        };
+        thread.sampled = thread.sampled.saturating_add(weight);
+        thread.samples += 1;
+        weight
+    }
+
+    /// A thread begins: whoever had its number before is gone.
+    fn begin(&mut self, tid: Tid) {
+        if let Some(thread) = self.threads.remove(&tid) {
+            self.add(thread);
+        }
+    }
+
+    /// A thread ends. Its names are still known.
+    fn end(&mut self, (pid, tid): (Pid, Tid), processes: &Processes) {
+        let thread = self.threads.entry(tid).or_default();
+        thread.pid = pid;
+        thread.names = names(pid, tid, processes);
+        self.ended.push_back(tid);
+        if self.ended.len() > Self::WAITING
+            && let Some(oldest) = self.ended.pop_front()
+            && let Some(thread) = self.threads.get(&oldest)
+            && thread.names.is_some()
+        {
+            self.begin(oldest);
+        }
+    }
+
+    /// What a thread that has ended counted of this event.
+    fn counted(&mut self, tid: Tid, id: u64, count: u64) {
+        let told = self.told.entry(id).or_default();
+        *told = told.saturating_add(count);
+        let thread = self.threads.entry(tid).or_default();
+        thread.used = thread.used.saturating_add(count);
+    }
+
+    /// The coverage by names, the greatest first. `counts` is what each event counted with all
+    /// threads that inherited it: what no READ record told was done by those who live on.
+    pub(crate) fn finish(mut self, counts: &[(u64, u64)], processes: &Processes) -> Vec<Coverage> {
+        for &(id, count) in counts {
+            let Some(&owner) = self.owners.get(&id) else {
+                continue;
+            };
+            let rest = count.saturating_sub(self.told.get(&id).copied().unwrap_or(0));
+            if rest > 0 && !self.share_out(id, rest) {
+                self.threads.entry(owner).or_default().used += rest;
+            }
+        }
+        for (tid, mut thread) in std::mem::take(&mut self.threads) {
+            let pid = if thread.pid == 0 { tid } else { thread.pid };
+            thread.names = thread.names.or_else(|| names(pid, tid, processes));
+            self.add(thread);
+        }
+        let mut all: Vec<Coverage> = self.names.into_values().collect();
+        all.sort_by_key(|one| std::cmp::Reverse(one.used));
+        all
+    }
+
+    /// Gives the living threads their parts of `rest` by what is known of them from samples.
+    fn share_out(&mut self, id: u64, rest: u64) -> bool {
+        let age = |thread: &Thread| {
+            let ages = thread.ages.iter().find(|(known, _)| *known == id);
+            ages.filter(|_| thread.names.is_none())
+                .map_or(0, |&(_, age)| age)
+        };
+        let sum: u128 = self
+            .threads
+            .values()
+            .map(|thread| u128::from(age(thread)))
+            .sum();
+        if sum == 0 {
+            return false;
+        }
+        for thread in self.threads.values_mut() {
+            let part = u128::from(rest) * u128::from(age(thread)) / sum;
+            thread.used += u64::try_from(part).unwrap_or(rest);
+        }
+        true
+    }
+
+    fn add(&mut self, thread: Thread) {
+        if thread.used == 0 && thread.samples == 0 {
+            return;
+        }
+        let names = thread.names.unwrap_or_else(|| ("?".into(), "?".into()));
+        let names = match self.names.len() < Self::NAMES || self.names.contains_key(&names) {
+            true => names,
+            false => ("others".into(), "others".into()),
+        };
+        let coverage = self
+            .names
+            .entry(names)
+            .or_insert_with_key(|names| Coverage {
+                process: names.0.to_string(),
+                thread: names.1.to_string(),
+                ..Coverage::default()
+            });
+        coverage.threads += 1;
+        coverage.used = coverage.used.saturating_add(thread.used);
+        coverage.sampled = coverage.sampled.saturating_add(thread.sampled);
+        coverage.samples += thread.samples;
+    }
+}
+
+fn names(pid: Pid, tid: Tid, processes: &Processes) -> Option<(Arc<str>, Arc<str>)> {
+    let process = processes.get(pid)?;
+    let thread = process.name(pid, tid)?;
+    Some((
+        process.name(pid, pid).unwrap_or(thread).clone(),
+        thread.clone(),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lifetimes(owners: &[(u64, Tid)]) -> Lifetimes {
+        Lifetimes {
+            owners: owners.iter().copied().collect(),
+            ..Lifetimes::default()
+        }
+    }
+
+    #[test]
+    fn what_threads_did_is_added_up_by_their_names() {
+        let mut processes = Processes::default();
+        processes.rename(1, 1, "main");
+        let mut lives = lifetimes(&[(7, 1), (8, 1)]);
+        for tid in [2, 3] {
+            processes.fork((1, 1), (1, tid));
+            processes.rename(1, tid, "worker");
+            assert_eq!(lives.weigh((1, tid), 7, 100), 100);
+            lives.end((1, tid), &processes);
+            processes.exit(1, tid);
+            lives.counted(tid, 7, 150);
+            lives.counted(tid, 8, 50);
+        }
+        lives.weigh((1, 1), 7, 100);
+        // The first thread lives on: of 7, 450 are counted and 300 told; of 8, 100 are told.
+        let all = lives.finish(&[(7, 450), (8, 100)], &processes);
+        let coverage = |thread: &str, threads, used, sampled, samples| Coverage {
+            process: "main".into(),
+            thread: thread.into(),
+            threads,
+            used,
+            sampled,
+            samples,
+        };
+        assert_eq!(
+            all,
+            [
+                coverage("worker", 2, 400, 200, 2),
+                coverage("main", 1, 150, 100, 1)
+            ]
+        );
+    }
+
+    #[test]
+    fn who_was_never_sampled_is_known_all_the_same() {
+        let mut processes = Processes::default();
+        processes.rename(5, 5, "idle");
+        let lives = lifetimes(&[(7, 5)]);
+        let all = lives.finish(&[(7, 450)], &processes);
+        assert_eq!((all[0].process.as_str(), all[0].used), ("idle", 450));
+        assert_eq!(all[0].samples, 0);
+    }
+
+    #[test]
+    fn a_number_that_is_used_again_is_another_thread() {
+        let processes = Processes::default();
+        let mut lives = lifetimes(&[(7, 1)]);
+        lives.end((1, 2), &processes);
+        lives.counted(2, 7, 10);
+        lives.begin(2);
+        lives.counted(2, 7, 20);
+        let all = lives.finish(&[], &processes);
+        assert_eq!((all[0].threads, all[0].used), (2, 30));
+    }
+}
