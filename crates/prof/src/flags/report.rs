@@ -116,6 +116,10 @@ pub(crate) struct TextFlags {
     #[arg(long, group = "text")]
     pub(crate) unwind_failures: bool,
 
+    /// List how much of what threads did was sampled, by their names
+    #[arg(long, group = "text")]
+    pub(crate) coverage: bool,
+
     /// Show at most this many rows of a table
     #[arg(short = 'n', long, value_name = "ROWS")]
     pub(crate) limit: Option<usize>,

@@ -45,6 +45,8 @@ pub(crate) fn run(flags: ReportFlags) -> Result<ExitCode> {
         }
     } else if let Some(picture) = &output.text.timeline {
         timeline::write(output, picture.as_deref(), &profile, &flags.filter.into())?;
+    } else if output.text.coverage {
+        text::write_coverage(profile.quality(), output.text.limit)?;
     } else {
         let filter = Filter::from(flags.filter);
         let split = output.by.map(Split::from).unwrap_or_default();

@@ -3,7 +3,8 @@
 use std::io::{self, IsTerminal};
 
 use anyhow::Result;
-use prof_report::format::{failures, table, tree};
+use prof_model::Quality;
+use prof_report::format::{coverage, failures, table, tree};
 use prof_report::view::failures::Failures;
 use prof_report::view::flat::Flat;
 use prof_report::view::outline::Outline;
@@ -59,6 +60,11 @@ fn write_table(flags: &OutputFlags, calls: &CallTree<'_>) -> Result<()> {
 /// Lists where unwinding failed.
 pub(super) fn write_failures(profile: &SymbolizedProfile, rows: Option<usize>) -> Result<()> {
     write_stdout(|out| Ok(failures::write(&Failures::new(profile), rows, out)?))
+}
+
+/// Lists how much of what threads did was sampled.
+pub(super) fn write_coverage(quality: &Quality, rows: Option<usize>) -> Result<()> {
+    write_stdout(|out| Ok(coverage::write(&quality.coverage, rows, out)?))
 }
 
 /// What comes below each view: what it does not show, and the verdict.

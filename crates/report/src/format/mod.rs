@@ -5,6 +5,7 @@ use std::io::{self, BufWriter, Write};
 use serde::Serialize;
 
 pub mod annotate;
+pub mod coverage;
 pub mod csv;
 pub mod diff;
 pub mod failures;

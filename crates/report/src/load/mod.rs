@@ -12,6 +12,7 @@ mod imported;
 mod input;
 mod intern;
 mod pprof;
+mod weights;
 
 use std::path::Path;
 
@@ -29,6 +30,7 @@ use dumps::Dumps;
 use events::EventTraits;
 use groups::Groups;
 use intern::Interner;
+use weights::Corrections;
 
 /// How to load a recording.
 #[derive(Clone, Debug)]
@@ -55,7 +57,7 @@ pub fn load(
     mut recording: Recording,
     options: &LoadOptions,
 ) -> Result<Profile, prof_perfdata::Error> {
-    let mut loader = Loader::new(options);
+    let mut loader = Loader::new(options, &recording);
     loop {
         loader.learn_events(&recording);
         loader.learn_build_ids(&recording);
@@ -78,12 +80,13 @@ struct Loader {
     dumps: Option<Dumps>,
     counts: Counts,
     chain: Chain,
+    corrections: Corrections,
     /// How many modules were given the build ids of the file's table.
     modules_told: usize,
 }
 
 impl Loader {
-    fn new(options: &LoadOptions) -> Self {
+    fn new(options: &LoadOptions, recording: &Recording) -> Self {
         Self {
             profile: Profile::default(),
             traits: EventTraits::default(),
@@ -94,6 +97,7 @@ impl Loader {
             dumps: options.unwind.then(Dumps::default),
             counts: Counts::default(),
             chain: Chain::default(),
+            corrections: Corrections::new(recording.features().quality.as_ref()),
             modules_told: 0,
         }
     }
@@ -141,15 +145,16 @@ impl Loader {
             Some(name) => self.profile.names.intern(name),
             None => self.profile.names.intern(&format!(":{}", sample.tid)),
         };
+        let (pid, tid) = (sample.pid, sample.tid);
         self.groups.weights(sample, &mut self.weights);
         for &(event, period) in &self.weights {
             self.profile.samples.push(Sample {
                 time: sample.time.unwrap_or(0),
-                pid: sample.pid,
-                tid: sample.tid,
+                pid,
+                tid,
                 cpu: sample.cpu,
                 event: u16::try_from(event).unwrap_or(u16::MAX),
-                period,
+                period: self.corrections.apply(process, pid, tid, period),
                 count: 1,
                 name,
                 stack,

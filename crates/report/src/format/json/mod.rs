@@ -8,7 +8,7 @@ mod timeline;
 
 use std::io::{self, Write};
 
-use prof_model::{Fallback, Losses};
+use prof_model::{Coverage, Fallback, Losses};
 use serde::Serialize;
 
 use crate::profile::{Event as ProfileEvent, Weight as Sum};
@@ -86,6 +86,7 @@ struct Worth<'a> {
     partial_stacks: Vec<Partial>,
     losses: &'a Losses,
     fallbacks: &'a [Fallback],
+    coverage: &'a [Coverage],
 }
 
 #[derive(Serialize)]
@@ -139,6 +140,7 @@ fn worth(symbolized: &SymbolizedProfile) -> Option<Worth<'_>> {
         partial_stacks: quality.partial_stacks().into_iter().map(partial).collect(),
         losses: &quality.losses,
         fallbacks: &quality.fallbacks,
+        coverage: &quality.coverage,
     })
 }
 

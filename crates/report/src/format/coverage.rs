@@ -1,0 +1,94 @@
+//! How much of what threads did was sampled, as a text table.
+
+use std::io::{self, Write};
+
+use prof_model::Coverage;
+
+use super::number::{grouped, percent};
+
+/// Writes a line on all threads, then one for each name of a process and thread, at most `rows`
+/// of them: the sampled share in percent, the share of all that these threads did, how many they
+/// were, their samples, and their names. Weights that are corrected are marked by a `*`.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write(all: &[Coverage], rows: Option<usize>, mut out: impl Write) -> io::Result<()> {
+    let total = Coverage::total(all);
+    let Some(share) = total.share() else {
+        return writeln!(
+            out,
+            "the recording does not tell what threads did (one event, recorded by prof, does)"
+        );
+    };
+    writeln!(
+        out,
+        "{} % was sampled of what {} threads did",
+        percent(share),
+        grouped(total.threads)
+    )?;
+    writeln!(out)?;
+    writeln!(
+        out,
+        "Sampled %   Used %  Threads   Samples  Process  Thread"
+    )?;
+    let shown = &all[..all.len().min(rows.unwrap_or(usize::MAX))];
+    for one in shown {
+        writeln!(
+            out,
+            "{:>9}{} {:>8} {:>8} {:>9}  {}  {}",
+            one.share().map_or("-".into(), percent),
+            one.correction().map_or(' ', |_| '*'),
+            percent(one.used as f64 / total.used as f64),
+            grouped(one.threads),
+            grouped(one.samples),
+            one.process,
+            one.thread
+        )?;
+    }
+    if shown.iter().any(|one| one.correction().is_some()) {
+        writeln!(
+            out,
+            "* weights in reports are corrected by what the kernel counted"
+        )?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn corrected_weights_are_marked() {
+        let one = |thread: &str, used, sampled, samples| Coverage {
+            process: "server".into(),
+            thread: thread.into(),
+            threads: 1,
+            used,
+            sampled,
+            samples,
+        };
+        let mut out = Vec::new();
+        let all = [
+            one("worker", 3000, 1000, 1000),
+            one("main", 1000, 1000, 1000),
+        ];
+        write(&all, None, &mut out).expect("written");
+        let text = String::from_utf8(out).expect("text");
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0], "50.00 % was sampled of what 2 threads did");
+        assert!(
+            lines[3].contains("33.33*") && lines[3].ends_with("server  worker"),
+            "{text}"
+        );
+        assert!(lines[4].contains("100.00 "), "{text}");
+        assert!(lines[5].starts_with("* weights"), "{text}");
+    }
+
+    #[test]
+    fn not_knowing_is_said() {
+        let mut out = Vec::new();
+        write(&[], None, &mut out).expect("written");
+        assert!(out.starts_with(b"the recording does not tell"));
+    }
+}

@@ -1,0 +1,96 @@
+//! Threads shorter than a sampling period are sampled all over their lives, and what was not is
+//! known.
+#![forbid(unsafe_code)]
+
+use prof_tests::{Need, Program, Recorded, Session, assert_shares, needs};
+
+const LIVES: Program = Program::c(&["lives.c"]);
+const SHARES: [(&str, f64); 3] = [("youth", 0.6), ("prime", 0.3), ("old_age", 0.1)];
+
+/// Weights differ, and threads born in the same moment have the same period: so many samples are
+/// worth one that is independent.
+const SAMPLES_PER_INDEPENDENT_ONE: u64 = 4;
+
+/// 2,000 threads of 1 ms at 999 Hz.
+#[track_caller]
+fn check(session: &Session, event: &str) {
+    let binary = session.install(&LIVES.build());
+    let options = ["-e", event, "-F", "999"];
+    let recorded = session.record(&options, &[binary.to_str().unwrap(), "2000"]);
+    let stacks = recorded.physical_stacks();
+    let lives = stacks.with_leaves(&SHARES.map(|(name, _)| name));
+    let independent = recorded.samples() / SAMPLES_PER_INDEPENDENT_ONE;
+    assert_shares(&lives, independent, &SHARES);
+    assert_covered(&recorded, stacks.total());
+}
+
+/// The weights in reports sum up to what the kernel counted.
+#[track_caller]
+fn assert_covered(recorded: &Recorded<'_>, reported: u64) {
+    let used = used(recorded);
+    let covered = reported as f64 / used as f64;
+    assert!(
+        (0.95..1.05).contains(&covered),
+        "{covered} of {used} are covered"
+    );
+}
+
+/// What threads did, by the kernel's count, in the recording's quality.
+fn used(recorded: &Recorded<'_>) -> u64 {
+    let text = recorded.report(&["--json", "-"]).stdout;
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let coverage = json["quality"]["coverage"].as_array().unwrap();
+    coverage
+        .iter()
+        .map(|one| one["used"].as_u64().unwrap())
+        .sum()
+}
+
+#[test]
+fn threads_of_a_millisecond_by_the_clock() {
+    check(&Session::alone(), "cpu-clock:u");
+}
+
+/// cycles where there are hardware counters.
+#[test]
+fn threads_of_a_millisecond_by_the_default_event() {
+    check(&Session::alone(), "cycles");
+}
+
+#[test]
+fn threads_of_a_millisecond_of_a_plain_user() {
+    if !needs(&[Need::Root, Need::Tool("setpriv"), Need::PlainSampling]) {
+        return;
+    }
+    let session = Session::plain_user();
+    check(&session, "cpu-clock:u");
+    check(&session, "cycles:u");
+}
+
+#[test]
+fn the_coverage_is_listed_by_name() {
+    let session = Session::alone();
+    let binary = LIVES.build();
+    let command = [binary.to_str().unwrap(), "100", "10000"];
+    let recorded = session.record(&["-e", "cpu-clock:u", "-F", "99"], &command);
+    let text = recorded.report(&["--coverage"]).stdout;
+    assert!(
+        text.contains("% was sampled of what 101 threads did"),
+        "{text}"
+    );
+    assert!(text.contains("lives  lives"), "{text}");
+}
+
+/// One thread for as long as it takes is sampled as ever: at the rate asked for.
+#[test]
+fn long_lives_are_sampled_at_the_usual_rate() {
+    let session = Session::alone();
+    let binary = Program::c(&["shares.c"]).build();
+    let recorded = session.record(
+        &["-e", "cpu-clock:u", "-F", "500"],
+        &[binary.to_str().unwrap(), "1000"],
+    );
+    let seconds = recorded.stacks().total() as f64 / 1e9;
+    let rate = recorded.samples() as f64 / seconds;
+    assert!((490.0..510.0).contains(&rate), "{rate} Hz");
+}
