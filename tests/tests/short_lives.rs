@@ -9,14 +9,14 @@ const SHARES: [(&str, f64); 3] = [("youth", 0.6), ("prime", 0.3), ("old_age", 0.
 
 /// Weights differ, and threads born in the same moment have the same period: so many samples are
 /// worth one that is independent.
-const SAMPLES_PER_INDEPENDENT_ONE: u64 = 4;
+const SAMPLES_PER_INDEPENDENT_ONE: u64 = 10;
 
-/// 2,000 threads of 1 ms at 999 Hz.
+/// 3,000 threads of 1 ms at 999 Hz.
 #[track_caller]
 fn check(session: &Session, event: &str) {
     let binary = session.install(&LIVES.build());
     let options = ["-e", event, "-F", "999"];
-    let recorded = session.record(&options, &[binary.to_str().unwrap(), "2000"]);
+    let recorded = session.record(&options, &[binary.to_str().unwrap(), "3000"]);
     let stacks = recorded.physical_stacks();
     let lives = stacks.with_leaves(&SHARES.map(|(name, _)| name));
     let independent = recorded.samples() / SAMPLES_PER_INDEPENDENT_ONE;
