@@ -10,6 +10,8 @@ pub enum Need {
     Tool(&'static str),
     /// We are root, so that we can become another user.
     Root,
+    /// We may make mount namespaces and mount in them.
+    MountNamespaces,
     /// A plain user may sample its own processes: perf_event_paranoid is at most 2.
     PlainSampling,
 }
@@ -25,6 +27,14 @@ impl Need {
                 status.is_ok_and(|status| name != "perf" || status.success())
             }
             Self::Root => effective_uid() == Some(0),
+            Self::MountNamespaces => {
+                let mut command = Command::new("unshare");
+                command.args([
+                    "--mount", "--pid", "--fork", "mount", "-t", "tmpfs", "x", "/tmp",
+                ]);
+                let quiet = command.stdout(Stdio::null()).stderr(Stdio::null());
+                quiet.status().is_ok_and(|status| status.success())
+            }
             Self::PlainSampling => paranoid().is_some_and(|level| level <= 2),
         }
     }

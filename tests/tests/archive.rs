@@ -57,7 +57,7 @@ fn assert_same(before: &[String], after: &[String]) {
 
 #[test]
 fn all_views_are_the_same_without_the_program_and_the_kernel() {
-    if !needs(&[Need::Root]) {
+    if !needs(&[Need::MountNamespaces]) {
         return;
     }
     let session = Session::new();
@@ -78,6 +78,42 @@ fn all_views_are_the_same_without_the_program_and_the_kernel() {
     // Archiving once more where nothing is left takes nothing away.
     blind(&session, &["archive", "prof.data", "-o", "again.data"]);
     assert_same(&before, &views(&session, "again.data", blind));
+}
+
+#[test]
+fn another_kernel_s_symbols_are_not_used() {
+    if !needs(&[Need::Root]) {
+        return;
+    }
+    let session = Session::new();
+    // Most of its time is the kernel's.
+    let calls = ["dd", "if=/dev/zero", "of=/dev/null", "bs=1", "count=500000"];
+    let recorded = session.record(&["-e", "cpu-clock", "-F", "1999"], &calls);
+    let report = || recorded.report(&["--folded", "-"]);
+    assert!(!report().stderr.contains("another kernel"));
+    // As if it came from another kernel: one with another build id.
+    let id = kernel_build_id();
+    let mut bytes = std::fs::read(&recorded.file).unwrap();
+    let places: Vec<usize> = (0..bytes.len())
+        .filter(|&at| bytes[at..].starts_with(&id))
+        .collect();
+    assert!(!places.is_empty(), "the kernel's build id is recorded");
+    for at in places {
+        bytes[at] ^= 0xff;
+    }
+    std::fs::write(&recorded.file, bytes).unwrap();
+    let outcome = report();
+    outcome.assert_says(&["no names for [kernel]", "another kernel runs now"]);
+    assert!(outcome.stdout.contains("[kernel]+0x"), "{outcome}");
+}
+
+/// From the notes that the kernel shows: sizes of name and content, type 3, "GNU", the content.
+fn kernel_build_id() -> Vec<u8> {
+    let notes = std::fs::read("/sys/kernel/notes").unwrap();
+    let start = b"\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0";
+    let mut places = notes.windows(start.len());
+    let at = places.position(|part| part == start).unwrap() + start.len();
+    notes[at..at + 20].to_vec()
 }
 
 fn perf_samples(file: &Path) -> Option<Vec<(u64, u64, u64, usize)>> {

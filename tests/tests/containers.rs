@@ -103,7 +103,7 @@ impl<'a> Container<'a> {
 
 #[test]
 fn a_container_that_is_gone_has_whole_stacks_and_names() {
-    if !needs(&[Need::Root]) {
+    if !needs(&[Need::MountNamespaces]) {
         return;
     }
     // Without frame pointers in the C library, theirs don't reach far.
@@ -129,7 +129,7 @@ fn a_container_that_is_gone_has_whole_stacks_and_names() {
 
 #[test]
 fn maps_of_run_time_code_are_read_in_containers() {
-    if !needs(&[Need::Root]) {
+    if !needs(&[Need::MountNamespaces]) {
         return;
     }
     let session = Session::new();
@@ -144,7 +144,7 @@ fn maps_of_run_time_code_are_read_in_containers() {
 
 #[test]
 fn a_container_that_lives_is_seen_from_outside() {
-    if !needs(&[Need::Root, Need::Tool("perf")]) {
+    if !needs(&[Need::MountNamespaces, Need::Tool("perf")]) {
         return;
     }
     let session = Session::new();
