@@ -144,6 +144,9 @@ fn what_is_not_there_is_told_with_what_may_be_meant() {
     annotate(&session, &["burn_sxity"]).assert_refused(&["burn_sxity", "did you mean burn_sixty"]);
     annotate(&session, &["burn_("]).assert_refused(&["not a regular expression"]);
     annotate(&session, &["main", "--tid", "1"]).assert_refused(&["the filters leave none"]);
+    // A function that ran, but not on the stacks that are left.
+    annotate(&session, &["burn_ten", "--function", "burn_sixty"])
+        .assert_refused(&["no function on the stacks shown matches burn_ten"]);
     let file = recorded.file.to_str().unwrap();
     for option in ["--callers", "--callees"] {
         session

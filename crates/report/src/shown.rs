@@ -105,9 +105,23 @@ impl<'p> Shown<'p> {
         &self.locations[start..end(frame.index())]
     }
 
-    /// What is shown of all frames, also of those that are only in stacks that are not.
+    /// What is shown of the frames that are on the samples' stacks, each frame once.
     pub(crate) fn all_locations(&self) -> impl Iterator<Item = &'p Location> {
-        self.locations.iter().copied()
+        let profile = self.symbolized.profile();
+        let mut stacks_seen = vec![false; profile.stacks.len()];
+        let mut frames_seen = vec![false; profile.frames.len()];
+        for sample in &self.samples {
+            for stack in self.stacks(sample.stack) {
+                // What it extends was seen with it.
+                if std::mem::replace(&mut stacks_seen[stack.index()], true) {
+                    break;
+                }
+                frames_seen[profile.stacks.frame(stack).index()] = true;
+            }
+        }
+        let frames = profile.frames.iter().map(|(id, _)| id);
+        let seen = frames.filter(move |id| frames_seen[id.index()]);
+        seen.flat_map(|id| self.locations(id).iter().copied())
     }
 
     /// By function's number: the file it is in, as far as known. Formats that give functions and
