@@ -63,7 +63,7 @@ struct Tracing {
 /// What both threads see.
 struct Shared {
     records: Mutex<Vec<u8>>,
-    /// A byte for each time that there are records after there were none.
+    /// Holds a byte as long as there are records.
     arrived: PipeWriter,
     stop: AtomicBool,
     all_ended: AtomicBool,
@@ -90,10 +90,9 @@ impl Shared {
             true => self.append_all_but_samples(&mut records, out),
             false => records.extend_from_slice(out),
         }
-        drop(records);
         out.clear();
-        if first {
-            // One byte is in the pipe at most for each time that it is read.
+        if first && !records.is_empty() {
+            // Under the lock: there is a byte in the pipe exactly as long as there are records.
             let _ = (&self.arrived).write(&[1]);
         }
     }
@@ -207,9 +206,12 @@ impl Stops {
 
     pub(crate) fn drain(&mut self, mut each: impl FnMut(usize, &[u8])) -> Drained {
         self.taken.clear();
-        std::mem::swap(&mut self.taken, &mut *self.shared.lock());
-        if !self.taken.is_empty() {
-            let _ = self.arrivals.read(&mut [0; 16]);
+        {
+            let mut records = self.shared.lock();
+            std::mem::swap(&mut self.taken, &mut records);
+            if !self.taken.is_empty() {
+                let _ = self.arrivals.read(&mut [0]);
+            }
         }
         for record in each_record(&self.taken) {
             each(0, record);
