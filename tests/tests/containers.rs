@@ -143,6 +143,16 @@ fn maps_of_run_time_code_are_read_in_containers() {
 }
 
 #[test]
+fn jitdumps_are_read_where_the_recording_says() {
+    let session = Session::new();
+    let program = JIT.build();
+    let directory = session.directory().to_str().unwrap();
+    let recorded = session.record(USER_CODE, &[program.to_str().unwrap(), "300", directory]);
+    let folded = recorded.report(&["--folded", "-"]).stdout;
+    assert_named(&folded, "calls_generated_code;function_in_a_jitdump");
+}
+
+#[test]
 fn a_container_that_lives_is_seen_from_outside() {
     if !needs(&[Need::MountNamespaces, Need::Tool("perf")]) {
         return;

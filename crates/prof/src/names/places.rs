@@ -20,6 +20,8 @@ pub(super) struct Living {
     roots: Vec<PathBuf>,
     /// Paths of deleted files, and where they can be opened all the same.
     deleted: HashMap<PathBuf, Vec<PathBuf>>,
+    /// The jitdumps that processes mapped, whether these live or not.
+    jitdumps: Vec<(Pid, PathBuf)>,
 }
 
 impl Living {
@@ -29,7 +31,13 @@ impl Living {
         let pids: BTreeSet<Pid> = profile.samples.iter().map(|sample| sample.pid).collect();
         let own = namespace("self");
         let mut seen = BTreeSet::from([own]);
-        let mut living = Self::default();
+        let modules = profile.modules.iter();
+        let mut living = Self {
+            jitdumps: modules
+                .filter_map(|(_, module)| Some((writer(&module.path)?, module.path.clone())))
+                .collect(),
+            ..Self::default()
+        };
         for pid in pids.into_iter().filter(|&pid| pid > 0) {
             let process = PathBuf::from(format!("/proc/{pid}"));
             let Ok(maps) = fs::read(process.join("maps")) else {
@@ -83,6 +91,13 @@ impl Places for Living {
         inside
             .chain(deleted)
             .filter(|place| is_plausible(place, module))
+            .collect()
+    }
+
+    fn jitdumps(&self, pid: Pid) -> Vec<PathBuf> {
+        let all = self.jitdumps.iter();
+        all.filter(|(writer, _)| *writer == pid)
+            .map(|(_, path)| path.clone())
             .collect()
     }
 }
@@ -142,6 +157,13 @@ impl Places for Kept {
         let process = self.process(pid)?;
         Some((self.root(process.root)?, process.inner_pid))
     }
+}
+
+/// Who wrote a jitdump, which is called `jit-PID.dump`.
+fn writer(path: &Path) -> Option<Pid> {
+    let name = path.file_name()?.to_str()?;
+    let pid = name.strip_prefix("jit-")?.strip_suffix(".dump")?;
+    pid.parse().ok()
 }
 
 /// A module of the recording and as the recorder knew it, which may have learnt less.
