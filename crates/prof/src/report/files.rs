@@ -78,7 +78,10 @@ fn flame_options(files: &FileFlags, min_percent: f64) -> flamegraph::FlameOption
         palette: files.palette.into(),
         inverted: files.inverted,
         reversed: files.reverse,
-        min_percent: min_percent.max(defaults.min_percent),
+        min_percent: match min_percent {
+            0.0 => defaults.min_percent,
+            given => given,
+        },
         ..defaults
     }
 }
