@@ -113,6 +113,13 @@ impl TestProfile {
         id
     }
 
+    /// A thread that lives from one millisecond to another.
+    pub(crate) fn life(&mut self, pid: i32, tid: i32, milliseconds: std::ops::Range<u64>) {
+        let lives = &mut self.profile.lives;
+        lives.begin(pid, tid, milliseconds.start * 1_000_000);
+        lives.end(pid, tid, milliseconds.end * 1_000_000);
+    }
+
     pub(crate) fn finish(self) -> SymbolizedProfile {
         let names = self.names;
         let answers: Vec<Vec<SymbolFrame>> = names.iter().map(|names| symbols(names)).collect();

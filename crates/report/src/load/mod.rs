@@ -116,8 +116,18 @@ impl Loader {
             Record::Throttle(_) => self.counts.throttled(),
             _ => {
                 self.interner.forget_changed(record);
+                self.live_and_die(record);
                 follow(record, &mut self.processes, &mut self.profile.modules);
             }
+        }
+    }
+
+    fn live_and_die(&mut self, record: &Record<'_>) {
+        let lives = &mut self.profile.lives;
+        match record {
+            Record::Fork(task) if !task.existed => lives.begin(task.pid, task.tid, task.time),
+            Record::Exit(task) => lives.end(task.pid, task.tid, task.time),
+            _ => {}
         }
     }
 

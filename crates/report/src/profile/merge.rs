@@ -18,6 +18,7 @@ impl Profile {
             self.samples.push(map.sample(sample));
         }
         self.samples.sort_by_time();
+        self.lives.append(other.lives);
         self.quality.add(&other.quality);
         self.symbols = self.symbols.take().or(other.symbols);
         self.lacks.times |= other.lacks.times;

@@ -9,6 +9,7 @@
 
 mod event;
 mod frames;
+mod lives;
 mod merge;
 mod named;
 mod names;
@@ -22,6 +23,7 @@ use crate::error::Error;
 
 pub use event::{Event, Unit};
 pub use frames::{Frame, FrameId, Frames};
+pub use lives::{Life, Lives};
 pub use named::{NamedFrame, NamedFrames, NamedId};
 pub use names::{NameId, Names};
 pub use samples::{Sample, Samples, Weight};
@@ -46,6 +48,8 @@ pub struct Profile {
     pub names: Names,
     /// The samples, in time order.
     pub samples: Samples,
+    /// When threads began and ended.
+    pub lives: Lives,
     /// Losses and how stacks ended.
     pub quality: Quality,
     /// The kernel that it was made on.

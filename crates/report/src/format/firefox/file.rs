@@ -5,6 +5,7 @@
 
 use serde::Serialize;
 
+use super::markers::{Markers, Schema};
 use super::tables::Tables;
 
 /// The version of the processed format that this is.
@@ -43,7 +44,7 @@ pub(super) struct Meta {
     pub(super) arguments: Option<String>,
     pub(super) imported_from: &'static str,
     pub(super) symbolicated: bool,
-    pub(super) marker_schema: [(); 0],
+    pub(super) marker_schema: [Schema; 1],
     pub(super) sample_units: SampleUnits,
     pub(super) uses_only_one_stack_type: bool,
     pub(super) source_code_is_not_on_searchfox: bool,
@@ -108,17 +109,4 @@ pub(super) struct Samples {
     /// What the thread used of its CPU since the sample before.
     #[serde(rename = "threadCPUDelta", skip_serializing_if = "Option::is_none")]
     pub(super) thread_cpu_delta: Option<Vec<u64>>,
-}
-
-/// None: recordings hold nothing yet that would be a marker.
-#[derive(Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Markers {
-    length: usize,
-    data: [(); 0],
-    name: [(); 0],
-    start_time: [(); 0],
-    end_time: [(); 0],
-    phase: [(); 0],
-    category: [(); 0],
 }

@@ -1,26 +1,28 @@
 //! The processed format of the Firefox Profiler, to be opened at profiler.firefox.com.
 //!
 //! Names, source files, lines and inlined functions are in the file, so that nothing has to be
-//! looked up when it is opened. Threads live from their first sample to their last: recordings
-//! tell no more to this format.
+//! looked up when it is opened. Threads live from when they were made to when they ended, both with
+//! a marker, or where that is not recorded from their first sample or to their last.
 
 mod file;
+mod markers;
 mod stacks;
 mod tables;
 
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use prof_model::Pid;
+use prof_model::{Pid, Tid};
 
 use crate::error::Error;
 use crate::filter::Filter;
-use crate::profile::{Event, Sample, Unit};
+use crate::profile::{Event, Life, Sample, Unit};
 use crate::shown::Shown;
 use crate::symbolized::SymbolizedProfile;
 
 use super::threads::{self, Threads};
-use file::{File, Markers, Meta, SampleUnits, Samples, Thread, VERSION};
+use file::{File, Meta, SampleUnits, Samples, Thread, VERSION};
+use markers::Markers;
 use stacks::Stacks;
 
 /// Writes the samples that `filter` lets through as a profile for profiler.firefox.com. Weights
@@ -41,21 +43,31 @@ fn file<'p>(shown: &Shown<'p>) -> File<'p> {
     let mut stacks = Stacks::new(shown);
     let threads = Threads::new(shown);
     let clock = Clock::new(shown);
-    let starts = process_starts(&threads);
-    let thread = |thread: &threads::Thread<'p>| Thread {
-        process_type: "default",
-        process_startup_time: starts.get(&thread.pid).map_or(0.0, |&t| clock.time(t)),
-        process_shutdown_time: None,
-        register_time: thread.samples.first().map_or(0.0, |s| clock.time(s.time)),
-        unregister_time: thread.samples.last().map(|s| clock.time(s.time)),
-        paused_ranges: [],
-        name: thread.name,
-        is_main_thread: thread.pid == thread.tid,
-        process_name: threads.process_name(thread.pid),
-        pid: thread.pid.to_string(),
-        tid: thread.tid,
-        samples: samples(&thread.samples, &clock, &mut stacks),
-        markers: Markers::default(),
+    let lives = shown.symbolized().profile().lives.by_thread();
+    let lives = |pid, tid| lives.get(&(pid, tid)).map_or(&[][..], Vec::as_slice);
+    let starts = process_starts(&threads, lives);
+    let thread = |thread: &threads::Thread<'p>| {
+        let own = lives(thread.pid, thread.tid);
+        let first = thread.samples.first().map_or(0, |sample| sample.time);
+        let born = own.first().and_then(|life| life.start).unwrap_or(first);
+        let died = own.last().and_then(|life| life.end);
+        let last = thread.samples.last().map(|sample| sample.time);
+        let main = thread.pid == thread.tid;
+        Thread {
+            process_type: "default",
+            process_startup_time: starts.get(&thread.pid).map_or(0.0, |&t| clock.time(t)),
+            process_shutdown_time: died.filter(|_| main).map(|time| clock.time(time)),
+            register_time: clock.time(born.min(first)),
+            unregister_time: died.or(last).map(|time| clock.time(time)),
+            paused_ranges: [],
+            name: thread.name,
+            is_main_thread: main,
+            process_name: threads.process_name(thread.pid),
+            pid: thread.pid.to_string(),
+            tid: thread.tid,
+            samples: samples(&thread.samples, &clock, &mut stacks),
+            markers: Markers::of(thread, own, &clock, &mut stacks),
+        }
     };
     let threads = threads.iter().map(thread).collect();
     let (shared, libs) = stacks.finish();
@@ -68,10 +80,15 @@ fn file<'p>(shown: &Shown<'p>) -> File<'p> {
     }
 }
 
-fn process_starts(threads: &Threads<'_>) -> BTreeMap<Pid, u64> {
+fn process_starts<'l>(
+    threads: &Threads<'_>,
+    lives: impl Fn(Pid, Tid) -> &'l [Life],
+) -> BTreeMap<Pid, u64> {
     let mut starts = BTreeMap::new();
     for thread in threads.iter() {
         let first = thread.samples.first().map_or(0, |sample| sample.time);
+        let life = lives(thread.pid, thread.pid).first();
+        let first = life.and_then(|life| life.start).unwrap_or(first);
         let start = starts.entry(thread.pid).or_insert(first);
         *start = first.min(*start);
     }
@@ -103,7 +120,7 @@ fn meta(shown: &Shown<'_>) -> Meta {
         arguments: (!command.is_empty()).then_some(command),
         imported_from: "prof",
         symbolicated: true,
-        marker_schema: [],
+        marker_schema: [markers::schema()],
         sample_units: SampleUnits {
             time: "ms",
             event_delay: "ms",

@@ -139,6 +139,11 @@ impl<'a, 'p> Stacks<'a, 'p> {
         resource
     }
 
+    /// The number of a string in the table that all share.
+    pub(super) fn string(&mut self, text: &str) -> usize {
+        self.strings.index(text)
+    }
+
     pub(super) fn finish(self) -> (Tables, Vec<Lib>) {
         let tables = Tables {
             stack_table: self.stack_table,

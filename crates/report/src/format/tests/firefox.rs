@@ -14,7 +14,7 @@ use super::{filters, readers, written};
 use crate::calltree::{CallTree, Split};
 use crate::filter::Filter;
 use crate::symbolized::SymbolizedProfile;
-use crate::testing::{demo, everything};
+use crate::testing::{TestProfile, demo, everything};
 use crate::view::flat::Flat;
 
 /// The reader: a server that has read one profile, and answers those who ask.
@@ -173,5 +173,30 @@ fn mozillas_reader_finds_processes_and_threads() {
         "kworker [tid 9]",
     ] {
         assert!(info.contains(part), "no {part} in\n{info}");
+    }
+}
+
+#[test]
+fn mozillas_reader_finds_when_threads_lived() {
+    let mut test = TestProfile::new();
+    for line in ["app/1 main 10", "worker/1/2 work 10", "app/1 main 10"] {
+        test.line(line);
+    }
+    test.life(1, 2, 1..2);
+    test.life(1, 1, 0..7);
+    let file = written(|out| firefox::write(&test.finish(), &everything(), out));
+    let json: Value = serde_json::from_slice(&file).unwrap();
+    let times = |thread: usize| {
+        let thread = &json["threads"][thread];
+        ["registerTime", "unregisterTime", "processShutdownTime"].map(|key| thread[key].as_f64())
+    };
+    assert_eq!(times(0), [Some(0.0), Some(7.0), Some(7.0)]);
+    assert_eq!(times(1), [Some(1.0), Some(2.0), None]);
+    let Some(reader) = Reader::load(&file) else {
+        return;
+    };
+    for (thread, name) in [("t-0", "Process"), ("t-1", "Thread")] {
+        let markers = reader.ask(&["thread", "markers", "--thread", thread]);
+        assert!(markers.contains(name), "{markers}");
     }
 }
