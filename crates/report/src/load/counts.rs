@@ -31,14 +31,14 @@ impl Counts {
         self.unwound = true;
     }
 
-    /// A sample, how its user stack ended, and the outermost frame of that.
+    /// A sample, how its user stack ended, and the outermost frame of one that is not whole.
     pub(super) fn stack(&mut self, note: StackNote, outermost: Option<FrameId>) {
         self.quality.samples += 1;
         self.quality.count_stack(note.end);
         if note.read_back > 0 {
             self.quality.read_back += 1;
         }
-        if let Some(frame) = outermost.filter(|_| note.end.counts() && !note.end.is_whole()) {
+        if let Some(frame) = outermost {
             *self.failures.entry((note.end, frame)).or_default() += 1;
         }
     }

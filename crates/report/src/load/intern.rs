@@ -10,7 +10,45 @@ use crate::profile::{Frame, FrameId, Profile, StackId};
 /// Remembers what addresses of each process stand for, as long as its mappings stay.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Interner {
-    processes: FxHashMap<Pid, FxHashMap<u64, FrameId>>,
+    processes: FxHashMap<Pid, Known>,
+}
+
+/// What is known of a process.
+#[derive(Clone, Debug, Default)]
+struct Known {
+    frames: FxHashMap<u64, FrameId>,
+    /// How the last stack began.
+    path: Path,
+}
+
+/// The outer part of a process's last user stack, outermost frame first: the next one mostly begins
+/// like it, which saves looking everything up again.
+#[derive(Clone, Debug, Default)]
+struct Path {
+    /// What stands outside of it.
+    base: Option<StackId>,
+    addresses: Vec<u64>,
+    stacks: Vec<StackId>,
+}
+
+impl Path {
+    /// Shortens it to what it has in common with a stack on this base, innermost frame first;
+    /// returns how many frames that is.
+    fn common(&mut self, base: Option<StackId>, user: &[u64]) -> usize {
+        if self.base != base {
+            *self = Self {
+                base,
+                ..Self::default()
+            };
+        }
+        let pairs = self.addresses.iter().zip(user.iter().rev());
+        let common = pairs
+            .take_while(|(known, address)| known == address)
+            .count();
+        self.addresses.truncate(common);
+        self.stacks.truncate(common);
+        common
+    }
 }
 
 impl Interner {
@@ -40,17 +78,53 @@ impl Interner {
         if note.end.counts() && !note.end.is_whole() {
             stack = Some(mark(profile, stack, Frame::Cut(note.end)));
         }
-        for (index, &address) in chain.user.iter().enumerate().rev() {
-            let frame = self.user_frame(pid, process, address, profile);
-            stack = Some(profile.stacks.intern(stack, frame));
-            if note.elided > 0 && index == note.elided_at as usize {
-                stack = Some(mark(profile, stack, Frame::LeftOut(note.elided)));
-            }
-        }
+        stack = match note.elided {
+            0 => self.user_part(stack, &chain.user, (pid, process), profile),
+            _ => self.user_part_with_gap(stack, chain, (pid, process), profile),
+        };
         for &address in chain.kernel.iter().rev() {
             stack = Some(mark(profile, stack, Frame::Kernel(address)));
         }
         stack.unwrap_or_else(|| mark(profile, None, Frame::Cut(StackEnd::NoUserState)))
+    }
+
+    fn user_part(
+        &mut self,
+        base: Option<StackId>,
+        user: &[u64],
+        (pid, process): (Pid, Option<&Process>),
+        profile: &mut Profile,
+    ) -> Option<StackId> {
+        let known = self.processes.entry(pid).or_default();
+        let common = known.path.common(base, user);
+        let mut stack = known.path.stacks.last().copied().or(base);
+        for &address in user.iter().rev().skip(common) {
+            let frame = known.frame(pid, process, address, profile);
+            let next = profile.stacks.intern(stack, frame);
+            known.path.addresses.push(address);
+            known.path.stacks.push(next);
+            stack = Some(next);
+        }
+        stack
+    }
+
+    /// The same for a stack with frames left out of its middle.
+    fn user_part_with_gap(
+        &mut self,
+        mut stack: Option<StackId>,
+        chain: &Chain,
+        (pid, process): (Pid, Option<&Process>),
+        profile: &mut Profile,
+    ) -> Option<StackId> {
+        let note = chain.note;
+        for (index, &address) in chain.user.iter().enumerate().rev() {
+            let frame = self.user_frame(pid, process, address, profile);
+            stack = Some(profile.stacks.intern(stack, frame));
+            if index == note.elided_at as usize {
+                stack = Some(mark(profile, stack, Frame::LeftOut(note.elided)));
+            }
+        }
+        stack
     }
 
     /// What an address of a process stands for.
@@ -62,7 +136,19 @@ impl Interner {
         profile: &mut Profile,
     ) -> FrameId {
         let known = self.processes.entry(pid).or_default();
-        *known.entry(address).or_insert_with(|| {
+        known.frame(pid, process, address, profile)
+    }
+}
+
+impl Known {
+    fn frame(
+        &mut self,
+        pid: Pid,
+        process: Option<&Process>,
+        address: u64,
+        profile: &mut Profile,
+    ) -> FrameId {
+        *self.frames.entry(address).or_insert_with(|| {
             profile
                 .frames
                 .intern(locate(pid, process, address, profile))

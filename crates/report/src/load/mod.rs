@@ -146,10 +146,16 @@ impl Loader {
         let stack = self
             .interner
             .stack(&self.chain, sample.pid, process, &mut self.profile);
-        let outermost = self.chain.user.last().map(|&address| {
-            self.interner
-                .user_frame(sample.pid, process, address, &mut self.profile)
-        });
+        let is_partial = self.chain.note.end.counts() && !self.chain.note.end.is_whole();
+        let outermost = self
+            .chain
+            .user
+            .last()
+            .filter(|_| is_partial)
+            .map(|&address| {
+                self.interner
+                    .user_frame(sample.pid, process, address, &mut self.profile)
+            });
         self.counts.stack(self.chain.note, outermost);
         let name = match process.and_then(|process| process.name(sample.pid, sample.tid)) {
             Some(name) => self.profile.names.intern(name),
