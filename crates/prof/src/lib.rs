@@ -13,6 +13,7 @@ mod output;
 mod record;
 mod report;
 mod stat;
+mod targets;
 
 use std::process::ExitCode;
 

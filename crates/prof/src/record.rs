@@ -13,6 +13,7 @@ use prof_recorder::{
     CallGraph, EventRequest, GroupRequest, How, Options, Program, Rate, Signals, Summary, Target,
     USUAL_HERTZ,
 };
+use prof_report::Pattern;
 
 use crate::console::Console;
 use crate::exit;
@@ -20,11 +21,12 @@ use crate::flags::{CallGraphFlag, RateFlag, RecordFlags, SamplerFlag, SamplingFl
 use crate::names;
 use crate::output::ensure_writable;
 use crate::report;
+use crate::targets;
 
 /// One recording to be made.
 pub(crate) struct Job {
     /// What to record.
-    pub target: Target,
+    pub target: Wanted,
     /// How to record it, and where to.
     pub sampling: SamplingFlags,
     /// The command line to store in the recording.
@@ -33,11 +35,39 @@ pub(crate) struct Job {
     pub flamegraph: Option<PathBuf>,
 }
 
+/// What to record, as it was asked for.
+pub(crate) enum Wanted {
+    /// What is known already.
+    Known(Target),
+    /// Running processes of some name, if need be as soon as there is one.
+    Named {
+        /// What their name is like.
+        pattern: Pattern,
+        /// Whether to wait for one.
+        wait: bool,
+    },
+}
+
+impl Wanted {
+    fn find(self, signals: &Signals) -> Result<Target> {
+        match self {
+            Self::Known(target) => Ok(target),
+            Self::Named { pattern, wait } => {
+                targets::named(&pattern, wait, signals).map(Target::Processes)
+            }
+        }
+    }
+}
+
 impl From<RecordFlags> for Job {
     fn from(flags: RecordFlags) -> Self {
-        let target = match flags.pids.is_empty() {
-            true => Target::Command(Program::new(flags.command)),
-            false => Target::Processes(flags.pids),
+        let wait = flags.wait;
+        let target = match flags.name {
+            Some(pattern) => Wanted::Named { pattern, wait },
+            None if flags.pids.is_empty() => {
+                Wanted::Known(Target::Command(Program::new(flags.command)))
+            }
+            None => Wanted::Known(Target::Processes(flags.pids)),
         };
         Self {
             target,
@@ -59,7 +89,8 @@ pub(crate) fn run(job: Job) -> Result<ExitCode> {
     // Before any thread is made: they inherit the blocked signals.
     let signals = Signals::block().context("cannot watch for signals")?;
     let console = Console::new(job.sampling.quiet, job.sampling.verbose);
-    let options = options(job.target, &job.sampling, job.command_line)?;
+    let target = job.target.find(&signals)?;
+    let options = options(target, &job.sampling, job.command_line)?;
     let summary = match prof_recorder::record(&options, &signals) {
         Ok(summary) => summary,
         Err(error) => {

@@ -14,7 +14,7 @@ use prof_recorder::{Program, Target};
 
 use crate::console::Console;
 use crate::flags::CargoFlags;
-use crate::record::{self, Job};
+use crate::record::{self, Job, Wanted};
 
 /// Does what the flags say; the exit code is that of the program that was recorded.
 pub(crate) fn run(flags: CargoFlags) -> Result<ExitCode> {
@@ -26,11 +26,11 @@ pub(crate) fn run(flags: CargoFlags) -> Result<ExitCode> {
     argv.extend(choice.leading_arguments().map(OsString::from));
     argv.extend(flags.args);
     record::run(Job {
-        target: Target::Command(Program {
+        target: Wanted::Known(Target::Command(Program {
             argv,
             environment: built.environment,
             directory: built.directory,
-        }),
+        })),
         sampling: flags.sampling,
         // As it was typed: cargo starts us as `cargo-prof prof ...`.
         command_line: once("cargo".into()).chain(args_os().skip(1)).collect(),

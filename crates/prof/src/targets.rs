@@ -1,0 +1,90 @@
+//! Running processes by their names.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use prof_recorder::Signals;
+use prof_report::Pattern;
+
+/// The processes that have such a name, in ascending order; if there is none, as soon as there is
+/// one where that is wanted.
+///
+/// # Errors
+///
+/// When there is none, or a signal came while we waited for one.
+pub(crate) fn named(pattern: &Pattern, wait: bool, signals: &Signals) -> Result<Vec<i32>> {
+    /// A process that has just been started is not missed for long.
+    const INTERVAL: Duration = Duration::from_millis(5);
+    loop {
+        let found = processes(pattern);
+        if !found.is_empty() {
+            return Ok(found);
+        }
+        if !wait {
+            bail!(
+                "no process is named like '{pattern}': its name as in `ps -e`, or that of its \
+                 program, must match this regular expression (--wait waits for one)"
+            );
+        }
+        if signals.next().is_some() {
+            bail!("no process named like '{pattern}' came");
+        }
+        std::thread::sleep(INTERVAL);
+    }
+}
+
+fn processes(pattern: &Pattern) -> Vec<i32> {
+    let own = std::process::id() as i32;
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let mut found: Vec<i32> = entries
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(|&pid| pid != own && is_named(pid, pattern))
+        .collect();
+    found.sort_unstable();
+    found
+}
+
+/// By the name of its main thread, or by the file name of its first argument: the former is cut
+/// off after 15 bytes.
+fn is_named(pid: i32, pattern: &Pattern) -> bool {
+    let read = |file: &str| fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+    let comm = read("comm");
+    let cmdline = read("cmdline");
+    let first = cmdline.split(|&byte| byte == 0).next().unwrap_or_default();
+    let program = Path::new(OsStr::from_bytes(first)).file_name();
+    let names = [
+        String::from_utf8_lossy(comm.trim_ascii_end()).into_owned(),
+        program.map_or(String::new(), |name| name.to_string_lossy().into_owned()),
+    ];
+    names
+        .iter()
+        .any(|name| !name.is_empty() && pattern.matches(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_is_found_by_its_name_and_we_are_not() {
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .expect("started");
+        let pattern: Pattern = "^sleep$".parse().expect("a pattern");
+        let signals = Signals::block().expect("signals");
+        let found = named(&pattern, true, &signals).expect("found");
+        assert!(found.contains(&(child.id() as i32)), "{found:?}");
+        child.kill().expect("killed");
+        child.wait().expect("waited for");
+        let nobody: Pattern = "^no-such-name$".parse().expect("a pattern");
+        let error = named(&nobody, false, &signals).expect_err("nobody");
+        assert!(error.to_string().contains("--wait"), "{error}");
+        let all: Pattern = ".".parse().expect("a pattern");
+        assert!(!processes(&all).contains(&(std::process::id() as i32)));
+    }
+}
