@@ -227,6 +227,22 @@ mod tests {
     }
 
     #[test]
+    fn functions_end_where_their_symbols_or_the_next_ones_say() {
+        let table = SymbolTable::new(vec![
+            symbol("sized", 100, 50, 0),
+            symbol("assembly", 200, 0, 0),
+            symbol("next", 260, 10, 0),
+            symbol("last", 900, 0, 0),
+        ]);
+        let check = |address, expected| assert_eq!(table.range(address), expected);
+        check(120, Some(100..150));
+        check(160, None);
+        check(259, Some(200..260));
+        check(999, Some(900..1000));
+        check(1000, None);
+    }
+
+    #[test]
     fn of_several_names_the_same_is_always_chosen() {
         let both = |a, b| [a, b];
         let check = |symbols: [Symbol<'static>; 2], expected| check(&symbols, 10, Some(expected));
