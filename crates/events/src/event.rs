@@ -31,6 +31,67 @@ pub enum CallGraph {
     None,
 }
 
+/// What a sample weighs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weight {
+    /// As much of the event as the kernel says.
+    Period,
+    /// The nanoseconds until the thread is on a CPU again.
+    OffCpu,
+    /// Memory that a function was asked for.
+    Allocation {
+        /// Which of its arguments say how much.
+        size: SizeArguments,
+        /// What a call weighs.
+        by: AllocationWeight,
+    },
+}
+
+impl Weight {
+    /// Whether the sample is of memory mapped, which may be an allocator that does.
+    pub fn is_of_mappings(self) -> bool {
+        let size = SizeArguments::Mapping;
+        matches!(self, Self::Allocation { size: found, .. } if found == size)
+    }
+}
+
+/// What a call of an allocator weighs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AllocationWeight {
+    /// The bytes that it was asked for.
+    Bytes {
+        /// One sample is taken each so many bytes; 1 for each call.
+        every: u64,
+    },
+    /// One.
+    Calls,
+}
+
+impl AllocationWeight {
+    /// The name of the event in recordings.
+    pub fn event_name(self) -> &'static str {
+        match self {
+            Self::Bytes { .. } => "alloc-bytes",
+            Self::Calls => "alloc-calls",
+        }
+    }
+}
+
+/// Where a function that allocates memory is told how much. Arguments count from zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SizeArguments {
+    /// In one argument, as in `malloc(size)`.
+    One(usize),
+    /// In two that are multiplied: `calloc(count, size)`.
+    Product,
+    /// In the second one, unless the first is null: `realloc(memory, size)`, which then calls
+    /// `malloc`.
+    Again,
+    /// In the second one, if it is for memory that no file stands behind:
+    /// `mmap(address, size, protection, flags, ...)`.
+    Mapping,
+}
+
 /// One event to sample by.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EventRequest {
@@ -43,6 +104,8 @@ pub struct EventRequest {
     /// Whether the clock may stand in where the machine has no such event: nobody asked for it
     /// by name.
     pub replaceable: bool,
+    /// What a sample weighs.
+    pub weight: Weight,
 }
 
 /// Events that are scheduled together. An event that was not written in braces is a group of its
@@ -63,6 +126,18 @@ impl EventRequest {
             rate,
             call_graph,
             replaceable: true,
+            weight: Weight::Period,
+        }
+    }
+
+    /// Time that threads wait, off the CPUs: each sample is taken when a thread begins to wait.
+    pub fn off_cpu(call_graph: CallGraph) -> Self {
+        Self {
+            spec: EventSpec::off_cpu(),
+            rate: Rate::Period(1),
+            call_graph,
+            replaceable: false,
+            weight: Weight::OffCpu,
         }
     }
 
@@ -89,6 +164,7 @@ impl EventRequest {
             rate,
             call_graph,
             replaceable: false,
+            weight: Weight::Period,
         }
     }
 }

@@ -17,6 +17,7 @@ pub mod system;
 pub mod tracing;
 
 mod advice;
+mod allocators;
 mod arch;
 mod encoding;
 mod error;
@@ -36,8 +37,12 @@ mod signals;
 mod sizes;
 
 pub use advice::{Refusal, advice};
+pub use allocators::allocations;
 pub use error::Error;
-pub use event::{CallGraph, EventRequest, GroupRequest, MAX_STACK_DUMP, Rate, USUAL_HERTZ};
+pub use event::{
+    AllocationWeight, CallGraph, EventRequest, GroupRequest, MAX_STACK_DUMP, Rate, SizeArguments,
+    USUAL_HERTZ, Weight,
+};
 pub use launcher::{HeldCommand, Launcher, Program, RunningCommand};
 pub use memory::LiveMemory;
 pub use pace::Pace;

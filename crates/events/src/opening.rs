@@ -251,7 +251,7 @@ impl<'a> Opening<'a> {
             tid,
             cpu,
             errno,
-            advice: refusal::of_event(&setup.spec, errno, self.system, self.attaches()),
+            advice: refusal::of_event(setup, errno, self.system, self.attaches()),
         }
     }
 

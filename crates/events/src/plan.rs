@@ -1,6 +1,6 @@
 //! From what was asked for to what the kernel is asked for first.
 
-use crate::event::{CallGraph, EventRequest, Rate};
+use crate::event::{CallGraph, EventRequest, Rate, Weight};
 use crate::names::Precise;
 use crate::sampler::{Request, Threads};
 use crate::setup::{Sampling, Setup, Stacks};
@@ -79,7 +79,7 @@ pub(crate) fn events(request: &Request, system: &System, sizes: Sizes) -> Vec<Pl
     }
     // Where threads swap their events, the kernel mixes up the counts of several kinds.
     if let [one] = &mut planned[..] {
-        one.setup.tells_ends = true;
+        one.setup.tells_ends = one.setup.weight == Weight::Period;
     }
     planned
 }
@@ -105,6 +105,7 @@ fn setup(event: &EventRequest, request: &Request, system: &System, sizes: Sizes)
         reads_group: false,
         tracks: false,
         tells_ends: false,
+        weight: event.weight,
         inherit: event.spec.terms.inherit.unwrap_or(true),
         enable_on_exec: matches!(request.threads, Threads::UntilExec(_)),
         precise: match event.spec.modifiers.precise {

@@ -6,11 +6,14 @@ use crate::access::{Seccomp, Standing};
 use crate::advice::{Refusal, advice};
 use crate::counting::{Circumstances, Prober, why_not};
 use crate::error::Error;
+use crate::event::Weight;
 use crate::names::{Catalog, EventSpec, Family};
+use crate::setup::Setup;
 use crate::system::System;
 
 /// Why this event was refused, and what to do.
-pub(crate) fn of_event(spec: &EventSpec, errno: Errno, system: &System, attach: bool) -> String {
+pub(crate) fn of_event(setup: &Setup, errno: Errno, system: &System, attach: bool) -> String {
+    let spec = &setup.spec;
     let circumstances = Circumstances {
         attach,
         ..Prober::new(&Catalog::system(), system).circumstances()
@@ -26,9 +29,9 @@ pub(crate) fn of_event(spec: &EventSpec, errno: Errno, system: &System, attach: 
             )
         }
         _ if hardware || spec.is_clock() => advice(refusal(spec, errno, system, attach, false)),
-        Errno::ACCESS | Errno::PERM if spec.happens_in_kernel_only() => {
+        Errno::ACCESS | Errno::PERM if matches!(setup.weight, Weight::Allocation { .. }) => {
             format!(
-                "{}; `prof record --off-cpu` shows waits without it",
+                "{}; who touches new memory first shows without: `prof record -e page-faults -c 1`",
                 reason()
             )
         }

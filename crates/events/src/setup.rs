@@ -8,6 +8,7 @@ use perf_event_open_sys::bindings::{
 
 use crate::arch;
 use crate::encoding;
+use crate::event::Weight;
 use crate::names::EventSpec;
 use crate::pace::Pace;
 
@@ -62,6 +63,8 @@ pub struct Setup {
     pub tracks: bool,
     /// Whether a READ record tells, as a thread ends, what the event counted in it.
     pub tells_ends: bool,
+    /// What a sample weighs.
+    pub weight: Weight,
     /// Whether the children of a thread, later threads and processes, are sampled with it.
     pub inherit: bool,
     /// Whether sampling begins by itself when the thread calls `exec`.
@@ -201,6 +204,7 @@ impl Setup {
     /// The records that tell which threads there are and what is mapped where.
     fn set_side_band(&self, attr: &mut sys::perf_event_attr) {
         attr.set_sample_id_all(1);
+        attr.set_context_switch((self.weight == Weight::OffCpu).into());
         if self.tracks {
             attr.set_mmap(1);
             attr.set_mmap2(1);
@@ -229,6 +233,7 @@ pub(crate) mod tests {
             reads_group: false,
             tracks: true,
             tells_ends: true,
+            weight: Weight::Period,
             inherit: true,
             enable_on_exec: true,
             precise: 0,

@@ -6,6 +6,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod allocation;
 mod backlog;
 mod coverage;
 mod deep;
@@ -30,12 +31,13 @@ mod source;
 mod stops;
 mod synthesize;
 mod unwind;
+mod waits;
 
 pub use error::Error;
 pub use kept::{KeptFiles, KeptProcess, KeptRoot};
 pub use options::{How, Options, Summary, Target};
 pub use prof_events::{
-    CallGraph, EventRequest, GroupRequest, MAX_STACK_DUMP, Program, Rate, Signals, USUAL_HERTZ,
-    names,
+    AllocationWeight, CallGraph, EventRequest, GroupRequest, MAX_STACK_DUMP, Program, Rate,
+    Signals, USUAL_HERTZ, allocations, names,
 };
 pub use record::record;

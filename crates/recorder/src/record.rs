@@ -9,11 +9,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use prof_events::{
     HeldCommand, Launcher, Opened, OpenedEvent, Program, Request, RunningCommand, Signals, Stacks,
-    Threads, system,
+    Threads, Weight, system,
 };
 use prof_model::{Pid, StackEnd};
 use prof_perfdata::{
-    Attr, ClockData, CpuCounts, EventDescription, Features, RecordFormat, WriteError, Writer,
+    Attr, ClockData, CpuCounts, EventDescription, Features, RecordFormat, SampleType, WriteError,
+    Writer,
 };
 
 use crate::backlog::Backlog;
@@ -113,29 +114,52 @@ fn request(options: &Options, launcher: Option<&Launcher>) -> Request {
 fn description(event: &OpenedEvent) -> Result<EventDescription, prof_perfdata::Error> {
     Ok(EventDescription {
         attr: Attr::parse(&event.setup.attr_bytes())?,
-        name: event.setup.spec.to_string(),
+        name: name(event),
         ids: event.ids.iter().map(|&(id, _)| id).collect(),
     })
+}
+
+/// What the event is called in the file.
+fn name(event: &OpenedEvent) -> String {
+    match event.setup.weight {
+        Weight::Period => event.setup.spec.to_string(),
+        // Modifiers say whose code was probed, which says nothing of what is weighed.
+        Weight::OffCpu | Weight::Allocation { .. } => event.setup.spec.name.clone(),
+    }
 }
 
 fn session(options: &Options, opened: &Opened, file: File) -> Result<Session, Error> {
     let rings: Vec<_> = (opened.events.iter())
         .map(description)
         .collect::<Result<_, _>>()?;
-    let mut written = rings.clone();
+    let mut written: Vec<EventDescription> = Vec::new();
     let mut events = Vec::new();
-    for (event, description) in opened.events.iter().zip(&mut written) {
+    for (event, ring) in opened.events.iter().zip(&rings) {
         let stacks = match event.setup.stacks {
             Stacks::Dump(_) if options.unwind => StackWork::Unwind,
             Stacks::FramePointers => StackWork::Keep(StackEnd::FramePointersEnded),
             Stacks::Dump(_) | Stacks::None => StackWork::Keep(StackEnd::NotRecorded),
         };
-        if stacks == StackWork::Unwind {
-            description.attr = description.attr.unwound();
+        let weight = event.setup.weight;
+        let attr = match stacks {
+            StackWork::Unwind => unwound(&ring.attr, weight),
+            StackWork::Keep(_) => ring.attr.clone(),
+        };
+        let same = |other: &&mut EventDescription| {
+            matches!(weight, Weight::Allocation { .. }) && other.name == ring.name
+        };
+        match written.iter_mut().find(same) {
+            // All functions that allocate are one event to the reader.
+            Some(other) => other.ids.extend(&ring.ids),
+            None => written.push(EventDescription {
+                attr: attr.clone(),
+                ..ring.clone()
+            }),
         }
         events.push(SessionEvent {
-            attr: description.attr.clone(),
+            attr,
             stacks,
+            weight,
         });
     }
     let format = RecordFormat::new(&rings)?;
@@ -143,6 +167,15 @@ fn session(options: &Options, opened: &Opened, file: File) -> Result<Session, Er
     let duplicates = Duplicates::new(opened.ids(), &opened.late);
     let lifetimes = Lifetimes::new(opened);
     Ok(Session::new(format, events, writer, duplicates, lifetimes))
+}
+
+/// The attribute of samples that this crate has unwound, and weighed.
+fn unwound(ring: &Attr, weight: Weight) -> Attr {
+    let mut attr = ring.unwound();
+    if weight != Weight::Period {
+        attr.sample_type = attr.sample_type | SampleType::PERIOD;
+    }
+    attr
 }
 
 /// Lets the target go, or starts sampling it.
@@ -245,14 +278,19 @@ fn finish(options: &Options, opened: &Opened, recorded: Recorded) -> Result<Summ
         samples: quality.samples,
         bytes,
         duration: outcome.duration,
-        events: (opened.events.iter())
-            .map(|event| event.setup.spec.to_string())
-            .collect(),
+        events: names(opened),
         quality,
         exit: outcome.exit,
         stopped_by: outcome.stopped_by,
         kept: finished.kept.into(),
     })
+}
+
+/// What the events are called, each once.
+fn names(opened: &Opened) -> Vec<String> {
+    let mut names: Vec<_> = opened.events.iter().map(name).collect();
+    names.dedup();
+    names
 }
 
 /// What the file says of the machine and of this run.

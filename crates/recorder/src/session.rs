@@ -1,14 +1,18 @@
 //! Records in the order of time: followed, unwound, written.
 
+mod samples;
+
 use std::fs::File;
 use std::time::{Duration, Instant};
 
+use prof_events::{Weight, system};
 use prof_model::{AbsoluteAddress, Mapping, Modules, Pid, Processes, Quality, StackEnd};
 use prof_perfdata::{
     Attr, ModuleBuildId, Record, RecordFormat, Sample, StackNote, WriteError, Writer, context,
     encode, follow,
 };
 
+use crate::allocation::EveryBytes;
 use crate::backlog::{Backlog, Batch, Popped, ReaderCounts};
 use crate::coverage::Lifetimes;
 use crate::duplicates::Duplicates;
@@ -17,10 +21,10 @@ use crate::held::Held;
 use crate::hits::Hits;
 use crate::kept::{Keeper, KeptFiles};
 use crate::kernel_modules;
-use crate::layout;
 use crate::order::{Order, Waiting};
 use crate::synthesize;
 use crate::unwind::ChainMaker;
+use crate::waits::Waits;
 
 /// Puts records in order, follows the processes, unwinds samples and writes it all.
 pub(crate) struct Session {
@@ -33,6 +37,8 @@ pub(crate) struct Session {
     modules: Modules,
     duplicates: Duplicates,
     keeper: Keeper,
+    waits: Waits,
+    every_bytes: EveryBytes,
     tally: Tally,
     lifetimes: Lifetimes,
     /// Bytes written since readers were last told that all before is in order.
@@ -50,6 +56,8 @@ pub(crate) struct SessionEvent {
     pub(crate) attr: Attr,
     /// What is to be done with its stacks.
     pub(crate) stacks: StackWork,
+    /// What its samples weigh.
+    pub(crate) weight: Weight,
 }
 
 /// What is to be done with the stacks of samples.
@@ -102,6 +110,8 @@ impl Session {
             modules: Modules::default(),
             duplicates,
             keeper: Keeper::default(),
+            waits: Waits::default(),
+            every_bytes: EveryBytes::default(),
             tally: Tally::default(),
             lifetimes,
             since_round: 0,
@@ -185,7 +195,13 @@ impl Session {
             self.deal_with(&mut ready, &mut held, backlog)?;
         }
         order.finish(&mut ready);
-        self.deal_with(&mut ready, &mut held, backlog)
+        self.deal_with(&mut ready, &mut held, backlog)?;
+        let now = system::monotonic_now();
+        for sample in self.waits.finish(now) {
+            self.tally.quality.samples += 1;
+            self.writer.write(sample)?;
+        }
+        Ok(())
     }
 
     fn deal_with(
@@ -238,8 +254,10 @@ impl Session {
         self.tally.count(&record);
         match &record {
             Record::Sample(sample) => return self.sample(sample, bytes, batch, index),
+            Record::Switch(switch) => return self.switch(switch),
             Record::Exit(task) => {
                 self.duplicates.forget(task.tid);
+                self.waits.forget(task.tid);
                 if task.tid == task.pid {
                     self.keeper.forget(task.pid);
                 }
@@ -252,62 +270,9 @@ impl Session {
         self.writer.write(bytes)
     }
 
-    fn sample(
-        &mut self,
-        sample: &Sample<'_>,
-        bytes: &[u8],
-        batch: &Batch,
-        index: usize,
-    ) -> Result<(), WriteError> {
-        if self.duplicates.contains(sample.tid, sample.id) {
-            return Ok(());
-        }
-        let Some(event) = self.events.get(sample.event) else {
-            return Ok(());
-        };
-        let period = self.lifetimes.sample(sample);
-        if let StackWork::Keep(end) = event.stacks {
-            self.chain.clear();
-            self.chain.push(sample.ip);
-            self.chain.extend(sample.callchain);
-            self.note(sample, StackNote::new(end), false);
-            self.since_round += bytes.len();
-            if period == sample.period {
-                return self.writer.write(bytes);
-            }
-            self.out.clear();
-            self.out.extend_from_slice(bytes);
-            layout::set_period(&mut self.out, period);
-            return self.writer.write(&self.out);
-        }
-        let beyond = batch.beyond(index);
-        let (processes, modules) = (&self.processes, &self.modules);
-        let note = (self.chain_maker).chain(sample, beyond, processes, modules, &mut self.chain);
-        self.note(sample, note, true);
-        let Some(SessionEvent { attr, .. }) = self.events.get(sample.event) else {
-            return Ok(());
-        };
-        let raw = note.to_raw();
-        let unwound = encode::NewSample {
-            callchain: &self.chain,
-            raw: &raw,
-            period,
-            ..encode::NewSample::without_stack(sample)
-        };
-        self.out.clear();
-        if encode::sample(&mut self.out, attr, &unwound).is_err() {
-            // Longer than a record can be, which the unwinder's limit rules out.
-            self.tally.quality.losses.malformed += 1;
-            return Ok(());
-        }
-        self.since_round += self.out.len();
-        self.writer.write(&self.out)
-    }
-
-    /// Counts a sample, how its stack ended, and which modules it was in.
+    /// Counts how a sample's stack ended, and which modules it was in.
     fn note(&mut self, sample: &Sample<'_>, note: StackNote, unwound: bool) {
         let tally = &mut self.tally;
-        tally.quality.samples += 1;
         tally.quality.count_stack(note.end);
         tally.quality.read_back += u64::from(note.read_back > 0);
         if let Some(time) = sample.time {

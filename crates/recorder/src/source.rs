@@ -8,7 +8,7 @@ use prof_events::access::Trial;
 use prof_events::names::Catalog;
 use prof_events::{
     CallGraph, Drained, EventRequest, MAX_STACK_DUMP, Opened, OpenedEvent, Rate, Request, Sampler,
-    Sampling, Setup, Signals, Sizes, Stacks, Wake,
+    Sampling, Setup, Signals, Sizes, Stacks, Wake, Weight,
 };
 use prof_model::{Fallback, Pid};
 
@@ -147,6 +147,7 @@ fn suits_stops(request: &Request) -> Option<&EventRequest> {
         return None;
     };
     let by_time = event.replaceable || event.spec.is_clock();
+    let by_time = by_time && event.weight == Weight::Period;
     (by_time && event.spec.modifiers.user).then_some(event)
 }
 
@@ -174,6 +175,7 @@ fn opened_by_stops(
         reads_group: false,
         tracks: true,
         tells_ends: false,
+        weight: Weight::Period,
         inherit: true,
         enable_on_exec: false,
         precise: 0,

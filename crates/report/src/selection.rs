@@ -147,7 +147,7 @@ impl Fate {
     }
 }
 
-/// The event asked for, or else the first one that has samples.
+/// The event asked for, or else all time if the recording has it, or the first one that has samples.
 fn choose_event(symbolized: &SymbolizedProfile, asked: Option<&str>) -> Result<u16, Error> {
     let profile = symbolized.profile();
     let is_asked = |event: &Event| match asked {
@@ -160,7 +160,10 @@ fn choose_event(symbolized: &SymbolizedProfile, asked: Option<&str>) -> Result<u
         .zip(profile.sample_counts())
         .enumerate()
         .filter(|(_, (event, _))| is_asked(event))
-        .min_by_key(|(index, (_, count))| (*count == 0, *index))
+        .min_by_key(|(index, (event, count))| {
+            let is_part = event.name != Event::WALL_CLOCK;
+            (*count == 0, is_part, *index)
+        })
         .map(|(index, _)| index as u16)
         .ok_or_else(|| Error::NoSuchEvent {
             asked: asked.unwrap_or("any").to_owned(),

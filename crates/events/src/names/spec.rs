@@ -53,6 +53,15 @@ impl EventSpec {
         Self::well_known("cpu-clock", Family::Software)
     }
 
+    /// Context switches (`PERF_COUNT_SW_CONTEXT_SWITCHES`), under the name that perf has for the time
+    /// that passes until the thread is back.
+    pub fn off_cpu() -> Self {
+        Self {
+            name: "offcpu-time".into(),
+            ..Self::well_known("context-switches", Family::Software)
+        }
+    }
+
     fn well_known(name: &str, family: Family) -> Self {
         Self {
             name: name.into(),

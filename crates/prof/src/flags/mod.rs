@@ -18,7 +18,9 @@ pub(crate) use cargo::{CargoFlags, TargetFlags};
 pub(crate) use diff::{DiffFlags, GrowthLimit};
 pub(crate) use doctor::DoctorFlags;
 pub(crate) use list::ListFlags;
-pub(crate) use record::{CallGraphFlag, RateFlag, RecordFlags, SamplerFlag, SamplingFlags};
+pub(crate) use record::{
+    AllocFlag, CallGraphFlag, EveryFlag, RateFlag, RecordFlags, SamplerFlag, SamplingFlags,
+};
 pub(crate) use report::{FileFlags, OutputFlags, ReportFlags, ScriptFlags, TextFlags};
 pub(crate) use stat::StatFlags;
 pub(crate) use symbols::{ServerFlags, SymbolFlags};

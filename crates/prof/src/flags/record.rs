@@ -50,6 +50,29 @@ pub(crate) struct SamplingFlags {
     #[arg(short, long = "event", value_name = "EVENTS")]
     pub events: Vec<String>,
 
+    /// Record where threads wait, off the CPUs, and for how long, instead of where they run
+    #[arg(long, conflicts_with = "events")]
+    pub off_cpu: bool,
+
+    /// Record both where threads run and where they wait, as time in one view
+    #[arg(long, conflicts_with_all = ["events", "off_cpu"])]
+    pub wall: bool,
+
+    /// Record who allocates memory, by bytes asked for or by calls (as root: with uprobes)
+    #[arg(
+        long,
+        value_name = "WHAT",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "bytes",
+        conflicts_with_all = ["events", "off_cpu", "wall", "rate", "period"]
+    )]
+    pub alloc: Option<AllocFlag>,
+
+    /// With --alloc: sample each Nth call, or once each so many bytes (with K, M or G)
+    #[arg(long, value_name = "N|BYTES", requires = "alloc", value_parser = EveryFlag::parse)]
+    pub every: Option<EveryFlag>,
+
     /// Samples per second of each thread, or `max` for the kernel's maximum [default: 999; each
     /// hit of a tracepoint, breakpoint or probe]
     #[arg(short = 'F', long = "freq", value_name = "HZ", value_parser = RateFlag::parse_frequency)]
@@ -106,6 +129,37 @@ pub(crate) struct SamplingFlags {
     /// Say more about what is done
     #[arg(short, long)]
     pub verbose: bool,
+}
+
+/// `--alloc[=WHAT]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AllocFlag {
+    /// Weigh each call by the bytes that it asks for
+    Bytes,
+    /// Weigh all calls the same
+    Calls,
+}
+
+/// `--every N|BYTES`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EveryFlag {
+    /// Each so many calls.
+    Calls(u64),
+    /// Once each so many bytes.
+    Bytes(u64),
+}
+
+impl EveryFlag {
+    fn parse(text: &str) -> Result<Self, String> {
+        let every = match text.parse() {
+            Ok(calls) => Self::Calls(calls),
+            Err(_) => Self::Bytes(parse_bytes(text)?),
+        };
+        match every {
+            Self::Calls(0) | Self::Bytes(0) => Err("it must be at least 1".into()),
+            every => Ok(every),
+        }
+    }
 }
 
 /// `-F HZ|max`.

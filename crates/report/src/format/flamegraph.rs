@@ -158,7 +158,7 @@ impl Marks {
             FunctionKind::Kernel => self.kernel = true,
             FunctionKind::Jit => self.jit = true,
             FunctionKind::Missing => self.missing = true,
-            FunctionKind::User => {}
+            FunctionKind::User | FunctionKind::State => {}
         }
     }
 

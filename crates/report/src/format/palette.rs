@@ -145,6 +145,7 @@ fn hue(function: &Function, is_rust: bool) -> Hue {
         FunctionKind::Kernel => Hue::Kernel,
         FunctionKind::Jit => Hue::Jit,
         FunctionKind::Missing => Hue::Missing,
+        FunctionKind::State => Hue::Plain,
         _ if is_unnamed(function) => Hue::Unnamed,
         _ if is_rust || looks_like_rust(&function.name) => Hue::Rust,
         _ if function.name.contains("::") => Hue::Cpp,

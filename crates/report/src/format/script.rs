@@ -94,7 +94,7 @@ fn place(frame: FrameId, profile: &Profile) -> (u64, String) {
             "" => (0, "[unknown]".into()),
             module => (0, plain(module).replace(' ', "_")),
         },
-        Frame::Cut(_) | Frame::LeftOut(_) => (0, "[unknown]".into()),
+        Frame::Cut(_) | Frame::LeftOut(_) | Frame::OnCpu | Frame::OffCpu => (0, "[unknown]".into()),
     }
 }
 

@@ -85,7 +85,9 @@ fn failure(end: StackEnd, profile: &Profile, frame: FrameId, count: u64) -> Unwi
         Frame::Jit { address, .. } | Frame::Unknown(address) | Frame::Kernel(address) => {
             (String::new(), address)
         }
-        Frame::Named(_) | Frame::Cut(_) | Frame::LeftOut(_) => (String::new(), 0),
+        Frame::Named(_) | Frame::Cut(_) | Frame::LeftOut(_) | Frame::OnCpu | Frame::OffCpu => {
+            (String::new(), 0)
+        }
     };
     UnwindFailure {
         end,

@@ -49,7 +49,7 @@ pub(super) fn describe(event: &EventDescription) -> Event {
     }
 }
 
-fn unit(event: &EventDescription) -> Unit {
+pub(super) fn unit(event: &EventDescription) -> Unit {
     // include/uapi/linux/perf_event.h: PERF_TYPE_SOFTWARE with PERF_COUNT_SW_CPU_CLOCK and
     // PERF_COUNT_SW_TASK_CLOCK. An event may have been given any name.
     if event.attr.kind == 1 && matches!(event.attr.config, 0 | 1) {

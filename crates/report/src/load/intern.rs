@@ -65,16 +65,18 @@ impl Interner {
     }
 
     /// The stack of a chain: user frames, then kernel frames, from the outermost inwards, with
-    /// marks where frames are missing.
+    /// marks where frames are missing. All of it stands on `root`, if there is one.
     pub(super) fn stack(
         &mut self,
+        root: Option<Frame>,
         chain: &Chain,
         pid: Pid,
         process: Option<&Process>,
         profile: &mut Profile,
     ) -> StackId {
         let note = chain.note;
-        let mut stack = None;
+        let root = root.map(|root| mark(profile, None, root));
+        let mut stack = root;
         if note.end.counts() && !note.end.is_whole() {
             stack = Some(mark(profile, stack, Frame::Cut(note.end)));
         }
@@ -85,7 +87,10 @@ impl Interner {
         for &address in chain.kernel.iter().rev() {
             stack = Some(mark(profile, stack, Frame::Kernel(address)));
         }
-        stack.unwrap_or_else(|| mark(profile, None, Frame::Cut(StackEnd::NoUserState)))
+        match stack {
+            Some(stack) if Some(stack) != root => stack,
+            _ => mark(profile, root, Frame::Cut(StackEnd::NoUserState)),
+        }
     }
 
     fn user_part(

@@ -12,6 +12,7 @@ mod imported;
 mod input;
 mod intern;
 mod pprof;
+mod wall;
 mod weights;
 
 use std::path::Path;
@@ -30,6 +31,7 @@ use dumps::Dumps;
 use events::EventTraits;
 use groups::Groups;
 use intern::Interner;
+use wall::Wall;
 use weights::Corrections;
 
 /// How to load a recording.
@@ -73,6 +75,7 @@ struct Loader {
     profile: Profile,
     traits: EventTraits,
     groups: Groups,
+    wall: Option<Wall>,
     /// What the current sample stands for; kept to save allocations.
     weights: Vec<(usize, u64)>,
     processes: Processes,
@@ -91,6 +94,7 @@ impl Loader {
             profile: Profile::default(),
             traits: EventTraits::default(),
             groups: Groups::default(),
+            wall: None,
             weights: Vec::new(),
             processes: Processes::default(),
             interner: Interner::default(),
@@ -106,6 +110,7 @@ impl Loader {
     fn learn_events(&mut self, recording: &Recording) {
         if self.traits.update(recording.events()) {
             self.groups.update(recording.events());
+            self.wall = Wall::of(recording.events());
         }
     }
 
@@ -145,7 +150,7 @@ impl Loader {
         }
         let stack = self
             .interner
-            .stack(&self.chain, sample.pid, process, &mut self.profile);
+            .stack(None, &self.chain, sample.pid, process, &mut self.profile);
         let is_partial = self.chain.note.end.counts() && !self.chain.note.end.is_whole();
         let outermost = self
             .chain
@@ -162,9 +167,15 @@ impl Loader {
             None => self.profile.names.intern(&format!(":{}", sample.tid)),
         };
         let (pid, tid) = (sample.pid, sample.tid);
+        let wall = self.wall.and_then(|wall| wall.place(sample.event));
+        let wall = wall.map(|(event, root)| {
+            let (chain, profile) = (&self.chain, &mut self.profile);
+            let stack = (self.interner).stack(Some(root), chain, sample.pid, process, profile);
+            (event, stack)
+        });
         self.groups.weights(sample, &mut self.weights);
         for &(event, period) in &self.weights {
-            self.profile.samples.push(Sample {
+            let sample = Sample {
                 time: sample.time.unwrap_or(0),
                 pid,
                 tid,
@@ -176,10 +187,17 @@ impl Loader {
                 stack,
                 end: self.chain.note.end,
                 read_back: self.chain.note.read_back,
-            });
+            };
+            self.profile.samples.push(sample);
+            if let Some((event, stack)) = wall {
+                self.profile.samples.push(Sample {
+                    event,
+                    stack,
+                    ..sample
+                });
+            }
         }
     }
-
     /// Gives modules the build ids that the file has in a table rather than in MMAP2 records.
     fn learn_build_ids(&mut self, recording: &Recording) {
         let modules = &mut self.profile.modules;
@@ -221,6 +239,8 @@ impl Loader {
         profile.symbols = features.symbols.clone();
         profile.kernel = kernel(&self.processes, &profile.modules);
         profile.events = recording.events().iter().map(events::describe).collect();
+        let wall = self.wall.map(|_| Wall::event());
+        profile.events.extend(wall);
         profile.quality = self.counts.finish(&profile, recording);
         profile
     }

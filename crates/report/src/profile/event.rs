@@ -11,6 +11,12 @@ pub struct Event {
     pub unit: Unit,
 }
 
+impl Event {
+    /// The name of the event that is all time, on and off the CPUs, of a recording that has both
+    /// (`prof record --wall`).
+    pub const WALL_CLOCK: &'static str = "wall-clock";
+}
+
 /// What a weight counts. Weights of different units must not be added.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Unit {
@@ -28,7 +34,8 @@ impl Unit {
         let base = name.split_once(':').map_or(name, |(base, _)| base);
         let count = |name| Self::Count(Cow::Borrowed(name));
         match base {
-            "cpu-clock" | "task-clock" => Self::Nanoseconds,
+            // perf and prof call the time off the CPUs so.
+            "cpu-clock" | "task-clock" | "offcpu-time" => Self::Nanoseconds,
             "cycles" | "cpu-cycles" | "ref-cycles" => count("cycles"),
             "instructions" => count("instructions"),
             "branches" | "branch-instructions" => count("branches"),
@@ -37,6 +44,8 @@ impl Unit {
             "cache-misses" => count("cache misses"),
             "page-faults" | "faults" | "minor-faults" | "major-faults" => count("page faults"),
             "context-switches" | "cs" => count("context switches"),
+            "alloc-bytes" => count("bytes"),
+            "alloc-calls" => count("allocations"),
             "cpu-migrations" | "migrations" => count("migrations"),
             _ => count("events"),
         }

@@ -36,6 +36,10 @@ pub enum Frame {
     Cut(StackEnd),
     /// Stands where so many frames were left out of the middle of a stack.
     LeftOut(u32),
+    /// Stands outside of all other frames of time on a CPU, in a view of both.
+    OnCpu,
+    /// Stands outside of all other frames of time waited, in a view of both.
+    OffCpu,
 }
 
 /// A frame's number in [`Frames`].

@@ -251,6 +251,7 @@ impl Named {
                 let named = &profile.named[id];
                 (Arc::clone(&named.module), named.kind)
             }
+            Frame::OnCpu | Frame::OffCpu => (Arc::from(""), FunctionKind::State),
             Frame::Cut(_) | Frame::LeftOut(_) => (Arc::from(""), FunctionKind::Missing),
         }
     }
@@ -268,6 +269,8 @@ impl Named {
             Frame::Cut(end) => cut_label(end),
             Frame::LeftOut(count) => left_out_label(count),
             Frame::Named(_) => "[no name]".into(),
+            Frame::OnCpu => "[on-CPU]".into(),
+            Frame::OffCpu => "[off-CPU]".into(),
         };
         self.functions.intern(Function {
             name: name.into(),

@@ -180,7 +180,7 @@ fn category(kind: FunctionKind) -> usize {
         FunctionKind::User => 0,
         FunctionKind::Kernel => 1,
         FunctionKind::Jit => 2,
-        FunctionKind::Missing => 3,
+        FunctionKind::Missing | FunctionKind::State => 3,
     }
 }
 

@@ -137,7 +137,11 @@ impl<'a, 'p> Locations<'a, 'p> {
                 Frame::Kernel(address) | Frame::Jit { address, .. } | Frame::Unknown(address) => {
                     location.address = address;
                 }
-                Frame::Named(_) | Frame::Cut(_) | Frame::LeftOut(_) => {}
+                Frame::Named(_)
+                | Frame::Cut(_)
+                | Frame::LeftOut(_)
+                | Frame::OnCpu
+                | Frame::OffCpu => {}
             }
             located.push(location);
         }

@@ -1,5 +1,7 @@
 //! `prof record`: flags to options, recording, and the words at the end.
 
+mod events;
+
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -8,16 +10,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use prof_model::{Grade, Verdict};
-use prof_recorder::names::Catalog;
-use prof_recorder::{
-    CallGraph, EventRequest, GroupRequest, How, Options, Program, Rate, Signals, Summary, Target,
-    USUAL_HERTZ,
-};
+use prof_recorder::{CallGraph, How, Options, Program, Signals, Summary, Target};
 use prof_report::Pattern;
 
 use crate::console::Console;
 use crate::exit;
-use crate::flags::{CallGraphFlag, RateFlag, RecordFlags, SamplerFlag, SamplingFlags, SymbolFlags};
+use crate::flags::{RecordFlags, SamplerFlag, SamplingFlags, SymbolFlags};
 use crate::names;
 use crate::output::ensure_writable;
 use crate::report;
@@ -150,8 +148,8 @@ fn verdict(summary: &Summary, options: &Options) -> Result<Verdict> {
 
 fn options(target: Target, flags: &SamplingFlags, command_line: Vec<OsString>) -> Result<Options> {
     Ok(Options {
+        groups: events::groups(&target, flags)?,
         target,
-        groups: groups(flags)?,
         how: match flags.sampler {
             SamplerFlag::Auto => How::Automatic,
             SamplerFlag::Perf => How::Events,
@@ -163,33 +161,6 @@ fn options(target: Target, flags: &SamplingFlags, command_line: Vec<OsString>) -
         output: flags.output.clone(),
         command_line,
     })
-}
-
-/// What to sample by, as the flags say.
-fn groups(flags: &SamplingFlags) -> Result<Vec<GroupRequest>> {
-    let rate = match (flags.period, flags.rate) {
-        (Some(period), _) => Some(Rate::Period(period)),
-        (None, Some(RateFlag::Hertz(hertz))) => Some(Rate::Hertz(hertz)),
-        (None, Some(RateFlag::Max)) => Some(Rate::Maximum),
-        (None, None) => None,
-    };
-    let call_graph = match flags.call_graph {
-        CallGraphFlag::Dwarf { dump } => CallGraph::Dwarf { dump },
-        CallGraphFlag::FramePointers => CallGraph::FramePointers,
-        CallGraphFlag::None => CallGraph::None,
-    };
-    if flags.events.is_empty() {
-        let rate = rate.unwrap_or(Rate::Hertz(USUAL_HERTZ));
-        let usual = EventRequest::usual(rate, call_graph);
-        return Ok(vec![GroupRequest::alone(usual)]);
-    }
-    let catalog = Catalog::system();
-    let mut groups = Vec::new();
-    for text in &flags.events {
-        groups.extend(catalog.parse(text)?);
-    }
-    let named = |group| GroupRequest::named(group, rate, call_graph);
-    Ok(groups.into_iter().map(named).collect())
 }
 
 fn tell(console: Console, summary: &Summary, output: &Path, verdict: &Verdict) {

@@ -1,0 +1,87 @@
+//! Who allocates memory: known programs, known bytes.
+#![forbid(unsafe_code)]
+
+use prof_tests::{Compiler, Need, Program, Session, Stacks, needs};
+
+/// The compiler must not know what it calls, lest it leaves it out.
+const PROGRAM: Program = Program::new(&["allocations.c"], Compiler::Gcc, &["-fno-builtin"]);
+
+/// What each function of the program asks for with its argument at 10: bytes and calls. A call of
+/// `realloc` without memory is one of `malloc`.
+const EXPECTED: [(&str, u64, u64); 6] = [
+    ("mallocs", 100_000, 100),
+    ("callocs", 70_000, 100),
+    ("reallocs", 50 * 20_100, 100),
+    ("aligneds", 50 * (640 + 128), 100),
+    ("huges", 10 * (64 << 20), 10),
+    ("maps", 20 * 8192, 20),
+];
+
+fn weight_of(stacks: &Stacks, function: &str) -> u64 {
+    let has = |stack: &[String]| stack.iter().any(|frame| frame == function);
+    let fitting = stacks.iter().filter(|(stack, _)| has(stack));
+    fitting.map(|(_, weight)| weight).sum()
+}
+
+/// Records with these options; each function's weight is off by so much at most.
+fn check(options: &[&str], expected: impl Fn(u64, u64) -> u64, tolerance: u64) {
+    if !needs(&[Need::Root]) {
+        return;
+    }
+    let session = Session::alone();
+    let binary = PROGRAM.build();
+    let recorded = session.record(options, &[binary]);
+    let stacks = recorded.physical_stacks();
+    for (function, bytes, calls) in EXPECTED {
+        let (found, expected) = (weight_of(&stacks, function), expected(bytes, calls));
+        assert!(
+            found.abs_diff(expected) <= tolerance,
+            "{options:?} {function}: {found}, not {expected}"
+        );
+    }
+    stacks.assert_whole(1.0);
+}
+
+#[test]
+fn each_byte_is_counted_once() {
+    check(&["--alloc"], |bytes, _| bytes, 0);
+}
+
+#[test]
+fn each_call_is_counted_once() {
+    check(&["--alloc=calls"], |_, calls| calls, 0);
+}
+
+/// Each function of the allocator counts to seven for itself. A prime, because what the program does in turns must not be in step.
+#[test]
+fn each_seventh_call_stands_for_seven() {
+    check(&["--alloc=calls", "--every", "7"], |_, calls| calls, 14);
+}
+
+#[test]
+fn samples_each_so_many_bytes_add_up() {
+    check(&["--alloc", "--every", "4K"], |bytes, _| bytes, 4096);
+}
+
+#[test]
+fn the_unit_is_bytes() {
+    if !needs(&[Need::Root]) {
+        return;
+    }
+    let session = Session::alone();
+    let binary = PROGRAM.build();
+    let recorded = session.record(&["--alloc", "--flamegraph", "out.svg"], &[binary]);
+    let svg = std::fs::read_to_string(session.path("out.svg")).unwrap();
+    assert!(svg.contains("bytes"), "{}", recorded.outcome);
+}
+
+#[test]
+fn a_plain_user_is_told_what_else_there_is() {
+    if !needs(&[Need::Root, Need::Tool("setpriv"), Need::PlainSampling]) {
+        return;
+    }
+    let session = Session::plain_user();
+    let outcome = session.run(["record", "--alloc", "--", "echo", "started"]);
+    outcome.assert_refused(&["root only", "CAP_SYS_ADMIN", "page-faults"]);
+    assert_eq!(outcome.stdout, "");
+}
