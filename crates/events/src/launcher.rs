@@ -25,6 +25,9 @@ pub struct Program {
     pub environment: Vec<(OsString, OsString)>,
     /// Where to run it, if not here.
     pub directory: Option<PathBuf>,
+    /// Whether its standard output goes where its standard error output goes, because ours is for
+    /// something else.
+    pub stdout_is_stderr: bool,
 }
 
 impl Program {
@@ -43,6 +46,9 @@ impl Program {
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         if let Some(directory) = &self.directory {
             command.current_dir(directory);
+        }
+        if self.stdout_is_stderr {
+            command.stdout(io::stderr().as_fd().try_clone_to_owned()?);
         }
         Ok(command)
     }

@@ -27,6 +27,7 @@ mod header;
 mod note;
 mod parse;
 mod parse_sample;
+mod pipe_write;
 mod read;
 mod record;
 mod recording;

@@ -7,6 +7,7 @@ use crate::encode;
 use crate::error::WriteError;
 use crate::features::Features;
 use crate::features_write;
+use crate::pipe_write;
 
 /// Writes a recording that is valid from its first bytes on: what a killed or failed program
 /// leaves behind can be read up to the last record that was written.
@@ -22,8 +23,8 @@ pub struct Writer<W: Write + Seek> {
     events: Vec<EventDescription>,
     /// Whole records that are not written yet.
     buffer: Vec<u8>,
-    /// Where records start, in bytes from the start of the file.
-    data_start: u64,
+    /// Where records start, in bytes from the start of the file; `None` in pipe form.
+    data_start: Option<u64>,
     /// Bytes of records written.
     written: u64,
     /// What the header says of that.
@@ -72,7 +73,25 @@ impl<W: Write + Seek> Writer<W> {
         start.extend(attrs);
         out.seek(SeekFrom::Start(0))?;
         out.write_all(&start)?;
-        Ok(Self {
+        Ok(Self::behind(out, events, Some(data_start)))
+    }
+
+    /// Writes what comes before the records in pipe form, which needs no going back: `out` is
+    /// never sought in. What is known by now of the machine goes first.
+    ///
+    /// # Errors
+    /// `out` cannot be written to.
+    pub fn create_pipe(
+        mut out: W,
+        events: &[EventDescription],
+        features: &Features,
+    ) -> Result<Self, WriteError> {
+        out.write_all(&pipe_write::start(features, events))?;
+        Ok(Self::behind(out, events, None))
+    }
+
+    fn behind(out: W, events: &[EventDescription], data_start: Option<u64>) -> Self {
+        Self {
             out,
             events: events.to_vec(),
             buffer: Vec::with_capacity(Self::BUFFER),
@@ -80,7 +99,7 @@ impl<W: Write + Seek> Writer<W> {
             written: 0,
             told: 0,
             failed: None,
-        })
+        }
     }
 
     /// Adds whole records. They need not be in time order if FINISHED_ROUND records tell rounds
@@ -119,22 +138,21 @@ impl<W: Write + Seek> Writer<W> {
     /// `out` cannot be written to, now or before.
     pub fn checkpoint(&mut self) -> Result<(), WriteError> {
         self.flush()?;
-        if self.written == self.told {
+        let Some(data_start) = self.data_start.filter(|_| self.written != self.told) else {
             return Ok(());
-        }
-        let result = self.tell_size();
+        };
+        let result = self.tell_size(data_start);
         if let Err(error) = &result {
             self.failed = Some(error.kind());
         }
         Ok(result?)
     }
 
-    fn tell_size(&mut self) -> std::io::Result<()> {
+    fn tell_size(&mut self, data_start: u64) -> std::io::Result<()> {
         self.out.seek(SeekFrom::Start(Self::DATA_SIZE))?;
         self.out.write_all(&self.written.to_le_bytes())?;
         self.told = self.written;
-        self.out
-            .seek(SeekFrom::Start(self.data_start + self.written))?;
+        self.out.seek(SeekFrom::Start(data_start + self.written))?;
         Ok(())
     }
 
@@ -153,7 +171,13 @@ impl<W: Write + Seek> Writer<W> {
             // A size of zero stands for a recording that was not finished.
             encode::finished_round(&mut self.buffer);
         }
-        let result = self.flush().and_then(|()| self.put_features(features));
+        let Some(data_start) = self.data_start else {
+            self.flush()?;
+            self.put(&pipe_write::end(features, &self.events))?;
+            self.out.flush()?;
+            return Ok(self.out);
+        };
+        let result = (self.flush()).and_then(|()| self.put_features(features, data_start));
         let bits = *result.as_ref().unwrap_or(&[0; 32]);
         let patched = self.patch(bits);
         result?;
@@ -174,12 +198,16 @@ impl<W: Write + Seek> Writer<W> {
     }
 
     /// Writes table and features after the records, and tells which there are.
-    fn put_features(&mut self, features: &Features) -> Result<[u8; 32], WriteError> {
+    fn put_features(
+        &mut self,
+        features: &Features,
+        data_start: u64,
+    ) -> Result<[u8; 32], WriteError> {
         let sections = features_write::sections(features, &self.events);
         let table = Self::SECTION * sections.len() as u64;
         let mut bits = [0; 32];
         let mut bytes = Vec::new();
-        let mut offset = self.data_start + self.written + table;
+        let mut offset = data_start + self.written + table;
         for (number, content) in &sections {
             let section = [offset, content.len() as u64];
             bytes.extend(section.map(u64::to_le_bytes).concat());

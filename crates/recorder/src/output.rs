@@ -2,7 +2,8 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::io::{self, IsTerminal};
+use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -25,6 +26,20 @@ impl Output {
             path: path.to_owned(),
             source,
         };
+        if is_stdout(path) {
+            let stdout = io::stdout();
+            if stdout.is_terminal() {
+                let why = "the standard output is a terminal: write to a file, or into a pipe";
+                return Err(failed(io::Error::other(why)));
+            }
+            let stdout = stdout.as_fd().try_clone_to_owned().map_err(failed)?;
+            let output = Self {
+                path: path.to_owned(),
+                kept: None,
+                keep: true,
+            };
+            return Ok((output, stdout.into()));
+        }
         let kept = set_aside(path).map_err(failed)?;
         // The name is free now: never follow a link that somebody puts there.
         let file = OpenOptions::new()
@@ -54,6 +69,11 @@ impl Output {
     pub(crate) fn keep(&mut self) {
         self.keep = true;
     }
+}
+
+/// `-`: the recording goes to the standard output, in pipe form.
+pub(crate) fn is_stdout(path: &Path) -> bool {
+    path == Path::new("-")
 }
 
 impl Drop for Output {

@@ -22,7 +22,7 @@ use crate::coverage::Lifetimes;
 use crate::duplicates::Duplicates;
 use crate::error::Error;
 use crate::options::{Options, Summary, Target};
-use crate::output::Output;
+use crate::output::{Output, is_stdout};
 use crate::reader::{Outcome, Reader, Running};
 use crate::session::{Finished, Session, SessionEvent, StackWork};
 use crate::source::Source;
@@ -163,7 +163,11 @@ fn session(options: &Options, opened: &Opened, file: File) -> Result<Session, Er
         });
     }
     let format = RecordFormat::new(&rings)?;
-    let writer = Writer::create(file, &written).map_err(writing(options))?;
+    let writer = match is_stdout(&options.output) {
+        true => Writer::create_pipe(file, &written, &about(options)),
+        false => Writer::create(file, &written),
+    }
+    .map_err(writing(options))?;
     let duplicates = Duplicates::new(opened.ids(), &opened.late);
     let lifetimes = Lifetimes::new(opened);
     Ok(Session::new(format, events, writer, duplicates, lifetimes))
@@ -270,10 +274,11 @@ fn finish(options: &Options, opened: &Opened, recorded: Recorded) -> Result<Summ
         quality: Some(quality.clone()),
         ..about(options)
     };
+    let records = finished.writer.data_size();
     let ended = finished.writer.finish(&features);
     let outcome = outcome?;
     let file = written.and(ended).map_err(writing(options))?;
-    let bytes = file.metadata().map_or(0, |found| found.len());
+    let bytes = file.metadata().map_or(0, |found| found.len()).max(records);
     Ok(Summary {
         samples: quality.samples,
         bytes,

@@ -30,6 +30,7 @@ pub(crate) fn run(flags: CargoFlags) -> Result<ExitCode> {
             argv,
             environment: built.environment,
             directory: built.directory,
+            stdout_is_stderr: false,
         })),
         sampling: flags.sampling,
         // As it was typed: cargo starts us as `cargo-prof prof ...`.

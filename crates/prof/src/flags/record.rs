@@ -105,7 +105,8 @@ pub(crate) struct SamplingFlags {
     #[arg(short, long, value_name = "PAGES|SIZE", value_parser = parse_ring)]
     pub mmap_pages: Option<u64>,
 
-    /// Write the recording here; an existing FILE is kept as FILE.old
+    /// Write the recording here; an existing FILE is kept as FILE.old; `-` is the standard output,
+    /// and the command's goes where its errors go
     #[arg(short, long, value_name = "FILE", default_value = "prof.data")]
     pub output: PathBuf,
 

@@ -62,9 +62,11 @@ impl From<RecordFlags> for Job {
         let wait = flags.wait;
         let target = match flags.name {
             Some(pattern) => Wanted::Named { pattern, wait },
-            None if flags.pids.is_empty() => {
-                Wanted::Known(Target::Command(Program::new(flags.command)))
-            }
+            None if flags.pids.is_empty() => Wanted::Known(Target::Command(Program {
+                // The standard output is for the recording then.
+                stdout_is_stderr: flags.sampling.output == Path::new("-"),
+                ..Program::new(flags.command)
+            })),
             None => Wanted::Known(Target::Processes(flags.pids)),
         };
         Self {
@@ -84,6 +86,10 @@ impl From<RecordFlags> for Job {
 pub(crate) fn run(job: Job) -> Result<ExitCode> {
     // A long recording should not end with the news that its picture has no place.
     job.flamegraph.as_deref().map_or(Ok(()), ensure_writable)?;
+    let read_again = job.flamegraph.is_some() || job.sampling.embed_symbols;
+    if read_again && job.sampling.output == Path::new("-") {
+        anyhow::bail!("-o - keeps no file to draw or to add names to: write to a file");
+    }
     // Before any thread is made: they inherit the blocked signals.
     let signals = Signals::block().context("cannot watch for signals")?;
     let console = Console::new(job.sampling.quiet, job.sampling.verbose);
@@ -99,7 +105,9 @@ pub(crate) fn run(job: Job) -> Result<ExitCode> {
     };
     // From here on a signal ends us as it ends anybody: the recording is safe.
     drop(signals);
-    if !summary.kept.is_empty()
+    let in_file = options.output != Path::new("-");
+    if in_file
+        && !summary.kept.is_empty()
         && let Err(error) = names::embed_kept(&options.output, &summary.kept)
     {
         Console::error(&error.context("cannot keep names of files that are gone"));
@@ -139,7 +147,9 @@ fn show(recording: &Path, embed: bool, flamegraph: Option<&Path>, console: Conso
 fn verdict(summary: &Summary, options: &Options) -> Result<Verdict> {
     let mut events = options.groups.iter().flat_map(|group| &group.events);
     Ok(
-        match events.any(|event| event.call_graph == CallGraph::FramePointers) {
+        match options.output != Path::new("-")
+            && events.any(|event| event.call_graph == CallGraph::FramePointers)
+        {
             true => Verdict::new(&report::quality(&options.output)?),
             false => Verdict::new(&summary.quality),
         },

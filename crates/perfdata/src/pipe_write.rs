@@ -1,0 +1,78 @@
+//! The pipe form: what a file has in sections, as records before and after the others.
+
+use crate::abi::record_type;
+use crate::attr::EventDescription;
+use crate::features::{Features, feature};
+use crate::features_write;
+use crate::header::RecordHeader;
+
+/// What comes before the records: the short header, the events, and what is known of the machine.
+pub(crate) fn start(features: &Features, events: &[EventDescription]) -> Vec<u8> {
+    const HEADER: u64 = 16;
+    let mut out = b"PERFILE2".to_vec();
+    out.extend(HEADER.to_le_bytes());
+    for event in events {
+        let ids = event.ids.iter().flat_map(|id| id.to_le_bytes());
+        let mut body = event.attr.to_bytes().to_vec();
+        body.extend(ids);
+        // Ids that a record has no room for: readers take a sample for the first event's.
+        body.truncate(LONGEST / 8 * 8);
+        record(&mut out, record_type::HEADER_ATTR, &body);
+    }
+    for (number, content) in features_write::sections(features, events) {
+        if number != feature::BUILD_ID {
+            put_feature(&mut out, number, &content);
+        }
+    }
+    out
+}
+
+/// What is only known after the records: build ids, and the worth of the recording.
+pub(crate) fn end(features: &Features, events: &[EventDescription]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for (number, content) in features_write::sections(features, events) {
+        match number {
+            feature::BUILD_ID => put_build_ids(&mut out, &content),
+            feature::QUALITY => put_feature(&mut out, number, &content),
+            _ => {}
+        }
+    }
+    out
+}
+
+/// In the section they are records already, of type 0.
+fn put_build_ids(out: &mut Vec<u8>, mut section: &[u8]) {
+    while let Some(header) = RecordHeader::parse(section) {
+        let Some((entry, rest)) = section.split_at_checked(header.size.into()) else {
+            return;
+        };
+        let kind = record_type::HEADER_BUILD_ID;
+        out.extend(RecordHeader { kind, ..header }.to_bytes());
+        out.extend(&entry[RecordHeader::SIZE..]);
+        section = rest;
+    }
+}
+
+/// Leaves out what a record has no room for.
+fn put_feature(out: &mut Vec<u8>, number: u64, content: &[u8]) {
+    let mut body = number.to_le_bytes().to_vec();
+    body.extend(content);
+    // Records are multiples of 8 bytes.
+    body.resize(body.len().next_multiple_of(8), 0);
+    if body.len() <= LONGEST {
+        record(out, record_type::HEADER_FEATURE, &body);
+    }
+}
+
+/// Bytes of a record behind its header.
+const LONGEST: usize = u16::MAX as usize - RecordHeader::SIZE;
+
+fn record(out: &mut Vec<u8>, kind: u32, body: &[u8]) {
+    let header = RecordHeader {
+        kind,
+        misc: 0,
+        size: (RecordHeader::SIZE + body.len()) as u16,
+    };
+    out.extend(header.to_bytes());
+    out.extend(body);
+}
