@@ -39,11 +39,19 @@ pub(crate) fn open_attr(
 }
 
 /// Opens what the attribute says for one thread (0 is the caller) on any CPU.
-fn open_anywhere(mut attr: sys::bindings::perf_event_attr, tid: Tid) -> Result<OwnedFd, Errno> {
+fn open_anywhere(attr: sys::bindings::perf_event_attr, tid: Tid) -> Result<OwnedFd, Errno> {
+    open_plain(attr, tid, -1)
+}
+
+fn open_plain(
+    mut attr: sys::bindings::perf_event_attr,
+    tid: Tid,
+    cpu: i32,
+) -> Result<OwnedFd, Errno> {
     let flags = sys::bindings::PERF_FLAG_FD_CLOEXEC.into();
     // SAFETY: the attribute is a valid structure of the size that it states, or larger. It asks
     // for nothing that would write to our memory.
-    let fd = check(unsafe { sys::perf_event_open(&raw mut attr, tid, -1, -1, flags) })?;
+    let fd = check(unsafe { sys::perf_event_open(&raw mut attr, tid, cpu, -1, flags) })?;
     // SAFETY: the descriptor is new and nobody else's.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
@@ -63,6 +71,33 @@ pub(crate) fn open_counter(setup: &Setup) -> Result<OwnedFd, Errno> {
     attr.set_exclude_hv(like.exclude_hv());
     attr.set_exclude_guest(like.exclude_guest());
     open_anywhere(attr, 0)
+}
+
+/// Opens an event that counts what `setup` samples, and writes a READ record as a thread ends.
+pub(crate) fn open_teller(setup: &Setup, tid: Tid, cpu: u32) -> Result<OwnedFd, Errno> {
+    let mut attr = sys::bindings::perf_event_attr {
+        sample_regs_user: 0,
+        sample_stack_user: 0,
+        ..setup.attr()
+    };
+    // What READ records end with, as all others do; nothing else is written.
+    let stacks = sys::bindings::PERF_SAMPLE_REGS_USER
+        | sys::bindings::PERF_SAMPLE_STACK_USER
+        | sys::bindings::PERF_SAMPLE_CALLCHAIN;
+    attr.sample_type &= !u64::from(stacks);
+    attr.set_exclude_callchain_user(0);
+    attr.set_freq(0);
+    attr.__bindgen_anon_1.sample_period = 0;
+    attr.set_precise_ip(0);
+    attr.set_inherit_stat(1);
+    attr.set_mmap(0);
+    attr.set_mmap2(0);
+    attr.set_build_id(0);
+    attr.set_comm(0);
+    attr.set_comm_exec(0);
+    attr.set_task(0);
+    let cpu = i32::try_from(cpu).map_err(|_| Errno::INVAL)?;
+    open_plain(attr, tid, cpu)
 }
 
 /// Opens an event that counts nothing and is not inherited.

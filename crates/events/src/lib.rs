@@ -35,6 +35,7 @@ mod sampler;
 mod setup;
 mod signals;
 mod sizes;
+mod tellers;
 
 pub use advice::{Refusal, advice};
 pub use allocators::allocations;

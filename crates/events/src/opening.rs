@@ -17,6 +17,7 @@ use crate::sampler::{Opened, OpenedEvent, Request, Sampler, Stream, StreamEvent,
 use crate::setup::Setup;
 use crate::sizes::{Sizes, Wishes};
 use crate::system::System;
+use crate::tellers::Tellers;
 use crate::{kernel, ladder, pace, system};
 
 /// Opens the events and their rings, of the next smaller size as long as there is no room.
@@ -221,6 +222,12 @@ impl<'a> Opening<'a> {
             }
             event.ids.push((id, tid));
             sampler.places.insert(id, (place, first + number));
+            if event.setup.tells_ends
+                && let Some(stream) = sampler.streams.get_mut(place)
+            {
+                // Without, it is not known what each thread did.
+                let _ = stream.tellers.add(&event.setup, id, tid, cpu);
+            }
         }
         Ok(())
     }
@@ -241,6 +248,7 @@ impl<'a> Opening<'a> {
             cpu,
             ring,
             events: vec![StreamEvent { fd, number: 0 }],
+            tellers: Tellers::default(),
             waiting: 0,
         })
     }

@@ -19,6 +19,7 @@ use crate::pace::Pace;
 use crate::ring::{Drained, Ring};
 use crate::setup::Setup;
 use crate::sizes::Sizes;
+use crate::tellers::Tellers;
 
 /// What to sample and how.
 #[derive(Clone, Debug)]
@@ -111,6 +112,8 @@ pub(crate) struct Stream {
     /// The first made the ring. None is closed before the sampler is dropped, because a closed
     /// event forgets what its threads' children do.
     pub(crate) events: Vec<StreamEvent>,
+    /// What tells of the ends of threads.
+    pub(crate) tellers: Tellers,
     /// The event to wait for: the first whose threads have not all ended.
     pub(crate) waiting: usize,
 }
@@ -159,6 +162,11 @@ impl Sampler {
     ///
     /// Never seen: when the kernel refuses all of a sudden.
     pub fn enable(&self) -> Result<(), Errno> {
+        let tellers = self
+            .streams
+            .iter()
+            .flat_map(|stream| stream.tellers.events());
+        tellers.map(AsFd::as_fd).try_for_each(kernel::enable)?;
         self.events()
             .try_for_each(|event| kernel::enable(event.fd.as_fd()))
     }
@@ -178,6 +186,7 @@ impl Sampler {
             let drained = stream.ring.drain(|record| each(number, record));
             total.bytes += drained.bytes;
             total.corrupt |= drained.corrupt;
+            stream.tellers.drain(|record| each(number, record));
         }
         total
     }

@@ -61,7 +61,7 @@ pub struct Setup {
     /// Whether the records come with it that tell which threads there are and what is mapped
     /// where.
     pub tracks: bool,
-    /// Whether a READ record tells, as a thread ends, what the event counted in it.
+    /// Whether it is told, as a thread ends, what the event counted in it (`tellers`).
     pub tells_ends: bool,
     /// What a sample weighs.
     pub weight: Weight,
@@ -181,7 +181,6 @@ impl Setup {
 
     fn set_start(&self, attr: &mut sys::perf_event_attr) {
         attr.set_inherit(self.inherit.into());
-        attr.set_inherit_stat((self.inherit && self.tells_ends).into());
         // Whether a group fits the hardware is checked for those of its members that are enabled.
         attr.set_disabled((!self.member).into());
         attr.set_enable_on_exec((self.enable_on_exec && !self.member).into());
