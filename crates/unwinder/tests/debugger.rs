@@ -1,4 +1,4 @@
-//! Frame by frame against gdb, for processes that stand still.
+//! Frame by frame against gdb and eu-stack, for processes that stand still.
 
 mod support;
 
@@ -53,7 +53,21 @@ fn ask_gdb(pid: &str, workshop: &Workshop) -> (Vec<u64>, Vec<u64>) {
     (numbers("REGISTERS"), numbers("FRAMES"))
 }
 
-/// Our frames and gdb's must be the same, as far as gdb gets, and ours whole.
+/// The program counter of each frame that `eu-stack` finds.
+fn ask_eu_stack(pid: &str) -> Vec<u64> {
+    let output = Command::new("eu-stack")
+        .args(["-n", "0", "-p", pid])
+        .output()
+        .expect("eu-stack");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let frames = text.lines().filter(|line| line.starts_with('#'));
+    frames
+        .filter_map(|line| line.split_whitespace().nth(1)?.strip_prefix("0x"))
+        .map(|address| u64::from_str_radix(address, 16).expect("an address"))
+        .collect()
+}
+
+/// Our frames, gdb's and those of eu-stack must be the same, and ours whole.
 fn check(program: &Path, arguments: &[&str], workshop: &Workshop) {
     let target = Target::start(program, arguments);
     let pid = target.pid();
@@ -65,6 +79,7 @@ fn check(program: &Path, arguments: &[&str], workshop: &Workshop) {
     }
     signal("STOP", &pid.to_string());
     let (registers, expected) = ask_gdb(&pid.to_string(), workshop);
+    let by_eu_stack = ask_eu_stack(&pid.to_string());
     let mut memory = ProcessMemory::of(pid);
     let mut modules = Modules::default();
     let process = memory.process(pid, &mut modules);
@@ -89,14 +104,19 @@ fn check(program: &Path, arguments: &[&str], workshop: &Workshop) {
     );
     assert_eq!(unwound.end, StackEnd::Root);
     assert!(expected.len() > 3, "{expected:x?}");
-    // gdb gives return addresses; ours are one less, but for interrupted frames.
-    let same = |(ours, gdb): (&u64, &u64)| *ours == *gdb || *ours + 1 == *gdb;
-    let agree = frames.len() == expected.len() && frames.iter().zip(&expected).all(same);
-    assert!(agree, "{program:?}\nours {frames:x?}\ngdb  {expected:x?}");
+    // Theirs are return addresses; ours are one less, but for interrupted frames.
+    let same = |(ours, theirs): (&u64, &u64)| *ours == *theirs || *ours + 1 == *theirs;
+    for (name, theirs) in [("gdb", &expected), ("eu-stack", &by_eu_stack)] {
+        let agree = frames.len() == theirs.len() && frames.iter().zip(theirs).all(same);
+        assert!(
+            agree,
+            "{program:?} {arguments:?}\nours {frames:x?}\n{name} {theirs:x?}"
+        );
+    }
 }
 
 #[test]
-fn same_frames_as_gdb() {
+fn same_frames_as_gdb_and_eu_stack() {
     let workshop = Workshop::new();
     let build = |name: &str, source: &str, flags: &[&str]| {
         workshop.build(name, "gcc", &[OPTIMIZED, &["-g", source], flags])
