@@ -44,6 +44,8 @@ pub struct Losses {
     pub throttled: u64,
     /// Samples that could not be understood.
     pub malformed: u64,
+    /// How often a ring buffer held what is no record, so that what was in it then is lost.
+    pub corrupt_rings: u64,
     /// Whether the recording ends before its end (a truncated file).
     pub truncated_file: bool,
 }
@@ -56,6 +58,7 @@ impl Losses {
         self.cut_stacks += other.cut_stacks;
         self.throttled += other.throttled;
         self.malformed += other.malformed;
+        self.corrupt_rings += other.corrupt_rings;
         self.truncated_file |= other.truncated_file;
     }
 

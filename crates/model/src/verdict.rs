@@ -52,8 +52,8 @@ impl Verdict {
                 grade: Grade::Bad,
                 summary: "no samples".into(),
                 problems: vec![
-                    "nothing was sampled: the target used too little CPU time for this rate; \
-                     raise it with -F"
+                    "nothing was sampled: the target used too little CPU time for this rate \
+                     (raise it with -F), or what was to be sampled never happened"
                         .into(),
                 ],
             };
@@ -78,8 +78,13 @@ impl Verdict {
             .chain(losses(quality))
             .chain(coverage(quality))
             .collect();
+        let grade = match Grade::of(whole, lost_share) {
+            // Nobody can tell how much that was.
+            Grade::Good if quality.losses.corrupt_rings > 0 => Grade::Fair,
+            grade => grade,
+        };
         Self {
-            grade: Grade::of(whole, lost_share),
+            grade,
             summary,
             problems,
         }
@@ -172,6 +177,11 @@ fn losses(quality: &Quality) -> impl Iterator<Item = String> {
             losses.malformed,
             "samples could not be read: the recording is damaged",
         ),
+        counted(
+            losses.corrupt_rings,
+            "times a ring buffer held garbage, and all that was in it is lost; record again, and \
+             report it if it comes back",
+        ),
         losses.truncated_file.then(|| {
             "the recording ends early: it was cut off while it was written or copied".to_owned()
         }),
@@ -257,6 +267,15 @@ mod tests {
     fn check(ends: &[(StackEnd, u64)], lost: u64, grade: Grade, summary: &str) {
         let verdict = Verdict::new(&quality(ends, lost));
         assert_eq!((verdict.grade, verdict.summary()), (grade, summary));
+    }
+
+    #[test]
+    fn garbage_in_a_ring_is_never_good() {
+        let mut quality = quality(&[(StackEnd::Root, 10)], 0);
+        quality.losses.corrupt_rings = 1;
+        let verdict = Verdict::new(&quality);
+        assert_eq!(verdict.grade, Grade::Fair);
+        assert!(verdict.problems()[0].starts_with("1 times a ring buffer held garbage"));
     }
 
     #[test]

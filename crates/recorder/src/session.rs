@@ -338,5 +338,6 @@ impl Tally {
         let losses = &mut self.quality.losses;
         losses.backlog = counts.dropped;
         losses.cut_stacks = counts.cut;
+        losses.corrupt_rings = counts.corrupt;
     }
 }
