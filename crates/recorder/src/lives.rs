@@ -20,6 +20,9 @@ pub(crate) struct Lives {
     recent: u32,
     since: Instant,
     begin: Instant,
+    /// Truly irregular: numbers that are only spread evenly fall into step with programs whose
+    /// threads live about as long as the time from one draw to the next.
+    random: fastrand::Rng,
 }
 
 /// The event that threads inherit from.
@@ -27,9 +30,8 @@ pub(crate) struct Lives {
 struct Family {
     /// When a short one of them ended last.
     last: Instant,
+    /// Whether its period is not the usual one.
     varied: bool,
-    /// The number that the current period was drawn by.
-    random: f64,
 }
 
 impl Lives {
@@ -53,6 +55,7 @@ impl Lives {
             recent: 0,
             since: now,
             begin: now,
+            random: fastrand::Rng::new(),
         }
     }
 
@@ -69,12 +72,9 @@ impl Lives {
             (self.recent, self.since) = (0, now);
         }
         self.recent = self.recent.saturating_add(1);
-        let families = self.families.len();
-        let family = self.families.entry(id).or_insert_with(|| Family {
+        let family = self.families.entry(id).or_insert(Family {
             last: now,
             varied: false,
-            // Those of one thread on different CPUs should not go in step.
-            random: families as f64 * 0.7548776662,
         });
         family.last = now;
     }
@@ -86,12 +86,12 @@ impl Lives {
         }
         let now = Instant::now();
         let (pace, many) = (self.pace, self.recent >= Self::MANY);
+        let random = &mut self.random;
         self.families.retain(|&id, family| {
             let recent = now.duration_since(family.last) < Self::MEMORY;
             if recent && many {
-                family.random = (family.random + GOLDEN).fract();
                 family.varied = true;
-                set_period(id, pace.draw(family.random));
+                set_period(id, pace.draw(random.f64()));
             } else if !recent && family.varied {
                 set_period(id, pace.period);
             }
@@ -108,9 +108,6 @@ impl Lives {
         unknown.then_some(Self::AT_FIRST)
     }
 }
-
-/// Its multiples, without what is before the point, are spread evenly however many there are.
-const GOLDEN: f64 = 0.618_033_988_749_894_9;
 
 /// The count and the event's id in a READ record: header, pid, tid, count, id ...
 fn read(record: &[u8]) -> Option<(u64, u64)> {
