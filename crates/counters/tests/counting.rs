@@ -345,8 +345,9 @@ fn a_process_and_its_children_are_counted() {
         assert!(last[&clock].value > 0);
         last[&faults].value
     });
-    assert_eq!(alone, threads);
-    assert!(children > alone, "{children} {alone}");
+    // The shell may still have been on its way to `read` when the first began to count.
+    assert!(alone.abs_diff(threads) < 20, "{alone} {threads}");
+    assert!(children > alone + 100, "{children} {alone}");
 }
 
 #[test]
