@@ -9,6 +9,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod aliases;
 mod need;
 mod perf;
 mod program;
@@ -18,6 +19,7 @@ mod stacks;
 mod statistics;
 mod target;
 
+pub use aliases::Aliases;
 pub use need::{Need, needs};
 pub use perf::{PerfSample, perf_record, perf_script};
 pub use program::{Compiler, Program, Variant};

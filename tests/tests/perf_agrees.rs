@@ -4,12 +4,14 @@
 use std::collections::BTreeMap;
 use std::process::Command;
 
-use prof_tests::{Need, Outcome, Program, Recorded, Session, Variant, needs, perf_script};
+use prof_tests::{Aliases, Need, Outcome, Program, Recorded, Session, Variant, needs, perf_script};
 
 /// Asserts that `perf script` and `prof report --folded` tell the same stacks with the same
 /// weights.
 #[track_caller]
 fn check(recorded: &Recorded<'_>) {
+    let aliases = Aliases::of_the_c_library();
+    let common_name = |name: &str| aliases.representative(plain_name(name));
     let mut by_perf: BTreeMap<Vec<String>, u64> = BTreeMap::new();
     for sample in perf_script(&recorded.file) {
         let frames = sample
@@ -45,22 +47,18 @@ fn check(recorded: &Recorded<'_>) {
     );
 }
 
-/// Evens out what is a matter of taste: which of several names of one address is shown, and how
-/// an unnamed one is written.
-fn common_name(name: &str) -> String {
-    let name = name.split('@').next().unwrap_or(name);
+/// Evens out what is a matter of taste: how clones and unnamed functions are written.
+fn plain_name(name: &str) -> &str {
     let name = name.strip_suffix("_[k]").unwrap_or(name);
     // Parts and clones that the compiler made of a function.
     let clone = [".part.", ".constprop.", ".isra.", ".cold"]
         .iter()
         .find_map(|c| name.find(c));
     let name = name.get(..clone.unwrap_or(name.len())).unwrap_or(name);
-    let name = name.trim_start_matches("__GI_").trim_start_matches('_');
     if name == "[unknown]" || name.contains("+0x") {
-        return "?".into();
+        return "?";
     }
-    // Where all files may be large, `open` and `open64` are one function.
-    name.replace("64_", "_").trim_end_matches("64").to_owned()
+    name
 }
 
 #[track_caller]
