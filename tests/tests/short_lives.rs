@@ -94,3 +94,26 @@ fn long_lives_are_sampled_at_the_usual_rate() {
     let rate = recorded.samples() as f64 / seconds;
     assert!((490.0..510.0).contains(&rate), "{rate} Hz");
 }
+
+/// Threads that live long are sampled about as often as asked for, also those that were born while
+/// periods were short for the sake of others.
+#[test]
+fn long_lives_among_short_ones_cost_what_they_should() {
+    let session = Session::alone();
+    let binary = Program::c(&["mixed_lives.c"]).build();
+    let arguments = [binary.to_str().unwrap(), "1000", "16", "150"];
+    let recorded = session.record(&["-e", "cpu-clock:u", "-F", "999"], &arguments);
+    let text = recorded.report(&["--json", "-"]).stdout;
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let coverage = json["quality"]["coverage"].as_array().unwrap();
+    println!("{coverage:?}");
+    let sum = |field: &str| -> u64 {
+        coverage
+            .iter()
+            .map(|one| one[field].as_u64().unwrap())
+            .sum()
+    };
+    let usual = sum("used") as f64 * 999.0 / 1e9;
+    let ratio = sum("samples") as f64 / usual;
+    assert!((0.9..1.5).contains(&ratio), "{ratio} times the samples");
+}

@@ -56,6 +56,14 @@ impl Batch {
         }
     }
 
+    /// The record pushed last.
+    pub(crate) fn last_mut(&mut self) -> &mut [u8] {
+        let entry = self.entries.last();
+        entry
+            .and_then(|entry| self.bytes.get_mut(entry.start..entry.start + entry.length))
+            .unwrap_or_default()
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }

@@ -79,10 +79,12 @@ impl StackPart {
     }
 }
 
+pub(crate) const RECORD_EXIT: u32 = 4;
 pub(crate) const RECORD_SAMPLE: u32 = 9;
 
 const ID: usize = 8;
 const PID: usize = 24;
+const TID: usize = 28;
 const PERIOD: usize = 48;
 const WORD: usize = 8;
 
@@ -152,7 +154,26 @@ fn behind_list(sample: &[u8], offset: usize, words: usize) -> Option<usize> {
 }
 
 fn pid(sample: &[u8]) -> Option<i32> {
-    let bytes = sample.get(PID..PID + 4)?.try_into().ok()?;
+    number(sample, PID)
+}
+
+/// The thread and the event of a sample.
+pub(crate) fn thread_and_id(sample: &[u8]) -> Option<(i32, u64)> {
+    Some((number(sample, TID)?, word(sample, ID)?))
+}
+
+/// What a sample that says so stands for.
+pub(crate) fn period(sample: &[u8]) -> Option<u64> {
+    word(sample, PERIOD)
+}
+
+/// The thread that an EXIT record is about: header, pid, ppid, tid ...
+pub(crate) fn ended_thread(record: &[u8]) -> Option<i32> {
+    number(record, 16)
+}
+
+fn number(bytes: &[u8], offset: usize) -> Option<i32> {
+    let bytes = bytes.get(offset..offset + 4)?.try_into().ok()?;
     Some(i32::from_ne_bytes(bytes))
 }
 

@@ -4,11 +4,17 @@
 //! their lives. As each thread ends, the kernel says what its event counted (a READ record), and
 //! through which of our events it had inherited its own. While many short ones end, these events
 //! are given a new period again and again, for those who will inherit it next ([`Pace`]).
+//!
+//! Nothing takes a period back from who has inherited it. So of a thread that lives on with a short
+//! one, no more samples are kept than it would have with the usual one.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
 use prof_events::Pace;
+use prof_model::Tid;
+
+use crate::layout;
 
 /// Sees short threads end, and changes periods.
 #[derive(Debug)]
@@ -16,9 +22,14 @@ pub(crate) struct Lives {
     pace: Pace,
     /// The events that threads inherit from, by their ids.
     families: HashMap<u64, Family>,
-    /// Short threads that have ended lately.
+    /// Short threads that have ended lately: what was counted is halved from time to time.
     recent: u32,
+    /// What they did, and what was sampled of all threads meanwhile.
+    short_time: u64,
+    sampled_time: u64,
     since: Instant,
+    /// Threads with short periods, by the event that they were sampled by.
+    hasty: BTreeMap<(Tid, u64), Hasty>,
     begin: Instant,
     /// Truly irregular: numbers that are only spread evenly fall into step with programs whose
     /// threads live about as long as the time from one draw to the next.
@@ -34,11 +45,26 @@ struct Family {
     varied: bool,
 }
 
+/// A thread that is sampled more often than usual.
+#[derive(Clone, Copy, Debug, Default)]
+struct Hasty {
+    /// What it had counted at its last sample.
+    age: u64,
+    /// What was left out, and is not yet made up for by a sample that was kept.
+    left_out: u64,
+}
+
 impl Lives {
+    /// Who is older than so many periods has been sampled all over, however its own period falls.
+    const OLD: u64 = 20;
+    /// Threads to remember before starting over. A sample may come after its thread has ended.
+    const REMEMBERED: usize = 4096;
     /// Shorter than so many periods is short: these have few samples, or none.
     const SHORT: u64 = 4;
     /// As many as this are looked at together.
     const MANY: u32 = 8;
+    /// What takes less than this part of all time is not worth the effort.
+    const LITTLE: u64 = 100;
     /// For so long after short threads have ended, more are expected.
     const MEMORY: Duration = Duration::from_secs(1);
     /// How soon the rings are looked at again for threads that have ended: each period should be
@@ -53,14 +79,43 @@ impl Lives {
             pace,
             families: HashMap::new(),
             recent: 0,
+            short_time: 0,
+            sampled_time: 0,
             since: now,
+            hasty: BTreeMap::new(),
             begin: now,
             random: fastrand::Rng::new(),
         }
     }
 
-    /// A record, which may tell of a thread's end.
+    /// What a sample stands for, together with those before it that were left out; `None` if it
+    /// is one too many.
+    pub(crate) fn keep(&mut self, sample: &[u8]) -> Option<u64> {
+        let period = layout::period(sample)?;
+        self.sampled_time = self.sampled_time.saturating_add(period);
+        if period >= self.pace.period {
+            return Some(period);
+        }
+        let key = layout::thread_and_id(sample)?;
+        if self.hasty.len() >= Self::REMEMBERED && !self.hasty.contains_key(&key) {
+            self.hasty.clear();
+        }
+        let thread = self.hasty.entry(key).or_default();
+        thread.age = thread.age.saturating_add(period);
+        if thread.age < self.pace.period.saturating_mul(Self::OLD) {
+            return Some(period);
+        }
+        thread.left_out = thread.left_out.saturating_add(period);
+        let due = thread.left_out.checked_sub(self.pace.period)?;
+        thread.left_out = due;
+        Some(self.pace.period)
+    }
+
+    /// A record that is no sample: it may tell of a thread's end.
     pub(crate) fn notice(&mut self, record: &[u8]) {
+        if layout::kind(record) == Some(layout::RECORD_EXIT) {
+            self.forget(layout::ended_thread(record).unwrap_or(0));
+        }
         let Some((count, id)) = read(record) else {
             return;
         };
@@ -68,10 +123,8 @@ impl Lives {
             return;
         }
         let now = Instant::now();
-        if now.duration_since(self.since) > Self::MEMORY {
-            (self.recent, self.since) = (0, now);
-        }
         self.recent = self.recent.saturating_add(1);
+        self.short_time = self.short_time.saturating_add(count);
         let family = self.families.entry(id).or_insert(Family {
             last: now,
             varied: false,
@@ -79,24 +132,43 @@ impl Lives {
         family.last = now;
     }
 
+    fn forget(&mut self, tid: Tid) {
+        while let Some((&key, _)) = self.hasty.range((tid, 0)..=(tid, u64::MAX)).next() {
+            self.hasty.remove(&key);
+        }
+    }
+
     /// Gives the events whose threads are short a new period, and the others their usual one.
     pub(crate) fn vary(&mut self, mut set_period: impl FnMut(u64, u64)) {
+        let now = Instant::now();
+        if now.duration_since(self.since) > Self::MEMORY {
+            self.since = now;
+            self.recent /= 2;
+            self.short_time /= 2;
+            self.sampled_time /= 2;
+        }
         if self.families.is_empty() {
             return;
         }
-        let now = Instant::now();
-        let (pace, many) = (self.pace, self.recent >= Self::MANY);
+        let (pace, many) = (self.pace, self.matter());
         let random = &mut self.random;
         self.families.retain(|&id, family| {
             let recent = now.duration_since(family.last) < Self::MEMORY;
             if recent && many {
                 family.varied = true;
                 set_period(id, pace.draw(random.f64()));
-            } else if !recent && family.varied {
+            } else if family.varied {
+                family.varied = false;
                 set_period(id, pace.period);
             }
             recent
         });
+    }
+
+    /// Whether so many short threads have ended lately that they make a difference.
+    fn matter(&self) -> bool {
+        let all = self.short_time.max(self.sampled_time);
+        self.recent >= Self::MANY && self.short_time >= all / Self::LITTLE
     }
 
     /// How soon to look again; `None` if there is no hurry.
@@ -126,12 +198,75 @@ fn read(record: &[u8]) -> Option<(u64, u64)> {
 mod tests {
     use super::*;
 
+    const PACE: Pace = Pace {
+        period: 1000,
+        shortest: 20,
+    };
+
+    fn sample(tid: i32, id: u64, period: u64) -> Vec<u8> {
+        let mut record = layout::tests::sample(1, 0, 0, 0);
+        record[8..16].copy_from_slice(&id.to_ne_bytes());
+        record[28..32].copy_from_slice(&tid.to_ne_bytes());
+        layout::set_period(&mut record, period);
+        record
+    }
+
     #[test]
-    fn reads_are_taken_apart() {
+    fn who_grows_old_with_a_short_period_is_sampled_as_usual() {
+        let mut lives = Lives::new(PACE);
+        let hasty = sample(1, 7, 100);
+        let kept = |lives: &mut Lives, record: &[u8], count| -> Vec<u64> {
+            (0..count).filter_map(|_| lives.keep(record)).collect()
+        };
+        // The first twenty periods of 1000 are all kept; of the rest each tenth, for all ten.
+        assert_eq!(kept(&mut lives, &hasty, 199), [100; 199]);
+        assert_eq!(kept(&mut lives, &hasty, 100), [1000; 10]);
+        // What is no multiple is carried on.
+        assert_eq!(kept(&mut lives, &sample(1, 7, 600), 10), [1000; 6]);
+        // Others are others.
+        assert_eq!(kept(&mut lives, &sample(2, 7, 100), 20), [100; 20]);
+        assert_eq!(kept(&mut lives, &sample(1, 8, 100), 20), [100; 20]);
+        assert_eq!(kept(&mut lives, &sample(1, 7, 1000), 20), [1000; 20]);
+        // Who has the number of one that ended is young.
+        let mut exit = vec![0_u8; 32];
+        exit[0] = layout::RECORD_EXIT as u8;
+        exit[16] = 1;
+        lives.notice(&exit);
+        assert_eq!(kept(&mut lives, &hasty, 199), [100; 199]);
+    }
+
+    #[test]
+    fn short_lives_count_once_they_matter() {
+        let check = |ends: u32, count: u64, sampled: u64, expected: bool| {
+            let mut lives = Lives::new(PACE);
+            for _ in 0..sampled {
+                lives.keep(&sample(1, 7, PACE.period));
+            }
+            for _ in 0..ends {
+                lives.notice(&end(count, 7));
+            }
+            let mut periods = Vec::new();
+            lives.vary(|_, period| periods.push(period));
+            assert_eq!(!periods.is_empty(), expected, "{ends} {count} {sampled}");
+        };
+        check(7, 1000, 0, false);
+        check(8, 1000, 0, true);
+        check(8, 1000, 800, true);
+        check(8, 1000, 900, false);
+        check(8, 4000, 0, false);
+    }
+
+    fn end(count: u64, id: u64) -> Vec<u8> {
         let mut record = vec![0_u8; 48];
         record[..4].copy_from_slice(&8_u32.to_ne_bytes());
-        record[16..24].copy_from_slice(&77_u64.to_ne_bytes());
-        record[24..32].copy_from_slice(&5_u64.to_ne_bytes());
+        record[16..24].copy_from_slice(&count.to_ne_bytes());
+        record[24..32].copy_from_slice(&id.to_ne_bytes());
+        record
+    }
+
+    #[test]
+    fn reads_are_taken_apart() {
+        let mut record = end(77, 5);
         assert_eq!(read(&record), Some((77, 5)));
         assert_eq!(read(&record[..31]), None);
         record[0] = 9;

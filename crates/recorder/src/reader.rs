@@ -169,12 +169,21 @@ impl Take<'_> {
             self.counts.dropped += 1;
             return;
         }
-        if let Some(lives) = self.lives.as_mut().filter(|_| !sample) {
-            lives.notice(record);
-        }
+        let stands_for = match &mut self.lives {
+            Some(lives) if sample => match lives.keep(record) {
+                None => return,
+                kept => kept,
+            },
+            Some(lives) => {
+                lives.notice(record);
+                None
+            }
+            None => None,
+        };
         let stack = sample.then(|| self.layouts.stack(record)).flatten();
         let Some(stack) = stack else {
             batch.push(|bytes| bytes.extend_from_slice(record));
+            weigh(batch.last_mut(), stands_for);
             return;
         };
         let limit = match pressure {
@@ -183,6 +192,7 @@ impl Take<'_> {
         };
         self.counts.cut += u64::from(stack.copied > limit);
         batch.push(|bytes| layout::append_shortened(bytes, record, stack, limit));
+        weigh(batch.last_mut(), stands_for);
         // Under pressure the live target is asked later, when the stack is unwound, which comes
         // too late for some: those count as truncated or stale, not as cut.
         if let Some(deep) = &mut self.deep
@@ -191,6 +201,12 @@ impl Take<'_> {
         {
             batch.push_beyond(|bytes| deep.read(&stack, bytes));
         }
+    }
+}
+
+fn weigh(sample: &mut [u8], stands_for: Option<u64>) {
+    if let Some(period) = stands_for {
+        layout::set_period(sample, period);
     }
 }
 
