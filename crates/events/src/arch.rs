@@ -9,6 +9,16 @@ pub(crate) const USER_REGISTERS: u64 = 0xff_0fff;
 #[cfg(target_arch = "aarch64")]
 pub(crate) const USER_REGISTERS: u64 = (1 << 33) - 1;
 
+/// What tells the state of the user's code while the kernel is being entered, in the same bits: a
+/// system call leaves bx, bp, r12 to r15 and for a few instructions sp as they were, and has the
+/// instruction pointer in cx.
+#[cfg(target_arch = "x86_64")]
+pub(crate) const ENTRY_REGISTERS: u64 = 0xf0_00c6;
+
+/// Interrupts do not come there.
+#[cfg(target_arch = "aarch64")]
+pub(crate) const ENTRY_REGISTERS: u64 = 0;
+
 /// The number of the stack pointer, as the kernel counts registers.
 #[cfg(all(test, target_arch = "x86_64"))]
 pub(crate) const STACK_POINTER: u32 = 7;

@@ -7,6 +7,8 @@
 //!                   ..., without precise addresses                     (nothing to be done)
 //!   EINVAL          rate above the kernel's maximum -> the maximum     Fallback::Rate
 //!                   counts of a group with children -> no children     Fallback::NoChildren
+//!   EINVAL, EACCES, no registers of the kernel                         (its entry is not whole)
+//!   EPERM
 //!   EACCES, EPERM   kernel and user code -> user code                  Fallback::UserOnly
 //!   ENOENT, ...     cycles -> cpu-clock                                Fallback::Event
 //! ```
@@ -26,7 +28,10 @@ pub(crate) fn step(
 ) -> Option<(Setup, Option<Fallback>)> {
     match errno {
         Errno::INVAL | Errno::TOOBIG => less_features(refused, system),
-        Errno::ACCESS | Errno::PERM => user_only(refused, system),
+        Errno::ACCESS | Errno::PERM => {
+            // A kernel that is locked down keeps its registers to itself.
+            without_entry_registers(refused).or_else(|| user_only(refused, system))
+        }
         Errno::NOENT | Errno::OPNOTSUPP | Errno::NODEV => {
             less_precise(refused).or_else(|| other_event(refused))
         }
@@ -44,6 +49,9 @@ fn less_features(refused: &Setup, system: &System) -> Option<(Setup, Option<Fall
         return Some((next, Some(Fallback::Rate { asked, used })));
     }
     if let Some(next) = less_precise(refused) {
+        return Some(next);
+    }
+    if let Some(next) = without_entry_registers(refused) {
         return Some(next);
     }
     if refused.lost_counts {
@@ -76,6 +84,14 @@ fn less_precise(refused: &Setup) -> Option<(Setup, Option<Fallback>)> {
     Some((next, None))
 }
 
+fn without_entry_registers(refused: &Setup) -> Option<(Setup, Option<Fallback>)> {
+    let next = Setup {
+        entry_registers: false,
+        ..refused.clone()
+    };
+    refused.entry_registers.then_some((next, None))
+}
+
 fn user_only(refused: &Setup, system: &System) -> Option<(Setup, Option<Fallback>)> {
     let spec = refused.spec.user_only()?;
     // What happens in the kernel only would open, and never sample.
@@ -106,6 +122,7 @@ fn other_event(refused: &Setup) -> Option<(Setup, Option<Fallback>)> {
     let next = Setup {
         spec: clock,
         replaceable: false,
+        entry_registers: false,
         ..refused.clone()
     };
     Some((next, Some(fallback)))
@@ -153,6 +170,7 @@ mod tests {
         System {
             paranoid: 2,
             max_rate: 100_000,
+            max_stack: 127,
             cpus: vec![0, 1],
         }
     }
@@ -164,6 +182,7 @@ mod tests {
         no_build_ids: bool,
         no_lost_counts: bool,
         user_only: bool,
+        locked_down: bool,
         refuses_all: bool,
     }
 
@@ -171,6 +190,7 @@ mod tests {
         fn open(&self, setup: &Setup) -> Result<(), Errno> {
             let refusals = [
                 (self.refuses_all, Errno::PERM),
+                (self.locked_down && setup.entry_registers, Errno::PERM),
                 (self.no_lost_counts && setup.lost_counts, Errno::INVAL),
                 (self.no_build_ids && setup.build_ids, Errno::INVAL),
                 (self.user_only && setup.spec.modifiers.kernel, Errno::ACCESS),
@@ -232,6 +252,15 @@ mod tests {
             ..Kernel::default()
         };
         check(&old, usual(), Ok(("cycles", &[])));
+        let locked_down = Kernel {
+            locked_down: true,
+            ..Kernel::default()
+        };
+        let usual_registers = Setup {
+            entry_registers: true,
+            ..usual()
+        };
+        check(&locked_down, usual_registers, Ok(("cycles", &[])));
         let user = Kernel {
             no_pmu: true,
             user_only: true,

@@ -198,6 +198,7 @@ mod tests {
         let system = System {
             paranoid: 2,
             max_rate: 100_000,
+            max_stack: 127,
             cpus: vec![0],
         };
         let check = |sampling, paced_by_us: bool| {

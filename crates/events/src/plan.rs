@@ -1,6 +1,7 @@
 //! From what was asked for to what the kernel is asked for first.
 
-use crate::event::{CallGraph, EventRequest, Rate, Weight};
+use crate::arch;
+use crate::event::{CallGraph, EventRequest, MAX_STACK_DUMP, Rate, Weight};
 use crate::names::Precise;
 use crate::sampler::{Request, Threads};
 use crate::setup::{Sampling, Setup, Stacks};
@@ -68,6 +69,8 @@ pub(crate) fn events(request: &Request, system: &System, sizes: Sizes) -> Vec<Pl
             setup.tracks = planned.is_empty();
             setup.member = member;
             setup.reads_group = group.leader_sampling && group.events.len() > 1;
+            // Counts take room, and all members have the leader's samples.
+            setup.entry_registers &= !setup.reads_group;
             if setup.reads_group && member {
                 setup.sampling = Sampling::Never;
             }
@@ -93,6 +96,7 @@ fn setup(event: &EventRequest, request: &Request, system: &System, sizes: Sizes)
         (CallGraph::FramePointers, _) => Stacks::FramePointers,
         (CallGraph::None | CallGraph::Dwarf { .. }, _) => Stacks::None,
     };
+    let (stacks, entry_registers) = with_entry_registers(stacks, event, system);
     Setup {
         sampling: match event.rate {
             Rate::Hertz(hertz) => Sampling::Hertz(hertz),
@@ -101,6 +105,7 @@ fn setup(event: &EventRequest, request: &Request, system: &System, sizes: Sizes)
         },
         stacks,
         user_chain: request.user_chains,
+        entry_registers,
         member: false,
         reads_group: false,
         tracks: false,
@@ -120,5 +125,22 @@ fn setup(event: &EventRequest, request: &Request, system: &System, sizes: Sizes)
         wakeup_bytes: sizes.wakeup,
         spec: event.spec.clone(),
         replaceable: event.replaceable,
+    }
+}
+
+/// Asks for registers at the kernel's entry where an event can hit it: clocks wait until it is
+/// over. They follow the stack in a sample, and the kernel lets the stack take all the room that a
+/// record has, so there must be enough left.
+fn with_entry_registers(stacks: Stacks, event: &EventRequest, system: &System) -> (Stacks, bool) {
+    /// For all but the stack, with the longest chain that the kernel makes by default.
+    const ROOM: u32 = 2048;
+    const LONGEST_CHAIN: i64 = 127;
+    let spec = &event.spec;
+    let hits = spec.modifiers.kernel && spec.family.is_hardware() && arch::ENTRY_REGISTERS != 0;
+    match stacks {
+        Stacks::Dump(bytes) if hits && system.max_stack <= LONGEST_CHAIN => {
+            (Stacks::Dump(bytes.min(MAX_STACK_DUMP - ROOM)), true)
+        }
+        _ => (stacks, false),
     }
 }

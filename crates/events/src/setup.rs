@@ -3,7 +3,8 @@
 use perf_event_open_sys::bindings::{
     self as sys, PERF_FORMAT_GROUP, PERF_FORMAT_ID, PERF_FORMAT_LOST, PERF_SAMPLE_CALLCHAIN,
     PERF_SAMPLE_CPU, PERF_SAMPLE_IDENTIFIER, PERF_SAMPLE_IP, PERF_SAMPLE_PERIOD, PERF_SAMPLE_READ,
-    PERF_SAMPLE_REGS_USER, PERF_SAMPLE_STACK_USER, PERF_SAMPLE_TID, PERF_SAMPLE_TIME,
+    PERF_SAMPLE_REGS_INTR, PERF_SAMPLE_REGS_USER, PERF_SAMPLE_STACK_USER, PERF_SAMPLE_TID,
+    PERF_SAMPLE_TIME,
 };
 
 use crate::arch;
@@ -54,6 +55,9 @@ pub struct Setup {
     pub stacks: Stacks,
     /// Whether the kernel, when it dumps a stack, follows the user's frame pointers as well.
     pub user_chain: bool,
+    /// Whether registers as they were at the sample, in the kernel's code too, come with a dump:
+    /// where the kernel is being entered, those of the user's code are not saved yet.
+    pub entry_registers: bool,
     /// Whether it starts and stops with the leader of its group, which is another event.
     pub member: bool,
     /// Whether samples hold the counts of all events of the group.
@@ -197,6 +201,10 @@ impl Setup {
             attr.sample_stack_user = bytes;
             let excluded = self.has_chain() && !self.user_chain;
             attr.set_exclude_callchain_user(excluded.into());
+            if self.entry_registers {
+                attr.sample_type |= PERF_SAMPLE_REGS_INTR as u64;
+                attr.sample_regs_intr = arch::ENTRY_REGISTERS;
+            }
         }
     }
 
@@ -228,6 +236,7 @@ pub(crate) mod tests {
             sampling: Sampling::Hertz(999),
             stacks: Stacks::Dump(4096),
             user_chain: false,
+            entry_registers: false,
             member: false,
             reads_group: false,
             tracks: true,

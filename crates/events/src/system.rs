@@ -14,6 +14,8 @@ pub struct System {
     pub paranoid: i32,
     /// /proc/sys/kernel/perf_event_max_sample_rate, samples per second.
     pub max_rate: u64,
+    /// /proc/sys/kernel/perf_event_max_stack: frames in a chain that the kernel makes.
+    pub max_stack: i64,
     /// The online CPUs, in ascending order.
     pub cpus: Vec<u32>,
 }
@@ -32,6 +34,7 @@ impl System {
             max_rate: setting("kernel/perf_event_max_sample_rate")
                 .and_then(|rate| u64::try_from(rate).ok())
                 .unwrap_or(100_000),
+            max_stack: setting("kernel/perf_event_max_stack").unwrap_or(127),
             cpus,
         })
     }

@@ -7,7 +7,7 @@ use prof_events::{Opened, Setup, Stacks};
 /// ```text
 ///   sample: header id ip pid,tid time cpu [period] [nr, counts] [nr, chain]
 ///   byte    0      8  16 24      32   40  48
-///           [abi, registers] [size, stack, copied]
+///           [abi, registers] [size, stack, copied] [abi, registers at the kernel's entry]
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
@@ -216,6 +216,8 @@ pub(crate) fn append_shortened(out: &mut Vec<u8>, sample: &[u8], stack: StackPar
     if size > 0 {
         out.extend_from_slice(&(kept as u64).to_ne_bytes());
     }
+    let behind = data + stack.size + WORD;
+    out.extend_from_slice(sample.get(behind..).unwrap_or_default());
     let length = (out.len() - start) as u16;
     if let Some(field) = out.get_mut(start + 6..start + 8) {
         field.copy_from_slice(&length.to_ne_bytes());
@@ -277,6 +279,18 @@ pub(crate) mod tests {
         check(64, 56, 1000, Some((64, 56)));
         check(64, 0, 1000, Some((8, 0)));
         check(0, 0, 1000, None);
+    }
+
+    #[test]
+    fn what_follows_the_stack_is_kept() {
+        let mut sample = sample(5, 3, 64, 24);
+        sample.extend(7_u64.to_ne_bytes());
+        let stack = LAYOUT.stack(&sample).expect("a stack");
+        let mut out = Vec::new();
+        append_shortened(&mut out, &sample, stack, 1000);
+        assert_eq!(LAYOUT.stack(&out).map(|stack| stack.size), Some(32));
+        assert_eq!(out.len(), sample.len() - 32);
+        assert_eq!(out.last_chunk(), Some(&7_u64.to_ne_bytes()));
     }
 
     #[test]

@@ -176,6 +176,8 @@ fn session(options: &Options, opened: &Opened, file: File) -> Result<Session, Er
 /// The attribute of samples that this crate has unwound, and weighed.
 fn unwound(ring: &Attr, weight: Weight) -> Attr {
     let mut attr = ring.unwound();
+    attr.sample_type = attr.sample_type & !SampleType::REGS_INTR;
+    attr.sample_regs_intr = 0;
     if weight != Weight::Period {
         attr.sample_type = attr.sample_type | SampleType::PERIOD;
     }

@@ -171,6 +171,7 @@ fn opened_by_stops(
         sampling: Sampling::Hertz(hertz),
         stacks: dump.map_or(Stacks::None, Stacks::Dump),
         user_chain: false,
+        entry_registers: false,
         member: false,
         reads_group: false,
         tracks: true,

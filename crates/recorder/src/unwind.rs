@@ -5,7 +5,7 @@ use std::ops::Range;
 use prof_events::LiveMemory;
 use prof_model::{AbsoluteAddress, Modules, Process, Processes, StackEnd, UserRegisters};
 use prof_perfdata::{Sample, StackNote, context};
-use prof_unwinder::{Memory, StackDump, Target, Unwinder};
+use prof_unwinder::{Entry, Memory, StackDump, Target, Unwinder};
 
 use crate::deep::{Beyond, DeepStacks};
 use crate::earlier::{EarlierStack, EarlierStacks};
@@ -46,7 +46,9 @@ impl ChainMaker {
         chain.extend(entries.by_ref().take_while(|&entry| entry != context::USER));
         self.found.clear();
         self.found.extend(entries);
-        let Some(registers) = sample.user_registers() else {
+        let saved = sample.user_registers();
+        let entry = self.entry(sample, saved.as_ref());
+        let Some(registers) = entry.registers(saved) else {
             return StackNote::new(StackEnd::NoUserState);
         };
         let process = processes.get(sample.pid).unwrap_or(&self.unknown);
@@ -62,7 +64,9 @@ impl ChainMaker {
             None => (&[][..], false),
         };
         let stack = StackDump {
-            start: registers.get(STACK_POINTER).unwrap_or(0),
+            start: saved
+                .and_then(|saved| saved.get(STACK_POINTER))
+                .unwrap_or(0),
             bytes,
             full,
         };
@@ -88,7 +92,7 @@ impl ChainMaker {
             let (start, copy) = (stack.start, stack.bytes);
             self.earlier.remember(sample.tid, start, copy, beyond);
         }
-        let mut end = unwound.end.below_kernel_frames(kernel_frames);
+        let mut end = entry.end(unwound.end, kernel_frames);
         if end == StackEnd::NoUserState && !sample.mode.is_kernel() {
             // It did run there, so there was a program: we know nothing of its mappings.
             chain.push(sample.ip);
@@ -99,6 +103,14 @@ impl ChainMaker {
             read_back: unwound.read_back,
             elided: unwound.elided,
             elided_at: unwound.elided_at,
+        }
+    }
+
+    /// How far the kernel had come with saving registers, if the sample hit the kernel.
+    fn entry(&self, sample: &Sample<'_>, saved: Option<&UserRegisters>) -> Entry {
+        match sample.interrupt_registers() {
+            Some(at_sample) if sample.mode.is_kernel() => self.unwinder.entry(saved, &at_sample),
+            _ => Entry::Saved,
         }
     }
 }

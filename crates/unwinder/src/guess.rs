@@ -68,7 +68,8 @@ impl Walk<'_> {
         if self.is_entry(place) {
             return Err(StackEnd::Root);
         }
-        if let Some(caller) = self.guess_from_entry(place) {
+        if let Some((caller, rule)) = self.guess_from_entry(place) {
+            self.remember_guess(place, &rule);
             return Ok(caller);
         }
         // If nothing else works either, the guess was right and its memory is what is missing.
@@ -85,8 +86,8 @@ impl Walk<'_> {
         base.is_some_and(|base| base.wrapping_sub(self.stack_pointer()) < FRAME)
     }
 
-    /// A step by what the function has done so far, for code that never returns.
-    fn guess_from_entry(&mut self, place: &Place) -> Option<Caller> {
+    /// A step by what the function has done so far, for code that never returns, and its rule.
+    pub(crate) fn guess_from_entry(&mut self, place: &Place) -> Option<(Caller, CompactRule)> {
         const CANDIDATES: usize = 4;
         let target = place.elf_address(self.program_counter());
         let module = place.module;
@@ -110,8 +111,7 @@ impl Walk<'_> {
             }
             let registers = self.apply(rule).ok()?;
             let caller = self.believe(registers, false, true)?;
-            self.remember_guess(place, rule);
-            Some(caller)
+            Some((caller, *rule))
         })
     }
 
@@ -134,10 +134,13 @@ impl Walk<'_> {
         if let Some(caller) = self.guess_leaf() {
             return Ok(caller);
         }
+        if let Some(caller) = self.without_frame_pointer(place) {
+            return Ok(caller);
+        }
         if let Some(caller) = self.guess_frame_pointer(FRAME) {
             return Ok(caller);
         }
-        if let Some(caller) = self.find_call(place) {
+        if let Some(caller) = self.find_landing(place) {
             return Ok(caller);
         }
         if self.by_frame_pointer && otherwise == StackEnd::NoUnwindInfo {
@@ -189,7 +192,7 @@ impl Walk<'_> {
 
     /// A guessed caller, if its address is in code and follows a call. Where the code is not to
     /// be had, `strict` decides.
-    fn believe(
+    pub(crate) fn believe(
         &mut self,
         registers: Registers,
         by_frame_pointer: bool,
@@ -209,45 +212,6 @@ impl Walk<'_> {
             interrupted: false,
             by_frame_pointer,
         })
-    }
-
-    /// Looks further up the stack for the return address of a call of the current function.
-    ///
-    /// This is for the moment when a C++ exception lands: libgcc has given the registers and the
-    /// return address their new values, but has not moved the stack pointer yet.
-    fn find_call(&mut self, place: &Place) -> Option<Caller> {
-        /// Bytes of stack.
-        const FAR: u64 = 32 << 10;
-        let Rule::Compact(rule) = self.find_rule(place).rule else {
-            return None;
-        };
-        let layout = self.unwinder.layout;
-        let address = place.elf_address(self.lookup_address());
-        let tables = self.unwinder.modules.get(place.module)?;
-        let start = tables.eh_frame.as_ref()?.function(address)?;
-        let first = self.stack_pointer();
-        for at in (0..FAR)
-            .step_by(8)
-            .map(|distance| first.wrapping_add(distance))
-        {
-            let target = self.stack.read_dumped(at)?;
-            let Some(caller) = target.checked_sub(1).and_then(|at| self.locate(at)) else {
-                continue;
-            };
-            let mut bytes = [0; 8];
-            let Some((before, _)) = self.code_around(&caller, target, 8, &mut bytes) else {
-                continue;
-            };
-            let called = layout
-                .architecture
-                .call_target(before, caller.elf_address(target));
-            if called == Some(start) && caller.module == place.module {
-                let cfa = at.wrapping_add_signed(i64::from(rule.return_address?) * -8);
-                let registers = self.apply_at(&rule, cfa).ok()?;
-                return self.believe(registers, false, true);
-            }
-        }
-        None
     }
 
     /// Whether the current frame, whose caller is not to be found, is where its thread starts.
@@ -304,7 +268,7 @@ impl Walk<'_> {
     }
 
     /// The code before and from `target` on.
-    fn code_around<'b>(
+    pub(crate) fn code_around<'b>(
         &mut self,
         place: &Place,
         target: u64,

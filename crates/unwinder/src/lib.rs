@@ -9,10 +9,12 @@
 mod arch;
 mod cache;
 mod cfi;
+mod entry;
 mod files;
 mod frames;
 mod guess;
 mod kernel_chain;
+mod landing;
 mod module;
 mod modules;
 mod place;
@@ -26,6 +28,7 @@ mod unwinder;
 mod walk;
 
 pub use arch::Architecture;
+pub use entry::Entry;
 pub use files::{LocalFiles, ModuleFiles};
 pub use module::ModuleError;
 pub use target::{Memory, NoMemory, StackDump, Target, Unwound};

@@ -40,6 +40,8 @@ pub(crate) struct Block {
 /// The stack of one sample.
 pub(crate) struct Stack<'a> {
     dump: StackDump<'a>,
+    /// The stack pointer at the sample. Usually where the dump starts.
+    top: u64,
     block: &'a mut Block,
     memory: &'a mut dyn Memory,
     /// The mapping that holds the live part, if known.
@@ -59,12 +61,14 @@ pub(crate) struct Stack<'a> {
 impl<'a> Stack<'a> {
     pub(crate) fn new(
         dump: StackDump<'a>,
+        top: u64,
         block: &'a mut Block,
         memory: &'a mut dyn Memory,
     ) -> Self {
         block.filled = 0;
         Self {
             dump,
+            top,
             block,
             memory,
             bounds: None,
@@ -105,12 +109,18 @@ impl<'a> Stack<'a> {
         if let Some(value) = self.read_dumped(address) {
             return Some((value, false));
         }
-        if self.dump.start.wrapping_sub(address) <= RED_ZONE {
+        if self.is_below(address) {
             return None;
         }
         let bytes = self.block.bytes.get(..self.block.filled)?;
         let value = word(bytes, address.wrapping_sub(self.block.start))?;
         Some((value, true))
+    }
+
+    /// Whether `address` is a little below the stack, where nothing lasts.
+    #[inline]
+    fn is_below(&self, address: u64) -> bool {
+        self.top.wrapping_sub(address).wrapping_sub(1) < RED_ZONE
     }
 
     /// The word at `address`, if it was copied with the sample.
@@ -137,8 +147,7 @@ impl<'a> Stack<'a> {
 
     #[cold]
     fn read_live(&mut self, address: u64) -> Result<u64, StackEnd> {
-        if self.dump.start.wrapping_sub(address) <= RED_ZONE {
-            // Below the stack pointer nothing lasts.
+        if self.is_below(address) {
             return Err(StackEnd::UnreadableMemory);
         }
         if let Some(value) = self.in_block(address) {

@@ -19,7 +19,8 @@ pub struct Target<'a> {
 /// The part of the user stack that was copied when the sample was taken.
 #[derive(Clone, Copy, Debug)]
 pub struct StackDump<'a> {
-    /// The address of the first byte: the stack pointer at that time.
+    /// The address of the first byte: the stack pointer at that time, or where the kernel took it
+    /// to be.
     pub start: u64,
     /// The bytes that were really copied (PERF_SAMPLE_STACK_USER's `dyn_size`).
     pub bytes: &'a [u8],

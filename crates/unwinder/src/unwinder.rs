@@ -5,6 +5,7 @@ use prof_model::{ModuleId, RegisterAbi, StackEnd, UserRegisters};
 use crate::arch::{Architecture, Layout};
 use crate::cache::RuleCache;
 use crate::cfi::UnwindContext;
+use crate::entry::Entry;
 use crate::files::ModuleFiles;
 use crate::frames::Frames;
 use crate::module::ModuleError;
@@ -63,7 +64,6 @@ impl Unwinder {
     ) -> Unwound {
         let mut frames = Frames::new(frames, FRAME_LIMIT);
         let mut block = std::mem::take(&mut self.block);
-        let stack = Stack::new(*stack, &mut block, memory);
         let (end, read_back) = match self.layout.registers(registers) {
             None => (StackEnd::NoUserState, 0),
             Some(first) if registers.abi() == RegisterAbi::Bits32 => {
@@ -71,7 +71,11 @@ impl Unwinder {
                 frames.push(first.get(self.layout.program_counter).unwrap_or(0));
                 (StackEnd::NoUnwindInfo, 0)
             }
-            Some(first) => Walk::new(self, target, first, stack).run(&mut frames),
+            Some(first) => {
+                let top = first.get(self.layout.stack_pointer).unwrap_or(stack.start);
+                let stack = Stack::new(*stack, top, &mut block, memory);
+                Walk::new(self, target, first, stack).run(&mut frames)
+            }
         };
         let (elided, elided_at) = frames.finish();
         self.block = block;
@@ -81,6 +85,11 @@ impl Unwinder {
             elided,
             elided_at,
         }
+    }
+
+    /// What is known of the user's code in a sample of the kernel's; see [`Entry`].
+    pub fn entry(&self, saved: Option<&UserRegisters>, at_sample: &UserRegisters) -> Entry {
+        self.layout.architecture.entry(saved, at_sample)
     }
 
     /// Why a module's tables could not be read, if they were needed and could not.

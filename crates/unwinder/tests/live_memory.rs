@@ -6,7 +6,7 @@ mod support;
 use std::ops::Range;
 
 use prof_model::StackEnd;
-use prof_unwinder::{FRAME_LIMIT, LocalFiles, Memory, Unwinder};
+use prof_unwinder::{FRAME_LIMIT, LocalFiles, Memory, NoMemory, StackDump, Unwinder};
 use support::live::{ProcessMemory, Target};
 use support::programs::{OPTIMIZED, Workshop};
 use support::{Answer, Samples, UserSample};
@@ -122,6 +122,68 @@ fn a_changed_seam_is_not_believed() {
     }
 }
 
+/// Where the kernel was being entered, it copies the stack from where it was at the entry before.
+#[test]
+fn the_copy_may_start_elsewhere_than_at_the_stack_pointer() {
+    const MOVED: usize = 1024;
+    let stopped = stop("recursion.c", &["100", "x"], 16 << 10);
+    for sample in &stopped.samples.samples {
+        let usual = unwind(&stopped.samples, sample, &mut NoMemory);
+        let unwind = |start: u64, stack: &[u8], live: &[u8]| {
+            let mut frames = Vec::new();
+            let dump = StackDump {
+                start,
+                bytes: stack,
+                full: sample.full,
+            };
+            let unwound = Unwinder::new(LocalFiles).unwind(
+                &stopped.samples.target(sample),
+                &sample.registers,
+                &dump,
+                &mut Copied {
+                    start: sample.stack_start & !15,
+                    bytes: live,
+                },
+                &mut frames,
+            );
+            (unwound.end, unwound.read_back > 0, frames == usual.frames)
+        };
+        let start = sample.stack_start;
+        let below = vec![0x55; (start % 16) as usize];
+        let live = &[&below[..], &sample.stack].concat()[..];
+        let none = &[][..];
+
+        let lower = [&[0x55; MOVED][..], &sample.stack].concat();
+        let answer = unwind(start - MOVED as u64, &lower, none);
+        assert_eq!(answer, (StackEnd::Root, false, true));
+
+        let (higher_start, higher) = (start + MOVED as u64, &sample.stack[MOVED..]);
+        let answer = unwind(higher_start, higher, live);
+        assert_eq!(answer, (StackEnd::Root, true, true));
+        let answer = unwind(higher_start, higher, none);
+        assert_eq!(answer, (StackEnd::UnreadableMemory, false, false));
+        let changed = [&[0x55; 8][..], &higher[8..]].concat();
+        let answer = unwind(higher_start, &changed, live);
+        assert_eq!(answer, (StackEnd::Stale, false, false));
+    }
+}
+
+/// Memory as it was when the sample was taken.
+struct Copied<'a> {
+    start: u64,
+    bytes: &'a [u8],
+}
+
+impl Memory for Copied<'_> {
+    fn read(&mut self, address: u64, buffer: &mut [u8]) -> usize {
+        let skip = address.wrapping_sub(self.start) as usize;
+        let bytes = self.bytes.get(skip..).unwrap_or_default();
+        let count = bytes.len().min(buffer.len());
+        buffer[..count].copy_from_slice(&bytes[..count]);
+        count
+    }
+}
+
 /// Memory that has changed, while what it was at an earlier sample is still known.
 struct Remembered<'a> {
     earlier: Changed<'a>,
@@ -190,4 +252,93 @@ fn without_memory_the_reason_is_the_dump() {
         assert_eq!(answer.unwound.end, StackEnd::TruncatedDump);
         assert!(answer.frames.len() > 100);
     }
+}
+
+/// What the kernel found by following frame pointers, and no memory.
+struct KernelChain(Vec<u64>);
+
+impl Memory for KernelChain {
+    fn read(&mut self, _: u64, _: &mut [u8]) -> usize {
+        0
+    }
+
+    fn kernel_found(&self, index: usize) -> Option<u64> {
+        self.0.get(index).copied()
+    }
+}
+
+/// Cuts the copy of each stack behind its second frame, so that the kernel's chain must lead on.
+#[track_caller]
+fn check_kernel_chain(
+    source: &str,
+    arguments: &[&str],
+    change: impl Fn(&mut Vec<u64>),
+    expected: StackEnd,
+) {
+    let stopped = stop(source, arguments, 16 << 10);
+    let mut checked = 0;
+    for sample in &stopped.samples.samples {
+        let whole = unwind(&stopped.samples, sample, &mut NoMemory);
+        let unwind_cut = |bytes: usize, memory: &mut KernelChain| {
+            let mut frames = Vec::new();
+            let dump = StackDump {
+                bytes: &sample.stack[..bytes],
+                full: true,
+                ..sample.dump()
+            };
+            let target = stopped.samples.target(sample);
+            let unwound = Unwinder::new(LocalFiles).unwind(
+                &target,
+                &sample.registers,
+                &dump,
+                memory,
+                &mut frames,
+            );
+            (unwound.end, frames)
+        };
+        let none = &mut KernelChain(Vec::new());
+        let cut = (8..sample.stack.len()).step_by(8);
+        let Some(cut) = cut
+            .take(512)
+            .find(|&cut| unwind_cut(cut, none).1.len() == 2)
+        else {
+            continue;
+        };
+        let mut chain: Vec<u64> = whole.frames.iter().map(|frame| frame + 1).collect();
+        chain[0] -= 1;
+        change(&mut chain);
+        let (end, frames) = unwind_cut(cut, &mut KernelChain(chain));
+        assert_eq!(end, expected);
+        if end == StackEnd::Root {
+            assert_eq!(frames, whole.frames);
+        } else {
+            assert_eq!(frames, whole.frames[..2]);
+        }
+        checked += 1;
+    }
+    assert!(checked > 20, "{checked}");
+}
+
+#[test]
+fn the_kernels_chain_is_taken_where_nothing_else_leads_on() {
+    let check = |change: fn(&mut Vec<u64>), expected| {
+        check_kernel_chain("shallow.c", &["x"], change, expected);
+    };
+    check(|_| {}, StackEnd::Root);
+    // The innermost function had no frame yet.
+    check(|chain| _ = chain.remove(1), StackEnd::Root);
+    // What does not follow a call is no caller.
+    check(|chain| chain[3] += 1, StackEnd::TruncatedDump);
+    // It must lead to an entry.
+    check(|chain| _ = chain.pop(), StackEnd::TruncatedDump);
+    check(Vec::clear, StackEnd::TruncatedDump);
+}
+
+#[test]
+fn the_kernels_chain_is_not_joined_in_recursion() {
+    let ambiguous = |chain: &mut Vec<u64>| {
+        let second = chain[1];
+        chain.insert(2, second);
+    };
+    check_kernel_chain("shallow.c", &["x"], ambiguous, StackEnd::TruncatedDump);
 }

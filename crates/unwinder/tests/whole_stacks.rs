@@ -271,3 +271,13 @@ fn inlining() {
     let program = workshop.build("rust", "rustc", &[&rust]);
     check(&workshop.record(&program, &[], 16 << 10), &program, &[]);
 }
+
+/// While an exception is thrown, libgcc changes the stack under the unwinder's feet.
+#[test]
+fn exceptions_without_end() {
+    for compiler in ["g++", "clang++"] {
+        for flags in [&[][..], &["-static"]] {
+            check_c(compiler, "throwing.cc", compiler, &[flags], &[]);
+        }
+    }
+}

@@ -2,7 +2,7 @@
 
 use prof_model::{Modules, Processes, StackEnd, UserRegisters};
 use prof_perfdata::{Sample, StackNote};
-use prof_unwinder::{NoMemory, StackDump, Target, Unwinder};
+use prof_unwinder::{Entry, NoMemory, StackDump, Target, Unwinder};
 
 use super::chain::Chain;
 use super::files::RecordedFiles;
@@ -33,11 +33,18 @@ impl Dumps {
         let Some(stack) = sample.user_stack else {
             return false;
         };
-        let Some(registers) = sample.user_registers() else {
+        let saved = sample.user_registers();
+        let entry = match sample.interrupt_registers() {
+            Some(at_sample) if sample.mode.is_kernel() => {
+                self.unwinder.entry(saved.as_ref(), &at_sample)
+            }
+            _ => Entry::Saved,
+        };
+        let (Some(saved), Some(registers)) = (saved, entry.registers(saved)) else {
             chain.note = StackNote::new(StackEnd::NoUserState);
             return true;
         };
-        let Some(start) = stack_pointer(&registers) else {
+        let Some(start) = stack_pointer(&saved) else {
             return false;
         };
         let Some(process) = processes.get(sample.pid) else {
@@ -59,7 +66,7 @@ impl Dumps {
             .unwinder
             .unwind(&target, &registers, &dump, &mut NoMemory, frames);
         chain.note = StackNote {
-            end: unwound.end.below_kernel_frames(chain.kernel.len()),
+            end: entry.end(unwound.end, chain.kernel.len()),
             read_back: unwound.read_back,
             elided: unwound.elided,
             elided_at: unwound.elided_at,

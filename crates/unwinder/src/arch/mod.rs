@@ -6,6 +6,7 @@ mod x86_64;
 
 use prof_model::{StackEnd, UserRegisters};
 
+use crate::entry::Entry;
 use crate::registers::Registers;
 use crate::rule::{CompactRule, Rule};
 
@@ -36,6 +37,15 @@ impl Architecture {
             "x86_64" | "amd64" => Some(Self::X86_64),
             "aarch64" | "arm64" => Some(Self::Aarch64),
             _ => None,
+        }
+    }
+
+    /// The state of the user's code at a sample that hit the kernel, as far as the registers at
+    /// that instant tell; see [`Entry`]. `saved` is what the kernel says were the user's.
+    pub(crate) fn entry(self, saved: Option<&UserRegisters>, at_sample: &UserRegisters) -> Entry {
+        match self {
+            Self::X86_64 => x86_64::entry(saved, at_sample),
+            Self::Aarch64 => Entry::Saved,
         }
     }
 

@@ -1,6 +1,10 @@
 #include "spin.h"
 volatile unsigned long sink;
-__attribute__((noinline)) void inner(void) { spin(250); sink++; }
-__attribute__((noinline)) void middle(void) { inner(); sink++; }
-__attribute__((noinline)) void outer(void) { middle(); sink++; }
-int main(void) { outer(); return 0; }
+__attribute__((noinline)) void inner(long ms) { spin(ms); sink++; }
+__attribute__((noinline)) void middle(long ms) { inner(ms); sink++; }
+__attribute__((noinline)) void outer(long ms) { middle(ms); sink++; }
+int main(int argc, char **argv) {
+    (void)argv;
+    outer(argc > 1 ? 1000000 : 250);
+    return 0;
+}

@@ -36,13 +36,16 @@ impl Target {
         self.0.id() as Pid
     }
 
-    /// Samples the running process for a while, then stops it.
+    /// Samples the running process until it has used some time of a CPU, then stops it.
     pub fn sample_and_stop(&self, workshop: &Workshop, bytes: u32) -> Samples {
         let data = workshop.path("perf.data");
         let pid = self.pid().to_string();
-        // The command's only use is to end the recording.
+        // The command's only use is to end the recording: after 15 ticks of user time, the
+        // fourteenth field.
+        let wait = "used() { cut -d' ' -f14 /proc/$0/stat || echo 99999; }; first=$(used); \
+                    until [ $(($(used) - first)) -ge 15 ]; do sleep 0.02; done";
         let recorded = perf_record(&data, bytes)
-            .args(["-p", &pid, "--", "sleep", "0.3"])
+            .args(["-p", &pid, "--", "sh", "-c", wait, &pid])
             .output()
             .expect("perf");
         assert!(recorded.status.success(), "{recorded:?}");

@@ -3,6 +3,7 @@
 mod analysis;
 mod clobber;
 mod decode;
+mod entry;
 mod state;
 
 use prof_model::StackEnd;
@@ -10,6 +11,7 @@ use prof_model::StackEnd;
 use super::{Architecture, Layout, NONE, ReadWord};
 use crate::registers::Registers;
 pub(super) use analysis::{analyze, analyze_from_entry, is_go_entry};
+pub(super) use entry::entry;
 
 const RAX: u8 = 0;
 const RBX: u8 = 3;
