@@ -1,4 +1,4 @@
-//! The machine that measures: what it is, and the one setting that a peer needs changed.
+//! The machine that measures: what it is, and the settings that need to be changed meanwhile.
 
 use std::fs;
 use std::process::Command;
@@ -9,35 +9,65 @@ use crate::process;
 
 const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
 
+/// The kernel lowers it by itself when it finds that samples take long, and never raises it again.
+const MAX_RATE: &str = "/proc/sys/kernel/perf_event_max_sample_rate";
+
 /// Restores the setting when dropped.
-pub(super) struct Restore(Option<String>);
+pub(super) struct Restore {
+    path: &'static str,
+    before: Option<String>,
+}
 
 impl Drop for Restore {
     fn drop(&mut self) {
-        if let Some(before) = &self.0
-            && let Err(error) = fs::write(PARANOID, before)
+        if let Some(before) = &self.before
+            && let Err(error) = fs::write(self.path, before)
         {
-            eprintln!("!!! {PARANOID} could not be set back to {before}: {error}");
+            eprintln!(
+                "!!! {} could not be set back to {before}: {error}",
+                self.path
+            );
         }
     }
 }
 
 /// What perf_event_paranoid is.
 pub(super) fn paranoid() -> Result<i32> {
-    let text = fs::read_to_string(PARANOID).with_context(|| format!("cannot read {PARANOID}"))?;
-    text.trim()
-        .parse()
-        .with_context(|| format!("no number in {PARANOID}"))
+    number(PARANOID)
+}
+
+/// The highest rate that the kernel accepts.
+pub(super) fn max_rate() -> Result<i32> {
+    number(MAX_RATE)
 }
 
 /// Sets perf_event_paranoid to 1 for as long as the result lives, if it is higher.
 pub(super) fn lower_paranoid() -> Result<Restore> {
-    let before = paranoid()?;
-    if before <= 1 {
-        return Ok(Restore(None));
+    set(PARANOID, 1, paranoid()? > 1)
+}
+
+/// Lets events be sampled at the kernel's usual highest rate for as long as the result lives.
+pub(super) fn raise_max_rate() -> Result<Restore> {
+    set(MAX_RATE, 100_000, max_rate()? < 100_000)
+}
+
+fn set(path: &'static str, value: i32, needed: bool) -> Result<Restore> {
+    let before = needed.then(|| number(path)).transpose()?;
+    if needed {
+        fs::write(path, value.to_string())
+            .with_context(|| format!("cannot set {path} (are you root?)"))?;
     }
-    fs::write(PARANOID, "1").with_context(|| format!("cannot set {PARANOID} (are you root?)"))?;
-    Ok(Restore(Some(before.to_string())))
+    Ok(Restore {
+        path,
+        before: before.map(|before| before.to_string()),
+    })
+}
+
+fn number(path: &str) -> Result<i32> {
+    let text = fs::read_to_string(path).with_context(|| format!("cannot read {path}"))?;
+    text.trim()
+        .parse()
+        .with_context(|| format!("no number in {path}"))
 }
 
 /// Processor, cores, kernel, in one line.

@@ -10,15 +10,28 @@ use super::recording::Costs;
 use super::workload::Workload;
 use super::{Options, Place, machine};
 
+/// What was measured.
+pub(super) struct Results<'a> {
+    pub(super) profilers: &'a [Profiler],
+    pub(super) recorded: &'a [Vec<Costs>],
+    pub(super) drawn: &'a [Vec<Drawing>],
+    /// The section about rates.
+    pub(super) rates: &'a str,
+}
+
 /// The whole page.
 pub(super) fn page(
     place: &Place,
     workloads: &[Workload],
-    profilers: &[Profiler],
-    recorded: &[Vec<Costs>],
-    drawn: &[Vec<Drawing>],
+    results: &Results<'_>,
     options: &Options,
 ) -> Result<String> {
+    let Results {
+        profilers,
+        recorded,
+        drawn,
+        rates,
+    } = *results;
     let mut page = String::new();
     let Options {
         repetitions,
@@ -41,6 +54,7 @@ pub(super) fn page(
         writeln!(page, "- **{}**: {}", workload.name, workload.about)?;
     }
     recording_section(&mut page, workloads, profilers, recorded)?;
+    writeln!(page, "{rates}")?;
     drawing_section(&mut page, workloads, drawn)?;
     writeln!(page, "## Commands\n\n```sh")?;
     for profiler in profilers {

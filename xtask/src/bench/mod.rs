@@ -7,6 +7,7 @@ mod drawing;
 mod machine;
 mod markdown;
 mod profiler;
+mod rates;
 mod recording;
 mod stopwatch;
 mod wholeness;
@@ -28,18 +29,26 @@ pub(crate) struct Options {
     /// Samples per second.
     #[arg(short = 'F', long, default_value_t = 999)]
     frequency: u32,
+    /// Compares the overhead at these rates, too: once with few frames, once with many.
+    #[arg(long, value_delimiter = ',', default_values_t = [99, 999, 4999, 20_000])]
+    rates: Vec<u32>,
+    /// Leaves everything out but the comparison of rates, which goes to the standard output only.
+    #[arg(long)]
+    only_rates: bool,
     /// Where the tables go.
     #[arg(short, long, default_value = "docs/benchmarks.md")]
     output: PathBuf,
     /// Measures only workloads whose names contain this.
     #[arg(long, default_value = "")]
     only: String,
-    /// Lets perf_event_paranoid be 1 while samply records, which it needs; restores it each time.
+    /// Lets perf_event_paranoid be 1 while samply records, which it needs, and
+    /// perf_event_max_sample_rate 100000 while rates are compared; restores them.
     #[arg(long)]
     allow_sysctl: bool,
 }
 
 /// Where things are during a run.
+#[derive(Clone)]
 struct Place {
     /// For recordings and drawings.
     directory: PathBuf,
@@ -52,6 +61,11 @@ struct Place {
 pub(crate) fn run(options: &Options) -> Result<()> {
     ensure!(options.repetitions > 0, "nothing to do in 0 repetitions");
     let place = prepare(options)?;
+    if options.only_rates {
+        let rates = rates::measure_all(&place, options)?;
+        println!("\n{}", rates::section(&rates)?);
+        return Ok(());
+    }
     let profilers = profiler::available(&place, options.allow_sysctl);
     let workloads = workload::all(&place, &options.only)?;
     ensure!(
@@ -61,7 +75,14 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     );
     let recorded = recording::measure_all(&place, &workloads, &profilers, options.repetitions)?;
     let drawn = drawing::measure_all(&place, &workloads, options.repetitions)?;
-    let text = markdown::page(&place, &workloads, &profilers, &recorded, &drawn, options)?;
+    let rates = rates::section(&rates::measure_all(&place, options)?)?;
+    let results = markdown::Results {
+        profilers: &profilers,
+        recorded: &recorded,
+        drawn: &drawn,
+        rates: &rates,
+    };
+    let text = markdown::page(&place, &workloads, &results, options)?;
     std::fs::write(workspace::root().join(&options.output), &text)
         .with_context(|| format!("cannot write {}", options.output.display()))?;
     println!("\n{text}\nwritten to {}", options.output.display());

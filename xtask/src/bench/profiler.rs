@@ -61,6 +61,10 @@ pub(super) fn available(place: &Place, allow_sysctl: bool) -> Vec<Profiler> {
                 ("perf dwarf 8 KB", Some("dwarf,8192")),
                 ("perf dwarf 64 KB", Some("dwarf,65528")),
             ] {
+                // Gigabytes in seconds.
+                if name.ends_with("64 KB") && place.frequency > 2000 {
+                    continue;
+                }
                 let mut options = vec!["record", "-e", "cpu-clock", "-F", &hertz];
                 options.extend(how.into_iter().flat_map(|how| ["--call-graph", how]));
                 options.extend(["-o", "perf.data", "--"]);

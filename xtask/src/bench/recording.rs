@@ -29,6 +29,8 @@ pub(super) struct Costs {
     pub(super) target_cpu: f64,
     /// The profiler's own CPU seconds for each of the target's.
     pub(super) own_cpu: f64,
+    /// The profiler's own CPU seconds for each sample.
+    pub(super) own_per_sample: f64,
     pub(super) bytes_per_sample: f64,
     /// Samples taken of those due, which is the target's CPU time times the frequency.
     pub(super) taken: f64,
@@ -51,7 +53,8 @@ pub(super) fn measure_all(
     measured.collect()
 }
 
-fn measure(
+/// The costs of each profiler on one workload.
+pub(super) fn measure(
     place: &Place,
     workload: &Workload,
     profilers: &[Profiler],
@@ -97,8 +100,8 @@ fn record(place: &Place, workload: &Workload, profiler: &Profiler, is_first: boo
         own_cpu: all.cpu.saturating_sub(target.cpu),
         bytes: std::fs::metadata(&file)?.len(),
         counts: profiler.count(&place.directory, &said)?,
-        // With 64 KB of stack for each sample this takes long, and it hardly varies.
-        whole: match is_first && profiler.has_stacks() {
+        // With 64 KB of stack for each of many samples this takes long, and it hardly varies.
+        whole: match is_first && profiler.has_stacks() && place.frequency < 2000 {
             true => wholeness::of_recording(&file)?,
             false => None,
         },
@@ -115,6 +118,10 @@ fn costs(place: &Place, bare: &[Usage], runs: &[Run]) -> Costs {
         slowdown: median(pairs().map(|(bare, run)| ratio(run.target.wall, bare.wall))),
         target_cpu: median(pairs().map(|(bare, run)| ratio(run.target.cpu, bare.cpu))),
         own_cpu: median(pairs().map(|(bare, run)| ratio(run.own_cpu, bare.cpu))),
+        own_per_sample: median(
+            runs.iter()
+                .map(|run| run.own_cpu.as_secs_f64() / run.counts.samples.max(1) as f64),
+        ),
         bytes_per_sample: median(
             runs.iter()
                 .map(|run| run.bytes as f64 / run.counts.samples.max(1) as f64),

@@ -21,6 +21,7 @@ pub(super) struct Usage {
 
 /// A small program around others that measures them. It works below a profiler too, where it
 /// measures the target alone.
+#[derive(Clone)]
 pub(super) struct Stopwatch {
     program: PathBuf,
 }
