@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod aliases;
+mod endless;
 mod need;
 mod perf;
 mod program;
@@ -20,7 +21,8 @@ mod statistics;
 mod target;
 
 pub use aliases::Aliases;
-pub use need::{Need, needs};
+pub use endless::Endless;
+pub use need::{Need, cgroups, needs};
 pub use perf::{PerfSample, perf_record, perf_script};
 pub use program::{Compiler, Program, Variant};
 pub use sandbox::{PERF_EVENT_OPEN, PTRACE, refusing};

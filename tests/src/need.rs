@@ -1,6 +1,7 @@
 //! What a test needs of the machine.
 
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 /// Something that not every machine has.
@@ -12,6 +13,8 @@ pub enum Need {
     Root,
     /// We may make mount namespaces and mount in them.
     MountNamespaces,
+    /// Cgroups of version 2, and the right to make some (root; not in all containers).
+    Cgroups,
     /// A plain user may sample its own processes: perf_event_paranoid is at most 2.
     PlainSampling,
 }
@@ -35,6 +38,7 @@ impl Need {
                 let quiet = command.stdout(Stdio::null()).stderr(Stdio::null());
                 quiet.status().is_ok_and(|status| status.success())
             }
+            Self::Cgroups => cgroups().is_some(),
             Self::PlainSampling => paranoid().is_some_and(|level| level <= 2),
         }
     }
@@ -60,6 +64,17 @@ pub fn needs(needs: &[Need]) -> bool {
     let message = format!("\n!!! {test} NOT RUN: this machine lacks {missing:?}\n");
     let _ = std::io::stderr().write_all(message.as_bytes());
     false
+}
+
+/// Where cgroups of version 2 can be made.
+pub fn cgroups() -> Option<PathBuf> {
+    let mounts = std::fs::read_to_string("/proc/self/mounts").ok()?;
+    let mounts = mounts.lines().filter(|line| line.contains(" cgroup2 rw"));
+    let mut points = mounts.filter_map(|line| line.split(' ').nth(1).map(PathBuf::from));
+    points.find(|point| {
+        let probe = point.join(format!("prof-probe-{}", std::process::id()));
+        std::fs::create_dir(&probe).is_ok() && std::fs::remove_dir(&probe).is_ok()
+    })
 }
 
 fn paranoid() -> Option<i32> {

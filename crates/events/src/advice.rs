@@ -11,6 +11,8 @@ pub struct Refusal {
     pub paranoid: i32,
     /// Whether kernel code was to be sampled.
     pub kernel: bool,
+    /// Whether all that runs on a CPU was to be sampled.
+    pub everybody: bool,
     /// Whether a process was to be sampled that we did not start.
     pub attach: bool,
     /// Whether /proc/sys/kernel/perf_event_paranoid does not matter: we have CAP_PERFMON.
@@ -63,6 +65,13 @@ fn permission(refusal: Refusal) -> String {
                 forbids it (cat /sys/kernel/security/lockdown)"
             .into();
     }
+    if refusal.everybody && paranoid > 0 {
+        return format!(
+            "kernel.perf_event_paranoid is {paranoid}: sampling all that runs is for root, or \
+             `sudo sysctl kernel.perf_event_paranoid=0`; programs and processes of one's own can \
+             be sampled by naming them (prof record COMMAND, or -p PID)"
+        );
+    }
     if paranoid > 2 {
         return format!(
             "kernel.perf_event_paranoid is {paranoid}, which allows no sampling at all: \
@@ -101,6 +110,7 @@ mod tests {
             errno: Errno::ACCESS,
             paranoid: 2,
             kernel: false,
+            everybody: false,
             attach: false,
             capable: false,
             filtered: false,
@@ -116,6 +126,7 @@ mod tests {
         check(|r| r.paranoid = 4, "paranoid=2");
         check(|r| r.kernel = true, "add :u");
         check(|r| r.attach = true, "run prof as its user");
+        check(|r| r.everybody = true, "can be sampled by naming them");
         check(|r| r.capable = true, "lockdown");
         check(|_| (), "security module");
         check(|r| r.filtered = true, "a seccomp filter");

@@ -6,17 +6,19 @@ use prof_model::{Pid, Tid};
 use rustix::io::Errno;
 use thiserror::Error;
 
+use crate::whom::EVERYBODY;
+
 /// Why nothing can be sampled. The messages say what was tried, what the kernel answered, and
 /// what to do.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
     /// perf_event_open refused.
-    #[error("cannot sample {event} of thread {tid} on CPU {cpu}: {errno}: {advice}")]
+    #[error("cannot sample {event} of {} on CPU {cpu}: {errno}: {advice}", whom(*tid))]
     Open {
         /// The event, such as `cycles:u`.
         event: String,
-        /// The thread.
+        /// The thread; -1 stands for whatever runs.
         tid: Tid,
         /// The CPU.
         cpu: u32,
@@ -53,6 +55,20 @@ pub enum Error {
         /// Its id.
         pid: Pid,
     },
+    /// A thread to sample is not there.
+    #[error("there is no thread {tid}")]
+    NoThread {
+        /// Its id.
+        tid: Tid,
+    },
+    /// A CPU to sample is not there, or switched off.
+    #[error("CPU {cpu} is not online: {online} are")]
+    NoCpu {
+        /// Its number.
+        cpu: u32,
+        /// Those that are.
+        online: String,
+    },
     /// Something else that the system refused.
     #[error("cannot {what}: {source}")]
     System {
@@ -61,4 +77,11 @@ pub enum Error {
         /// What the system answered.
         source: io::Error,
     },
+}
+
+fn whom(tid: Tid) -> String {
+    match tid {
+        EVERYBODY => "all that runs".into(),
+        tid => format!("thread {tid}"),
+    }
 }

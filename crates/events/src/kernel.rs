@@ -8,15 +8,40 @@ use rustix::io::Errno;
 
 use crate::setup::Setup;
 
-/// Opens the event for one thread on one CPU: disabled, or as a member of the group that `leader`
-/// leads on the same CPU and thread.
+/// Whose event is opened on a CPU.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Whose<'a> {
+    /// A thread's.
+    Thread(Tid),
+    /// That of all that runs there.
+    Everybody,
+    /// That of all that runs there and belongs to the cgroup of this folder.
+    Cgroup(BorrowedFd<'a>),
+}
+
+/// Opens the event on one CPU: disabled, or as a member of the group that `leader` leads on the
+/// same CPU for the same thread.
 pub(crate) fn open(
     setup: &Setup,
-    tid: Tid,
+    whose: Whose<'_>,
     cpu: u32,
     leader: Option<BorrowedFd<'_>>,
 ) -> Result<OwnedFd, Errno> {
-    open_attr(&mut setup.attr(), tid, Some(cpu), leader)
+    let mut attr = setup.attr();
+    let folder = match whose {
+        Whose::Thread(tid) => return open_attr(&mut attr, tid, Some(cpu), leader),
+        Whose::Everybody => return open_attr(&mut attr, -1, Some(cpu), leader),
+        Whose::Cgroup(folder) => folder,
+    };
+    let cpu = i32::try_from(cpu).map_err(|_| Errno::INVAL)?;
+    let leader = leader.map_or(-1, |leader| leader.as_raw_fd());
+    let flags = sys::bindings::PERF_FLAG_FD_CLOEXEC | sys::bindings::PERF_FLAG_PID_CGROUP;
+    // SAFETY: as in `open_attr`; the folder's descriptor is open during the call.
+    let fd = check(unsafe {
+        sys::perf_event_open(&raw mut attr, folder.as_raw_fd(), cpu, leader, flags.into())
+    })?;
+    // SAFETY: the descriptor is new and nobody else's.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 /// Opens what the attribute says, for one thread (0 is the caller, -1 all of them) on one CPU, or

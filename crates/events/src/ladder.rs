@@ -111,8 +111,11 @@ fn other_event(refused: &Setup) -> Option<(Setup, Option<Fallback>)> {
     if !refused.replaceable || matches!(refused.sampling, Sampling::Period(_)) {
         return None;
     }
+    let mut modifiers = refused.spec.modifiers;
+    // Cycles are not counted either while a CPU has nothing to do.
+    modifiers.not_idle |= refused.cpu_wide;
     let clock = EventSpec {
-        modifiers: refused.spec.modifiers,
+        modifiers,
         ..EventSpec::cpu_clock()
     };
     let fallback = Fallback::Event {

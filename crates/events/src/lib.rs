@@ -36,6 +36,7 @@ mod setup;
 mod signals;
 mod sizes;
 mod tellers;
+mod whom;
 
 pub use advice::{Refusal, advice};
 pub use allocators::allocations;
@@ -48,7 +49,8 @@ pub use launcher::{HeldCommand, Launcher, Program, RunningCommand};
 pub use memory::LiveMemory;
 pub use pace::Pace;
 pub use ring::{Drained, Ring};
-pub use sampler::{Opened, OpenedEvent, Request, Sampler, Threads, Wake, wait_readable};
+pub use sampler::{Opened, OpenedEvent, Request, Sampler, Switch, Wake, wait_readable};
 pub use setup::{ATTR_SIZE, Sampling, Setup, Stacks};
 pub use signals::{ChildSignals, Interrupt, Signals};
 pub use sizes::{Sizes, Wishes};
+pub use whom::{CpuWide, Threads};

@@ -1,7 +1,6 @@
 //! Opening a sampler's events and rings.
 
 use std::collections::HashMap;
-use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use prof_model::{Fallback, Tid};
@@ -13,7 +12,7 @@ use crate::ladder::Refused;
 use crate::plan::{self, Planned};
 use crate::refusal;
 use crate::ring::Ring;
-use crate::sampler::{Opened, OpenedEvent, Request, Sampler, Stream, StreamEvent, Threads};
+use crate::sampler::{Opened, OpenedEvent, Request, Sampler, Stream, StreamEvent};
 use crate::setup::Setup;
 use crate::sizes::{Sizes, Wishes};
 use crate::system::System;
@@ -27,7 +26,8 @@ pub(crate) fn open(request: &Request) -> Result<Sampler, Error> {
         what: "read the list of CPUs",
         source,
     })?;
-    let opening = Opening::new(request, &system);
+    request.threads.check()?;
+    let opening = Opening::new(request, &system)?;
     let wanted = opening.wishes.sizes();
     let mut sizes = wanted;
     loop {
@@ -51,25 +51,28 @@ pub(crate) fn open(request: &Request) -> Result<Sampler, Error> {
 struct Opening<'a> {
     request: &'a Request,
     system: &'a System,
+    cpus: Vec<u32>,
     wishes: Wishes,
 }
 
 impl<'a> Opening<'a> {
-    fn new(request: &'a Request, system: &'a System) -> Self {
-        Self {
+    fn new(request: &'a Request, system: &'a System) -> Result<Self, Error> {
+        let cpus = request.threads.cpus(&system.cpus)?;
+        Ok(Self {
             request,
             system,
-            wishes: plan::wishes(request, system),
-        }
+            wishes: plan::wishes(request, system, cpus.len()),
+            cpus,
+        })
     }
 
     fn open(&self, sizes: Sizes) -> Result<Sampler, Error> {
-        let cpus = &self.system.cpus;
-        let threads = self.threads()?;
+        let cpus = &self.cpus;
+        let threads = self.request.threads.find()?;
         let (Some(&first), Some(&cpu)) = (threads.first(), cpus.first()) else {
             return Err(Error::System {
                 what: "find a CPU and a thread",
-                source: io::ErrorKind::NotFound.into(),
+                source: std::io::ErrorKind::NotFound.into(),
             });
         };
         let (events, fallbacks) = self.probe(sizes, first, cpu)?;
@@ -82,6 +85,7 @@ impl<'a> Opening<'a> {
             streams: Vec::with_capacity(cpus.len()),
             anchors: Vec::with_capacity(threads.len()),
             places: HashMap::new(),
+            switch: self.request.switch,
             opened: Opened {
                 events,
                 late: Vec::new(),
@@ -93,8 +97,8 @@ impl<'a> Opening<'a> {
         self.add_threads(&mut sampler, &threads, &mut known)?;
         // Threads may have come while we were opening: look until there are no new ones.
         loop {
-            let new: Vec<Tid> = self
-                .threads()?
+            let new: Vec<Tid> = (self.request.threads)
+                .find()?
                 .into_iter()
                 .filter(|tid| known.binary_search(tid).is_err())
                 .collect();
@@ -122,11 +126,12 @@ impl<'a> Opening<'a> {
                 setup.follow(&leads.setup);
             }
             let group = leader.and_then(|leader| fds.get(leader)).map(AsFd::as_fd);
-            let open = |setup: &Setup| kernel::open(setup, tid, cpu, group);
+            let whose = |setup: &Setup| self.request.threads.whose(tid, setup);
+            let open = |setup: &Setup| kernel::open(setup, whose(setup), cpu, group);
             let (fd, setup, said) =
                 ladder::descend(setup, self.system, open).map_err(|refused| {
                     let Refused { errno, setup } = refused;
-                    let alone = || kernel::open(&setup, tid, cpu, None).is_ok();
+                    let alone = || kernel::open(&setup, whose(&setup), cpu, None).is_ok();
                     match leads {
                         Some(leads) if errno == Errno::INVAL && alone() => {
                             refusal::of_member(&setup.spec, &leads.setup.spec)
@@ -151,21 +156,6 @@ impl<'a> Opening<'a> {
         Ok((events, fallbacks))
     }
 
-    fn threads(&self) -> Result<Vec<Tid>, Error> {
-        let pids = match &self.request.threads {
-            Threads::UntilExec(tid) => return Ok(vec![*tid]),
-            Threads::Of(pids) => pids,
-        };
-        let mut threads = Vec::new();
-        for &pid in pids {
-            let found = system::threads(pid).map_err(|_| Error::NoProcess { pid })?;
-            threads.extend(found);
-        }
-        threads.sort_unstable();
-        threads.dedup();
-        Ok(threads)
-    }
-
     fn add_threads(
         &self,
         sampler: &mut Sampler,
@@ -175,7 +165,7 @@ impl<'a> Opening<'a> {
         // Without an anchor, what follows works all the same, until threads swap events.
         let anchors = threads.iter().map(|&tid| kernel::open_anchor(tid));
         sampler.anchors.extend(anchors.flatten());
-        for &cpu in &self.system.cpus {
+        for &cpu in &self.cpus {
             for &tid in threads {
                 match self.add(sampler, tid, cpu) {
                     // It ended while we were at it, or the CPU went offline.
@@ -209,7 +199,8 @@ impl<'a> Opening<'a> {
                 let opened = stream.as_ref()?.events.get(first + leader)?;
                 Some(opened.fd.as_fd())
             });
-            let fd = kernel::open(&event.setup, tid, cpu, leader).map_err(refused)?;
+            let whose = self.request.threads.whose(tid, &event.setup);
+            let fd = kernel::open(&event.setup, whose, cpu, leader).map_err(refused)?;
             let id = kernel::id(fd.as_fd()).map_err(refused)?;
             if let Some(stream) = stream
                 && let Some(ring) = stream.events.first()
@@ -239,9 +230,9 @@ impl<'a> Opening<'a> {
             let errno = Errno::from_io_error(&error).unwrap_or(Errno::INVAL);
             Error::Ring {
                 bytes,
-                cpus: self.system.cpus.len(),
+                cpus: self.cpus.len(),
                 errno,
-                advice: refusal::of_ring(&setup.spec, errno, self.system, self.attaches()),
+                advice: refusal::of_ring(setup, errno, self.system, self.attaches()),
             }
         })?;
         Ok(Stream {
@@ -264,7 +255,7 @@ impl<'a> Opening<'a> {
     }
 
     fn attaches(&self) -> bool {
-        matches!(self.request.threads, Threads::Of(_))
+        self.request.threads.are_others()
     }
 }
 

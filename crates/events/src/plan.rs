@@ -2,11 +2,12 @@
 
 use crate::arch;
 use crate::event::{CallGraph, EventRequest, MAX_STACK_DUMP, Rate, Weight};
-use crate::names::Precise;
-use crate::sampler::{Request, Threads};
+use crate::names::{EventSpec, Precise};
+use crate::sampler::{Request, Switch};
 use crate::setup::{Sampling, Setup, Stacks};
 use crate::sizes::{Sizes, Wishes};
 use crate::system::System;
+use crate::whom::Threads;
 
 /// An event to be opened.
 #[derive(Debug)]
@@ -17,7 +18,7 @@ pub(crate) struct Planned {
 }
 
 /// What rings and dumps must serve: the fastest event and the largest stacks.
-pub(crate) fn wishes(request: &Request, system: &System) -> Wishes {
+pub(crate) fn wishes(request: &Request, system: &System, cpus: usize) -> Wishes {
     let events = || request.groups.iter().flat_map(|group| &group.events);
     let dumps = events().filter_map(|event| match event.call_graph {
         CallGraph::Dwarf { dump } => Some(dump),
@@ -29,7 +30,7 @@ pub(crate) fn wishes(request: &Request, system: &System) -> Wishes {
         ring: request.ring_bytes,
         dump,
         rate: events().map(|event| rate(event, system)).max().unwrap_or(1),
-        cpus: system.cpus.len(),
+        cpus,
         page: rustix::param::page_size() as u64,
     }
 }
@@ -80,11 +81,53 @@ pub(crate) fn events(request: &Request, system: &System, sizes: Sizes) -> Vec<Pl
             });
         }
     }
-    // Where threads swap their events, the kernel mixes up the counts of several kinds.
+    // Where threads swap their events, the kernel mixes up the counts of several kinds. Of CPUs,
+    // it counts what they did, not what each thread did.
     if let [one] = &mut planned[..] {
-        one.setup.tells_ends = one.setup.weight == Weight::Period;
+        one.setup.tells_ends = one.setup.weight == Weight::Period && !one.setup.cpu_wide;
+    }
+    if request.needs_tracking() {
+        track_apart(&mut planned, request, sizes);
     }
     planned
+}
+
+/// Has an event of its own tell of threads and mappings, and of switches if they are wanted.
+fn track_apart(planned: &mut Vec<Planned>, request: &Request, sizes: Sizes) {
+    let mut tracking = tracking(request, sizes);
+    for Planned { setup, .. } in planned.iter_mut() {
+        setup.tracks = false;
+        tracking.switches |= std::mem::take(&mut setup.switches);
+    }
+    planned.push(Planned {
+        setup: tracking,
+        leader: None,
+    });
+}
+
+fn tracking(request: &Request, sizes: Sizes) -> Setup {
+    Setup {
+        spec: EventSpec::dummy(),
+        replaceable: false,
+        sampling: Sampling::Never,
+        stacks: Stacks::None,
+        user_chain: false,
+        entry_registers: false,
+        member: false,
+        reads_group: false,
+        tracks: true,
+        only_tracks: true,
+        cpu_wide: request.threads.are_all(),
+        switches: false,
+        tells_ends: false,
+        weight: Weight::Period,
+        inherit: !request.threads.are_all(),
+        enable_on_exec: matches!(request.threads, Threads::UntilExec(_)),
+        precise: 0,
+        build_ids: true,
+        lost_counts: true,
+        wakeup_bytes: sizes.wakeup,
+    }
 }
 
 fn setup(event: &EventRequest, request: &Request, system: &System, sizes: Sizes) -> Setup {
@@ -109,10 +152,14 @@ fn setup(event: &EventRequest, request: &Request, system: &System, sizes: Sizes)
         member: false,
         reads_group: false,
         tracks: false,
+        only_tracks: false,
+        cpu_wide: request.threads.are_all(),
+        switches: event.weight == Weight::OffCpu,
         tells_ends: false,
         weight: event.weight,
-        inherit: event.spec.terms.inherit.unwrap_or(true),
-        enable_on_exec: matches!(request.threads, Threads::UntilExec(_)),
+        inherit: event.spec.terms.inherit.unwrap_or(true) && !request.threads.are_all(),
+        enable_on_exec: matches!(request.threads, Threads::UntilExec(_))
+            && request.switch != Switch::Off,
         precise: match event.spec.modifiers.precise {
             // A precise address is not from the same moment as the registers and the stack,
             // which unwinding must not mix.

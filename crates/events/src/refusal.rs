@@ -16,6 +16,7 @@ pub(crate) fn of_event(setup: &Setup, errno: Errno, system: &System, attach: boo
     let spec = &setup.spec;
     let circumstances = Circumstances {
         attach,
+        system_wide: setup.cpu_wide,
         ..Prober::new(&Catalog::system(), system).circumstances()
     };
     let reason = || why_not(spec, errno, circumstances);
@@ -28,7 +29,7 @@ pub(crate) fn of_event(setup: &Setup, errno: Errno, system: &System, attach: boo
                 "the CPU cannot sample by it: use -e cpu-clock, or count it with prof stat -e {spec}"
             )
         }
-        _ if hardware || spec.is_clock() => advice(refusal(spec, errno, system, attach, false)),
+        _ if hardware || spec.is_clock() => advice(refusal(setup, errno, system, attach, false)),
         Errno::ACCESS | Errno::PERM if matches!(setup.weight, Weight::Allocation { .. }) => {
             format!(
                 "{}; who touches new memory first shows without: `prof record -e page-faults -c 1`",
@@ -36,13 +37,13 @@ pub(crate) fn of_event(setup: &Setup, errno: Errno, system: &System, attach: boo
             )
         }
         Errno::NOENT | Errno::INVAL | Errno::ACCESS | Errno::PERM | Errno::NOSPC => reason(),
-        _ => advice(refusal(spec, errno, system, attach, false)),
+        _ => advice(refusal(setup, errno, system, attach, false)),
     }
 }
 
 /// Why there is no ring, and what to do.
-pub(crate) fn of_ring(spec: &EventSpec, errno: Errno, system: &System, attach: bool) -> String {
-    advice(refusal(spec, errno, system, attach, true))
+pub(crate) fn of_ring(setup: &Setup, errno: Errno, system: &System, attach: bool) -> String {
+    advice(refusal(setup, errno, system, attach, true))
 }
 
 /// Why an event that opens alone does not open in a group.
@@ -72,12 +73,13 @@ fn pmu(spec: &EventSpec) -> Option<&str> {
     }
 }
 
-fn refusal(spec: &EventSpec, errno: Errno, system: &System, attach: bool, ring: bool) -> Refusal {
+fn refusal(setup: &Setup, errno: Errno, system: &System, attach: bool, ring: bool) -> Refusal {
     let standing = Standing::read().unwrap_or_default();
     Refusal {
         errno,
         paranoid: system.paranoid,
-        kernel: spec.modifiers.kernel,
+        kernel: setup.spec.modifiers.kernel,
+        everybody: setup.cpu_wide,
         attach,
         capable: standing.may_perfmon(),
         filtered: standing.seccomp == Seccomp::Filter,

@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-use prof_model::{Fallback, Pid, Tid};
+use prof_model::{Fallback, Tid};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
@@ -20,6 +20,7 @@ use crate::ring::{Drained, Ring};
 use crate::setup::Setup;
 use crate::sizes::Sizes;
 use crate::tellers::Tellers;
+use crate::whom::Threads;
 
 /// What to sample and how.
 #[derive(Clone, Debug)]
@@ -32,15 +33,33 @@ pub struct Request {
     pub user_chains: bool,
     /// Bytes of each CPU's ring; what suits the rest if `None`.
     pub ring_bytes: Option<u64>,
+    /// Whether sampling can be switched.
+    pub switch: Switch,
 }
 
-/// Which threads to sample. Their later children, threads and processes, always belong to them.
-#[derive(Clone, Debug)]
-pub enum Threads {
-    /// One that waits to call `exec`, which is when sampling begins.
-    UntilExec(Tid),
-    /// All threads of running processes; sampling begins with [`Sampler::enable`].
-    Of(Vec<Pid>),
+impl Request {
+    /// Whether an event of its own must tell of threads and mappings: the others may be switched
+    /// off, or do not see what happens outside of a cgroup.
+    pub(crate) fn needs_tracking(&self) -> bool {
+        let cgroup = match &self.threads {
+            Threads::OnCpus(wide) => wide.cgroup.is_some(),
+            _ => false,
+        };
+        self.switch != Switch::None || cgroup
+    }
+}
+
+/// Whether sampling can be stopped and started in between. Meanwhile, who runs and what is mapped
+/// is told all the same, by one more event that does nothing else.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Switch {
+    /// It cannot.
+    #[default]
+    None,
+    /// It can, and is on in the beginning.
+    On,
+    /// It can, and is off in the beginning.
+    Off,
 }
 
 /// Events open on every CPU for every thread of the targets. Dropping it ends the sampling.
@@ -52,6 +71,7 @@ pub struct Sampler {
     /// By an event's id: the number of its stream, and its own number there.
     pub(crate) places: HashMap<u64, (usize, usize)>,
     pub(crate) opened: Opened,
+    pub(crate) switch: Switch,
     /// Waits for one event of each stream, and for what [`Sampler::watch`] added. It holds
     /// nothing open, so it may be closed before or after the events.
     pub(crate) waiter: OwnedFd,
@@ -72,17 +92,21 @@ pub struct Opened {
 }
 
 impl Opened {
-    /// The ids of all events, and which thread each was opened for.
+    /// The ids of all events, and which thread each was opened for (-1 for all that runs).
     pub fn ids(&self) -> impl Iterator<Item = &(u64, Tid)> + Clone {
         self.events.iter().flat_map(|event| &event.ids)
     }
 
     /// By what periods is sampled, if they are ours to choose.
     pub fn pace(&self) -> Option<Pace> {
-        match self.events[..] {
-            [ref event] => event.setup.pace(),
-            _ => None,
-        }
+        self.only_event().and_then(|event| event.setup.pace())
+    }
+
+    /// The event that is sampled by, if it is one only.
+    pub fn only_event(&self) -> Option<&OpenedEvent> {
+        let mut sampling = self.events.iter().filter(|event| !event.setup.only_tracks);
+        let first = sampling.next();
+        first.filter(|_| sampling.next().is_none())
     }
 }
 
@@ -151,32 +175,70 @@ impl Sampler {
         &self.opened
     }
 
+    /// Whether all that runs on CPUs is sampled.
+    pub fn is_cpu_wide(&self) -> bool {
+        self.opened.events.iter().any(|event| event.setup.cpu_wide)
+    }
+
     /// Number of rings: one for each CPU.
     pub fn rings(&self) -> usize {
         self.streams.len()
     }
 
-    /// Starts sampling threads that are running already.
+    /// Starts sampling threads that are running already, unless it is to be off in the beginning.
     ///
     /// # Errors
     ///
     /// Never seen: when the kernel refuses all of a sudden.
     pub fn enable(&self) -> Result<(), Errno> {
+        self.tracking().try_for_each(kernel::enable)?;
+        match self.switch {
+            Switch::Off => Ok(()),
+            Switch::None | Switch::On => self.sampling().try_for_each(kernel::enable),
+        }
+    }
+
+    /// Starts or stops sampling while the tracking of threads and mappings goes on. That takes a
+    /// [`Switch`].
+    ///
+    /// # Errors
+    ///
+    /// As [`enable`](Self::enable).
+    pub fn set_sampling(&self, on: bool) -> Result<(), Errno> {
+        let set = if on { kernel::enable } else { kernel::disable };
+        self.sampling().try_for_each(set)
+    }
+
+    /// Stops sampling and tracking. What is in the rings can still be drained.
+    pub fn disable(&self) {
+        for event in self.sampling().chain(self.tracking()) {
+            // A thread that has ended samples nothing any more.
+            let _ = kernel::disable(event);
+        }
+    }
+
+    /// The events that count: those that sample, and those that tell what they counted.
+    fn sampling(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let tellers = self
             .streams
             .iter()
             .flat_map(|stream| stream.tellers.events());
-        tellers.map(AsFd::as_fd).try_for_each(kernel::enable)?;
-        self.events()
-            .try_for_each(|event| kernel::enable(event.fd.as_fd()))
+        tellers
+            .map(AsFd::as_fd)
+            .chain(self.events_that(|setup| !setup.only_tracks))
     }
 
-    /// Stops sampling. What is in the rings can still be drained.
-    pub fn disable(&self) {
-        for event in self.events() {
-            // A thread that has ended samples nothing any more.
-            let _ = kernel::disable(event.fd.as_fd());
-        }
+    fn tracking(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.events_that(|setup| setup.only_tracks)
+    }
+
+    fn events_that(&self, wanted: fn(&Setup) -> bool) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let is_wanted = move |event: &&StreamEvent| {
+            let opened = self.opened.events.get(event.number);
+            opened.is_some_and(|opened| wanted(&opened.setup))
+        };
+        let events = self.events().filter(is_wanted);
+        events.map(|event| event.fd.as_fd())
     }
 
     /// Hands out what is in the rings, with the number of the ring that each record comes from.

@@ -65,6 +65,12 @@ pub struct Setup {
     /// Whether the records come with it that tell which threads there are and what is mapped
     /// where.
     pub tracks: bool,
+    /// Whether that is all it is for, so that it goes on while the others are switched off.
+    pub only_tracks: bool,
+    /// Whether it is for all that runs on a CPU.
+    pub cpu_wide: bool,
+    /// Whether it tells when threads leave their CPU and are back.
+    pub switches: bool,
     /// Whether it is told, as a thread ends, what the event counted in it (`tellers`).
     pub tells_ends: bool,
     /// What a sample weighs.
@@ -211,7 +217,7 @@ impl Setup {
     /// The records that tell which threads there are and what is mapped where.
     fn set_side_band(&self, attr: &mut sys::perf_event_attr) {
         attr.set_sample_id_all(1);
-        attr.set_context_switch((self.weight == Weight::OffCpu).into());
+        attr.set_context_switch(self.switches.into());
         if self.tracks {
             attr.set_mmap(1);
             attr.set_mmap2(1);
@@ -240,6 +246,9 @@ pub(crate) mod tests {
             member: false,
             reads_group: false,
             tracks: true,
+            only_tracks: false,
+            cpu_wide: false,
+            switches: false,
             tells_ends: true,
             weight: Weight::Period,
             inherit: true,

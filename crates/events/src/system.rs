@@ -140,7 +140,7 @@ fn run_in_short_turns(nice: i32) -> bool {
 }
 
 /// Numbers and ranges, as in `0-3,8`.
-pub(crate) fn parse_list(text: &str) -> Option<Vec<u32>> {
+pub fn parse_list(text: &str) -> Option<Vec<u32>> {
     let mut numbers = Vec::new();
     for part in text.split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -151,6 +151,17 @@ pub(crate) fn parse_list(text: &str) -> Option<Vec<u32>> {
         numbers.extend(first..=last);
     }
     Some(numbers)
+}
+
+/// Ascending numbers as the kernel writes them: `0-3,8`.
+pub(crate) fn list(numbers: &[u32]) -> String {
+    let runs = numbers.chunk_by(|a, b| a + 1 == *b);
+    let parts = runs.filter_map(|run| match run {
+        [] => None,
+        [one] => Some(one.to_string()),
+        [first, .., last] => Some(format!("{first}-{last}")),
+    });
+    parts.collect::<Vec<_>>().join(",")
 }
 
 #[cfg(test)]
@@ -169,6 +180,9 @@ mod tests {
         ];
         for (text, expected) in cases {
             assert_eq!(parse_list(text).as_deref(), expected, "{text:?}");
+            if let Some(numbers) = expected {
+                assert_eq!(list(numbers), text);
+            }
         }
     }
 

@@ -125,6 +125,11 @@ impl Process {
         self.generation
     }
 
+    /// The name that a thread was given, not that of its process.
+    pub fn own_name(&self, tid: Tid) -> Option<&Arc<str>> {
+        self.threads.get(&tid).and_then(Option::as_ref)
+    }
+
     /// The name of a thread, or that of the main thread if the thread has none of its own.
     pub fn name(&self, pid: Pid, tid: Tid) -> Option<&Arc<str>> {
         let name_of = |tid| self.threads.get(&tid).and_then(Option::as_ref);

@@ -49,8 +49,8 @@ impl Lifetimes {
     pub(crate) fn new(opened: &Opened) -> Self {
         Self {
             pace: opened.pace(),
-            owners: match opened.events[..] {
-                [ref event] if event.setup.tells_ends => event.ids.iter().copied().collect(),
+            owners: match opened.only_event() {
+                Some(event) if event.setup.tells_ends => event.ids.iter().copied().collect(),
                 // Where counts of several kinds are mixed up, nothing is known.
                 _ => HashMap::new(),
             },

@@ -43,6 +43,9 @@ pub enum Error {
         /// What the system answered.
         source: io::Error,
     },
+    /// There is no such cgroup.
+    #[error(transparent)]
+    Cgroup(#[from] prof_events::counting::CgroupError),
     /// Nothing can be sampled.
     #[error(transparent)]
     Events(#[from] prof_events::Error),
@@ -61,6 +64,11 @@ pub enum Error {
         "stopping threads (ptrace) shows where CPU time goes in user code, not other events: leave -e out, or use -e cpu-clock:u"
     )]
     NotByStops,
+    /// Stops are for threads, not for CPUs.
+    #[error(
+        "stopping threads (ptrace) is for commands, processes and threads, not for all that runs: leave out -a, -C and --cgroup"
+    )]
+    NotOfCpus,
     /// The system refused something while recording.
     #[error("recording failed: {source}")]
     Sampling {

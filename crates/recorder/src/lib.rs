@@ -19,6 +19,7 @@ mod held;
 mod hits;
 mod kept;
 mod kernel_modules;
+mod launch;
 mod layout;
 mod lives;
 mod options;
@@ -35,7 +36,7 @@ mod waits;
 
 pub use error::Error;
 pub use kept::{KeptFiles, KeptProcess, KeptRoot};
-pub use options::{How, Options, Summary, Target};
+pub use options::{CpuTarget, How, Options, Summary, Target};
 pub use prof_events::{
     AllocationWeight, CallGraph, EventRequest, GroupRequest, MAX_STACK_DUMP, Program, Rate,
     Signals, USUAL_HERTZ, allocations, names,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use prof_events::{GroupRequest, Program};
-use prof_model::{Pid, Quality};
+use prof_model::{Pid, Quality, Tid};
 
 use crate::kept::KeptFiles;
 
@@ -52,6 +52,32 @@ pub enum Target {
     Command(Program),
     /// Running processes, with all their threads and later children.
     Processes(Vec<Pid>),
+    /// Running threads without the others of their processes, with their later children.
+    Threads(Vec<Tid>),
+    /// Whatever runs on CPUs.
+    Cpus(CpuTarget),
+}
+
+/// Whatever runs on CPUs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CpuTarget {
+    /// On which; on all that are online if `None`.
+    pub cpus: Option<Vec<u32>>,
+    /// Only what belongs to this cgroup: a path, absolute or below where cgroups are mounted.
+    pub cgroup: Option<String>,
+    /// A program to start; sampling ends with it.
+    pub command: Option<Program>,
+}
+
+impl Target {
+    /// The program that is started, if one is.
+    pub fn command(&self) -> Option<&Program> {
+        match self {
+            Self::Command(program) => Some(program),
+            Self::Cpus(target) => target.command.as_ref(),
+            Self::Processes(_) | Self::Threads(_) => None,
+        }
+    }
 }
 
 /// What came of a recording.
@@ -67,7 +93,7 @@ pub struct Summary {
     pub events: Vec<String>,
     /// The worth of the recording.
     pub quality: Quality,
-    /// How the command ended; `None` for running processes.
+    /// How the command ended; `None` if none was started.
     pub exit: Option<ExitStatus>,
     /// The signal that ended the recording, if one did.
     pub stopped_by: Option<i32>,

@@ -34,8 +34,8 @@ pub(crate) struct Reader<'a> {
 pub(crate) enum Running {
     /// A command that we started. Recording ends with it.
     Command(RunningCommand),
-    /// Others' processes. Recording ends when all have ended, and never ends them.
-    Processes,
+    /// What others started. Recording ends when all of it has ended, and never ends it.
+    Others,
 }
 
 /// How recording ended.
@@ -229,7 +229,7 @@ impl Control<'_> {
         source.watch(self.signals.as_fd())?;
         match &self.running {
             Running::Command(command) => source.watch(command.as_fd()),
-            Running::Processes => Ok(()),
+            Running::Others => Ok(()),
         }
     }
 
@@ -260,7 +260,7 @@ impl Control<'_> {
         }
         match &mut self.running {
             Running::Command(command) => Ok(command.try_wait()?.is_some()),
-            Running::Processes => Ok(all_ended),
+            Running::Others => Ok(all_ended),
         }
     }
 
@@ -274,11 +274,11 @@ impl Control<'_> {
                     command.signal(interrupt.signal);
                 }
                 if again {
-                    self.running = Running::Processes;
+                    self.running = Running::Others;
                 }
                 again
             }
-            Running::Processes => true,
+            Running::Others => true,
         }
     }
 

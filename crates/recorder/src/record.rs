@@ -1,6 +1,5 @@
 //! The whole of a recording, from opening the events to closing the file.
 
-use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::sync::mpsc;
@@ -8,10 +7,9 @@ use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use prof_events::{
-    HeldCommand, Launcher, Opened, OpenedEvent, Program, Request, RunningCommand, Signals, Stacks,
-    Threads, Weight, system,
+    HeldCommand, Launcher, Opened, OpenedEvent, Request, Signals, Stacks, Switch, Weight, system,
 };
-use prof_model::{Pid, StackEnd};
+use prof_model::StackEnd;
 use prof_perfdata::{
     Attr, ClockData, CpuCounts, EventDescription, Features, RecordFormat, SampleType, WriteError,
     Writer,
@@ -21,6 +19,7 @@ use crate::backlog::Backlog;
 use crate::coverage::Lifetimes;
 use crate::duplicates::Duplicates;
 use crate::error::Error;
+use crate::launch;
 use crate::options::{Options, Summary, Target};
 use crate::output::{Output, is_stdout};
 use crate::reader::{Outcome, Reader, Running};
@@ -42,16 +41,14 @@ const BUDGET: usize = 64 << 20;
 ///
 /// See [`Error`]. Once recording has begun, what was recorded so far is still written.
 pub fn record(options: &Options, signals: &Signals) -> Result<Summary, Error> {
-    let launcher = match &options.target {
-        Target::Command(program) => Some(launcher(program)?),
-        Target::Processes(_) => None,
-    };
-    let source = Source::open(&request(options, launcher.as_ref()), options.how, signals)?;
+    let launcher = launch::launcher(&options.target)?;
+    let request = request(options, launcher.as_ref())?;
+    let source = Source::open(&request, options.how, signals)?;
     let opened = source.opened().clone();
     let (mut output, file) = Output::create(&options.output)?;
     let mut session = session(options, &opened, file)?;
-    let held = match (&options.target, launcher) {
-        (Target::Command(program), Some(launcher)) => Some(hold(launcher, program, signals)?),
+    let held = match (options.target.command(), launcher) {
+        (Some(program), Some(launcher)) => Some(launch::hold(launcher, program, signals)?),
         _ => None,
     };
     if opened
@@ -66,6 +63,13 @@ pub fn record(options: &Options, signals: &Signals) -> Result<Summary, Error> {
             .begin_command(command.pid())
             .map_err(writing(options))?;
     }
+    if matches!(options.target, Target::Cpus(_)) {
+        // Among so many, some will have ended before they can be looked at once sampling begins.
+        let running = launch::running(&options.target);
+        session
+            .begin_processes(&running)
+            .map_err(writing(options))?;
+    }
     let start = |source: &mut Source| {
         let running = start(options, held, source)?;
         // The target runs: from here on there is something to keep.
@@ -76,38 +80,14 @@ pub fn record(options: &Options, signals: &Signals) -> Result<Summary, Error> {
     finish(options, &opened, recorded)
 }
 
-fn launcher(program: &Program) -> Result<Launcher, Error> {
-    Launcher::start().map_err(|error| not_started(&program.argv, error))
-}
-
-fn hold(launcher: Launcher, program: &Program, signals: &Signals) -> Result<HeldCommand, Error> {
-    HeldCommand::fork_by(launcher, program, signals)
-        .map_err(|error| not_started(&program.argv, error))
-}
-
-fn not_started(argv: &[OsString], source: io::Error) -> Error {
-    let command = argv
-        .first()
-        .map(OsString::as_os_str)
-        .unwrap_or(OsStr::new(""));
-    let command = command.to_string_lossy().into_owned();
-    match source.kind() {
-        io::ErrorKind::NotFound => Error::CommandNotFound { command },
-        _ => Error::CommandNotStarted { command, source },
-    }
-}
-
-fn request(options: &Options, launcher: Option<&Launcher>) -> Request {
-    let threads = match (&options.target, launcher) {
-        (Target::Processes(pids), _) => Threads::Of(pids.clone()),
-        (Target::Command(_), launcher) => Threads::UntilExec(launcher.map_or(0, Launcher::tid)),
-    };
-    Request {
-        threads,
+fn request(options: &Options, launcher: Option<&Launcher>) -> Result<Request, Error> {
+    Ok(Request {
+        threads: launch::threads(&options.target, launcher)?,
         groups: options.groups.clone(),
         user_chains: options.unwind,
         ring_bytes: options.ring_bytes,
-    }
+        switch: Switch::None,
+    })
 }
 
 /// An event as the rings have it.
@@ -191,15 +171,10 @@ fn start(
     source: &mut Source,
 ) -> Result<Running, Error> {
     source.begin(held.as_ref().map(HeldCommand::pid))?;
-    let Some(held) = held else {
-        return Ok(Running::Processes);
-    };
-    let argv = match &options.target {
-        Target::Command(program) => program.argv.as_slice(),
-        Target::Processes(_) => &[],
-    };
-    let command: RunningCommand = held.release().map_err(|error| not_started(argv, error))?;
-    Ok(Running::Command(command))
+    match (held, options.target.command()) {
+        (Some(held), Some(program)) => launch::release(held, program).map(Running::Command),
+        _ => Ok(Running::Others),
+    }
 }
 
 /// What there is to finish, however the recording went.
@@ -218,10 +193,6 @@ fn run(
     start: impl FnOnce(&mut Source) -> Result<Running, Error> + Send,
 ) -> Result<Recorded, Error> {
     let backlog = Backlog::new(BUDGET);
-    let pids: &[Pid] = match &options.target {
-        Target::Processes(pids) => pids,
-        Target::Command(_) => &[],
-    };
     let (started, is_started) = mpsc::channel();
     let start = move |source: &mut Source| {
         let running = start(source)?;
@@ -238,7 +209,7 @@ fn run(
         // nothing could be started, nothing comes and the backlog is closed.
         let _ = is_started.recv();
         let written = session
-            .begin_processes(pids)
+            .begin_processes(&launch::running(&options.target))
             .and_then(|()| session.run(&backlog));
         if written.is_err() {
             backlog.give_up();

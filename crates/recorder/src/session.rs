@@ -6,7 +6,7 @@ use std::fs::File;
 use std::time::{Duration, Instant};
 
 use prof_events::{Weight, system};
-use prof_model::{AbsoluteAddress, Mapping, Modules, Pid, Processes, Quality, StackEnd};
+use prof_model::{AbsoluteAddress, Mapping, Modules, Pid, Process, Processes, Quality, StackEnd};
 use prof_perfdata::{
     Attr, ModuleBuildId, Record, RecordFormat, Sample, StackNote, WriteError, Writer, context,
     encode, follow,
@@ -22,7 +22,7 @@ use crate::hits::Hits;
 use crate::kept::{Keeper, KeptFiles};
 use crate::kernel_modules;
 use crate::order::{Order, Waiting};
-use crate::synthesize;
+use crate::synthesize::{self, BuildIds};
 use crate::unwind::ChainMaker;
 use crate::waits::Waits;
 
@@ -134,12 +134,13 @@ impl Session {
         self.begin(|each| each(&synthesize::held_command(pid)))
     }
 
-    /// Writes what is known of processes that ran before they were sampled. It must be soon
-    /// after sampling began: what has ended tells nothing any more.
+    /// Writes what is known of processes that ran before they were sampled, unless it is known
+    /// already. It must be soon after sampling began: what has ended tells nothing any more.
     pub(crate) fn begin_processes(&mut self, pids: &[Pid]) -> Result<(), WriteError> {
         self.begin(|each| {
+            let mut ids = BuildIds::default();
             for &pid in pids {
-                synthesize::process(pid, each);
+                synthesize::process(pid, &mut ids, each);
             }
         })
     }
@@ -153,6 +154,9 @@ impl Session {
         };
         let mut out = Vec::new();
         synthesize(&mut |record: &Record<'_>| {
+            if is_known(record, &self.processes, &self.modules) {
+                return;
+            }
             // A name or path that is too long for a record cannot come from the kernel.
             let _ = match record {
                 Record::Mmap(mmap) => encode::mmap2(&mut out, attr, mmap),
@@ -320,6 +324,29 @@ impl Session {
             build_ids: self.tally.hits.build_ids(&self.modules),
             kept: self.keeper.finish(&self.modules),
         }
+    }
+}
+
+/// Whether the file tells that already.
+fn is_known(record: &Record<'_>, processes: &Processes, modules: &Modules) -> bool {
+    match record {
+        Record::Comm(comm) => {
+            let name = processes.get(comm.pid).and_then(|it| it.own_name(comm.tid));
+            name.is_some_and(|name| comm.name == &**name)
+        }
+        Record::Mmap(mmap) => {
+            let space = processes.get(mmap.pid).map(Process::space);
+            let found = space.and_then(|space| space.find(AbsoluteAddress(mmap.address)));
+            found.is_some_and(|found| {
+                let module = &modules[found.module];
+                found.start.0 == mmap.address
+                    && found.end.0 == mmap.address.saturating_add(mmap.length)
+                    && found.file_offset.0 == mmap.file_offset
+                    && module.path == mmap.path
+                    && (module.build_id, module.identity) == (mmap.build_id, mmap.identity)
+            })
+        }
+        _ => false,
     }
 }
 

@@ -36,6 +36,7 @@ impl Source {
             // nor the event.
             Err(prof_events::Error::Open { errno, advice, .. })
                 if how == How::Automatic
+                    && !request.threads.are_all()
                     && suits_stops(request).is_some()
                     && Trial::UserCode.run().is_err() =>
             {
@@ -47,6 +48,9 @@ impl Source {
     }
 
     fn stops(request: &Request, reason: Option<String>, signals: &Signals) -> Result<Self, Error> {
+        if request.threads.are_all() {
+            return Err(Error::NotOfCpus);
+        }
         let event = suits_stops(request).ok_or(Error::NotByStops)?;
         let hertz = match event.rate {
             Rate::Hertz(hertz) => hertz.min(FASTEST),
@@ -69,7 +73,8 @@ impl Source {
     /// Begins to sample what runs already, and prepares for what is held before its exec.
     pub(crate) fn begin(&mut self, held: Option<Pid>) -> Result<(), Error> {
         match self {
-            Self::Rings(_) if held.is_some() => Ok(()),
+            // Its events wait for the exec.
+            Self::Rings(sampler) if held.is_some() && !sampler.is_cpu_wide() => Ok(()),
             Self::Rings(sampler) => sampler.enable().map_err(|errno| Error::Sampling {
                 source: errno.into(),
             }),
@@ -175,6 +180,9 @@ fn opened_by_stops(
         member: false,
         reads_group: false,
         tracks: true,
+        only_tracks: false,
+        cpu_wide: false,
+        switches: false,
         tells_ends: false,
         weight: Weight::Period,
         inherit: true,

@@ -1,6 +1,7 @@
 //! What was there before the first record: running processes and the kernel, told as the kernel
 //! would have told it.
 
+use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};
@@ -9,32 +10,60 @@ use std::path::Path;
 
 use object::{Object, ReadCache};
 use prof_events::system;
-use prof_model::{BuildId, FileIdentity, Pid};
+use prof_model::{BuildId, FileIdentity, Pid, Tid};
 use prof_perfdata::{Comm, CpuMode, Mmap, Record, Stamp};
 
 /// Hands COMM and MMAP2 records of a running process to `each`.
 ///
 /// The events must be sampling already: what is mapped while this reads is then told by the
 /// kernel too, and hearing of it twice does no harm. A process that has ended yields nothing.
-pub(crate) fn process(pid: Pid, each: &mut dyn FnMut(&Record<'_>)) {
+pub(crate) fn process(pid: Pid, ids: &mut BuildIds, each: &mut dyn FnMut(&Record<'_>)) {
+    if pid == 0 {
+        each(&named(0, 0, b"swapper"));
+    }
     for tid in system::threads(pid).unwrap_or_default() {
         let name = fs::read(format!("/proc/{pid}/task/{tid}/comm")).unwrap_or_default();
         let name = name.strip_suffix(b"\n").unwrap_or(&name);
-        each(&Record::Comm(Comm {
-            stamp: Stamp::default(),
-            pid,
-            tid,
-            exec: false,
-            name: OsStr::from_bytes(name),
-        }));
+        each(&named(pid, tid, name));
     }
-    mappings(pid, |_| true, each);
+    mappings(pid, ids, |_| true, each);
+}
+
+fn named(pid: Pid, tid: Tid, name: &[u8]) -> Record<'_> {
+    Record::Comm(Comm {
+        stamp: Stamp::default(),
+        pid,
+        tid,
+        exec: false,
+        name: OsStr::from_bytes(name),
+    })
+}
+
+/// The build ids of mapped files, by device and inode: most are mapped by many.
+#[derive(Debug, Default)]
+pub(crate) struct BuildIds(HashMap<((u32, u32), u64), Option<BuildId>>);
+
+/// The process of a thread; `None` if it has ended.
+pub(crate) fn process_of(tid: Tid) -> Option<Pid> {
+    let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?;
+    line.trim().parse().ok()
+}
+
+/// All processes that there are, in ascending order; 0 is what CPUs do that have nothing to do.
+pub(crate) fn all_processes() -> Vec<Pid> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let mut pids: Vec<Pid> = pids.chain([0]).collect();
+    pids.sort_unstable();
+    pids
 }
 
 /// Hands MMAP2 records of a process's code to `each`: of those of its mappings that are `wanted`,
 /// by start, end, offset and inode.
 pub(crate) fn mappings(
     pid: Pid,
+    ids: &mut BuildIds,
     mut wanted: impl FnMut((u64, u64, u64, u64)) -> bool,
     each: &mut dyn FnMut(&Record<'_>),
 ) {
@@ -44,20 +73,16 @@ pub(crate) fn mappings(
         .filter_map(MapsLine::parse);
     for line in mappings.filter(|line| line.executable()) {
         if wanted((line.start, line.end, line.file_offset, line.inode)) {
-            each(&Record::Mmap(line.record(pid)));
+            let file = (line.device, line.inode);
+            let id = ids.0.entry(file).or_insert_with(|| line.build_id(pid));
+            each(&Record::Mmap(line.record(pid, *id)));
         }
     }
 }
 
 /// The COMM record of a command that has not called `exec` yet.
 pub(crate) fn held_command(pid: Pid) -> Record<'static> {
-    Record::Comm(Comm {
-        stamp: Stamp::default(),
-        pid,
-        tid: pid,
-        exec: false,
-        name: OsStr::new("prof-exec"),
-    })
+    named(pid, pid, b"prof-exec")
 }
 
 /// A line of /proc/PID/maps.
@@ -113,10 +138,9 @@ impl MapsLine {
         self.protection & Self::EXECUTE != 0
     }
 
-    fn record(&self, pid: Pid) -> Mmap<'_> {
+    fn record(&self, pid: Pid, build_id: Option<BuildId>) -> Mmap<'_> {
         const MAP_SHARED: u32 = 1;
         const MAP_PRIVATE: u32 = 2;
-        let build_id = self.build_id(pid);
         let identity = FileIdentity {
             device: self.device,
             inode: self.inode,
@@ -300,14 +324,17 @@ mod tests {
         let pid = std::process::id() as Pid;
         let (mut names, mut own) = (0, None);
         let exe = std::env::current_exe().expect("a path");
-        process(pid, &mut |record| match record {
+        let mut ids = BuildIds::default();
+        process(pid, &mut ids, &mut |record| match record {
             Record::Comm(_) => names += 1,
             Record::Mmap(mmap) if mmap.path == exe => own = mmap.build_id,
             _ => {}
         });
         assert!(names > 0);
         assert_eq!(own, File::open(&exe).ok().and_then(build_id_of));
-        process(i32::MAX, &mut |_| panic!("there is no such process"));
+        process(i32::MAX, &mut ids, &mut |_| {
+            panic!("there is no such process")
+        });
     }
 
     #[test]

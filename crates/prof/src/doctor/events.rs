@@ -208,6 +208,7 @@ fn cause(machine: &Machine, errno: Errno, paranoid: i32) -> Cause {
         errno,
         paranoid: machine.system.paranoid,
         kernel: paranoid < 2,
+        everybody: paranoid < 1,
         attach: false,
         capable: machine.standing.may_perfmon(),
         filtered: machine.is_filtered(),

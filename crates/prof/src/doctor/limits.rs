@@ -3,7 +3,8 @@
 use prof_events::access::Capability;
 use prof_events::names::EventSpec;
 use prof_events::{
-    CallGraph, EventRequest, GroupRequest, Rate, Request, Sampler, Threads, USUAL_HERTZ, system,
+    CallGraph, EventRequest, GroupRequest, Rate, Request, Sampler, Switch, Threads, USUAL_HERTZ,
+    system,
 };
 use rustix::process::{Resource, getrlimit};
 
@@ -33,6 +34,7 @@ fn rings(machine: &Machine) -> Check {
         ))],
         user_chains: false,
         ring_bytes: None,
+        switch: Switch::None,
     };
     let budget = budget(machine);
     match Sampler::open(&request) {

@@ -11,6 +11,7 @@ mod record;
 mod report;
 mod stat;
 mod symbols;
+mod whom;
 
 pub(crate) use annotate::AnnotateFlags;
 pub(crate) use archive::ArchiveFlags;
@@ -18,12 +19,14 @@ pub(crate) use cargo::{CargoFlags, TargetFlags};
 pub(crate) use diff::{DiffFlags, GrowthLimit};
 pub(crate) use doctor::DoctorFlags;
 pub(crate) use list::ListFlags;
+pub(crate) use quantity::CpuList;
 pub(crate) use record::{
     AllocFlag, CallGraphFlag, EveryFlag, RateFlag, RecordFlags, SamplerFlag, SamplingFlags,
 };
 pub(crate) use report::{FileFlags, OutputFlags, ReportFlags, ScriptFlags, TextFlags};
 pub(crate) use stat::StatFlags;
 pub(crate) use symbols::{ServerFlags, SymbolFlags};
+pub(crate) use whom::WhomFlags;
 
 use clap::{Parser, Subcommand};
 

@@ -22,6 +22,18 @@ pub(super) fn parse_bytes(text: &str) -> Result<u64, String> {
         .ok_or_else(|| format!("'{text}' is too large"))
 }
 
+/// CPUs by their numbers: `0,2-3`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CpuList(pub Vec<u32>);
+
+impl CpuList {
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let cpus = prof_events::system::parse_list(text);
+        cpus.map(Self)
+            .ok_or_else(|| format!("'{text}' is not a list of CPUs: write numbers, as in 0,2-3"))
+    }
+}
+
 /// A time that something takes, more than zero: as [`parse_moment`].
 pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
     match parse_moment(text)? {

@@ -1,44 +1,30 @@
 //! The flags of `prof record`.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use prof_report::Pattern;
 
 use super::quantity::{parse_bytes, parse_duration};
+use super::whom::WhomFlags;
 
 /// `prof record [OPTIONS] -- CMD ARGS...` or `prof record [OPTIONS] -p PID`
 #[derive(Debug, Args)]
 #[command(
-    override_usage = "prof record [OPTIONS] [--] COMMAND [ARGS]...\n       prof record [OPTIONS] --pid PID[,PID...]\n       prof record [OPTIONS] --name PATTERN [--wait]"
+    override_usage = "prof record [OPTIONS] [--] COMMAND [ARGS]...\n       prof record [OPTIONS] --pid PID[,PID...]\n       prof record [OPTIONS] --tid TID[,TID...]\n       prof record [OPTIONS] --name PATTERN [--wait]\n       prof record [OPTIONS] --all-cpus [[--] COMMAND [ARGS]...]"
 )]
 pub(crate) struct RecordFlags {
     /// How to sample and where to write
     #[command(flatten)]
     pub sampling: SamplingFlags,
 
-    /// Record these running processes, with all their threads and later children
-    #[arg(short, long = "pid", value_name = "PID", value_delimiter = ',', conflicts_with = "command", value_parser = clap::value_parser!(i32).range(1..))]
-    pub pids: Vec<i32>,
-
-    /// Record the running processes whose name, or that of their program, matches this regular
-    /// expression
-    #[arg(long, value_name = "PATTERN", conflicts_with_all = ["command", "pids"])]
-    pub name: Option<Pattern>,
-
-    /// Wait until there is a process of that name
-    #[arg(long, requires = "name")]
-    pub wait: bool,
+    /// Who is recorded
+    #[command(flatten)]
+    pub whom: WhomFlags,
 
     /// Also draw the flamegraph of the recording to this SVG file
     #[arg(long, value_name = "FILE")]
     pub flamegraph: Option<PathBuf>,
-
-    /// The command to start and record, with its arguments
-    #[arg(trailing_var_arg = true, required_unless_present_any = ["pids", "name"])]
-    pub command: Vec<OsString>,
 }
 
 /// How to sample, as `prof record` and `cargo prof` both take it.

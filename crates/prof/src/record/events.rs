@@ -101,8 +101,10 @@ fn allocators(
 /// The programs that may hold an allocator of their own.
 fn programs(target: &Target) -> Vec<PathBuf> {
     match target {
-        Target::Command(program) => executable(program).into_iter().collect(),
-        Target::Processes(pids) => pids
+        Target::Command(_) | Target::Cpus(_) => {
+            target.command().and_then(executable).into_iter().collect()
+        }
+        Target::Processes(ids) | Target::Threads(ids) => ids
             .iter()
             .filter_map(|pid| std::fs::read_link(format!("/proc/{pid}/exe")).ok())
             .collect(),

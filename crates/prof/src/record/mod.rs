@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use prof_model::{Grade, Verdict};
-use prof_recorder::{CallGraph, How, Options, Program, Signals, Summary, Target};
+use prof_recorder::{CallGraph, CpuTarget, How, Options, Program, Signals, Summary, Target};
 use prof_report::Pattern;
 
 use crate::console::Console;
 use crate::exit;
-use crate::flags::{RecordFlags, SamplerFlag, SamplingFlags, SymbolFlags};
+use crate::flags::{CpuList, RecordFlags, SamplerFlag, SamplingFlags, SymbolFlags, WhomFlags};
 use crate::names;
 use crate::output::ensure_writable;
 use crate::report;
@@ -59,23 +59,36 @@ impl Wanted {
 
 impl From<RecordFlags> for Job {
     fn from(flags: RecordFlags) -> Self {
-        let wait = flags.wait;
-        let target = match flags.name {
-            Some(pattern) => Wanted::Named { pattern, wait },
-            None if flags.pids.is_empty() => Wanted::Known(Target::Command(Program {
-                // The standard output is for the recording then.
-                stdout_is_stderr: flags.sampling.output == Path::new("-"),
-                ..Program::new(flags.command)
-            })),
-            None => Wanted::Known(Target::Processes(flags.pids)),
-        };
         Self {
-            target,
+            target: wanted(flags.whom, flags.sampling.output == Path::new("-")),
             sampling: flags.sampling,
             command_line: std::env::args_os().collect(),
             flamegraph: flags.flamegraph,
         }
     }
+}
+
+/// `stdout_is_taken`: by the recording, so that the command's goes where its errors go.
+fn wanted(flags: WhomFlags, stdout_is_taken: bool) -> Wanted {
+    let program = (!flags.command.is_empty()).then(|| Program {
+        stdout_is_stderr: stdout_is_taken,
+        ..Program::new(flags.command)
+    });
+    let cpu_wide = flags.all_cpus || flags.cpus.is_some() || flags.cgroup.is_some();
+    Wanted::Known(match (flags.name, program) {
+        (Some(pattern), _) => {
+            let wait = flags.wait;
+            return Wanted::Named { pattern, wait };
+        }
+        (None, command) if cpu_wide => Target::Cpus(CpuTarget {
+            cpus: flags.cpus.map(|CpuList(cpus)| cpus),
+            cgroup: flags.cgroup,
+            command,
+        }),
+        (None, Some(program)) => Target::Command(program),
+        (None, None) if flags.tids.is_empty() => Target::Processes(flags.pids),
+        (None, None) => Target::Threads(flags.tids),
+    })
 }
 
 /// Records, tells what came of it, and exits as the recorded command did.

@@ -22,6 +22,10 @@ impl Session {
         let Some(event) = self.events.get(sample.event) else {
             return Ok(());
         };
+        if sample.tid == 0 && event.weight == Weight::OffCpu {
+            // A CPU that has something to do again does not wait.
+            return Ok(());
+        }
         let period = self.lifetimes.sample(sample);
         if let StackWork::Keep(end) = event.stacks {
             self.chain.clear();

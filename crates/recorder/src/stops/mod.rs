@@ -253,6 +253,12 @@ fn seize(tracees: &mut Tracees, threads: &Threads) -> Result<(), Error> {
             let seized = tracees.seize_process(pid);
             seized.map_err(|errno| refused(pid, errno))
         }),
+        Threads::Only(tids) => tids.iter().try_for_each(|&tid| {
+            let seized = tracees.seize_thread(tid);
+            seized.map_err(|errno| refused(tid, errno))
+        }),
+        // Refused before anything was begun.
+        Threads::OnCpus(_) => Err(Error::NotOfCpus),
     }
 }
 

@@ -9,7 +9,7 @@ use prof_model::{Pid, Tid, UserRegisters};
 use prof_perfdata::{Attr, Comm, CpuMode, Mmap, Record, Stamp, Task, encode};
 
 use super::Stops;
-use crate::synthesize;
+use crate::synthesize::{self, BuildIds};
 
 /// Encodes records for the session, which takes them for those of a ring.
 #[derive(Debug)]
@@ -73,7 +73,8 @@ impl Teller {
             now.insert(mapped);
             !known.contains(&mapped)
         };
-        synthesize::mappings(pid, is_new, &mut |record| {
+        let mut ids = BuildIds::default();
+        synthesize::mappings(pid, &mut ids, is_new, &mut |record| {
             if let Record::Mmap(mmap) = record {
                 let mmap = Mmap {
                     stamp: stamp(pid, pid),

@@ -74,6 +74,14 @@ impl Tracees {
         Ok(())
     }
 
+    /// Traces one thread of a running process.
+    pub(super) fn seize_thread(&mut self, tid: Tid) -> Result<(), Errno> {
+        let pid = Family::read(tid).map_or(tid, |family| family.pid);
+        self.tracer.seize(tid)?;
+        self.add(pid, tid).accounted = cpu_time(pid, tid).unwrap_or(0);
+        Ok(())
+    }
+
     /// Traces all threads of a running process.
     pub(super) fn seize_process(&mut self, pid: Pid) -> Result<(), Errno> {
         let mut found = true;

@@ -1,0 +1,149 @@
+//! Who is sampled: threads one by one, or all that runs on a CPU.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+use prof_model::{Pid, Tid};
+
+use crate::error::Error;
+use crate::kernel::Whose;
+use crate::setup::Setup;
+use crate::system;
+
+/// Which threads to sample. Their later children, threads and processes, always belong to them.
+#[derive(Clone, Debug)]
+pub enum Threads {
+    /// One that waits to call `exec`, which is when sampling begins.
+    UntilExec(Tid),
+    /// All threads of running processes; sampling begins with
+    /// [`Sampler::enable`](crate::Sampler::enable).
+    Of(Vec<Pid>),
+    /// These running threads and no others of their processes; sampling begins likewise.
+    Only(Vec<Tid>),
+    /// Whatever runs on a CPU; sampling begins likewise.
+    OnCpus(CpuWide),
+}
+
+/// Whatever runs on CPUs.
+#[derive(Clone, Debug, Default)]
+pub struct CpuWide {
+    /// On which CPUs; on all that are online if `None`.
+    pub cpus: Option<Vec<u32>>,
+    /// Only while the thread that runs belongs to the cgroup of this folder.
+    pub cgroup: Option<Arc<File>>,
+}
+
+/// Stands for all threads where a thread's number is expected.
+pub(crate) const EVERYBODY: Tid = -1;
+
+impl Threads {
+    /// Whether it is CPUs that are sampled.
+    pub fn are_all(&self) -> bool {
+        matches!(self, Self::OnCpus(_))
+    }
+
+    /// Whether they ran before anybody thought of sampling them.
+    pub(crate) fn are_others(&self) -> bool {
+        matches!(self, Self::Of(_) | Self::Only(_))
+    }
+
+    /// Fails if a single thread that was asked for is not there.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let Self::Only(tids) = self else {
+            return Ok(());
+        };
+        let gone = |tid: &&Tid| fs::metadata(format!("/proc/{tid}")).is_err();
+        match tids.iter().find(gone) {
+            Some(&tid) => Err(Error::NoThread { tid }),
+            None => Ok(()),
+        }
+    }
+
+    /// The threads that there are by now, in ascending order.
+    pub(crate) fn find(&self) -> Result<Vec<Tid>, Error> {
+        let mut threads = match self {
+            Self::UntilExec(tid) => vec![*tid],
+            Self::OnCpus(_) => vec![EVERYBODY],
+            Self::Only(tids) => tids.clone(),
+            Self::Of(pids) => {
+                let mut threads = Vec::new();
+                for &pid in pids {
+                    let found = system::threads(pid).map_err(|_| Error::NoProcess { pid })?;
+                    threads.extend(found);
+                }
+                threads
+            }
+        };
+        threads.sort_unstable();
+        threads.dedup();
+        Ok(threads)
+    }
+
+    /// The CPUs to open events on, of those that are online.
+    pub(crate) fn cpus(&self, online: &[u32]) -> Result<Vec<u32>, Error> {
+        let asked = match self {
+            Self::OnCpus(CpuWide {
+                cpus: Some(cpus), ..
+            }) => cpus,
+            _ if online.is_empty() => {
+                return Err(Error::System {
+                    what: "find a CPU",
+                    source: io::ErrorKind::NotFound.into(),
+                });
+            }
+            _ => return Ok(online.to_vec()),
+        };
+        if let Some(&cpu) = asked.iter().find(|cpu| !online.contains(cpu)) {
+            let online = system::list(online);
+            return Err(Error::NoCpu { cpu, online });
+        }
+        let mut cpus = asked.clone();
+        cpus.sort_unstable();
+        cpus.dedup();
+        Ok(cpus)
+    }
+
+    /// Whose events these are in the kernel's eyes. What tracks is not bound to a cgroup: a thread
+    /// that joins it may have begun, and mapped its files, elsewhere.
+    pub(crate) fn whose(&self, tid: Tid, setup: &Setup) -> Whose<'_> {
+        match self {
+            Self::OnCpus(CpuWide {
+                cgroup: Some(folder),
+                ..
+            }) if !setup.only_tracks => Whose::Cgroup(folder.as_fd()),
+            _ if tid == EVERYBODY => Whose::Everybody,
+            _ => Whose::Thread(tid),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpus_are_those_asked_for_if_they_are_online() {
+        let check = |asked: Option<&[u32]>, expected: Result<&[u32], &str>| {
+            let cpus = asked.map(<[u32]>::to_vec);
+            let threads = Threads::OnCpus(CpuWide { cpus, cgroup: None });
+            let found = threads.cpus(&[0, 1, 3]).map_err(|error| error.to_string());
+            match expected {
+                Ok(expected) => assert_eq!(found.as_deref(), Ok(expected)),
+                Err(words) => assert!(found.is_err_and(|error| error.contains(words))),
+            }
+        };
+        check(None, Ok(&[0, 1, 3]));
+        check(Some(&[3, 0, 3]), Ok(&[0, 3]));
+        check(Some(&[0, 2]), Err("CPU 2 is not online: 0-1,3 are"));
+    }
+
+    #[test]
+    fn a_thread_that_is_not_there_is_named() {
+        let error = Threads::Only(vec![i32::MAX]).check();
+        assert!(matches!(error, Err(Error::NoThread { tid: i32::MAX })));
+        let own = rustix::thread::gettid().as_raw_pid();
+        assert!(Threads::Only(vec![own]).check().is_ok());
+    }
+}

@@ -1,0 +1,83 @@
+//! From what is to be recorded to the threads that are sampled, and the start of a command.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::sync::Arc;
+
+use prof_events::counting::find_cgroup;
+use prof_events::{CpuWide, HeldCommand, Launcher, Program, RunningCommand, Signals, Threads};
+use prof_model::Pid;
+
+use crate::error::Error;
+use crate::options::Target;
+use crate::synthesize;
+
+/// The thread that will fork the command, if there is one.
+pub(crate) fn launcher(target: &Target) -> Result<Option<Launcher>, Error> {
+    let start = |program: &Program| {
+        let launcher = Launcher::start();
+        launcher.map_err(|error| not_started(&program.argv, error))
+    };
+    target.command().map(start).transpose()
+}
+
+/// Forks the command, which then waits.
+pub(crate) fn hold(
+    launcher: Launcher,
+    program: &Program,
+    signals: &Signals,
+) -> Result<HeldCommand, Error> {
+    HeldCommand::fork_by(launcher, program, signals)
+        .map_err(|error| not_started(&program.argv, error))
+}
+
+/// Lets it go.
+pub(crate) fn release(held: HeldCommand, program: &Program) -> Result<RunningCommand, Error> {
+    held.release()
+        .map_err(|error| not_started(&program.argv, error))
+}
+
+/// Which threads to open events for.
+pub(crate) fn threads(target: &Target, launcher: Option<&Launcher>) -> Result<Threads, Error> {
+    Ok(match target {
+        Target::Command(_) => Threads::UntilExec(launcher.map_or(0, Launcher::tid)),
+        Target::Processes(pids) => Threads::Of(pids.clone()),
+        Target::Threads(tids) => Threads::Only(tids.clone()),
+        Target::Cpus(target) => {
+            let cgroup = target.cgroup.as_deref().map(find_cgroup).transpose()?;
+            Threads::OnCpus(CpuWide {
+                cpus: target.cpus.clone(),
+                cgroup: cgroup.map(Arc::new),
+            })
+        }
+    })
+}
+
+/// The processes that run already and may be sampled.
+pub(crate) fn running(target: &Target) -> Vec<Pid> {
+    match target {
+        Target::Command(_) => Vec::new(),
+        Target::Processes(pids) => pids.clone(),
+        Target::Threads(tids) => {
+            let pids = tids.iter().filter_map(|&tid| synthesize::process_of(tid));
+            let mut pids: Vec<Pid> = pids.collect();
+            pids.sort_unstable();
+            pids.dedup();
+            pids
+        }
+        // Those of other cgroups may join it later.
+        Target::Cpus(_) => synthesize::all_processes(),
+    }
+}
+
+fn not_started(argv: &[OsString], source: io::Error) -> Error {
+    let command = argv
+        .first()
+        .map(OsString::as_os_str)
+        .unwrap_or(OsStr::new(""));
+    let command = command.to_string_lossy().into_owned();
+    match source.kind() {
+        io::ErrorKind::NotFound => Error::CommandNotFound { command },
+        _ => Error::CommandNotStarted { command, source },
+    }
+}

@@ -1,0 +1,276 @@
+//! Threads by their numbers, and all that runs on CPUs or in a cgroup.
+#![forbid(unsafe_code)]
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use prof_tests::{Endless, Need, Outcome, Program, Recorded, Session, Stacks, cgroups, needs};
+
+const ALL: &[Need] = &[Need::Root, Need::Tool("setpriv"), Need::Tool("perf")];
+
+/// Something to run for a while.
+fn work() -> PathBuf {
+    Program::c(&["threads.c"]).build()
+}
+
+fn record<'a>(session: &'a Session, options: &[&str], milliseconds: &str) -> Recorded<'a> {
+    session.record(options, &[work().to_str().unwrap(), milliseconds])
+}
+
+/// What perf finds in each sample, in so many columns.
+fn perf_fields(file: &Path, fields: &str) -> BTreeSet<String> {
+    let mut perf = Command::new("perf");
+    perf.args(["script", "-G", "-F", fields, "-i"]).arg(file);
+    let outcome = Outcome::of(perf);
+    outcome.assert_code(0);
+    let lines = outcome.stdout.lines();
+    lines.map(|line| line.trim().to_owned()).collect()
+}
+
+/// The stacks of what a filter leaves, without inlined functions.
+fn stacks(recorded: &Recorded<'_>, filter: &[&str]) -> Stacks {
+    let options = [filter, &["--no-inline", "--folded", "-"]].concat();
+    Stacks::from_folded(&recorded.report(&options).stdout)
+}
+
+#[test]
+fn all_cpus_show_strangers_and_the_command() {
+    if !needs(ALL) {
+        return;
+    }
+    let session = Session::alone();
+    let stranger = Endless::install(&session, "stranger");
+    let stranger = Endless::start(session.command(&stranger, ["60"]));
+    let recorded = record(&session, &["-a"], "400");
+    stranger.end();
+    let ours = stacks(&recorded, &["--module", "^(stranger|threads)$"]);
+    let ours = ours.with_leaves(&["leading", "helping", "busy"]);
+    assert!(ours.whole_share() > 0.95, "{ours}");
+    assert!(ours.self_share("busy") > 0.0, "{ours}");
+    let deep = ours.with_leaves(&["leading"]);
+    let whole = |frames: &[String]| frames.iter().filter(|frame| *frame == "descend").count() == 61;
+    assert!(deep.share(whole) > 0.95, "{deep}");
+    // perf sees the same processes, and knows the thread by its name.
+    let comms = perf_fields(&recorded.file, "comm");
+    for name in ["stranger", "helper", "threads"] {
+        assert!(comms.contains(name), "{name}: {comms:?}");
+    }
+    assert_eq!(perf_fields(&recorded.file, "cpu").len(), online());
+}
+
+fn online() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+#[test]
+fn a_commands_status_passes_through() {
+    if !needs(ALL) {
+        return;
+    }
+    let session = Session::alone();
+    let outcome = session.run(["record", "-a", "--", "sh", "-c", "exit 7"]);
+    outcome.assert_code(7);
+    let outcome = session.run(["record", "-a", "--", "/no/such/program"]);
+    outcome.assert_code(127);
+}
+
+#[test]
+fn one_cpu_shows_what_runs_there() {
+    if !needs(ALL) || !needs(&[Need::Tool("taskset")]) {
+        return;
+    }
+    let session = Session::alone();
+    let last = online() - 1;
+    let (here, there) = (last.to_string(), "0".to_owned());
+    let start = |name: &str, cpu: &str| {
+        let program = Endless::install(&session, name);
+        let arguments = ["-c", cpu, program.to_str().unwrap()].map(str::to_owned);
+        Endless::start(session.command(Path::new("taskset"), arguments))
+    };
+    let programs = [start("on-the-last", &here), start("on-the-first", &there)];
+    let recorded = record(&session, &["-C", &here], "200");
+    drop(programs);
+    assert_eq!(
+        perf_fields(&recorded.file, "cpu"),
+        BTreeSet::from([format!("[{last:03}]")])
+    );
+    let found = perf_fields(&recorded.file, "comm");
+    assert!(found.contains("on-the-last"), "{found:?}");
+    assert!(last == 0 || !found.contains("on-the-first"), "{found:?}");
+}
+
+#[test]
+fn cpus_that_are_not_there_are_named() {
+    let session = Session::new();
+    let outcome = session.run(["record", "-C", "4095", "--", "true"]);
+    outcome.assert_refused(&["CPU 4095 is not online"]);
+    let outcome = session.run(["record", "-C", "1-", "--", "true"]);
+    outcome.assert_refused(&["not a list of CPUs"]);
+    assert!(!session.path("prof.data").exists());
+}
+
+#[test]
+fn until_the_time_is_over() {
+    if !needs(ALL) {
+        return;
+    }
+    let session = Session::alone();
+    let stranger = Endless::install(&session, "stranger");
+    let stranger = Endless::start(session.command(&stranger, ["1"]));
+    let outcome = session.run(["record", "-a", "--duration", "200ms"]);
+    stranger.end();
+    outcome.assert_code(0).assert_says(&["samples,"]);
+    let comms = perf_fields(&session.path("prof.data"), "comm");
+    assert!(comms.contains("stranger"), "{comms:?}");
+    let outcome = session.run(["report", "--coverage"]);
+    assert!(outcome.stdout.contains("does not tell"), "{outcome}");
+}
+
+#[test]
+fn other_users_stacks_are_completed_from_their_memory() {
+    if !needs(ALL) {
+        return;
+    }
+    let session = Session::alone();
+    let program = Endless::install(&session, "of-a-user");
+    let program = program.to_str().unwrap();
+    let become_user = [
+        "--reuid=65534",
+        "--regid=65534",
+        "--clear-groups",
+        program,
+        "4000",
+    ];
+    let other = Endless::start(session.command(Path::new("setpriv"), become_user));
+    let recorded = record(&session, &["-a", "--call-graph", "dwarf,8192"], "300");
+    let pid = other.pid().to_string();
+    other.end();
+    let deep = stacks(&recorded, &["--pid", &pid]).with_leaves(&["leading"]);
+    assert!(
+        deep.total() > 0 && deep.whole_share() > 0.9,
+        "{}",
+        recorded.outcome
+    );
+}
+
+#[test]
+fn a_cgroup_shows_its_members_only() {
+    if !needs(ALL) || !needs(&[Need::Cgroups]) {
+        return;
+    }
+    let session = Session::alone();
+    let name = format!("prof-test-{}", std::process::id());
+    let group = cgroups().unwrap().join(&name);
+    std::fs::create_dir(&group).unwrap();
+    let start = |name: &str| {
+        let program = Endless::install(&session, name);
+        Endless::start(session.command(&program, ["1"]))
+    };
+    let (inside, outside) = (start("inside"), start("outside"));
+    let members = group.join("cgroup.procs");
+    std::fs::write(&members, inside.pid().to_string()).unwrap();
+    // One that joins when it has long mapped its files.
+    let late = start("late");
+    let join = format!(
+        "echo {} > {}; exec {} 300",
+        late.pid(),
+        members.display(),
+        work().display()
+    );
+    // The kernel's code that goes from one thread to the next counts for either.
+    let options = ["-G", &name, "-e", "cpu-clock:u"];
+    let recorded = session.record(&options, &["sh", "-c", &join]);
+    drop((inside, outside, late));
+    std::fs::remove_dir(&group).unwrap();
+    let comms = perf_fields(&recorded.file, "comm");
+    let members = ["inside", "late", "helper"].map(str::to_owned);
+    assert_eq!(comms, BTreeSet::from(members));
+    let stacks = stacks(&recorded, &[]).with_leaves(&["leading", "helping"]);
+    assert!(stacks.whole_share() > 0.95, "{stacks}");
+    let outcome = session.run(["record", "-G", "no-such-group", "--", "true"]);
+    outcome.assert_refused(&["no-such-group"]);
+}
+
+#[test]
+fn containers_are_seen_from_outside() {
+    if !needs(ALL) || !needs(&[Need::MountNamespaces]) {
+        return;
+    }
+    let session = Session::alone();
+    let program = Program::c(&["endless.c"]).build_as(prof_tests::Variant::STATIC);
+    for folder in ["root", "root/app", "root/old"] {
+        std::fs::create_dir(session.path(folder)).unwrap();
+    }
+    std::fs::copy(program, session.path("root/app/contained")).unwrap();
+    let enter = "mount --bind root root && cd root && pivot_root . old && exec /app/contained 20";
+    let arguments = ["--mount", "--pid", "--fork", "sh", "-c", enter];
+    let contained = Endless::start(session.command(Path::new("unshare"), arguments));
+    let recorded = record(&session, &["-a"], "300");
+    contained.end();
+    let stacks = stacks(&recorded, &["--module", "^contained$"]);
+    let stacks = stacks.with_leaves(&["leading", "helping"]);
+    assert!(
+        stacks.total() > 0 && stacks.whole_share() > 0.95,
+        "{stacks}"
+    );
+    assert!(perf_fields(&recorded.file, "comm").contains("contained"));
+}
+
+#[test]
+fn plain_users_are_told_what_they_can_do() {
+    if !needs(&[Need::Root, Need::Tool("setpriv"), Need::PlainSampling]) {
+        return;
+    }
+    let session = Session::plain_user();
+    for options in [&["-a"][..], &["-C", "0"]] {
+        let outcome = session.run([&["record"], options, &["--", "true"]].concat());
+        let paranoid = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap();
+        match paranoid.trim().parse::<i32>() {
+            Ok(level) if level > 0 => {
+                outcome.assert_refused(&["all that runs", "paranoid=0", "-p PID"]);
+                assert!(!session.path("prof.data").exists());
+            }
+            _ => drop(outcome.assert_code(0)),
+        }
+    }
+    let outcome = session.run(["record", "-a", "--sampler", "ptrace", "--", "true"]);
+    outcome.assert_refused(&["leave out -a"]);
+}
+
+/// Only the thread that was asked for is in the recording.
+#[track_caller]
+fn check_thread(session: &Session, options: &[&str]) {
+    let program = Endless::install(session, "threaded");
+    let target = Endless::start(session.command(&program, ["1"]));
+    for (tid, function) in [(target.helper(), "helping"), (target.pid(), "leading")] {
+        let tid = tid.to_string();
+        let arguments = [&["record", "-d", "200ms", "-t", &tid], options].concat();
+        session.run(arguments).assert_code(0);
+        let outcome = session.run(["report", "--folded", "-"]);
+        let folded = outcome.assert_code(0).stdout.lines();
+        let user = folded.filter(|line| line.contains(function)).count();
+        let other = if function == "helping" {
+            "leading"
+        } else {
+            "helping"
+        };
+        assert!(user > 0 && !outcome.stdout.contains(other), "{outcome}");
+    }
+}
+
+#[test]
+fn threads_by_their_numbers() {
+    check_thread(&Session::new(), &["-e", "cpu-clock:u"]);
+    check_thread(&Session::new(), &["--sampler", "ptrace"]);
+    let session = Session::new();
+    let outcome = session.run(["record", "-t", "2147483647"]);
+    outcome.assert_refused(&["no thread 2147483647"]);
+}
+
+#[test]
+fn plain_users_threads_by_their_numbers() {
+    if needs(&[Need::Root, Need::Tool("setpriv"), Need::PlainSampling]) {
+        check_thread(&Session::plain_user(), &["-e", "cpu-clock:u"]);
+    }
+}
