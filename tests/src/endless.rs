@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use crate::program::Program;
-use crate::session::Session;
+use crate::session::{Session, copy_executable};
 
 /// A running `endless`: its main thread is in `leading`, a thread named `helper` in `helping`.
 /// Dropping it ends it.
@@ -17,10 +17,9 @@ pub struct Endless {
 impl Endless {
     /// A copy of the program under a name of its own.
     pub fn install(session: &Session, name: &str) -> PathBuf {
-        let program = session.install(&Program::c(&["endless.c"]).build());
-        let renamed = session.path(name);
-        std::fs::rename(program, &renamed).unwrap();
-        renamed
+        let copy = session.path(name);
+        copy_executable(&Program::c(&["endless.c"]).build(), &copy);
+        copy
     }
 
     /// Starts a command that becomes the program, and waits until it is busy.

@@ -73,8 +73,7 @@ impl Session {
         let mut prof = target::prof().to_path_buf();
         if user == User::Plain {
             let copy = directory.path().join("prof");
-            std::fs::copy(&prof, &copy).unwrap();
-            open(&copy, 0o755);
+            copy_executable(&prof, &copy);
             prof = copy;
         }
         Self {
@@ -105,8 +104,7 @@ impl Session {
     /// A copy of a program in our directory, where any user can run it.
     pub fn install(&self, program: &Path) -> PathBuf {
         let copy = self.path(&program.file_name().unwrap().to_string_lossy());
-        std::fs::copy(program, &copy).unwrap();
-        std::fs::set_permissions(&copy, Permissions::from_mode(0o755)).unwrap();
+        copy_executable(program, &copy);
         copy
     }
 
@@ -187,6 +185,15 @@ impl Default for Session {
     fn default() -> Self {
         Self::new()
     }
+}
+
+/// Copies a program so that everybody may execute it, at once: by another process, because what we
+/// have open for writing while another test forks is busy until that child has called exec.
+pub(crate) fn copy_executable(from: &Path, to: &Path) {
+    let mut install = Command::new("install");
+    install.args(["-m", "755"]).arg(from).arg(to);
+    let status = install.status().expect("install can be started");
+    assert!(status.success(), "{install:?}: {status}");
 }
 
 fn alone() -> Turn {
