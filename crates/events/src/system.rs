@@ -25,10 +25,15 @@ impl System {
     ///
     /// # Errors
     ///
-    /// When the list of online CPUs cannot be read or makes no sense.
+    /// When the list of online CPUs cannot be read or makes no sense: it names the file.
     pub fn read() -> io::Result<Self> {
-        let online = fs::read_to_string("/sys/devices/system/cpu/online")?;
-        let cpus = parse_list(online.trim()).ok_or(io::ErrorKind::InvalidData)?;
+        const ONLINE: &str = "/sys/devices/system/cpu/online";
+        let unreadable = |error: io::Error| {
+            io::Error::new(error.kind(), format!("{ONLINE}: {error} (is /sys mounted?)"))
+        };
+        let online = fs::read_to_string(ONLINE).map_err(unreadable)?;
+        let cpus = parse_list(online.trim())
+            .ok_or_else(|| unreadable(io::ErrorKind::InvalidData.into()))?;
         Ok(Self {
             paranoid: setting("kernel/perf_event_paranoid").map_or(2, |level| level as i32),
             max_rate: setting("kernel/perf_event_max_sample_rate")

@@ -1,6 +1,7 @@
 //! Our own words. They go to the standard error output, so that the command's are untouched.
 
 use std::fmt::Display;
+use std::io::Write;
 
 /// How much to say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,10 +10,6 @@ pub(crate) struct Console {
     verbose: bool,
 }
 
-#[expect(
-    clippy::print_stderr,
-    reason = "this is the one place that prints messages"
-)]
 impl Console {
     /// Says nothing but errors if `quiet`, and details if `verbose`.
     pub(crate) fn new(quiet: bool, verbose: bool) -> Self {
@@ -22,21 +19,28 @@ impl Console {
     /// What everybody should know.
     pub(crate) fn say(&self, message: impl Display) {
         if !self.quiet {
-            eprintln!("prof: {message}");
+            print(message);
         }
     }
 
     /// What only the curious want to know.
     pub(crate) fn detail(&self, message: impl Display) {
         if self.verbose {
-            eprintln!("prof: {message}");
+            print(message);
         }
     }
 
     /// What went wrong: the chain of causes in one line.
     pub(crate) fn error(error: &anyhow::Error) {
-        eprintln!("prof: error: {}", in_one_line(error));
+        print(format_args!("error: {}", in_one_line(error)));
     }
+}
+
+/// In one piece, lest the command's words come between. Who has closed the output, or filled the
+/// disk that it goes to, does without.
+fn print(message: impl Display) {
+    let line = format!("prof: {message}\n");
+    let _ = std::io::stderr().write_all(line.as_bytes());
 }
 
 /// The chain of causes. Typed errors tell their cause themselves, so that it is not told again.

@@ -15,9 +15,10 @@ mod report;
 mod stat;
 mod targets;
 
+use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use clap::Parser;
 
 use console::Console;
@@ -26,15 +27,15 @@ use flags::{CargoCli, CargoCommand, ProfCli, ProfCommand};
 /// `prof`
 pub fn prof() -> ExitCode {
     finish(match ProfCli::parse().command {
-        ProfCommand::Record(flags) => record::run((*flags).into()),
+        ProfCommand::Record(flags) => needing_proc(|| record::run((*flags).into())),
         ProfCommand::Report(flags) => report::run(*flags),
         ProfCommand::Annotate(flags) => report::annotate(*flags),
         ProfCommand::Script(flags) => report::script(*flags),
         ProfCommand::Archive(flags) => archive::run(&flags),
         ProfCommand::Diff(flags) => report::diff(*flags),
-        ProfCommand::Stat(flags) => stat::run(*flags),
+        ProfCommand::Stat(flags) => needing_proc(|| stat::run(*flags)),
         ProfCommand::List(flags) => list::run(&flags),
-        ProfCommand::Doctor(flags) => doctor::run(&flags),
+        ProfCommand::Doctor(flags) => needing_proc(|| doctor::run(&flags)),
     })
 }
 
@@ -42,6 +43,16 @@ pub fn prof() -> ExitCode {
 pub fn cargo_prof() -> ExitCode {
     let CargoCommand::Prof(flags) = CargoCli::parse().command;
     finish(cargo::run(*flags))
+}
+
+/// For verbs that look at processes: without /proc, they would find none and say so.
+fn needing_proc(verb: impl FnOnce() -> Result<ExitCode>) -> Result<ExitCode> {
+    ensure!(
+        Path::new("/proc/self/status").exists(),
+        "there is no /proc here, where processes, their memory and their files are looked up \
+         (`mount -t proc proc /proc` as root)"
+    );
+    verb()
 }
 
 fn finish(outcome: Result<ExitCode>) -> ExitCode {

@@ -25,7 +25,7 @@ pub(crate) fn write_file(
     if path.is_dir() {
         return Err(io::Error::from(ErrorKind::IsADirectory)).with_context(cannot_write);
     }
-    if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
+    if is_special(path) {
         let mut out = BufWriter::new(File::create(path).with_context(cannot_write)?);
         let written = fill(&mut out).and_then(|()| Ok(out.flush()?));
         return written.with_context(cannot_write);
@@ -40,7 +40,8 @@ pub(crate) fn write_file(
 }
 
 /// Writes `path` by `fill` as a successor of the file `like`, which it may be: with the same owner
-/// and permissions, on the disk before it takes its place.
+/// and permissions, on the disk before it takes its place. What is no regular file, or `-`, is
+/// written as by [`write_file`]: a device must not be replaced.
 ///
 /// # Errors
 ///
@@ -50,6 +51,9 @@ pub(crate) fn replace_file(
     path: &Path,
     fill: impl FnOnce(&mut dyn Write) -> Result<()>,
 ) -> Result<()> {
+    if path == Path::new("-") || path.is_dir() || is_special(path) {
+        return write_file(path, fill);
+    }
     let cannot_write = || format!("cannot write {}", path.display());
     // Of a link, it is the file that is replaced.
     let place = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
@@ -83,8 +87,7 @@ pub(crate) fn replace_file(
 ///
 /// When nothing can be written there; what is there is untouched.
 pub(crate) fn ensure_writable(path: &Path) -> Result<()> {
-    let is_special = |metadata: fs::Metadata| !metadata.is_file() && !metadata.is_dir();
-    if path == Path::new("-") || fs::metadata(path).is_ok_and(is_special) {
+    if path == Path::new("-") || is_special(path) {
         return Ok(());
     }
     let cannot_write = || format!("cannot write {}", path.display());
@@ -114,6 +117,11 @@ pub(crate) fn write_stdout(fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> R
     }
 }
 
+/// Whether it is a pipe, a device or a socket: there, and neither a file nor a directory.
+fn is_special(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
+}
+
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error
         .chain()
@@ -138,6 +146,8 @@ fn temporary_name(path: &Path) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
+
     use super::*;
 
     #[test]
@@ -171,11 +181,35 @@ mod tests {
         );
     }
 
+    /// The kernel's own device is not put at risk: a pipe takes its part.
+    #[test]
+    fn what_is_no_file_is_written_and_never_replaced() {
+        let directory = tempfile::tempdir().unwrap();
+        let pipe = directory.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.unwrap().success());
+        // Both ends, so that nobody waits for the other.
+        let mut both = OpenOptions::new();
+        let mut reader = both.read(true).write(true).open(&pipe).unwrap();
+        let text = |out: &mut dyn Write| Ok(out.write_all(b"text")?);
+        write_file(&pipe, text).unwrap();
+        replace_file(directory.path(), &pipe, text).unwrap();
+        let mut written = [0; 8];
+        reader.read_exact(&mut written).unwrap();
+        assert_eq!(&written, b"texttext");
+        assert!(is_special(&pipe));
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
+
     #[test]
     fn unwritable_places_are_named() {
         for path in ["/nonexistent/out.svg", "/"] {
             let path = Path::new(path);
-            for error in [write_file(path, |_| Ok(())), ensure_writable(path)] {
+            for error in [
+                write_file(path, |_| Ok(())),
+                replace_file(Path::new("/"), path, |_| Ok(())),
+                ensure_writable(path),
+            ] {
                 let message = format!("{:#}", error.unwrap_err());
                 let start = format!("cannot write {}", path.display());
                 assert!(message.starts_with(&start), "{message}");

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 
 /// What /proc/self/status tells of our rights.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Standing {
     /// The effective user id.
     pub user: u32,
@@ -73,6 +73,13 @@ pub enum Seccomp {
     Strict,
     /// Decides by filters (mode 2).
     Filter,
+}
+
+/// Nobody, without any right: what to go by where there is no /proc to tell.
+impl Default for Standing {
+    fn default() -> Self {
+        Self::parse("")
+    }
 }
 
 impl Standing {
