@@ -26,7 +26,7 @@ pub use need::{Need, cgroups, needs};
 pub use perf::{PerfSample, perf_record, perf_script};
 pub use program::{Compiler, Program, Variant};
 pub use sandbox::{PERF_EVENT_OPEN, PTRACE, refusing};
-pub use session::{Outcome, Recorded, Session, USER_CODE, User};
+pub use session::{Outcome, Recorded, Session, USER_CODE, User, copy_executable};
 pub use stacks::{Stacks, is_root, starts_at_root};
 pub use statistics::assert_shares;
 pub use target::prof;

@@ -189,7 +189,10 @@ impl Default for Session {
 
 /// Copies a program so that everybody may execute it, at once: by another process, because what we
 /// have open for writing while another test forks is busy until that child has called exec.
-pub(crate) fn copy_executable(from: &Path, to: &Path) {
+///
+/// # Panics
+/// If it cannot be copied.
+pub fn copy_executable(from: &Path, to: &Path) {
     let mut install = Command::new("install");
     install.args(["-m", "755"]).arg(from).arg(to);
     let status = install.status().expect("install can be started");

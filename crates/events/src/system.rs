@@ -29,7 +29,10 @@ impl System {
     pub fn read() -> io::Result<Self> {
         const ONLINE: &str = "/sys/devices/system/cpu/online";
         let unreadable = |error: io::Error| {
-            io::Error::new(error.kind(), format!("{ONLINE}: {error} (is /sys mounted?)"))
+            io::Error::new(
+                error.kind(),
+                format!("{ONLINE}: {error} (is /sys mounted?)"),
+            )
         };
         let online = fs::read_to_string(ONLINE).map_err(unreadable)?;
         let cpus = parse_list(online.trim())

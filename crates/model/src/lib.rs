@@ -10,6 +10,7 @@ mod process;
 mod quality;
 mod registers;
 mod stack;
+mod text;
 mod verdict;
 
 pub use address::{AbsoluteAddress, ElfAddress, FileOffset, FrameAddress};
@@ -19,4 +20,5 @@ pub use process::{AddressSpace, Mapping, Pid, Process, Processes, Tid};
 pub use quality::{Fallback, Losses, Quality, UnwindFailure};
 pub use registers::{RegisterAbi, UserRegisters};
 pub use stack::StackEnd;
+pub use text::printable;
 pub use verdict::{Grade, Verdict};

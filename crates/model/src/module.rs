@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::text::printable;
+
 /// A GNU build id: up to 20 bytes that name one exact link of a program.
 ///
 /// Source: the `NT_GNU_BUILD_ID` note; 20 bytes is what `PERF_RECORD_MMAP2` has room for.
@@ -104,10 +106,10 @@ impl Module {
     }
 
     /// The name people know it by: the last component of its path, or the whole of a
-    /// bracketed name.
+    /// bracketed name; [`printable`].
     pub fn short_name(&self) -> String {
         let name = self.path.file_name().unwrap_or(self.path.as_os_str());
-        name.to_string_lossy().into_owned()
+        printable(&name.to_string_lossy()).into_owned()
     }
 }
 

@@ -3,6 +3,8 @@
 use std::fmt::Display;
 use std::io::Write;
 
+use prof_model::printable;
+
 /// How much to say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Console {
@@ -39,7 +41,9 @@ impl Console {
 /// In one piece, lest the command's words come between. Who has closed the output, or filled the
 /// disk that it goes to, does without.
 fn print(message: impl Display) {
-    let line = format!("prof: {message}\n");
+    let message = message.to_string();
+    let lines: Vec<_> = message.split('\n').map(printable).collect();
+    let line = format!("prof: {}\n", lines.join("\n"));
     let _ = std::io::stderr().write_all(line.as_bytes());
 }
 

@@ -127,7 +127,7 @@ pub(crate) struct TextFlags {
 
 /// Which files to write; `-` is the standard output.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Files")]
+#[command(next_help_heading = "Files (`-` is the standard output)")]
 pub(crate) struct FileFlags {
     /// Draw a flamegraph (SVG)
     #[arg(long, value_name = "FILE")]

@@ -7,6 +7,7 @@ use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, Once, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use prof_model::printable;
 use prof_symbols::{Progress, Watch};
 use signal_hook::consts::SIGINT;
 
@@ -164,7 +165,8 @@ fn print(state: &State) {
     let (width, _) = terminal_size::terminal_size_of(io::stderr())
         .unwrap_or((terminal_size::Width(80), terminal_size::Height(0)));
     let room = usize::from(width.0).saturating_sub(1);
-    let line: String = state.to_string().chars().take(room).collect();
+    let line = state.to_string();
+    let line: String = printable(&line).chars().take(room).collect();
     let _ = write!(io::stderr(), "\r{line}\x1b[K");
 }
 

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal};
 
 use anyhow::Result;
-use prof_model::Quality;
+use prof_model::{Quality, printable};
 use prof_report::format::{coverage, failures, table, tree};
 use prof_report::view::failures::Failures;
 use prof_report::view::flat::Flat;
@@ -71,8 +71,11 @@ pub(super) fn write_coverage(quality: &Quality, rows: Option<usize>) -> Result<(
 pub(super) fn write_closing(asides: &[String], worth: &Worth) -> Result<()> {
     write_stdout(|out| {
         writeln!(out)?;
-        asides.iter().try_for_each(|line| writeln!(out, "{line}"))?;
-        Ok(writeln!(out, "{worth}")?)
+        let lines = [asides, &[worth.to_string()]].concat();
+        for line in lines.iter().flat_map(|text| text.split('\n')) {
+            writeln!(out, "{}", printable(line))?;
+        }
+        Ok(())
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use prof_model::Coverage;
+use prof_model::{Coverage, printable};
 
 use super::number::{grouped, percent};
 
@@ -22,9 +22,14 @@ pub fn write(all: &[Coverage], rows: Option<usize>, mut out: impl Write) -> io::
     };
     writeln!(
         out,
-        "{} % was sampled of what {} threads did",
+        "{} % was sampled of what {} {} did",
         percent(share),
-        grouped(total.threads)
+        grouped(total.threads),
+        if total.threads == 1 {
+            "thread"
+        } else {
+            "threads"
+        }
     )?;
     writeln!(out)?;
     writeln!(
@@ -41,8 +46,8 @@ pub fn write(all: &[Coverage], rows: Option<usize>, mut out: impl Write) -> io::
             percent(one.used as f64 / total.used as f64),
             grouped(one.threads),
             grouped(one.samples),
-            one.process,
-            one.thread
+            printable(&one.process),
+            printable(&one.thread)
         )?;
     }
     if shown.iter().any(|one| one.correction().is_some()) {

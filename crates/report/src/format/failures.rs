@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+use prof_model::printable;
+
 use crate::view::failures::{Failures, Row};
 
 use super::number::{grouped, percent};
@@ -65,7 +67,7 @@ fn cells(row: &Row, share: impl Fn(u64) -> String) -> [String; 5] {
     let failure = &row.failure;
     let place = match failure.module.as_str() {
         "" => format!("{:#x} (in no module)", failure.offset),
-        module => format!("{module}+{:#x}", failure.offset),
+        module => format!("{}+{:#x}", printable(module), failure.offset),
     };
     [
         grouped(failure.count),

@@ -7,6 +7,8 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
+use prof_model::printable;
+
 use crate::calltree::{CallTree, Node, NodeId};
 
 /// Writes all stacks of `tree`, sorted by name, with their weights in the event's unit.
@@ -62,13 +64,10 @@ fn joined(
 /// The name without what would end it: `;` and line breaks. Readers take two numbers at the end
 /// of a line for a comparison, so the last name must not end in one.
 pub(super) fn plain(name: &str, last: bool) -> Cow<'_, str> {
-    let bad = |c: char| c == ';' || c.is_control();
     let mut name = match name {
         "" => Cow::Borrowed("[no name]"),
-        name if name.contains(bad) => {
-            Cow::Owned(name.replace(';', ":").replace(char::is_control, " "))
-        }
-        name => Cow::Borrowed(name),
+        name if name.contains(';') => Cow::Owned(printable(name).replace(';', ":")),
+        name => printable(name),
     };
     let is_number = |word: &str| word.chars().all(|c| c.is_ascii_digit() || c == '.');
     if let Some((start, word)) = name

@@ -12,6 +12,7 @@
 use std::borrow::Cow;
 use std::io::{BufWriter, Write};
 
+use prof_model::printable;
 use rustc_hash::FxHashMap;
 
 use crate::error::Error;
@@ -43,7 +44,7 @@ pub fn write(
 }
 
 fn headline(sample: &Sample, shown: &Shown<'_>) -> String {
-    let comm = match plain(&shown.symbolized().profile().names[sample.name]) {
+    let comm = match printable(&shown.symbolized().profile().names[sample.name]) {
         // Readers take the first word that is no number for the name.
         comm if comm.is_empty() => Cow::Borrowed("[no name]"),
         comm => comm,
@@ -70,7 +71,7 @@ fn lines(stack: StackId, shown: &Shown<'_>) -> String {
     for frame in shown.frames(stack) {
         let (address, module) = place(frame, symbolized.profile());
         for location in shown.locations(frame) {
-            let name = plain(&symbolized[location.function].name);
+            let name = printable(&symbolized[location.function].name);
             let module: &str = if location.inlined { "inlined" } else { &module };
             // A `String` takes everything that is written to it.
             let _ = writeln!(text, "\t{address:16x} {name} ({module})");
@@ -85,23 +86,15 @@ fn place(frame: FrameId, profile: &Profile) -> (u64, String) {
         Frame::Module { module, offset } => {
             let path = profile.modules[module].path.to_string_lossy();
             // Readers look for the module behind the last space.
-            (offset.0, plain(&path).replace(' ', "_"))
+            (offset.0, printable(&path).replace(' ', "_"))
         }
         Frame::Kernel(address) => (address, "[kernel.kallsyms]".into()),
         Frame::Jit { pid, address } => (address, format!("/tmp/perf-{pid}.map")),
         Frame::Unknown(address) => (address, "[unknown]".into()),
         Frame::Named(id) => match &*profile.named[id].module {
             "" => (0, "[unknown]".into()),
-            module => (0, plain(module).replace(' ', "_")),
+            module => (0, printable(module).replace(' ', "_")),
         },
         Frame::Cut(_) | Frame::LeftOut(_) | Frame::OnCpu | Frame::OffCpu => (0, "[unknown]".into()),
     }
-}
-
-/// The name without what would end the line.
-fn plain(name: &str) -> Cow<'_, str> {
-    if name.contains(char::is_control) {
-        return Cow::Owned(name.replace(char::is_control, " "));
-    }
-    Cow::Borrowed(name)
 }

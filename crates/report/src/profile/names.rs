@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use prof_model::printable;
 use rustc_hash::FxHashMap;
 
 /// A name's number in [`Names`].
@@ -23,15 +24,14 @@ pub struct Names {
 }
 
 impl Names {
-    /// The id of `name`, which is added if it is new.
+    /// The id of `name`, which is added if it is new, and will be seen as [`printable`] has it.
     pub fn intern(&mut self, name: &str) -> NameId {
         if let Some(&id) = self.ids.get(name) {
             return id;
         }
         let id = NameId(self.names.len() as u32);
-        let name: Arc<str> = Arc::from(name);
-        self.names.push(Arc::clone(&name));
-        self.ids.insert(name, id);
+        self.names.push(Arc::from(&*printable(name)));
+        self.ids.insert(Arc::from(name), id);
         id
     }
 

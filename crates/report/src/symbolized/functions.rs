@@ -1,8 +1,10 @@
 //! Functions, each once.
 
+use std::borrow::Cow;
 use std::ops::Index;
 use std::sync::Arc;
 
+use prof_model::printable;
 use rustc_hash::FxHashMap;
 
 /// A function as views show it.
@@ -14,6 +16,21 @@ pub struct Function {
     pub module: Arc<str>,
     /// What kind of code it is.
     pub kind: FunctionKind,
+}
+
+impl Function {
+    /// As people get to see it.
+    fn printable(&self) -> Self {
+        let clean = |text: &Arc<str>| match printable(text) {
+            Cow::Borrowed(_) => Arc::clone(text),
+            Cow::Owned(clean) => clean.into(),
+        };
+        Self {
+            name: clean(&self.name),
+            module: clean(&self.module),
+            kind: self.kind,
+        }
+    }
 }
 
 /// What kind of code a function is.
@@ -72,7 +89,7 @@ impl Functions {
             return id;
         }
         let id = FunctionId(self.functions.len() as u32);
-        self.functions.push(function.clone());
+        self.functions.push(function.printable());
         self.ids.insert(function, id);
         id
     }
