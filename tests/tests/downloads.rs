@@ -3,6 +3,7 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -175,6 +176,32 @@ fn read_up_to(output: &mut impl Read, words: &str) -> String {
         seen.extend(byte);
     }
     String::from_utf8_lossy(&seen).into_owned()
+}
+
+/// The first one skips, and is heeded though there is no terminal; the next one is for prof itself.
+#[test]
+fn the_second_interrupt_ends_prof() {
+    let session = Session::new();
+    record_stripped(&session);
+    let (listener, url) = silent_server();
+    let mut command = session.prof(["script"]);
+    command.env("DEBUGINFOD_URLS", &url);
+    command.env("DEBUGINFOD_CACHE_PATH", session.path("cache"));
+    command.env("DEBUGINFOD_TIMEOUT", "3600");
+    let mut prof = command.stdout(Stdio::piped()).spawn().unwrap();
+    let interrupt = |prof: &Child| {
+        let mut kill = Command::new("kill");
+        let status = kill.args(["-INT", &prof.id().to_string()]).status();
+        assert!(status.unwrap().success());
+    };
+    let connection = listener.accept().unwrap();
+    interrupt(&prof);
+    // It prints, having given up the download, and waits for us to read more than a pipe holds.
+    let mut output = prof.stdout.take().unwrap();
+    read_up_to(&mut output, "inlining");
+    interrupt(&prof);
+    assert_eq!(prof.wait().unwrap().signal(), Some(2));
+    drop((output, connection));
 }
 
 #[test]

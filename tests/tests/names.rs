@@ -1,0 +1,77 @@
+//! Frames have their names, and what has none is counted by its module, with the reason.
+#![forbid(unsafe_code)]
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+
+use prof_tests::{Compiler, Need, Program, Session, USER_CODE, Variant, install, needs};
+
+const SHARES: Program = Program::c(&["shares.c"]);
+const STUBS: Program = Program::new(&["stubs.c"], Compiler::Gcc, &["-fno-builtin"]);
+
+/// Each kind of stub has its section and its unwind table.
+#[test]
+fn stubs_of_the_linker_have_names_and_callers() {
+    let session = Session::new();
+    for (name, flags) in [
+        ("lazy", &["-Wl,-z,lazy"][..]),
+        ("now", &["-Wl,-z,now"]),
+        ("ibt", &["-fcf-protection", "-Wl,-z,ibtplt", "-Wl,-z,lazy"]),
+    ] {
+        let program = STUBS.build_as(Variant::new(name, flags));
+        let stacks = session.record(USER_CODE, &[program]).physical_stacks();
+        let path = ["main", "through_stubs", "labs@plt"].map(String::from);
+        let share = stacks.share(|frames| frames.ends_with(&path));
+        assert!(share > 0.01, "{share} in stubs by {flags:?}:\n{stacks}");
+    }
+}
+
+/// What became of a program between its recording and its report.
+type Fate = fn(&std::path::Path);
+
+#[test]
+fn what_has_no_name_is_told_with_its_reason() {
+    if !needs(&[Need::Root, Need::PlainSampling]) {
+        return;
+    }
+    // A plain user, for whom there are files that may not be read.
+    let session = Session::plain_user();
+    let cases: [(&str, Variant, Fate, &str); 4] = [
+        ("stripped", Variant::STRIPPED, |_| {}, "is stripped"),
+        (
+            "gone",
+            Variant::PLAIN,
+            |program| fs::remove_file(program).unwrap(),
+            "does not exist",
+        ),
+        (
+            "rebuilt",
+            Variant::PLAIN,
+            |program| install(&SHARES.build_as(Variant::STATIC), program, "755"),
+            "is not the file that ran",
+        ),
+        (
+            "closed",
+            Variant::PLAIN,
+            |program| {
+                std::os::unix::fs::chown(program, Some(0), Some(0)).unwrap();
+                fs::set_permissions(program, Permissions::from_mode(0o600)).unwrap();
+            },
+            "no permission to read",
+        ),
+    ];
+    for (name, variant, fate, reason) in cases {
+        let program = session.path(name);
+        install(&SHARES.build_as(variant), &program, "755");
+        let recorded = session.record(USER_CODE, &[&program]);
+        fate(&program);
+        let outcome = recorded.report(&["--no-inline", "--folded", "-"]);
+        let line = (outcome.stderr.lines()).find(|line| line.contains(&format!("for {name}")));
+        let line = line.unwrap_or_else(|| panic!("nothing on {name}: {outcome}"));
+        assert!(line.contains(reason), "{name}: {outcome}");
+        // How much of the recording that is.
+        assert!(line.contains(" samples)"), "{name}: {outcome}");
+        assert!(outcome.stdout.contains(&format!("{name}+0x")), "{outcome}");
+        assert!(!outcome.stdout.contains("burn_sixty"), "{outcome}");
+    }
+}
