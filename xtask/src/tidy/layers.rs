@@ -1,4 +1,4 @@
-//! The layers of crates: which may know which. docs/architecture.md draws them.
+//! The layers of crates: which may know which. docs/architecture.md lists them.
 
 use std::fs;
 use std::path::Path;
@@ -24,7 +24,6 @@ const LAYERS: [(&str, &[&str]); 12] = [
         "prof-recorder",
         &[
             "prof-model",
-            "prof-filemap",
             "prof-events",
             "prof-perfdata",
             "prof-unwinder",
