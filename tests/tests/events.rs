@@ -34,7 +34,7 @@ fn weights(file: &Path) -> BTreeMap<String, (u64, u64)> {
 
 #[test]
 fn several_events_each_with_its_own_rate_and_weight() {
-    if !needs(NEEDS) {
+    if !needs(NEEDS) || !needs(&[Need::Tool("taskset")]) {
         return;
     }
     let session = Session::alone();
@@ -42,10 +42,9 @@ fn several_events_each_with_its_own_rate_and_weight() {
     let probe = format!("uprobe:{}:hit/name=hits/", calls.display());
     let tenth = format!("uprobe:{}:hit/period=10,name=tenth/", calls.display());
     let events = format!("cpu-clock/freq=1999/,page-faults/period=100,name=faults/u,{tenth}");
-    let recorded = session.record(
-        &["-e", &events, "-e", &probe],
-        &[calls.to_str().unwrap(), "400"],
-    );
+    // Each CPU counts to ten for itself.
+    let one_cpu = ["taskset", "--cpu-list", "0", calls.to_str().unwrap(), "400"];
+    let recorded = session.record(&["-e", &events, "-e", &probe], &one_cpu);
     let weights = weights(&recorded.file);
     let of = |event: &str| weights.get(event).copied().unwrap_or_default();
     assert_eq!(of("tenth"), (40, 400), "{weights:?}");

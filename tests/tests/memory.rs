@@ -24,6 +24,20 @@ fn until_as_long_as(file: &Path, bytes: u64) {
     }
 }
 
+/// So many bytes of a recording hold some 10,000 samples and more.
+const STRETCH: u64 = 2 << 20;
+
+/// More than rings, backlog and unwinder may take together.
+const MOST: u64 = 100 << 20;
+
+/// Whether the last stretch took less than 13 bytes a sample.
+fn ends_flat(peaks: &[u64]) -> bool {
+    peaks.len() > 2
+        && peaks
+            .last_chunk()
+            .is_some_and(|[before, after]| after - before < STRETCH / 16)
+}
+
 #[test]
 fn memory_does_not_grow_with_the_number_of_samples() {
     let session = Session::alone();
@@ -38,15 +52,15 @@ fn memory_does_not_grow_with_the_number_of_samples() {
     let mut output = BufReader::new(prof.stdout.take().unwrap());
     output.read_line(&mut ready).unwrap();
     let file = session.path("prof.data");
-    until_as_long_as(&file, 1 << 20);
-    let early = peak(prof.id());
-    until_as_long_as(&file, 6 << 20);
-    let late = peak(prof.id());
+    let mut peaks = Vec::new();
+    // The backlog fills once in a while on a busy machine, up to its bound. What is kept of each
+    // sample would grow in every stretch.
+    while peaks.len() < 10 && !ends_flat(&peaks) {
+        until_as_long_as(&file, STRETCH * (peaks.len() as u64 + 1));
+        peaks.push(peak(prof.id()));
+    }
     drop(prof.stdin.take());
     assert!(prof.wait().unwrap().success());
-    let growth = late.saturating_sub(early);
-    assert!(
-        growth < 1 << 20,
-        "{growth} bytes more for 5 MiB of samples (from {early})"
-    );
+    assert!(ends_flat(&peaks), "peaks of memory: {peaks:?}");
+    assert!(peaks.iter().all(|peak| *peak < MOST), "{peaks:?}");
 }

@@ -1,9 +1,13 @@
 //! The same as a plain user, who may sample only user code of its own processes.
 #![forbid(unsafe_code)]
 
-use prof_tests::{Need, Program, Session, USER_CODE, needs, perf_script};
+use prof_tests::{Need, Program, Session, needs, perf_script};
 
 const NEEDS: &[Need] = &[Need::Root, Need::Tool("setpriv"), Need::PlainSampling];
+
+/// Plain users' buffers hold some sixty copies of stacks for each CPU, and their reader has no
+/// priority: at this rate it may come late by 100 ms before anything is lost.
+const GENTLY: &[&str] = &["-e", "cpu-clock:u", "-F", "499"];
 
 fn check(program: Program, arguments: &[&str], hottest: &[&str]) {
     if !needs(NEEDS) {
@@ -13,7 +17,7 @@ fn check(program: Program, arguments: &[&str], hottest: &[&str]) {
     let binary = session.install(&program.build());
     let mut command = vec![binary.to_str().unwrap()];
     command.extend(arguments);
-    let recorded = session.record(USER_CODE, &command);
+    let recorded = session.record(GENTLY, &command);
     recorded.outcome.assert_says(&["verdict: good"]);
     let stacks = recorded.physical_stacks();
     stacks.assert_hottest(hottest);
@@ -90,7 +94,7 @@ fn perf_reads_the_file() {
         .iter()
         .filter(|sample| sample.frames.len() > 100)
         .count();
-    assert!(deep > 200, "{deep} of {}", samples.len());
+    assert!(deep > 50, "{deep} of {}", samples.len());
 }
 
 #[test]

@@ -3,13 +3,13 @@
 #![forbid(unsafe_code)]
 
 use std::ffi::OsString;
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use prof_tests::{
-    Compiler, Need, Outcome, Program, Session, Stacks, USER_CODE, assert_shares, needs, perf_script,
+    Compiler, Need, Outcome, Program, Session, Stacks, USER_CODE, assert_shares, install, needs,
+    perf_script,
 };
 
 const SHARES: Program = Program::c(&["shares.c"]);
@@ -121,7 +121,7 @@ fn record_without_room(session: &Session, prepare: &str) -> (Outcome, Outcome) {
     let binary = session.install(&SHARES.build());
     let prof = session.path("prof-here");
     if !prof.exists() {
-        fs::copy(prof_tests::prof(), &prof).unwrap();
+        install(prof_tests::prof(), &prof, "755");
     }
     let record = format!(
         "{prepare} && ../prof-here record --no-unwind -F 1999 -- {} 3000",
@@ -193,8 +193,7 @@ fn programs_that_gain_privileges_go_unseen_and_unharmed() {
     let session = Session::plain_user();
     let shares = session.install(&SHARES.build());
     let privileged = session.path("privileged");
-    fs::copy("/usr/bin/id", &privileged).unwrap();
-    fs::set_permissions(&privileged, Permissions::from_mode(0o4755)).unwrap();
+    install(Path::new("/usr/bin/id"), &privileged, "4755");
     let script = format!(
         "{0} 300; {1} -u; {0} 300",
         shares.display(),

@@ -640,10 +640,13 @@ fn a_group_that_is_too_large_is_said() {
         "{error}"
     );
     group.enable().unwrap();
-    work(100_000);
-    let snapshot = group.read().unwrap();
-    // Some virtual machines lend fewer counters than they say: the first ones always count.
-    assert!(snapshot[&counters[0]].value > 100_000, "{snapshot:?}");
+    // Some virtual machines lend fewer counters than they say: the first ones always count, once
+    // others who count on this machine have had their turn.
+    let counts = (0..100_000).any(|_| {
+        work(100_000);
+        group.read().unwrap()[&counters[0]].value > 100_000
+    });
+    assert!(counts, "{:?}", group.read().unwrap());
 }
 
 #[test]

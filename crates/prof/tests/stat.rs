@@ -30,8 +30,11 @@ fn prof_as_user(arguments: &[&str]) -> Option<Output> {
         .tempdir_in("/tmp")
         .unwrap();
     let copy = folder.path().join("prof");
-    std::fs::copy(env!("CARGO_BIN_EXE_prof"), &copy).unwrap();
-    run("chmod", &["-R", "755", folder.path().to_str().unwrap()]);
+    run("chmod", &["755", folder.path().to_str().unwrap()]);
+    // By another process: what other tests start meanwhile would inherit our descriptor, and a file
+    // that is open for writing cannot be run.
+    let to = copy.to_str().unwrap();
+    run("install", &["-m", "755", env!("CARGO_BIN_EXE_prof"), to]);
     let user = [
         "--reuid=65534",
         "--regid=65534",

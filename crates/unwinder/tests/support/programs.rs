@@ -1,7 +1,7 @@
 //! Builds and records the programs in `tests/programs`.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::OnceLock;
 
 use object::{Object, ObjectSymbol};
@@ -51,18 +51,22 @@ impl Workshop {
         output
     }
 
-    /// Samples a program in user mode with dumps of `bytes`.
+    /// Samples a program in user mode with dumps of `bytes`. perf's exit code is the program's, so
+    /// what it said is shown with whatever failure comes of it.
+    #[expect(clippy::print_stdout, reason = "shown where a test fails")]
     pub fn record(&self, program: &Path, arguments: &[&str], bytes: u32) -> Samples {
         let data = self.path("perf.data");
-        // perf's exit code is the program's.
-        perf_record(&data, bytes)
+        let recorded = perf_record(&data, bytes)
             .arg("--")
             .arg(program)
             .args(arguments)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .status()
+            .output()
             .expect("perf (Debian: linux-perf)");
+        println!(
+            "{}: {}",
+            recorded.status,
+            String::from_utf8_lossy(&recorded.stderr)
+        );
         Samples::load(&data)
     }
 }
