@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use prof_tests::{Need, Program, Session, USER_CODE, Variant, install, needs};
+use prof_tests::{Need, Program, Session, USER_CODE, Variant, copy_executable, needs};
 
 const VANISH: Program = Program::c(&["vanish.c"]);
 const JIT: Program = Program::c(&["jit.c"]);
@@ -60,7 +60,7 @@ impl<'a> Container<'a> {
             std::fs::create_dir(session.path(directory)).unwrap();
         }
         let name = program.file_name().unwrap().to_str().unwrap();
-        install(program, &session.path("root/app").join(name), "755");
+        copy_executable(program, &session.path("root/app").join(name));
         Self {
             session,
             program: format!("/app/{name}"),

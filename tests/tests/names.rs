@@ -4,7 +4,7 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 
-use prof_tests::{Compiler, Need, Program, Session, USER_CODE, Variant, install, needs};
+use prof_tests::{Compiler, Need, Program, Session, USER_CODE, Variant, copy_executable, needs};
 
 const SHARES: Program = Program::c(&["shares.c"]);
 const STUBS: Program = Program::new(&["stubs.c"], Compiler::Gcc, &["-fno-builtin"]);
@@ -47,7 +47,7 @@ fn what_has_no_name_is_told_with_its_reason() {
         (
             "rebuilt",
             Variant::PLAIN,
-            |program| install(&SHARES.build_as(Variant::STATIC), program, "755"),
+            |program| copy_executable(&SHARES.build_as(Variant::STATIC), program),
             "is not the file that ran",
         ),
         (
@@ -62,7 +62,7 @@ fn what_has_no_name_is_told_with_its_reason() {
     ];
     for (name, variant, fate, reason) in cases {
         let program = session.path(name);
-        install(&SHARES.build_as(variant), &program, "755");
+        copy_executable(&SHARES.build_as(variant), &program);
         let recorded = session.record(USER_CODE, &[&program]);
         fate(&program);
         let outcome = recorded.report(&["--no-inline", "--folded", "-"]);

@@ -3,13 +3,14 @@
 #![forbid(unsafe_code)]
 
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use prof_tests::{
-    Compiler, Need, Outcome, Program, Session, Stacks, USER_CODE, assert_shares, install, needs,
-    perf_script,
+    Compiler, Need, Outcome, Program, Session, Stacks, USER_CODE, assert_shares, copy_executable,
+    needs, perf_script,
 };
 
 const SHARES: Program = Program::c(&["shares.c"]);
@@ -121,7 +122,7 @@ fn record_without_room(session: &Session, prepare: &str) -> (Outcome, Outcome) {
     let binary = session.install(&SHARES.build());
     let prof = session.path("prof-here");
     if !prof.exists() {
-        install(prof_tests::prof(), &prof, "755");
+        copy_executable(prof_tests::prof(), &prof);
     }
     let record = format!(
         "{prepare} && ../prof-here record --no-unwind -F 1999 -- {} 3000",
@@ -193,7 +194,8 @@ fn programs_that_gain_privileges_go_unseen_and_unharmed() {
     let session = Session::plain_user();
     let shares = session.install(&SHARES.build());
     let privileged = session.path("privileged");
-    install(Path::new("/usr/bin/id"), &privileged, "4755");
+    copy_executable(Path::new("/usr/bin/id"), &privileged);
+    fs::set_permissions(&privileged, Permissions::from_mode(0o4755)).unwrap();
     let script = format!(
         "{0} 300; {1} -u; {0} 300",
         shares.display(),
