@@ -19,6 +19,7 @@ mod session;
 mod stacks;
 mod statistics;
 mod target;
+mod waiting;
 
 pub use aliases::Aliases;
 pub use endless::Endless;
@@ -30,3 +31,4 @@ pub use session::{Outcome, Recorded, Session, USER_CODE, User, copy_executable};
 pub use stacks::{Stacks, is_root, starts_at_root};
 pub use statistics::assert_shares;
 pub use target::prof;
+pub use waiting::wait_until;

@@ -6,7 +6,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use prof_tests::{Outcome, Program, Session, Stacks};
+use prof_tests::{Outcome, Program, Session, Stacks, wait_until};
 
 fn reports() -> String {
     Program::c(&["reports.c"])
@@ -236,18 +236,18 @@ fn attach(session: &Session, target: &Waiting) -> Child {
 }
 
 /// Waits for the first samples: a recording that has grown beyond its header.
-fn until_recording(file: &Path) {
-    while !std::fs::metadata(file).is_ok_and(|data| data.len() > 4096) {
-        std::thread::yield_now();
-    }
+fn until_recording(prof: &mut Child, file: &Path) {
+    wait_until(prof, || {
+        std::fs::metadata(file).is_ok_and(|data| data.len() > 4096)
+    });
 }
 
 #[test]
 fn ctrl_c_with_a_pid_leaves_the_target_running() {
     let session = Session::new();
     let mut target = Waiting::start(session.command(&waits(), NONE));
-    let prof = attach(&session, &target);
-    until_recording(&session.path("prof.data"));
+    let mut prof = attach(&session, &target);
+    until_recording(&mut prof, &session.path("prof.data"));
     signal("-INT", &format!("-{}", prof.id()));
     let output = prof.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
@@ -261,8 +261,8 @@ fn ctrl_c_with_a_pid_leaves_the_target_running() {
 fn a_target_that_ends_ends_the_recording() {
     let session = Session::new();
     let mut target = Waiting::start(session.command(&waits(), NONE));
-    let prof = attach(&session, &target);
-    until_recording(&session.path("prof.data"));
+    let mut prof = attach(&session, &target);
+    until_recording(&mut prof, &session.path("prof.data"));
     target.assert_ends_well();
     let output = prof.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0));

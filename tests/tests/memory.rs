@@ -2,10 +2,9 @@
 #![forbid(unsafe_code)]
 
 use std::io::{BufRead, BufReader};
-use std::path::Path;
 use std::process::Stdio;
 
-use prof_tests::{Program, Session};
+use prof_tests::{Program, Session, wait_until};
 
 /// The most memory that a process has ever used, in bytes.
 fn peak(pid: u32) -> u64 {
@@ -16,12 +15,6 @@ fn peak(pid: u32) -> u64 {
         .unwrap();
     let kilobytes: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
     kilobytes * 1024
-}
-
-fn until_as_long_as(file: &Path, bytes: u64) {
-    while !std::fs::metadata(file).is_ok_and(|data| data.len() >= bytes) {
-        std::thread::yield_now();
-    }
 }
 
 /// So many bytes of a recording hold some 10,000 samples and more.
@@ -56,7 +49,10 @@ fn memory_does_not_grow_with_the_number_of_samples() {
     // The backlog fills once in a while on a busy machine, up to its bound. What is kept of each
     // sample would grow in every stretch.
     while peaks.len() < 10 && !ends_flat(&peaks) {
-        until_as_long_as(&file, STRETCH * (peaks.len() as u64 + 1));
+        let enough = STRETCH * (peaks.len() as u64 + 1);
+        wait_until(&mut prof, || {
+            std::fs::metadata(&file).is_ok_and(|data| data.len() >= enough)
+        });
         peaks.push(peak(prof.id()));
     }
     drop(prof.stdin.take());

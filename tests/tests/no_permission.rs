@@ -6,7 +6,7 @@ use std::process::{Child, Stdio};
 
 use prof_tests::{
     Need, Outcome, PERF_EVENT_OPEN, PTRACE, Program, Session, Stacks, assert_shares, needs,
-    perf_script, refusing,
+    perf_script, refusing, wait_until,
 };
 
 const EPERM: i32 = 1;
@@ -247,14 +247,12 @@ fn whoever_traces_already_is_named() {
         "-p",
         &pid,
     ]);
-    let first = Running(first.stderr(Stdio::null()).spawn().unwrap());
+    let mut first = Running(first.stderr(Stdio::null()).spawn().unwrap());
     let traced = || {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
         !status.contains("TracerPid:\t0")
     };
-    while !traced() {
-        std::thread::yield_now();
-    }
+    wait_until(&mut first.0, traced);
     let second = [
         "record",
         "--sampler",

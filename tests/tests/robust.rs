@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 
 use prof_tests::{
     Compiler, Need, Outcome, Program, Session, Stacks, USER_CODE, assert_shares, copy_executable,
-    needs, perf_script,
+    needs, perf_script, wait_until,
 };
 
 const SHARES: Program = Program::c(&["shares.c"]);
@@ -52,11 +52,9 @@ fn attached(session: &Session, target: &Running, options: &[&str]) -> Running {
     arguments.extend(["-p", &pid]);
     let mut command = session.prof(arguments);
     let child = command.stderr(Stdio::piped()).spawn().unwrap();
-    let running = Running(child);
+    let mut running = Running(child);
     let file = session.path("prof.data");
-    while data_size(&file) == 0 {
-        std::thread::yield_now();
-    }
+    wait_until(&mut running.0, || data_size(&file) > 0);
     running
 }
 

@@ -4,7 +4,7 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
 
-use prof_tests::{Program, Session};
+use prof_tests::{Program, Session, wait_until};
 
 /// A program under a name of its own, which says that it is ready and ends when we let it.
 fn start(session: &Session, name: &str) -> Child {
@@ -30,10 +30,10 @@ fn processes_by_name() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    while !std::fs::metadata(session.path("prof.data")).is_ok_and(|data| data.len() > 0) {
-        assert!(prof.try_wait().unwrap().is_none(), "prof has ended");
-        std::thread::yield_now();
-    }
+    let file = session.path("prof.data");
+    wait_until(&mut prof, || {
+        std::fs::metadata(&file).is_ok_and(|data| data.len() > 0)
+    });
     drop(target.stdin.take());
     target.wait().unwrap();
     let output = prof.wait_with_output().unwrap();

@@ -226,7 +226,7 @@ fn running_processes_are_recorded_with_what_they_had_mapped() {
     let summary = std::thread::scope(|scope| {
         let recording = scope.spawn(|| bench.record(&options));
         // The output is created after the events were opened.
-        while !options.output.exists() {
+        while !options.output.exists() && !recording.is_finished() {
             std::thread::yield_now();
         }
         line.write_all(b"go\n").unwrap();

@@ -65,7 +65,7 @@ pub(crate) struct SamplingFlags {
     pub rate: Option<RateFlag>,
 
     /// Take a sample each PERIOD events (nanoseconds for the clocks) instead of at a frequency
-    #[arg(short = 'c', long = "count", value_name = "PERIOD", conflicts_with = "rate", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(short = 'c', long = "count", value_name = "PERIOD", conflicts_with = "rate", value_parser = clap::value_parser!(u64).range(1..=i64::MAX as u64))]
     pub period: Option<u64>,
 
     /// How to find callers: dwarf[,BYTES of stack copied with each sample], fp (frame pointers,
