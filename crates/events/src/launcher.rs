@@ -54,7 +54,7 @@ impl Program {
     }
 }
 
-/// A thread of ours that will fork a command and then do nothing, until the command is dropped.
+/// A thread of ours that forks commands and does nothing else, until it is dropped.
 ///
 /// Events that are opened on it are inherited by the command and all that comes of it, and count
 /// nothing themselves: they can be set for those who will inherit them.
@@ -80,11 +80,11 @@ impl Launcher {
             .name("launcher".into())
             .spawn(move || {
                 let _ = say_tid.send(rustix::thread::gettid().as_raw_pid());
-                if let Ok(mut command) = order.recv() {
+                // It lives on until there are no more orders: its events must not end before
+                // those who inherited them.
+                while let Ok(mut command) = order.recv() {
                     let _ = report.send(command.spawn());
                 }
-                // Its events must not end before those who inherited them.
-                let _ = order.recv();
             })?;
         let tid = tid.recv().map_err(|_| panicked())?;
         Ok(Self {
@@ -135,7 +135,7 @@ struct Waiting {
 pub struct RunningCommand {
     child: Child,
     pidfd: OwnedFd,
-    _launcher: Launcher,
+    launcher: Launcher,
 }
 
 impl HeldCommand {
@@ -226,7 +226,7 @@ impl HeldCommand {
         Ok(RunningCommand {
             child,
             pidfd: waiting.pidfd,
-            _launcher: waiting.launcher,
+            launcher: waiting.launcher,
         })
     }
 }
@@ -254,6 +254,11 @@ fn panicked() -> io::Error {
 }
 
 impl RunningCommand {
+    /// What started it, to start another one with the same events. The command is left to itself.
+    pub fn into_launcher(self) -> Launcher {
+        self.launcher
+    }
+
     /// The process id.
     pub fn pid(&self) -> Pid {
         self.child.id() as Pid

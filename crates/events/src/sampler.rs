@@ -264,6 +264,15 @@ impl Sampler {
         Ok(())
     }
 
+    /// Ends what [`watch`](Self::watch) began.
+    ///
+    /// # Errors
+    ///
+    /// When it is not watched.
+    pub fn unwatch(&self, fd: BorrowedFd<'_>) -> io::Result<()> {
+        Ok(epoll::delete(&self.waiter, fd)?)
+    }
+
     /// Waits until a ring has filled to its wake-up mark, something that is watched can be read,
     /// all sampled threads have ended, or the time is over.
     ///
@@ -357,19 +366,20 @@ impl Sampler {
     }
 }
 
-/// Waits until one of these can be read, or has ended, or the time is over.
+/// Waits until one of these can be read, or has ended, or the time is over: `false` for the last.
 ///
 /// # Errors
 ///
 /// When the system refuses to wait, which does not happen.
-pub fn wait_readable(fds: &[BorrowedFd<'_>], timeout: Option<Duration>) -> io::Result<()> {
+pub fn wait_readable(fds: &[BorrowedFd<'_>], timeout: Option<Duration>) -> io::Result<bool> {
     let mut polled: Vec<_> = fds
         .iter()
         .map(|fd| PollFd::new(fd, PollFlags::IN))
         .collect();
     let timeout = timeout.and_then(|time| Timespec::try_from(time).ok());
     match rustix::event::poll(&mut polled, timeout.as_ref()) {
-        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Ok(ready) => Ok(ready > 0),
+        Err(Errno::INTR) => Ok(false),
         Err(errno) => Err(errno.into()),
     }
 }

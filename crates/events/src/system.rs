@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::os::fd::{FromRawFd, OwnedFd};
 use std::path::Path;
 
 use prof_model::{Pid, Tid};
@@ -145,6 +146,21 @@ fn run_in_short_turns(nice: i32) -> bool {
     };
     // SAFETY: the kernel reads the structure, whose size it is told, until the call returns.
     unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) == 0 }
+}
+
+/// A descriptor that we were started with, under another number and closed on exec.
+///
+/// # Errors
+///
+/// When it is not open.
+pub fn inherited(number: i32) -> io::Result<OwnedFd> {
+    // SAFETY: no memory is involved; the kernel checks the number.
+    let copy = unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 3) };
+    match copy {
+        ..0 => Err(io::Error::last_os_error()),
+        // SAFETY: the descriptor is new and nobody else's.
+        copy => Ok(unsafe { OwnedFd::from_raw_fd(copy) }),
+    }
 }
 
 /// Numbers and ranges, as in `0-3,8`.

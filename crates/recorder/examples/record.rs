@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use prof_model::Verdict;
 use prof_recorder::{
-    CallGraph, EventRequest, GroupRequest, Options, Program, Rate, Signals, Target,
+    CallGraph, Course, EventRequest, GroupRequest, Options, Program, Rate, Signals, Target,
 };
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -29,7 +29,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         how: prof_recorder::How::Automatic,
         unwind: true,
         ring_bytes: None,
-        duration: None,
+        course: Course::default(),
         output,
         command_line: std::env::args_os().collect(),
     };

@@ -69,6 +69,9 @@ pub enum Error {
         "stopping threads (ptrace) is for commands, processes and threads, not for all that runs: leave out -a, -C and --cgroup"
     )]
     NotOfCpus,
+    /// What is traced is one command.
+    #[error("stopping threads (ptrace) is for a command that is run once: leave out --repeat")]
+    OnlyOnce,
     /// The system refused something while recording.
     #[error("recording failed: {source}")]
     Sampling {

@@ -8,6 +8,7 @@
 
 mod allocation;
 mod backlog;
+mod commands;
 mod coverage;
 mod deep;
 mod duplicates;
@@ -29,14 +30,16 @@ mod reader;
 mod record;
 mod session;
 mod source;
+mod steering;
 mod stops;
 mod synthesize;
 mod unwind;
 mod waits;
 
+pub use commands::Control;
 pub use error::Error;
 pub use kept::{KeptFiles, KeptProcess, KeptRoot};
-pub use options::{CpuTarget, How, Options, Summary, Target};
+pub use options::{Course, CpuTarget, Delay, How, Options, Summary, Target};
 pub use prof_events::{
     AllocationWeight, CallGraph, EventRequest, GroupRequest, MAX_STACK_DUMP, Program, Rate,
     Signals, USUAL_HERTZ, allocations, names,

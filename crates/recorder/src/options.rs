@@ -9,6 +9,7 @@ use std::time::Duration;
 use prof_events::{GroupRequest, Program};
 use prof_model::{Pid, Quality, Tid};
 
+use crate::commands::Control;
 use crate::kept::KeptFiles;
 
 /// What to record, how, and where to.
@@ -25,12 +26,37 @@ pub struct Options {
     pub unwind: bool,
     /// Bytes of each CPU's ring buffer; what suits the event and the machine if `None`.
     pub ring_bytes: Option<u64>,
-    /// Stop after this time.
-    pub duration: Option<Duration>,
+    /// When to sample, from the start of the target to its end.
+    pub course: Course,
     /// The file to write.
     pub output: PathBuf,
     /// The command line to store in the recording: the recorder's own, as perf does.
     pub command_line: Vec<OsString>,
+}
+
+/// When to sample, from the start of the target to its end.
+#[derive(Clone, Debug, Default)]
+pub struct Course {
+    /// When to begin.
+    pub delay: Delay,
+    /// Stop after this time, which begins with the target.
+    pub duration: Option<Duration>,
+    /// Who may switch sampling on and off.
+    pub control: Option<Control>,
+    /// How often to run the command once more when it has ended.
+    pub again: u32,
+}
+
+/// When sampling begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Delay {
+    /// With the target.
+    #[default]
+    None,
+    /// So much later.
+    After(Duration),
+    /// When [`Control`] says so.
+    UntilTold,
 }
 
 /// By what means to sample.

@@ -1,18 +1,19 @@
 //! The thread that drains the rings, and decides when recording ends.
 
 use std::io;
-use std::os::fd::AsFd;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-use prof_events::{Interrupt, RunningCommand, Signals, system};
+use prof_events::{Signals, system};
 
 use crate::backlog::{Backlog, Batch, CUT_STACK, Pressure, ReaderCounts, Room};
 use crate::deep::DeepStacks;
 use crate::error::Error;
 use crate::layout::{self, Layouts};
 use crate::lives::Lives;
+use crate::options::Course;
 use crate::source::Source;
+use crate::steering::{Running, Steering};
 
 /// Drains the rings into the backlog.
 pub(crate) struct Reader<'a> {
@@ -28,14 +29,6 @@ pub(crate) struct Reader<'a> {
     lives: Option<Lives>,
     /// Whether the last pass found anything: then another must follow for the order of time.
     found: bool,
-}
-
-/// What is recorded, as far as its end is concerned.
-pub(crate) enum Running {
-    /// A command that we started. Recording ends with it.
-    Command(RunningCommand),
-    /// What others started. Recording ends when all of it has ended, and never ends it.
-    Others,
 }
 
 /// How recording ended.
@@ -73,7 +66,7 @@ impl<'a> Reader<'a> {
         mut self,
         start: impl FnOnce(&mut Source) -> Result<Running, Error>,
         signals: &Signals,
-        duration: Option<Duration>,
+        course: &Course,
     ) -> Result<Outcome, Error> {
         let backlog = self.backlog;
         let _closing = Closing(backlog);
@@ -81,14 +74,9 @@ impl<'a> Reader<'a> {
         system::raise_thread_priority();
         let running = start(&mut self.source)?;
         let begin = Instant::now();
-        let mut control = Control {
-            running,
-            deadline: duration.and_then(|duration| begin.checked_add(duration)),
-            signals,
-            stopped_by: None,
-        };
-        control.watch(&mut self.source).map_err(refused)?;
-        while !self.step(&mut control).map_err(refused)? {}
+        let mut steering = Steering::new(running, course, signals, begin);
+        steering.watch(&mut self.source).map_err(refused)?;
+        while !self.step(&mut steering)? {}
         self.source.end();
         self.pass();
         // What was recorded is written while we wait for a command that takes its time to end.
@@ -97,28 +85,28 @@ impl<'a> Reader<'a> {
         Ok(Outcome {
             lost: self.source.lost(),
             counts: self.source.counts(),
-            exit: control.wait_for_command().map_err(refused)?,
-            stopped_by: control.stopped_by,
+            exit: steering.wait_for_command().map_err(refused)?,
+            stopped_by: steering.stopped_by(),
             duration,
         })
     }
 
     /// Waits, drains, and looks whether recording ends here.
-    fn step(&mut self, control: &mut Control<'_>) -> io::Result<bool> {
-        let mut patience = control.patience(self.found);
+    fn step(&mut self, steering: &mut Steering<'_>) -> Result<bool, Error> {
+        let mut patience = steering.patience(self.found);
         if let Some(soon) = self.lives.as_ref().and_then(Lives::patience) {
             patience = patience.min(soon);
         }
-        let wake = self.source.wait(patience)?;
+        let wake = self.source.wait(patience).map_err(refused)?;
         self.pass();
         if let Some(lives) = &mut self.lives {
             lives.vary(|id, period| self.source.set_period(id, period));
         }
         let failed = self.backlog.is_given_up();
         if failed {
-            control.terminate();
+            steering.terminate();
         }
-        Ok(control.is_over(wake.all_ended)? || failed)
+        Ok(steering.is_over(&mut self.source, wake.all_ended)? || failed)
     }
 
     /// One pass over all rings.
@@ -210,107 +198,7 @@ fn weigh(sample: &mut [u8], stands_for: Option<u64>) {
     }
 }
 
-/// When recording ends.
-struct Control<'a> {
-    running: Running,
-    deadline: Option<Instant>,
-    signals: &'a Signals,
-    stopped_by: Option<i32>,
-}
-
-impl Control<'_> {
-    /// A pass over the rings is made at least this often, so that what was sampled is unwound
-    /// while its files are there.
-    const PATIENCE: Duration = Duration::from_millis(250);
-    /// How soon a pass follows one that found something, so that its records can be put in order.
-    const FOLLOW_UP: Duration = Duration::from_millis(20);
-
-    fn watch(&self, source: &mut Source) -> io::Result<()> {
-        source.watch(self.signals.as_fd())?;
-        match &self.running {
-            Running::Command(command) => source.watch(command.as_fd()),
-            Running::Others => Ok(()),
-        }
-    }
-
-    fn patience(&self, found: bool) -> Duration {
-        let patience = if found {
-            Self::FOLLOW_UP
-        } else {
-            Self::PATIENCE
-        };
-        match self.deadline {
-            Some(deadline) => patience.min(deadline.saturating_duration_since(Instant::now())),
-            None => patience,
-        }
-    }
-
-    fn is_over(&mut self, all_ended: bool) -> io::Result<bool> {
-        while let Some(interrupt) = self.signals.next() {
-            if self.interrupted(interrupt) {
-                return Ok(true);
-            }
-        }
-        if self
-            .deadline
-            .is_some_and(|deadline| deadline <= Instant::now())
-        {
-            self.terminate();
-            return Ok(true);
-        }
-        match &mut self.running {
-            Running::Command(command) => Ok(command.try_wait()?.is_some()),
-            Running::Others => Ok(all_ended),
-        }
-    }
-
-    /// A signal ends the recording of processes. A command gets it too, and is recorded to its
-    /// end; should it live on, a second signal ends the recording without it.
-    fn interrupted(&mut self, interrupt: Interrupt) -> bool {
-        let again = self.stopped_by.replace(interrupt.signal).is_some();
-        match &self.running {
-            Running::Command(command) => {
-                if !interrupt.from_terminal {
-                    command.signal(interrupt.signal);
-                }
-                if again {
-                    self.running = Running::Others;
-                }
-                again
-            }
-            Running::Others => true,
-        }
-    }
-
-    /// Asks the command to end.
-    fn terminate(&self) {
-        if let Running::Command(command) = &self.running {
-            command.signal(SIGTERM);
-        }
-    }
-
-    /// Waits for a command that was asked to end. A signal ends the waiting.
-    fn wait_for_command(&mut self) -> io::Result<Option<ExitStatus>> {
-        loop {
-            let Running::Command(command) = &mut self.running else {
-                return Ok(None);
-            };
-            if let Some(status) = command.try_wait()? {
-                return Ok(Some(status));
-            }
-            prof_events::wait_readable(&[command.as_fd(), self.signals.as_fd()], None)?;
-            while let Some(interrupt) = self.signals.next() {
-                self.stopped_by.get_or_insert(interrupt.signal);
-                // It was asked before and lives on: it is left to itself.
-                self.interrupted(interrupt);
-            }
-        }
-    }
-}
-
-const SIGTERM: i32 = 15;
-
-fn refused(source: io::Error) -> Error {
+pub(crate) fn refused(source: io::Error) -> Error {
     Error::Sampling { source }
 }
 

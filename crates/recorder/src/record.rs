@@ -20,11 +20,12 @@ use crate::coverage::Lifetimes;
 use crate::duplicates::Duplicates;
 use crate::error::Error;
 use crate::launch;
-use crate::options::{Options, Summary, Target};
+use crate::options::{Course, Delay, Options, Summary, Target};
 use crate::output::{Output, is_stdout};
-use crate::reader::{Outcome, Reader, Running};
+use crate::reader::{Outcome, Reader};
 use crate::session::{Finished, Session, SessionEvent, StackWork};
 use crate::source::Source;
+use crate::steering::Running;
 
 /// Memory for samples that wait to be unwound.
 const BUDGET: usize = 64 << 20;
@@ -44,6 +45,9 @@ pub fn record(options: &Options, signals: &Signals) -> Result<Summary, Error> {
     let launcher = launch::launcher(&options.target)?;
     let request = request(options, launcher.as_ref())?;
     let source = Source::open(&request, options.how, signals)?;
+    if options.course.again > 0 && matches!(source, Source::Stops(_)) {
+        return Err(Error::OnlyOnce);
+    }
     let opened = source.opened().clone();
     let (mut output, file) = Output::create(&options.output)?;
     let mut session = session(options, &opened, file)?;
@@ -86,7 +90,17 @@ fn request(options: &Options, launcher: Option<&Launcher>) -> Result<Request, Er
         groups: options.groups.clone(),
         user_chains: options.unwind,
         ring_bytes: options.ring_bytes,
-        switch: Switch::None,
+        switch: match &options.course {
+            Course {
+                delay: Delay::None,
+                control: None,
+                ..
+            } => Switch::None,
+            Course {
+                delay: Delay::None, ..
+            } => Switch::On,
+            _ => Switch::Off,
+        },
     })
 }
 
@@ -172,7 +186,10 @@ fn start(
 ) -> Result<Running, Error> {
     source.begin(held.as_ref().map(HeldCommand::pid))?;
     match (held, options.target.command()) {
-        (Some(held), Some(program)) => launch::release(held, program).map(Running::Command),
+        (Some(held), Some(program)) => {
+            let command = launch::release(held, program)?;
+            Ok(Running::Command(command, program.clone()))
+        }
         _ => Ok(Running::Others),
     }
 }
@@ -203,7 +220,7 @@ fn run(
         let reader = Reader::new(source, options.unwind, &backlog);
         let reading = thread::Builder::new()
             .name("reader".into())
-            .spawn_scoped(scope, move || reader.run(start, signals, options.duration))
+            .spawn_scoped(scope, move || reader.run(start, signals, &options.course))
             .map_err(|source| Error::Sampling { source })?;
         // What is read of processes must be newer than the first record of a change to them. If
         // nothing could be started, nothing comes and the backlog is closed.

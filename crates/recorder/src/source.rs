@@ -8,7 +8,7 @@ use prof_events::access::Trial;
 use prof_events::names::Catalog;
 use prof_events::{
     CallGraph, Drained, EventRequest, MAX_STACK_DUMP, Opened, OpenedEvent, Rate, Request, Sampler,
-    Sampling, Setup, Signals, Sizes, Stacks, Wake, Weight,
+    Sampling, Setup, Signals, Sizes, Stacks, Switch, Wake, Weight,
 };
 use prof_model::{Fallback, Pid};
 
@@ -59,7 +59,8 @@ impl Source {
         };
         let opened = opened_by_stops(event, hertz, reason)?;
         let threads = request.threads.clone();
-        let stops = Stops::new(opened, hertz, threads, signals)?;
+        let mut stops = Stops::new(opened, hertz, threads, signals)?;
+        stops.set_sampling(request.switch != Switch::Off);
         Ok(Self::Stops(Box::new(stops)))
     }
 
@@ -82,6 +83,19 @@ impl Source {
         }
     }
 
+    /// Has sampling go on or off; who runs and what is mapped is told all the same.
+    pub(crate) fn set_sampling(&mut self, on: bool) -> Result<(), Error> {
+        match self {
+            Self::Rings(sampler) => sampler.set_sampling(on).map_err(|errno| Error::Sampling {
+                source: errno.into(),
+            }),
+            Self::Stops(stops) => {
+                stops.set_sampling(on);
+                Ok(())
+            }
+        }
+    }
+
     /// Stops sampling. What was sampled can still be drained.
     pub(crate) fn end(&mut self) {
         match self {
@@ -101,6 +115,16 @@ impl Source {
         match self {
             Self::Rings(sampler) => sampler.watch(fd),
             Self::Stops(stops) => stops.watch(fd),
+        }
+    }
+
+    pub(crate) fn unwatch(&mut self, fd: BorrowedFd<'_>) -> io::Result<()> {
+        match self {
+            Self::Rings(sampler) => sampler.unwatch(fd),
+            Self::Stops(stops) => {
+                stops.unwatch(fd);
+                Ok(())
+            }
         }
     }
 

@@ -13,8 +13,8 @@ use std::time::Duration;
 use prof_model::Verdict;
 use prof_perfdata::{Record, Recording};
 use prof_recorder::{
-    CallGraph, Error, GroupRequest, Options, Program, Signals, Summary, Target, names::Catalog,
-    record,
+    CallGraph, Course, Error, GroupRequest, Options, Program, Signals, Summary, Target,
+    names::Catalog, record,
 };
 use tempfile::TempDir;
 
@@ -83,7 +83,7 @@ impl Bench {
             how: prof_recorder::How::Automatic,
             unwind: true,
             ring_bytes: None,
-            duration: None,
+            course: Course::default(),
             output: self.path("prof.data"),
             command_line: vec!["prof".into(), "record".into()],
         }
@@ -260,7 +260,10 @@ fn a_recording_of_processes_ends_in_time_and_leaves_them_running() {
     );
     let options = Options {
         target: Target::Processes(vec![target.0.id() as i32]),
-        duration: Some(Duration::from_secs(1)),
+        course: Course {
+            duration: Some(Duration::from_secs(1)),
+            ..Course::default()
+        },
         ..bench.options(&[])
     };
     let summary = bench.record(&options).unwrap();
@@ -282,7 +285,10 @@ impl Drop for Ended {
 fn a_command_is_asked_to_end_when_the_time_is_over() {
     let bench = Bench::new();
     let options = Options {
-        duration: Some(Duration::from_secs(1)),
+        course: Course {
+            duration: Some(Duration::from_secs(1)),
+            ..Course::default()
+        },
         ..bench.options(&["sh", "-c", "while :; do :; done"])
     };
     let summary = bench.record(&options).unwrap();

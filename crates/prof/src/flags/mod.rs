@@ -3,6 +3,7 @@
 mod annotate;
 mod archive;
 mod cargo;
+mod course;
 mod diff;
 mod doctor;
 mod list;
@@ -16,6 +17,7 @@ mod whom;
 pub(crate) use annotate::AnnotateFlags;
 pub(crate) use archive::ArchiveFlags;
 pub(crate) use cargo::{CargoFlags, TargetFlags};
+pub(crate) use course::{ControlFlag, CourseFlags, DelayFlag};
 pub(crate) use diff::{DiffFlags, GrowthLimit};
 pub(crate) use doctor::DoctorFlags;
 pub(crate) use list::ListFlags;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
+use super::course::CourseFlags;
 use super::quantity::{parse_bytes, parse_duration};
 use super::whom::WhomFlags;
 
@@ -17,6 +18,10 @@ pub(crate) struct RecordFlags {
     /// How to sample and where to write
     #[command(flatten)]
     pub sampling: SamplingFlags,
+
+    /// When to sample
+    #[command(flatten)]
+    pub course: CourseFlags,
 
     /// Who is recorded
     #[command(flatten)]

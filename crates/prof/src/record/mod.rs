@@ -10,12 +10,17 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use prof_model::{Grade, Verdict};
-use prof_recorder::{CallGraph, CpuTarget, How, Options, Program, Signals, Summary, Target};
+use prof_recorder::{
+    CallGraph, Control, Course, CpuTarget, Delay, How, Options, Program, Signals, Summary, Target,
+};
 use prof_report::Pattern;
 
 use crate::console::Console;
 use crate::exit;
-use crate::flags::{CpuList, RecordFlags, SamplerFlag, SamplingFlags, SymbolFlags, WhomFlags};
+use crate::flags::{
+    ControlFlag, CourseFlags, CpuList, DelayFlag, RecordFlags, SamplerFlag, SamplingFlags,
+    SymbolFlags, WhomFlags,
+};
 use crate::names;
 use crate::output::ensure_writable;
 use crate::report;
@@ -27,6 +32,8 @@ pub(crate) struct Job {
     pub target: Wanted,
     /// How to record it, and where to.
     pub sampling: SamplingFlags,
+    /// When to sample.
+    pub course: CourseFlags,
     /// The command line to store in the recording.
     pub(crate) command_line: Vec<OsString>,
     /// Also draw this flamegraph.
@@ -62,6 +69,7 @@ impl From<RecordFlags> for Job {
         Self {
             target: wanted(flags.whom, flags.sampling.output == Path::new("-")),
             sampling: flags.sampling,
+            course: flags.course,
             command_line: std::env::args_os().collect(),
             flamegraph: flags.flamegraph,
         }
@@ -107,7 +115,8 @@ pub(crate) fn run(job: Job) -> Result<ExitCode> {
     let signals = Signals::block().context("cannot watch for signals")?;
     let console = Console::new(job.sampling.quiet, job.sampling.verbose);
     let target = job.target.find(&signals)?;
-    let options = options(target, &job.sampling, job.command_line)?;
+    let course = course(job.course, job.sampling.duration)?;
+    let options = options(target, &job.sampling, course, job.command_line)?;
     let summary = match prof_recorder::record(&options, &signals) {
         Ok(summary) => summary,
         Err(error) => {
@@ -169,7 +178,31 @@ fn verdict(summary: &Summary, options: &Options) -> Result<Verdict> {
     )
 }
 
-fn options(target: Target, flags: &SamplingFlags, command_line: Vec<OsString>) -> Result<Options> {
+fn course(flags: CourseFlags, duration: Option<Duration>) -> Result<Course> {
+    let control = flags.control.map(|flag| match flag {
+        ControlFlag::Fifos(commands, answers) => Control::fifos(&commands, answers.as_deref()),
+        ControlFlag::Descriptors(commands, answers) => Control::descriptors(commands, answers),
+    });
+    Ok(Course {
+        delay: match flags.delay {
+            None => Delay::None,
+            Some(DelayFlag::After(time)) => Delay::After(time),
+            Some(DelayFlag::UntilTold) => Delay::UntilTold,
+        },
+        duration,
+        control: control
+            .transpose()
+            .context("cannot open what --control names")?,
+        again: flags.repeat.saturating_sub(1),
+    })
+}
+
+fn options(
+    target: Target,
+    flags: &SamplingFlags,
+    course: Course,
+    command_line: Vec<OsString>,
+) -> Result<Options> {
     Ok(Options {
         groups: events::groups(&target, flags)?,
         target,
@@ -180,7 +213,7 @@ fn options(target: Target, flags: &SamplingFlags, command_line: Vec<OsString>) -
         },
         unwind: !flags.no_unwind,
         ring_bytes: flags.mmap_pages,
-        duration: flags.duration,
+        course,
         output: flags.output.clone(),
         command_line,
     })

@@ -19,7 +19,7 @@ mod told;
 mod tracees;
 
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::JoinHandle;
@@ -48,7 +48,7 @@ pub(crate) struct Stops {
     children: Option<ChildSignals>,
     shared: Arc<Shared>,
     /// What else ends a wait.
-    watched: Vec<OwnedFd>,
+    watched: Vec<(RawFd, OwnedFd)>,
     arrivals: PipeReader,
     tracing: Option<Tracing>,
     taken: Vec<u8>,
@@ -66,6 +66,8 @@ struct Shared {
     /// Holds a byte as long as there are records.
     arrived: PipeWriter,
     stop: AtomicBool,
+    /// Whether nothing is to be sampled for the time being.
+    off: AtomicBool,
     all_ended: AtomicBool,
     lost: AtomicU64,
 }
@@ -134,6 +136,7 @@ impl Stops {
                 records: Mutex::default(),
                 arrived,
                 stop: AtomicBool::new(false),
+                off: AtomicBool::new(false),
                 all_ended: AtomicBool::new(false),
                 lost: AtomicU64::new(0),
             }),
@@ -222,14 +225,24 @@ impl Stops {
         }
     }
 
+    /// Has sampling go on or off.
+    pub(crate) fn set_sampling(&mut self, on: bool) {
+        self.shared.off.store(!on, Ordering::Release);
+    }
+
     pub(crate) fn watch(&mut self, fd: BorrowedFd<'_>) -> io::Result<()> {
-        self.watched.push(fd.try_clone_to_owned()?);
+        self.watched
+            .push((fd.as_raw_fd(), fd.try_clone_to_owned()?));
         Ok(())
+    }
+
+    pub(crate) fn unwatch(&mut self, fd: BorrowedFd<'_>) {
+        self.watched.retain(|(number, _)| *number != fd.as_raw_fd());
     }
 
     /// As [`prof_events::Sampler::wait`].
     pub(crate) fn wait(&mut self, timeout: Duration) -> io::Result<Wake> {
-        let fds: Vec<BorrowedFd<'_>> = (self.watched.iter().map(AsFd::as_fd))
+        let fds: Vec<BorrowedFd<'_>> = (self.watched.iter().map(|(_, fd)| fd.as_fd()))
             .chain([self.arrivals.as_fd()])
             .collect();
         wait_readable(&fds, Some(timeout))?;
@@ -271,6 +284,7 @@ fn trace(
     shared: &Shared,
 ) {
     let mut pace = Pace::new(hertz, Instant::now());
+    let mut was_off = false;
     loop {
         let rest = pace.rest(Instant::now());
         if !rest.is_zero()
@@ -285,7 +299,14 @@ fn trace(
         tracees.attend();
         let begin = Instant::now();
         if pace.rest(begin).is_zero() {
-            tracees.look();
+            let off = shared.off.load(Ordering::Acquire);
+            if !off {
+                if was_off {
+                    tracees.forget_time();
+                }
+                tracees.look();
+            }
+            was_off = off;
             pace.looked(begin, Instant::now());
             tracees.attend();
         }

@@ -105,6 +105,14 @@ impl Tracees {
         Ok(())
     }
 
+    /// What threads did so far is nobody's: sampling was off.
+    pub(super) fn forget_time(&mut self) {
+        self.owed = 0;
+        for (&tid, thread) in &mut self.threads {
+            thread.accounted = cpu_time(thread.pid, tid).unwrap_or(thread.accounted);
+        }
+    }
+
     /// Asks all threads that run to stop.
     pub(super) fn look(&mut self) {
         for (&tid, thread) in &mut self.threads {

@@ -1,0 +1,155 @@
+//! When is sampled: delays, switching from outside, commands run several times.
+#![forbid(unsafe_code)]
+
+use std::collections::BTreeSet;
+use std::process::Command;
+
+use prof_tests::{Need, Outcome, Program, Recorded, Session, needs};
+
+const BRACKETS: Program = Program::c(&["brackets.c"]);
+const THREADS: Program = Program::c(&["threads.c"]);
+
+/// Records the program that switches sampling on and off itself.
+fn brackets<'a>(session: &'a Session, options: &[&str]) -> Recorded<'a> {
+    for name in ["commands", "answers"] {
+        let made = Command::new("mkfifo").arg(session.path(name)).status();
+        assert!(made.unwrap().success());
+        // Plain users may use them as well.
+        let open = Command::new("chmod")
+            .arg("666")
+            .arg(session.path(name))
+            .status();
+        assert!(open.unwrap().success());
+    }
+    let fixed = [
+        "-F",
+        "1999",
+        "--delay",
+        "-1",
+        "--control",
+        "fifo:commands,answers",
+    ];
+    let program = session.install(&BRACKETS.build());
+    let command = [program.to_str().unwrap(), "commands", "answers", "150"];
+    session.record(&[&fixed, options].concat(), &command)
+}
+
+/// Nothing but the part in brackets was sampled, and it is whole.
+#[track_caller]
+fn check_brackets(recorded: &Recorded<'_>) {
+    let stacks = recorded.physical_stacks();
+    assert!(stacks.self_share("inside") > 0.98, "{stacks}");
+    assert_eq!(stacks.self_share("outside"), 0.0, "{stacks}");
+    let names: BTreeSet<_> = stacks.processes().into_iter().collect();
+    // Its new name, which it got while it was not sampled, is known.
+    assert_eq!(names, BTreeSet::from(["brackets", "renamed"]));
+}
+
+#[test]
+fn a_program_brackets_what_counts() {
+    let session = Session::new();
+    let recorded = brackets(&session, &["-e", "cpu-clock:u"]);
+    check_brackets(&recorded);
+    // What it did while it was not sampled is not missing.
+    let outcome = recorded.report(&["--coverage"]);
+    let share: f64 = outcome.stdout.split(' ').next().unwrap().parse().unwrap();
+    assert!((95.0..=105.0).contains(&share), "{outcome}");
+}
+
+#[test]
+fn stops_are_switched_as_well() {
+    let session = Session::new();
+    check_brackets(&brackets(&session, &["--sampler", "ptrace"]));
+}
+
+#[test]
+fn plain_users_bracket_what_counts() {
+    if needs(&[Need::Root, Need::Tool("setpriv"), Need::PlainSampling]) {
+        let session = Session::plain_user();
+        check_brackets(&brackets(&session, &["-e", "cpu-clock:u"]));
+    }
+}
+
+#[test]
+fn perf_reads_what_was_switched() {
+    if !needs(&[Need::Tool("perf")]) {
+        return;
+    }
+    let session = Session::new();
+    let recorded = brackets(&session, &["-e", "cpu-clock:u"]);
+    let samples = prof_tests::perf_script(&recorded.file);
+    assert_eq!(samples.len() as u64, recorded.samples());
+    let inside = |frames: &[String]| frames.iter().any(|frame| frame == "inside");
+    assert!(samples.iter().all(|sample| inside(&sample.frames)));
+}
+
+#[test]
+fn a_shell_holds_descriptors() {
+    let session = Session::new();
+    let program = THREADS.build();
+    let script = format!(
+        "mkfifo c a; exec 8<>c 9<>a; echo ping >&8; '{}' record -q --control fd:8,9 -D -1 -- '{}' 30 && \
+         read -r line <&9 && echo \"$line\"",
+        prof_tests::prof().display(),
+        program.display()
+    );
+    let outcome = Outcome::of(session.command(std::path::Path::new("sh"), ["-c", &script]));
+    outcome.assert_code(0);
+    assert_eq!(outcome.stdout, "ack\n", "{outcome}");
+    // It was never switched on.
+    let outcome = session.run(["report"]);
+    assert!(outcome.stderr.contains("no samples"), "{outcome}");
+}
+
+#[test]
+fn delays_pass_before_sampling_begins() {
+    let session = Session::new();
+    let program = THREADS.build();
+    let record = |delay: &str| {
+        let options = ["-e", "cpu-clock:u", "-D", delay];
+        session
+            .record(&options, &[program.to_str().unwrap(), "100"])
+            .samples()
+    };
+    assert_eq!(record("10000000"), 0);
+    assert!(record("1") > 20);
+    let outcome = session.run(["record", "-D", "-2", "--", "true"]);
+    outcome.assert_refused(&["-1"]);
+}
+
+#[test]
+fn a_command_is_run_several_times() {
+    let session = Session::new();
+    let script = "echo x >> runs; exec \"$0\" 50";
+    let program = THREADS.build();
+    let recorded = session.record(
+        &["-e", "cpu-clock:u", "-F", "1999", "--repeat", "3"],
+        &["sh", "-c", script, program.to_str().unwrap()],
+    );
+    let runs = std::fs::read_to_string(session.path("runs")).unwrap();
+    assert_eq!(runs, "x\nx\nx\n");
+    let outcome = recorded.report(&["--by", "process", "--folded", "-"]);
+    let pids: BTreeSet<&str> = outcome
+        .stdout
+        .lines()
+        .filter_map(|line| line.split(';').next())
+        .collect();
+    assert_eq!(pids.len(), 3, "{outcome}");
+    // The last failure decides, and all runs are made.
+    let script = "echo x >> tries; test $(wc -l < tries) != 2 || exit 5";
+    let outcome = session.run(["record", "-r", "3", "--", "sh", "-c", script]);
+    outcome.assert_code(5);
+    let tries = std::fs::read_to_string(session.path("tries")).unwrap();
+    assert_eq!(tries, "x\nx\nx\n");
+    let outcome = session.run(["record", "-r", "2", "--sampler", "ptrace", "--", "true"]);
+    outcome.assert_refused(&["--repeat"]);
+}
+
+#[test]
+fn a_fifo_that_is_not_there_is_named() {
+    let session = Session::new();
+    let outcome = session.run(["record", "--control", "fifo:nowhere", "--", "true"]);
+    outcome.assert_refused(&["--control", "no such file"]);
+    let outcome = session.run(["record", "--control", "fd:999", "--", "true"]);
+    outcome.assert_refused(&["--control"]);
+}
