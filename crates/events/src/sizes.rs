@@ -85,7 +85,9 @@ impl Wishes {
         });
         let together = (self.rate * Self::WAKE_US / 1_000_000).max(1);
         let wakeup = match dump {
-            Some(dump) => (u64::from(dump) * together).min(ring / 4),
+            // Half a dump less: the kernel wakes when there is more than this, and the largest
+            // dump leaves no room in its record to be more than itself.
+            Some(dump) => (u64::from(dump) * (2 * together - 1) / 2).clamp(1, ring / 4),
             None => ring / 4,
         };
         Sizes {
@@ -137,6 +139,20 @@ mod tests {
         check(wishes(None, chosen, 999, 256), 512 << 10, Some(18_072));
         check(wishes(None, chosen, 999, 4096), 64 << 10, Some(4096));
         check(wishes(Some(4096), chosen, 999, 2), 4096, Some(1024));
+    }
+
+    /// A sample takes at least its dump in the ring, and at most 65,535 bytes.
+    #[test]
+    fn the_reader_is_woken_by_as_many_samples_as_come_in_half_a_millisecond() {
+        for (rate, samples) in [(99, 1), (999, 1), (2000, 1), (4000, 2), (10_000, 5)] {
+            let sizes = wishes(None, Some(None), rate, 2).sizes();
+            let dump = u64::from(sizes.dump.unwrap_or(0));
+            let wakeup = u64::from(sizes.wakeup);
+            assert!(
+                (dump * (samples - 1)..dump * samples).contains(&wakeup),
+                "{rate}: {sizes:?}"
+            );
+        }
     }
 
     #[test]
