@@ -28,7 +28,8 @@ fn the_timeline_has_a_row_for_each_thread() {
         let mut arguments = vec!["--timeline"];
         arguments.extend(options);
         let outcome = recorded.report(&arguments);
-        let is_row = |line: &&str| line.contains('█') || line.contains('▄');
+        // Low ones only, where the machine had little time for us.
+        let is_row = |line: &&str| line.contains(|c| ('▁'..='█').contains(&c));
         let rows = outcome.stdout.lines().filter(is_row).map(str::to_owned);
         (rows.collect::<Vec<_>>(), outcome)
     };

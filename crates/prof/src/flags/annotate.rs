@@ -7,7 +7,7 @@ use prof_report::Sources;
 use prof_report::view::annotate::Syntax;
 
 use super::SymbolFlags;
-use super::report::FilterFlags;
+use super::report::{FilterFlags, InputFlags};
 
 /// `prof annotate [FUNCTION|FILE] [-i FILE] [...]`
 #[derive(Debug, Args)]
@@ -17,14 +17,9 @@ pub(crate) struct AnnotateFlags {
     #[arg(value_name = "FUNCTION|FILE")]
     pub(crate) wanted: Option<String>,
 
-    /// A recording of prof or perf, folded stacks or a pprof profile; several are merged
-    #[arg(
-        short,
-        long = "input",
-        value_name = "FILE",
-        default_value = "prof.data"
-    )]
-    pub(crate) inputs: Vec<PathBuf>,
+    /// What to read
+    #[command(flatten)]
+    pub(crate) input: InputFlags,
 
     /// Show instructions with the source between them
     #[arg(

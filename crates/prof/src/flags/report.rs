@@ -11,9 +11,9 @@ use prof_report::{Filter, Pattern, Split};
 use super::quantity::parse_moment;
 use super::symbols::SymbolFlags;
 
-/// `prof report [-i FILE] [...]`
+/// The flag of all verbs that show profiles.
 #[derive(Debug, Args)]
-pub(crate) struct ReportFlags {
+pub(crate) struct InputFlags {
     /// A recording of prof or perf, folded stacks or a pprof profile; several are merged
     #[arg(
         short,
@@ -21,7 +21,15 @@ pub(crate) struct ReportFlags {
         value_name = "FILE",
         default_value = "prof.data"
     )]
-    pub inputs: Vec<PathBuf>,
+    pub(crate) inputs: Vec<PathBuf>,
+}
+
+/// `prof report [-i FILE] [...]`
+#[derive(Debug, Args)]
+pub(crate) struct ReportFlags {
+    /// What to read
+    #[command(flatten)]
+    pub(crate) input: InputFlags,
 
     /// What to write
     #[command(flatten)]
@@ -43,14 +51,9 @@ pub(crate) struct ReportFlags {
 /// `prof script [-i FILE] [...]`
 #[derive(Debug, Args)]
 pub(crate) struct ScriptFlags {
-    /// A recording of prof or perf, folded stacks or a pprof profile; several are merged
-    #[arg(
-        short,
-        long = "input",
-        value_name = "FILE",
-        default_value = "prof.data"
-    )]
-    pub(crate) inputs: Vec<PathBuf>,
+    /// What to read
+    #[command(flatten)]
+    pub(crate) input: InputFlags,
 
     /// Which samples and frames to show
     #[command(flatten)]

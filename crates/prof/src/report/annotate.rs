@@ -24,7 +24,7 @@ pub(crate) fn run(flags: AnnotateFlags) -> Result<ExitCode> {
     let sources = flags.sources();
     // Lines come from where inlined functions do; `--no-inline` only hides these.
     let (profile, symbolizer) =
-        names::read_with_symbolizer(&flags.inputs, &flags.symbols, Detail::Inlines)?;
+        names::read_with_symbolizer(&flags.input.inputs, &flags.symbols, Detail::Inlines)?;
     let filter = Filter::from(flags.filter);
     let annotation = Annotation::new(&profile, &filter, flags.wanted.as_deref())?;
     let code = flags

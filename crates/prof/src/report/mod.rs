@@ -32,7 +32,7 @@ use crate::output::{write_file, write_stdout};
 /// When the recording cannot be read, holds no samples to show, or an output cannot be written.
 pub(crate) fn run(flags: ReportFlags) -> Result<ExitCode> {
     let profile = names::read(
-        &flags.inputs,
+        &flags.input.inputs,
         &flags.symbols,
         Detail::new(flags.filter.no_inline),
     )?;
@@ -78,7 +78,7 @@ pub(crate) fn run(flags: ReportFlags) -> Result<ExitCode> {
 /// As [`run`].
 pub(crate) fn script(flags: ScriptFlags) -> Result<ExitCode> {
     let profile = names::read(
-        &flags.inputs,
+        &flags.input.inputs,
         &flags.symbols,
         Detail::new(flags.filter.no_inline),
     )?;
