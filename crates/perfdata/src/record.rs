@@ -56,6 +56,8 @@ pub enum Record<'a> {
         /// What follows its header, a sample id at the end included.
         body: &'a [u8],
     },
+    /// A record of a file whose bytes don't make sense.
+    Damaged,
 }
 
 impl Record<'_> {
@@ -74,7 +76,7 @@ impl Record<'_> {
             Self::Ksymbol(record) => record.stamp,
             Self::Cgroup(record) => record.stamp,
             Self::Other { stamp, .. } => *stamp,
-            Self::FinishedRound => Stamp::default(),
+            Self::FinishedRound | Self::Damaged => Stamp::default(),
         }
     }
 }

@@ -112,7 +112,7 @@ impl Recording {
     }
 
     /// The next record in time order; `None` at the end. Records without a time come as soon as
-    /// they are read, as perf hands them out. Damaged records are counted and left out.
+    /// they are read, as perf hands them out.
     ///
     /// # Errors
     /// None as of now: whatever can go wrong while reading on is told by
@@ -122,23 +122,18 @@ impl Recording {
         reason = "records borrow the recording, which Iterator's items cannot"
     )]
     pub fn next(&mut self) -> Result<Option<Record<'_>>, Error> {
-        loop {
-            if let Some(place) = self.current.take() {
-                self.source.release(place);
-            }
-            let Some(place) = self.advance() else {
-                return Ok(None);
-            };
-            self.current = Some(place);
-            // The borrow checker takes a record returned from here for one that lives on in the
-            // next turn, so it is parsed again below. Parsing copies nothing.
-            if self.format.parse(self.source.record(place)).is_ok() {
-                break;
-            }
-            self.malformed += 1;
+        if let Some(place) = self.current.take() {
+            self.source.release(place);
         }
-        let record = self.current.map(|place| self.source.record(place));
-        Ok(record.and_then(|record| self.format.parse(record).ok()))
+        let Some(place) = self.advance() else {
+            return Ok(None);
+        };
+        self.current = Some(place);
+        let parsed = self.format.parse(self.source.record(place));
+        Ok(Some(parsed.unwrap_or_else(|_| {
+            self.malformed += 1;
+            Record::Damaged
+        })))
     }
 
     /// Whether the file ends before its end: it was cut off, damaged, or recording was killed.
@@ -148,7 +143,7 @@ impl Recording {
         self.source.truncated()
     }
 
-    /// How many records were left out because they were damaged.
+    /// How many records so far were [`Damaged`](Record::Damaged).
     pub fn malformed(&self) -> u64 {
         self.malformed
     }

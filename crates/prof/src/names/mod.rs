@@ -14,6 +14,7 @@ use prof_recorder::KeptFiles;
 use prof_report::symbolized::{ModuleNaming, StoredNames};
 use prof_report::{LoadOptions, Profile, SymbolizedProfile};
 use prof_symbols::{Debuginfod, Demangle, EmbeddedSymbols, SymbolOptions, Symbolizer};
+use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
 use crate::flags::{ServerFlags, SymbolFlags};
 use crate::output::replace_file;
@@ -123,8 +124,10 @@ struct Loaded {
 
 fn load(inputs: &[PathBuf], flags: &SymbolFlags, detail: Detail) -> Result<Loaded> {
     let mut profile = Profile::default();
-    for input in inputs {
-        profile.append(load_one(input)?);
+    // At once, but merged in their order, so that the result is always the same.
+    let loaded: Vec<_> = inputs.par_iter().map(|input| load_one(input)).collect();
+    for input in loaded {
+        profile.append(input?);
     }
     let stored = profile.symbols.as_deref();
     let stored = stored.map(EmbeddedSymbols::from_bytes).transpose()?;

@@ -2,6 +2,8 @@
 
 mod read_back;
 
+use std::cell::OnceCell;
+
 use rustc_hash::FxHashMap;
 
 use super::nodes::Nodes;
@@ -16,31 +18,59 @@ pub(super) fn build<'p>(
     selection: &Selection<'_>,
     split: Split,
 ) -> CallTree<'p> {
-    let mut builder = Builder::new(symbolized, selection, split);
-    for sample in symbolized.profile().samples.iter() {
-        if selection.has(&sample) {
-            builder.push(&sample);
-        }
+    let mut parts = Parts::new(symbolized.profile(), selection.filter(), split);
+    let mut builder = Builder::new(symbolized, selection);
+    for (number, samples) in samples_by_part(symbolized, selection, &mut parts) {
+        let root = match split {
+            Split::Nothing => NodeId::ROOT,
+            _ => builder
+                .nodes
+                .child(NodeId::ROOT, Label::Part(number), false),
+        };
+        builder.add_part(root, &samples);
     }
-    read_back::mark(&mut builder);
+    builder.nodes.read_back_callers();
     builder
         .nodes
-        .finish(symbolized, selection.event(), builder.parts.into_names())
+        .finish(symbolized, selection.event(), parts.into_names())
 }
 
+/// The positions of the samples that are let through whatever their stacks, one part after the
+/// other.
+fn samples_by_part(
+    symbolized: &SymbolizedProfile,
+    selection: &Selection<'_>,
+    parts: &mut Parts<'_>,
+) -> impl Iterator<Item = (u32, Vec<u32>)> {
+    let mut by_part: Vec<Vec<u32>> = Vec::new();
+    for (position, sample) in (0_u32..).zip(symbolized.profile().samples.iter()) {
+        if selection.has(&sample) {
+            let part = parts.number(&sample) as usize;
+            if part == by_part.len() {
+                by_part.push(Vec::new());
+            }
+            by_part[part].push(position);
+        }
+    }
+    (0..).zip(by_part)
+}
+
+/// Builds one part of the tree after the other, so that what is known of stacks can be kept by
+/// their numbers.
 struct Builder<'a, 'p> {
     symbolized: &'p SymbolizedProfile,
     selection: &'a Selection<'a>,
-    split: Split,
     nodes: Nodes,
-    parts: Parts<'p>,
-    /// Where a stack is in the tree, below a part.
-    places: FxHashMap<(NodeId, StackId), Place>,
+    /// By stack's number: where it is in the part of the tree that is being built.
+    places: Vec<Option<Place>>,
+    /// The stacks that have a place.
+    placed: Vec<StackId>,
     /// The stacks that are on the way into `places`; kept to save allocations.
     pending: Vec<StackId>,
-    /// How many samples have a stack, below a part, of which so many of the outermost frames were
+    /// How many samples of this part have a stack of which so many of the outermost frames were
     /// read back.
-    read_back: FxHashMap<(NodeId, StackId, u16), u64>,
+    read_back: FxHashMap<(StackId, u16), u64>,
+    depths: OnceCell<Vec<u64>>,
 }
 
 #[derive(Clone, Copy)]
@@ -52,50 +82,52 @@ struct Place {
 }
 
 impl<'a, 'p> Builder<'a, 'p> {
-    fn new(symbolized: &'p SymbolizedProfile, selection: &'a Selection<'a>, split: Split) -> Self {
+    fn new(symbolized: &'p SymbolizedProfile, selection: &'a Selection<'a>) -> Self {
         Self {
             symbolized,
             selection,
-            split,
             nodes: Nodes::default(),
-            parts: Parts::new(symbolized.profile(), selection.filter(), split),
-            places: FxHashMap::default(),
+            places: vec![None; symbolized.profile().stacks.len()],
+            placed: Vec::new(),
             pending: Vec::new(),
             read_back: FxHashMap::default(),
+            depths: OnceCell::new(),
         }
     }
 
-    fn push(&mut self, sample: &Sample) {
-        let part = self.part(sample);
-        let place = self.place(part, sample.stack);
+    /// Adds these samples below `root`.
+    fn add_part(&mut self, root: NodeId, samples: &[u32]) {
+        let all = &self.symbolized.profile().samples;
+        for &position in samples {
+            self.push(root, &all.at(position as usize));
+        }
+        read_back::mark(self);
+        for stack in self.placed.drain(..) {
+            self.places[stack.index()] = None;
+        }
+    }
+
+    fn push(&mut self, root: NodeId, sample: &Sample) {
+        let place = self.place(root, sample.stack);
         if place.shown && self.selection.takes(place.seen) {
             self.nodes.add(place.node, Weight::of(sample));
             if sample.read_back > 0 {
-                let key = (part, sample.stack, sample.read_back);
+                let key = (sample.stack, sample.read_back);
                 *self.read_back.entry(key).or_default() += 1;
             }
         }
     }
 
-    /// The node that a sample's stack starts from.
-    fn part(&mut self, sample: &Sample) -> NodeId {
-        if self.split == Split::Nothing {
-            return NodeId::ROOT;
-        }
-        let part = Label::Part(self.parts.number(sample));
-        self.nodes.child(NodeId::ROOT, part, false)
-    }
-
     /// Where a stack is in the tree. Each distinct stack is walked once.
-    fn place(&mut self, part: NodeId, stack: StackId) -> Place {
+    fn place(&mut self, root: NodeId, stack: StackId) -> Place {
         let mut place = Place {
-            node: part,
+            node: root,
             seen: Seen::default(),
             shown: false,
         };
         let mut next = Some(stack);
         while let Some(id) = next {
-            if let Some(&known) = self.places.get(&(part, id)) {
+            if let Some(known) = self.places[id.index()] {
                 place = known;
                 break;
             }
@@ -104,7 +136,8 @@ impl<'a, 'p> Builder<'a, 'p> {
         }
         while let Some(id) = self.pending.pop() {
             place = self.call(place, id);
-            self.places.insert((part, id), place);
+            self.places[id.index()] = Some(place);
+            self.placed.push(id);
         }
         place
     }

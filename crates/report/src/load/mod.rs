@@ -12,6 +12,7 @@ mod imported;
 mod input;
 mod intern;
 mod pprof;
+mod thread_names;
 mod wall;
 mod weights;
 
@@ -31,6 +32,7 @@ use dumps::Dumps;
 use events::EventTraits;
 use groups::Groups;
 use intern::Interner;
+use thread_names::ThreadNames;
 use wall::Wall;
 use weights::Corrections;
 
@@ -80,6 +82,7 @@ struct Loader {
     weights: Vec<(usize, u64)>,
     processes: Processes,
     interner: Interner,
+    thread_names: ThreadNames,
     dumps: Option<Dumps>,
     counts: Counts,
     chain: Chain,
@@ -98,6 +101,7 @@ impl Loader {
             weights: Vec::new(),
             processes: Processes::default(),
             interner: Interner::default(),
+            thread_names: ThreadNames::default(),
             dumps: options.unwind.then(Dumps::default),
             counts: Counts::default(),
             chain: Chain::default(),
@@ -121,6 +125,7 @@ impl Loader {
             Record::Throttle(_) => self.counts.throttled(),
             _ => {
                 self.interner.forget_changed(record);
+                self.thread_names.forget_changed(record);
                 self.live_and_die(record);
                 follow(record, &mut self.processes, &mut self.profile.modules);
             }
@@ -162,11 +167,8 @@ impl Loader {
                     .user_frame(sample.pid, process, address, &mut self.profile)
             });
         self.counts.stack(self.chain.note, outermost);
-        let name = match process.and_then(|process| process.name(sample.pid, sample.tid)) {
-            Some(name) => self.profile.names.intern(name),
-            None => self.profile.names.intern(&format!(":{}", sample.tid)),
-        };
         let (pid, tid) = (sample.pid, sample.tid);
+        let name = (self.thread_names).get(pid, tid, process, &mut self.profile.names);
         let wall = self.wall.and_then(|wall| wall.place(sample.event));
         let wall = wall.map(|(event, root)| {
             let (chain, profile) = (&self.chain, &mut self.profile);

@@ -88,7 +88,8 @@ impl Samples {
         (0..self.len()).map(|index| self.at(index))
     }
 
-    fn at(&self, index: usize) -> Sample {
+    /// The sample at this position.
+    pub(crate) fn at(&self, index: usize) -> Sample {
         let (pid, tid) = self.threads[index];
         let (end, read_back) = self.ends[index];
         Sample {

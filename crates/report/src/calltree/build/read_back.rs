@@ -3,25 +3,23 @@
 use super::Builder;
 use crate::profile::{Frame, Profile, StackId};
 
-/// Marks the calls of a finished tree.
+/// Marks the calls of the part of a tree that was just built, but not their callers.
 pub(super) fn mark(builder: &mut Builder<'_, '_>) {
-    let notes = std::mem::take(&mut builder.read_back);
-    if notes.is_empty() {
+    if builder.read_back.is_empty() {
         return;
     }
     let profile = builder.symbolized.profile();
-    let depths = depths(profile);
-    for ((part, stack, count), samples) in notes {
+    let depths = builder.depths.get_or_init(|| depths(profile));
+    for ((stack, count), samples) in builder.read_back.drain() {
         // The innermost of the frames that were read back; its callers were, too.
         let mut last = Some(stack);
         while let Some(id) = last.filter(|id| depths[id.index()] > u64::from(count)) {
             last = builder.symbolized.prefix(id);
         }
-        if let Some(place) = last.and_then(|last| builder.places.get(&(part, last))) {
+        if let Some(place) = last.and_then(|last| builder.places[last.index()]) {
             builder.nodes.add_read_back(place.node, samples);
         }
     }
-    builder.nodes.read_back_callers();
 }
 
 /// By stack: how many frames it has, those left out among them.
