@@ -1,9 +1,10 @@
 //! `prof report` and `prof diff` read folded stacks and pprof profiles as they read recordings.
 #![forbid(unsafe_code)]
 
+use std::fs::File;
 use std::io::Write;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use prof_tests::{Outcome, Program, Session, Stacks};
 
@@ -162,6 +163,17 @@ fn damaged_files_are_refused() {
         session
             .run(["report", "-i", cut])
             .assert_refused(&["cut.pprof", "gzip"]);
+    }
+    let pprof = File::open(session.path("whole.pprof")).unwrap();
+    let unpacked = Command::new("gzip").arg("-dc").stdin(pprof).output();
+    let raw = unpacked.unwrap().stdout;
+    for length in [raw.len() / 3, raw.len() / 2, raw.len() - 1] {
+        session.write("cut.pb", &raw[..length]);
+        session.run(["report", "-i", "cut.pb"]).assert_refused(&[
+            "cut.pb",
+            "looks like a pprof profile",
+            "cut off",
+        ]);
     }
     let bad = session.write("bad.folded", b"main;a 3\nno number\n");
     let bad: &Path = &bad;

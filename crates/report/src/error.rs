@@ -86,6 +86,12 @@ pub enum InputError {
     /// A gzipped file that is huge.
     #[error("it is gzipped and has more than 1 GiB when unpacked; unpack it and use that")]
     TooLarge,
+    /// A pprof profile that is cut off or damaged.
+    #[error("it looks like a pprof profile, but is damaged or cut off")]
+    DamagedPprof,
+    /// A pprof profile that is made to fill the memory.
+    #[error("it is a pprof profile that would take several GiB of memory, for little in the file")]
+    PprofTooLarge,
     /// Not one line of folded stacks.
     #[error("line {line} has no number at its end, as folded stacks have, and no other line has")]
     Folded {

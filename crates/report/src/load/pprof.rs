@@ -4,6 +4,8 @@
 //! samples of the others. Names that the profile has are kept; what has an address in a mapping
 //! instead is looked up like the code of recordings.
 
+mod survey;
+
 use std::sync::Arc;
 
 use prof_model::{BuildId, FileOffset, Module, ModuleId};
@@ -16,17 +18,37 @@ use crate::error::InputError;
 use crate::format::pprof::message::{self, Label, Location, Mapping};
 use crate::profile::{Event, Frame, FrameId, NamedFrame, Profile, Unit};
 use crate::symbolized::FunctionKind;
+use survey::survey;
 
 /// Reads a profile that is unpacked already; `None` if it is none.
 pub(super) fn read(bytes: &[u8]) -> Option<Result<Profile, InputError>> {
-    let message = message::Profile::decode(bytes).ok()?;
-    // The format demands that the first string is empty. Almost any bytes can be decoded.
-    let is_profile = message.string_table.first().is_some_and(String::is_empty);
-    (is_profile && !message.sample_type.is_empty()).then(|| Reader::new(&message).read())
+    let tables = match survey(bytes)? {
+        Ok(()) => message::Tables::decode(bytes).map_err(|_| InputError::DamagedPprof),
+        Err(error) => Err(error),
+    };
+    Some(tables.and_then(|tables| {
+        check_strings(&tables)?;
+        Reader::new(&tables).read(bytes)
+    }))
+}
+
+/// Refuses a profile with a part of its strings, as of a file that was cut off.
+fn check_strings(tables: &message::Tables) -> Result<(), InputError> {
+    let exists = |index: i64| {
+        let index = usize::try_from(index).ok();
+        index.is_some_and(|index| index < tables.string_table.len())
+    };
+    let mut types = tables.sample_type.iter();
+    let mut functions = tables.function.iter();
+    // The format demands that the first string is empty.
+    let is_whole = tables.string_table.first().is_some_and(String::is_empty)
+        && types.all(|kind| exists(kind.kind) && exists(kind.unit))
+        && functions.all(|function| exists(function.name) && exists(function.filename));
+    is_whole.then_some(()).ok_or(InputError::DamagedPprof)
 }
 
 struct Reader<'a> {
-    message: &'a message::Profile,
+    message: &'a message::Tables,
     types: Vec<Type>,
     /// Which of a sample's values is the number of samples.
     samples: Option<usize>,
@@ -43,7 +65,7 @@ struct Type {
 }
 
 impl<'a> Reader<'a> {
-    fn new(message: &'a message::Profile) -> Self {
+    fn new(message: &'a message::Tables) -> Self {
         let texts = |position: &usize| {
             let kind = &message.sample_type[*position];
             (text(message, kind.kind), text(message, kind.unit))
@@ -72,19 +94,23 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn read(mut self) -> Result<Profile, InputError> {
+    fn read(mut self, bytes: &[u8]) -> Result<Profile, InputError> {
+        /// Each sample and frame of a stack takes some fifty bytes of memory, and may take one in
+        /// a file.
+        const MOST: usize = 1 << 26;
         self.locations();
-        let message = self.message;
-        for sample in &message.sample {
+        for sample in survey::samples(bytes) {
+            let sample = message::Sample::decode(sample).map_err(|_| InputError::DamagedPprof)?;
             if sample.value.iter().any(|&value| value < 0) {
                 return Err(InputError::NegativeValue);
             }
-            self.sample(sample);
+            self.sample(&sample);
+            let profile = self.imported.profile();
+            if profile.samples.len().max(profile.stacks.len()) > MOST {
+                return Err(InputError::PprofTooLarge);
+            }
         }
-        let comments = message.comment.iter();
-        self.imported.profile().header.command_line = comments
-            .map(|&index| text(message, index).to_owned())
-            .collect();
+        self.imported.profile().header.command_line = comments(self.message);
         Ok(self.imported.finish())
     }
 
@@ -145,7 +171,7 @@ struct Tables<'a> {
 impl Tables<'_> {
     fn named(
         &self,
-        message: &message::Profile,
+        message: &message::Tables,
         location: &Location,
         mapping: Option<&Mapping>,
         strings: &mut Strings,
@@ -153,11 +179,17 @@ impl Tables<'_> {
         let last = location.line.len() - 1;
         let functions = location.line.iter().enumerate().map(|(index, line)| {
             let function = self.functions.get(&line.function_id);
-            let name = function.map_or("", |function| text(message, function.name));
-            let file = function.map_or("", |function| text(message, function.filename));
+            let name = function.map_or(0, |function| function.name);
+            let file = function.map_or(0, |function| function.filename);
+            let name = strings.shared(message, name);
+            let file = strings.shared(message, file);
             SymbolFrame {
-                function: strings.shared(if name.is_empty() { "[no name]" } else { name }),
-                file: (!file.is_empty()).then(|| strings.shared(file)),
+                function: if name.is_empty() {
+                    Arc::from("[no name]")
+                } else {
+                    name
+                },
+                file: (!file.is_empty()).then_some(file),
                 line: u32::try_from(line.line).ok().filter(|&line| line > 0),
                 inlined: index < last,
             }
@@ -172,28 +204,37 @@ impl Tables<'_> {
         };
         NamedFrame {
             kind,
-            module: strings.shared(module),
+            module: Arc::from(module),
             functions,
         }
     }
 }
 
-/// Texts, each once.
+/// Texts by their place in the table, each copied once.
 #[derive(Default)]
-struct Strings(FxHashMap<String, Arc<str>>);
+struct Strings(FxHashMap<i64, Arc<str>>);
 
 impl Strings {
-    fn shared(&mut self, text: &str) -> Arc<str> {
-        if let Some(known) = self.0.get(text) {
-            return Arc::clone(known);
-        }
-        let shared: Arc<str> = Arc::from(text);
-        self.0.insert(text.to_owned(), Arc::clone(&shared));
-        shared
+    fn shared(&mut self, message: &message::Tables, index: i64) -> Arc<str> {
+        let shared = self.0.entry(index);
+        Arc::clone(shared.or_insert_with(|| Arc::from(text(message, index))))
     }
 }
 
-fn text(message: &message::Profile, index: i64) -> &str {
+/// The words of the command line, which prof keeps in comments.
+fn comments(message: &message::Tables) -> Vec<String> {
+    /// In bytes. Many comments may be one long text.
+    const MOST: usize = 1 << 20;
+    let mut left = MOST;
+    let texts = message.comment.iter().map(|&index| text(message, index));
+    let fitting = texts.map_while(|text| {
+        left = left.checked_sub(text.len() + 1)?;
+        Some(text.to_owned())
+    });
+    fitting.collect()
+}
+
+fn text(message: &message::Tables, index: i64) -> &str {
     let text = usize::try_from(index).ok();
     text.and_then(|index| message.string_table.get(index))
         .map_or("", String::as_str)
@@ -217,7 +258,7 @@ fn event(position: usize, (name, unit): (&str, &str)) -> (Event, Type) {
 }
 
 /// The thread that a sample's labels name.
-fn thread<'a>(message: &'a message::Profile, labels: &[Label]) -> Thread<'a> {
+fn thread<'a>(message: &'a message::Tables, labels: &[Label]) -> Thread<'a> {
     let mut thread = Thread::default();
     let mut process = "";
     for label in labels {
@@ -238,7 +279,7 @@ fn thread<'a>(message: &'a message::Profile, labels: &[Label]) -> Thread<'a> {
 
 /// Where code without a name is.
 fn unnamed(
-    message: &message::Profile,
+    message: &message::Tables,
     location: &Location,
     mapping: Option<&Mapping>,
     profile: &mut Profile,

@@ -32,6 +32,25 @@ pub(crate) struct Profile {
     pub(crate) default_sample_type: i64,
 }
 
+/// What is read of a [`Profile`] at once: all that samples refer to.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct Tables {
+    #[prost(message, repeated, tag = "1")]
+    pub(crate) sample_type: Vec<ValueType>,
+    #[prost(message, repeated, tag = "3")]
+    pub(crate) mapping: Vec<Mapping>,
+    #[prost(message, repeated, tag = "4")]
+    pub(crate) location: Vec<Location>,
+    #[prost(message, repeated, tag = "5")]
+    pub(crate) function: Vec<Function>,
+    #[prost(string, repeated, tag = "6")]
+    pub(crate) string_table: Vec<String>,
+    #[prost(int64, repeated, tag = "13")]
+    pub(crate) comment: Vec<i64>,
+    #[prost(int64, tag = "14")]
+    pub(crate) default_sample_type: i64,
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Message)]
 pub(crate) struct ValueType {
     #[prost(int64, tag = "1")]
