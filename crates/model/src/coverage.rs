@@ -48,10 +48,10 @@ impl Coverage {
     pub fn total(all: &[Self]) -> Self {
         let mut total = Self::default();
         for one in all {
-            total.threads += one.threads;
+            total.threads = total.threads.saturating_add(one.threads);
             total.used = total.used.saturating_add(one.used);
             total.sampled = total.sampled.saturating_add(one.sampled);
-            total.samples += one.samples;
+            total.samples = total.samples.saturating_add(one.samples);
         }
         total
     }

@@ -53,18 +53,24 @@ pub struct Losses {
 impl Losses {
     /// Adds those of another recording.
     fn add(&mut self, other: &Self) {
-        self.ring_full += other.ring_full;
-        self.backlog += other.backlog;
-        self.cut_stacks += other.cut_stacks;
-        self.throttled += other.throttled;
-        self.malformed += other.malformed;
-        self.corrupt_rings += other.corrupt_rings;
+        let pairs = [
+            (&mut self.ring_full, other.ring_full),
+            (&mut self.backlog, other.backlog),
+            (&mut self.cut_stacks, other.cut_stacks),
+            (&mut self.throttled, other.throttled),
+            (&mut self.malformed, other.malformed),
+            (&mut self.corrupt_rings, other.corrupt_rings),
+        ];
+        for (count, more) in pairs {
+            add(count, more);
+        }
         self.truncated_file |= other.truncated_file;
     }
 
     /// Samples that were taken, or due, and are not in the recording.
     pub fn samples(&self) -> u64 {
-        self.ring_full + self.backlog + self.malformed
+        let kinds = [self.ring_full, self.backlog, self.malformed];
+        sum(kinds.iter())
     }
 }
 
@@ -191,11 +197,11 @@ impl Quality {
 
     /// Adds the counts of another recording.
     pub fn add(&mut self, other: &Self) {
-        self.samples += other.samples;
-        for (&end, count) in &other.stacks {
-            *self.stacks.entry(end).or_default() += count;
+        add(&mut self.samples, other.samples);
+        for (&end, &count) in &other.stacks {
+            add(self.stacks.entry(end).or_default(), count);
         }
-        self.read_back += other.read_back;
+        add(&mut self.read_back, other.read_back);
         self.losses.add(&other.losses);
         for fallback in &other.fallbacks {
             if !self.fallbacks.contains(fallback) {
@@ -208,7 +214,7 @@ impl Quality {
                     && known.module == failure.module
             };
             match self.failures.iter_mut().find(is_same) {
-                Some(known) => known.count += failure.count,
+                Some(known) => add(&mut known.count, failure.count),
                 None => self.failures.push(failure.clone()),
             }
         }
@@ -224,20 +230,14 @@ impl Quality {
 
     /// Samples that have a user stack to walk, whole or not.
     pub fn user_stacks(&self) -> u64 {
-        self.stacks
-            .iter()
-            .filter(|(end, _)| end.counts())
-            .map(|(_, count)| count)
-            .sum()
+        let stacks = self.stacks.iter().filter(|(end, _)| end.counts());
+        sum(stacks.map(|(_, count)| count))
     }
 
     /// Samples whose user stack reaches its root.
     pub fn whole_stacks(&self) -> u64 {
-        self.stacks
-            .iter()
-            .filter(|(end, _)| end.is_whole())
-            .map(|(_, count)| count)
-            .sum()
+        let stacks = self.stacks.iter().filter(|(end, _)| end.is_whole());
+        sum(stacks.map(|(_, count)| count))
     }
 
     /// The partial stacks by reason, most frequent first.
@@ -250,5 +250,52 @@ impl Quality {
             .collect();
         partial.sort_by_key(|&(end, count)| (std::cmp::Reverse(count), end));
         partial
+    }
+}
+
+/// Counts come from files, too, which may claim anything.
+fn add(count: &mut u64, more: u64) {
+    *count = count.saturating_add(more);
+}
+
+fn sum<'c>(counts: impl Iterator<Item = &'c u64>) -> u64 {
+    counts.fold(0, |sum, &count| sum.saturating_add(count))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn absurd_counts_of_damaged_files_add_up_to_the_most_there_is() {
+        let claim = Quality {
+            samples: u64::MAX,
+            stacks: [(StackEnd::Root, u64::MAX), (StackEnd::Loop, u64::MAX)].into(),
+            read_back: u64::MAX,
+            losses: Losses {
+                ring_full: u64::MAX,
+                backlog: u64::MAX,
+                cut_stacks: u64::MAX,
+                throttled: u64::MAX,
+                malformed: u64::MAX,
+                corrupt_rings: u64::MAX,
+                truncated_file: false,
+            },
+            failures: vec![UnwindFailure {
+                end: StackEnd::Loop,
+                module: String::new(),
+                offset: 0,
+                count: u64::MAX,
+            }],
+            ..Quality::default()
+        };
+        let mut sum = claim.clone();
+        sum.add(&claim);
+        assert_eq!(sum, claim);
+        assert_eq!(sum.losses.samples(), u64::MAX);
+        assert_eq!(
+            (sum.user_stacks(), sum.whole_stacks()),
+            (u64::MAX, u64::MAX)
+        );
     }
 }

@@ -61,7 +61,7 @@ impl Verdict {
         let stacks = quality.user_stacks();
         let whole = share(quality.whole_stacks(), stacks).unwrap_or(1.0);
         let lost = quality.losses.samples();
-        let lost_share = share(lost, lost + quality.samples).unwrap_or(0.0);
+        let lost_share = share(lost, lost.saturating_add(quality.samples)).unwrap_or(0.0);
         let mut summary = match stacks {
             0 => "no user stacks".to_owned(),
             _ => format!("{} of {stacks} user stacks whole", percent(whole)),

@@ -55,7 +55,8 @@ impl Counts {
             },
             None => self.quality,
         };
-        quality.losses.malformed += recording.malformed();
+        let malformed = &mut quality.losses.malformed;
+        *malformed = malformed.saturating_add(recording.malformed());
         quality.losses.truncated_file |= recording.truncated();
         quality
     }

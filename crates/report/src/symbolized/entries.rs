@@ -57,7 +57,8 @@ impl Entries {
         quality
             .stacks
             .insert(StackEnd::FramePointersEnded, open - settled);
-        *quality.stacks.entry(StackEnd::Root).or_default() += settled;
+        let whole = quality.stacks.entry(StackEnd::Root).or_default();
+        *whole = whole.saturating_add(settled);
         let entries: FxHashSet<(String, u64)> = profile
             .frames
             .iter()
