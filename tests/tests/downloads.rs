@@ -127,6 +127,11 @@ fn names_and_inlined_functions_come_from_the_server() {
         let outcome = Outcome::of(command);
         assert!(has_names(&outcome), "{outcome}");
     }
+    let mut command = session.prof(["annotate", "--asm", "shapes::innermost", &option]);
+    command.env("DEBUGINFOD_CACHE_PATH", session.path("cache"));
+    let outcome = Outcome::of(command);
+    outcome.assert_code(0);
+    assert!(outcome.stdout.contains("instructions"), "{outcome}");
 }
 
 /// A server that takes requests and never answers.

@@ -1,6 +1,7 @@
 //! The machine code of functions, for disassemblers.
 
 use std::ops::Range;
+use std::path::PathBuf;
 
 use object::{Architecture, Object, ObjectSection};
 use prof_model::{ElfAddress, FileOffset, Module};
@@ -19,6 +20,8 @@ pub struct Code {
     pub address: ElfAddress,
     /// All of it, or the first mebibyte.
     pub bytes: Vec<u8>,
+    /// How many more bytes it has.
+    pub left_out: u64,
     /// What it is for.
     pub machine: Machine,
 }
@@ -40,6 +43,17 @@ pub enum CodeError {
     /// The module's file is not there, or not the one that ran.
     #[error("{0}")]
     File(ModuleStatus),
+    /// The kernel's memory can't be read.
+    #[error(
+        "the kernel's code cannot be read: {}: {reason} (root can, where the kernel has that file)",
+        path.display()
+    )]
+    KernelMemory {
+        /// `/proc/kcore`.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// No symbol says where the function begins and ends.
     #[error("no symbol says where the function begins and ends")]
     NoSymbol,
@@ -55,7 +69,7 @@ impl Symbolizer {
     /// # Errors
     /// [`CodeError`] if none can be had.
     pub fn code(&self, module: &Module, offsets: &[FileOffset]) -> Result<Vec<Code>, CodeError> {
-        let files = self.files(module).map_err(CodeError::File)?;
+        let files = self.files_from_anywhere(module).map_err(CodeError::File)?;
         let images = files.images().map_err(CodeError::File)?;
         let table = SymbolTable::of_images(images.with_symbols());
         let mut ranges: Vec<(Range<u64>, FileOffset)> = Vec::new();
@@ -82,12 +96,35 @@ impl Symbolizer {
             false => Ok(codes),
         }
     }
+
+    /// The kernel's functions that hold these recorded addresses, which their offsets are, too: as
+    /// they are in memory (`/proc/kcore`, for root), each once, by address.
+    ///
+    /// # Errors
+    /// [`CodeError`] if none can be had.
+    pub fn kernel_code(&self, addresses: &[u64]) -> Result<Vec<Code>, CodeError> {
+        self.kernel.code(addresses, &self.options)
+    }
+}
+
+impl Code {
+    /// In bytes. Hardly a function is longer; a damaged symbol may be.
+    pub(crate) const LONGEST: u64 = 1 << 20;
+}
+
+impl Machine {
+    /// What the kernel's code is for.
+    pub(crate) fn of_this_machine() -> Self {
+        match cfg!(target_arch = "x86_64") {
+            true => Self::X86(64),
+            false => Self::Other,
+        }
+    }
 }
 
 fn code(image: &Image<'_>, range: Range<u64>, offset: FileOffset) -> Option<Code> {
-    /// Hardly a function is longer; a damaged symbol may be.
-    const LONGEST: u64 = 1 << 20;
-    let size = (range.end - range.start).min(LONGEST);
+    let whole = range.end - range.start;
+    let size = whole.min(Code::LONGEST);
     let object = image.object();
     let bytes = object
         .sections()
@@ -96,6 +133,7 @@ fn code(image: &Image<'_>, range: Range<u64>, offset: FileOffset) -> Option<Code
         offset,
         address: ElfAddress(range.start),
         bytes: bytes.to_vec(),
+        left_out: whole - size,
         machine: match object.architecture() {
             Architecture::X86_64 => Machine::X86(64),
             Architecture::I386 => Machine::X86(32),

@@ -20,6 +20,8 @@ pub struct SymbolOptions {
     pub kallsyms: PathBuf,
     /// The running kernel's ELF notes, `/sys/kernel/notes`: its build id is there.
     pub kernel_notes: PathBuf,
+    /// The kernel's memory as an ELF file, `/proc/kcore`: its machine code is there.
+    pub kcore: PathBuf,
     /// Where the kernel's own debug info may be. The build id decides; where none fits, there are
     /// names from `kallsyms` only.
     pub vmlinux: Vec<PathBuf>,
@@ -39,6 +41,7 @@ impl Default for SymbolOptions {
             debug_dirs: vec!["/usr/lib/debug".into()],
             kallsyms: "/proc/kallsyms".into(),
             kernel_notes: "/sys/kernel/notes".into(),
+            kcore: "/proc/kcore".into(),
             vmlinux: kernel::usual_vmlinux(),
             recorded_kernel: RecordedKernel::default(),
             jit_map_dir: "/tmp".into(),

@@ -21,10 +21,10 @@ use crate::status::ModuleStatus;
 /// It keeps the kernel's symbols once read, nothing else: each module's file is opened, asked for
 /// all addresses at once and closed again.
 pub struct Symbolizer {
-    options: SymbolOptions,
+    pub(crate) options: SymbolOptions,
     places: Box<dyn Places>,
     embedded: Option<EmbeddedSymbols>,
-    kernel: Kernel,
+    pub(crate) kernel: Kernel,
 }
 
 /// How far [`Symbolizer::resolve_watched`] has come.
@@ -175,8 +175,26 @@ impl Symbolizer {
         }
     }
 
+    /// The files that tell of a module, downloaded if they are not on this machine. What was
+    /// downloaded for names is not downloaded again.
+    pub(crate) fn files_from_anywhere(
+        &self,
+        module: &Module,
+    ) -> Result<Box<ModuleFiles>, ModuleStatus> {
+        let mut found = [self.find_here(Source::File(module))];
+        if let Some(debuginfod) = &self.options.debuginfod {
+            download::missing(&mut found, debuginfod, &self.options, Watch::default());
+        }
+        let [found] = found;
+        match found {
+            Found::Files(Ok(files)) => Ok(files),
+            Found::Files(Err((status, _))) => Err(status),
+            Found::Answer(_) | Found::Kernel | Found::Jit(_) => Err(ModuleStatus::NotEmbedded),
+        }
+    }
+
     /// The files that tell of a module, those on this machine.
-    pub(crate) fn files(&self, module: &Module) -> Result<ModuleFiles, ModuleStatus> {
+    fn files(&self, module: &Module) -> Result<ModuleFiles, ModuleStatus> {
         let main = locate::module_file(module, self.places.as_ref(), &self.options.debug_dirs)?;
         Ok(ModuleFiles::find(main, &self.options))
     }

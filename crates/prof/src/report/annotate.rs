@@ -1,5 +1,6 @@
 //! `prof annotate`: source lines and instructions with their weights.
 
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -43,9 +44,16 @@ pub(crate) fn run(flags: AnnotateFlags) -> Result<ExitCode> {
             width: text::terminal_width(),
             context: flags.context,
             min_percent: flags.min_percent,
+            colors: colors(),
         };
         write_stdout(|out| Ok(annotate::write(&annotation, code, &sources, &options, out)?))?;
         text::write_closing(&asides, &worth)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether to colour what goes to the standard output (see <https://no-color.org>).
+fn colors() -> bool {
+    let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    io::stdout().is_terminal() && !unwanted
 }

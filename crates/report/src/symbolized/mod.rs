@@ -15,6 +15,7 @@ use crate::profile::{FrameId, Profile, StackId};
 
 pub use functions::{Function, FunctionId, FunctionKind};
 pub use naming::ModuleNaming;
+pub(crate) use resolve::KERNEL;
 pub use resolve::StoredNames;
 
 /// A profile whose frames have names. Views work on this.

@@ -131,7 +131,8 @@ impl Place {
     }
 }
 
-const KERNEL: &str = "[kernel]";
+/// The module of the kernel's functions.
+pub(crate) const KERNEL: &str = "[kernel]";
 const JIT: &str = "[jit]";
 
 /// All questions, and where the answer to each frame is.

@@ -1,6 +1,7 @@
 //! The kernel's functions, from `/proc/kallsyms`.
 
 use std::io::{self, BufRead, BufReader};
+use std::ops::Range;
 use std::path::Path;
 
 /// The running kernel's functions and those of its modules and BPF programs.
@@ -99,6 +100,17 @@ impl KernelSymbols {
     /// Where `_text` is.
     pub(crate) fn text(&self) -> Option<u64> {
         self.text
+    }
+
+    /// Where the function at an absolute address begins, and where the next one does.
+    pub(crate) fn range(&self, address: u64) -> Option<Range<u64>> {
+        let after = self.functions.partition_point(|f| f.start <= address);
+        let start = self.functions.get(after.checked_sub(1)?)?.start;
+        let next = self
+            .functions
+            .get(after)
+            .map_or(u64::MAX, |next| next.start);
+        (address - start <= LONGEST).then_some(start..next)
     }
 
     /// The function at an absolute address; those of modules as `name [module]`.

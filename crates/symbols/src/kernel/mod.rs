@@ -5,16 +5,19 @@
 //!                    └─ − (recorded _text − vmlinux's _text) ─▶ ElfAddress ──────────▶ vmlinux
 //! ```
 
+mod code;
 mod kallsyms;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use object::read::elf::NoteIterator;
 use object::{Endianness, Object, ObjectSymbol, elf};
-use prof_model::BuildId;
+use prof_model::{BuildId, ElfAddress, FileOffset};
 
+use crate::code::{Code, CodeError, Machine};
 use crate::files::ModuleFiles;
 use crate::image::Image;
 use crate::locate;
@@ -23,6 +26,7 @@ use crate::names::Names;
 use crate::options::SymbolOptions;
 use crate::query::{Detail, Resolved, SymbolFrame};
 use crate::status::ModuleStatus;
+use code::KernelMemory;
 use kallsyms::{KernelError, KernelSymbols};
 
 /// The kernel, read when its first address is asked for.
@@ -49,6 +53,70 @@ impl Kernel {
             Some(detailed) => merged(detailed, here),
             None => here,
         }
+    }
+
+    /// The functions that hold these addresses of the kernel that was recorded, each once, by
+    /// address, as they are in the memory of the running one. "Offsets" are recorded addresses.
+    pub(crate) fn code(
+        &self,
+        addresses: &[u64],
+        options: &SymbolOptions,
+    ) -> Result<Vec<Code>, CodeError> {
+        if let Some(status) = other_kernel(options) {
+            return Err(CodeError::File(status));
+        }
+        let symbols = self
+            .symbols
+            .get_or_init(|| KernelSymbols::read(&options.kallsyms));
+        let symbols = symbols.as_ref().map_err(|error| {
+            let status = unreadable(error, &options.kallsyms);
+            CodeError::File(status)
+        })?;
+        let memory =
+            KernelMemory::open(&options.kcore).map_err(|error| CodeError::KernelMemory {
+                path: options.kcore.clone(),
+                reason: error.to_string(),
+            })?;
+        let shift = shift(symbols, options);
+        let here = addresses.iter().map(|address| address.wrapping_add(shift));
+        let ranges: BTreeMap<u64, u64> = here
+            .filter_map(|address| symbols.range(address))
+            .map(|range| (range.start, range.end))
+            .collect();
+        if ranges.is_empty() {
+            return Err(CodeError::NoSymbol);
+        }
+        let code = |(start, end): (u64, u64)| {
+            let size = (end - start).min(Code::LONGEST);
+            let bytes = memory.read(start, size).ok()?;
+            Some(Code {
+                offset: FileOffset(start.wrapping_sub(shift)),
+                address: ElfAddress(start),
+                left_out: (end - start).saturating_sub(bytes.len() as u64),
+                bytes,
+                machine: Machine::of_this_machine(),
+            })
+        };
+        let codes: Vec<Code> = ranges.into_iter().filter_map(code).collect();
+        match codes.is_empty() {
+            true => Err(CodeError::NoBytes),
+            false => Ok(codes),
+        }
+    }
+}
+
+/// What to add to recorded addresses: the kernel lies elsewhere after each boot.
+fn shift(symbols: &KernelSymbols, options: &SymbolOptions) -> u64 {
+    match (options.recorded_kernel.text, symbols.text()) {
+        (Some(recorded), Some(running)) => running.wrapping_sub(recorded),
+        _ => 0,
+    }
+}
+
+fn unreadable(error: &KernelError, path: &Path) -> ModuleStatus {
+    match error {
+        KernelError::Hidden => ModuleStatus::KernelHidden,
+        KernelError::Io(error) => locate::io_status(path, error.kind(), error),
     }
 }
 
@@ -80,19 +148,9 @@ fn by_kallsyms(
     let path = &options.kallsyms;
     let symbols = match symbols {
         Ok(symbols) => symbols,
-        Err(error) => {
-            let status = match error {
-                KernelError::Hidden => ModuleStatus::KernelHidden,
-                KernelError::Io(error) => locate::io_status(path, error.kind(), error),
-            };
-            return Resolved::unnamed(status, addresses.len());
-        }
+        Err(error) => return Resolved::unnamed(unreadable(error, path), addresses.len()),
     };
-    // The kernel lies elsewhere after each boot.
-    let shift = match (options.recorded_kernel.text, symbols.text()) {
-        (Some(recorded), Some(running)) => running.wrapping_sub(recorded),
-        _ => 0,
-    };
+    let shift = shift(symbols, options);
     let mut names = Names::new(options.demangle);
     let mut resolved = Resolved::unnamed(ModuleStatus::Named, 0);
     resolved.detail = Detail::Functions;

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use crate::view::annotate::{CodeListing, Instruction, Place};
 
+use super::super::number::grouped;
 use super::{Files, Layout, hunks, in_module, name, plain, short};
 
 /// Writes one listing: before instructions of another line than those above, that line.
@@ -21,7 +22,7 @@ pub(super) fn write(
     let address = |instruction: &Instruction| format!("{:x}", instruction.address);
     let widths = instructions.iter().map(|i| address(i).len());
     let width = widths.max().unwrap_or(0).max("Address".len());
-    let remark = format!("{} instructions", instructions.len());
+    let remark = remark(instructions.len(), listing.left_out);
     let weights = (listing.own, listing.total);
     let header = ("Address", width, "Instruction");
     layout.heading(out, &title, weights, &remark, header)?;
@@ -51,6 +52,17 @@ pub(super) fn write(
     Ok(())
 }
 
+fn remark(count: usize, left_out: u64) -> String {
+    let count = grouped(count as u64);
+    match left_out {
+        0 => format!("{count} instructions"),
+        bytes => format!(
+            "{count} instructions; the function goes on for {} bytes, which are not shown",
+            grouped(bytes)
+        ),
+    }
+}
+
 /// Where a line is, whose it is if it was inlined, and what it says.
 fn line(place: &Place, files: &mut Files<'_>) -> String {
     let mut line = match (&place.file, place.line) {
@@ -68,4 +80,18 @@ fn line(place: &Place, files: &mut Files<'_>) -> String {
         line.push_str(plain(text).trim());
     }
     line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::remark;
+
+    #[test]
+    fn what_is_not_disassembled_is_told() {
+        assert_eq!(remark(1200, 0), "1,200 instructions");
+        assert_eq!(
+            remark(7, 4096),
+            "7 instructions; the function goes on for 4,096 bytes, which are not shown"
+        );
+    }
 }

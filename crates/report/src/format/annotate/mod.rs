@@ -23,6 +23,8 @@ pub struct AnnotateOptions {
     pub context: usize,
     /// Leave out listings whose total share is below so many percent.
     pub min_percent: f64,
+    /// Whether own shares are coloured: red from 5 % on, green from 0.5 % on, as perf does.
+    pub colors: bool,
 }
 
 /// Writes the listings of `annotation` with what `sources` has of them; instead of source lines,
@@ -95,6 +97,11 @@ impl<'a> Files<'a> {
     }
 }
 
+/// Colours of terminals (ECMA-48, select graphic rendition).
+const RED: &str = "\u{1b}[31m";
+const GREEN: &str = "\u{1b}[32m";
+const RESET: &str = "\u{1b}[m";
+
 /// The widths of the columns, and what numbers are shares of.
 struct Layout<'a> {
     scale: Scale<'a>,
@@ -163,7 +170,12 @@ impl<'a> Layout<'a> {
             ],
         };
         let ([own_share, own], [total_share, total]) = (cells(weights.0), cells(weights.1));
-        self.row(out, [&own_share, &own, &total_share, &total], place)
+        let color = match weights.0.share_of(self.total) * 100.0 {
+            share if !self.options.colors || share < 0.5 => None,
+            share if share < 5.0 => Some(GREEN),
+            _ => Some(RED),
+        };
+        self.colored(out, color, [&own_share, &own, &total_share, &total], place)
     }
 
     /// A line without numbers.
@@ -175,18 +187,34 @@ impl<'a> Layout<'a> {
         &self,
         out: &mut impl Write,
         cells: [&str; 4],
+        place: (&str, usize, &str),
+    ) -> io::Result<()> {
+        self.colored(out, None, cells, place)
+    }
+
+    /// A row whose first cells, on own weights, have this colour.
+    fn colored(
+        &self,
+        out: &mut impl Write,
+        color: Option<&str>,
+        [own_share, own, total_share, total]: [&str; 4],
         (place, width, text): (&str, usize, &str),
     ) -> io::Result<()> {
-        let [own_share, own, total_share, total] = cells;
         let weight = self.weight;
-        let line = format!(
-            "{own_share:>6}  {own:>weight$}  {total_share:>7}  {total:>weight$}  {place:>width$}  "
-        );
+        let own = format!("{own_share:>6}  {own:>weight$}");
+        let line = format!("  {total_share:>7}  {total:>weight$}  {place:>width$}  ");
+        let before = columns(&own) + columns(&line);
         let text = match self.options.width {
-            Some(width) => cut(text, width.saturating_sub(columns(&line)).max(20)),
+            Some(width) => cut(text, width.saturating_sub(before).max(20)),
             None => text.to_owned(),
         };
-        writeln!(out, "{}", format!("{line}{text}").trim_end())
+        match color {
+            Some(color) => {
+                let rest = format!("{line}{text}");
+                writeln!(out, "{color}{own}{RESET}{}", rest.trim_end())
+            }
+            None => writeln!(out, "{}", format!("{own}{line}{text}").trim_end()),
+        }
     }
 }
 
@@ -267,6 +295,7 @@ mod tests {
             width: None,
             context: 1,
             min_percent: 0.0,
+            colors: false,
         };
         let text = |sources: &Sources| {
             let mut text = Vec::new();
@@ -280,6 +309,34 @@ mod tests {
         let found = found.replace(&*directory.path().to_string_lossy(), "DIR");
         let both = format!("{found}\n{}", text(&Sources::default()));
         check_golden("annotation.txt", both.as_bytes());
+    }
+
+    #[test]
+    fn colours_tell_shares_and_take_no_room() {
+        let symbolized = demo();
+        let annotation = Annotation::new(&symbolized, &everything(), Some("fib")).unwrap();
+        let text = |colors| {
+            let options = AnnotateOptions {
+                width: Some(80),
+                context: 1,
+                min_percent: 0.0,
+                colors,
+            };
+            let mut text = Vec::new();
+            let sources = Sources::default();
+            write(&annotation, None, &sources, &options, &mut text).unwrap();
+            String::from_utf8(text).unwrap()
+        };
+        let (plain, colored) = (text(false), text(true));
+        assert!(
+            colored.contains(RED) && !plain.contains('\u{1b}'),
+            "{colored}"
+        );
+        let mut stripped = colored;
+        for code in [RED, GREEN, RESET] {
+            stripped = stripped.replace(code, "");
+        }
+        assert_eq!(stripped, plain);
     }
 
     #[test]

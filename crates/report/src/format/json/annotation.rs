@@ -67,6 +67,7 @@ struct Code<'a> {
     #[serde(rename = "self")]
     own: Weight,
     total: Weight,
+    left_out: u64,
     instructions: Vec<Instruction<'a>>,
 }
 
@@ -132,6 +133,7 @@ fn listed_code(listing: &CodeListing) -> Code<'_> {
         problem,
         own: listing.own.into(),
         total: listing.total.into(),
+        left_out: listing.left_out,
         instructions: instructions.iter().map(instruction).collect(),
     }
 }

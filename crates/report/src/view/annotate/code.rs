@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use prof_model::{FileOffset, ModuleId};
+use prof_model::{FileOffset, Module, ModuleId};
 use prof_symbols::{Code, CodeError, Machine, Query, Source, SymbolFrame, Symbolizer};
 use rustc_hash::FxHashSet;
 
@@ -13,6 +13,7 @@ use super::tally::Tally;
 use super::target::Target;
 use crate::profile::{Frame, Weight};
 use crate::shown::Shown;
+use crate::symbolized::KERNEL;
 
 /// The instructions of one function of a file, or those of them that an inlined function or a
 /// source file has its part in.
@@ -28,6 +29,8 @@ pub struct CodeListing {
     pub total: Weight,
     /// The instructions by address, or why there are none.
     pub instructions: Result<Vec<Instruction>, NoCode>,
+    /// Bytes at the function's end that were not disassembled, for it is too long.
+    pub left_out: u64,
 }
 
 /// One instruction.
@@ -52,14 +55,14 @@ pub type Place = SymbolFrame;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoCode {
-    /// The code is not in a file, or the file can't be had.
+    /// The file or the kernel's memory can't be had.
     #[error(transparent)]
     File(#[from] CodeError),
     /// The code is for a machine that is not disassembled.
-    #[error("only code for x86 is disassembled, and this is for another machine")]
+    #[error("only code for x86 is disassembled, and this is for another machine; try objdump -d")]
     OtherMachine,
-    /// The code is the kernel's or was made at run time.
-    #[error("only code of files is disassembled, not the kernel's or what is made at run time")]
+    /// The code was made at run time.
+    #[error("code that was made at run time is gone, it cannot be disassembled")]
     NoFile,
 }
 
@@ -80,8 +83,8 @@ impl Annotation<'_> {
             syntax,
         };
         let mut parts = Vec::new();
-        for (module, offsets) in disassembly.offsets() {
-            parts.extend(disassembly.module(module, &offsets));
+        for (home, offsets) in disassembly.offsets() {
+            parts.extend(disassembly.home(home, &offsets));
         }
         disassembly.weighed(parts)
     }
@@ -100,15 +103,36 @@ struct Disassembly<'a> {
 /// A listing that still lacks weights.
 struct Part {
     listing: CodeListing,
-    /// The module, and where in its file each instruction begins and ends.
-    places: Vec<(ModuleId, u64, u64)>,
+    /// Where in its home each instruction begins and ends.
+    places: Vec<(Home, u64, u64)>,
+}
+
+/// What code is in.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Home {
+    /// A file; places in it are offsets.
+    File(ModuleId),
+    /// The kernel; places are absolute addresses.
+    Kernel,
+    /// Nothing that is still there.
+    Nowhere,
+}
+
+impl Home {
+    fn of(frame: Frame) -> (Self, FileOffset) {
+        match frame {
+            Frame::Module { module, offset } => (Self::File(module), offset),
+            Frame::Kernel(address) => (Self::Kernel, FileOffset(address)),
+            _ => (Self::Nowhere, FileOffset(0)),
+        }
+    }
 }
 
 impl Disassembly<'_> {
-    /// Where the target is, by module; `None` stands for code that is not in a file.
-    fn offsets(&self) -> BTreeMap<Option<ModuleId>, Vec<(FileOffset, Arc<str>)>> {
+    /// Where the target is.
+    fn offsets(&self) -> BTreeMap<Home, Vec<(FileOffset, Arc<str>)>> {
         let symbolized = self.shown.symbolized();
-        let mut offsets: BTreeMap<Option<ModuleId>, Vec<_>> = BTreeMap::new();
+        let mut offsets: BTreeMap<Home, Vec<_>> = BTreeMap::new();
         for (id, frame) in symbolized.profile().frames.iter() {
             let locations = self.shown.locations(id);
             let is_wanted = locations.iter().any(|l| self.target.key(l).is_some());
@@ -116,45 +140,63 @@ impl Disassembly<'_> {
                 continue;
             };
             let name = Arc::clone(&symbolized[physical.function].name);
-            let (module, offset) = match frame {
-                Frame::Module { module, offset } => (Some(module), offset),
-                _ => (None, FileOffset(0)),
-            };
-            offsets.entry(module).or_default().push((offset, name));
+            let (home, offset) = Home::of(frame);
+            offsets.entry(home).or_default().push((offset, name));
         }
         offsets
     }
 
-    /// The listings of one module.
-    fn module(&self, id: Option<ModuleId>, places: &[(FileOffset, Arc<str>)]) -> Vec<Part> {
-        let Some(id) = id else {
-            return without_code(places, "", &NoCode::NoFile);
+    /// The listings of what is in one place.
+    fn home(&self, home: Home, places: &[(FileOffset, Arc<str>)]) -> Vec<Part> {
+        let offsets = places.iter().map(|(offset, _)| *offset);
+        let codes = match home {
+            Home::File(id) => self
+                .symbolizer
+                .code(self.module(id), &offsets.collect::<Vec<_>>()),
+            Home::Kernel => {
+                let addresses: Vec<u64> = offsets.map(|offset| offset.0).collect();
+                self.symbolizer.kernel_code(&addresses)
+            }
+            Home::Nowhere => return without_code(places, "", &NoCode::NoFile),
         };
-        let module = &self.shown.symbolized().profile().modules[id];
-        let offsets: Vec<FileOffset> = places.iter().map(|(offset, _)| *offset).collect();
-        match self.symbolizer.code(module, &offsets) {
-            Ok(codes) => codes.iter().map(|code| self.part(id, code)).collect(),
-            Err(error) => without_code(places, &module.short_name(), &error.into()),
+        match codes {
+            Ok(codes) => codes.iter().map(|code| self.part(home, code)).collect(),
+            Err(error) => without_code(places, &self.name(home), &error.into()),
+        }
+    }
+
+    fn module(&self, id: ModuleId) -> &Module {
+        &self.shown.symbolized().profile().modules[id]
+    }
+
+    fn name(&self, home: Home) -> String {
+        match home {
+            Home::File(id) => self.module(id).short_name(),
+            Home::Kernel => KERNEL.into(),
+            Home::Nowhere => String::new(),
         }
     }
 
     /// The instructions of one physical function that are the target's.
-    fn part(&self, id: ModuleId, code: &Code) -> Part {
-        let module = &self.shown.symbolized().profile().modules[id];
+    fn part(&self, home: Home, code: &Code) -> Part {
         let instructions = decode(code, self.syntax);
         let offsets: Vec<u64> = instructions.iter().map(|i| i.offset).collect();
         let query = Query {
-            source: Source::File(module),
+            source: match home {
+                Home::File(id) => Source::File(self.module(id)),
+                Home::Kernel | Home::Nowhere => Source::Kernel,
+            },
             addresses: &offsets,
         };
         let answers = self.symbolizer.resolve(&[query]);
         let mut part = Part {
             listing: CodeListing {
                 function: Arc::from(format!("{:#x}", code.address.0)),
-                module: Arc::from(module.short_name()),
+                module: Arc::from(self.name(home)),
                 own: Weight::default(),
                 total: Weight::default(),
                 instructions: Err(NoCode::OtherMachine),
+                left_out: code.left_out,
             },
             places: Vec::new(),
         };
@@ -169,7 +211,7 @@ impl Disassembly<'_> {
                 // Archived names are of what was hit; of all else nothing is known.
                 let is_unknown = frames.is_empty();
                 if is_unknown || frames.iter().any(|frame| self.is_wanted(frame)) {
-                    part.places.push((id, decoded.offset, decoded.end));
+                    part.places.push((home, decoded.offset, decoded.end));
                     listed.push(Instruction {
                         address: decoded.address,
                         text: decoded.text,
@@ -195,9 +237,9 @@ impl Disassembly<'_> {
     fn weighed(&self, parts: Vec<Part>) -> Vec<CodeListing> {
         let places = parts.iter().enumerate().flat_map(|(part, listing)| {
             let places = listing.places.iter();
-            places.map(move |&(module, start, end)| (module, start, end, part))
+            places.map(move |&(home, start, end)| (home, start, end, part))
         });
-        let places: Vec<(ModuleId, u64, u64, usize)> = places.collect();
+        let places: Vec<(Home, u64, u64, usize)> = places.collect();
         let spots = self.spots(&places);
         let mut instructions = Tally::new(places.len());
         let mut wholes = Tally::new(parts.len());
@@ -228,25 +270,21 @@ impl Disassembly<'_> {
     }
 
     /// By frame: the number of the place that it is in.
-    fn spots(&self, places: &[(ModuleId, u64, u64, usize)]) -> Vec<Option<usize>> {
+    fn spots(&self, places: &[(Home, u64, u64, usize)]) -> Vec<Option<usize>> {
         let mut by_start: Vec<usize> = (0..places.len()).collect();
         by_start.sort_unstable_by_key(|&number| places[number]);
-        let find = |module: ModuleId, offset: u64| {
+        let find = |(home, FileOffset(offset)): (Home, FileOffset)| {
             let starts_before = |&number: &usize| {
                 let (of, start, ..) = places[number];
-                (of, start) <= (module, offset)
+                (of, start) <= (home, offset)
             };
             let after = by_start.partition_point(starts_before);
             let number = by_start[after.checked_sub(1)?];
             let (of, _, end, _) = places[number];
-            (of == module && offset < end).then_some(number)
+            (of == home && offset < end).then_some(number)
         };
         let frames = self.shown.symbolized().profile().frames.iter();
-        let spot = |(_, frame)| match frame {
-            Frame::Module { module, offset } => find(module, offset.0),
-            _ => None,
-        };
-        frames.map(spot).collect()
+        frames.map(|(_, frame)| find(Home::of(frame))).collect()
     }
 }
 
@@ -262,6 +300,7 @@ fn without_code(places: &[(FileOffset, Arc<str>)], module: &str, why: &NoCode) -
             own: Weight::default(),
             total: Weight::default(),
             instructions: Err(why.clone()),
+            left_out: 0,
         },
         places: Vec::new(),
     };
