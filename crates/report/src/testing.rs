@@ -121,17 +121,26 @@ impl TestProfile {
     }
 
     pub(crate) fn finish(self) -> SymbolizedProfile {
-        let names = self.names;
-        let answers: Vec<Vec<SymbolFrame>> = names.iter().map(|names| symbols(names)).collect();
+        self.finish_with(Some("/src/demo.c"))
+    }
+
+    /// As if there were no debug info.
+    pub(crate) fn finish_without_files(self) -> SymbolizedProfile {
+        self.finish_with(None)
+    }
+
+    fn finish_with(self, file: Option<&str>) -> SymbolizedProfile {
+        let names = self.names.iter();
+        let answers: Vec<Vec<SymbolFrame>> = names.map(|names| symbols(names, file)).collect();
         SymbolizedProfile::with_names(self.profile, |id| &answers[id.index()])
     }
 }
 
-fn symbols(names: &[String]) -> Vec<SymbolFrame> {
+fn symbols(names: &[String], file: Option<&str>) -> Vec<SymbolFrame> {
     let symbol = |(index, name): (usize, &String)| SymbolFrame {
         function: Arc::from(name.as_str()),
-        file: Some(Arc::from("/src/demo.c")),
-        line: Some(10 + index as u32),
+        file: file.map(Arc::from),
+        line: file.map(|_| 10 + index as u32),
         inlined: index + 1 < names.len(),
     };
     names.iter().enumerate().map(symbol).collect()
