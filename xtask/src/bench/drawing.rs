@@ -10,11 +10,12 @@ use super::{Place, median};
 use crate::process;
 
 /// A way from a recording to an SVG.
-struct Way {
-    name: &'static str,
-    record: &'static str,
-    draw: &'static str,
-    needs: &'static [&'static str],
+pub(super) struct Way {
+    pub(super) name: &'static str,
+    pub(super) record: &'static str,
+    pub(super) draw: &'static str,
+    /// The programs that it takes besides prof.
+    pub(super) needs: &'static [&'static str],
 }
 
 /// `$0` is prof, `$1` the frequency; perf's ways end early where they would take all day.
@@ -67,7 +68,7 @@ pub(super) fn measure_all(
     measured.collect()
 }
 
-fn is_possible(way: &Way) -> bool {
+pub(super) fn is_possible(way: &Way) -> bool {
     let missing: Vec<_> = way
         .needs
         .iter()
@@ -113,8 +114,8 @@ fn measure(
     Ok(ways.iter().zip(&usages).map(drawing).collect())
 }
 
-/// Runs a script of bash.
-fn run(place: &Place, script: &str, arguments: &[PathBuf]) -> Result<Usage> {
+/// Runs a script of bash: `$0` is prof, `$1` the frequency, the rest the arguments.
+pub(super) fn run(place: &Place, script: &str, arguments: &[PathBuf]) -> Result<Usage> {
     let start = ["bash", "-c", script].map(PathBuf::from);
     let numbers = [place.prof.clone(), place.frequency.to_string().into()];
     let words = start

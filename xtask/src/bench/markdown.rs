@@ -172,7 +172,7 @@ fn percent(share: f64) -> String {
 }
 
 /// A whole number with commas.
-fn thousands(number: f64) -> String {
+pub(super) fn thousands(number: f64) -> String {
     let digits = format!("{number:.0}");
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {

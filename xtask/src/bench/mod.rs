@@ -9,6 +9,7 @@ mod markdown;
 mod profiler;
 mod rates;
 mod recording;
+mod scale;
 mod stopwatch;
 mod wholeness;
 mod workload;
@@ -41,6 +42,15 @@ pub(crate) struct Options {
     /// Measures only workloads whose names contain this.
     #[arg(long, default_value = "")]
     only: String,
+    /// Measures reports of a very large recording instead, of this one or of one made for it.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
+    scale: Option<Option<PathBuf>>,
+    /// Where the tables of --scale go.
+    #[arg(long, default_value = "docs/scale.md")]
+    scale_output: PathBuf,
+    /// How often the programs of that recording run: a round is some hundred thousand samples.
+    #[arg(long, default_value_t = 10)]
+    rounds: u32,
     /// Lets perf_event_paranoid be 1 while samply records, which it needs, and
     /// perf_event_max_sample_rate 100000 while rates are compared; restores them.
     #[arg(long)]
@@ -65,6 +75,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         let rates = rates::measure_all(&place, options)?;
         println!("\n{}", rates::section(&rates)?);
         return Ok(());
+    }
+    if let Some(recording) = &options.scale {
+        return scale::measure_all(&place, options, recording.as_deref());
     }
     let profilers = profiler::available(&place, options.allow_sysctl);
     let workloads = workload::all(&place, &options.only)?;

@@ -75,7 +75,7 @@ fn program(place: &Place, name: &str, arguments: &[&str]) -> Result<Vec<PathBuf>
     Ok([binary].into_iter().chain(arguments).collect())
 }
 
-fn compilation(compiler: PathBuf) -> Vec<PathBuf> {
+pub(super) fn compilation(compiler: PathBuf) -> Vec<PathBuf> {
     let source = workspace::root().join("tests/programs/inlining.cpp");
     let words = [
         compiler,
@@ -110,7 +110,12 @@ fn report(prof: &Path, input: &Path) -> Vec<PathBuf> {
     start.chain([input.to_owned()]).chain(rest).collect()
 }
 
-fn record_at(place: &Place, file: &Path, hertz: &str, command: &[PathBuf]) -> Result<()> {
+pub(super) fn record_at(
+    place: &Place,
+    file: &Path,
+    hertz: &str,
+    command: &[PathBuf],
+) -> Result<()> {
     let mut record = Command::new(&place.prof);
     record
         .args(["record", "--quiet", "-F", hertz, "-o"])
