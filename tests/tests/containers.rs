@@ -1,6 +1,7 @@
 //! Programs whose files nobody else can find: deleted ones, memfds, those in containers.
 #![forbid(unsafe_code)]
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -70,23 +71,16 @@ impl<'a> Container<'a> {
     /// What runs the program in there, as the first process of its own PID namespace, with a file
     /// system of its own for `/tmp`.
     fn command(&self, arguments: &[&str]) -> Vec<String> {
+        self.command_in(&["--mount", "--pid", "--fork"], arguments)
+    }
+
+    /// The same in these namespaces.
+    fn command_in(&self, namespaces: &[&str], arguments: &[&str]) -> Vec<String> {
         let enter = "mount --bind root root && cd root && mount -t tmpfs tmp tmp \
                      && pivot_root . old && exec \"$@\"";
-        [
-            "unshare",
-            "--mount",
-            "--pid",
-            "--fork",
-            "sh",
-            "-c",
-            enter,
-            "sh",
-            &self.program,
-        ]
-        .iter()
-        .chain(arguments)
-        .map(|&word| word.to_owned())
-        .collect()
+        let shell = ["sh", "-c", enter, "sh", &self.program];
+        let words = [&["unshare"], namespaces, &shell, arguments].concat();
+        words.into_iter().map(str::to_owned).collect()
     }
 
     /// That it is really gone: neither the program nor its `/tmp` can be seen from here.
@@ -125,6 +119,32 @@ fn a_container_that_is_gone_has_whole_stacks_and_names() {
         std::fs::remove_dir_all(session.path("root")).unwrap();
         assert_eq!(folded(), before);
     }
+}
+
+/// In a user namespace of their own, as rootless containers are.
+#[test]
+fn so_it_has_for_plain_users() {
+    if !needs(&[Need::Root, Need::PlainSampling]) {
+        return;
+    }
+    let session = Session::plain_user();
+    let namespaces = ["--user", "--map-root-user", "--mount", "--pid", "--fork"];
+    let mut allowed = session.command(Path::new("unshare"), namespaces);
+    if !allowed.arg("true").status().unwrap().success() {
+        // Many machines forbid it, and it takes more than a package to change that.
+        let message = b"\n!!! NOT RUN: plain users may not make user namespaces here\n";
+        std::io::stderr().write_all(message).unwrap();
+        return;
+    }
+    let container = Container::new(&session, &VANISH.build_as(Variant::STATIC));
+    let recorded = session.record(USER_CODE, &container.command_in(&namespaces, &["run"]));
+    container.assert_unseen();
+    std::fs::remove_dir_all(session.path("root")).unwrap();
+    let folded = recorded.report(&["--folded", "-", "--module", "vanish"]);
+    assert_named(
+        &folded.stdout,
+        "outer_of_the_vanished;inner_of_the_vanished",
+    );
 }
 
 #[test]
