@@ -63,6 +63,47 @@ fn samples_each_so_many_bytes_add_up() {
     check(&["--alloc", "--every", "4K"], |bytes, _| bytes, 4096);
 }
 
+/// Threads and processes that the target makes inherit the probes, which must not keep it from making
+/// them.
+#[test]
+fn children_live_and_are_counted() {
+    if !needs(&[Need::Root]) {
+        return;
+    }
+    let session = Session::alone();
+    let binary = PROGRAM.build();
+    let twice = format!("{0} && {0} && echo both", binary.display());
+    let recorded = session.record(&["--alloc"], &["sh", "-c", &twice]);
+    assert!(
+        recorded.outcome.stdout.ends_with("both\n"),
+        "{}",
+        recorded.outcome
+    );
+    let stacks = recorded.physical_stacks();
+    for (function, bytes, _) in EXPECTED {
+        assert_eq!(weight_of(&stacks, function), 2 * bytes, "{function}");
+    }
+    let defined = std::fs::read_to_string("/sys/kernel/tracing/uprobe_events").unwrap_or_default();
+    let ours = format!("{}", recorded.outcome);
+    assert!(
+        !defined.contains(binary.to_str().unwrap()),
+        "{defined}\n{ours}"
+    );
+}
+
+#[test]
+fn probed_threads_can_be_made() {
+    if !needs(&[Need::Root]) {
+        return;
+    }
+    let session = Session::alone();
+    let binary = Program::c(&["threads.c"]).build();
+    let command = [binary.as_os_str(), std::ffi::OsStr::new("10")];
+    let recorded = session.record(&["--alloc=calls"], &command);
+    recorded.outcome.assert_code(0);
+    assert!(recorded.samples() > 0);
+}
+
 #[test]
 fn the_unit_is_bytes() {
     if !needs(&[Need::Root]) {

@@ -3,10 +3,9 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use crate::event::{AllocationWeight, CallGraph, EventRequest, Rate, SizeArguments, Weight};
+use crate::event::SizeArguments::{self, Again, Mapping, One, Product};
+use crate::event::{AllocationWeight, CallGraph, EventRequest, Rate, Weight};
 use crate::names::{Catalog, EventSpec, ParseError};
-
-use SizeArguments::{Again, Mapping, One, Product};
 
 /// The allocator of the C library, or what stands in its place.
 const MALLOC: [(&str, SizeArguments); 9] = [
@@ -82,11 +81,11 @@ pub fn allocations(
         places: HashSet::new(),
     };
     for library in LIBRARIES {
-        probes.allocator(library);
+        probes.allocator(library, library);
     }
     for program in programs {
-        if let Some(program) = quoted(program) {
-            probes.allocator(&program);
+        if let (Some(path), Some(program)) = (program.to_str(), quoted(program)) {
+            probes.allocator(path, &program);
             // A program that is linked to no allocator that we know.
             if probes.found.is_empty() {
                 RUST.iter()
@@ -113,14 +112,20 @@ struct Probes<'a> {
 }
 
 impl Probes<'_> {
-    fn allocator(&mut self, file: &str) {
-        for (name, size) in MALLOC.iter().chain(&MIMALLOC) {
-            self.function(file, name, *size);
-        }
-        for prefix in JEMALLOC_PREFIXES {
-            for (name, size) in JEMALLOC {
-                self.function(file, &format!("{prefix}{name}"), size);
-            }
+    /// Adds the functions of the file that allocate; `typed` is its path as event names hold it.
+    fn allocator(&mut self, path: &str, typed: &str) {
+        let plain = MALLOC.iter().chain(&MIMALLOC);
+        let plain = plain.map(|&(name, size)| (name.to_owned(), size));
+        let prefixed = JEMALLOC_PREFIXES.iter().flat_map(|prefix| {
+            let names = JEMALLOC.iter();
+            names.map(move |&(name, size)| (format!("{prefix}{name}"), size))
+        });
+        let functions: Vec<_> = plain.chain(prefixed).collect();
+        // Once through the symbols for all, because programs have many.
+        let wanted = functions.iter().map(|(name, _)| name.as_str()).collect();
+        let present = self.catalog.functions_in(path, &wanted);
+        for (name, size) in functions.iter().filter(|(name, _)| present.contains(name)) {
+            self.function(typed, name, *size);
         }
     }
 

@@ -19,14 +19,18 @@ pub(crate) const ENTRY_REGISTERS: u64 = 0xf0_00c6;
 #[cfg(target_arch = "aarch64")]
 pub(crate) const ENTRY_REGISTERS: u64 = 0;
 
+/// The registers that /proc tells of a thread that sleeps: its stack pointer and its instruction
+/// pointer.
+pub(crate) const SLEEPERS_REGISTERS: u64 = 1 << STACK_POINTER | 1 << INSTRUCTION_POINTER;
+
 /// The number of the stack pointer, as the kernel counts registers.
-#[cfg(all(test, target_arch = "x86_64"))]
+#[cfg(target_arch = "x86_64")]
 pub(crate) const STACK_POINTER: u32 = 7;
-#[cfg(all(test, target_arch = "x86_64"))]
+#[cfg(target_arch = "x86_64")]
 pub(crate) const INSTRUCTION_POINTER: u32 = 8;
-#[cfg(all(test, target_arch = "aarch64"))]
+#[cfg(target_arch = "aarch64")]
 pub(crate) const STACK_POINTER: u32 = 31;
-#[cfg(all(test, target_arch = "aarch64"))]
+#[cfg(target_arch = "aarch64")]
 pub(crate) const INSTRUCTION_POINTER: u32 = 32;
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]

@@ -27,6 +27,9 @@ pub enum CallGraph {
     },
     /// The kernel follows frame pointers.
     FramePointers,
+    /// The CPU keeps the calls that have not returned (LBR); [`Dwarf`](Self::Dwarf) where it does
+    /// not.
+    LastBranches,
     /// Only the address is sampled.
     None,
 }
@@ -38,6 +41,9 @@ pub enum Weight {
     Period,
     /// The nanoseconds until the thread is on a CPU again.
     OffCpu,
+    /// The same, where the sample is not the kernel's: whoever reads the ring has looked at the
+    /// thread while it slept.
+    Asleep,
     /// Memory that a function was asked for.
     Allocation {
         /// Which of its arguments say how much.
@@ -153,9 +159,10 @@ impl EventRequest {
             (Some(CallGraphTerm::Dwarf), CallGraph::Dwarf { dump }) => CallGraph::Dwarf {
                 dump: spec.terms.stack_size.or(dump),
             },
-            (Some(CallGraphTerm::Dwarf | CallGraphTerm::LastBranches), _) => CallGraph::Dwarf {
+            (Some(CallGraphTerm::Dwarf), _) => CallGraph::Dwarf {
                 dump: spec.terms.stack_size,
             },
+            (Some(CallGraphTerm::LastBranches), _) => CallGraph::LastBranches,
             (Some(CallGraphTerm::FramePointers), _) => CallGraph::FramePointers,
             (Some(CallGraphTerm::None), _) => CallGraph::None,
         };
@@ -229,5 +236,7 @@ mod tests {
         check(term, seven, (Rate::Period(5), CallGraph::FramePointers));
         let term = "faults/freq=9,stack-size=4096/u";
         check(term, seven, (Rate::Hertz(9), dwarf(Some(4096))));
+        let term = "faults/call-graph=lbr/";
+        check(term, seven, (Rate::Hertz(7), CallGraph::LastBranches));
     }
 }

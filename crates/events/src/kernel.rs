@@ -104,12 +104,14 @@ pub(crate) fn open_teller(setup: &Setup, tid: Tid, cpu: u32) -> Result<OwnedFd, 
         sample_regs_user: 0,
         sample_regs_intr: 0,
         sample_stack_user: 0,
+        branch_sample_type: 0,
         ..setup.attr()
     };
     // What READ records end with, as all others do; nothing else is written.
     let stacks = sys::bindings::PERF_SAMPLE_REGS_USER
         | sys::bindings::PERF_SAMPLE_REGS_INTR
         | sys::bindings::PERF_SAMPLE_STACK_USER
+        | sys::bindings::PERF_SAMPLE_BRANCH_STACK
         | sys::bindings::PERF_SAMPLE_CALLCHAIN;
     attr.sample_type &= !u64::from(stacks);
     attr.set_exclude_callchain_user(0);

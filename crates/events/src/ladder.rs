@@ -10,14 +10,17 @@
 //!   EINVAL, EACCES, no registers of the kernel                         (its entry is not whole)
 //!   EPERM
 //!   EACCES, EPERM   kernel and user code -> user code                  Fallback::UserOnly
+//!                   context switches -> SWITCH records alone           Fallback::Sleepers
+//!   EOPNOTSUPP, ... calls in branch records -> a copy of the stack     Fallback::NoLastBranches
 //!   ENOENT, ...     cycles -> cpu-clock                                Fallback::Event
 //! ```
 
 use prof_model::Fallback;
 use rustix::io::Errno;
 
+use crate::event::Weight;
 use crate::names::{EventSpec, Precise};
-use crate::setup::{Sampling, Setup};
+use crate::setup::{Sampling, Setup, Stacks};
 use crate::system::System;
 
 /// One step down from what was refused with `errno`; `None` if there is nothing left to try.
@@ -30,11 +33,14 @@ pub(crate) fn step(
         Errno::INVAL | Errno::TOOBIG => less_features(refused, system),
         Errno::ACCESS | Errno::PERM => {
             // A kernel that is locked down keeps its registers to itself.
-            without_entry_registers(refused).or_else(|| user_only(refused, system))
+            without_entry_registers(refused)
+                .or_else(|| user_only(refused, system))
+                .or_else(|| only_switches(refused, system))
         }
-        Errno::NOENT | Errno::OPNOTSUPP | Errno::NODEV => {
-            less_precise(refused).or_else(|| other_event(refused))
-        }
+        Errno::OPNOTSUPP => less_precise(refused)
+            .or_else(|| no_last_branches(refused))
+            .or_else(|| other_event(refused)),
+        Errno::NOENT | Errno::NODEV => less_precise(refused).or_else(|| other_event(refused)),
         _ => None,
     }
 }
@@ -54,6 +60,11 @@ fn less_features(refused: &Setup, system: &System) -> Option<(Setup, Option<Fall
     if let Some(next) = without_entry_registers(refused) {
         return Some(next);
     }
+    if let Stacks::LastBranches { index, .. } = &mut next.stacks
+        && std::mem::take(index)
+    {
+        return Some((next, None));
+    }
     if refused.lost_counts {
         next.lost_counts = false;
         return Some((next, None));
@@ -68,7 +79,20 @@ fn less_features(refused: &Setup, system: &System) -> Option<(Setup, Option<Fall
         let event = refused.spec.to_string();
         return Some((next, Some(Fallback::NoChildren { event })));
     }
-    None
+    no_last_branches(refused)
+}
+
+/// The CPU keeps no calls, or the event cannot interrupt it.
+fn no_last_branches(refused: &Setup) -> Option<(Setup, Option<Fallback>)> {
+    let Stacks::LastBranches { otherwise, .. } = refused.stacks else {
+        return None;
+    };
+    let next = Setup {
+        stacks: Stacks::Dump(otherwise),
+        ..refused.clone()
+    };
+    let event = refused.spec.to_string();
+    Some((next, Some(Fallback::NoLastBranches { event })))
 }
 
 fn less_precise(refused: &Setup) -> Option<(Setup, Option<Fallback>)> {
@@ -104,6 +128,19 @@ fn user_only(refused: &Setup, system: &System) -> Option<(Setup, Option<Fallback
     };
     let paranoid = system.paranoid;
     Some((next, Some(Fallback::UserOnly { paranoid })))
+}
+
+/// Everybody may learn when their threads leave their CPUs and come back.
+fn only_switches(refused: &Setup, system: &System) -> Option<(Setup, Option<Fallback>)> {
+    if refused.weight != Weight::OffCpu || refused.only_switches() {
+        return None;
+    }
+    let next = Setup {
+        spec: EventSpec::off_cpu_by_switches(),
+        ..refused.clone()
+    };
+    let paranoid = system.paranoid;
+    Some((next, Some(Fallback::Sleepers { paranoid })))
 }
 
 fn other_event(refused: &Setup) -> Option<(Setup, Option<Fallback>)> {
@@ -184,6 +221,8 @@ mod tests {
         no_pmu: bool,
         no_build_ids: bool,
         no_lost_counts: bool,
+        no_branch_records: bool,
+        no_branch_index: bool,
         user_only: bool,
         locked_down: bool,
         refuses_all: bool,
@@ -191,6 +230,12 @@ mod tests {
 
     impl Kernel {
         fn open(&self, setup: &Setup) -> Result<(), Errno> {
+            let (branches, index) = match setup.stacks {
+                Stacks::LastBranches { index, .. } => (true, index),
+                _ => (false, false),
+            };
+            // Software events cannot interrupt at the moment of a branch.
+            let branchless = self.no_branch_records || setup.spec.is_clock();
             let refusals = [
                 (self.refuses_all, Errno::PERM),
                 (self.locked_down && setup.entry_registers, Errno::PERM),
@@ -200,6 +245,8 @@ mod tests {
                 (setup.sampling == Sampling::Hertz(200_000), Errno::INVAL),
                 (setup.reads_group && setup.inherit, Errno::INVAL),
                 (self.no_pmu && setup.spec.name == "cycles", Errno::NOENT),
+                (branches && branchless, Errno::OPNOTSUPP),
+                (index && self.no_branch_index, Errno::INVAL),
                 (self.no_pmu && setup.precise > 0, Errno::OPNOTSUPP),
             ];
             match refusals.into_iter().find(|&(refused, _)| refused) {
@@ -306,6 +353,87 @@ mod tests {
             ..setup("cycles:u")
         };
         check(&no_pmu, period, Err(Errno::NOENT));
+    }
+
+    #[test]
+    fn stacks_are_copied_where_the_cpu_keeps_no_calls() {
+        let lbr = || Setup {
+            stacks: Stacks::LastBranches {
+                index: true,
+                otherwise: 8192,
+            },
+            ..usual()
+        };
+        let opened = |kernel: Kernel| {
+            let opened = descend(lbr(), &system(), |setup| kernel.open(setup));
+            let (_, setup, said) = opened.expect("something");
+            (setup.spec.name, setup.stacks, said.len())
+        };
+        let with = |index| Stacks::LastBranches {
+            index,
+            otherwise: 8192,
+        };
+        let name = |name: &str| name.to_owned();
+        let modern = Kernel::default();
+        assert_eq!(opened(modern), (name("cycles"), with(true), 0));
+        let old = Kernel {
+            no_branch_index: true,
+            ..Kernel::default()
+        };
+        assert_eq!(opened(old), (name("cycles"), with(false), 0));
+        let without = Kernel {
+            no_branch_records: true,
+            ..Kernel::default()
+        };
+        let dump = Stacks::Dump(8192);
+        assert_eq!(opened(without), (name("cycles"), dump, 1));
+        let no_pmu = Kernel {
+            no_pmu: true,
+            ..Kernel::default()
+        };
+        assert_eq!(opened(no_pmu), (name("cpu-clock"), dump, 2));
+        let words = ["(LBR)"];
+        let clock = Setup {
+            stacks: with(true),
+            ..setup("cpu-clock:u")
+        };
+        check(&Kernel::default(), clock, Ok(("cpu-clock:u", &words)));
+    }
+
+    #[test]
+    fn waits_are_timed_by_those_who_may_not_see_the_kernel() {
+        let user = Kernel {
+            user_only: true,
+            ..Kernel::default()
+        };
+        let waits = |event| Setup {
+            weight: Weight::OffCpu,
+            switches: true,
+            sampling: Sampling::Period(1),
+            ..setup(event)
+        };
+        let off_cpu = || Setup {
+            spec: EventSpec::off_cpu(),
+            ..waits("context-switches")
+        };
+        let root = Kernel::default();
+        check(&root, off_cpu(), Ok(("offcpu-time", &[])));
+        let words = ["read from the threads while they sleep"];
+        check(&user, off_cpu(), Ok(("offcpu-time:u", &words)));
+        let sandbox = Kernel {
+            refuses_all: true,
+            ..Kernel::default()
+        };
+        check(&sandbox, off_cpu(), Err(Errno::PERM));
+
+        let opened = descend(off_cpu(), &system(), |setup| user.open(setup));
+        let (_, switches, _) = opened.expect("SWITCH records");
+        assert!(switches.only_switches() && !off_cpu().only_switches());
+        let attr = switches.attr();
+        assert_eq!((attr.context_switch(), attr.exclude_kernel()), (1, 1));
+        let sleepers = switches.of_sleepers(4096);
+        assert_eq!(sleepers.user_registers().count_ones(), 2);
+        assert_eq!(sleepers.attr().context_switch(), 0);
     }
 
     #[test]

@@ -19,6 +19,7 @@ pub mod tracing;
 mod advice;
 mod allocators;
 mod arch;
+mod definition;
 mod encoding;
 mod error;
 mod event;
@@ -40,6 +41,7 @@ mod whom;
 
 pub use advice::{Refusal, advice};
 pub use allocators::allocations;
+pub use definition::Definition;
 pub use error::Error;
 pub use event::{
     AllocationWeight, CallGraph, EventRequest, GroupRequest, MAX_STACK_DUMP, Rate, SizeArguments,

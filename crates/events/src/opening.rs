@@ -2,11 +2,13 @@
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 
 use prof_model::{Fallback, Tid};
 use rustix::event::epoll;
 use rustix::io::Errno;
 
+use crate::definition::Definition;
 use crate::error::Error;
 use crate::ladder::Refused;
 use crate::plan::{self, Planned};
@@ -47,6 +49,15 @@ pub(crate) fn open(request: &Request) -> Result<Sampler, Error> {
     }
 }
 
+/// What the kernel accepts of each event.
+struct Probed {
+    // The kernel takes its time to close the last event of a uprobe: these are kept until there are
+    // others, and closed before what they are of is no longer defined.
+    _fds: Vec<OwnedFd>,
+    events: Vec<OpenedEvent>,
+    fallbacks: Vec<Fallback>,
+}
+
 /// Everything about the opening that stays the same from one attempt to the next.
 struct Opening<'a> {
     request: &'a Request,
@@ -75,7 +86,7 @@ impl<'a> Opening<'a> {
                 source: std::io::ErrorKind::NotFound.into(),
             });
         };
-        let (events, fallbacks) = self.probe(sizes, first, cpu)?;
+        let probed = self.probe(sizes, first, cpu)?;
         let waiter = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(|errno| Error::System {
             what: "make an epoll descriptor",
             source: errno.into(),
@@ -87,10 +98,10 @@ impl<'a> Opening<'a> {
             places: HashMap::new(),
             switch: self.request.switch,
             opened: Opened {
-                events,
+                events: probed.events,
                 late: Vec::new(),
                 sizes,
-                fallbacks,
+                fallbacks: probed.fallbacks,
             },
         };
         let mut known = Vec::new();
@@ -111,12 +122,7 @@ impl<'a> Opening<'a> {
     }
 
     /// Finds out what the kernel accepts of each event, on one thread and CPU.
-    fn probe(
-        &self,
-        sizes: Sizes,
-        tid: Tid,
-        cpu: u32,
-    ) -> Result<(Vec<OpenedEvent>, Vec<Fallback>), Error> {
+    fn probe(&self, sizes: Sizes, tid: Tid, cpu: u32) -> Result<Probed, Error> {
         let mut events: Vec<OpenedEvent> = Vec::new();
         let mut fds: Vec<OwnedFd> = Vec::new();
         let mut fallbacks = Vec::new();
@@ -126,6 +132,8 @@ impl<'a> Opening<'a> {
                 setup.follow(&leads.setup);
             }
             let group = leader.and_then(|leader| fds.get(leader)).map(AsFd::as_fd);
+            let defined = Definition::new(&setup.spec).map(|defined| defined.map(Arc::new));
+            setup.definition = defined.as_ref().ok().cloned().flatten();
             let whose = |setup: &Setup| self.request.threads.whose(tid, setup);
             let open = |setup: &Setup| kernel::open(setup, whose(setup), cpu, group);
             let (fd, setup, said) =
@@ -139,6 +147,12 @@ impl<'a> Opening<'a> {
                         _ => self.open_error(&setup, tid, cpu, errno),
                     }
                 })?;
+            // Whoever may probe, but not define the probe, would break the target's `fork`.
+            defined.map_err(|source| Error::System {
+                what: "define the probe in tracefs, which must be mounted (mount -t tracefs nodev \
+                       /sys/kernel/tracing)",
+                source,
+            })?;
             // Each event steps down by itself, for the same reasons.
             for fallback in said {
                 if !fallbacks.contains(&fallback) {
@@ -153,7 +167,15 @@ impl<'a> Opening<'a> {
                 ids: Vec::new(),
             });
         }
-        Ok((events, fallbacks))
+        if events.iter().any(|event| event.setup.only_switches()) {
+            // Threads that sleep are looked at at once: the reader hears of each record.
+            (events.iter_mut()).for_each(|event| event.setup.wakeup_bytes = 1);
+        }
+        Ok(Probed {
+            events,
+            fallbacks,
+            _fds: fds,
+        })
     }
 
     fn add_threads(

@@ -22,6 +22,8 @@ pub(crate) fn wishes(request: &Request, system: &System, cpus: usize) -> Wishes 
     let events = || request.groups.iter().flat_map(|group| &group.events);
     let dumps = events().filter_map(|event| match event.call_graph {
         CallGraph::Dwarf { dump } => Some(dump),
+        // Few CPUs can; the others copy the stack.
+        CallGraph::LastBranches => Some(None),
         CallGraph::FramePointers | CallGraph::None => None,
     });
     // Dumps as large as the ring allows, unless all are of a size that was asked for.
@@ -108,6 +110,7 @@ fn track_apart(planned: &mut Vec<Planned>, request: &Request, sizes: Sizes) {
 fn tracking(request: &Request, sizes: Sizes) -> Setup {
     Setup {
         spec: EventSpec::dummy(),
+        definition: None,
         replaceable: false,
         sampling: Sampling::Never,
         stacks: Stacks::None,
@@ -131,13 +134,23 @@ fn tracking(request: &Request, sizes: Sizes) -> Setup {
 }
 
 fn setup(event: &EventRequest, request: &Request, system: &System, sizes: Sizes) -> Setup {
+    let usual = |most| {
+        if is_hit(event) {
+            HIT_DUMP.min(most)
+        } else {
+            most
+        }
+    };
     let stacks = match (event.call_graph, sizes.dump) {
         (CallGraph::Dwarf { dump }, Some(most)) => {
-            let usual = if is_hit(event) { HIT_DUMP } else { most };
-            Stacks::Dump(dump.unwrap_or(usual).min(most))
+            Stacks::Dump(dump.unwrap_or(usual(most)).min(most))
         }
+        (CallGraph::LastBranches, Some(most)) => Stacks::LastBranches {
+            index: true,
+            otherwise: usual(most),
+        },
         (CallGraph::FramePointers, _) => Stacks::FramePointers,
-        (CallGraph::None | CallGraph::Dwarf { .. }, _) => Stacks::None,
+        (CallGraph::None | CallGraph::Dwarf { .. } | CallGraph::LastBranches, _) => Stacks::None,
     };
     let (stacks, entry_registers) = with_entry_registers(stacks, event, system);
     Setup {
@@ -171,6 +184,7 @@ fn setup(event: &EventRequest, request: &Request, system: &System, sizes: Sizes)
         lost_counts: true,
         wakeup_bytes: sizes.wakeup,
         spec: event.spec.clone(),
+        definition: None,
         replaceable: event.replaceable,
     }
 }
@@ -191,3 +205,6 @@ fn with_entry_registers(stacks: Stacks, event: &EventRequest, system: &System) -
         _ => (stacks, false),
     }
 }
+
+#[cfg(test)]
+mod perf_record;

@@ -1,13 +1,18 @@
 //! What is asked of the kernel for an event, and its `perf_event_attr`.
 
+use std::sync::Arc;
+
 use perf_event_open_sys::bindings::{
-    self as sys, PERF_FORMAT_GROUP, PERF_FORMAT_ID, PERF_FORMAT_LOST, PERF_SAMPLE_CALLCHAIN,
-    PERF_SAMPLE_CPU, PERF_SAMPLE_IDENTIFIER, PERF_SAMPLE_IP, PERF_SAMPLE_PERIOD, PERF_SAMPLE_READ,
-    PERF_SAMPLE_REGS_INTR, PERF_SAMPLE_REGS_USER, PERF_SAMPLE_STACK_USER, PERF_SAMPLE_TID,
-    PERF_SAMPLE_TIME,
+    self as sys, PERF_FORMAT_GROUP, PERF_FORMAT_ID, PERF_FORMAT_LOST,
+    PERF_SAMPLE_BRANCH_CALL_STACK, PERF_SAMPLE_BRANCH_HW_INDEX, PERF_SAMPLE_BRANCH_NO_CYCLES,
+    PERF_SAMPLE_BRANCH_NO_FLAGS, PERF_SAMPLE_BRANCH_STACK, PERF_SAMPLE_BRANCH_USER,
+    PERF_SAMPLE_CALLCHAIN, PERF_SAMPLE_CPU, PERF_SAMPLE_IDENTIFIER, PERF_SAMPLE_IP,
+    PERF_SAMPLE_PERIOD, PERF_SAMPLE_READ, PERF_SAMPLE_REGS_INTR, PERF_SAMPLE_REGS_USER,
+    PERF_SAMPLE_STACK_USER, PERF_SAMPLE_TID, PERF_SAMPLE_TIME,
 };
 
 use crate::arch;
+use crate::definition::Definition;
 use crate::encoding;
 use crate::event::Weight;
 use crate::names::EventSpec;
@@ -16,6 +21,12 @@ use crate::pace::Pace;
 /// The size of the attribute that is given to the kernel and written to files, in bytes:
 /// PERF_ATTR_SIZE_VER7. Readers as old as perf 6.1 refuse larger ones.
 pub const ATTR_SIZE: usize = 128;
+
+/// Calls of user code that have not returned, without what else is known of them.
+const OPEN_CALLS: u64 = (PERF_SAMPLE_BRANCH_USER
+    | PERF_SAMPLE_BRANCH_CALL_STACK
+    | PERF_SAMPLE_BRANCH_NO_FLAGS
+    | PERF_SAMPLE_BRANCH_NO_CYCLES) as u64;
 
 /// How often the kernel shall sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +48,14 @@ pub enum Stacks {
     Dump(u32),
     /// A chain that the kernel made by following frame pointers.
     FramePointers,
+    /// The same, and the calls of user code that have not returned, as the CPU keeps them in its
+    /// branch records (LBR).
+    LastBranches {
+        /// Whether the CPU says where in its ring of records the first one is (Linux 5.7).
+        index: bool,
+        /// Bytes of stack to dump instead, where the CPU keeps no calls.
+        otherwise: u32,
+    },
     /// Nothing.
     None,
 }
@@ -47,6 +66,8 @@ pub enum Stacks {
 pub struct Setup {
     /// What to sample by.
     pub spec: EventSpec,
+    /// The same for the kernel, if it is a uprobe.
+    pub definition: Option<Arc<Definition>>,
     /// Whether the clock may stand in for it.
     pub replaceable: bool,
     /// How often.
@@ -93,7 +114,11 @@ impl Setup {
     /// The `perf_event_attr` as it is written to a recording: [`ATTR_SIZE`] bytes in the
     /// machine's byte order. The pointer to a uprobe's path is zero.
     pub fn attr_bytes(&self) -> Vec<u8> {
-        let mut attr = self.attr();
+        let shown = Self {
+            definition: None,
+            ..self.clone()
+        };
+        let mut attr = shown.attr();
         attr.size = ATTR_SIZE as u32;
         if let Sampling::Paced(hertz, _) = self.sampling {
             // What was asked for; each sample has its own period anyway.
@@ -105,7 +130,32 @@ impl Setup {
 
     /// Which user registers come with a stack dump, as bits in the kernel's numbering.
     pub fn user_registers(&self) -> u64 {
-        arch::USER_REGISTERS
+        match self.weight {
+            Weight::Asleep => arch::SLEEPERS_REGISTERS,
+            _ => arch::USER_REGISTERS,
+        }
+    }
+
+    /// Whether this event is there for the SWITCH records that come with it, and never samples.
+    pub fn only_switches(&self) -> bool {
+        self.weight == Weight::OffCpu && !self.spec.happens_in_kernel_only()
+    }
+
+    /// The event of samples that somebody takes of threads that sleep, in the place of, or beside,
+    /// this one's. Nothing opens it: it tells how such samples are laid out.
+    #[must_use]
+    pub fn of_sleepers(&self, dump: u32) -> Self {
+        Self {
+            spec: EventSpec::off_cpu_by_switches(),
+            sampling: Sampling::Period(1),
+            stacks: Stacks::Dump(dump),
+            user_chain: true,
+            tracks: false,
+            weight: Weight::Asleep,
+            entry_registers: false,
+            switches: false,
+            ..self.clone()
+        }
     }
 
     /// By what periods is sampled, if they are ours to choose.
@@ -120,7 +170,7 @@ impl Setup {
     pub fn has_chain(&self) -> bool {
         match self.stacks {
             Stacks::Dump(_) => self.spec.modifiers.kernel || self.user_chain,
-            Stacks::FramePointers => true,
+            Stacks::FramePointers | Stacks::LastBranches { .. } => true,
             Stacks::None => false,
         }
     }
@@ -149,6 +199,9 @@ impl Setup {
             assert!(size_of::<sys::perf_event_attr>() >= ATTR_SIZE);
         }
         let mut attr = encoding::attr(&self.spec);
+        if let Some(definition) = &self.definition {
+            definition.apply(&mut attr);
+        }
         self.set_sampling(&mut attr);
         self.set_start(&mut attr);
         self.set_stacks(&mut attr);
@@ -203,13 +256,20 @@ impl Setup {
         }
         if let Stacks::Dump(bytes) = self.stacks {
             attr.sample_type |= (PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER) as u64;
-            attr.sample_regs_user = arch::USER_REGISTERS;
+            attr.sample_regs_user = self.user_registers();
             attr.sample_stack_user = bytes;
             let excluded = self.has_chain() && !self.user_chain;
             attr.set_exclude_callchain_user(excluded.into());
             if self.entry_registers {
                 attr.sample_type |= PERF_SAMPLE_REGS_INTR as u64;
                 attr.sample_regs_intr = arch::ENTRY_REGISTERS;
+            }
+        }
+        if let Stacks::LastBranches { index, .. } = self.stacks {
+            attr.sample_type |= PERF_SAMPLE_BRANCH_STACK as u64;
+            attr.branch_sample_type = OPEN_CALLS;
+            if index {
+                attr.branch_sample_type |= PERF_SAMPLE_BRANCH_HW_INDEX as u64;
             }
         }
     }
@@ -238,6 +298,7 @@ pub(crate) mod tests {
         let groups = Catalog::system().parse(event).expect("an event");
         Setup {
             spec: groups[0].events[0].clone(),
+            definition: None,
             replaceable: false,
             sampling: Sampling::Hertz(999),
             stacks: Stacks::Dump(4096),
@@ -273,6 +334,34 @@ pub(crate) mod tests {
         };
         assert!(chain(&both));
         assert_eq!(both.attr().exclude_callchain_user(), 0);
+    }
+
+    /// The bits that `perf record -vv --call-graph lbr` shows: sample_type has CALLCHAIN and
+    /// BRANCH_STACK, branch_type is USER|CALL_STACK|NO_FLAGS|NO_CYCLES|HW_INDEX.
+    #[test]
+    fn calls_in_branch_records_are_asked_for_as_perf_does() {
+        let check = |index, expected: u64| {
+            let otherwise = 8192;
+            let setup = Setup {
+                stacks: Stacks::LastBranches { index, otherwise },
+                ..setup("cycles")
+            };
+            let attr = setup.attr();
+            assert_eq!(attr.branch_sample_type, expected);
+            assert_eq!(attr.sample_type & 1 << 5, 1 << 5, "CALLCHAIN");
+            assert_eq!(attr.sample_type & 1 << 11, 1 << 11, "BRANCH_STACK");
+            assert_eq!(attr.sample_type & (1 << 12 | 1 << 13), 0, "no dump");
+            assert_eq!(attr.exclude_callchain_user(), 0);
+            let bytes = setup.attr_bytes();
+            assert_eq!(bytes.get(72..80), Some(&expected.to_ne_bytes()[..]));
+        };
+        check(true, 0x2c801);
+        check(false, 0xc801);
+        let attr = setup("cycles").attr();
+        assert_eq!(
+            (attr.branch_sample_type, attr.sample_type & 1 << 11),
+            (0, 0)
+        );
     }
 
     #[test]

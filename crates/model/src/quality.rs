@@ -27,6 +27,42 @@ pub struct Quality {
     /// How much of what threads did was sampled, by their names; those who did most come first. A
     /// bounded list, empty if it is not known.
     pub coverage: Vec<Coverage>,
+    /// How many of the waits were seen, where not all were.
+    pub waits: Option<SeenWaits>,
+}
+
+/// Waits of threads that were looked at while they slept, which comes too late for short ones.
+/// Times are in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SeenWaits {
+    /// All waits.
+    pub waits: u64,
+    /// Those with a stack.
+    pub seen: u64,
+    /// How long all took.
+    pub time: u64,
+    /// How long those with a stack took.
+    pub seen_time: u64,
+    /// How long those took that are counted with others of the same thread and length.
+    pub placed_time: u64,
+}
+
+impl SeenWaits {
+    /// Adds those of another recording.
+    fn add(&mut self, other: &Self) {
+        self.waits += other.waits;
+        self.seen += other.seen;
+        self.time += other.time;
+        self.seen_time += other.seen_time;
+        self.placed_time += other.placed_time;
+    }
+
+    /// Nanoseconds that no stack is known for.
+    pub fn unseen_time(&self) -> u64 {
+        let known = self.seen_time.saturating_add(self.placed_time);
+        self.time.saturating_sub(known)
+    }
 }
 
 /// Samples and stack bytes that did not make it into the recording.
@@ -131,6 +167,16 @@ pub enum Fallback {
         /// Stops per second of each thread that runs, at most.
         hertz: u64,
     },
+    /// There are no records of calls in branches, and stacks are copied and unwound instead.
+    NoLastBranches {
+        /// The event that should have come with them.
+        event: String,
+    },
+    /// The kernel tells how long threads wait, and the recorder looks itself where.
+    Sleepers {
+        /// The value of /proc/sys/kernel/perf_event_paranoid.
+        paranoid: i32,
+    },
     /// Less of each stack is copied than wanted, to fit the ring buffers.
     StackDump {
         /// Bytes per sample wanted.
@@ -181,6 +227,17 @@ impl fmt::Display for Fallback {
                     None => Ok(()),
                 }
             }
+            Self::NoLastBranches { event } => write!(
+                f,
+                "{event} comes without call stacks from branch records (LBR) on this machine: stacks \
+                 are copied and unwound instead, as with --call-graph dwarf"
+            ),
+            Self::Sleepers { paranoid } => write!(
+                f,
+                "where threads wait is read from the threads while they sleep, without the kernel's part \
+                 (perf_event_paranoid is {paranoid}; `sudo sysctl kernel.perf_event_paranoid=1` has \
+                 the kernel tell it of each wait)"
+            ),
             Self::StackDump { asked, used } => write!(
                 f,
                 "copying {} KiB of each stack instead of {} KiB, to fit the ring buffers",
@@ -203,6 +260,9 @@ impl Quality {
         }
         add(&mut self.read_back, other.read_back);
         self.losses.add(&other.losses);
+        if let Some(waits) = &other.waits {
+            self.waits.get_or_insert_default().add(waits);
+        }
         for fallback in &other.fallbacks {
             if !self.fallbacks.contains(fallback) {
                 self.fallbacks.push(fallback.clone());

@@ -35,11 +35,13 @@ pub enum StackEnd {
     /// The sample hit the kernel's entry code, before it had saved the registers of the user's
     /// code: those that came with it are of an earlier moment.
     StaleRegisters = 11,
+    /// The thread slept too short a time for its stack to be read meanwhile.
+    NotSeen = 12,
 }
 
 impl StackEnd {
     /// Every way to end, in the order of their numbers.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Root,
         Self::TruncatedDump,
         Self::NoUnwindInfo,
@@ -52,6 +54,7 @@ impl StackEnd {
         Self::NotRecorded,
         Self::FramePointersEnded,
         Self::StaleRegisters,
+        Self::NotSeen,
     ];
 
     /// Kernel code that does anything has at least three frames: the entry, its handler in C,
@@ -63,9 +66,10 @@ impl StackEnd {
         self == Self::Root
     }
 
-    /// Whether there was a user stack to walk at all: others don't count against the verdict.
+    /// Whether there was a user stack to walk at all: others don't count against the verdict, where
+    /// waits that nobody saw count by their time.
     pub fn counts(self) -> bool {
-        !matches!(self, Self::NoUserState | Self::NotRecorded)
+        !matches!(self, Self::NoUserState | Self::NotRecorded | Self::NotSeen)
     }
 
     /// The end of a user stack of a sample that has so many kernel frames.
@@ -111,6 +115,7 @@ impl StackEnd {
             Self::StaleRegisters => {
                 "sampled while the kernel was being entered, registers of an earlier moment"
             }
+            Self::NotSeen => "waits over before their stack could be read",
         }
     }
 }

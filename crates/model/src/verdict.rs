@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::coverage::Coverage;
-use crate::quality::Quality;
+use crate::quality::{Quality, SeenWaits};
 use crate::stack::StackEnd;
 
 /// How far a profile can be trusted.
@@ -77,10 +77,12 @@ impl Verdict {
         let problems = partial_stacks(quality, stacks)
             .chain(losses(quality))
             .chain(coverage(quality))
+            .chain(quality.waits.as_ref().map(waits))
             .collect();
         let grade = match Grade::of(whole, lost_share) {
             // Nobody can tell how much that was.
             Grade::Good if quality.losses.corrupt_rings > 0 => Grade::Fair,
+            Grade::Good if quality.waits.is_some_and(hides_much) => Grade::Fair,
             grade => grade,
         };
         Self {
@@ -216,6 +218,37 @@ fn coverage(quality: &Quality) -> impl Iterator<Item = String> {
     })
 }
 
+/// Whether it is not known where much of the waiting was.
+fn hides_much(waits: SeenWaits) -> bool {
+    const MUCH: f64 = 0.05;
+    share(waits.unseen_time(), waits.time).is_some_and(|unseen| unseen > MUCH)
+}
+
+/// How much of the waiting was seen.
+fn waits(waits: &SeenWaits) -> String {
+    let of_time = |part| percent(share(part, waits.time).unwrap_or(0.0));
+    let mut told = format!(
+        "{} of the waiting time was seen with its stack ({} of {} waits)",
+        of_time(waits.seen_time),
+        waits.seen,
+        waits.waits,
+    );
+    if waits.placed_time > 0 {
+        told += &format!(
+            "; {} were waits too short to be looked at, counted with seen ones of their thread and \
+             length",
+            of_time(waits.placed_time)
+        );
+    }
+    if waits.unseen_time() > 0 {
+        told += &format!(
+            "; where the other {} was is not known",
+            of_time(waits.unseen_time())
+        );
+    }
+    told
+}
+
 /// `12 threads "worker" of server`
 fn names(one: &Coverage) -> String {
     let threads = match one.threads {
@@ -334,6 +367,29 @@ mod tests {
             Grade::Good,
             "99.9 % of 100000 user stacks whole, no sample lost",
         );
+    }
+
+    #[test]
+    fn waits_that_nobody_saw_are_told() {
+        let check = |seen_time, placed_time, grade, expected: &str| {
+            let mut quality = quality(&[(StackEnd::Root, 10)], 0);
+            quality.waits = Some(SeenWaits {
+                waits: 50,
+                seen: 10,
+                time: 1000,
+                seen_time,
+                placed_time,
+            });
+            let verdict = Verdict::new(&quality);
+            assert_eq!(verdict.grade, grade);
+            let [told] = verdict.problems() else {
+                panic!("{verdict}");
+            };
+            assert!(told.contains(expected), "{told}");
+        };
+        check(900, 90, Grade::Good, "90 % of the waiting time was seen");
+        check(900, 90, Grade::Good, "where the other 1 % was is not known");
+        check(500, 400, Grade::Fair, "(10 of 50 waits)");
     }
 
     #[test]

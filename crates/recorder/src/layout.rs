@@ -146,6 +146,64 @@ pub(crate) fn kind(record: &[u8]) -> Option<u32> {
     Some(u32::from_ne_bytes(bytes))
 }
 
+/// A record of a thread that leaves its CPU or is back, as far as it matters at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SwitchPart {
+    pub(crate) pid: i32,
+    pub(crate) tid: i32,
+    /// In nanoseconds.
+    pub(crate) time: u64,
+    pub(crate) cpu: u32,
+    /// Whether it leaves its CPU.
+    pub(crate) out: bool,
+    /// Whether another thread had to have it: this one does not wait.
+    pub(crate) preempted: bool,
+}
+
+// PERF_RECORD_SWITCH and its PERF_RECORD_MISC_SWITCH_OUT and _OUT_PREEMPT.
+const RECORD_SWITCH: u32 = 14;
+const SWITCH_OUT: u16 = 1 << 13;
+const SWITCH_OUT_PREEMPT: u16 = 1 << 14;
+
+/// The parts of a SWITCH record: header, pid, tid, time, cpu, id (`sample_id_all`).
+pub(crate) fn switch(record: &[u8]) -> Option<SwitchPart> {
+    if kind(record) != Some(RECORD_SWITCH) {
+        return None;
+    }
+    let misc = u16::from_ne_bytes(record.get(4..6)?.try_into().ok()?);
+    let (ids, cpu) = (word(record, 8)?, word(record, 24)?);
+    Some(SwitchPart {
+        pid: ids as u32 as i32,
+        tid: (ids >> 32) as i32,
+        time: word(record, 16)?,
+        cpu: cpu as u32,
+        out: misc & SWITCH_OUT != 0,
+        preempted: misc & SWITCH_OUT_PREEMPT != 0,
+    })
+}
+
+/// Appends the SWITCH record of a thread that leaves its CPU because it waits.
+pub(crate) fn append_switch_out(out: &mut Vec<u8>, (pid, tid): (i32, i32), time: u64, id: u64) {
+    const SIZE: u16 = 40;
+    out.extend_from_slice(&RECORD_SWITCH.to_ne_bytes());
+    out.extend_from_slice(&SWITCH_OUT.to_ne_bytes());
+    out.extend_from_slice(&SIZE.to_ne_bytes());
+    out.extend_from_slice(&pid.to_ne_bytes());
+    out.extend_from_slice(&tid.to_ne_bytes());
+    for word in [time, 0, id] {
+        out.extend_from_slice(&word.to_ne_bytes());
+    }
+}
+
+/// The thread that an EXIT record says has ended: header, pid, parent, tid ...
+pub(crate) fn ended_thread(record: &[u8]) -> Option<i32> {
+    const RECORD_EXIT: u32 = 4;
+    if kind(record) != Some(RECORD_EXIT) {
+        return None;
+    }
+    number(record, 16)
+}
+
 /// Where a list ends that begins with its length; each of its items has so many words.
 fn behind_list(sample: &[u8], offset: usize, words: usize) -> Option<usize> {
     let items = usize::try_from(word(sample, offset)?).ok()?;
@@ -165,11 +223,6 @@ pub(crate) fn thread_and_id(sample: &[u8]) -> Option<(i32, u64)> {
 /// What a sample that says so stands for.
 pub(crate) fn period(sample: &[u8]) -> Option<u64> {
     word(sample, PERIOD)
-}
-
-/// The thread that an EXIT record is about: header, pid, ppid, tid ...
-pub(crate) fn ended_thread(record: &[u8]) -> Option<i32> {
-    number(record, 16)
 }
 
 fn number(bytes: &[u8], offset: usize) -> Option<i32> {
@@ -291,6 +344,29 @@ pub(crate) mod tests {
         assert_eq!(LAYOUT.stack(&out).map(|stack| stack.size), Some(32));
         assert_eq!(out.len(), sample.len() - 32);
         assert_eq!(out.last_chunk(), Some(&7_u64.to_ne_bytes()));
+    }
+
+    #[test]
+    fn switches_are_taken_apart() {
+        let mut record = Vec::new();
+        append_switch_out(&mut record, (7, 8), 1000, 5);
+        let expected = SwitchPart {
+            pid: 7,
+            tid: 8,
+            time: 1000,
+            cpu: 0,
+            out: true,
+            preempted: false,
+        };
+        assert_eq!(switch(&record), Some(expected));
+        assert_eq!(usize::from(record[6]), record.len());
+        assert_eq!(switch(&record[..31]), None);
+        record[5] = 0x40;
+        let back = switch(&record).expect("a switch");
+        assert!(!back.out && back.preempted);
+        assert_eq!(ended_thread(&record), None);
+        record[0] = 4;
+        assert_eq!((switch(&record), ended_thread(&record)), (None, Some(1000)));
     }
 
     #[test]

@@ -29,6 +29,7 @@ mod output;
 mod reader;
 mod record;
 mod session;
+mod sleepers;
 mod source;
 mod steering;
 mod stops;

@@ -2,9 +2,11 @@
 
 use std::io;
 use std::process::ExitStatus;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use prof_events::{Signals, system};
+use prof_model::Pid;
 
 use crate::backlog::{Backlog, Batch, CUT_STACK, Pressure, ReaderCounts, Room};
 use crate::deep::DeepStacks;
@@ -12,6 +14,7 @@ use crate::error::Error;
 use crate::layout::{self, Layouts};
 use crate::lives::Lives;
 use crate::options::Course;
+use crate::sleepers::Sleepers;
 use crate::source::Source;
 use crate::steering::{Running, Steering};
 
@@ -27,6 +30,12 @@ pub(crate) struct Reader<'a> {
     counts: ReaderCounts,
     /// Varies the periods, where they are ours.
     lives: Option<Lives>,
+    /// Looks at threads that sleep, where the kernel tells of none.
+    sleepers: Option<Sleepers>,
+    /// Processes that ran before they were sampled.
+    earlier: Vec<Pid>,
+    /// When the rings were last looked at.
+    last: Instant,
     /// Whether the last pass found anything: then another must follow for the order of time.
     found: bool,
 }
@@ -47,10 +56,19 @@ pub(crate) struct Outcome {
 }
 
 impl<'a> Reader<'a> {
-    pub(crate) fn new(source: Source, read_on: bool, backlog: &'a Backlog) -> Self {
+    pub(crate) fn new(
+        source: Source,
+        read_on: bool,
+        sleepers: Option<Sleepers>,
+        earlier: &[Pid],
+        backlog: &'a Backlog,
+    ) -> Self {
         Self {
             layouts: Layouts::new(source.opened()),
             lives: source.opened().pace().map(Lives::new),
+            sleepers,
+            earlier: earlier.to_vec(),
+            last: Instant::now(),
             source,
             read_on,
             deep: DeepStacks::default(),
@@ -76,6 +94,8 @@ impl<'a> Reader<'a> {
         let begin = Instant::now();
         let mut steering = Steering::new(running, course, signals, begin);
         steering.watch(&mut self.source).map_err(refused)?;
+        // Who sleeps already does so from here on.
+        self.pass();
         while !self.step(&mut steering)? {}
         self.source.end();
         self.pass();
@@ -98,6 +118,7 @@ impl<'a> Reader<'a> {
             patience = patience.min(soon);
         }
         let wake = self.source.wait(patience).map_err(refused)?;
+        self.pause();
         self.pass();
         if let Some(lives) = &mut self.lives {
             lives.vary(|id, period| self.source.set_period(id, period));
@@ -109,9 +130,21 @@ impl<'a> Reader<'a> {
         Ok(steering.is_over(&mut self.source, wake.all_ended)? || failed)
     }
 
+    /// Where the ring wakes us with each record, lets a few come together.
+    fn pause(&mut self) {
+        const SHORTEST: Duration = Duration::from_micros(200);
+        if self.sleepers.as_ref().is_some_and(Sleepers::are_urgent) {
+            thread::sleep(SHORTEST.saturating_sub(self.last.elapsed()));
+            self.last = Instant::now();
+        }
+    }
+
     /// One pass over all rings.
     fn pass(&mut self) {
         let (mut batch, room) = self.backlog.start();
+        if let Some(sleepers) = &mut self.sleepers {
+            sleepers.begin(&std::mem::take(&mut self.earlier), &mut batch);
+        }
         let Self {
             source,
             layouts,
@@ -119,15 +152,22 @@ impl<'a> Reader<'a> {
             deep,
             counts,
             lives,
+            sleepers,
             ..
         } = self;
         let mut take = Take {
             layouts,
-            deep: read_on.then_some(deep),
+            deep: read_on.then_some(&mut *deep),
             lives: lives.as_mut(),
+            sleepers: sleepers.as_mut(),
             counts,
         };
         let drained = source.drain(|_, record| take.record(record, &mut batch, &room));
+        if let Some(sleepers) = sleepers
+            && room.pressure(&batch) == Pressure::Low
+        {
+            sleepers.look(deep, &mut batch);
+        }
         self.counts.corrupt += u64::from(drained.corrupt);
         let found = !batch.is_empty();
         // Once after the last find, an empty batch tells that all before it is complete.
@@ -146,6 +186,7 @@ struct Take<'a> {
     layouts: &'a Layouts,
     deep: Option<&'a mut DeepStacks>,
     lives: Option<&'a mut Lives>,
+    sleepers: Option<&'a mut Sleepers>,
     counts: &'a mut ReaderCounts,
 }
 
@@ -168,6 +209,9 @@ impl Take<'_> {
             }
             None => None,
         };
+        if let Some(sleepers) = self.sleepers.as_mut().filter(|_| !sample) {
+            sleepers.notice(record);
+        }
         let stack = sample.then(|| self.layouts.stack(record)).flatten();
         let Some(stack) = stack else {
             batch.push(|bytes| bytes.extend_from_slice(record));

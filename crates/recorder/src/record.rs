@@ -24,6 +24,7 @@ use crate::options::{Course, Delay, Options, Summary, Target};
 use crate::output::{Output, is_stdout};
 use crate::reader::{Outcome, Reader};
 use crate::session::{Finished, Session, SessionEvent, StackWork};
+use crate::sleepers::Sleepers;
 use crate::source::Source;
 use crate::steering::Running;
 
@@ -48,7 +49,10 @@ pub fn record(options: &Options, signals: &Signals) -> Result<Summary, Error> {
     if options.course.again > 0 && matches!(source, Source::Stops(_)) {
         return Err(Error::OnlyOnce);
     }
-    let opened = source.opened().clone();
+    let mut opened = source.opened().clone();
+    let at_once = options.course.delay == Delay::None;
+    let attached = at_once && matches!(options.target, Target::Processes(_));
+    let sleepers = Sleepers::new(&mut opened, attached);
     let (mut output, file) = Output::create(&options.output)?;
     let mut session = session(options, &opened, file)?;
     let held = match (options.target.command(), launcher) {
@@ -80,7 +84,7 @@ pub fn record(options: &Options, signals: &Signals) -> Result<Summary, Error> {
         output.keep();
         Ok(running)
     };
-    let recorded = run(options, signals, source, session, start)?;
+    let recorded = run(options, signals, (source, sleepers), session, start)?;
     finish(options, &opened, recorded)
 }
 
@@ -118,7 +122,9 @@ fn name(event: &OpenedEvent) -> String {
     match event.setup.weight {
         Weight::Period => event.setup.spec.to_string(),
         // Modifiers say whose code was probed, which says nothing of what is weighed.
-        Weight::OffCpu | Weight::Allocation { .. } => event.setup.spec.name.clone(),
+        Weight::OffCpu | Weight::Asleep | Weight::Allocation { .. } => {
+            event.setup.spec.name.clone()
+        }
     }
 }
 
@@ -131,7 +137,9 @@ fn session(options: &Options, opened: &Opened, file: File) -> Result<Session, Er
     for (event, ring) in opened.events.iter().zip(&rings) {
         let stacks = match event.setup.stacks {
             Stacks::Dump(_) if options.unwind => StackWork::Unwind,
-            Stacks::FramePointers => StackWork::Keep(StackEnd::FramePointersEnded),
+            Stacks::FramePointers | Stacks::LastBranches { .. } => {
+                StackWork::Keep(StackEnd::FramePointersEnded)
+            }
             Stacks::Dump(_) | Stacks::None => StackWork::Keep(StackEnd::NotRecorded),
         };
         let weight = event.setup.weight;
@@ -140,16 +148,22 @@ fn session(options: &Options, opened: &Opened, file: File) -> Result<Session, Er
             StackWork::Keep(_) => ring.attr.clone(),
         };
         let same = |other: &&mut EventDescription| {
-            matches!(weight, Weight::Allocation { .. }) && other.name == ring.name
+            matches!(weight, Weight::Allocation { .. } | Weight::Asleep) && other.name == ring.name
         };
-        match written.iter_mut().find(same) {
-            // All functions that allocate are one event to the reader.
-            Some(other) => other.ids.extend(&ring.ids),
-            None => written.push(EventDescription {
-                attr: attr.clone(),
-                ..ring.clone()
-            }),
-        }
+        let attr = match written.iter_mut().find(same) {
+            // All functions that allocate are one event to the reader, and all waits.
+            Some(other) => {
+                other.ids.extend(&ring.ids);
+                other.attr.clone()
+            }
+            None => {
+                written.push(EventDescription {
+                    attr: attr.clone(),
+                    ..ring.clone()
+                });
+                attr
+            }
+        };
         events.push(SessionEvent {
             attr,
             stacks,
@@ -205,11 +219,15 @@ struct Recorded {
 fn run(
     options: &Options,
     signals: &Signals,
-    source: Source,
+    (source, sleepers): (Source, Option<Sleepers>),
     mut session: Session,
     start: impl FnOnce(&mut Source) -> Result<Running, Error> + Send,
 ) -> Result<Recorded, Error> {
     let backlog = Backlog::new(BUDGET);
+    let earlier = match &options.target {
+        Target::Processes(pids) => pids.as_slice(),
+        _ => &[],
+    };
     let (started, is_started) = mpsc::channel();
     let start = move |source: &mut Source| {
         let running = start(source)?;
@@ -217,7 +235,7 @@ fn run(
         Ok(running)
     };
     thread::scope(|scope| {
-        let reader = Reader::new(source, options.unwind, &backlog);
+        let reader = Reader::new(source, options.unwind, sleepers, earlier, &backlog);
         let reading = thread::Builder::new()
             .name("reader".into())
             .spawn_scoped(scope, move || reader.run(start, signals, &options.course))

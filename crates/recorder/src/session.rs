@@ -5,7 +5,7 @@ mod samples;
 use std::fs::File;
 use std::time::{Duration, Instant};
 
-use prof_events::{Weight, system};
+use prof_events::Weight;
 use prof_model::{AbsoluteAddress, Mapping, Modules, Pid, Process, Processes, Quality, StackEnd};
 use prof_perfdata::{
     Attr, ModuleBuildId, Record, RecordFormat, Sample, StackNote, WriteError, Writer, context,
@@ -200,12 +200,7 @@ impl Session {
         }
         order.finish(&mut ready);
         self.deal_with(&mut ready, &mut held, backlog)?;
-        let now = system::monotonic_now();
-        for sample in self.waits.finish(now) {
-            self.tally.quality.samples += 1;
-            self.writer.write(sample)?;
-        }
-        Ok(())
+        self.end_waits()
     }
 
     fn deal_with(
@@ -261,7 +256,9 @@ impl Session {
             Record::Switch(switch) => return self.switch(switch),
             Record::Exit(task) => {
                 self.duplicates.forget(task.tid);
-                self.waits.forget(task.tid);
+                if let Some(unseen) = self.waits.forget(task.tid) {
+                    self.unseen(unseen, task.stamp.time.unwrap_or(task.time))?;
+                }
                 if task.tid == task.pid {
                     self.keeper.forget(task.pid);
                 }
@@ -316,6 +313,7 @@ impl Session {
     pub(crate) fn finish(self, counted: &[(u64, u64)]) -> Finished {
         let mut quality = self.tally.quality;
         quality.coverage = self.lifetimes.finish(counted, &self.processes);
+        quality.waits = Some(self.waits.seen()).filter(|waits| waits.seen < waits.waits);
         quality.failures = self.tally.failures.most_frequent(&self.modules);
         Finished {
             writer: self.writer,

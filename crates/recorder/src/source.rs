@@ -190,12 +190,13 @@ fn opened_by_stops(
     let spec = groups.and_then(|mut groups| Some(groups.first_mut()?.events.first()?.clone()));
     let dump = match event.call_graph {
         CallGraph::Dwarf { dump } => Some(dump.unwrap_or(LARGEST_DUMP).min(LARGEST_DUMP)),
-        // Nobody follows frame pointers for us: unwind.
-        CallGraph::FramePointers => Some(LARGEST_DUMP),
+        // Nobody else finds callers for us: unwind.
+        CallGraph::FramePointers | CallGraph::LastBranches => Some(LARGEST_DUMP),
         CallGraph::None => None,
     };
     let setup = Setup {
         spec: spec.ok_or(Error::NotByStops)?,
+        definition: None,
         replaceable: false,
         sampling: Sampling::Hertz(hertz),
         stacks: dump.map_or(Stacks::None, Stacks::Dump),

@@ -1,26 +1,44 @@
-//! Threads that wait: samples that were taken when a thread left its CPU, until it is back.
+//! Threads that wait: from the moment when a thread left its CPU until it is back.
 //!
 //! ```text
-//!   sample (context switch)     SWITCH out          ...          SWITCH in
-//!   where: the stack            why: preempted?                  how long: its weight
+//!   sample (context switch)     SWITCH out   or a look at it     SWITCH in
+//!   where: the stack            why: preempted?  where           how long: its weight
 //! ```
+//!
+//! Where the kernel samples context switches, each wait comes with its stack. Where it does not, the
+//! thread is looked at while it sleeps ([`Sleepers`](crate::sleepers)), which comes too late for the
+//! shortest waits. Such a wait is counted with the thread's next one of about its length (to a
+//! factor of two) that was seen: among waits of one length all have the same chance to be seen,
+//! wherever they are, so that those seen stand for the others.
 
 use std::collections::HashMap;
 
-use prof_model::Tid;
+use prof_model::{Pid, SeenWaits, Tid};
 
-/// The samples of threads that have left their CPUs, as records.
+/// The waits of all threads.
 #[derive(Debug, Default)]
 pub(crate) struct Waits {
-    threads: HashMap<Tid, Wait>,
+    threads: HashMap<Tid, Thread>,
+    seen: SeenWaits,
 }
 
 #[derive(Debug, Default)]
-struct Wait {
-    /// When the thread left.
-    since: u64,
-    /// Its sample; empty if it is not waiting. Kept for its memory.
+struct Thread {
+    pid: Pid,
+    /// When it left its CPU; `None` if it does not wait.
+    since: Option<u64>,
+    /// The sample of its wait; empty if there is none. Kept for its memory.
     record: Vec<u8>,
+    /// Nanoseconds of earlier waits that nobody has seen, by the logarithm of their lengths.
+    unseen: Vec<u64>,
+}
+
+/// What is left of a thread's waits: so many nanoseconds that no stack is known for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Unseen {
+    pub(crate) pid: Pid,
+    pub(crate) tid: Tid,
+    pub(crate) length: u64,
 }
 
 /// Where the time and the weight are in a sample that this crate writes (see `layout`).
@@ -28,58 +46,120 @@ const TIME: usize = 32;
 const PERIOD: usize = 48;
 
 impl Waits {
-    /// A thread leaves its CPU, and this is its sample.
+    /// A thread leaves its CPU, and this is the kernel's sample of it.
     pub(crate) fn leave(&mut self, tid: Tid, time: u64, record: &[u8]) {
-        let wait = self.threads.entry(tid).or_default();
-        wait.since = time;
-        wait.record.clear();
-        wait.record.extend_from_slice(record);
+        let thread = self.threads.entry(tid).or_default();
+        thread.since = Some(time);
+        thread.record.clear();
+        thread.record.extend_from_slice(record);
+    }
+
+    /// A thread has left its CPU to wait.
+    pub(crate) fn out(&mut self, (pid, tid): (Pid, Tid), time: u64) {
+        let thread = self.threads.entry(tid).or_default();
+        thread.pid = pid;
+        // Its sample came just before.
+        if thread.since.is_none() {
+            thread.since = Some(time);
+            thread.record.clear();
+        }
+    }
+
+    /// Whether a look at the thread, in the wait since that moment, came in time.
+    pub(crate) fn is_in_time(&self, tid: Tid, since: u64) -> bool {
+        let thread = self.threads.get(&tid);
+        thread.is_some_and(|thread| thread.since == Some(since) && thread.record.is_empty())
+    }
+
+    /// What was seen of the thread in its wait.
+    pub(crate) fn see(&mut self, tid: Tid, record: &[u8]) {
+        if let Some(thread) = self.threads.get_mut(&tid) {
+            thread.record.clear();
+            thread.record.extend_from_slice(record);
+        }
     }
 
     /// The thread that has just left did not want to: it does not wait, another one has its CPU.
     pub(crate) fn preempted(&mut self, tid: Tid) {
-        if let Some(wait) = self.threads.get_mut(&tid) {
-            wait.record.clear();
+        if let Some(thread) = self.threads.get_mut(&tid) {
+            thread.since = None;
         }
     }
 
-    /// The thread is back: its sample, if it waited, which is now from the end of the wait and
-    /// weighs its length in nanoseconds.
-    pub(crate) fn back(&mut self, tid: Tid, time: u64) -> Option<&mut Vec<u8>> {
-        let wait = self.threads.get_mut(&tid)?;
-        wait.end(time).then_some(&mut wait.record)
+    /// The thread is back: its sample, if it waited and was seen, which is now from the end of the
+    /// wait and weighs its length in nanoseconds, with that of the unseen ones that it stands for.
+    pub(crate) fn back(&mut self, tid: Tid, time: u64) -> Option<&[u8]> {
+        let thread = self.threads.get_mut(&tid)?;
+        thread.end(time, &mut self.seen)
     }
 
     /// The thread has ended; another one may get its number.
-    pub(crate) fn forget(&mut self, tid: Tid) {
-        self.threads.remove(&tid);
+    pub(crate) fn forget(&mut self, tid: Tid) -> Option<Unseen> {
+        let thread = self.threads.remove(&tid)?;
+        thread.left(tid)
     }
 
-    /// The samples of all that still wait at this time.
-    pub(crate) fn finish(&mut self, time: u64) -> impl Iterator<Item = &[u8]> {
-        let threads = self.threads.values_mut();
-        threads.filter_map(move |wait| wait.end(time).then_some(wait.record.as_slice()))
+    /// The samples of all that still wait at this time, and then what was never seen.
+    pub(crate) fn finish(&mut self, time: u64, mut each: impl FnMut(Result<&[u8], Unseen>)) {
+        for (&tid, thread) in &mut self.threads {
+            if let Some(record) = thread.end(time, &mut self.seen) {
+                each(Ok(record));
+            }
+            if let Some(unseen) = thread.left(tid) {
+                each(Err(unseen));
+            }
+        }
+    }
+
+    /// How many of the waits were seen.
+    pub(crate) fn seen(&self) -> SeenWaits {
+        self.seen
     }
 }
 
-impl Wait {
-    /// Completes the sample; `false` if there is none.
-    fn end(&mut self, time: u64) -> bool {
-        let waited = time.saturating_sub(self.since);
+impl Thread {
+    /// Ends a wait: its completed sample.
+    fn end(&mut self, time: u64, seen: &mut SeenWaits) -> Option<&[u8]> {
+        let length = time.saturating_sub(self.since.take()?);
+        seen.waits += 1;
+        seen.time += length;
+        let alike = length.checked_ilog2().unwrap_or(0) as usize;
+        if self.record.is_empty() {
+            if self.unseen.len() <= alike {
+                self.unseen.resize(alike + 1, 0);
+            }
+            *self.unseen.get_mut(alike)? += length;
+            return None;
+        }
+        seen.seen += 1;
+        seen.seen_time += length;
+        let others = self.unseen.get_mut(alike).map_or(0, std::mem::take);
+        seen.placed_time += others;
         let mut put = |offset: usize, value: u64| {
-            let field = self.record.get_mut(offset..offset + 8);
-            field.is_some_and(|field| {
-                field.copy_from_slice(&value.to_ne_bytes());
-                true
-            })
+            let field = self.record.get_mut(offset..offset + 8)?;
+            field.copy_from_slice(&value.to_ne_bytes());
+            Some(())
         };
-        put(TIME, time) && put(PERIOD, waited)
+        put(TIME, time)?;
+        put(PERIOD, length + others)?;
+        Some(&self.record)
+    }
+
+    fn left(&self, tid: Tid) -> Option<Unseen> {
+        let length = self.unseen.iter().sum();
+        (length > 0).then_some(Unseen {
+            pid: self.pid,
+            tid,
+            length,
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const SAMPLE: [u8; 64] = [0; 64];
 
     fn check(record: Option<&[u8]>, expected: Option<(u64, u64)>) {
         let word = |record: &[u8], at: usize| {
@@ -89,24 +169,68 @@ mod tests {
         assert_eq!(found, expected);
     }
 
+    /// What is left at the end: times and weights of samples, and what was not seen of whom.
+    fn left(waits: &mut Waits, time: u64) -> (usize, Vec<(Tid, u64)>) {
+        let (mut samples, mut unseen) = (0, Vec::new());
+        waits.finish(time, |left| match left {
+            Ok(_) => samples += 1,
+            Err(left) => unseen.push((left.tid, left.length)),
+        });
+        (samples, unseen)
+    }
+
     #[test]
     fn waits_last_from_leaving_to_being_back() {
         let mut waits = Waits::default();
-        waits.leave(7, 1000, &[0; 64]);
-        waits.leave(8, 1500, &[0; 64]);
-        waits.leave(9, 1600, &[0; 64]);
+        waits.leave(7, 1000, &SAMPLE);
+        waits.out((7, 7), 1001);
+        waits.leave(8, 1500, &SAMPLE);
+        waits.leave(9, 1600, &SAMPLE);
         waits.preempted(8);
-        waits.forget(9);
-        check(waits.back(6, 2000).map(|r| r.as_slice()), None);
-        check(waits.back(8, 2000).map(|r| r.as_slice()), None);
-        check(waits.back(9, 2000).map(|r| r.as_slice()), None);
-        let record = waits.back(7, 3500).expect("it waited");
-        check(Some(record.as_slice()), Some((3500, 2500)));
-        record.clear();
-        check(waits.back(7, 4000).map(|r| r.as_slice()), None);
-        waits.leave(8, 5000, &[0; 64]);
-        let left: Vec<_> = waits.finish(5010).map(<[u8]>::to_vec).collect();
-        assert_eq!(left.len(), 1);
-        check(left.first().map(Vec::as_slice), Some((5010, 10)));
+        assert_eq!(waits.forget(9), None);
+        check(waits.back(6, 2000), None);
+        check(waits.back(8, 2000), None);
+        check(waits.back(9, 2000), None);
+        check(waits.back(7, 3500), Some((3500, 2500)));
+        check(waits.back(7, 4000), None);
+        waits.leave(8, 5000, &SAMPLE);
+        assert_eq!(left(&mut waits, 5010), (1, vec![]));
+        let seen = waits.seen();
+        assert_eq!((seen.waits, seen.seen, seen.time), (2, 2, 2510));
+    }
+
+    #[test]
+    fn a_look_counts_in_the_wait_it_was_meant_for() {
+        let mut waits = Waits::default();
+        waits.out((7, 7), 1000);
+        assert!(waits.is_in_time(7, 1000) && !waits.is_in_time(7, 900));
+        waits.see(7, &SAMPLE);
+        assert!(!waits.is_in_time(7, 1000), "it has been seen");
+        check(waits.back(7, 1500), Some((1500, 500)));
+        assert!(!waits.is_in_time(7, 1000));
+        waits.out((7, 7), 2000);
+        assert!(!waits.is_in_time(7, 1000) && waits.is_in_time(7, 2000));
+    }
+
+    #[test]
+    fn waits_that_were_seen_stand_for_others_of_their_length() {
+        let mut waits = Waits::default();
+        let mut wait = |from: u64, to: u64, seen: bool, expected: Option<(u64, u64)>| {
+            waits.out((7, 7), from);
+            if seen {
+                waits.see(7, &SAMPLE);
+            }
+            check(waits.back(7, to), expected);
+        };
+        wait(0, 100, false, None);
+        wait(200, 310, false, None);
+        wait(400, 100_400, false, None);
+        wait(200_000, 200_127, true, Some((200_127, 127 + 210)));
+        wait(300_000, 300_100, true, Some((300_100, 100)));
+        assert_eq!(left(&mut waits, 400_000), (0, vec![(7, 100_000)]));
+        let seen = waits.seen();
+        assert_eq!((seen.waits, seen.seen), (5, 2));
+        assert_eq!((seen.seen_time, seen.placed_time), (227, 210));
+        assert_eq!(seen.time, 227 + 210 + 100_000);
     }
 }

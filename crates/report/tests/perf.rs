@@ -306,6 +306,23 @@ fn branch_stacks_of_open_calls_are_those_of_perf_script() {
     assert_eq!(stacks(&file), stacks(&lab.path("perf.data")));
 }
 
+/// What `perf record -b` adds to each sample changes nothing of its stack.
+#[test]
+fn branch_stacks_of_any_branches_leave_the_call_chain() {
+    if !has_perf() {
+        return;
+    }
+    let lab = Lab::new(&["-fno-omit-frame-pointer"]);
+    let recorded = std::fs::read(lab.record("fp")).unwrap();
+    let file = lab.path("branches.data");
+    std::fs::write(&file, lbr::with_branches(&recorded)).unwrap();
+    let mut perf = Command::new("perf");
+    let branches = run(perf.args(["script", "-F", "brstack", "-i"]).arg(&file));
+    assert!(branches.contains("0x"), "perf finds them: {branches}");
+    let (equal, all) = compare(&file, 1);
+    assert_eq!(equal, all);
+}
+
 /// Samples and sum of the periods of each event, as perf has them.
 fn perf_sums(file: &Path) -> HashMap<String, (usize, u64)> {
     let mut perf = Command::new("perf");

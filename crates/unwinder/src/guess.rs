@@ -131,6 +131,9 @@ impl Walk<'_> {
         if self.is_entry(place) {
             return Err(StackEnd::Root);
         }
+        if let Some(caller) = self.by_what_was_done(place) {
+            return Ok(caller);
+        }
         if let Some(caller) = self.guess_leaf() {
             return Ok(caller);
         }
@@ -147,6 +150,32 @@ impl Walk<'_> {
             return Err(StackEnd::FramePointersEnded);
         }
         Err(otherwise)
+    }
+
+    /// A function whose CFI counts from the frame pointer, of which nothing is known: of a thread
+    /// that sleeps, only the stack pointer is told. What the code has done to that one is the same
+    /// at each place, unless the function takes room of variable size.
+    fn by_what_was_done(&mut self, place: &Place) -> Option<Caller> {
+        const FAR: u64 = 64 << 10;
+        let layout = self.unwinder.layout;
+        if self.registers.get(layout.frame_pointer).is_some() {
+            return None;
+        }
+        let target = place.elf_address(self.program_counter());
+        let address = place.elf_address(self.lookup_address());
+        let tables = self.unwinder.modules.get(place.module)?;
+        let start = tables.eh_frame.as_ref()?.function(address)?;
+        if target.checked_sub(start)? > FAR {
+            return None;
+        }
+        let (module, modules) = (place.module, &mut self.unwinder.modules);
+        let mut code = |address, buffer: &mut [u8]| modules.read_code(module, address, buffer);
+        let rule = layout
+            .architecture
+            .follow_to(&mut code, start, target)
+            .filter(|rule| self.stays_near(rule))?;
+        let registers = self.apply(&rule).ok()?;
+        self.believe(registers, false, true)
     }
 
     /// A sample outside of any known code: perhaps it just got there by a call.

@@ -9,6 +9,7 @@ use rustix::io::Errno;
 
 use super::attr::{AttrOptions, attr};
 use super::page::UserPage;
+use crate::definition::Definition;
 use crate::names::EventSpec;
 
 /// Where an event counts.
@@ -33,6 +34,8 @@ pub enum Place<'a> {
 pub struct RawCounter {
     fd: OwnedFd,
     id: u64,
+    /// Dropped after the descriptor.
+    _definition: Option<Definition>,
 }
 
 /// What one event counted.
@@ -84,6 +87,14 @@ impl RawCounter {
         place: Place<'_>,
         leader: Option<&Self>,
     ) -> Result<Self, Errno> {
+        // What is inherited is defined in tracefs, if it may be; see there.
+        let definition = match attr.inherit() {
+            1 => Definition::new(spec),
+            _ => Ok(None),
+        };
+        if let Ok(Some(definition)) = &definition {
+            definition.apply(&mut attr);
+        }
         let result = open(&mut attr, place, leader);
         // PMUs that cannot tell whose code counts refuse what everybody else takes for granted.
         let fd = match result {
@@ -96,7 +107,12 @@ impl RawCounter {
             result => result?,
         };
         let id = id(fd.as_fd())?;
-        Ok(Self { fd, id })
+        let definition = definition.map_err(|_| Errno::NOENT)?;
+        Ok(Self {
+            fd,
+            id,
+            _definition: definition,
+        })
     }
 
     /// The number that tells it from every other event, as long as the machine runs.

@@ -56,7 +56,11 @@ fn unavailable(spec: &EventSpec, circumstances: Circumstances) -> String {
              software events such as task-clock can be counted"
                 .into()
         }
-        Family::Uprobe | Family::Uretprobe => "this kernel cannot probe that place".into(),
+        Family::Uprobe | Family::Uretprobe => {
+            "this kernel cannot probe that place, or tracefs is not mounted (mount -t tracefs nodev \
+             /sys/kernel/tracing)"
+                .into()
+        }
         Family::Raw => "no PMU has that type, or it does not have that event".into(),
         _ => "this CPU and its kernel do not have that event".into(),
     }

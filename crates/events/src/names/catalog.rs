@@ -1,12 +1,13 @@
 //! Where names are looked up.
 
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fs;
 use std::path::PathBuf;
 
 use super::error::ParseError;
-use super::parse;
 use super::spec::EventGroup;
+use super::{library, parse, symbol};
 
 /// Where names are looked up that the kernel does not fix: sysfs, tracefs, and the folders of
 /// libraries and programs.
@@ -65,6 +66,15 @@ impl Catalog {
     /// this machine.
     pub fn parse(&self, text: &str) -> Result<Vec<EventGroup>, ParseError> {
         parse::list(text, self)
+    }
+
+    /// Those of these functions that the file has, by their names for the linker; none if there is no
+    /// such file. The file is named as in `uprobe:FILE:FUNCTION`.
+    pub(crate) fn functions_in(&self, file: &str, wanted: &HashSet<&str>) -> HashSet<String> {
+        match library::find(self, file) {
+            Ok(path) => symbol::functions_in(&path, wanted),
+            Err(_) => HashSet::new(),
+        }
     }
 
     /// The folder in which every system of tracepoints has a folder, or why there is none.

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! The result is plain data: nothing is opened here, and a spec says nothing about whether this
-//! machine can count it. the counters open it.
+//! machine can count it.
 
 mod breakpoint;
 mod catalog;
@@ -25,6 +25,7 @@ mod symbolic;
 mod terms;
 mod tracepoint;
 mod uprobe;
+mod window;
 
 pub use catalog::Catalog;
 pub use error::{ParseError, Problem};

@@ -62,6 +62,16 @@ impl EventSpec {
         }
     }
 
+    /// What tells when threads leave their CPUs and are back, and nothing of where they are: an event
+    /// that counts nothing, whose ring gets SWITCH records. Everybody may open it for their own
+    /// threads.
+    pub fn off_cpu_by_switches() -> Self {
+        Self {
+            name: "offcpu-time".into(),
+            ..Self::dummy()
+        }
+    }
+
     fn well_known(name: &str, family: Family) -> Self {
         Self {
             name: name.into(),
@@ -175,6 +185,11 @@ impl Family {
             self,
             Self::Hardware | Self::Cache | Self::Raw | Self::Pmu(_)
         )
+    }
+
+    /// Whether it is a probe on a function of a program.
+    pub fn is_uprobe(&self) -> bool {
+        matches!(self, Self::Uprobe | Self::Uretprobe)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Where in a file a function is.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt::{self, Write};
 use std::fs::File;
 use std::path::Path;
@@ -12,6 +12,7 @@ use object::{
 use super::error::Problem;
 use super::suggest;
 use super::terms::parse_number;
+use super::window::Window;
 
 /// The offset in the file of a function, or of an address as the file's symbol table counts it
 /// (`0x...`), plus an offset.
@@ -22,7 +23,7 @@ pub(super) fn file_offset(path: &Path, symbol: &str, offset: u64) -> Result<u64,
         reason,
     };
     let file = File::open(path).map_err(|error| bad(error.to_string()))?;
-    let cache = ReadCache::new(file);
+    let cache = ReadCache::new(Window::new(file));
     let elf = object::File::parse(&cache)
         .map_err(|_| bad("it is not an ELF file, so it has no functions to probe".into()))?;
     let address = match parse_number(symbol).filter(|_| symbol.starts_with("0x")) {
@@ -40,7 +41,28 @@ pub(super) fn file_offset(path: &Path, symbol: &str, offset: u64) -> Result<u64,
     })
 }
 
-type Elf<'data> = object::File<'data, &'data ReadCache<File>>;
+/// Those of these functions that the file has under their linker's names; none if it cannot be read.
+pub(super) fn functions_in(path: &Path, wanted: &HashSet<&str>) -> HashSet<String> {
+    let mut found = HashSet::new();
+    let Ok(file) = File::open(path) else {
+        return found;
+    };
+    let cache = ReadCache::new(Window::new(file));
+    let Ok(elf) = object::File::parse(&cache) else {
+        return found;
+    };
+    for symbol in elf.symbols().chain(elf.dynamic_symbols()) {
+        if let Ok(name) = symbol.name()
+            && wanted.contains(bare(name))
+            && why_not(&symbol).is_none()
+        {
+            found.insert(bare(name).to_owned());
+        }
+    }
+    found
+}
+
+type Elf<'data> = object::File<'data, &'data ReadCache<Window>>;
 
 /// The file offset of an address in the code.
 fn to_file(elf: &Elf<'_>, address: u64) -> Option<u64> {

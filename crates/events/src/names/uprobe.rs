@@ -2,7 +2,7 @@
 //!
 //! The function is looked up here, and the kernel gets the file and the offset in it: through the
 //! PMU `uprobe` of sysfs, whose `config1` is a pointer to the path and whose `config2` is the
-//! offset. No access to tracefs is needed.
+//! offset; or, where events are inherited, by a `Definition` in tracefs.
 
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;

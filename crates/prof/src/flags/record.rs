@@ -74,7 +74,8 @@ pub(crate) struct SamplingFlags {
     pub period: Option<u64>,
 
     /// How to find callers: dwarf[,BYTES of stack copied with each sample], fp (frame pointers,
-    /// walked by the kernel) or none
+    /// walked by the kernel), lbr (calls that the CPU keeps, some 30 at most; dwarf where it does not)
+    /// or none
     #[arg(long, value_name = "HOW", default_value = "dwarf", value_parser = CallGraphFlag::parse)]
     pub call_graph: CallGraphFlag,
 
@@ -185,7 +186,7 @@ pub(crate) enum SamplerFlag {
     Ptrace,
 }
 
-/// `--call-graph dwarf[,BYTES]|fp|none`.
+/// `--call-graph dwarf[,BYTES]|fp|lbr|none`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallGraphFlag {
     /// Copy registers and stack, unwind with the programs' unwind tables.
@@ -195,6 +196,8 @@ pub(crate) enum CallGraphFlag {
     },
     /// Let the kernel follow frame pointers.
     FramePointers,
+    /// Let the CPU keep them.
+    LastBranches,
     /// Addresses only.
     None,
 }
@@ -213,8 +216,8 @@ impl CallGraphFlag {
             ("dwarf", Some(bytes)) => Self::parse_dump(bytes),
             ("fp", None) => Ok(Self::FramePointers),
             ("none" | "no", None) => Ok(Self::None),
-            ("lbr", _) => Err("lbr is not supported yet: use dwarf, fp or none".into()),
-            _ => Err("write dwarf, dwarf,BYTES, fp or none".into()),
+            ("lbr", None) => Ok(Self::LastBranches),
+            _ => Err("write dwarf, dwarf,BYTES, fp, lbr or none".into()),
         }
     }
 
@@ -265,7 +268,8 @@ mod tests {
             ("fp", Some(CallGraphFlag::FramePointers)),
             ("fp,8", None),
             ("none", Some(CallGraphFlag::None)),
-            ("lbr", None),
+            ("lbr", Some(CallGraphFlag::LastBranches)),
+            ("lbr,8", None),
             ("", None),
         ];
         for (text, expected) in cases {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
-use prof_recorder::names::{CallGraphTerm, Catalog, EventSpec};
+use prof_recorder::names::{Catalog, EventSpec};
 use prof_recorder::{
     AllocationWeight, CallGraph, EventRequest, GroupRequest, Program, Rate, Target, USUAL_HERTZ,
     allocations,
@@ -43,14 +43,6 @@ fn named(flags: &SamplingFlags, call_graph: CallGraph) -> Result<Vec<GroupReques
     for text in &flags.events {
         groups.extend(catalog.parse(text)?);
     }
-    let mut terms = groups
-        .iter()
-        .flat_map(|group| &group.events)
-        .map(|event| &event.terms);
-    ensure!(
-        !terms.any(|terms| terms.call_graph == Some(CallGraphTerm::LastBranches)),
-        "call-graph=lbr is not supported yet: use dwarf, fp or no"
-    );
     let named = |group| GroupRequest::named(group, rate(flags), call_graph);
     Ok(groups.into_iter().map(named).collect())
 }
@@ -68,6 +60,7 @@ fn call_graph(flags: &SamplingFlags) -> CallGraph {
     match flags.call_graph {
         CallGraphFlag::Dwarf { dump } => CallGraph::Dwarf { dump },
         CallGraphFlag::FramePointers => CallGraph::FramePointers,
+        CallGraphFlag::LastBranches => CallGraph::LastBranches,
         CallGraphFlag::None => CallGraph::None,
     }
 }

@@ -165,17 +165,20 @@ fn show(recording: &Path, embed: bool, flamegraph: Option<&Path>, console: Conso
     Ok(())
 }
 
-/// Whether frame pointers led to the root is only told by the outermost function's name.
+/// Whether the kernel's or the CPU's own callers led to the root is only told by the outermost
+/// function's name.
 fn verdict(summary: &Summary, options: &Options) -> Result<Verdict> {
     let mut events = options.groups.iter().flat_map(|group| &group.events);
-    Ok(
-        match options.output != Path::new("-")
-            && events.any(|event| event.call_graph == CallGraph::FramePointers)
-        {
-            true => Verdict::new(&report::quality(&options.output)?),
-            false => Verdict::new(&summary.quality),
-        },
-    )
+    let found_by_others = events.any(|event| {
+        matches!(
+            event.call_graph,
+            CallGraph::FramePointers | CallGraph::LastBranches
+        )
+    });
+    Ok(match found_by_others && options.output != Path::new("-") {
+        true => Verdict::new(&report::quality(&options.output)?),
+        false => Verdict::new(&summary.quality),
+    })
 }
 
 fn course(flags: CourseFlags, duration: Option<Duration>) -> Result<Course> {

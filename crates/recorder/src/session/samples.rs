@@ -1,11 +1,13 @@
 //! Samples: unwound, weighed, written.
 
-use prof_events::{AllocationWeight, Weight};
-use prof_model::{AbsoluteAddress, Pid, Process};
-use prof_perfdata::{Sample, StackNote, Switch, WriteError, context, encode};
+use prof_events::{AllocationWeight, Weight, system};
+use prof_model::{AbsoluteAddress, Pid, Process, StackEnd};
+use prof_perfdata::{CpuMode, Sample, StackNote, Stamp, Switch, WriteError, context, encode};
 
 use super::{Session, SessionEvent, StackWork};
 use crate::backlog::Batch;
+use crate::sleepers::Sleepers;
+use crate::waits::Unseen;
 use crate::{allocation, layout};
 
 impl Session {
@@ -16,12 +18,15 @@ impl Session {
         batch: &Batch,
         index: usize,
     ) -> Result<(), WriteError> {
-        if self.duplicates.contains(sample.tid, sample.id) {
-            return Ok(());
-        }
         let Some(event) = self.events.get(sample.event) else {
             return Ok(());
         };
+        if event.weight == Weight::Asleep {
+            return self.asleep(sample, batch, index);
+        }
+        if self.duplicates.contains(sample.tid, sample.id) {
+            return Ok(());
+        }
         if sample.tid == 0 && event.weight == Weight::OffCpu {
             // A CPU that has something to do again does not wait.
             return Ok(());
@@ -46,27 +51,7 @@ impl Session {
         let Some(period) = self.weight(sample, period, weight) else {
             return Ok(());
         };
-        let beyond = batch.beyond(index);
-        let (processes, modules) = (&self.processes, &self.modules);
-        let note = (self.chain_maker).chain(sample, beyond, processes, modules, &mut self.chain);
-        if weight.is_of_mappings() && self.is_internal(sample.pid) {
-            return Ok(());
-        }
-        self.note(sample, note, true);
-        let Some(SessionEvent { attr, .. }) = self.events.get(sample.event) else {
-            return Ok(());
-        };
-        let raw = note.to_raw();
-        let unwound = encode::NewSample {
-            callchain: &self.chain,
-            raw: &raw,
-            period,
-            ..encode::NewSample::without_stack(sample)
-        };
-        self.out.clear();
-        if encode::sample(&mut self.out, attr, &unwound).is_err() {
-            // Longer than a record can be, which the unwinder's limit rules out.
-            self.tally.quality.losses.malformed += 1;
+        if !self.unwind(sample, period, weight, (batch, index)) {
             return Ok(());
         }
         if weight == Weight::OffCpu {
@@ -77,6 +62,45 @@ impl Session {
         self.tally.quality.samples += 1;
         self.since_round += self.out.len();
         self.writer.write(&self.out)
+    }
+
+    /// Unwinds a sample to what is written of it. Returns `false` if nothing is to be written.
+    fn unwind(
+        &mut self,
+        sample: &Sample<'_>,
+        period: u64,
+        weight: Weight,
+        (batch, index): (&Batch, usize),
+    ) -> bool {
+        let beyond = batch.beyond(index);
+        let (processes, modules) = (&self.processes, &self.modules);
+        let note = (self.chain_maker).chain(sample, beyond, processes, modules, &mut self.chain);
+        if weight.is_of_mappings() && self.is_internal(sample.pid) {
+            return false;
+        }
+        self.note(sample, note, true);
+        self.encode(sample, period, note)
+    }
+
+    /// Puts together what is written of a sample with the chain at hand.
+    fn encode(&mut self, sample: &Sample<'_>, period: u64, note: StackNote) -> bool {
+        let Some(SessionEvent { attr, .. }) = self.events.get(sample.event) else {
+            return false;
+        };
+        let raw = note.to_raw();
+        let unwound = encode::NewSample {
+            callchain: &self.chain,
+            raw: &raw,
+            period,
+            ..encode::NewSample::without_stack(sample)
+        };
+        self.out.clear();
+        let encoded = encode::sample(&mut self.out, attr, &unwound);
+        if encoded.is_err() {
+            // Longer than a record can be, which the unwinder's limit rules out.
+            self.tally.quality.losses.malformed += 1;
+        }
+        encoded.is_ok()
     }
 
     /// What a sample weighs as far as it says itself; `None` if it does not count.
@@ -108,24 +132,92 @@ impl Session {
         function.is_some() && function == caller
     }
 
+    /// A thread was looked at that slept when that began.
+    fn asleep(
+        &mut self,
+        sample: &Sample<'_>,
+        batch: &Batch,
+        index: usize,
+    ) -> Result<(), WriteError> {
+        let in_time = self.waits.is_in_time(sample.tid, sample.period);
+        if in_time && self.unwind(sample, 0, Weight::Asleep, (batch, index)) {
+            self.waits.see(sample.tid, &self.out);
+        }
+        Ok(())
+    }
+
     /// A thread has left its CPU or is back: samples of waits need to know, the file does not.
     pub(super) fn switch(&mut self, switch: &Switch) -> Result<(), WriteError> {
-        let (Some(tid), Some(time)) = (switch.stamp.tid, switch.stamp.time) else {
+        let Stamp { pid, tid, time, .. } = switch.stamp;
+        let (Some(pid), Some(tid), Some(time)) = (pid, tid, time) else {
             return Ok(());
         };
         if switch.out {
-            if switch.preempted {
-                self.waits.preempted(tid);
+            match switch.preempted {
+                true => self.waits.preempted(tid),
+                // Where the kernel samples all waits, one without a sample is none of ours.
+                false if self.sleepers().is_none() => {}
+                false => self.waits.out((pid, tid), time),
             }
             return Ok(());
         }
-        let Some(sample) = self.waits.back(tid, time) else {
+        if let Some(sample) = self.waits.back(tid, time) {
+            self.tally.quality.samples += 1;
+            self.since_round += sample.len();
+            self.writer.write(sample)?;
+        }
+        Ok(())
+    }
+
+    /// Writes what threads wait for at the end.
+    pub(super) fn end_waits(&mut self) -> Result<(), WriteError> {
+        let mut waits = std::mem::take(&mut self.waits);
+        let mut written = Ok(());
+        let now = system::monotonic_now();
+        waits.finish(now, |left| {
+            let result = match left {
+                Ok(sample) => {
+                    self.tally.quality.samples += 1;
+                    self.writer.write(sample)
+                }
+                Err(unseen) => self.unseen(unseen, now),
+            };
+            if written.is_ok() {
+                written = result;
+            }
+        });
+        self.waits = waits;
+        written
+    }
+
+    /// Writes for how long a thread waited, up to `time`, without anybody's seeing where.
+    pub(super) fn unseen(&mut self, unseen: Unseen, time: u64) -> Result<(), WriteError> {
+        let Some(SessionEvent { attr, .. }) = self.sleepers() else {
             return Ok(());
         };
+        let note = StackNote::new(StackEnd::NotSeen);
+        let sample = encode::NewSample {
+            mode: CpuMode::User,
+            pid: unseen.pid,
+            tid: unseen.tid,
+            time,
+            id: Sleepers::ID,
+            period: unseen.length,
+            callchain: &[context::USER],
+            raw: &note.to_raw(),
+            ..encode::NewSample::default()
+        };
+        let mut out = Vec::new();
+        // It has a fixed size.
+        let _ = encode::sample(&mut out, attr, &sample);
+        self.tally.quality.count_stack(note.end);
         self.tally.quality.samples += 1;
-        self.since_round += sample.len();
-        self.writer.write(sample)?;
-        sample.clear();
-        Ok(())
+        self.writer.write(&out)
+    }
+
+    /// The event of samples of threads that were looked at while they slept.
+    fn sleepers(&self) -> Option<&SessionEvent> {
+        let mut events = self.events.iter();
+        events.find(|event| event.weight == Weight::Asleep)
     }
 }

@@ -51,6 +51,7 @@ impl Chain {
         }
         let is_empty = self.kernel.is_empty() && self.user.is_empty();
         match sample.mode {
+            _ if ours.is_some_and(|note| note.end == StackEnd::NotSeen) => {}
             CpuMode::Kernel if is_empty => self.kernel.push(sample.ip),
             _ if is_empty => self.user.push(sample.ip),
             _ => {}

@@ -89,6 +89,7 @@ impl Interner {
         }
         match stack {
             Some(stack) if Some(stack) != root => stack,
+            _ if note.end == StackEnd::NotSeen => mark(profile, root, Frame::Cut(note.end)),
             _ => mark(profile, root, Frame::Cut(StackEnd::NoUserState)),
         }
     }

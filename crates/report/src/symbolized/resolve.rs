@@ -283,7 +283,10 @@ impl Named {
 
 /// What stands in a view for the callers that are missing.
 fn cut_label(end: StackEnd) -> String {
-    format!("[truncated: {}]", end.describe())
+    match end {
+        StackEnd::NotSeen => "[wait, stack not seen]".into(),
+        _ => format!("[truncated: {}]", end.describe()),
+    }
 }
 
 /// What stands in a view for frames left out of the middle. Rounded down to a power of ten, so

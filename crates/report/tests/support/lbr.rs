@@ -9,6 +9,8 @@ const BRANCH_STACK: u64 = 1 << 11;
 /// `PERF_SAMPLE_BRANCH_USER | CALL_STACK | NO_FLAGS | NO_CYCLES | HW_INDEX`: what perf asks for with
 /// `--call-graph lbr`.
 const BRANCH_TYPE: u64 = 1 | 1 << 11 | 1 << 14 | 1 << 15 | 1 << 17;
+/// `PERF_SAMPLE_BRANCH_ANY | HW_INDEX`: what it asks for with `-b` (`--branch-stack`).
+const ANY_BRANCH: u64 = 1 << 3 | 1 << 17;
 /// `PERF_CONTEXT_USER`
 const CONTEXT_USER: u64 = -512_i64 as u64;
 
@@ -17,12 +19,31 @@ const CONTEXT_USER: u64 = -512_i64 as u64;
 /// the call instead of that behind it. Layouts: `struct perf_file_header` of perf, `struct
 /// perf_event_attr` and PERF_RECORD_SAMPLE of linux/perf_event.h.
 pub(crate) fn from_frame_pointers(file: &[u8]) -> Vec<u8> {
+    rewrite(file, BRANCH_TYPE, sample)
+}
+
+/// Rewrites one of `perf record --call-graph fp` into one of `perf record -b --call-graph fp`: any
+/// branches that were taken last come with each sample, besides the call chain.
+pub(crate) fn with_branches(file: &[u8]) -> Vec<u8> {
+    rewrite(file, ANY_BRANCH, |record| {
+        let ip = number(record, 8);
+        let mut out = record.to_vec();
+        // A jump within the function, over and over: from, to, flags.
+        let words = [2, u64::MAX, ip, ip - 2, 0, ip, ip - 2, 0];
+        out.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+        let size = u16::try_from(out.len()).unwrap();
+        out[6..8].copy_from_slice(&size.to_le_bytes());
+        out
+    })
+}
+
+fn rewrite(file: &[u8], branch_type: u64, sample: impl Fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
     let (attrs, data) = (section(file, 24), section(file, 40));
     let mut out = file[..data.start].to_vec();
     let attr = attrs.start;
     assert_eq!(number(file, attr + 24), SAMPLE_TYPE, "what perf asks for");
     put(&mut out, attr + 24, SAMPLE_TYPE | BRANCH_STACK);
-    put(&mut out, attr + 72, BRANCH_TYPE);
+    put(&mut out, attr + 72, branch_type);
     let mut rest = &file[data.clone()];
     while !rest.is_empty() {
         let size = usize::from(u16::from_le_bytes([rest[6], rest[7]]));

@@ -71,6 +71,16 @@ impl Architecture {
         }
     }
 
+    /// The rule at `target` of a function that starts at `start`, by what its code has done to the
+    /// stack pointer until there.
+    pub(crate) fn follow_to(self, code: Code<'_>, start: u64, target: u64) -> Option<CompactRule> {
+        match self {
+            Self::X86_64 => x86_64::follow_to(code, start, target),
+            // Compilers find the frames of this architecture by the stack pointer.
+            Self::Aarch64 => None,
+        }
+    }
+
     /// Whether a function can return to between these bytes of code.
     pub(crate) fn is_return_address(self, before: &[u8], after: &[u8]) -> bool {
         match self {

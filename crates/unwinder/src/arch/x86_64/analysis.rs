@@ -45,16 +45,18 @@ pub(in crate::arch) fn analyze_from_entry(
     let nearest = target.saturating_sub(1) & !(ALIGNMENT - 1);
     (0..CANDIDATES)
         .map_while(|index| nearest.checked_sub(index * ALIGNMENT))
-        .filter_map(|start| follow_to(code, start, target))
+        .filter_map(|start| {
+            let mut before = [0; 5];
+            let read = code(start.checked_sub(5)?, &mut before);
+            let starts = read == before.len() && ends_function(&before);
+            starts.then(|| follow_to(code, start, target))?
+        })
         .any(believe)
 }
 
-/// The rule at `target`, if a function starts at `start` and its code leads there.
-fn follow_to(code: Code<'_>, start: u64, target: u64) -> Option<CompactRule> {
-    let mut before = [0; 5];
-    if code(start.checked_sub(5)?, &mut before) < before.len() || !ends_function(&before) {
-        return None;
-    }
+/// The rule at `target` in terms of the stack pointer, in a function that starts at `start` and
+/// whose code leads there.
+pub(in crate::arch) fn follow_to(code: Code<'_>, start: u64, target: u64) -> Option<CompactRule> {
     let mut window = Window::default();
     let mut state = State::new(start);
     // What follows the end of a path is reached by a branch before it.

@@ -10,7 +10,7 @@ use prof_model::StackEnd;
 
 use super::{Architecture, Layout, NONE, ReadWord};
 use crate::registers::Registers;
-pub(super) use analysis::{analyze, analyze_from_entry, is_go_entry};
+pub(super) use analysis::{analyze, analyze_from_entry, follow_to, is_go_entry};
 pub(super) use entry::entry;
 
 const RAX: u8 = 0;

@@ -1,0 +1,125 @@
+//! Uprobes as tracefs defines them.
+//!
+//! A uprobe of the PMU of that name comes with a pointer to the path of its file. The kernel reads
+//! the path again for each thread and process that inherits the event (perf_uprobe_init), where the
+//! pointer means nothing: the target's `fork` fails. An event that is defined in tracefs is known by
+//! a number instead. It is also closed at once, where each of the other kind waits until no CPU is in
+//! a probe any more.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use perf_event_open_sys::bindings as sys;
+
+use crate::names::{Catalog, EventSpec, Family};
+
+/// A uprobe that is defined for as long as this value lives. Events of it must be closed before.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Definition {
+    list: PathBuf,
+    /// Group and name.
+    name: String,
+    id: u64,
+}
+
+/// Definitions of this process so far.
+static COUNT: AtomicU32 = AtomicU32::new(0);
+/// What the names of groups begin with; the number of the process that defined them follows.
+const GROUP: &str = "prof_";
+
+impl Definition {
+    /// Defines the probe of a spec; `None` if it is none.
+    ///
+    /// # Errors
+    ///
+    /// When tracefs is not mounted, may not be written, or does not take the probe.
+    pub(crate) fn new(spec: &EventSpec) -> io::Result<Option<Self>> {
+        let kind = match spec.family {
+            Family::Uprobe => 'p',
+            Family::Uretprobe => 'r',
+            _ => return Ok(None),
+        };
+        let Some(path) = &spec.encoding.path else {
+            return Ok(None);
+        };
+        let tracefs = Catalog::system().tracefs.into_iter();
+        let list = tracefs
+            .map(|root| root.join("uprobe_events"))
+            .find(|list| list.exists())
+            .ok_or(io::ErrorKind::NotFound)?;
+        remove_stale(&list);
+        // A path with a blank would be two words; the file has another path without.
+        let file = File::open(std::ffi::OsStr::from_bytes(path.to_bytes()))?;
+        let process = std::process::id();
+        let path = match path.to_bytes().iter().any(u8::is_ascii_whitespace) {
+            false => path.to_bytes().to_vec(),
+            true => format!("/proc/{process}/fd/{}", file.as_raw_fd()).into_bytes(),
+        };
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{GROUP}{process}/probe_{number}");
+        let offset = spec.encoding.config2;
+        let mut line = format!("{kind}:{name} ").into_bytes();
+        line.extend(path);
+        line.extend(format!(":{offset:#x}\n").into_bytes());
+        append(&list, &line)?;
+        let mut definition = Self { list, name, id: 0 };
+        let id = definition.list.with_file_name("events");
+        let id = fs::read_to_string(id.join(&definition.name).join("id"))?;
+        definition.id = id.trim().parse().map_err(|_| io::ErrorKind::InvalidData)?;
+        Ok(Some(definition))
+    }
+
+    /// Makes the attribute one of the definition.
+    pub(crate) fn apply(&self, attr: &mut sys::perf_event_attr) {
+        attr.type_ = sys::PERF_TYPE_TRACEPOINT;
+        attr.config = self.id;
+        attr.__bindgen_anon_3.config1 = 0;
+        attr.__bindgen_anon_4.config2 = 0;
+    }
+}
+
+impl Drop for Definition {
+    fn drop(&mut self) {
+        let _ = append(&self.list, format!("-:{}\n", self.name).as_bytes());
+    }
+}
+
+fn append(list: &PathBuf, line: &[u8]) -> io::Result<()> {
+    OpenOptions::new().append(true).open(list)?.write_all(line)
+}
+
+/// Removes what processes of ours have defined that were killed.
+fn remove_stale(list: &PathBuf) {
+    let defined = fs::read_to_string(list).unwrap_or_default();
+    for name in defined.lines().filter_map(stale) {
+        let _ = append(list, format!("-:{name}\n").as_bytes());
+    }
+}
+
+/// The name in a line of definitions, if it is of a process that has ended.
+fn stale(line: &str) -> Option<&str> {
+    let name = line.split_once(':')?.1.split_ascii_whitespace().next()?;
+    let process: u32 = name.strip_prefix(GROUP)?.split_once('/')?.0.parse().ok()?;
+    (!fs::exists(format!("/proc/{process}")).ok()?).then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_our_own_leftovers_are_stale() {
+        let check = |line: &str, expected| assert_eq!(stale(line), expected, "{line}");
+        let ours = format!("p:prof_{}/probe_0 /lib/x.so:0x10", std::process::id());
+        check(&ours, None);
+        let gone = "p:prof_4294967295/probe_7 /lib/x.so:0x0000000000000010";
+        check(gone, Some("prof_4294967295/probe_7"));
+        check("r:probe_libc/malloc /lib/libc.so.6:0x98930", None);
+        check("p:prof_x/y /z:0x1", None);
+        check("", None);
+    }
+}

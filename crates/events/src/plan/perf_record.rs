@@ -1,0 +1,157 @@
+//! What sampling events ask of the kernel, beside what `perf record -vv` says that it asks for the
+//! same names and flags. perf prints that whether or not the kernel agrees.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use perf_event_open_sys::bindings as sys;
+
+use super::*;
+use crate::event::{CallGraph, EventRequest, GroupRequest};
+use crate::names::Catalog;
+
+/// The fields of the first attribute that perf opens, as it prints them.
+fn perfs(name: &str, flags: &[&str]) -> Option<BTreeMap<String, String>> {
+    let mut perf = Command::new("perf");
+    perf.args(["record", "-vv", "-o", "/dev/null", "-e", name]);
+    let output = perf.args(flags).arg("true").output().ok()?;
+    let text = String::from_utf8_lossy(&output.stderr);
+    let lines = text
+        .lines()
+        .skip_while(|line| !line.starts_with("perf_event_attr:"));
+    let fields = lines.skip(1).take_while(|line| !line.starts_with("---"));
+    let fields: BTreeMap<_, _> = fields
+        .filter_map(|line| line.trim().rsplit_once("  "))
+        .map(|(key, value)| (key.trim().to_owned(), value.trim().to_owned()))
+        .collect();
+    (!fields.is_empty()).then_some(fields)
+}
+
+fn ours(name: &str, rate: Rate, call_graph: CallGraph) -> sys::perf_event_attr {
+    let mut groups = Catalog::system().parse(name).expect("an event");
+    let spec = groups.remove(0).events.remove(0);
+    let request = Request {
+        threads: Threads::UntilExec(1),
+        groups: vec![GroupRequest::alone(EventRequest::named(
+            spec,
+            Some(rate),
+            call_graph,
+        ))],
+        user_chains: false,
+        switch: crate::sampler::Switch::None,
+        ring_bytes: None,
+    };
+    let system = System {
+        paranoid: -1,
+        max_rate: 100_000,
+        max_stack: 127,
+        cpus: vec![0],
+    };
+    let sizes = wishes(&request, &system, 1).sizes();
+    events(&request, &system, sizes).remove(0).setup.attr()
+}
+
+/// The same of both; what is zero perf leaves out.
+fn check(name: &str, flags: &[&str], rate: Rate, call_graph: CallGraph) -> bool {
+    let Some(theirs) = perfs(name, flags) else {
+        return false;
+    };
+    let attr = ours(name, rate, call_graph);
+    let field = |key: &str| theirs.get(key).map_or("0", String::as_str);
+    let number = |key: &str| {
+        let value = field(key);
+        let hex = value.strip_prefix("0x");
+        hex.map_or_else(|| value.parse(), |hex| u64::from_str_radix(hex, 16))
+    };
+    // SAFETY: each field of these unions is a number, of which all bits are one.
+    let (period, kind) = unsafe { (attr.__bindgen_anon_1.sample_period, attr.__bindgen_anon_2) };
+    // SAFETY: as above.
+    let kind = unsafe { kind.wakeup_watermark };
+    assert!(kind > 0, "{name}: the reader is woken");
+    for (key, ours) in [
+        ("type", attr.type_.into()),
+        ("config", attr.config),
+        ("{ sample_period, sample_freq }", period),
+        ("freq", attr.freq()),
+        ("inherit", attr.inherit()),
+        ("disabled", attr.disabled()),
+        ("enable_on_exec", attr.enable_on_exec()),
+        ("exclude_user", attr.exclude_user()),
+        ("exclude_kernel", attr.exclude_kernel()),
+        ("exclude_hv", attr.exclude_hv()),
+        ("exclude_idle", attr.exclude_idle()),
+        ("exclude_host", attr.exclude_host()),
+        ("pinned", attr.pinned()),
+        ("exclusive", attr.exclusive()),
+        ("precise_ip", attr.precise_ip()),
+        ("exclude_callchain_user", attr.exclude_callchain_user()),
+        ("sample_regs_user", attr.sample_regs_user),
+        ("sample_stack_user", attr.sample_stack_user.into()),
+    ] {
+        assert_eq!(number(key), Ok(ours), "{name} {flags:?}: {key}");
+    }
+    let types: Vec<&str> = field("sample_type").split('|').collect();
+    for (bit, word) in [
+        (sys::PERF_SAMPLE_CALLCHAIN, "CALLCHAIN"),
+        (sys::PERF_SAMPLE_BRANCH_STACK, "BRANCH_STACK"),
+        (sys::PERF_SAMPLE_REGS_USER, "REGS_USER"),
+        (sys::PERF_SAMPLE_STACK_USER, "STACK_USER"),
+    ] {
+        let asked = attr.sample_type & u64::from(bit) != 0;
+        assert_eq!(asked, types.contains(&word), "{name} {flags:?}: {word}");
+    }
+    let branches: Vec<&str> = field("branch_sample_type").split('|').collect();
+    for (bit, word) in [
+        (sys::PERF_SAMPLE_BRANCH_USER, "USER"),
+        (sys::PERF_SAMPLE_BRANCH_CALL_STACK, "CALL_STACK"),
+        (sys::PERF_SAMPLE_BRANCH_NO_FLAGS, "NO_FLAGS"),
+        (sys::PERF_SAMPLE_BRANCH_NO_CYCLES, "NO_CYCLES"),
+        (sys::PERF_SAMPLE_BRANCH_HW_INDEX, "HW_INDEX"),
+    ] {
+        let asked = attr.branch_sample_type & u64::from(bit) != 0;
+        assert_eq!(asked, branches.contains(&word), "{name} {flags:?}: {word}");
+    }
+    true
+}
+
+#[test]
+fn sampling_events_ask_for_what_perf_record_asks_for() {
+    if Command::new("perf").arg("--version").output().is_err() {
+        assert!(std::env::var_os("CI").is_none(), "perf is not installed");
+        return;
+    }
+    let fp = CallGraph::FramePointers;
+    let lbr = CallGraph::LastBranches;
+    let dwarf = CallGraph::Dwarf { dump: Some(8192) };
+    let hertz = Rate::Hertz(99);
+    let mut compared = 0;
+    for name in [
+        "cycles",
+        "cycles:u",
+        "cycles:k",
+        "cycles:uk",
+        "cycles:pp",
+        "cycles:D",
+        "instructions:I",
+        "branch-misses:e",
+        "L1-dcache-load-misses",
+        "LLC-loads:u",
+        "r01c2",
+        "cpu-clock",
+        "task-clock:u",
+        "page-faults",
+    ] {
+        let frequency = ["-F", "99", "--call-graph", "fp"];
+        compared += u32::from(check(name, &frequency, hertz, fp));
+        let period = ["-c", "10007", "--call-graph", "fp"];
+        compared += u32::from(check(name, &period, Rate::Period(10_007), fp));
+    }
+    let dumps = ["-F", "99", "--call-graph", "dwarf,8192"];
+    // (Of user code alone perf asks for a chain without the user's part: an empty one. We do not.)
+    compared += u32::from(check("cycles", &dumps, hertz, dwarf));
+    let calls = ["-F", "99", "--call-graph", "lbr"];
+    compared += u32::from(check("cycles", &calls, hertz, lbr));
+    compared += u32::from(check("cycles:u", &calls, hertz, lbr));
+    compared += u32::from(check("mem:0x1000:x", &["-g"], Rate::Period(1), fp));
+    assert!(compared > 20, "perf printed {compared} attributes only");
+}

@@ -1,0 +1,301 @@
+//! Threads that sleep, looked at while they do.
+//!
+//! Who may not sample the kernel is not told where threads leave their CPUs, only when (SWITCH
+//! records). So the thread is looked at while it sleeps: /proc knows its stack and instruction
+//! pointers, and its stack can be read. Whether it slept on until the end of that is only known
+//! when its next SWITCH record comes:
+//!
+//! ```text
+//!   SWITCH out ─────── looked at: a sample like one from a ring ─────── SWITCH in
+//!   `since`            its period is `since`, to tell which wait it belongs to
+//! ```
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+
+use prof_events::{LiveMemory, Opened, OpenedEvent, Stacks, Weight, system};
+use prof_model::{Pid, RegisterAbi, Tid, UserRegisters};
+use prof_perfdata::{Attr, CpuMode, encode};
+
+use crate::backlog::Batch;
+use crate::deep::DeepStacks;
+use crate::layout::{self, StackPart};
+
+/// Looks at threads that sleep.
+#[derive(Debug)]
+pub(crate) struct Sleepers {
+    attr: Attr,
+    registers: u64,
+    /// Whether each wait is looked at, because the kernel tells of none.
+    all: bool,
+    threads: HashMap<Tid, Sleeper>,
+    /// Those that sleep and have not been looked at.
+    unseen: Vec<Tid>,
+    /// Files that are kept open.
+    files: usize,
+    stack: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct Sleeper {
+    pid: Pid,
+    cpu: u32,
+    /// When it fell asleep; `None` if it runs.
+    since: Option<u64>,
+    /// Its registers, in /proc.
+    file: Option<File>,
+}
+
+/// What the system says of a thread that sleeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Registers {
+    /// Where it is.
+    Sleeping { stack: u64, instruction: u64 },
+    /// It does not sleep, or not quite yet.
+    Running,
+}
+
+impl Sleepers {
+    /// The id of their samples; the kernel counts its own from 1.
+    pub(crate) const ID: u64 = u64::MAX;
+    /// What is copied of a stack at first: the rest is read if that does not hold it.
+    const COPIED: usize = 4096;
+    /// Files kept open, of as many threads.
+    const FILES: usize = 512;
+
+    /// Adds the event of their samples to those that were opened, where they are needed: waits are
+    /// sampled, but not by the kernel, or began before it was asked to (`attached`).
+    pub(crate) fn new(opened: &mut Opened, attached: bool) -> Option<Self> {
+        let waits = |event: &&OpenedEvent| event.setup.weight == Weight::OffCpu;
+        let event = opened.events.iter().find(waits)?;
+        let all = event.setup.only_switches();
+        let unwound = matches!(event.setup.stacks, Stacks::Dump(_));
+        if !unwound || !(all || attached) {
+            return None;
+        }
+        let setup = event.setup.of_sleepers(Self::COPIED as u32);
+        let sleepers = Self {
+            attr: Attr::parse(&setup.attr_bytes()).ok()?,
+            registers: setup.user_registers(),
+            all,
+            threads: HashMap::new(),
+            unseen: Vec::new(),
+            files: 0,
+            stack: Vec::new(),
+        };
+        opened.events.push(OpenedEvent {
+            setup,
+            leader: None,
+            ids: vec![(Self::ID, 0)],
+        });
+        Some(sleepers)
+    }
+
+    /// Whether the reader is to come as soon as a thread sleeps.
+    pub(crate) fn are_urgent(&self) -> bool {
+        self.all
+    }
+
+    /// Sampling of these processes has just begun. Those of their threads that sleep already do so
+    /// since now, as far as the recording is concerned: adds records that say so.
+    pub(crate) fn begin(&mut self, pids: &[Pid], batch: &mut Batch) {
+        for &pid in pids {
+            for tid in system::threads(pid).unwrap_or_default() {
+                let now = system::monotonic_now();
+                if is_asleep(pid, tid) {
+                    batch.push(|bytes| layout::append_switch_out(bytes, (pid, tid), now, Self::ID));
+                    self.fell_asleep(tid, pid, 0, now);
+                }
+            }
+        }
+    }
+
+    /// A record from a ring.
+    pub(crate) fn notice(&mut self, record: &[u8]) {
+        if let Some(ended) = layout::ended_thread(record) {
+            self.forget(ended);
+            return;
+        }
+        let Some(switch) = layout::switch(record) else {
+            return;
+        };
+        match switch.out {
+            false => {
+                if let Some(sleeper) = self.threads.get_mut(&switch.tid) {
+                    sleeper.since = None;
+                }
+            }
+            true if self.all && !switch.preempted => {
+                self.fell_asleep(switch.tid, switch.pid, switch.cpu, switch.time);
+            }
+            true => {}
+        }
+    }
+
+    fn fell_asleep(&mut self, tid: Tid, pid: Pid, cpu: u32, since: u64) {
+        let sleeper = self.threads.entry(tid).or_insert(Sleeper {
+            pid,
+            cpu,
+            since: None,
+            file: None,
+        });
+        (sleeper.cpu, sleeper.since) = (cpu, Some(since));
+        self.unseen.push(tid);
+    }
+
+    fn forget(&mut self, tid: Tid) {
+        let sleeper = self.threads.remove(&tid);
+        self.files -= usize::from(sleeper.is_some_and(|sleeper| sleeper.file.is_some()));
+    }
+
+    /// Looks at those that have not been looked at since they fell asleep, and adds their samples.
+    pub(crate) fn look(&mut self, deep: &mut DeepStacks, batch: &mut Batch) {
+        let mut unseen = std::mem::take(&mut self.unseen);
+        unseen.sort_unstable();
+        unseen.dedup();
+        // Who is on the way to sleep is looked at again with the next pass.
+        unseen.retain(|&tid| self.look_at(tid, deep, batch) == Some(Registers::Running));
+        self.unseen = unseen;
+    }
+
+    fn look_at(&mut self, tid: Tid, deep: &mut DeepStacks, batch: &mut Batch) -> Option<Registers> {
+        let sleeper = self.threads.get_mut(&tid)?;
+        let (pid, cpu, since) = (sleeper.pid, sleeper.cpu, sleeper.since?);
+        let may_keep = self.files < Self::FILES;
+        let had_file = sleeper.file.is_some();
+        let registers = sleeper.registers(tid, may_keep)?;
+        self.files += usize::from(sleeper.file.is_some() && !had_file);
+        let Registers::Sleeping { stack, instruction } = registers else {
+            return Some(registers);
+        };
+        self.stack.clear();
+        let copied = LiveMemory::of(pid)?
+            .append(stack, Self::COPIED, &mut self.stack)
+            .ok()?;
+        let values = [stack, instruction];
+        let sample = encode::NewSample {
+            mode: CpuMode::User,
+            ip: instruction,
+            pid,
+            tid,
+            // After all has been read: if the thread woke before that, this is too late.
+            time: system::monotonic_now(),
+            id: Self::ID,
+            cpu,
+            period: since,
+            user_registers: UserRegisters::new(RegisterAbi::Bits64, self.registers, values),
+            user_stack: &self.stack,
+            ..encode::NewSample::default()
+        };
+        let attr = &self.attr;
+        // It fits: a copy is small.
+        batch.push(|bytes| {
+            let _ = encode::sample(bytes, attr, &sample);
+        });
+        let part = StackPart {
+            pid,
+            offset: 0,
+            size: Self::COPIED,
+            copied,
+            start: stack,
+        };
+        if part.is_full() {
+            batch.push_beyond(|bytes| deep.read(&part, bytes));
+        }
+        Some(registers)
+    }
+}
+
+impl Sleeper {
+    /// Where the thread is; `None` if that is not told.
+    fn registers(&mut self, tid: Tid, may_keep: bool) -> Option<Registers> {
+        let mut buffer = [0; 256];
+        let opened = match self.file.take() {
+            Some(file) => file,
+            None => File::open(format!("/proc/{}/task/{tid}/syscall", self.pid)).ok()?,
+        };
+        let length = opened.read_at(&mut buffer, 0).ok()?;
+        self.file = may_keep.then_some(opened);
+        parse(buffer.get(..length)?)
+    }
+}
+
+/// A line of /proc/PID/task/TID/syscall (proc(5)): `running`, or numbers of which the last two are
+/// the stack pointer and the instruction pointer.
+fn parse(line: &[u8]) -> Option<Registers> {
+    let line = std::str::from_utf8(line).ok()?.trim_end();
+    if line == "running" {
+        return Some(Registers::Running);
+    }
+    let mut fields = line.rsplit(' ');
+    let mut number = || u64::from_str_radix(fields.next()?.strip_prefix("0x")?, 16).ok();
+    let (instruction, stack) = (number()?, number()?);
+    // No user code at all: a kernel thread, or one that is ending.
+    (stack != 0).then_some(Registers::Sleeping { stack, instruction })
+}
+
+/// Whether a thread waits for something other than a CPU.
+fn is_asleep(pid: Pid, tid: Tid) -> bool {
+    let stat = fs::read(format!("/proc/{pid}/task/{tid}/stat")).unwrap_or_default();
+    // The name, in parentheses, may hold any bytes.
+    let end = stat.iter().rposition(|&byte| byte == b')');
+    let state = end.and_then(|end| stat.get(end + 2));
+    matches!(state, Some(b'S' | b'D'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_proc() {
+        let check = |line: &str, expected| assert_eq!(parse(line.as_bytes()), expected, "{line}");
+        let at = |stack, instruction| Some(Registers::Sleeping { stack, instruction });
+        let call = "230 0x0 0x0 0x7ffe20 0x7ffe60 0x0 0x0 0x7fff60d3a808 0x7fcd18c2c503\n";
+        check(call, at(0x7fff_60d3_a808, 0x7fcd_18c2_c503));
+        check("-1 0x7ffe08 0x401000\n", at(0x7ffe08, 0x401000));
+        check("running\n", Some(Registers::Running));
+        check("-1 0x0 0x0\n", None);
+        check("", None);
+        check("0x1", None);
+        check("1 2 3", None);
+    }
+
+    #[test]
+    fn a_thread_that_waits_is_asleep_and_told_where() {
+        let (sender, receiver) = std::sync::mpsc::channel::<()>();
+        let (tell, told) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            // The thread's own number.
+            let link = fs::read_link("/proc/thread-self").expect("a thread");
+            let tid = link
+                .file_name()
+                .and_then(|name| name.to_str()?.parse().ok());
+            tell.send(tid.expect("a number")).expect("sent");
+            receiver.recv()
+        });
+        let (pid, tid): (Pid, Tid) = (std::process::id() as Pid, told.recv().expect("told"));
+        let mut sleeper = Sleeper {
+            pid,
+            cpu: 0,
+            since: None,
+            file: None,
+        };
+        // It is on its way to sleep.
+        let registers = loop {
+            match sleeper.registers(tid, true) {
+                Some(Registers::Running) => std::thread::yield_now(),
+                other => break other,
+            }
+        };
+        assert!(
+            matches!(registers, Some(Registers::Sleeping { .. })),
+            "{registers:?}"
+        );
+        assert!(is_asleep(pid, tid) && sleeper.file.is_some());
+        drop(sender);
+        assert!(thread.join().expect("ended").is_err());
+        assert!(!is_asleep(pid, tid));
+    }
+}
