@@ -66,7 +66,8 @@ fn samples_of_perf_without_stacks() {
 fn our_own_dumps_unwind_to_the_same_stacks() {
     let session = Session::new();
     let binary = SHARES.build();
-    let recorded = session.record(&["--no-unwind"], &[binary]);
+    // Not by cycles, which are also sampled while the kernel is being entered.
+    let recorded = session.record(&["--no-unwind", "-e", "cpu-clock"], &[binary]);
     let stacks = recorded.physical_stacks();
     stacks.assert_hottest(&["main", "work", "burn_sixty"]);
     stacks.assert_whole(0.999);

@@ -310,7 +310,8 @@ fn thousands_of_mapped_files() {
     let folder = session.path("mapped");
     fs::create_dir(&folder).unwrap();
     let arguments = ["map", "5000", folder.to_str().unwrap()];
-    let (outcome, peak) = storm(&session, &[], &arguments);
+    // Cycles are also sampled while the kernel is being entered, where stacks may be broken.
+    let (outcome, peak) = storm(&session, &["-e", "cpu-clock"], &arguments);
     outcome.assert_says(&["verdict: good"]);
     assert!(peak < MEMORY_KIB, "{peak} KiB");
     if needs(&[Need::Tool("perf")]) {
