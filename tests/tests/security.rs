@@ -46,40 +46,83 @@ fn links_of_others_are_not_followed() {
     assert!(made.is_file() && made.uid() == 0 && made.mode() & 0o777 == 0o600);
 }
 
-/// Root records a program of another user, whose files would give themselves away if they ran.
+/// The lines of strace about prof with these arguments, as root.
+fn system_calls(session: &Session, which: &str, arguments: &[&str]) -> Vec<String> {
+    let trace = session.path("trace");
+    let mut strace = Command::new("strace");
+    strace.args(["-f", "-e", &format!("trace={which}"), "-o"]);
+    strace.arg(&trace).arg(prof_tests::prof()).args(arguments);
+    strace.current_dir(session.directory());
+    Outcome::of(strace).assert_code(0);
+    let text = fs::read_to_string(&trace).unwrap();
+    text.lines().map(str::to_owned).collect()
+}
+
+fn succeeded(lines: &[String]) -> usize {
+    lines.iter().filter(|line| line.ends_with("= 0")).count()
+}
+
+const AS_USER: [&str; 4] = [
+    "setpriv",
+    "--reuid=65534",
+    "--regid=65534",
+    "--clear-groups",
+];
+
+const EXECUTE: &str = "execve,execveat";
+
+/// Root records another user's program, whose files would give themselves away if they ran, and
+/// reports on it.
 #[test]
 fn nothing_of_the_target_is_executed() {
-    if !needs(&[Need::Root, Need::Tool("strace")]) {
+    if !needs(&[Need::Root, Need::Tool("strace"), Need::Tool("setpriv")]) {
         return;
     }
-    let session = Session::new();
+    let session = Session::plain_user();
+    let flags = &["-shared", "-fPIC", "-DNAME=plugin"];
+    let library = session.install(&Program::new(&["plugin.c"], Compiler::Gcc, flags).build());
+    let loader = Program::new(&["loader.c"], Compiler::Gcc, &["-ldl"]).build();
+    let loader = session.install(&loader);
+    let (loader, library) = (loader.to_str().unwrap(), library.to_str().unwrap());
+    let record = ["record", "-e", "cpu-clock", "-o", "root.data", "--"];
+    let target = [loader, library, library, "100"];
+    let words = [&record[..], &AS_USER, &target].concat();
+    let started = system_calls(&session, EXECUTE, &words);
+    assert_eq!(
+        succeeded(&started),
+        3,
+        "prof, setpriv and the program: {started:#?}"
+    );
+    let report = ["report", "-i", "root.data", "--folded", "-"];
+    let started = system_calls(&session, EXECUTE, &report);
+    assert_eq!(succeeded(&started), 1, "prof alone: {started:#?}");
+}
+
+/// What prof opens of a user's files is for reading, and what it makes is not opened through links.
+#[test]
+fn files_of_the_target_are_only_read() {
+    if !needs(&[Need::Root, Need::Tool("strace"), Need::Tool("setpriv")]) {
+        return;
+    }
+    let session = Session::plain_user();
     let binary = session.install(&SHARES.build());
-    let trace = session.path("trace");
-    let mut record = Command::new("strace");
-    record
-        .args(["-f", "-e", "trace=execve,execveat", "-o"])
-        .arg(&trace);
-    record
-        .arg(prof_tests::prof())
-        .args(["record", "--"])
-        .arg(&binary)
-        .arg("50");
-    record.current_dir(session.directory());
-    Outcome::of(record).assert_code(0);
-    let started = fs::read_to_string(&trace).unwrap();
-    let succeeded = |text: &str| text.lines().filter(|line| line.ends_with("= 0")).count();
-    assert_eq!(succeeded(&started), 2, "prof and the program:\n{started}");
-    let mut report = Command::new("strace");
-    report
-        .args(["-f", "-e", "trace=execve,execveat", "-o"])
-        .arg(&trace);
-    report
-        .arg(prof_tests::prof())
-        .args(["report", "--folded", "-"]);
-    report.current_dir(session.directory());
-    Outcome::of(report).assert_code(0);
-    let started = fs::read_to_string(&trace).unwrap();
-    assert_eq!(succeeded(&started), 1, "prof alone:\n{started}");
+    let record = ["record", "-e", "cpu-clock", "-o", "root.data", "--"];
+    let words = [&record[..], &AS_USER, &[binary.to_str().unwrap(), "200"]].concat();
+    let opened = system_calls(&session, "open,openat,openat2,creat", &words);
+    let of_target = |line: &&String| line.contains(binary.to_str().unwrap());
+    assert!(opened.iter().any(|line| of_target(&line)), "{opened:#?}");
+    for line in &opened {
+        let writes = ["O_WRONLY", "O_RDWR", "O_CREAT"]
+            .iter()
+            .any(|how| line.contains(how));
+        let own = line.contains("root.data") || line.contains("\"/dev/");
+        assert!(!writes || own, "{line}");
+        let made = line.contains("O_CREAT");
+        assert!(
+            !made || line.contains("O_EXCL") || line.contains("O_NOFOLLOW"),
+            "{line}"
+        );
+    }
 }
 
 /// A library that is replaced by a pipe while the program runs: opening it would wait for ever.

@@ -4,6 +4,7 @@
 //! is over, or with the first event: both are the same point of each short thread's life. With a
 //! period of ours, threads can be given periods at random.
 
+use std::ops::RangeInclusive;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
@@ -83,6 +84,14 @@ impl Pace {
 /// Turns a rate into a period where that can be done: for an event by itself of which it is known
 /// how many there are in a second.
 pub(crate) fn paced(setup: Setup, system: &System) -> Setup {
+    paced_by(setup, system, cycles_per_second)
+}
+
+fn paced_by(
+    setup: Setup,
+    system: &System,
+    cycles_per_second: impl FnOnce(&Setup) -> Option<u64>,
+) -> Setup {
     let Sampling::Hertz(hertz) = setup.sampling else {
         return setup;
     };
@@ -110,36 +119,66 @@ fn is_cycles(spec: &EventSpec) -> bool {
         && encoding.config == u64::from(sys::PERF_COUNT_HW_CPU_CYCLES)
 }
 
-/// Measured with our own work, which also wakes up a CPU that is asleep. The best of several turns
-/// counts: in some, we or our virtual machine had to wait.
+/// Measured with our own work, which also wakes up a CPU that is asleep. `None` where the counter
+/// talks nonsense: the kernel is then left to keep the rate by itself.
 fn cycles_per_second(setup: &Setup) -> Option<u64> {
     const TURNS: usize = 12;
-    const TURN: Duration = Duration::from_micros(250);
     let counter = kernel::open_counter(setup).ok()?;
-    let (mut before, mut before_time) = kernel::count_and_time(counter.as_fd())?;
-    let mut most = 0;
+    let mut readings = Vec::with_capacity(TURNS + 1);
+    readings.push(kernel::count_and_time(counter.as_fd())?);
     for _ in 0..TURNS {
-        let begin = Instant::now();
-        // Real work: virtual machines are left while a program says that it spins.
-        let mut work = 1_u64;
-        while begin.elapsed() < TURN {
-            for _ in 0..1000 {
-                work = std::hint::black_box(work.wrapping_mul(3));
-            }
-        }
-        let (cycles, time) = kernel::count_and_time(counter.as_fd())?;
-        let passed = u128::from(time.saturating_sub(before_time).max(1));
-        let rate = u128::from(cycles.saturating_sub(before)) * 1_000_000_000 / passed;
-        most = u64::try_from(rate).map_or(most, |rate| most.max(rate));
-        (before, before_time) = (cycles, time);
+        work();
+        readings.push(kernel::count_and_time(counter.as_fd())?);
     }
-    (most > 0).then_some(most)
+    highest_rate(&readings)
+}
+
+const TURN: Duration = Duration::from_micros(250);
+
+fn work() {
+    let begin = Instant::now();
+    // Real work: virtual machines are left while a program says that it spins.
+    let mut work = 1_u64;
+    while begin.elapsed() < TURN {
+        for _ in 0..1000 {
+            work = std::hint::black_box(work.wrapping_mul(3));
+        }
+    }
+}
+
+/// Cycles per second from readings one after the other of the count, and of the nanoseconds that
+/// were counted for, which are fewer where counters take turns. The best turn goes: in some, we or
+/// our virtual machine had to wait.
+fn highest_rate(readings: &[(u64, u64)]) -> Option<u64> {
+    /// In less time there is nothing to be measured.
+    const SHORTEST: u64 = TURN.as_nanos() as u64 / 4;
+    /// No CPU runs slower or faster.
+    const PLAUSIBLE: RangeInclusive<u64> = 50_000_000..=20_000_000_000;
+    let rate = |turn: &[(u64, u64)]| {
+        let &[(before, from), (after, until)] = turn else {
+            return None;
+        };
+        let time = until.checked_sub(from).filter(|&time| time >= SHORTEST)?;
+        let cycles = u128::from(after.checked_sub(before)?);
+        u64::try_from(cycles * 1_000_000_000 / u128::from(time)).ok()
+    };
+    let rates = readings.windows(2).filter_map(rate);
+    rates.filter(|rate| PLAUSIBLE.contains(rate)).max()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::setup::tests::setup;
+
+    fn system() -> System {
+        System {
+            paranoid: 2,
+            max_rate: 100_000,
+            max_stack: 127,
+            cpus: vec![0],
+        }
+    }
 
     #[test]
     fn paces() {
@@ -194,19 +233,55 @@ mod tests {
     }
 
     #[test]
-    fn a_period_that_was_asked_for_is_kept() {
-        let system = System {
-            paranoid: 2,
-            max_rate: 100_000,
-            max_stack: 127,
-            cpus: vec![0],
+    fn counters_that_talk_nonsense_measure_nothing() {
+        let check = |readings: &[(u64, u64)], expected: Option<u64>| {
+            assert_eq!(highest_rate(readings), expected, "{readings:?}");
         };
+        // 3 GHz, and turns in which somebody else had the CPU.
+        check(
+            &[
+                (0, 0),
+                (750_000, 250_000),
+                (800_000, 500_000),
+                (1_400_000, 700_000),
+            ],
+            Some(3_000_000_000),
+        );
+        // Nothing is counted: a virtual machine without counters, or another kind of CPU.
+        check(&[(0, 0), (0, 250_000), (0, 500_000)], None);
+        check(&[(0, 0), (750_000, 0), (1_500_000, 0)], None);
+        // Far too little, too much, or backwards.
+        check(&[(0, 0), (100, 250_000)], None);
+        check(&[(0, 0), (75_000_000, 250_000)], None);
+        check(&[(750_000, 0), (0, 250_000)], None);
+        check(&[(0, 250_000), (750_000, 0)], None);
+        // A turn that hardly took place says nothing.
+        check(&[(0, 0), (30, 10), (500_030, 250_010)], Some(2_000_000_000));
+        check(&[(0, 0)], None);
+        check(&[], None);
+    }
+
+    #[test]
+    fn where_cycles_cannot_be_measured_the_kernel_keeps_the_rate() {
+        let check = |measured: Option<u64>, expected: Option<u64>| {
+            let paced = paced_by(setup("cycles"), &system(), |_| measured);
+            assert_eq!(paced.pace().map(|pace| pace.period), expected);
+            if expected.is_none() {
+                assert_eq!(paced.sampling, Sampling::Hertz(999));
+            }
+        };
+        check(Some(2_997_000_000), Some(3_000_000));
+        check(None, None);
+    }
+
+    #[test]
+    fn a_period_that_was_asked_for_is_kept() {
         let check = |sampling, paced_by_us: bool| {
             let setup = Setup {
                 sampling,
                 ..setup("cpu-clock")
             };
-            assert_eq!(paced(setup, &system).pace().is_some(), paced_by_us);
+            assert_eq!(paced(setup, &system()).pace().is_some(), paced_by_us);
         };
         check(Sampling::Period(77), false);
         check(Sampling::Hertz(999), true);
