@@ -265,3 +265,22 @@ fn whoever_traces_already_is_named() {
     session.run(second).assert_refused(&["traces it already"]);
     drop(first);
 }
+
+/// /proc tells what each thread used, so it is known what of that the samples stand for.
+#[test]
+fn what_threads_did_is_known_all_the_same() {
+    let session = Session::alone();
+    let lives = Program::c(&["lives.c"]);
+    let (outcome, _) = record(&session, EPERM, &lives, &["50", "20000"]);
+    outcome.assert_code(0);
+    let text = session.run(["report", "--json", "-"]).stdout;
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let coverage = json["quality"]["coverage"].as_array().unwrap();
+    let sum = |field: &str| -> u64 {
+        let numbers = coverage.iter().map(|one| one[field].as_u64().unwrap());
+        numbers.sum()
+    };
+    assert_eq!(sum("threads"), 51, "{coverage:?}");
+    let share = sum("sampled") as f64 / sum("used") as f64;
+    assert!((0.9..1.1).contains(&share), "{share} of {coverage:?}");
+}

@@ -372,6 +372,17 @@ fn side_band_records() {
         check(&|out| encode::fork(out, &attr(), &task), Record::Fork(task));
         check(&|out| encode::exit(out, &attr(), &task), Record::Exit(task));
     }
+    let mut bytes = Vec::new();
+    encode::read(&mut bytes, &attr(), &stamp(), 5_678);
+    parsed(&bytes, |record| {
+        let Record::Read(read) = record else {
+            panic!("{record:?}");
+        };
+        let values: Vec<_> = read.values.iter().collect();
+        assert_eq!((Some(read.pid), Some(read.tid)), (stamp().pid, stamp().tid));
+        // The attribute here asks for no ids.
+        assert_eq!((values.len(), values[0].value), (1, 5_678));
+    });
     let lost = Lost {
         stamp: stamp(),
         count: 11,

@@ -28,6 +28,8 @@ pub(crate) struct Lives {
     short_time: u64,
     sampled_time: u64,
     since: Instant,
+    /// When periods were drawn last.
+    drawn: Instant,
     /// Threads with short periods, by the event that they were sampled by.
     hasty: BTreeMap<(Tid, u64), Hasty>,
     begin: Instant,
@@ -67,8 +69,7 @@ impl Lives {
     const LITTLE: u64 = 100;
     /// For so long after short threads have ended, more are expected.
     const MEMORY: Duration = Duration::from_secs(1);
-    /// How soon the rings are looked at again for threads that have ended: each period should be
-    /// for few threads.
+    /// How soon periods are drawn again: each should be for few threads.
     const SOON: Duration = Duration::from_millis(1);
     /// The same as long as little is known of the target.
     const AT_FIRST: Duration = Duration::from_millis(10);
@@ -82,6 +83,7 @@ impl Lives {
             short_time: 0,
             sampled_time: 0,
             since: now,
+            drawn: now,
             hasty: BTreeMap::new(),
             begin: now,
             random: fastrand::Rng::new(),
@@ -151,13 +153,19 @@ impl Lives {
             return;
         }
         let (pace, many) = (self.pace, self.matter());
+        // Not when samples have come: short periods bring more of these, and would be replaced
+        // sooner than long ones.
+        let due = now.duration_since(self.drawn) >= Self::SOON;
+        if due {
+            self.drawn = now;
+        }
         let random = &mut self.random;
         self.families.retain(|&id, family| {
             let recent = now.duration_since(family.last) < Self::MEMORY;
-            if recent && many {
+            if recent && many && due {
                 family.varied = true;
                 set_period(id, pace.draw(random.f64()));
-            } else if family.varied {
+            } else if family.varied && !(recent && many) {
                 family.varied = false;
                 set_period(id, pace.period);
             }
@@ -174,7 +182,7 @@ impl Lives {
     /// How soon to look again; `None` if there is no hurry.
     pub(crate) fn patience(&self) -> Option<Duration> {
         if self.families.values().any(|family| family.varied) {
-            return Some(Self::SOON);
+            return Some(Self::SOON.saturating_sub(self.drawn.elapsed()));
         }
         let unknown = !self.families.is_empty() || self.begin.elapsed() < Self::MEMORY;
         unknown.then_some(Self::AT_FIRST)
@@ -245,6 +253,7 @@ mod tests {
             for _ in 0..ends {
                 lives.notice(&end(count, 7));
             }
+            lives.drawn -= Lives::SOON;
             let mut periods = Vec::new();
             lives.vary(|_, period| periods.push(period));
             assert_eq!(!periods.is_empty(), expected, "{ends} {count} {sampled}");

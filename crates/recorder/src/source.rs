@@ -208,7 +208,7 @@ fn opened_by_stops(
         only_tracks: false,
         cpu_wide: false,
         switches: false,
-        tells_ends: false,
+        tells_ends: true,
         weight: Weight::Period,
         inherit: true,
         enable_on_exec: false,

@@ -68,6 +68,17 @@ pub fn exit(out: &mut Vec<u8>, attr: &Attr, exit: &Task) {
     task(out, attr, exit, record_type::EXIT);
 }
 
+/// Appends PERF_RECORD_READ: what the event that the stamp names has counted of the stamp's thread.
+/// The attribute's counts must come with their ids, and nothing else.
+pub fn read(out: &mut Vec<u8>, attr: &Attr, at: &Stamp, count: u64) {
+    let record = Open::new(out, record_type::READ, 0);
+    put_pair(record.out, at.pid.unwrap_or(0), at.tid.unwrap_or(0));
+    put(record.out, count);
+    put(record.out, at.id.unwrap_or(0));
+    stamp(record.out, attr, at);
+    record.close_short();
+}
+
 /// Appends PERF_RECORD_LOST.
 pub fn lost(out: &mut Vec<u8>, attr: &Attr, lost: &Lost) {
     let record = Open::new(out, record_type::LOST, 0);

@@ -293,6 +293,8 @@ fn trace(
             return;
         }
         if shared.stop.load(Ordering::Acquire) {
+            tracees.finish();
+            shared.append(&mut tracees.teller.out);
             return;
         }
         children.clear();

@@ -87,6 +87,11 @@ impl Teller {
         *known = now;
     }
 
+    /// Tells how many nanoseconds a thread used since it was traced.
+    pub(super) fn counted(&mut self, pid: Pid, tid: Tid, used: u64) {
+        encode::read(&mut self.out, &self.attr, &stamp(pid, tid), used);
+    }
+
     pub(super) fn sampled(&mut self, seen: &Seen<'_>) {
         let sample = encode::NewSample {
             mode: CpuMode::User,

@@ -28,6 +28,8 @@ struct Thread {
     pid: Pid,
     /// CPU time up to the last sample, in nanoseconds.
     accounted: u64,
+    /// The same at the time when it was first traced.
+    before: u64,
     sampled: bool,
     /// Whether it was asked to stop.
     asked: bool,
@@ -93,7 +95,9 @@ impl Tracees {
                 }
                 match self.tracer.seize(tid) {
                     Ok(()) => {
-                        self.add(pid, tid).accounted = cpu_time(pid, tid).unwrap_or(0);
+                        let thread = self.add(pid, tid);
+                        thread.accounted = cpu_time(pid, tid).unwrap_or(0);
+                        thread.before = thread.accounted;
                         found = true;
                     }
                     // It has ended, or was made by one that is traced and is ours by now.
@@ -268,6 +272,7 @@ impl Tracees {
         let time = cpu_time(pid, pid).unwrap_or(0);
         let before = self.threads.get(&former).filter(|thread| !thread.held);
         let sampled = before.is_some_and(|thread| thread.sampled);
+        let begin = before.map_or(time, |thread| thread.before);
         self.owed += before.map_or(0, |thread| time.saturating_sub(thread.accounted));
         let gone: Vec<Tid> = (self.threads.iter())
             .filter(|(_, thread)| thread.pid == pid)
@@ -280,6 +285,7 @@ impl Tracees {
         let thread = self.add(pid, pid);
         // It is no new thread, so it stands for no other.
         (thread.accounted, thread.sampled) = (time, sampled);
+        thread.before = begin;
         if let Some(status) = status {
             thread.name.clone_from(&status.name);
             self.teller.named(pid, pid, &status.name, true);
@@ -295,6 +301,16 @@ impl Tracees {
         {
             self.owed += time.saturating_sub(thread.accounted);
             thread.accounted = time;
+            let used = time.saturating_sub(thread.before);
+            self.teller.counted(thread.pid, tid, used);
+        }
+    }
+
+    /// Recording ends: tells what the threads used that live on.
+    pub(super) fn finish(&mut self) {
+        let threads: Vec<Tid> = self.threads.keys().copied().collect();
+        for tid in threads {
+            self.settle(tid);
         }
     }
 
@@ -303,6 +319,7 @@ impl Tracees {
         self.threads.entry(tid).or_insert(Thread {
             pid,
             accounted: 0,
+            before: 0,
             sampled: false,
             asked: false,
             held: false,
