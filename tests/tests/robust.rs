@@ -275,12 +275,6 @@ fn a_fork_storm() {
     check_forks(1000);
 }
 
-#[test]
-#[ignore = "takes a minute"]
-fn a_large_fork_storm() {
-    check_forks(10_000);
-}
-
 fn check_threads(count: usize) {
     let session = Session::alone();
     let (_, peak) = storm(&session, &[], &["thread", &count.to_string()]);
@@ -296,12 +290,6 @@ fn check_threads(count: usize) {
 #[test]
 fn thread_churn() {
     check_threads(5000);
-}
-
-#[test]
-#[ignore = "takes minutes"]
-fn much_thread_churn() {
-    check_threads(100_000);
 }
 
 #[test]
@@ -340,12 +328,6 @@ fn check_loads(count: u64) {
 #[test]
 fn libraries_that_come_and_go() {
     check_loads(2000);
-}
-
-#[test]
-#[ignore = "takes a minute"]
-fn libraries_that_come_and_go_for_long() {
-    check_loads(50_000);
 }
 
 #[test]

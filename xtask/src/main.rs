@@ -1,4 +1,4 @@
-//! The project's own chores: `cargo xtask demo|test|tidy|bench`.
+//! The project's own chores: `cargo xtask demo|test|tidy|bench|storm`.
 #![forbid(unsafe_code)]
 #![allow(
     clippy::print_stdout,
@@ -9,6 +9,7 @@
 mod bench;
 mod demo;
 mod process;
+mod storm;
 mod test;
 mod tidy;
 mod workspace;
@@ -27,6 +28,8 @@ enum Chore {
     Test(test::Options),
     /// Measures prof beside perf and samply and writes docs/benchmarks.md.
     Bench(bench::Options),
+    /// Records processes, threads and libraries that come and go by the ten thousand.
+    Storm(storm::Options),
     /// Checks what docs/architecture.md promises about the source tree.
     Tidy,
 }
@@ -36,6 +39,7 @@ fn main() -> ExitCode {
         Chore::Demo(options) => demo::run(&options),
         Chore::Test(options) => test::run(&options),
         Chore::Bench(options) => bench::run(&options),
+        Chore::Storm(options) => storm::run(&options),
         Chore::Tidy => tidy::run(),
     };
     match done {

@@ -30,9 +30,9 @@ pub(super) struct Profiler {
 
 /// Samples in a recording, and those that are missing from it by the profiler's own account.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Counts {
-    pub(super) samples: u64,
-    pub(super) lost: Option<u64>,
+pub(crate) struct Counts {
+    pub(crate) samples: u64,
+    pub(crate) lost: Option<u64>,
 }
 
 /// Those of the profilers that are here; the others are named loudly.
@@ -145,14 +145,7 @@ impl Profiler {
     pub(super) fn count(&self, directory: &Path, said: &str) -> Result<Counts> {
         let file = self.recording(directory);
         match self.kind {
-            Kind::Prof => Ok(Counts {
-                samples: number_before(said, " samples")
-                    .with_context(|| format!("prof did not say how many samples: {said}"))?,
-                lost: Some(match said.contains("no sample lost") {
-                    true => 0,
-                    false => number_before(said, " samples (").unwrap_or(0),
-                }),
-            }),
+            Kind::Prof => counts_of_prof(said),
             Kind::Perf => Ok(Counts {
                 samples: number_before(said, " samples)").unwrap_or(0),
                 lost: Some(lost_by_perf(&file)?),
@@ -163,6 +156,19 @@ impl Profiler {
             }),
         }
     }
+}
+
+/// What prof said of the samples that it took.
+pub(crate) fn counts_of_prof(said: &str) -> Result<Counts> {
+    let lost = match said.contains("no sample lost") {
+        true => 0,
+        false => number_before(said, " samples (").unwrap_or(0),
+    };
+    Ok(Counts {
+        samples: number_before(said, " samples")
+            .with_context(|| format!("prof did not say how many samples: {said}"))?,
+        lost: Some(lost),
+    })
 }
 
 /// The number that stands right before these words for the first time.
