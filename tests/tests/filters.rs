@@ -30,20 +30,22 @@ fn filters_mean_the_same_in_all_outputs() {
     let recorded = record(&session);
     let all = check(&session, &recorded, &[]);
     let script = script_of(&session, &recorded, &[]);
-    let headline = script
-        .lines()
-        .find(|line| line.starts_with("threads "))
-        .unwrap();
-    let (pid, tid, cpu) = thread(headline);
+    let headlines = |comm: &'static str| script.lines().filter(move |line| line.starts_with(comm));
+    let mut threads = headlines("threads ").map(thread);
+    let (pid, tid, cpu) = threads.find(|(pid, tid, _)| pid != tid).unwrap();
+    // In the middle of what `shares` did, counted from the first sample.
+    let times: Vec<f64> = headlines("shares ").map(seconds).collect();
+    let first = script.lines().next().map(seconds).unwrap();
+    let middle = format!("{:.6}", times[times.len() / 2] - first);
     let conditions: [&[&str]; 18] = [
         &["--event", "cpu-clock"],
         &["--comm", "^thr"],
         &["--pid", pid],
         &["--tid", tid],
         &["--cpu", cpu],
-        &["--since", "100ms"],
-        &["--until", "100ms"],
-        &["--since", "50ms", "--until", "0.2"],
+        &["--since", &middle],
+        &["--until", &middle],
+        &["--since", "1ms", "--until", &middle],
         &["--module", "threads"],
         &["--function", "burn_thirty"],
         &["--focus", "^busy$"],
@@ -84,6 +86,12 @@ fn thread(headline: &str) -> (&str, &str, &str) {
     let (pid, tid) = words.next().unwrap().split_once('/').unwrap();
     let cpu = words.next().unwrap().trim_matches(['[', ']']);
     (pid, tid, cpu)
+}
+
+/// When a sample of `prof script` was taken.
+fn seconds(headline: &str) -> f64 {
+    let before = headline.split(": ").next().unwrap();
+    before.rsplit(' ').next().unwrap().parse().unwrap()
 }
 
 /// Asserts that all outputs agree; returns what they show.
