@@ -29,6 +29,9 @@ pub struct Quality {
     pub coverage: Vec<Coverage>,
     /// How many of the waits were seen, where not all were.
     pub waits: Option<SeenWaits>,
+    /// The largest size in bytes, if the recording ended early because it had reached that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub size_limit: Option<u64>,
 }
 
 /// Waits of threads that were looked at while they slept, which comes too late for short ones.
@@ -263,6 +266,7 @@ impl Quality {
         if let Some(waits) = &other.waits {
             self.waits.get_or_insert_default().add(waits);
         }
+        self.size_limit = self.size_limit.or(other.size_limit);
         for fallback in &other.fallbacks {
             if !self.fallbacks.contains(fallback) {
                 self.fallbacks.push(fallback.clone());

@@ -78,6 +78,7 @@ impl Verdict {
             .chain(losses(quality))
             .chain(coverage(quality))
             .chain(quality.waits.as_ref().map(waits))
+            .chain(quality.size_limit.map(size_limit))
             .collect();
         let grade = match Grade::of(whole, lost_share) {
             // Nobody can tell how much that was.
@@ -190,6 +191,13 @@ fn losses(quality: &Quality) -> impl Iterator<Item = String> {
     ]
     .into_iter()
     .flatten()
+}
+
+fn size_limit(bytes: u64) -> String {
+    format!(
+        "the recording ended when it had {bytes} bytes, as large as it may be: what came later is \
+         not in it (--max-size)"
+    )
 }
 
 /// The threads that were hardly sampled, if they did anything that counts.

@@ -36,6 +36,9 @@ pub struct Features {
     pub clock_resolution: Option<u64>,
     /// How the recording's clock relates to the time of day (`HEADER_CLOCK_DATA`).
     pub clock: Option<ClockData>,
+    /// How records are packed, if they are (`HEADER_COMPRESSED`). The [`Writer`](crate::Writer)
+    /// tells it by itself.
+    pub compression: Option<Compression>,
     /// Losses with their reasons, in recordings of prof only (feature 200).
     pub quality: Option<Quality>,
     /// Names of the functions that were hit, in recordings of prof that were archived (feature
@@ -50,6 +53,17 @@ pub struct CpuCounts {
     pub online: u32,
     /// Running, or able to.
     pub available: u32,
+}
+
+/// How records are packed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Compression {
+    /// zstd's level, 1 to 22.
+    pub level: i32,
+    /// How many bytes became one.
+    pub ratio: u32,
+    /// Bytes that one packed record needs at most when it is unpacked.
+    pub room: u32,
 }
 
 /// The same moment on two clocks.
@@ -91,6 +105,7 @@ pub(crate) mod feature {
     pub(crate) const EVENT_DESC: u64 = 12;
     pub(crate) const SAMPLE_TIME: u64 = 21;
     pub(crate) const CLOCKID: u64 = 23;
+    pub(crate) const COMPRESSED: u64 = 27;
     pub(crate) const CLOCK_DATA: u64 = 29;
     /// Ours: perf skips numbers that it doesn't know.
     pub(crate) const QUALITY: u64 = 200;

@@ -6,7 +6,7 @@ use prof_model::BuildId;
 
 use crate::abi::misc;
 use crate::attr::{Attr, EventDescription};
-use crate::features::{Features, ModuleBuildId, feature};
+use crate::features::{Compression, Features, ModuleBuildId, feature};
 use crate::header::RecordHeader;
 
 /// The sections of what is known, by number.
@@ -67,9 +67,20 @@ fn numbers(features: &Features) -> impl Iterator<Item = (u64, Vec<u8>)> {
         );
         (feature::CLOCK_DATA, bytes)
     });
-    [cpus, memory, time, resolution, clock]
+    let compression = features.compression.map(compression);
+    [cpus, memory, time, resolution, clock, compression]
         .into_iter()
         .flatten()
+}
+
+/// Version, kind, level, ratio, and how much room readers must make.
+pub(crate) fn compression(compression: Compression) -> (u64, Vec<u8>) {
+    const VERSION: u32 = 1;
+    const ZSTD: u32 = 1;
+    let Compression { level, ratio, room } = compression;
+    let numbers = [VERSION, ZSTD, level as u32, ratio, room];
+    let bytes = numbers.map(u32::to_le_bytes).concat();
+    (feature::COMPRESSED, bytes)
 }
 
 /// Count, size of the attributes; then for each event: attribute, count of ids, name, ids.

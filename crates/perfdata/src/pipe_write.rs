@@ -2,7 +2,7 @@
 
 use crate::abi::record_type;
 use crate::attr::EventDescription;
-use crate::features::{Features, feature};
+use crate::features::{Compression, Features, feature};
 use crate::features_write;
 use crate::header::RecordHeader;
 
@@ -24,6 +24,14 @@ pub(crate) fn start(features: &Features, events: &[EventDescription]) -> Vec<u8>
             put_feature(&mut out, number, &content);
         }
     }
+    out
+}
+
+/// How the records that follow are packed.
+pub(crate) fn compression(compression: Compression) -> Vec<u8> {
+    let mut out = Vec::new();
+    let (number, content) = features_write::compression(compression);
+    put_feature(&mut out, number, &content);
     out
 }
 

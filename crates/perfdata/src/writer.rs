@@ -7,6 +7,7 @@ use crate::encode;
 use crate::error::WriteError;
 use crate::features::Features;
 use crate::features_write;
+use crate::pack::Packer;
 use crate::pipe_write;
 
 /// Writes a recording that is valid from its first bytes on: what a killed or failed program
@@ -30,6 +31,9 @@ pub struct Writer<W: Write + Seek> {
     /// What the header says of that.
     told: u64,
     failed: Option<std::io::ErrorKind>,
+    packer: Option<Packer>,
+    /// Records while they are packed.
+    packed: Vec<u8>,
 }
 
 impl<W: Write + Seek> Writer<W> {
@@ -99,7 +103,23 @@ impl<W: Write + Seek> Writer<W> {
             written: 0,
             told: 0,
             failed: None,
+            packer: None,
+            packed: Vec::new(),
         }
+    }
+
+    /// Packs records from here on with zstd at a level from 1 to 22, as `perf record -z` does.
+    ///
+    /// # Errors
+    /// There is no memory for it. In pipe form, what describes it cannot be written.
+    pub fn compressed(mut self, level: i32) -> Result<Self, WriteError> {
+        let packer = Packer::new(level)?;
+        if self.data_start.is_none() {
+            self.out
+                .write_all(&pipe_write::compression(packer.described()))?;
+        }
+        self.packer = Some(packer);
+        Ok(self)
     }
 
     /// Adds whole records. They need not be in time order if FINISHED_ROUND records tell rounds
@@ -113,7 +133,7 @@ impl<W: Write + Seek> Writer<W> {
             self.flush()?;
         }
         if records.len() > Self::BUFFER {
-            return self.put(records);
+            return self.pack_and_put(records);
         }
         self.buffer.extend_from_slice(records);
         Ok(())
@@ -125,7 +145,7 @@ impl<W: Write + Seek> Writer<W> {
     /// `out` cannot be written to, now or before.
     pub fn flush(&mut self) -> Result<(), WriteError> {
         let buffer = std::mem::take(&mut self.buffer);
-        let result = self.put(&buffer);
+        let result = self.pack_and_put(&buffer);
         self.buffer = buffer;
         self.buffer.clear();
         result
@@ -185,6 +205,20 @@ impl<W: Write + Seek> Writer<W> {
         Ok(self.out)
     }
 
+    fn pack_and_put(&mut self, records: &[u8]) -> Result<(), WriteError> {
+        let Some(packer) = &mut self.packer else {
+            return self.put(records);
+        };
+        let mut packed = std::mem::take(&mut self.packed);
+        packed.clear();
+        let result = packer.pack(records, &mut packed);
+        let written = result
+            .map_err(WriteError::from)
+            .and_then(|()| self.put(&packed));
+        self.packed = packed;
+        written
+    }
+
     fn put(&mut self, records: &[u8]) -> Result<(), WriteError> {
         if let Some(kind) = self.failed {
             return Err(std::io::Error::from(kind).into());
@@ -203,7 +237,9 @@ impl<W: Write + Seek> Writer<W> {
         features: &Features,
         data_start: u64,
     ) -> Result<[u8; 32], WriteError> {
-        let sections = features_write::sections(features, &self.events);
+        let mut features = features.clone();
+        features.compression = self.packer.as_ref().map(Packer::described);
+        let sections = features_write::sections(&features, &self.events);
         let table = Self::SECTION * sections.len() as u64;
         let mut bits = [0; 32];
         let mut bytes = Vec::new();

@@ -462,6 +462,7 @@ fn features() -> Features {
         command_line: vec!["prof".into(), "record".into(), String::new().into()],
         sample_time: Some((5, 17)),
         clock_resolution: Some(1),
+        compression: None,
         clock: Some(ClockData {
             clockid: 1,
             wall_clock: 2,

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use prof_model::Verdict;
 use prof_recorder::{
-    CallGraph, Course, EventRequest, GroupRequest, Options, Program, Rate, Signals, Target,
+    CallGraph, Course, EventRequest, GroupRequest, Options, Program, Rate, Signals, Storage, Target,
 };
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -30,6 +30,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         unwind: true,
         ring_bytes: None,
         course: Course::default(),
+        storage: Storage::default(),
         output,
         command_line: std::env::args_os().collect(),
     };

@@ -40,7 +40,7 @@ mod waits;
 pub use commands::Control;
 pub use error::Error;
 pub use kept::{KeptFiles, KeptProcess, KeptRoot};
-pub use options::{Course, CpuTarget, Delay, How, Options, Summary, Target};
+pub use options::{Course, CpuTarget, Delay, How, Options, Storage, Summary, Target};
 pub use prof_events::{
     AllocationWeight, CallGraph, EventRequest, GroupRequest, MAX_STACK_DUMP, Program, Rate,
     Signals, USUAL_HERTZ, allocations, names,

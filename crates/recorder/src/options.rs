@@ -30,8 +30,19 @@ pub struct Options {
     pub course: Course,
     /// The file to write.
     pub output: PathBuf,
+    /// How to write it.
+    pub storage: Storage,
     /// The command line to store in the recording: the recorder's own, as perf does.
     pub command_line: Vec<OsString>,
+}
+
+/// How the recording is written.
+#[derive(Clone, Debug, Default)]
+pub struct Storage {
+    /// Pack records with zstd at this level, 1 to 22.
+    pub compression: Option<i32>,
+    /// End when there are so many bytes of records.
+    pub max_size: Option<u64>,
 }
 
 /// When to sample, from the start of the target to its end.

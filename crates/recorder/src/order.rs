@@ -106,6 +106,56 @@ mod tests {
         );
     }
 
+    /// Rings that are read one after the other while all of them go on to be written, in turns as
+    /// uneven as can be: all comes out in order, and little is held.
+    #[test]
+    fn rings_that_interleave_badly_come_out_in_order() {
+        const RINGS: usize = 7;
+        for seed in 0..50 {
+            let mut random = fastrand::Rng::with_seed(seed);
+            let (mut order, mut out) = (Order::default(), Vec::new());
+            let mut rings: [Vec<u64>; RINGS] = Default::default();
+            let (mut now, mut written, mut last, mut taken) = (0, 0, 0, 0);
+            // Between two looks at rings, some are written to, some of them much.
+            let mut write = |rings: &mut [Vec<u64>; RINGS]| {
+                let number = random.usize(0..20);
+                for _ in 0..number {
+                    let ring = random.usize(0..RINGS) * random.usize(0..2);
+                    now += random.u64(0..3);
+                    rings[ring].push(now);
+                }
+                number
+            };
+            let mut passes = [0; 3];
+            for batch in 0..200 {
+                passes.rotate_left(1);
+                passes[2] = 0;
+                for ring in 0..RINGS {
+                    written += write(&mut rings);
+                    for (index, time) in rings[ring].drain(..).enumerate() {
+                        let index = ring * 1_000_000 + index;
+                        order.push(Waiting { time, batch, index });
+                        passes[2] += 1;
+                    }
+                }
+                order.end_pass(&mut out);
+                // What waits is from the last two passes.
+                assert!(order.waiting.len() <= passes[1] + passes[2], "seed {seed}");
+                for waiting in out.drain(..) {
+                    assert!(
+                        waiting.time >= last,
+                        "seed {seed}: {waiting:?} after {last}"
+                    );
+                    (last, taken) = (waiting.time, taken + 1);
+                }
+            }
+            let left: usize = rings.iter().map(Vec::len).sum();
+            order.finish(&mut out);
+            assert!(out.is_sorted() && out.first().is_none_or(|first| first.time >= last));
+            assert_eq!(taken + out.len() + left, written);
+        }
+    }
+
     #[test]
     fn records_of_the_same_time_stay_in_order() {
         let mut order = Order::default();

@@ -174,11 +174,16 @@ fn session(options: &Options, opened: &Opened, file: File) -> Result<Session, Er
     let writer = match is_stdout(&options.output) {
         true => Writer::create_pipe(file, &written, &about(options)),
         false => Writer::create(file, &written),
+    };
+    let writer = match options.storage.compression {
+        Some(level) => writer.and_then(|writer| writer.compressed(level)),
+        None => writer,
     }
     .map_err(writing(options))?;
     let duplicates = Duplicates::new(opened.ids(), &opened.late);
     let lifetimes = Lifetimes::new(opened);
-    Ok(Session::new(format, events, writer, duplicates, lifetimes))
+    let session = Session::new(format, events, writer, duplicates, lifetimes);
+    Ok(session.of_size(options.storage.max_size))
 }
 
 /// The attribute of samples that this crate has unwound, and weighed.
@@ -246,7 +251,7 @@ fn run(
         let written = session
             .begin_processes(&launch::running(&options.target))
             .and_then(|()| session.run(&backlog));
-        if written.is_err() {
+        if written.is_err() || session.is_full() {
             backlog.give_up();
         }
         let outcome = reading.join().unwrap_or_else(|_| {

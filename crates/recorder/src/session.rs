@@ -43,6 +43,8 @@ pub(crate) struct Session {
     lifetimes: Lifetimes,
     /// Bytes written since readers were last told that all before is in order.
     since_round: usize,
+    /// Bytes of records after which the recording ends.
+    max_size: Option<u64>,
     /// When the file was last made readable.
     checked: Instant,
     /// A record while it is put together.
@@ -115,10 +117,21 @@ impl Session {
             tally: Tally::default(),
             lifetimes,
             since_round: 0,
+            max_size: None,
             checked: Instant::now(),
             out: Vec::new(),
             chain: Vec::new(),
         }
+    }
+
+    /// Ends after so many bytes of records.
+    pub(crate) fn of_size(self, max_size: Option<u64>) -> Self {
+        Self { max_size, ..self }
+    }
+
+    /// Whether the recording has ended because it is as large as it may be.
+    pub(crate) fn is_full(&self) -> bool {
+        (self.max_size).is_some_and(|most| self.writer.data_size() >= most)
     }
 
     /// Writes where the kernel's code is.
@@ -197,6 +210,9 @@ impl Session {
             held.push(batch);
             order.end_pass(&mut ready);
             self.deal_with(&mut ready, &mut held, backlog)?;
+            if self.is_full() {
+                return Ok(());
+            }
         }
         order.finish(&mut ready);
         self.deal_with(&mut ready, &mut held, backlog)?;
@@ -212,6 +228,9 @@ impl Session {
         for waiting in ready.drain(..) {
             if let Some(batch) = held.get(waiting.batch) {
                 self.record(batch, waiting.index)?;
+            }
+            if self.is_full() {
+                return Ok(());
             }
             held.done_with(waiting.batch);
         }
@@ -311,9 +330,14 @@ impl Session {
     /// What is left to write at the end of the file. `counted` is what each event counted, by its
     /// id.
     pub(crate) fn finish(self, counted: &[(u64, u64)]) -> Finished {
+        let full = self.is_full();
         let mut quality = self.tally.quality;
-        quality.coverage = self.lifetimes.finish(counted, &self.processes);
         quality.waits = Some(self.waits.seen()).filter(|waits| waits.seen < waits.waits);
+        quality.size_limit = self.max_size.filter(|_| full);
+        if !full {
+            // Of what was counted up to the end, not all was sampled up to here.
+            quality.coverage = self.lifetimes.finish(counted, &self.processes);
+        }
         quality.failures = self.tally.failures.most_frequent(&self.modules);
         Finished {
             writer: self.writer,

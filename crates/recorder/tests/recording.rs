@@ -13,7 +13,7 @@ use std::time::Duration;
 use prof_model::Verdict;
 use prof_perfdata::{Record, Recording};
 use prof_recorder::{
-    CallGraph, Course, Error, GroupRequest, Options, Program, Signals, Summary, Target,
+    CallGraph, Course, Error, GroupRequest, Options, Program, Signals, Storage, Summary, Target,
     names::Catalog, record,
 };
 use tempfile::TempDir;
@@ -84,6 +84,7 @@ impl Bench {
             unwind: true,
             ring_bytes: None,
             course: Course::default(),
+            storage: Storage::default(),
             output: self.path("prof.data"),
             command_line: vec!["prof".into(), "record".into()],
         }

@@ -13,7 +13,7 @@ use anyhow::Result;
 use prof_recorder::{Program, Target};
 
 use crate::console::Console;
-use crate::flags::{CargoFlags, CourseFlags};
+use crate::flags::{CargoFlags, CourseFlags, StorageFlags};
 use crate::record::{self, Job, Wanted};
 
 /// Does what the flags say; the exit code is that of the program that was recorded.
@@ -34,6 +34,7 @@ pub(crate) fn run(flags: CargoFlags) -> Result<ExitCode> {
         })),
         sampling: flags.sampling,
         course: CourseFlags::default(),
+        storage: StorageFlags::default(),
         // As it was typed: cargo starts us as `cargo-prof prof ...`.
         command_line: once("cargo".into()).chain(args_os().skip(1)).collect(),
         flamegraph: Some(flags.flamegraph),

@@ -11,6 +11,7 @@ mod quantity;
 mod record;
 mod report;
 mod stat;
+mod storage;
 mod symbols;
 mod whom;
 
@@ -27,6 +28,7 @@ pub(crate) use record::{
 };
 pub(crate) use report::{FileFlags, OutputFlags, ReportFlags, ScriptFlags, TextFlags};
 pub(crate) use stat::StatFlags;
+pub(crate) use storage::StorageFlags;
 pub(crate) use symbols::{ServerFlags, SymbolFlags};
 pub(crate) use whom::WhomFlags;
 

@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 
 use super::course::CourseFlags;
 use super::quantity::{parse_bytes, parse_duration};
+use super::storage::StorageFlags;
 use super::whom::WhomFlags;
 
 /// `prof record [OPTIONS] -- CMD ARGS...` or `prof record [OPTIONS] -p PID`
@@ -22,6 +23,10 @@ pub(crate) struct RecordFlags {
     /// When to sample
     #[command(flatten)]
     pub course: CourseFlags,
+
+    /// How the recording is written
+    #[command(flatten)]
+    pub storage: StorageFlags,
 
     /// Who is recorded
     #[command(flatten)]

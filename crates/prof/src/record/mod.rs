@@ -11,7 +11,8 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use prof_model::{Grade, Verdict};
 use prof_recorder::{
-    CallGraph, Control, Course, CpuTarget, Delay, How, Options, Program, Signals, Summary, Target,
+    CallGraph, Control, Course, CpuTarget, Delay, How, Options, Program, Signals, Storage, Summary,
+    Target,
 };
 use prof_report::Pattern;
 
@@ -19,7 +20,7 @@ use crate::console::Console;
 use crate::exit;
 use crate::flags::{
     ControlFlag, CourseFlags, CpuList, DelayFlag, RecordFlags, SamplerFlag, SamplingFlags,
-    SymbolFlags, WhomFlags,
+    StorageFlags, SymbolFlags, WhomFlags,
 };
 use crate::names;
 use crate::output::ensure_writable;
@@ -34,6 +35,8 @@ pub(crate) struct Job {
     pub sampling: SamplingFlags,
     /// When to sample.
     pub course: CourseFlags,
+    /// How to write the recording.
+    pub storage: StorageFlags,
     /// The command line to store in the recording.
     pub(crate) command_line: Vec<OsString>,
     /// Also draw this flamegraph.
@@ -70,6 +73,7 @@ impl From<RecordFlags> for Job {
             target: wanted(flags.whom, flags.sampling.output == Path::new("-")),
             sampling: flags.sampling,
             course: flags.course,
+            storage: flags.storage,
             command_line: std::env::args_os().collect(),
             flamegraph: flags.flamegraph,
         }
@@ -116,7 +120,8 @@ pub(crate) fn run(job: Job) -> Result<ExitCode> {
     let console = Console::new(job.sampling.quiet, job.sampling.verbose);
     let target = job.target.find(&signals)?;
     let course = course(job.course, job.sampling.duration)?;
-    let options = options(target, &job.sampling, course, job.command_line)?;
+    let mut options = options(target, &job.sampling, course, job.command_line)?;
+    options.storage = storage(&job.storage);
     let summary = match prof_recorder::record(&options, &signals) {
         Ok(summary) => summary,
         Err(error) => {
@@ -200,6 +205,13 @@ fn course(flags: CourseFlags, duration: Option<Duration>) -> Result<Course> {
     })
 }
 
+fn storage(flags: &StorageFlags) -> Storage {
+    Storage {
+        compression: flags.compression,
+        max_size: flags.max_size,
+    }
+}
+
 fn options(
     target: Target,
     flags: &SamplingFlags,
@@ -218,6 +230,7 @@ fn options(
         ring_bytes: flags.mmap_pages,
         course,
         output: flags.output.clone(),
+        storage: Storage::default(),
         command_line,
     })
 }
