@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use prof_tests::{Need, Outcome, Program, Session, needs};
+use prof_tests::{Need, Outcome, Program, Session, Variant, needs};
 
 const NEEDS: &[Need] = &[Need::Root, Need::Tool("perf")];
 
@@ -109,4 +109,47 @@ fn what_a_plain_user_may_not_probe_is_said() {
     recorded
         .outcome
         .assert_says(&["kernel code is not sampled", "verdict: "]);
+}
+
+#[test]
+fn events_that_there_are_not_are_said_before_anything_runs() {
+    let session = Session::new();
+    session.install(&calls());
+    let stripped = Program::c(&["calls.c"]).build_as(Variant::STRIPPED);
+    std::fs::copy(stripped, session.path("stripped")).unwrap();
+    for (event, words) in [
+        ("cyclse", &["unknown event", "did you mean cycles?"][..]),
+        ("cycles:q", &["unknown modifier 'q'", "u (user)"]),
+        ("cycles/period=0/", &["period", "above zero"]),
+        ("nopmu/event=1/", &["no PMU \"nopmu\"", "there are"]),
+        ("{cpu-clock,task-clock", &["closing brace"]),
+        ("uprobe:./gone:main", &["no file \"./gone\""]),
+        (
+            "uprobe:./calls:mian",
+            &["no function \"mian\"", "did you mean main?"],
+        ),
+        ("uprobe:./calls:main+0x100000", &["beyond it"]),
+        ("uprobe:./calls:0x10", &["outside the code"]),
+        (
+            "uprobe:./stripped:main",
+            &["is stripped", "install its debug symbols"],
+        ),
+    ] {
+        let outcome = session.run(["record", "-e", event, "--", "echo", "started"]);
+        outcome.assert_refused(words);
+        assert_eq!(outcome.stdout, "", "{event}: the command must not have run");
+    }
+}
+
+#[test]
+fn a_group_that_the_cpu_cannot_count_at_once_is_said() {
+    let session = Session::new();
+    let group = format!("{{{}cycles}}:S", "instructions,".repeat(100));
+    let outcome = session.run(["record", "-e", &group, "--", "echo", "started"]);
+    outcome.assert_refused(&[]);
+    // The latter where there is no PMU.
+    let reasons = ["too few counters", "do not have that event"];
+    let said = reasons.iter().any(|reason| outcome.stderr.contains(reason));
+    assert!(said, "{outcome}");
+    assert_eq!(outcome.stdout, "");
 }
