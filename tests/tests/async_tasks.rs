@@ -44,10 +44,10 @@ fn tasks_read_as_they_were_written_and_executors_fold_away() {
     let folded = recorded.report(&["--fold-async", "--folded", "-"]).stdout;
 
     assert!(whole.contains("tokio::runtime::"), "{whole}");
-    assert!(
-        !folded.contains("tokio::") && !folded.contains(";core::future::"),
-        "{folded}"
-    );
+    // What waits for tasks, or throws their handles away, is no plumbing between them.
+    let tasks = || folded.lines().filter(|line| line.contains("{async fn}"));
+    let is_plumbing = |line: &str| line.contains("tokio::") || line.contains(";core::future::");
+    assert!(!tasks().any(is_plumbing), "{folded}");
     let by_hand = "tasks::outer::{async fn};tasks::inner::{async fn};\
                    <tasks::ByHand as core::future::future::Future>::poll;";
     let (all, with) = weights(&folded, by_hand);

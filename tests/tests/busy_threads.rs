@@ -1,4 +1,5 @@
-//! Two busy threads with 40 KB of stack each: no sample lost, every stack whole.
+//! Two busy threads with 40 KB of stack each: no sample lost, every stack whole; by the clock, for
+//! cycles are also sampled while the kernel is being entered.
 #![forbid(unsafe_code)]
 
 use prof_tests::{Program, Session};
@@ -7,7 +8,10 @@ use prof_tests::{Program, Session};
 fn nothing_is_lost_and_every_stack_is_whole() {
     let session = Session::alone();
     let binary = Program::c(&["threads.c"]).build();
-    let recorded = session.record(&["-F", "999"], &[binary.to_str().unwrap(), "3000"]);
+    let recorded = session.record(
+        &["-e", "cpu-clock", "-F", "999"],
+        &[binary.to_str().unwrap(), "3000"],
+    );
     recorded
         .outcome
         .assert_says(&["verdict: good: 100 % of", "no sample lost"]);

@@ -57,7 +57,10 @@ fn names_of_templates_are_escaped() {
 #[test]
 fn the_table_shows_self_and_total_with_module_and_then_the_verdict() {
     let session = Session::new();
-    let recorded = session.record(&[], &[SHARES.build().to_str().unwrap(), "500"]);
+    let recorded = session.record(
+        &["-e", "cpu-clock"],
+        &[SHARES.build().to_str().unwrap(), "500"],
+    );
     let outcome = recorded.report(&["--no-inline"]);
     let line = |function: &str| {
         let line = outcome.stdout.lines().find(|line| line.contains(function));

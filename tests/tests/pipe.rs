@@ -22,7 +22,7 @@ fn shell(session: &Session, script: &str) -> Outcome {
 #[test]
 fn what_comes_out_of_the_pipe_is_a_recording() {
     let session = Session::new();
-    let script = "\"$0\" record -o - -- sh -c 'echo spoken; \"$0\" 500' \"$1\" | cat > piped.data";
+    let script = "\"$0\" record -e cpu-clock -o - -- sh -c 'echo spoken; \"$0\" 500' \"$1\" | cat > piped.data";
     let outcome = shell(&session, script);
     outcome
         .assert_code(0)

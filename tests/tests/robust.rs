@@ -102,7 +102,7 @@ fn one_signal_is_enough_and_another_one_loses_nothing() {
 fn what_a_killed_recorder_has_written_can_be_read() {
     let session = Session::new();
     let target = busy(&session);
-    let mut prof = attached(&session, &target, &[]);
+    let mut prof = attached(&session, &target, &["-e", "cpu-clock"]);
     prof.signal("-KILL");
     prof.0.wait().unwrap();
     let (outcome, stacks) = reported(&session);
@@ -317,7 +317,7 @@ fn check_loads(count: u64) {
     let flags = &["-shared", "-fPIC", "-DNAME=plugin"];
     let library = Program::new(&["plugin.c"], Compiler::Gcc, flags).build();
     let arguments = ["dlopen", &count.to_string(), library.to_str().unwrap()];
-    let (_, peak) = storm(&session, &[], &arguments);
+    let (_, peak) = storm(&session, &["-e", "cpu-clock"], &arguments);
     assert!(peak < MEMORY_KIB, "{peak} KiB");
     let (_, stacks) = reported(&session);
     let share = stacks.share(|frames| frames.iter().any(|frame| frame == "in_plugin"));
@@ -338,7 +338,14 @@ fn one_cpu_is_enough() {
     let session = Session::new();
     let launcher = ["taskset", "--cpu-list", "0"].map(OsString::from);
     let binary = SHARES.build();
-    let words = ["record", "--", binary.to_str().unwrap(), "300"];
+    let words = [
+        "record",
+        "-e",
+        "cpu-clock",
+        "--",
+        binary.to_str().unwrap(),
+        "300",
+    ];
     let outcome = Outcome::of(session.prof_under(&launcher, words));
     outcome.assert_code(0).assert_says(&["verdict: good"]);
     let (_, stacks) = reported(&session);
