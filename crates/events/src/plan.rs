@@ -109,27 +109,13 @@ fn track_apart(planned: &mut Vec<Planned>, request: &Request, sizes: Sizes) {
 
 fn tracking(request: &Request, sizes: Sizes) -> Setup {
     Setup {
-        spec: EventSpec::dummy(),
-        definition: None,
-        replaceable: false,
-        sampling: Sampling::Never,
-        stacks: Stacks::None,
-        user_chain: false,
-        entry_registers: false,
-        member: false,
-        reads_group: false,
         tracks: true,
         only_tracks: true,
         cpu_wide: request.threads.are_all(),
-        switches: false,
-        tells_ends: false,
-        weight: Weight::Period,
         inherit: !request.threads.are_all(),
         enable_on_exec: matches!(request.threads, Threads::UntilExec(_)),
-        precise: 0,
-        build_ids: true,
-        lost_counts: true,
         wakeup_bytes: sizes.wakeup,
+        ..Setup::new(EventSpec::dummy(), Sampling::Never)
     }
 }
 
@@ -153,22 +139,18 @@ fn setup(event: &EventRequest, request: &Request, system: &System, sizes: Sizes)
         (CallGraph::None | CallGraph::Dwarf { .. } | CallGraph::LastBranches, _) => Stacks::None,
     };
     let (stacks, entry_registers) = with_entry_registers(stacks, event, system);
+    let sampling = match event.rate {
+        Rate::Hertz(hertz) => Sampling::Hertz(hertz),
+        Rate::Maximum => Sampling::Hertz(system.max_rate),
+        Rate::Period(period) => Sampling::Period(period),
+    };
     Setup {
-        sampling: match event.rate {
-            Rate::Hertz(hertz) => Sampling::Hertz(hertz),
-            Rate::Maximum => Sampling::Hertz(system.max_rate),
-            Rate::Period(period) => Sampling::Period(period),
-        },
+        replaceable: event.replaceable,
         stacks,
         user_chain: request.user_chains,
         entry_registers,
-        member: false,
-        reads_group: false,
-        tracks: false,
-        only_tracks: false,
         cpu_wide: request.threads.are_all(),
         switches: event.weight == Weight::OffCpu,
-        tells_ends: false,
         weight: event.weight,
         inherit: event.spec.terms.inherit.unwrap_or(true) && !request.threads.are_all(),
         enable_on_exec: matches!(request.threads, Threads::UntilExec(_))
@@ -180,12 +162,8 @@ fn setup(event: &EventRequest, request: &Request, system: &System, sizes: Sizes)
             Precise::Level(level) => level,
             Precise::Maximum => 3,
         },
-        build_ids: true,
-        lost_counts: true,
         wakeup_bytes: sizes.wakeup,
-        spec: event.spec.clone(),
-        definition: None,
-        replaceable: event.replaceable,
+        ..Setup::new(event.spec.clone(), sampling)
     }
 }
 

@@ -111,6 +111,34 @@ pub struct Setup {
 }
 
 impl Setup {
+    /// An event of a thread and its children that is asked for nothing else: no stacks, no records
+    /// of other kinds.
+    pub fn new(spec: EventSpec, sampling: Sampling) -> Self {
+        Self {
+            spec,
+            definition: None,
+            replaceable: false,
+            sampling,
+            stacks: Stacks::None,
+            user_chain: false,
+            entry_registers: false,
+            member: false,
+            reads_group: false,
+            tracks: false,
+            only_tracks: false,
+            cpu_wide: false,
+            switches: false,
+            tells_ends: false,
+            weight: Weight::Period,
+            inherit: true,
+            enable_on_exec: false,
+            precise: 0,
+            build_ids: true,
+            lost_counts: true,
+            wakeup_bytes: 0,
+        }
+    }
+
     /// The `perf_event_attr` as it is written to a recording: [`ATTR_SIZE`] bytes in the
     /// machine's byte order. The pointer to a uprobe's path is zero.
     pub fn attr_bytes(&self) -> Vec<u8> {
@@ -297,27 +325,12 @@ pub(crate) mod tests {
     pub(crate) fn setup(event: &str) -> Setup {
         let groups = Catalog::system().parse(event).expect("an event");
         Setup {
-            spec: groups[0].events[0].clone(),
-            definition: None,
-            replaceable: false,
-            sampling: Sampling::Hertz(999),
             stacks: Stacks::Dump(4096),
-            user_chain: false,
-            entry_registers: false,
-            member: false,
-            reads_group: false,
             tracks: true,
-            only_tracks: false,
-            cpu_wide: false,
-            switches: false,
             tells_ends: true,
-            weight: Weight::Period,
-            inherit: true,
             enable_on_exec: true,
-            precise: 0,
-            build_ids: true,
-            lost_counts: true,
             wakeup_bytes: 4096,
+            ..Setup::new(groups[0].events[0].clone(), Sampling::Hertz(999))
         }
     }
 

@@ -195,27 +195,11 @@ fn opened_by_stops(
         CallGraph::None => None,
     };
     let setup = Setup {
-        spec: spec.ok_or(Error::NotByStops)?,
-        definition: None,
-        replaceable: false,
-        sampling: Sampling::Hertz(hertz),
         stacks: dump.map_or(Stacks::None, Stacks::Dump),
-        user_chain: false,
-        entry_registers: false,
-        member: false,
-        reads_group: false,
         tracks: true,
-        only_tracks: false,
-        cpu_wide: false,
-        switches: false,
         tells_ends: true,
-        weight: Weight::Period,
-        inherit: true,
-        enable_on_exec: false,
-        precise: 0,
-        build_ids: true,
         lost_counts: false,
-        wakeup_bytes: 0,
+        ..Setup::new(spec.ok_or(Error::NotByStops)?, Sampling::Hertz(hertz))
     };
     Ok(Opened {
         events: vec![OpenedEvent {
