@@ -17,6 +17,8 @@ pub(super) struct Results<'a> {
     pub(super) drawn: &'a [Vec<Drawing>],
     /// The section about rates.
     pub(super) rates: &'a str,
+    /// The section about events.
+    pub(super) events: &'a str,
 }
 
 /// The whole page.
@@ -31,6 +33,7 @@ pub(super) fn page(
         recorded,
         drawn,
         rates,
+        events,
     } = *results;
     let mut page = String::new();
     let Options {
@@ -54,7 +57,7 @@ pub(super) fn page(
         writeln!(page, "- **{}**: {}", workload.name, workload.about)?;
     }
     recording_section(&mut page, workloads, profilers, recorded)?;
-    writeln!(page, "{rates}")?;
+    writeln!(page, "{rates}{events}")?;
     drawing_section(&mut page, workloads, drawn)?;
     writeln!(page, "## Commands\n\n```sh")?;
     for profiler in profilers {

@@ -4,6 +4,7 @@
 //! machine does hits all of them alike; each number is a median.
 
 mod drawing;
+mod events;
 mod machine;
 mod markdown;
 mod profiler;
@@ -14,7 +15,7 @@ mod stopwatch;
 mod wholeness;
 mod workload;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
@@ -37,6 +38,9 @@ pub(crate) struct Options {
     /// Leaves everything out but the comparison of rates, which goes to the standard output only.
     #[arg(long)]
     only_rates: bool,
+    /// Leaves everything out but what a sample costs by event, which goes to the standard output only.
+    #[arg(long, conflicts_with = "only_rates")]
+    only_events: bool,
     /// Where the tables go.
     #[arg(short, long, default_value = "docs/benchmarks.md")]
     output: PathBuf,
@@ -52,8 +56,11 @@ pub(crate) struct Options {
     /// How often the programs of that recording run: a round is some hundred thousand samples.
     #[arg(long, default_value_t = 10)]
     rounds: u32,
+    /// Measures this build of prof instead of a new one.
+    #[arg(long, value_name = "FILE")]
+    prof: Option<PathBuf>,
     /// Lets perf_event_paranoid be 1 while samply records, which it needs, and
-    /// perf_event_max_sample_rate 100000 while rates are compared; restores them.
+    /// perf_event_max_sample_rate 100000 while rates and events are compared; restores them.
     #[arg(long)]
     allow_sysctl: bool,
 }
@@ -77,6 +84,11 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         println!("\n{}", rates::section(&rates)?);
         return Ok(());
     }
+    if options.only_events {
+        let events = events::measure_all(&place, options)?;
+        println!("\n{}", events::section(&events)?);
+        return Ok(());
+    }
     if let Some(recording) = &options.scale {
         return scale::measure_all(&place, options, recording.as_deref());
     }
@@ -90,11 +102,13 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let recorded = recording::measure_all(&place, &workloads, &profilers, options.repetitions)?;
     let drawn = drawing::measure_all(&place, &workloads, options.repetitions)?;
     let rates = rates::section(&rates::measure_all(&place, options)?)?;
+    let events = events::section(&events::measure_all(&place, options)?)?;
     let results = markdown::Results {
         profilers: &profilers,
         recorded: &recorded,
         drawn: &drawn,
         rates: &rates,
+        events: &events,
     };
     let text = markdown::page(&place, &workloads, &results, options)?;
     std::fs::write(workspace::root().join(&options.output), &text)
@@ -108,6 +122,19 @@ fn prepare(options: &Options) -> Result<Place> {
     let directory = target.join("run");
     std::fs::create_dir_all(&directory)
         .with_context(|| format!("cannot make {}", directory.display()))?;
+    Ok(Place {
+        prof: match &options.prof {
+            Some(prof) => std::fs::canonicalize(prof)
+                .with_context(|| format!("there is no {}", prof.display()))?,
+            None => build(&target)?,
+        },
+        stopwatch: Stopwatch::build(&target)?,
+        directory,
+        frequency: options.frequency,
+    })
+}
+
+fn build(target: &Path) -> Result<PathBuf> {
     // prof is also one of the programs to be profiled: the one with much debug info.
     let mut build = process::cargo();
     build.current_dir(workspace::root());
@@ -119,16 +146,9 @@ fn prepare(options: &Options) -> Result<Place> {
         "prof",
         "--target-dir",
     ]);
-    build
-        .arg(&target)
-        .env("CARGO_PROFILE_RELEASE_DEBUG", "full");
+    build.arg(target).env("CARGO_PROFILE_RELEASE_DEBUG", "full");
     process::run(&mut build)?;
-    Ok(Place {
-        prof: target.join("release/prof"),
-        stopwatch: Stopwatch::build(&target)?,
-        directory,
-        frequency: options.frequency,
-    })
+    Ok(target.join("release/prof"))
 }
 
 /// The middle one of some measurements.

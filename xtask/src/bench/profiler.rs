@@ -15,6 +15,8 @@ pub(super) enum Kind {
     Prof,
     Perf,
     Samply,
+    /// `prof stat` or `perf stat`, which records nothing.
+    Counter,
 }
 
 /// A profiler with its options.
@@ -95,11 +97,12 @@ pub(super) fn available(place: &Place, allow_sysctl: bool) -> Vec<Profiler> {
 }
 
 impl Profiler {
-    fn new(name: &'static str, kind: Kind, program: PathBuf, options: &[&str]) -> Self {
+    pub(super) fn new(name: &'static str, kind: Kind, program: PathBuf, options: &[&str]) -> Self {
         let file = match kind {
             Kind::Prof => "prof.data",
             Kind::Perf => "perf.data",
             Kind::Samply => "samply.json",
+            Kind::Counter => "",
         };
         Self {
             name,
@@ -154,6 +157,7 @@ impl Profiler {
                 samples: samples_of_samply(&file)?,
                 lost: None,
             }),
+            Kind::Counter => Ok(Counts::default()),
         }
     }
 }

@@ -82,7 +82,7 @@ pub(super) fn measure(
 fn record(place: &Place, workload: &Workload, profiler: &Profiler, is_first: bool) -> Result<Run> {
     let _paranoid = match profiler.kind {
         Kind::Samply => Some(machine::lower_paranoid()?),
-        Kind::Prof | Kind::Perf => None,
+        Kind::Prof | Kind::Perf | Kind::Counter => None,
     };
     let inner = place.directory.join("inner.usage");
     let target = place
