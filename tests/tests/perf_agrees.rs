@@ -159,3 +159,55 @@ fn other_readers_open_the_file() {
         );
     }
 }
+
+/// Rows `share name …` of a table, by name: what `perf report` and `prof report` have in common.
+fn shares(table: &str) -> BTreeMap<String, f64> {
+    let rows = table.lines().filter_map(|line| {
+        let share = line.split_whitespace().next()?.trim_end_matches('%');
+        share.find('.')?;
+        let cells = line.split("  ").map(str::trim);
+        let name = cells.filter(|cell| !cell.is_empty()).last()?;
+        let share = share.parse().ok().filter(|&share| share > 0.0)?;
+        Some((name.to_owned(), share))
+    });
+    rows.collect()
+}
+
+#[test]
+fn sorted_by_the_same_keys_shares_are_the_same() {
+    if !needs(&[Need::Tool("perf")]) {
+        return;
+    }
+    let session = Session::new();
+    let binary = Program::c(&["callbacks.c"]).build();
+    // Of one name: weights of several may be corrected by more than one factor.
+    let command = [binary.to_str().unwrap(), "10"];
+    let recorded = session.record(&["-F", "1999", "-e", "cpu-clock:u"], &command);
+    for key in ["dso", "comm", "pid"] {
+        let mut perf = Command::new("perf");
+        perf.args([
+            "report",
+            "--stdio",
+            "--no-children",
+            "-g",
+            "none",
+            "--sort",
+            key,
+        ])
+        .arg("-i")
+        .arg(&recorded.file)
+        .env("HOME", "/nonexistent");
+        let perf = Outcome::of(perf);
+        perf.assert_code(0);
+        let prof = recorded.report(&["--stdio", "--sort", key]);
+        let (theirs, ours) = (shares(&perf.stdout), shares(&prof.stdout));
+        assert!(!ours.is_empty(), "{prof}");
+        let share = |shares: &BTreeMap<String, f64>, share: f64| {
+            shares.values().any(|other| (other - share).abs() < 0.02)
+        };
+        let same = ours.values().all(|&each| share(&theirs, each))
+            && theirs.values().all(|&each| share(&ours, each));
+        let named = key == "pid" || ours.keys().eq(theirs.keys());
+        assert!(same && named, "by {key}\nperf: {theirs:?}\nprof: {ours:?}");
+    }
+}

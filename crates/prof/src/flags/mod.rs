@@ -10,6 +10,7 @@ mod list;
 mod quantity;
 mod record;
 mod report;
+mod sort;
 mod stat;
 mod storage;
 mod symbols;
@@ -27,6 +28,7 @@ pub(crate) use record::{
     AllocFlag, CallGraphFlag, EveryFlag, RateFlag, RecordFlags, SamplerFlag, SamplingFlags,
 };
 pub(crate) use report::{FileFlags, OutputFlags, ReportFlags, ScriptFlags, TextFlags};
+pub(crate) use sort::Rows;
 pub(crate) use stat::StatFlags;
 pub(crate) use storage::StorageFlags;
 pub(crate) use symbols::{ServerFlags, SymbolFlags};

@@ -9,6 +9,7 @@ use prof_report::format::flamegraph::PaletteBy;
 use prof_report::{Filter, Pattern, Split};
 
 use super::quantity::parse_moment;
+use super::sort::Sort;
 use super::symbols::SymbolFlags;
 
 /// The flag of all verbs that show profiles.
@@ -78,6 +79,7 @@ pub(crate) struct OutputFlags {
     /// Leave out what is below so many percent of the whole
     #[arg(
         long,
+        alias = "percent-limit",
         value_name = "PERCENT",
         default_value_t = 0.0,
         help_heading = "Filters"
@@ -115,6 +117,17 @@ pub(crate) struct TextFlags {
     )]
     pub(crate) timeline: Option<Option<PathBuf>>,
 
+    /// Show a table of these instead of functions: modules (dso), threads (comm, tid), processes
+    /// (pid), CPUs (cpu). With a second key, of one of the former for each of the latter
+    #[arg(
+        short,
+        long,
+        value_name = "KEYS",
+        group = "text",
+        conflicts_with_all = ["by", "csv", "json"]
+    )]
+    pub(crate) sort: Option<Sort>,
+
     /// List where unwinding failed, by module and address
     #[arg(long, group = "text")]
     pub(crate) unwind_failures: bool,
@@ -122,6 +135,10 @@ pub(crate) struct TextFlags {
     /// List how much of what threads did was sampled, by their names
     #[arg(long, group = "text")]
     pub(crate) coverage: bool,
+
+    /// What perf needs to be told in order to write text
+    #[arg(long, hide = true)]
+    stdio: bool,
 
     /// Show at most this many rows of a table
     #[arg(short = 'n', long, value_name = "ROWS")]
@@ -185,6 +202,13 @@ pub(crate) struct FileFlags {
     pub(crate) csv: Option<PathBuf>,
 }
 
+impl OutputFlags {
+    /// What tables, trees and pictures are split by.
+    pub(crate) fn split(&self) -> Option<ByFlag> {
+        self.by.or_else(|| self.text.sort?.by)
+    }
+}
+
 impl FileFlags {
     /// The files to be written.
     pub(crate) fn paths(&self) -> impl Iterator<Item = &PathBuf> {
@@ -221,7 +245,7 @@ impl From<PaletteFlag> for PaletteBy {
 }
 
 /// `--by`
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ByFlag {
     /// Name of the thread
     Comm,
@@ -253,7 +277,7 @@ pub struct FilterFlags {
     pub event: Option<String>,
 
     /// Only threads whose name matches
-    #[arg(long, value_name = "REGEX")]
+    #[arg(long, alias = "comms", value_name = "REGEX")]
     pub comm: Option<Pattern>,
 
     /// Only these processes
@@ -277,11 +301,11 @@ pub struct FilterFlags {
     pub until: Option<Duration>,
 
     /// Only stacks with code of a module whose name matches
-    #[arg(long, value_name = "REGEX")]
+    #[arg(long, aliases = ["dso", "dsos"], value_name = "REGEX")]
     pub module: Option<Pattern>,
 
     /// Only stacks with a function whose name matches
-    #[arg(long, visible_alias = "focus", value_name = "REGEX")]
+    #[arg(long, visible_alias = "focus", alias = "symbols", value_name = "REGEX")]
     pub function: Option<Pattern>,
 
     /// No stacks with a function whose name matches

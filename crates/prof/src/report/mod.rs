@@ -49,7 +49,7 @@ pub(crate) fn run(flags: ReportFlags) -> Result<ExitCode> {
         text::write_coverage(profile.quality(), output.text.limit)?;
     } else {
         let filter = Filter::from(flags.filter);
-        let split = output.by.map(Split::from).unwrap_or_default();
+        let split = output.split().map(Split::from).unwrap_or_default();
         let calls = CallTree::new(&profile, &filter, split)?;
         let tree = match (&output.text.callers, &output.text.callees) {
             (Some(pattern), _) => calls.callers_of(pattern)?,

@@ -7,11 +7,12 @@ use prof_model::{Quality, printable};
 use prof_report::format::{coverage, failures, table, tree};
 use prof_report::view::failures::Failures;
 use prof_report::view::flat::Flat;
+use prof_report::view::groups::Groups;
 use prof_report::view::outline::Outline;
 use prof_report::{CallTree, SymbolizedProfile};
 
 use super::closing::Worth;
-use crate::flags::OutputFlags;
+use crate::flags::{OutputFlags, Rows};
 use crate::output::write_stdout;
 
 /// Writes the view that the flags ask for, a table of functions if none.
@@ -42,19 +43,36 @@ fn write_table(flags: &OutputFlags, calls: &CallTree<'_>) -> Result<()> {
         rows: flags.text.limit,
         min_percent: flags.min_percent,
     };
-    let write = |flat: &Flat, out: &mut dyn io::Write| table::write(calls, flat, &options, out);
-    write_stdout(|out| match flags.by {
-        None => Ok(write(&Flat::new(calls), out)?),
-        Some(_) => {
-            for (index, flat) in Flat::by_part(calls).enumerate() {
-                if index > 0 {
-                    writeln!(out)?;
-                }
-                write(&flat, out)?;
-            }
-            Ok(())
+    let rows = flags.text.sort.map(|sort| sort.rows).unwrap_or_default();
+    let functions = |flat: Flat, out: &mut dyn io::Write| table::write(calls, &flat, &options, out);
+    let groups = |groups: Groups, title: &str, out: &mut dyn io::Write| {
+        table::write_groups(calls, &groups, title, &options, out)
+    };
+    write_stdout(|out| match (rows, flags.split()) {
+        (Rows::Parts(title), _) => Ok(groups(Groups::parts(calls), title, out)?),
+        (Rows::Functions, None) => Ok(functions(Flat::new(calls), out)?),
+        (Rows::Modules, None) => Ok(groups(Groups::modules(calls), "Module", out)?),
+        (Rows::Functions, Some(_)) => write_apart(Flat::by_part(calls), functions, out),
+        (Rows::Modules, Some(_)) => {
+            let modules = |part, out: &mut dyn io::Write| groups(part, "Module", out);
+            write_apart(Groups::modules_by_part(calls), modules, out)
         }
     })
+}
+
+/// Writes tables with empty lines between them.
+fn write_apart<T>(
+    tables: impl Iterator<Item = T>,
+    write: impl Fn(T, &mut dyn io::Write) -> io::Result<()>,
+    out: &mut dyn io::Write,
+) -> Result<()> {
+    for (index, table) in tables.enumerate() {
+        if index > 0 {
+            writeln!(out)?;
+        }
+        write(table, out)?;
+    }
+    Ok(())
 }
 
 /// Lists where unwinding failed.

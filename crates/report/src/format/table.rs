@@ -1,10 +1,11 @@
-//! The flat view as a text table.
+//! The flat view, and groups, as text tables.
 
 use std::io::{self, Write};
 
 use crate::calltree::{CallTree, Label, NodeId};
 use crate::profile::Weight;
-use crate::view::flat::{Flat, Row};
+use crate::view::flat::Flat;
+use crate::view::groups::Groups;
 
 use super::number::{Scale, grouped, percent};
 
@@ -14,11 +15,11 @@ pub struct TableOptions {
     /// The terminal's width in columns; long names are shortened to fit. `None` for pipes and
     /// files: nothing is shortened.
     pub width: Option<usize>,
-    /// Whether to draw a bar beside each function's own share. Not for pipes.
+    /// Whether to draw a bar beside each row's own share. Not for pipes.
     pub bars: bool,
     /// At most so many rows.
     pub rows: Option<usize>,
-    /// Leave out functions whose total share is below so many percent.
+    /// Leave out rows whose total share is below so many percent.
     pub min_percent: f64,
 }
 
@@ -34,52 +35,114 @@ pub fn write(
     tree: &CallTree<'_>,
     flat: &Flat,
     options: &TableOptions,
-    mut out: impl Write,
+    out: impl Write,
 ) -> io::Result<()> {
-    let scale = Scale::new(&tree.event().unit, flat.total);
-    writeln!(out, "{}\n", caption(tree, flat.of, &scale))?;
-    let rows: Vec<&Row> = flat
-        .rows
-        .iter()
-        .filter(|row| row.total.share_of(flat.total) * 100.0 >= options.min_percent)
-        .take(options.rows.unwrap_or(usize::MAX))
-        .collect();
-    let layout = Layout::new(tree, flat, &rows, &scale, options);
-    let own_title = format!("Self {}", scale.unit());
-    layout.line(
-        &mut out,
-        ["Self %", &own_title, "Total %", "Function", "Module"],
-        "",
-    )?;
-    for row in &rows {
+    let lines = flat.rows.iter().map(|row| {
         let function = &tree.symbolized()[row.function];
-        let own_share = row.own.share_of(flat.total);
-        let cells = [
-            &*percent(own_share),
-            &scale.number(row.own),
-            &percent(row.total.share_of(flat.total)),
-            &function.name,
-            &function.module,
-        ];
-        layout.line(&mut out, cells, &bar(own_share))?;
+        Line {
+            own: row.own,
+            total: row.total,
+            names: [&function.name, &function.module],
+        }
+    });
+    Table {
+        tree,
+        of: flat.of,
+        total: flat.total,
+        titles: ["Function", "Module"],
+        lines: lines.collect(),
     }
-    let left = flat.rows.len() - rows.len();
-    if left > 0 {
-        let own = |rows: &mut dyn Iterator<Item = &Row>| {
-            let mut sum = Weight::default();
-            rows.for_each(|row| sum += row.own);
-            sum
-        };
-        let shown = own(&mut rows.iter().copied()).share_of(flat.total);
-        let all = own(&mut flat.rows.iter()).share_of(flat.total);
-        writeln!(
-            out,
-            "… {} more functions with {} % of self time",
-            grouped(left as u64),
-            percent((all - shown).max(0.0))
+    .write(options, out)
+}
+
+/// Writes `groups` of `tree`, which are called `title`, as [`write`] does functions.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write_groups(
+    tree: &CallTree<'_>,
+    groups: &Groups,
+    title: &str,
+    options: &TableOptions,
+    out: impl Write,
+) -> io::Result<()> {
+    let lines = groups.rows.iter().map(|row| Line {
+        own: row.own,
+        total: row.total,
+        names: [&row.name, ""],
+    });
+    Table {
+        tree,
+        of: groups.of,
+        total: groups.total,
+        titles: [title, ""],
+        lines: lines.collect(),
+    }
+    .write(options, out)
+}
+
+/// A table that may be longer than what is shown of it.
+struct Table<'t, 'p> {
+    tree: &'t CallTree<'p>,
+    of: NodeId,
+    total: Weight,
+    titles: [&'t str; 2],
+    lines: Vec<Line<'t>>,
+}
+
+#[derive(Clone, Copy)]
+struct Line<'t> {
+    own: Weight,
+    total: Weight,
+    names: [&'t str; 2],
+}
+
+impl Table<'_, '_> {
+    fn write(&self, options: &TableOptions, mut out: impl Write) -> io::Result<()> {
+        let scale = Scale::new(&self.tree.event().unit, self.total);
+        writeln!(out, "{}\n", caption(self.tree, self.of, &scale))?;
+        let lines: Vec<&Line<'_>> = (self.lines.iter())
+            .filter(|line| line.total.share_of(self.total) * 100.0 >= options.min_percent)
+            .take(options.rows.unwrap_or(usize::MAX))
+            .collect();
+        let layout = Layout::new(self, &lines, &scale, options);
+        let own_title = format!("Self {}", scale.unit());
+        let [first, second] = self.titles;
+        layout.line(
+            &mut out,
+            ["Self %", &own_title, "Total %", first, second],
+            "",
         )?;
+        for line in &lines {
+            let own_share = line.own.share_of(self.total);
+            let [first, second] = line.names;
+            let cells = [
+                &*percent(own_share),
+                &scale.number(line.own),
+                &percent(line.total.share_of(self.total)),
+                first,
+                second,
+            ];
+            layout.line(&mut out, cells, &bar(own_share))?;
+        }
+        self.write_rest(&lines, out)
     }
-    Ok(())
+
+    /// Tells how much there is that was not shown.
+    fn write_rest(&self, shown: &[&Line<'_>], mut out: impl Write) -> io::Result<()> {
+        let left = self.lines.len() - shown.len();
+        if left == 0 {
+            return Ok(());
+        }
+        let own = |lines: &mut dyn Iterator<Item = &Line<'_>>| {
+            let mut sum = Weight::default();
+            lines.for_each(|line| sum += line.own);
+            sum.share_of(self.total)
+        };
+        let share = own(&mut self.lines.iter()) - own(&mut shown.iter().copied());
+        let (left, share) = (grouped(left as u64), percent(share.max(0.0)));
+        writeln!(out, "… {left} more with {share} % of self time")
+    }
 }
 
 /// What was counted in a node of the tree, in a line.
@@ -116,34 +179,30 @@ fn bar(share: f64) -> String {
 struct Layout {
     bars: bool,
     numbers: [usize; 3],
-    function: usize,
-    module: usize,
+    names: [usize; 2],
     /// Whether names are cut to the widths.
     cut: bool,
 }
 
 impl Layout {
-    /// In pipes, longer function names than this push the module to the right.
-    const PIPE_FUNCTION: usize = 60;
+    /// In pipes, longer names than this push what follows to the right.
+    const PIPE_NAME: usize = 60;
     const GAP: usize = 2;
 
     fn new(
-        tree: &CallTree<'_>,
-        flat: &Flat,
-        rows: &[&Row],
+        table: &Table<'_, '_>,
+        lines: &[&Line<'_>],
         scale: &Scale<'_>,
         options: &TableOptions,
     ) -> Self {
-        let longest = |name: fn(&crate::symbolized::Function) -> &str, least: &str| {
-            let names = rows
-                .iter()
-                .map(|row| name(&tree.symbolized()[row.function]));
-            names.chain([least]).map(columns).max().unwrap_or(0)
+        let longest = |column: usize| {
+            let names = lines.iter().map(|line| line.names[column]);
+            names.chain([table.titles[column]]).map(columns).max()
         };
-        let own = columns(&scale.number(flat.total)).max(columns("Self ") + columns(scale.unit()));
+        let own = columns(&scale.number(table.total)).max(columns("Self ") + columns(scale.unit()));
         let numbers = ["Self %".len(), own, "Total %".len()];
-        let mut function = longest(|function| &function.name, "Function");
-        let mut module = longest(|function| &function.module, "Module");
+        let mut first = longest(0).unwrap_or(0);
+        let mut second = longest(1).unwrap_or(0);
         match options.width {
             Some(width) => {
                 let bars = if options.bars {
@@ -153,39 +212,32 @@ impl Layout {
                 };
                 let taken = numbers.iter().sum::<usize>() + 4 * Self::GAP + bars;
                 let names = width.saturating_sub(taken).max(20);
-                module = module.min(names / 3);
-                function = function.min(names - module);
+                second = second.min(names / 3);
+                first = first.min(names - second);
             }
-            None => function = function.min(Self::PIPE_FUNCTION),
+            None => first = first.min(Self::PIPE_NAME),
         }
         Self {
             bars: options.bars,
             numbers,
-            function,
-            module,
+            names: [first, second],
             cut: options.width.is_some(),
         }
     }
 
     fn line(&self, out: &mut impl Write, cells: [&str; 5], bar: &str) -> io::Result<()> {
-        let [own_share, own, total_share, function, module] = cells;
+        let [own_share, own, total_share, first, second] = cells;
         let [w0, w1, w2] = self.numbers;
+        let [w3, w4] = self.names;
         write!(out, "{own_share:>w0$}  ")?;
         if self.bars {
             write!(out, "{bar:BAR_WIDTH$}  ")?;
         }
-        let (function, module) = if self.cut {
-            (
-                shorten(function, self.function),
-                shorten(module, self.module),
-            )
-        } else {
-            (function.to_owned(), module.to_owned())
+        let (first, second) = match self.cut {
+            true => (shorten(first, w3), shorten(second, w4)),
+            false => (first.to_owned(), second.to_owned()),
         };
-        let line = format!(
-            "{own:>w1$}  {total_share:>w2$}  {function:w3$}  {module}",
-            w3 = self.function
-        );
+        let line = format!("{own:>w1$}  {total_share:>w2$}  {first:w3$}  {second}");
         writeln!(out, "{}", line.trim_end())
     }
 }

@@ -43,34 +43,15 @@ impl Flat {
     /// Sums up one node of a call tree with all below it.
     fn below(tree: &CallTree<'_>, of: NodeId) -> Self {
         let count = tree.symbolized().functions().len();
-        let mut own = vec![Weight::default(); count];
-        let mut total = vec![Weight::default(); count];
-        let mut active = vec![0_u32; count];
-        let mut steps = vec![Step::Enter(of)];
-        while let Some(step) = steps.pop() {
-            match step {
-                Step::Enter(id) => {
-                    if let Label::Function(function) = tree[id].label {
-                        own[function.index()] += tree[id].own;
-                        // Only the outermost of recursive calls counts: it holds the others.
-                        if active[function.index()] == 0 {
-                            total[function.index()] += tree[id].total;
-                        }
-                        active[function.index()] += 1;
-                        steps.push(Step::Leave(function));
-                    }
-                    steps.extend(tree.children(id).iter().map(|&id| Step::Enter(id)));
-                }
-                Step::Leave(function) => active[function.index()] -= 1,
-            }
-        }
+        let weights = weigh(tree, of, count, FunctionId::index);
         let mut rows: Vec<Row> = tree
             .symbolized()
             .function_ids()
-            .map(|function| Row {
+            .zip(weights)
+            .map(|(function, Weights { own, total })| Row {
                 function,
-                own: own[function.index()],
-                total: total[function.index()],
+                own,
+                total,
             })
             .filter(|row| row.total.samples > 0)
             .collect();
@@ -87,9 +68,49 @@ impl Flat {
     }
 }
 
+/// What was sampled in one of several kinds of code, and what with it anywhere on the stack.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Weights {
+    pub(super) own: Weight,
+    pub(super) total: Weight,
+}
+
+/// Weighs a node of a call tree with all below it, by the kinds of code that `kind` puts functions
+/// into, of which there are `count`.
+pub(super) fn weigh(
+    tree: &CallTree<'_>,
+    of: NodeId,
+    count: usize,
+    kind: impl Fn(FunctionId) -> usize,
+) -> Vec<Weights> {
+    let mut weights = vec![Weights::default(); count];
+    let mut active = vec![0_u32; count];
+    let mut steps = vec![Step::Enter(of)];
+    while let Some(step) = steps.pop() {
+        match step {
+            Step::Enter(id) => {
+                if let Label::Function(function) = tree[id].label {
+                    let kind = kind(function);
+                    weights[kind].own += tree[id].own;
+                    // Only the outermost of recursive calls counts: it holds the others.
+                    if active[kind] == 0 {
+                        weights[kind].total += tree[id].total;
+                    }
+                    active[kind] += 1;
+                    steps.push(Step::Leave(kind));
+                }
+                steps.extend(tree.children(id).iter().map(|&id| Step::Enter(id)));
+            }
+            Step::Leave(kind) => active[kind] -= 1,
+        }
+    }
+    weights
+}
+
 enum Step {
     Enter(NodeId),
-    Leave(FunctionId),
+    /// All calls below one of this kind are done.
+    Leave(usize),
 }
 
 #[cfg(test)]

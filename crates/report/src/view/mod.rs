@@ -5,5 +5,6 @@ pub mod chart;
 pub mod diff;
 pub mod failures;
 pub mod flat;
+pub mod groups;
 pub mod outline;
 pub mod timeline;

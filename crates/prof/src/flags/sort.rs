@@ -1,0 +1,92 @@
+//! What `--sort` has a table's rows stand for.
+
+use std::str::FromStr;
+
+use super::report::ByFlag;
+
+/// The keys of `--sort`: at most one that splits, and what the rows are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sort {
+    pub(crate) by: Option<ByFlag>,
+    pub(crate) rows: Rows,
+}
+
+/// What rows of a table stand for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Rows {
+    #[default]
+    Functions,
+    Modules,
+    /// What `by` splits into.
+    Parts(&'static str),
+}
+
+impl FromStr for Sort {
+    type Err = String;
+
+    fn from_str(keys: &str) -> Result<Self, String> {
+        let mut by = None;
+        let mut code = None;
+        for key in keys.split(',') {
+            let split = match key {
+                "comm" => (ByFlag::Comm, "Command"),
+                "pid" => (ByFlag::Process, "Process"),
+                "tid" => (ByFlag::Thread, "Thread"),
+                "cpu" => (ByFlag::Cpu, "CPU"),
+                "dso" | "module" => {
+                    code.get_or_insert(Rows::Modules);
+                    continue;
+                }
+                // A function's row names its module.
+                "sym" | "symbol" | "function" => {
+                    code = Some(Rows::Functions);
+                    continue;
+                }
+                _ => {
+                    return Err(format!(
+                        "there is no key `{key}`; the keys are comm, pid, tid, cpu, dso and sym"
+                    ));
+                }
+            };
+            if by.replace(split).is_some() {
+                return Err("only one of comm, pid, tid and cpu".to_owned());
+            }
+        }
+        let parts = by.map_or(Rows::Functions, |(_, title)| Rows::Parts(title));
+        Ok(Self {
+            by: by.map(|(by, _)| by),
+            rows: code.unwrap_or(parts),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(keys: &str, by: Option<ByFlag>, rows: Rows) {
+        assert_eq!(keys.parse(), Ok(Sort { by, rows }), "{keys}");
+    }
+
+    #[test]
+    fn keys_of_perf() {
+        check("sym", None, Rows::Functions);
+        check("dso", None, Rows::Modules);
+        check("dso,sym", None, Rows::Functions);
+        check("symbol,dso", None, Rows::Functions);
+        check("comm,dso,sym", Some(ByFlag::Comm), Rows::Functions);
+        check("pid,module", Some(ByFlag::Process), Rows::Modules);
+        check("cpu", Some(ByFlag::Cpu), Rows::Parts("CPU"));
+    }
+
+    #[test]
+    fn wrong_keys_are_told() {
+        let check = |keys: &str, expected: &str| {
+            let error = keys.parse::<Sort>().unwrap_err();
+            assert!(error.contains(expected), "{error}");
+        };
+        check("comm,foo", "no key `foo`; the keys are comm,");
+        check("", "no key ``");
+        check("comm,pid", "only one of");
+    }
+}
