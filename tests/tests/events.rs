@@ -113,7 +113,13 @@ fn what_a_plain_user_may_not_probe_is_said() {
 
 #[test]
 fn events_that_there_are_not_are_said_before_anything_runs() {
-    let session = Session::new();
+    say_what_is_wrong_with_events(&Session::new());
+    if needs(&[Need::Root, Need::Tool("setpriv")]) {
+        say_what_is_wrong_with_events(&Session::plain_user());
+    }
+}
+
+fn say_what_is_wrong_with_events(session: &Session) {
     session.install(&calls());
     let stripped = Program::c(&["calls.c"]).build_as(Variant::STRIPPED);
     std::fs::copy(stripped, session.path("stripped")).unwrap();
@@ -135,9 +141,11 @@ fn events_that_there_are_not_are_said_before_anything_runs() {
             &["is stripped", "install its debug symbols"],
         ),
     ] {
-        let outcome = session.run(["record", "-e", event, "--", "echo", "started"]);
-        outcome.assert_refused(words);
-        assert_eq!(outcome.stdout, "", "{event}: the command must not have run");
+        for tool in ["record", "stat"] {
+            let outcome = session.run([tool, "-e", event, "--", "echo", "started"]);
+            outcome.assert_refused(words);
+            assert_eq!(outcome.stdout, "", "{event}: the command must not have run");
+        }
     }
 }
 
@@ -145,11 +153,35 @@ fn events_that_there_are_not_are_said_before_anything_runs() {
 fn a_group_that_the_cpu_cannot_count_at_once_is_said() {
     let session = Session::new();
     let group = format!("{{{}cycles}}:S", "instructions,".repeat(100));
-    let outcome = session.run(["record", "-e", &group, "--", "echo", "started"]);
-    outcome.assert_refused(&[]);
-    // The latter where there is no PMU.
-    let reasons = ["too few counters", "do not have that event"];
-    let said = reasons.iter().any(|reason| outcome.stderr.contains(reason));
-    assert!(said, "{outcome}");
-    assert_eq!(outcome.stdout, "");
+    for tool in ["record", "stat"] {
+        let outcome = session.run([tool, "-e", &group, "--", "echo", "started"]);
+        outcome.assert_refused(&[]);
+        // The latter two where there is no PMU.
+        let reasons = [
+            "too few counters",
+            "do not have that event",
+            "no hardware counters",
+        ];
+        let said = reasons.iter().any(|reason| outcome.stderr.contains(reason));
+        assert!(said, "{outcome}");
+        assert_eq!(outcome.stdout, "");
+    }
+}
+
+#[test]
+fn what_can_be_counted_but_not_sampled_is_counted_beside_what_is_sampled() {
+    if !Path::new("/sys/bus/event_source/devices/msr/events/tsc").exists() {
+        println!("!!! this machine has no counter of time stamps (msr/tsc/)");
+        return;
+    }
+    if !needs(NEEDS) {
+        return;
+    }
+    let session = Session::new();
+    let calls = calls();
+    let command = calls.to_str().unwrap();
+    let refused = session.run(["record", "-e", "msr/tsc/", "--", command]);
+    refused.assert_refused(&["prof stat -e msr/tsc/"]);
+    // As perf opens it: without leaving out what guests do.
+    session.record(&["-e", "{cpu-clock,msr/tsc/}:S"], &[command]);
 }

@@ -6,6 +6,7 @@
 //!                   ..., without build ids in MMAP2                    (read from the files)
 //!                   ..., without precise addresses                     (nothing to be done)
 //!   EINVAL          rate above the kernel's maximum -> the maximum     Fallback::Rate
+//!                   a PMU that cannot tell guests -> with guests   (the event's name)
 //!                   counts of a group with children -> no children     Fallback::NoChildren
 //!   EINVAL, EACCES, no registers of the kernel                         (its entry is not whole)
 //!   EPERM
@@ -19,7 +20,7 @@ use prof_model::Fallback;
 use rustix::io::Errno;
 
 use crate::event::Weight;
-use crate::names::{EventSpec, Precise};
+use crate::names::{EventSpec, Family, Precise};
 use crate::setup::{Sampling, Setup, Stacks};
 use crate::system::System;
 
@@ -59,6 +60,14 @@ fn less_features(refused: &Setup, system: &System) -> Option<(Setup, Option<Fall
     }
     if let Some(next) = without_entry_registers(refused) {
         return Some(next);
+    }
+    // PMUs that cannot tell whose code counts, as they cannot sample, refuse what everybody else
+    // takes for granted.
+    let counted = refused.sampling == Sampling::Never;
+    let modifiers = &mut next.spec.modifiers;
+    if counted && matches!(refused.spec.family, Family::Pmu(_)) && !modifiers.guest {
+        modifiers.guest = true;
+        return Some((next, None));
     }
     if let Stacks::LastBranches { index, .. } = &mut next.stacks
         && std::mem::take(index)

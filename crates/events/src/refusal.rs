@@ -14,20 +14,24 @@ use crate::system::System;
 /// Why this event was refused, and what to do.
 pub(crate) fn of_event(setup: &Setup, errno: Errno, system: &System, attach: bool) -> String {
     let spec = &setup.spec;
+    let prober = Prober::new(&Catalog::system(), system);
     let circumstances = Circumstances {
         attach,
         system_wide: setup.cpu_wide,
-        ..Prober::new(&Catalog::system(), system).circumstances()
+        ..prober.circumstances()
     };
     let reason = || why_not(spec, errno, circumstances);
     let hardware = spec.family.is_hardware();
+    // What cannot interrupt the CPU is counted only.
+    let countable = || prober.probe(spec).count.is_yes();
     match errno {
-        Errno::NOENT | Errno::NODEV if hardware => format!("{}: use -e cpu-clock", reason()),
-        // What cannot interrupt the CPU is counted only.
-        Errno::OPNOTSUPP | Errno::INVAL if hardware => {
+        Errno::OPNOTSUPP | Errno::INVAL if hardware && countable() => {
             format!(
                 "the CPU cannot sample by it: use -e cpu-clock, or count it with prof stat -e {spec}"
             )
+        }
+        Errno::NOENT | Errno::NODEV | Errno::OPNOTSUPP | Errno::INVAL if hardware => {
+            format!("{}: use -e cpu-clock", reason())
         }
         _ if hardware || spec.is_clock() => advice(refusal(setup, errno, system, attach, false)),
         Errno::ACCESS | Errno::PERM if matches!(setup.weight, Weight::Allocation { .. }) => {

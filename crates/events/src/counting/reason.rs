@@ -2,7 +2,7 @@
 
 use rustix::io::Errno;
 
-use crate::names::{EventSpec, Family};
+use crate::names::{EventSpec, Family, Precise};
 
 /// What a refusal depends on, besides the event and the error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +51,9 @@ pub fn why_not(spec: &EventSpec, errno: Errno, circumstances: Circumstances) -> 
 
 fn unavailable(spec: &EventSpec, circumstances: Circumstances) -> String {
     match spec.family {
+        _ if circumstances.hardware && matches!(spec.modifiers.precise, Precise::Level(1..)) => {
+            "this CPU cannot tell that precisely where it happens: ask with fewer p, or without".into()
+        }
         Family::Hardware | Family::Cache | Family::Raw if !circumstances.hardware => {
             "this machine has no hardware counters (virtual machines often hide them): only \
              software events such as task-clock can be counted"
@@ -180,6 +183,8 @@ mod tests {
         };
         check("cycles", Errno::NOENT, no_pmu, "no hardware counters");
         check("cycles", Errno::NOENT, USER, "do not have that event");
+        check("cycles:pp", Errno::OPNOTSUPP, USER, "with fewer p");
+        check("cycles:pp", Errno::NOENT, no_pmu, "no hardware counters");
         check("cycles", Errno::ACCESS, USER, "add :u");
         check("cs", Errno::ACCESS, USER, "happens in the kernel");
         check("cycles:u", Errno::ACCESS, USER, "sandbox");
