@@ -99,6 +99,24 @@ fn inlined_code_belongs_to_its_own_function_and_file() {
     }
 }
 
+/// The code is in the jitdump that the program leaves, whether it still runs or not.
+#[test]
+fn code_made_at_run_time_is_disassembled() {
+    let session = Session::new();
+    let program = Program::c(&["jit.c"]).build();
+    let directory = session.directory().to_str().unwrap();
+    session.record(USER_CODE, &[program.to_str().unwrap(), "300", directory]);
+    let outcome = annotate(&session, &["function_in_a_jitdump", "--asm"]);
+    outcome.assert_code(0);
+    for instruction in ["imul   %rax,%rax", "dec    %rdi", "jne    0x"] {
+        assert!(outcome.stdout.contains(instruction), "{outcome}");
+    }
+    // Every sample is in one of the three instructions of the loop.
+    let shares = shares(&outcome.stdout, 0, 4);
+    let sum: f64 = shares.values().sum();
+    assert!(shares.len() <= 3 && sum > 95.0, "{shares:?} {outcome}");
+}
+
 #[test]
 fn the_source_is_found_where_it_went() {
     let session = Session::new();

@@ -12,6 +12,7 @@ mod error;
 mod filter;
 pub mod format;
 mod load;
+mod numbers;
 mod parts;
 pub mod profile;
 mod selection;

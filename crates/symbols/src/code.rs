@@ -4,9 +4,10 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use object::{Architecture, Object, ObjectSection};
-use prof_model::{ElfAddress, FileOffset, Module};
+use prof_model::{ElfAddress, FileOffset, Module, Pid};
 
 use crate::image::Image;
+use crate::jit;
 use crate::status::ModuleStatus;
 use crate::symbolizer::Symbolizer;
 use crate::table::SymbolTable;
@@ -32,6 +33,8 @@ pub struct Code {
 pub enum Machine {
     /// x86, of so many bits.
     X86(u32),
+    /// 64-bit ARM.
+    Aarch64,
     /// Another one.
     Other,
 }
@@ -57,6 +60,16 @@ pub enum CodeError {
     /// No symbol says where the function begins and ends.
     #[error("no symbol says where the function begins and ends")]
     NoSymbol,
+    /// Code that was made at run time, of which only names were kept.
+    #[error(
+        "of code that was made at run time, {} has the names only; a jitdump has the code, too \
+         (node --perf-prof)",
+        path.display()
+    )]
+    NoJitDump {
+        /// The perf map.
+        path: PathBuf,
+    },
     /// The file has the function's place but not its bytes: debug files are like that.
     #[error("the file that was found holds no code")]
     NoBytes,
@@ -105,6 +118,15 @@ impl Symbolizer {
     pub fn kernel_code(&self, addresses: &[u64]) -> Result<Vec<Code>, CodeError> {
         self.kernel.code(addresses, &self.options)
     }
+
+    /// The functions that a process made at run time which hold these addresses, which their offsets
+    /// are, too: as its jitdump has them, each once, by address.
+    ///
+    /// # Errors
+    /// [`CodeError`] if none can be had.
+    pub fn jit_code(&self, pid: Pid, addresses: &[u64]) -> Result<Vec<Code>, CodeError> {
+        jit::code(pid, addresses, self.places.as_ref(), &self.options)
+    }
 }
 
 impl Code {
@@ -115,9 +137,10 @@ impl Code {
 impl Machine {
     /// What the kernel's code is for.
     pub(crate) fn of_this_machine() -> Self {
-        match cfg!(target_arch = "x86_64") {
-            true => Self::X86(64),
-            false => Self::Other,
+        match std::env::consts::ARCH {
+            "x86_64" => Self::X86(64),
+            "aarch64" => Self::Aarch64,
+            _ => Self::Other,
         }
     }
 }
@@ -137,6 +160,7 @@ fn code(image: &Image<'_>, range: Range<u64>, offset: FileOffset) -> Option<Code
         machine: match object.architecture() {
             Architecture::X86_64 => Machine::X86(64),
             Architecture::I386 => Machine::X86(32),
+            Architecture::Aarch64 => Machine::Aarch64,
             _ => Machine::Other,
         },
     })

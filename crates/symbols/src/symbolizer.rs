@@ -22,7 +22,7 @@ use crate::status::ModuleStatus;
 /// all addresses at once and closed again.
 pub struct Symbolizer {
     pub(crate) options: SymbolOptions,
-    places: Box<dyn Places>,
+    pub(crate) places: Box<dyn Places>,
     embedded: Option<EmbeddedSymbols>,
     pub(crate) kernel: Kernel,
 }

@@ -12,7 +12,9 @@ use std::process::{Child, Command, Stdio};
 
 use common::{chains, have, run};
 use prof_model::{Module, Pid};
-use prof_symbols::{ModuleStatus, Places, Query, Resolved, Source, SymbolOptions, Symbolizer};
+use prof_symbols::{
+    CodeError, Machine, ModuleStatus, Places, Query, Resolved, Source, SymbolOptions, Symbolizer,
+};
 
 /// A process that lives as long as this value, as another user if we may.
 struct Target {
@@ -93,6 +95,16 @@ fn the_map_of_a_live_process() {
     assert_eq!(resolved.named(), 2);
     assert_eq!(resolved.frames(1)[0].function.as_ref(), "work one");
     assert!(resolved.frames(2).is_empty());
+    let options = SymbolOptions {
+        jit_map_dir: target.directory.path().into(),
+        ..SymbolOptions::default()
+    };
+    let code = Symbolizer::new(options).jit_code(target.pid(), &[0x1000]);
+    let path = target.map.clone();
+    assert!(
+        matches!(&code, Err(CodeError::NoJitDump { path: told }) if told.ends_with(path.file_name().unwrap())),
+        "{code:?}"
+    );
 }
 
 #[test]
@@ -182,12 +194,30 @@ fn a_real_jitdump_has_functions_and_lines() {
         source: Source::Jit { pid: Pid::MAX },
         addresses: &addresses,
     };
-    let symbolizer = Symbolizer::new(SymbolOptions::default()).with_places(Dumps(dump));
+    let symbolizer = Symbolizer::new(SymbolOptions::default()).with_places(Dumps(dump.clone()));
     let resolved = symbolizer.resolve(&[query]).remove(0);
     assert_eq!(resolved.status(), &ModuleStatus::Named);
     assert_eq!(chains(&resolved), ["hot:3", "hot:4", "hot:5"]);
     let file = resolved.frames(0)[0].file.as_deref().unwrap();
     assert!(file.ends_with("jit.c"), "{file}");
+    let code = symbolizer.jit_code(Pid::MAX, &addresses).unwrap();
+    assert_eq!(code.len(), 1);
+    assert_eq!((code[0].address.0, code[0].offset.0), (start, start));
+    assert_eq!(code[0].machine, Machine::X86(64));
+    // The code comes behind the name.
+    let bytes = fs::read(&dump).unwrap();
+    let at = bytes
+        .windows(4)
+        .position(|bytes| bytes == b"hot\0")
+        .unwrap()
+        + 4;
+    let size = code[0].bytes.len();
+    assert_eq!(code[0].bytes, bytes[at..at + size]);
+    assert_eq!(code[0].bytes.last(), Some(&0xc3), "it ends with ret");
+    assert_eq!(
+        symbolizer.jit_code(Pid::MAX, &[0]),
+        Err(CodeError::NoSymbol)
+    );
 }
 
 /// Where the dump says that the function of this name starts: two numbers before its name are

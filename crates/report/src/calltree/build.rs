@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use super::nodes::Nodes;
 use super::{CallTree, Label, NodeId, Split};
 use crate::parts::Parts;
-use crate::profile::{Sample, StackId, Weight};
+use crate::profile::{StackId, Weight};
 use crate::selection::{Seen, Selection};
 use crate::symbolized::SymbolizedProfile;
 
@@ -61,7 +61,9 @@ struct Builder<'a, 'p> {
     symbolized: &'p SymbolizedProfile,
     selection: &'a Selection<'a>,
     nodes: Nodes,
-    /// By stack's number: where it is in the part of the tree that is being built.
+    /// By stack's number: the samples of the part of the tree that is being built.
+    weights: Vec<Weight>,
+    /// By stack's number: where it is in that part.
     places: Vec<Option<Place>>,
     /// The stacks that have a place.
     placed: Vec<StackId>,
@@ -87,6 +89,7 @@ impl<'a, 'p> Builder<'a, 'p> {
             symbolized,
             selection,
             nodes: Nodes::default(),
+            weights: vec![Weight::default(); symbolized.profile().stacks.len()],
             places: vec![None; symbolized.profile().stacks.len()],
             placed: Vec::new(),
             pending: Vec::new(),
@@ -97,9 +100,12 @@ impl<'a, 'p> Builder<'a, 'p> {
 
     /// Adds these samples below `root`.
     fn add_part(&mut self, root: NodeId, samples: &[u32]) {
-        let all = &self.symbolized.profile().samples;
-        for &position in samples {
-            self.push(root, &all.at(position as usize));
+        for stack in self.weigh(samples) {
+            let weight = std::mem::take(&mut self.weights[stack.index()]);
+            let place = self.place(root, stack);
+            if self.takes(place) {
+                self.nodes.add(place.node, weight);
+            }
         }
         read_back::mark(self);
         for stack in self.placed.drain(..) {
@@ -107,15 +113,30 @@ impl<'a, 'p> Builder<'a, 'p> {
         }
     }
 
-    fn push(&mut self, root: NodeId, sample: &Sample) {
-        let place = self.place(root, sample.stack);
-        if place.shown && self.selection.takes(place.seen) {
-            self.nodes.add(place.node, Weight::of(sample));
+    /// Adds up the samples of each stack. Returns these stacks in the order of their numbers: those
+    /// that begin alike are mostly together in memory.
+    fn weigh(&mut self, samples: &[u32]) -> Vec<StackId> {
+        let all = &self.symbolized.profile().samples;
+        let mut stacks = Vec::new();
+        for &position in samples {
+            let sample = all.at(position as usize);
+            let weight = &mut self.weights[sample.stack.index()];
+            if *weight == Weight::default() {
+                stacks.push(sample.stack);
+            }
+            *weight += Weight::of(&sample);
             if sample.read_back > 0 {
                 let key = (sample.stack, sample.read_back);
                 *self.read_back.entry(key).or_default() += 1;
             }
         }
+        stacks.sort_unstable();
+        stacks
+    }
+
+    /// Whether stacks that are there are in the tree.
+    fn takes(&self, place: Place) -> bool {
+        place.shown && self.selection.takes(place.seen)
     }
 
     /// Where a stack is in the tree. Each distinct stack is walked once.

@@ -2,32 +2,25 @@
 
 use std::cmp::Reverse;
 
-use rustc_hash::FxHashMap;
-
 use super::{CallTree, Label, Node, NodeId};
+use crate::numbers::Numbers;
 use crate::profile::Weight;
 use crate::symbolized::SymbolizedProfile;
 
 /// Nodes with their own weights; those of whole subtrees are summed up at the end.
 pub(super) struct Nodes {
     nodes: Vec<Node>,
-    ids: FxHashMap<(NodeId, Label), NodeId>,
+    numbers: Numbers,
 }
 
 impl Default for Nodes {
     fn default() -> Self {
-        let root = Node {
-            parent: NodeId::ROOT,
-            label: Label::All,
-            inlined: false,
-            read_back: 0,
-            own: Weight::default(),
-            total: Weight::default(),
+        let mut root = Self {
+            nodes: Vec::new(),
+            numbers: Numbers::default(),
         };
-        Self {
-            nodes: vec![root],
-            ids: FxHashMap::default(),
-        }
+        root.child(NodeId::ROOT, Label::All, false);
+        root
     }
 }
 
@@ -35,18 +28,22 @@ impl Nodes {
     /// The child of `parent` with this label, which is added if it is new.
     pub(super) fn child(&mut self, parent: NodeId, label: Label, inlined: bool) -> NodeId {
         let nodes = &mut self.nodes;
-        let id = *self.ids.entry((parent, label)).or_insert_with(|| {
-            nodes.push(Node {
+        let number = self.numbers.intern(&(parent, label), |number| {
+            let node = &nodes[number as usize];
+            (node.parent, node.label)
+        });
+        let id = NodeId(number);
+        match nodes.get_mut(id.index()) {
+            Some(node) => node.inlined &= inlined,
+            None => nodes.push(Node {
                 parent,
                 label,
                 inlined,
                 read_back: 0,
                 own: Weight::default(),
                 total: Weight::default(),
-            });
-            NodeId(nodes.len() as u32 - 1)
-        });
-        nodes[id.index()].inlined &= inlined;
+            }),
+        }
         id
     }
 

@@ -1,9 +1,9 @@
 //! Frames: where code ran, without names.
 
 use prof_model::{FileOffset, ModuleId, Pid, StackEnd};
-use rustc_hash::FxHashMap;
 
 use super::named::NamedId;
+use crate::numbers::Numbers;
 
 /// A physical frame, or a mark that frames are missing.
 ///
@@ -57,17 +57,20 @@ impl FrameId {
 #[derive(Clone, Debug, Default)]
 pub struct Frames {
     frames: Vec<Frame>,
-    ids: FxHashMap<Frame, FrameId>,
+    numbers: Numbers,
 }
 
 impl Frames {
     /// The id of `frame`, which is added if it is new.
     pub fn intern(&mut self, frame: Frame) -> FrameId {
         let frames = &mut self.frames;
-        *self.ids.entry(frame).or_insert_with(|| {
+        let number = self
+            .numbers
+            .intern(&frame, |number| frames[number as usize]);
+        if number as usize == frames.len() {
             frames.push(frame);
-            FrameId(frames.len() as u32 - 1)
-        })
+        }
+        FrameId(number)
     }
 
     /// How many there are.

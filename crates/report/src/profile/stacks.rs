@@ -2,9 +2,8 @@
 
 use std::num::NonZeroU32;
 
-use rustc_hash::FxHashMap;
-
 use super::frames::FrameId;
+use crate::numbers::Numbers;
 
 /// A stack's number in [`Stacks`]; greater than that of the stack it extends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -25,41 +24,54 @@ impl StackId {
 /// Each distinct stack once, as its callers (another stack) and its innermost frame.
 #[derive(Clone, Debug, Default)]
 pub struct Stacks {
-    stacks: Vec<(Option<StackId>, FrameId)>,
-    ids: FxHashMap<(Option<StackId>, FrameId), StackId>,
-    /// By stack: the one of those extending it that was asked for last. Most are only extended by
-    /// one, and this is found in less memory than `ids` takes.
-    last_extended: Vec<Option<StackId>>,
+    stacks: Vec<Stack>,
+    numbers: Numbers,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Stack {
+    prefix: Option<StackId>,
+    frame: FrameId,
+    /// The one of those extending it that was asked for last, and its frame. Most are only extended
+    /// by one, and this is found without another look into memory.
+    last_extended: Option<(StackId, FrameId)>,
 }
 
 impl Stacks {
     /// The id of the stack in which `prefix` called `frame`; without a prefix, the stack that has
     /// only this one frame.
     pub fn intern(&mut self, prefix: Option<StackId>, frame: FrameId) -> StackId {
-        let last = prefix.and_then(|prefix| self.last_extended[prefix.index()]);
-        if let Some(last) = last.filter(|&last| self.frame(last) == frame) {
+        let last = prefix.and_then(|prefix| self.stacks[prefix.index()].last_extended);
+        if let Some((last, _)) = last.filter(|&(_, last)| last == frame) {
             return last;
         }
-        let next = StackId::new(self.stacks.len());
-        let id = *self.ids.entry((prefix, frame)).or_insert(next);
-        if id == next {
-            self.stacks.push((prefix, frame));
-            self.last_extended.push(None);
+        let stacks = &self.stacks;
+        let number = self.numbers.intern(&(prefix, frame), |number| {
+            let stack = &stacks[number as usize];
+            (stack.prefix, stack.frame)
+        });
+        let id = StackId::new(number as usize);
+        if id.index() == self.stacks.len() {
+            self.stacks.push(Stack {
+                prefix,
+                frame,
+                last_extended: None,
+            });
         }
         if let Some(prefix) = prefix {
-            self.last_extended[prefix.index()] = Some(id);
+            self.stacks[prefix.index()].last_extended = Some((id, frame));
         }
         id
     }
 
     /// The callers: the stack without its innermost frame.
     pub fn prefix(&self, id: StackId) -> Option<StackId> {
-        self.stacks[id.index()].0
+        self.stacks[id.index()].prefix
     }
 
     /// The innermost frame.
     pub fn frame(&self, id: StackId) -> FrameId {
-        self.stacks[id.index()].1
+        self.stacks[id.index()].frame
     }
 
     /// The frames of a stack, innermost first.
@@ -68,7 +80,7 @@ impl Stacks {
     }
 
     /// All stacks, each after the one that it extends.
-    pub fn iter(&self) -> impl Iterator<Item = StackId> + use<> {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = StackId> + use<> {
         (0..self.stacks.len()).map(StackId::new)
     }
 

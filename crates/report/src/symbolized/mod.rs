@@ -15,8 +15,8 @@ use crate::profile::{FrameId, Profile, StackId};
 
 pub use functions::{Function, FunctionId, FunctionKind};
 pub use naming::ModuleNaming;
-pub(crate) use resolve::KERNEL;
 pub use resolve::StoredNames;
+pub(crate) use resolve::{JIT, KERNEL};
 
 /// A profile whose frames have names. Views work on this.
 #[derive(Clone, Debug)]

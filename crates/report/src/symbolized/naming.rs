@@ -90,13 +90,14 @@ impl Counts {
         let mut samples = vec![0_u64; profile.stacks.len()];
         for sample in profile.samples.iter() {
             samples[sample.stack.index()] += 1;
-            let frame = profile.stacks.frame(sample.stack);
-            if let Some((place, _)) = plan.position(frame) {
-                counts[place].innermost += 1;
+        }
+        for (stack, samples) in profile.stacks.iter().zip(&samples) {
+            if let Some((place, _)) = plan.position(profile.stacks.frame(stack)) {
+                counts[place].innermost += samples;
             }
         }
         // A stack comes after the one that it extends, so this adds up those that extend it.
-        for stack in profile.stacks.iter().collect::<Vec<_>>().into_iter().rev() {
+        for stack in profile.stacks.iter().rev() {
             if let Some(prefix) = profile.stacks.prefix(stack) {
                 samples[prefix.index()] += samples[stack.index()];
             }

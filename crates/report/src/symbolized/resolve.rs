@@ -133,7 +133,8 @@ impl Place {
 
 /// The module of the kernel's functions.
 pub(crate) const KERNEL: &str = "[kernel]";
-const JIT: &str = "[jit]";
+/// The module of functions made at run time.
+pub(crate) const JIT: &str = "[jit]";
 
 /// All questions, and where the answer to each frame is.
 pub(super) struct Plan {

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::code::Machine;
+
 /// What a run-time compiler made.
 #[derive(Debug, Default)]
 pub(crate) struct JitCode {
@@ -9,6 +11,8 @@ pub(crate) struct JitCode {
     ranges: BTreeMap<u64, Range>,
     functions: Vec<Function>,
     files: Vec<String>,
+    /// What the code is for, as far as is known.
+    pub(crate) machine: Option<Machine>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -16,16 +20,20 @@ struct Range {
     end: u64,
     /// Index of the function.
     function: usize,
+    /// Where the function began, before it was moved and cut.
+    origin: u64,
     /// What to add to an address to get to where the function was when its lines were written
     /// down: it may have been moved since.
     shift: u64,
 }
 
-#[derive(Debug)]
-struct Function {
-    name: String,
-    /// By address.
-    lines: Vec<Line>,
+/// A function when it was made.
+#[derive(Debug, Default)]
+pub(crate) struct Function {
+    pub(crate) name: String,
+    pub(crate) lines: Vec<Line>,
+    /// Where its machine code is in the file that tells of it.
+    pub(crate) bytes: Option<u64>,
 }
 
 /// From `address` on, code of this line.
@@ -37,6 +45,15 @@ pub(crate) struct Line {
     pub(crate) line: u32,
 }
 
+/// What is left of a function where it was put last.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Extent {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    /// Where its machine code is in the file that tells of it.
+    pub(crate) bytes: Option<u64>,
+}
+
 /// What is known of an address.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Found<'a> {
@@ -46,11 +63,16 @@ pub(crate) struct Found<'a> {
 
 impl JitCode {
     /// Adds a function; whatever it overlaps is gone.
-    pub(crate) fn insert(&mut self, start: u64, size: u64, name: String, mut lines: Vec<Line>) {
-        lines.sort_by_key(|line| line.address);
-        self.functions.push(Function { name, lines });
-        let function = self.functions.len() - 1;
-        self.put(start, size, function, 0);
+    pub(crate) fn insert(&mut self, start: u64, size: u64, mut function: Function) {
+        function.lines.sort_by_key(|line| line.address);
+        self.functions.push(function);
+        let range = Range {
+            end: start.saturating_add(size),
+            function: self.functions.len() - 1,
+            origin: start,
+            shift: 0,
+        };
+        self.put(start, range);
     }
 
     /// Moves a function from `old` to `new`.
@@ -59,8 +81,12 @@ impl JitCode {
             return;
         };
         self.ranges.remove(&old);
-        let shift = range.shift.wrapping_add(old.wrapping_sub(new));
-        self.put(new, size, range.function, shift);
+        let moved = Range {
+            end: new.saturating_add(size),
+            shift: range.shift.wrapping_add(old.wrapping_sub(new)),
+            ..range
+        };
+        self.put(new, moved);
     }
 
     /// The number of a file, for [`Line::file`].
@@ -72,18 +98,11 @@ impl JitCode {
         self.files.len() - 1
     }
 
-    fn put(&mut self, start: u64, size: u64, function: usize, shift: u64) {
-        let end = start.saturating_add(size);
-        if start == end {
-            return;
+    fn put(&mut self, start: u64, range: Range) {
+        if start < range.end {
+            self.cut(start, range.end);
+            self.ranges.insert(start, range);
         }
-        self.cut(start, end);
-        let range = Range {
-            end,
-            function,
-            shift,
-        };
-        self.ranges.insert(start, range);
     }
 
     /// Makes room from `start` to `end`.
@@ -103,12 +122,26 @@ impl JitCode {
         }
     }
 
+    /// The code that holds an address.
+    pub(crate) fn extent(&self, address: u64) -> Option<Extent> {
+        let (start, range) = self.range(address)?;
+        let bytes = self.functions.get(range.function)?.bytes;
+        let left_out = start.wrapping_add(range.shift).wrapping_sub(range.origin);
+        Some(Extent {
+            start,
+            end: range.end,
+            bytes: bytes.and_then(|bytes| bytes.checked_add(left_out)),
+        })
+    }
+
+    fn range(&self, address: u64) -> Option<(u64, Range)> {
+        let (&start, &range) = self.ranges.range(..=address).next_back()?;
+        (address < range.end).then_some((start, range))
+    }
+
     /// What is known of an address.
     pub(crate) fn find(&self, address: u64) -> Option<Found<'_>> {
-        let (_, range) = self.ranges.range(..=address).next_back()?;
-        if address >= range.end {
-            return None;
-        }
+        let (_, range) = self.range(address)?;
         let function = self.functions.get(range.function)?;
         let original = address.wrapping_add(range.shift);
         let after = function.lines.partition_point(|l| l.address <= original);
@@ -127,6 +160,14 @@ impl JitCode {
 mod tests {
     use super::*;
 
+    fn function(name: &str, lines: Vec<Line>) -> Function {
+        Function {
+            name: name.into(),
+            lines,
+            bytes: Some(1000),
+        }
+    }
+
     fn names(code: &JitCode, addresses: impl IntoIterator<Item = u64>) -> String {
         let name = |address| code.find(address).map_or("-", |found| found.name);
         addresses.into_iter().map(name).collect()
@@ -135,15 +176,25 @@ mod tests {
     #[test]
     fn later_code_takes_the_place_of_earlier() {
         let mut code = JitCode::default();
-        code.insert(2, 6, "a".into(), Vec::new());
+        code.insert(2, 6, function("a", Vec::new()));
         assert_eq!(names(&code, 0..10), "--aaaaaa--");
-        code.insert(4, 2, "b".into(), Vec::new());
+        code.insert(4, 2, function("b", Vec::new()));
         assert_eq!(names(&code, 0..10), "--aabbaa--");
-        code.insert(5, 4, "c".into(), Vec::new());
+        code.insert(5, 4, function("c", Vec::new()));
         assert_eq!(names(&code, 0..10), "--aabcccc-");
-        code.insert(9, 0, "d".into(), Vec::new());
+        let extent = |start, end, bytes| Extent {
+            start,
+            end,
+            bytes: Some(bytes),
+        };
+        assert_eq!(code.extent(3), Some(extent(2, 4, 1000)));
+        assert_eq!(code.extent(8), Some(extent(5, 9, 1000)));
+        code.insert(7, 1, function("d", Vec::new()));
+        assert_eq!(code.extent(8), Some(extent(8, 9, 1003)));
+        code.insert(7, 1, function("c", Vec::new()));
+        code.insert(9, 0, function("d", Vec::new()));
         assert_eq!(names(&code, 0..10), "--aabcccc-");
-        code.insert(0, u64::MAX, "e".into(), Vec::new());
+        code.insert(0, u64::MAX, function("e", Vec::new()));
         assert_eq!(names(&code, 0..10), "eeeeeeeeee");
     }
 
@@ -156,7 +207,7 @@ mod tests {
             file,
             line,
         };
-        code.insert(100, 20, "f".into(), vec![line(110, 2), line(100, 1)]);
+        code.insert(100, 20, function("f", vec![line(110, 2), line(100, 1)]));
         let place = |code: &JitCode, address| code.find(address).and_then(|f| f.place).map(|p| p.1);
         assert_eq!(place(&code, 109), Some(1));
         assert_eq!(place(&code, 110), Some(2));
@@ -165,5 +216,6 @@ mod tests {
         assert_eq!(place(&code, 509), Some(1));
         assert_eq!(place(&code, 510), Some(2));
         assert_eq!(code.find(105), None);
+        assert_eq!(code.extent(510).and_then(|at| at.bytes), Some(1000));
     }
 }

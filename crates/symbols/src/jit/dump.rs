@@ -6,7 +6,10 @@
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 
-use super::code::{JitCode, Line};
+use object::elf;
+
+use super::code::{Function, JitCode, Line};
+use crate::code::Machine;
 
 const MAGIC: u32 = 0x4A69_5444;
 const HEADER: usize = 40;
@@ -35,20 +38,26 @@ pub(super) fn read(file: &File) -> Option<JitCode> {
         bytes: header.get(8..)?,
         big_endian,
     };
-    let rest = (fields.u32()? as usize).checked_sub(HEADER)?;
+    let header_size = fields.u32()?;
+    let rest = (header_size as usize).checked_sub(HEADER)?;
     skip(&mut input, rest as u64).ok()?;
+    let mut code = JitCode::default();
+    code.machine = fields.u32().map(machine);
     let mut reader = Reader {
-        code: JitCode::default(),
+        code,
+        position: header_size.into(),
         pending: Vec::new(),
     };
     let mut record = Vec::new();
     while let Some(kind) = next_record(&mut input, &mut record, big_endian) {
+        reader.position += RECORD_HEADER as u64;
         let fields = Fields {
             bytes: &record,
             big_endian,
         };
         // A record that contradicts itself is passed over; its size was right.
         let _ = reader.take(kind, fields);
+        reader.position += record.len() as u64;
     }
     Some(reader.code)
 }
@@ -75,8 +84,20 @@ fn next_record(input: &mut impl Read, body: &mut Vec<u8>, big_endian: bool) -> O
     (read == size).then_some(kind)
 }
 
+/// From the `e_machine` of an ELF file.
+fn machine(number: u32) -> Machine {
+    match u16::try_from(number).map(elf::Machine) {
+        Ok(elf::EM_X86_64) => Machine::X86(64),
+        Ok(elf::EM_386) => Machine::X86(32),
+        Ok(elf::EM_AARCH64) => Machine::Aarch64,
+        _ => Machine::Other,
+    }
+}
+
 struct Reader {
     code: JitCode,
+    /// Where in the file the body of the current record is.
+    position: u64,
     /// The lines of the function that comes next.
     pending: Vec<Line>,
 }
@@ -85,13 +106,19 @@ impl Reader {
     fn take(&mut self, kind: u32, mut fields: Fields<'_>) -> Option<()> {
         match kind {
             CODE_LOAD => {
+                let body = fields.bytes.len();
                 fields.skip(16)?; // pid, tid, vma
                 let start = fields.u64()?;
                 let size = fields.u64()?;
                 fields.skip(8)?; // code_index
                 let name = fields.text()?;
-                let lines = unshifted(std::mem::take(&mut self.pending), start);
-                self.code.insert(start, size, name, lines);
+                let inside = (body - fields.bytes.len()) as u64;
+                let function = Function {
+                    name,
+                    lines: unshifted(std::mem::take(&mut self.pending), start),
+                    bytes: Some(self.position + inside),
+                };
+                self.code.insert(start, size, function);
             }
             CODE_MOVE => {
                 fields.skip(16)?;

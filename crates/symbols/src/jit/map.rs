@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 
-use super::code::JitCode;
+use super::code::{Function, JitCode};
 
 /// More of a map is not read, in bytes.
 const LONGEST: u64 = 1 << 30;
@@ -19,7 +19,11 @@ fn parse(mut input: impl BufRead) -> JitCode {
     let mut line = Vec::new();
     while matches!(input.read_until(b'\n', &mut line), Ok(read) if read > 0) {
         if let Some((start, size, name)) = parse_line(&String::from_utf8_lossy(&line)) {
-            code.insert(start, size, name.to_owned(), Vec::new());
+            let function = Function {
+                name: name.to_owned(),
+                ..Function::default()
+            };
+            code.insert(start, size, function);
         }
         line.clear();
     }

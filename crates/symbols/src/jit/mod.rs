@@ -5,15 +5,19 @@ mod dump;
 mod map;
 mod trusted;
 
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use prof_model::Pid;
+use prof_model::{ElfAddress, FileOffset, Pid};
 
+use crate::code::{Code, CodeError, Machine};
 use crate::names::Names;
 use crate::options::{Places, SymbolOptions};
 use crate::query::{Detail, Resolved, SymbolFrame};
 use crate::status::ModuleStatus;
-use code::JitCode;
+use code::{Extent, JitCode};
 
 /// Names absolute addresses of a process's run-time code.
 pub(crate) fn resolve(
@@ -22,8 +26,8 @@ pub(crate) fn resolve(
     places: &dyn Places,
     options: &SymbolOptions,
 ) -> Resolved {
-    let (code, path) = match read(pid, places, &options.jit_map_dir) {
-        Ok(found) => found,
+    let Log { code, path, .. } = match read(pid, places, &options.jit_map_dir) {
+        Ok(log) => log,
         Err(status) => return Resolved::unnamed(status, addresses.len()),
     };
     let mut names = Names::new(options.demangle);
@@ -41,18 +45,57 @@ pub(crate) fn resolve(
     resolved
 }
 
-/// The process's code, from its jitdump (which is richer) or else its perf map.
-fn read(
+/// The machine code of the functions that hold these addresses, each once, by address.
+pub(crate) fn code(
     pid: Pid,
+    addresses: &[u64],
     places: &dyn Places,
-    directory: &Path,
-) -> Result<(JitCode, PathBuf), ModuleStatus> {
+    options: &SymbolOptions,
+) -> Result<Vec<Code>, CodeError> {
+    let log = read(pid, places, &options.jit_map_dir).map_err(CodeError::File)?;
+    let extents: BTreeMap<u64, Extent> = addresses
+        .iter()
+        .filter_map(|&address| log.code.extent(address))
+        .map(|extent| (extent.start, extent))
+        .collect();
+    if extents.is_empty() {
+        return Err(CodeError::NoSymbol);
+    }
+    let code = |extent: &Extent| {
+        let whole = extent.end - extent.start;
+        let size = whole.min(Code::LONGEST);
+        let mut bytes = vec![0; usize::try_from(size).ok()?];
+        log.file.read_exact_at(&mut bytes, extent.bytes?).ok()?;
+        Some(Code {
+            offset: FileOffset(extent.start),
+            address: ElfAddress(extent.start),
+            bytes,
+            left_out: whole - size,
+            machine: log.code.machine.unwrap_or(Machine::Other),
+        })
+    };
+    let codes: Vec<Code> = extents.values().filter_map(code).collect();
+    match codes.is_empty() {
+        true => Err(CodeError::NoJitDump { path: log.path }),
+        false => Ok(codes),
+    }
+}
+
+/// What a run-time compiler left of its code.
+struct Log {
+    code: JitCode,
+    path: PathBuf,
+    file: File,
+}
+
+/// The process's code, from its jitdump (which is richer) or else its perf map.
+fn read(pid: Pid, places: &dyn Places, directory: &Path) -> Result<Log, ModuleStatus> {
     let owner = trusted::owner(pid, places);
     let mut untrusted = None;
     for path in places.jitdumps(pid) {
         match trusted::open(&path, pid, owner) {
             Ok(file) => match dump::read(&file) {
-                Some(code) => return Ok((code, path)),
+                Some(code) => return Ok(Log { code, path, file }),
                 None => continue,
             },
             Err(problem) => untrusted = untrusted.or(problem),
@@ -60,7 +103,13 @@ fn read(
     }
     for place in trusted::map_places(pid, places, directory) {
         match place.open(pid, owner) {
-            Ok(file) => return Ok((map::read(&file), place.path())),
+            Ok(file) => {
+                return Ok(Log {
+                    code: map::read(&file),
+                    path: place.path(),
+                    file,
+                });
+            }
             Err(problem) => untrusted = untrusted.or(problem),
         }
     }

@@ -10,7 +10,10 @@ pub(super) fn mark(builder: &mut Builder<'_, '_>) {
     }
     let profile = builder.symbolized.profile();
     let depths = builder.depths.get_or_init(|| depths(profile));
-    for ((stack, count), samples) in builder.read_back.drain() {
+    for ((stack, count), samples) in std::mem::take(&mut builder.read_back) {
+        if !builder.places[stack.index()].is_some_and(|place| builder.takes(place)) {
+            continue;
+        }
         // The innermost of the frames that were read back; its callers were, too.
         let mut last = Some(stack);
         while let Some(id) = last.filter(|id| depths[id.index()] > u64::from(count)) {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use prof_model::{FileOffset, Module, ModuleId};
-use prof_symbols::{Code, CodeError, Machine, Query, Source, SymbolFrame, Symbolizer};
+use prof_model::{FileOffset, Module, ModuleId, Pid};
+use prof_symbols::{Code, CodeError, Query, Source, SymbolFrame, Symbolizer};
 use rustc_hash::FxHashSet;
 
 use super::Annotation;
@@ -13,7 +13,7 @@ use super::tally::Tally;
 use super::target::Target;
 use crate::profile::{Frame, Weight};
 use crate::shown::Shown;
-use crate::symbolized::KERNEL;
+use crate::symbolized::{JIT, KERNEL};
 
 /// The instructions of one function of a file, or those of them that an inlined function or a
 /// source file has its part in.
@@ -59,11 +59,14 @@ pub enum NoCode {
     #[error(transparent)]
     File(#[from] CodeError),
     /// The code is for a machine that is not disassembled.
-    #[error("only code for x86 is disassembled, and this is for another machine; try objdump -d")]
+    #[error(
+        "only code for x86 and 64-bit ARM is disassembled, and this is for another machine; try \
+         objdump -d"
+    )]
     OtherMachine,
-    /// The code was made at run time.
-    #[error("code that was made at run time is gone, it cannot be disassembled")]
-    NoFile,
+    /// Nothing tells where the code is.
+    #[error("what was recorded does not tell where its code is")]
+    Unknown,
 }
 
 impl Annotation<'_> {
@@ -114,7 +117,9 @@ enum Home {
     File(ModuleId),
     /// The kernel; places are absolute addresses.
     Kernel,
-    /// Nothing that is still there.
+    /// What a process made at run time; places are absolute addresses.
+    Jit(Pid),
+    /// Nothing that is known.
     Nowhere,
 }
 
@@ -123,6 +128,7 @@ impl Home {
         match frame {
             Frame::Module { module, offset } => (Self::File(module), offset),
             Frame::Kernel(address) => (Self::Kernel, FileOffset(address)),
+            Frame::Jit { pid, address } => (Self::Jit(pid), FileOffset(address)),
             _ => (Self::Nowhere, FileOffset(0)),
         }
     }
@@ -157,7 +163,11 @@ impl Disassembly<'_> {
                 let addresses: Vec<u64> = offsets.map(|offset| offset.0).collect();
                 self.symbolizer.kernel_code(&addresses)
             }
-            Home::Nowhere => return without_code(places, "", &NoCode::NoFile),
+            Home::Jit(pid) => {
+                let addresses: Vec<u64> = offsets.map(|offset| offset.0).collect();
+                self.symbolizer.jit_code(pid, &addresses)
+            }
+            Home::Nowhere => return without_code(places, "", &NoCode::Unknown),
         };
         match codes {
             Ok(codes) => codes.iter().map(|code| self.part(home, code)).collect(),
@@ -173,17 +183,21 @@ impl Disassembly<'_> {
         match home {
             Home::File(id) => self.module(id).short_name(),
             Home::Kernel => KERNEL.into(),
+            Home::Jit(_) => JIT.into(),
             Home::Nowhere => String::new(),
         }
     }
 
     /// The instructions of one physical function that are the target's.
     fn part(&self, home: Home, code: &Code) -> Part {
-        let instructions = decode(code, self.syntax);
+        let decoded = decode(code, self.syntax);
+        let known = decoded.is_some();
+        let instructions = decoded.unwrap_or_default();
         let offsets: Vec<u64> = instructions.iter().map(|i| i.offset).collect();
         let query = Query {
             source: match home {
                 Home::File(id) => Source::File(self.module(id)),
+                Home::Jit(pid) => Source::Jit { pid },
                 Home::Kernel | Home::Nowhere => Source::Kernel,
             },
             addresses: &offsets,
@@ -200,7 +214,7 @@ impl Disassembly<'_> {
             },
             places: Vec::new(),
         };
-        if let Machine::X86(_) = code.machine {
+        if known {
             let mut listed = Vec::new();
             for (index, decoded) in instructions.into_iter().enumerate() {
                 let frames = answers.first().map(|answer| answer.frames(index));

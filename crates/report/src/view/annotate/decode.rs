@@ -1,9 +1,11 @@
 //! Machine code to text.
 
-use iced_x86::{Decoder, DecoderOptions, Formatter, GasFormatter, IntelFormatter};
+mod aarch64;
+mod x86;
+
 use prof_symbols::{Code, Machine};
 
-/// How instructions are written.
+/// How instructions of x86 are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Syntax {
     /// As GNU tools write them: `mov $1,%eax`.
@@ -22,41 +24,22 @@ pub(super) struct Decoded {
     pub(super) text: String,
 }
 
-/// All instructions of `code`, in order; none for machines that are not known.
-pub(super) fn decode(code: &Code, syntax: Syntax) -> Vec<Decoded> {
-    let Machine::X86(bits) = code.machine else {
-        return Vec::new();
-    };
-    let mut formatter: Box<dyn Formatter> = match syntax {
-        Syntax::Att => Box::new(GasFormatter::new()),
-        Syntax::Intel => Box::new(IntelFormatter::new()),
-    };
-    let options = formatter.options_mut();
-    options.set_first_operand_char_index(7);
-    options.set_uppercase_hex(false);
-    options.set_hex_prefix("0x");
-    options.set_hex_suffix("");
-    options.set_small_hex_numbers_in_decimal(false);
-    options.set_space_after_operand_separator(false);
-    options.set_branch_leading_zeros(false);
-    options.set_rip_relative_addresses(false);
-    let start = code.address.0;
-    let mut decoder = Decoder::with_ip(bits, &code.bytes, start, DecoderOptions::NONE);
-    let mut decoded = Vec::new();
-    while decoder.can_decode() {
-        let instruction = decoder.decode();
-        let mut text = String::new();
-        formatter.format(&instruction, &mut text);
-        let offset = code
-            .offset
-            .0
-            .wrapping_add(instruction.ip().wrapping_sub(start));
-        decoded.push(Decoded {
-            offset,
-            end: offset.saturating_add(instruction.len() as u64),
-            address: instruction.ip(),
-            text,
-        });
+/// All instructions of `code`, in order; `None` for machines that are not known.
+pub(super) fn decode(code: &Code, syntax: Syntax) -> Option<Vec<Decoded>> {
+    match code.machine {
+        Machine::X86(bits) => Some(x86::decode(code, bits, syntax)),
+        Machine::Aarch64 => Some(aarch64::decode(code)),
+        _ => None,
     }
-    decoded
+}
+
+/// The instruction of so many bytes that begins at the byte `inside` the code.
+fn decoded(code: &Code, inside: u64, size: usize, text: String) -> Decoded {
+    let offset = code.offset.0.wrapping_add(inside);
+    Decoded {
+        offset,
+        end: offset.saturating_add(size as u64),
+        address: code.address.0.wrapping_add(inside),
+        text,
+    }
 }
