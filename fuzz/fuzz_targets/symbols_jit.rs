@@ -40,4 +40,5 @@ fuzz_target!(|bytes: &[u8]| {
     Symbolizer::new(options.clone()).resolve(&[query]);
     let symbolizer = Symbolizer::new(options).with_places(Dumps(dump));
     symbolizer.resolve(&[query]);
+    let _ = symbolizer.jit_code(pid, query.addresses);
 });

@@ -55,7 +55,7 @@ pub fn write(
     .write(options, out)
 }
 
-/// Writes `groups` of `tree`, which are called `title`, as [`write`] does functions.
+/// Writes `groups` of `tree`, which are called `title`, as [`write()`] does functions.
 ///
 /// # Errors
 /// Those of `out`.

@@ -1,6 +1,7 @@
 //! Functions by absolute address, where a later one takes the place of earlier ones.
 
 use std::collections::BTreeMap;
+use std::ops;
 
 use crate::code::Machine;
 
@@ -32,8 +33,8 @@ struct Range {
 pub(crate) struct Function {
     pub(crate) name: String,
     pub(crate) lines: Vec<Line>,
-    /// Where its machine code is in the file that tells of it.
-    pub(crate) bytes: Option<u64>,
+    /// Where its machine code is in the file that tells of it; there may be less of it.
+    pub(crate) bytes: Option<ops::Range<u64>>,
 }
 
 /// From `address` on, code of this line.
@@ -51,7 +52,7 @@ pub(crate) struct Extent {
     pub(crate) start: u64,
     pub(crate) end: u64,
     /// Where its machine code is in the file that tells of it.
-    pub(crate) bytes: Option<u64>,
+    pub(crate) bytes: Option<ops::Range<u64>>,
 }
 
 /// What is known of an address.
@@ -125,12 +126,17 @@ impl JitCode {
     /// The code that holds an address.
     pub(crate) fn extent(&self, address: u64) -> Option<Extent> {
         let (start, range) = self.range(address)?;
-        let bytes = self.functions.get(range.function)?.bytes;
-        let left_out = start.wrapping_add(range.shift).wrapping_sub(range.origin);
+        let bytes = self.functions.get(range.function)?.bytes.as_ref();
+        let before = start.wrapping_add(range.shift).wrapping_sub(range.origin);
+        let of = |bytes: &ops::Range<u64>| {
+            let from = bytes.start.checked_add(before)?;
+            let to = from.saturating_add(range.end - start).min(bytes.end);
+            (from < to).then_some(from..to)
+        };
         Some(Extent {
             start,
             end: range.end,
-            bytes: bytes.and_then(|bytes| bytes.checked_add(left_out)),
+            bytes: bytes.and_then(of),
         })
     }
 
@@ -164,7 +170,7 @@ mod tests {
         Function {
             name: name.into(),
             lines,
-            bytes: Some(1000),
+            bytes: Some(1000..1010),
         }
     }
 
@@ -187,10 +193,10 @@ mod tests {
             end,
             bytes: Some(bytes),
         };
-        assert_eq!(code.extent(3), Some(extent(2, 4, 1000)));
-        assert_eq!(code.extent(8), Some(extent(5, 9, 1000)));
+        assert_eq!(code.extent(3), Some(extent(2, 4, 1000..1002)));
+        assert_eq!(code.extent(8), Some(extent(5, 9, 1000..1004)));
         code.insert(7, 1, function("d", Vec::new()));
-        assert_eq!(code.extent(8), Some(extent(8, 9, 1003)));
+        assert_eq!(code.extent(8), Some(extent(8, 9, 1003..1004)));
         code.insert(7, 1, function("c", Vec::new()));
         code.insert(9, 0, function("d", Vec::new()));
         assert_eq!(names(&code, 0..10), "--aabcccc-");
@@ -216,6 +222,6 @@ mod tests {
         assert_eq!(place(&code, 509), Some(1));
         assert_eq!(place(&code, 510), Some(2));
         assert_eq!(code.find(105), None);
-        assert_eq!(code.extent(510).and_then(|at| at.bytes), Some(1000));
+        assert_eq!(code.extent(510).and_then(|at| at.bytes), Some(1000..1010));
     }
 }

@@ -112,11 +112,12 @@ impl Reader {
                 let size = fields.u64()?;
                 fields.skip(8)?; // code_index
                 let name = fields.text()?;
-                let inside = (body - fields.bytes.len()) as u64;
+                let at = self.position + (body - fields.bytes.len()) as u64;
+                let rest = fields.bytes.len() as u64;
                 let function = Function {
                     name,
                     lines: unshifted(std::mem::take(&mut self.pending), start),
-                    bytes: Some(self.position + inside),
+                    bytes: Some(at..at + rest.min(size)),
                 };
                 self.code.insert(start, size, function);
             }

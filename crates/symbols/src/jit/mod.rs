@@ -62,15 +62,15 @@ pub(crate) fn code(
         return Err(CodeError::NoSymbol);
     }
     let code = |extent: &Extent| {
-        let whole = extent.end - extent.start;
-        let size = whole.min(Code::LONGEST);
+        let place = extent.bytes.as_ref()?;
+        let size = (place.end - place.start).min(Code::LONGEST);
         let mut bytes = vec![0; usize::try_from(size).ok()?];
-        log.file.read_exact_at(&mut bytes, extent.bytes?).ok()?;
+        log.file.read_exact_at(&mut bytes, place.start).ok()?;
         Some(Code {
             offset: FileOffset(extent.start),
             address: ElfAddress(extent.start),
             bytes,
-            left_out: whole - size,
+            left_out: extent.end - extent.start - size,
             machine: log.code.machine.unwrap_or(Machine::Other),
         })
     };
