@@ -126,10 +126,12 @@ struct Run<'a> {
     signals: &'a Signals,
 }
 
-struct Outcome {
+/// How a run ended.
+pub(super) struct Outcome {
     /// How the command ended, if it did.
-    status: Option<ExitStatus>,
-    interrupted: bool,
+    pub(super) status: Option<ExitStatus>,
+    /// Whether we were asked to stop.
+    pub(super) interrupted: bool,
 }
 
 impl Run<'_> {

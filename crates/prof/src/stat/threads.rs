@@ -1,8 +1,9 @@
 //! Counting every thread of a command by itself.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::os::fd::AsFd;
-use std::process::{ExitCode, ExitStatus};
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -11,8 +12,8 @@ use prof_events::counting::{RawCount, ThreadCount, ThreadCounters, ThreadCounter
 use prof_events::system::{self, System};
 use prof_events::{HeldCommand, Program, RunningCommand, Signals};
 
-use super::command;
-use super::counters::{Origin, Row};
+use super::command::{self, Outcome};
+use super::counters::{Counts, Origin, Row};
 use super::printer::{Prefix, Printer};
 use super::report::{Measurement, Report};
 use super::wait::{Wake, wait};
@@ -21,53 +22,108 @@ use crate::console::Console;
 use crate::exit;
 use crate::flags::StatFlags;
 
-/// Runs the command, prints what each of its threads counted, and exits as it did.
+/// Runs the command as often as asked, prints what each of its threads counted, and exits as it did.
 pub(super) fn run(
     flags: &StatFlags,
     wanted: &Wanted,
     signals: &Signals,
     printer: &mut Printer,
 ) -> Result<ExitCode> {
-    if flags.interval.is_some() || flags.repeat > 1 || flags.no_inherit {
-        bail!("--per-thread of a command goes neither with -I nor with -r nor with -i");
+    if flags.interval.is_some() {
+        bail!(
+            "what a thread of a command counted is known when it ends, not each interval: leave out -I, or name \
+             a running process (-p PID), whose threads can be read at any time"
+        );
     }
-    let held = match HeldCommand::fork(&Program::new(flags.command.iter().cloned()), signals) {
-        Ok(held) => held,
-        Err(error) => return Ok(command::not_started(flags, &error)),
-    };
-    let rows = rows(flags, wanted, &held)?;
-    let mut counters = open(&rows, &held)?;
+    if flags.no_inherit {
+        bail!("with -i, the command's first thread alone is counted: leave out --per-thread");
+    }
+    let console = Console::new(false, false);
+    let mut runs: Vec<Run> = Vec::new();
+    let mut rows = Vec::new();
+    let mut code = ExitCode::SUCCESS;
+    for _ in 0..flags.repeat {
+        let held = match HeldCommand::fork(&Program::new(flags.command.iter().cloned()), signals) {
+            Ok(held) => held,
+            Err(error) => return Ok(command::not_started(flags, &error)),
+        };
+        if runs.is_empty() {
+            rows = countable(flags, wanted, &held, console)?;
+        }
+        let (run, outcome) = match count_once(flags, &rows, held, signals)? {
+            Ok(ended) => ended,
+            Err(error) => return Ok(command::not_started(flags, &error)),
+        };
+        if run.lost > 0 {
+            console.say(format_args!(
+                "{} records of threads that ended were lost; what they counted is with the first thread",
+                run.lost
+            ));
+        }
+        runs.push(run);
+        match outcome.status {
+            Some(status) if status.success() => {}
+            Some(status) => code = exit::like(status),
+            None => code = ExitCode::FAILURE,
+        }
+        if outcome.interrupted {
+            break;
+        }
+    }
+    print(&rows, &runs, printer)?;
+    Ok(code)
+}
+
+/// What the threads of one run counted.
+struct Run {
+    threads: BTreeMap<i32, ThreadCount>,
+    /// Records of threads that were lost.
+    lost: u64,
+    wall: Duration,
+    usage: Usage,
+}
+
+/// Runs the command once; the inner error is that it cannot be started.
+fn count_once(
+    flags: &StatFlags,
+    rows: &[Row],
+    held: HeldCommand,
+    signals: &Signals,
+) -> Result<io::Result<(Run, Outcome)>> {
+    let mut counters = open(rows, &held)?;
     let (start, before) = (Instant::now(), Usage::of_children());
     let mut running = match held.release() {
         Ok(running) => running,
-        Err(error) => return Ok(command::not_started(flags, &error)),
+        Err(error) => return Ok(Err(error)),
     };
     let deadline = flags
         .duration
         .and_then(|duration| start.checked_add(duration));
-    let status = follow(&mut running, &mut counters, signals, deadline)?;
+    let outcome = follow(&mut running, &mut counters, signals, deadline)?;
     let wall = start.elapsed();
-    let usage = Some(Usage::of_children().since(before));
+    let usage = Usage::of_children().since(before);
     let (threads, lost) = counters.finish().context("cannot read the counters")?;
-    if lost > 0 {
-        Console::new(false, false).say(format_args!(
-            "{lost} records of threads that ended were lost; what they counted is with the first thread"
-        ));
-    }
-    print(&rows, &threads, wall, usage, printer)?;
-    Ok(status.map_or(ExitCode::FAILURE, exit::like))
+    let run = Run {
+        threads,
+        lost,
+        wall,
+        usage,
+    };
+    Ok(Ok((run, outcome)))
 }
 
 /// What can be counted, tried with counters that are closed again.
-fn rows(flags: &StatFlags, wanted: &Wanted, held: &HeldCommand) -> Result<Vec<Row>> {
+fn countable(
+    flags: &StatFlags,
+    wanted: &Wanted,
+    held: &HeldCommand,
+    console: Console,
+) -> Result<Vec<Row>> {
     let counters = command::open(flags, wanted, held)?;
-    let console = Console::new(false, false);
     counters.notes.iter().for_each(|note| console.say(note));
-    Ok(counters
-        .rows
-        .into_iter()
-        .filter(|row| row.origin == Origin::Counter)
-        .collect())
+    let mut rows = counters.rows;
+    rows.retain(|row| row.origin == Origin::Counter);
+    Ok(rows)
 }
 
 fn open(rows: &[Row], held: &HeldCommand) -> Result<ThreadCounters> {
@@ -99,7 +155,7 @@ fn follow(
     counters: &mut ThreadCounters,
     signals: &Signals,
     deadline: Option<Instant>,
-) -> Result<Option<ExitStatus>> {
+) -> Result<Outcome> {
     const LOOK_EVERY: Duration = Duration::from_millis(20);
     const SIGTERM: i32 = 15;
     let mut interrupted = false;
@@ -109,8 +165,19 @@ fn follow(
         match wait(&mut vec![command.as_fd()], signals, next)
             .context("cannot wait for the command")?
         {
-            Wake::Ended => return Ok(Some(command.wait().context("cannot wait for the command")?)),
-            Wake::Signal(_) if interrupted => return Ok(None),
+            Wake::Ended => {
+                let status = command.wait().context("cannot wait for the command")?;
+                return Ok(Outcome {
+                    status: Some(status),
+                    interrupted,
+                });
+            }
+            Wake::Signal(_) if interrupted => {
+                return Ok(Outcome {
+                    status: None,
+                    interrupted,
+                });
+            }
             Wake::Signal(signal) => {
                 interrupted = true;
                 if !signal.from_terminal {
@@ -126,55 +193,68 @@ fn follow(
     }
 }
 
-fn print(
-    rows: &[Row],
-    threads: &BTreeMap<i32, ThreadCount>,
-    wall: Duration,
-    usage: Option<Usage>,
-    printer: &mut Printer,
-) -> Result<()> {
-    let count = |raw: &RawCount| {
-        Some(Count {
-            value: raw.value,
-            enabled: raw.enabled,
-            running: raw.running,
-        })
+/// Prints the threads of one run, each by itself, or the means of several runs by the threads' names.
+fn print(rows: &[Row], runs: &[Run], printer: &mut Printer) -> Result<()> {
+    let named = |thread: (&i32, &ThreadCount), run: &Run| match runs.len() {
+        1 => format!("{}-{}", name(&run.threads, *thread.0), thread.0),
+        _ => name(&run.threads, *thread.0).to_owned(),
     };
-    let mut places: Vec<(u64, Prefix, Report)> = threads
-        .iter()
-        .map(|(tid, thread)| {
-            let counts = thread.counts.iter().map(count).collect();
-            let report = Report::new(
-                rows,
-                &[Measurement {
-                    counts,
-                    wall,
-                    usage: None,
-                }],
-            );
-            let prefix = Prefix {
-                time: None,
-                place: Some(format!("{}-{tid}", name(threads, *tid))),
-            };
-            (
-                thread.counts.first().map_or(0, |count| count.value),
-                prefix,
-                report,
-            )
-        })
-        .collect();
+    let mut places: BTreeMap<String, Vec<Counts>> = BTreeMap::new();
+    let nothing = vec![Some(Count::default()); rows.len()];
+    for (number, run) in runs.iter().enumerate() {
+        for (tid, thread) in &run.threads {
+            let place = places.entry(named((tid, thread), run));
+            let counts = place.or_insert_with(|| vec![nothing.clone(); runs.len()]);
+            let sums = counts.get_mut(number).into_iter().flatten().flatten();
+            for (sum, raw) in sums.zip(&thread.counts) {
+                *sum = sum.plus(count(raw));
+            }
+        }
+    }
     // Those that did the most come first, as with perf.
-    places.sort_by_key(|(value, _, _)| std::cmp::Reverse(*value));
+    let mut places: Vec<(String, Vec<Counts>)> = places.into_iter().collect();
+    places.sort_by_key(|(_, counts)| std::cmp::Reverse(first_event(counts)));
     let places: Vec<(Prefix, Report)> = places
         .into_iter()
-        .map(|(_, prefix, report)| (prefix, report))
+        .map(|(place, counts)| {
+            let measured = counts
+                .into_iter()
+                .zip(runs)
+                .map(|(counts, run)| Measurement {
+                    counts,
+                    wall: run.wall,
+                    usage: None,
+                });
+            let prefix = Prefix {
+                time: None,
+                place: Some(place),
+            };
+            (prefix, Report::new(rows, &measured.collect::<Vec<_>>()))
+        })
         .collect();
-    let total = Measurement {
-        counts: vec![None; rows.len()],
-        wall,
-        usage,
-    };
-    printer.summary(&Report::new(rows, &[total]), &places)
+    let totals: Vec<Measurement> = runs
+        .iter()
+        .map(|run| Measurement {
+            counts: vec![None; rows.len()],
+            wall: run.wall,
+            usage: Some(run.usage),
+        })
+        .collect();
+    printer.summary(&Report::new(rows, &totals), &places)
+}
+
+fn count(raw: &RawCount) -> Count {
+    Count {
+        value: raw.value,
+        enabled: raw.enabled,
+        running: raw.running,
+    }
+}
+
+/// What was counted of the first event in all runs.
+fn first_event(runs: &[Counts]) -> u64 {
+    let firsts = runs.iter().filter_map(|counts| counts.first().copied()?);
+    firsts.map(|count| count.value).sum()
 }
 
 /// The thread's own name, or the one that it has from the thread that made it.
