@@ -46,8 +46,16 @@ pub struct Interrupt {
     pub from_terminal: bool,
 }
 
+impl Interrupt {
+    /// Whether it asks to go on in another file, and not to end.
+    pub fn is_switch(&self) -> bool {
+        self.signal == Signals::SWITCH
+    }
+}
+
 impl Signals {
     const WATCHED: [i32; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
+    const SWITCH: i32 = libc::SIGUSR2;
 
     /// Blocks the signals in this thread and in those that it makes from now on: call it first
     /// thing in `main`, before there are other threads.
@@ -56,7 +64,21 @@ impl Signals {
     ///
     /// When the process has no more file descriptors.
     pub fn block() -> io::Result<Self> {
-        let watched = set(&Self::WATCHED);
+        Self::block_these(&Self::WATCHED)
+    }
+
+    /// As [`block`](Self::block), and SIGUSR2 with them, which asks to go on in another file.
+    ///
+    /// # Errors
+    ///
+    /// As [`block`](Self::block).
+    pub fn block_with_switch() -> io::Result<Self> {
+        let [a, b, c] = Self::WATCHED;
+        Self::block_these(&[a, b, c, Self::SWITCH])
+    }
+
+    fn block_these(watched: &[i32]) -> io::Result<Self> {
+        let watched = set(watched);
         let fd = signalfd(&watched)?;
         let mut blocked = watched;
         // SAFETY: the set is initialized, and the signals' numbers valid.

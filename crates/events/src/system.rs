@@ -83,6 +83,28 @@ pub fn monotonic_now() -> u64 {
         .saturating_add(now.tv_nsec as u64)
 }
 
+/// The local time as digits, year first, down to hundredths of a second: `2026112111034927`.
+pub fn local_time_digits() -> String {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+    let mut local = std::mem::MaybeUninit::<libc::tm>::zeroed();
+    // SAFETY: both point to live memory of their types. If it fails, the zeros that it leaves are
+    // numbers, too.
+    let local = unsafe {
+        libc::localtime_r(&raw const now.tv_sec, local.as_mut_ptr());
+        local.assume_init()
+    };
+    format!(
+        "{:04}{:02}{:02}{:02}{:02}{:02}{:02}",
+        local.tm_year + 1900,
+        local.tm_mon + 1,
+        local.tm_mday,
+        local.tm_hour,
+        local.tm_min,
+        local.tm_sec,
+        now.tv_nsec / 10_000_000
+    )
+}
+
 /// The threads of a process, in ascending order.
 ///
 /// # Errors

@@ -125,6 +125,11 @@ impl Process {
         self.generation
     }
 
+    /// The living threads, in no order.
+    pub fn threads(&self) -> impl Iterator<Item = Tid> {
+        self.threads.keys().copied()
+    }
+
     /// The name that a thread was given, not that of its process.
     pub fn own_name(&self, tid: Tid) -> Option<&Arc<str>> {
         self.threads.get(&tid).and_then(Option::as_ref)
@@ -148,6 +153,11 @@ impl Processes {
     /// The process of this id, if anything was heard of it.
     pub fn get(&self, pid: Pid) -> Option<&Process> {
         self.processes.get(&pid)
+    }
+
+    /// All processes that are known, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = (Pid, &Process)> {
+        self.processes.iter().map(|(&pid, process)| (pid, process))
     }
 
     /// How many processes are known.

@@ -30,7 +30,7 @@ pub(crate) fn named(pattern: &Pattern, wait: bool, signals: &Signals) -> Result<
                  program, must match this regular expression (--wait waits for one)"
             );
         }
-        if signals.next().is_some() {
+        if signals.next().is_some_and(|signal| !signal.is_switch()) {
             bail!("no process named like '{pattern}' came");
         }
         std::thread::sleep(INTERVAL);

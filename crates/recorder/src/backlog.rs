@@ -163,6 +163,7 @@ struct State {
     used: usize,
     closed: bool,
     given_up: bool,
+    switch: Option<u64>,
 }
 
 impl Backlog {
@@ -222,6 +223,16 @@ impl Backlog {
     /// Whether [`give_up`](Self::give_up) was called.
     pub(crate) fn is_given_up(&self) -> bool {
         self.lock().given_up
+    }
+
+    /// Somebody wants the recording to go on in another file with what comes after this time.
+    pub(crate) fn ask_to_switch(&self, time: u64) {
+        self.lock().switch.get_or_insert(time);
+    }
+
+    /// What [`ask_to_switch`](Self::ask_to_switch) was called with, once.
+    pub(crate) fn take_switch(&self) -> Option<u64> {
+        self.lock().switch.take()
     }
 
     /// Waits for the next batch, but no longer than this.

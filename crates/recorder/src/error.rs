@@ -72,6 +72,9 @@ pub enum Error {
     /// What is traced is one command.
     #[error("stopping threads (ptrace) is for a command that is run once: leave out --repeat")]
     OnlyOnce,
+    /// Several files do not go through one pipe.
+    #[error("-o - is one recording: to go on in another file, write to files")]
+    OnePipe,
     /// The system refused something while recording.
     #[error("recording failed: {source}")]
     Sampling {

@@ -9,6 +9,7 @@
 mod allocation;
 mod backlog;
 mod commands;
+mod contents;
 mod coverage;
 mod deep;
 mod duplicates;
@@ -27,7 +28,11 @@ mod options;
 mod order;
 mod output;
 mod reader;
+mod recent;
 mod record;
+mod restate;
+mod rotation;
+mod series;
 mod session;
 mod sleepers;
 mod source;
@@ -46,3 +51,4 @@ pub use prof_events::{
     Signals, USUAL_HERTZ, allocations, names,
 };
 pub use record::record;
+pub use rotation::{Rotation, When};

@@ -11,6 +11,7 @@ use prof_model::{Pid, Quality, Tid};
 
 use crate::commands::Control;
 use crate::kept::KeptFiles;
+use crate::rotation::Rotation;
 
 /// What to record, how, and where to.
 #[derive(Clone, Debug)]
@@ -43,6 +44,8 @@ pub struct Storage {
     pub compression: Option<i32>,
     /// End when there are so many bytes of records.
     pub max_size: Option<u64>,
+    /// Go on in another file now and then.
+    pub rotation: Option<Rotation>,
 }
 
 /// When to sample, from the start of the target to its end.
@@ -122,7 +125,10 @@ impl Target {
 pub struct Summary {
     /// Samples written.
     pub samples: u64,
-    /// Size of the file in bytes.
+    /// The files written that there are still, the oldest first; none if it went to the standard
+    /// output.
+    pub files: Vec<PathBuf>,
+    /// Size of all files written, in bytes.
     pub bytes: u64,
     /// From the first to the last moment of sampling.
     pub duration: Duration,

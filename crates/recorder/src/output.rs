@@ -7,8 +7,6 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::error::Error;
-
 /// A new file in the place of an older one, which is kept with `.old` added to its name. Until
 /// [`keep`](Self::keep) is called, dropping it puts the older one back.
 #[derive(Debug)]
@@ -21,18 +19,14 @@ pub(crate) struct Output {
 impl Output {
     /// Creates the file, for its owner only. What is in the way and no regular file (a
     /// directory, a device, a pipe) is left alone and is an error.
-    pub(crate) fn create(path: &Path) -> Result<(Self, File), Error> {
-        let failed = |source| Error::Output {
-            path: path.to_owned(),
-            source,
-        };
+    pub(crate) fn create(path: &Path) -> io::Result<(Self, File)> {
         if is_stdout(path) {
             let stdout = io::stdout();
             if stdout.is_terminal() {
                 let why = "the standard output is a terminal: write to a file, or into a pipe";
-                return Err(failed(io::Error::other(why)));
+                return Err(io::Error::other(why));
             }
-            let stdout = stdout.as_fd().try_clone_to_owned().map_err(failed)?;
+            let stdout = stdout.as_fd().try_clone_to_owned()?;
             let output = Self {
                 path: path.to_owned(),
                 kept: None,
@@ -40,7 +34,7 @@ impl Output {
             };
             return Ok((output, stdout.into()));
         }
-        let kept = set_aside(path).map_err(failed)?;
+        let kept = set_aside(path)?;
         // The name is free now: never follow a link that somebody puts there.
         let file = OpenOptions::new()
             .read(true)
@@ -60,7 +54,7 @@ impl Output {
             }
             Err(error) => {
                 put_back(kept.as_deref(), path);
-                Err(failed(error))
+                Err(error)
             }
         }
     }
@@ -68,6 +62,11 @@ impl Output {
     /// The new file stays, even if what comes next fails.
     pub(crate) fn keep(&mut self) {
         self.keep = true;
+    }
+
+    /// Whether [`keep`](Self::keep) was called.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.keep
     }
 }
 
@@ -162,8 +161,7 @@ mod tests {
         let missing = folder.path().join("no/such/folder");
         for path in [&inner, &socket, &missing] {
             let there = path.exists();
-            let error = Output::create(path).expect_err("refused").to_string();
-            assert!(error.contains(&*path.to_string_lossy()), "{error}");
+            let error = Output::create(path).expect_err("refused");
             assert_eq!(path.exists(), there, "{error}");
             assert!(!old_name(path).exists(), "{error}");
         }

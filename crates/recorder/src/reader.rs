@@ -127,7 +127,11 @@ impl<'a> Reader<'a> {
         if failed {
             steering.terminate();
         }
-        Ok(steering.is_over(&mut self.source, wake.all_ended)? || failed)
+        let over = steering.is_over(&mut self.source, wake.all_ended)?;
+        if steering.take_switch() {
+            self.backlog.ask_to_switch(system::monotonic_now());
+        }
+        Ok(over || failed)
     }
 
     /// Where the ring wakes us with each record, lets a few come together.

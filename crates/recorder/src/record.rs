@@ -1,19 +1,14 @@
 //! The whole of a recording, from opening the events to closing the file.
 
-use std::fs::File;
 use std::io;
 use std::sync::mpsc;
 use std::thread;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use prof_events::{
-    HeldCommand, Launcher, Opened, OpenedEvent, Request, Signals, Stacks, Switch, Weight, system,
+    HeldCommand, Launcher, Opened, OpenedEvent, Request, Signals, Stacks, Switch, Weight,
 };
-use prof_model::StackEnd;
-use prof_perfdata::{
-    Attr, ClockData, CpuCounts, EventDescription, Features, RecordFormat, SampleType, WriteError,
-    Writer,
-};
+use prof_model::{Quality, StackEnd};
+use prof_perfdata::{Attr, EventDescription, RecordFormat, SampleType, WriteError};
 
 use crate::backlog::Backlog;
 use crate::coverage::Lifetimes;
@@ -21,8 +16,9 @@ use crate::duplicates::Duplicates;
 use crate::error::Error;
 use crate::launch;
 use crate::options::{Course, Delay, Options, Summary, Target};
-use crate::output::{Output, is_stdout};
+use crate::output::is_stdout;
 use crate::reader::{Outcome, Reader};
+use crate::series::Series;
 use crate::session::{Finished, Session, SessionEvent, StackWork};
 use crate::sleepers::Sleepers;
 use crate::source::Source;
@@ -43,6 +39,9 @@ const BUDGET: usize = 64 << 20;
 ///
 /// See [`Error`]. Once recording has begun, what was recorded so far is still written.
 pub fn record(options: &Options, signals: &Signals) -> Result<Summary, Error> {
+    if options.storage.rotation.is_some() && is_stdout(&options.output) {
+        return Err(Error::OnePipe);
+    }
     let launcher = launch::launcher(&options.target)?;
     let request = request(options, launcher.as_ref())?;
     let source = Source::open(&request, options.how, signals)?;
@@ -53,8 +52,7 @@ pub fn record(options: &Options, signals: &Signals) -> Result<Summary, Error> {
     let at_once = options.course.delay == Delay::None;
     let attached = at_once && matches!(options.target, Target::Processes(_));
     let sleepers = Sleepers::new(&mut opened, attached);
-    let (mut output, file) = Output::create(&options.output)?;
-    let mut session = session(options, &opened, file)?;
+    let mut session = session(options, &opened)?;
     let held = match (options.target.command(), launcher) {
         (Some(program), Some(launcher)) => Some(launch::hold(launcher, program, signals)?),
         _ => None,
@@ -78,14 +76,9 @@ pub fn record(options: &Options, signals: &Signals) -> Result<Summary, Error> {
             .begin_processes(&running)
             .map_err(writing(options))?;
     }
-    let start = |source: &mut Source| {
-        let running = start(options, held, source)?;
-        // The target runs: from here on there is something to keep.
-        output.keep();
-        Ok(running)
-    };
+    let start = |source: &mut Source| start(options, held, source);
     let recorded = run(options, signals, (source, sleepers), session, start)?;
-    finish(options, &opened, recorded)
+    summary(options, &opened, recorded)
 }
 
 fn request(options: &Options, launcher: Option<&Launcher>) -> Result<Request, Error> {
@@ -128,7 +121,7 @@ fn name(event: &OpenedEvent) -> String {
     }
 }
 
-fn session(options: &Options, opened: &Opened, file: File) -> Result<Session, Error> {
+fn session(options: &Options, opened: &Opened) -> Result<Session, Error> {
     let rings: Vec<_> = (opened.events.iter())
         .map(description)
         .collect::<Result<_, _>>()?;
@@ -171,19 +164,11 @@ fn session(options: &Options, opened: &Opened, file: File) -> Result<Session, Er
         });
     }
     let format = RecordFormat::new(&rings)?;
-    let writer = match is_stdout(&options.output) {
-        true => Writer::create_pipe(file, &written, &about(options)),
-        false => Writer::create(file, &written),
-    };
-    let writer = match options.storage.compression {
-        Some(level) => writer.and_then(|writer| writer.compressed(level)),
-        None => writer,
-    }
-    .map_err(writing(options))?;
+    let series = Series::create(options, written, opened.fallbacks.clone())?;
     let duplicates = Duplicates::new(opened.ids(), &opened.late);
     let lifetimes = Lifetimes::new(opened);
-    let session = Session::new(format, events, writer, duplicates, lifetimes);
-    Ok(session.of_size(options.storage.max_size))
+    let session = Session::new(format, events, series, duplicates, lifetimes);
+    Ok(session.stored(&options.storage))
 }
 
 /// The attribute of samples that this crate has unwound, and weighed.
@@ -247,7 +232,9 @@ fn run(
             .map_err(|source| Error::Sampling { source })?;
         // What is read of processes must be newer than the first record of a change to them. If
         // nothing could be started, nothing comes and the backlog is closed.
-        let _ = is_started.recv();
+        if is_started.recv().is_ok() {
+            session.keep();
+        }
         let written = session
             .begin_processes(&launch::running(&options.target))
             .and_then(|()| session.run(&backlog));
@@ -258,43 +245,32 @@ fn run(
             let source = io::Error::other("the reading thread panicked");
             Err(Error::Sampling { source })
         });
-        let counts = outcome.as_ref().map_or(&[][..], |outcome| &outcome.counts);
+        // Also after an error: what was written before can then be read.
+        let finished = session.finish(outcome.as_ref().ok());
         Ok(Recorded {
-            finished: session.finish(counts),
+            finished,
             written,
             outcome,
         })
     })
 }
 
-/// Ends the file, also after an error: what was written before can then be read.
-fn finish(options: &Options, opened: &Opened, recorded: Recorded) -> Result<Summary, Error> {
+fn summary(options: &Options, opened: &Opened, recorded: Recorded) -> Result<Summary, Error> {
     let Recorded {
         finished,
         written,
         outcome,
     } = recorded;
-    let mut quality = finished.quality;
-    quality.fallbacks = opened.fallbacks.clone();
-    if let Ok(outcome) = &outcome {
-        // No record tells of what was lost after the last one.
-        let losses = &mut quality.losses;
-        losses.ring_full = losses.ring_full.max(outcome.lost);
-    }
-    let features = Features {
-        build_ids: finished.build_ids,
-        sample_time: finished.sample_time,
-        quality: Some(quality.clone()),
-        ..about(options)
-    };
-    let records = finished.writer.data_size();
-    let ended = finished.writer.finish(&features);
     let outcome = outcome?;
-    let file = written.and(ended).map_err(writing(options))?;
-    let bytes = file.metadata().map_or(0, |found| found.len()).max(records);
+    written.and(finished.ended).map_err(writing(options))?;
+    let quality = Quality {
+        fallbacks: opened.fallbacks.clone(),
+        ..finished.quality
+    };
     Ok(Summary {
         samples: quality.samples,
-        bytes,
+        files: finished.written.files,
+        bytes: finished.written.bytes,
         duration: outcome.duration,
         events: names(opened),
         quality,
@@ -310,33 +286,6 @@ fn names(opened: &Opened) -> Vec<String> {
     names.dedup();
     names
 }
-
-/// What the file says of the machine and of this run.
-fn about(options: &Options) -> Features {
-    let cpus = system::System::read().ok().map(|system| CpuCounts {
-        online: system.cpus.len() as u32,
-        available: system.cpus.len() as u32,
-    });
-    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
-    Features {
-        hostname: Some(system::host_name()),
-        os_release: Some(system::kernel_release()),
-        version: Some(format!("prof {}", env!("CARGO_PKG_VERSION"))),
-        arch: Some(std::env::consts::ARCH.into()),
-        nr_cpus: cpus,
-        cpu_desc: system::cpu_description(),
-        command_line: options.command_line.clone(),
-        clock_resolution: Some(1),
-        clock: since_1970.ok().map(|wall_clock| ClockData {
-            clockid: CLOCK_MONOTONIC,
-            wall_clock: wall_clock.as_nanos() as u64,
-            clock: system::monotonic_now(),
-        }),
-        ..Features::default()
-    }
-}
-
-const CLOCK_MONOTONIC: u32 = 1;
 
 fn writing(options: &Options) -> impl FnOnce(WriteError) -> Error {
     let path = options.output.clone();

@@ -1,37 +1,41 @@
 //! Records in the order of time: followed, unwound, written.
 
 mod samples;
+mod state;
+mod tally;
 
-use std::fs::File;
 use std::time::{Duration, Instant};
 
-use prof_events::Weight;
-use prof_model::{AbsoluteAddress, Mapping, Modules, Pid, Process, Processes, Quality, StackEnd};
+use prof_events::{Weight, system};
+use prof_model::{AbsoluteAddress, Mapping, Modules, Processes, Quality, StackEnd};
 use prof_perfdata::{
-    Attr, ModuleBuildId, Record, RecordFormat, Sample, StackNote, WriteError, Writer, context,
-    encode, follow,
+    Attr, Record, RecordFormat, Sample, StackNote, WriteError, context, encode, follow,
 };
 
 use crate::allocation::EveryBytes;
 use crate::backlog::{Backlog, Batch, Popped, ReaderCounts};
+use crate::contents::Contents;
 use crate::coverage::Lifetimes;
 use crate::duplicates::Duplicates;
-use crate::failures::{Failures, Place};
+use crate::failures::Place;
 use crate::held::Held;
-use crate::hits::Hits;
 use crate::kept::{Keeper, KeptFiles};
-use crate::kernel_modules;
+use crate::options::Storage;
 use crate::order::{Order, Waiting};
-use crate::synthesize::{self, BuildIds};
+use crate::reader::Outcome;
+use crate::rotation::{Turn, Turns};
+use crate::series::{Series, Written};
 use crate::unwind::ChainMaker;
 use crate::waits::Waits;
+use tally::Tally;
 
 /// Puts records in order, follows the processes, unwinds samples and writes it all.
 pub(crate) struct Session {
     /// Of the records in the rings.
     format: RecordFormat,
     events: Vec<SessionEvent>,
-    writer: Writer<File>,
+    series: Series,
+    turns: Turns,
     chain_maker: Box<ChainMaker>,
     processes: Processes,
     modules: Modules,
@@ -39,7 +43,14 @@ pub(crate) struct Session {
     keeper: Keeper,
     waits: Waits,
     every_bytes: EveryBytes,
+    /// Of the file at hand, or of the chunk that is kept in memory.
     tally: Tally,
+    /// Of all files before.
+    total: Contents,
+    /// What the reader had counted when it was last asked.
+    counted: ReaderCounts,
+    /// Samples that records have told to be lost.
+    told_lost: u64,
     lifetimes: Lifetimes,
     /// Bytes written since readers were last told that all before is in order.
     since_round: usize,
@@ -71,23 +82,14 @@ pub(crate) enum StackWork {
     Keep(StackEnd),
 }
 
-/// What is counted on the way.
-#[derive(Debug, Default)]
-pub(crate) struct Tally {
-    pub(crate) quality: Quality,
-    failures: Failures,
-    hits: Hits,
-    /// Time of the first and of the last sample.
-    pub(crate) sample_time: Option<(u64, u64)>,
-}
-
 /// All that is left when the last record is written.
 pub(crate) struct Finished {
-    pub(crate) writer: Writer<File>,
+    /// Of all files.
     pub(crate) quality: Quality,
-    pub(crate) sample_time: Option<(u64, u64)>,
-    pub(crate) build_ids: Vec<ModuleBuildId>,
     pub(crate) kept: KeptFiles,
+    pub(crate) written: Written,
+    /// Whether the last file could be completed.
+    pub(crate) ended: Result<(), WriteError>,
 }
 
 impl Session {
@@ -99,14 +101,15 @@ impl Session {
     pub(crate) fn new(
         format: RecordFormat,
         events: Vec<SessionEvent>,
-        writer: Writer<File>,
+        series: Series,
         duplicates: Duplicates,
         lifetimes: Lifetimes,
     ) -> Self {
         Self {
             format,
             events,
-            writer,
+            series,
+            turns: Turns::new(None),
             chain_maker: Box::new(ChainMaker::new()),
             processes: Processes::default(),
             modules: Modules::default(),
@@ -115,6 +118,9 @@ impl Session {
             waits: Waits::default(),
             every_bytes: EveryBytes::default(),
             tally: Tally::default(),
+            total: Contents::default(),
+            counted: ReaderCounts::default(),
+            told_lost: 0,
             lifetimes,
             since_round: 0,
             max_size: None,
@@ -124,61 +130,24 @@ impl Session {
         }
     }
 
-    /// Ends after so many bytes of records.
-    pub(crate) fn of_size(self, max_size: Option<u64>) -> Self {
-        Self { max_size, ..self }
+    /// Keeps to limits on the size of files and to when another one is to be begun.
+    pub(crate) fn stored(self, storage: &Storage) -> Self {
+        let when = storage.rotation.as_ref().map(|rotation| rotation.when);
+        Self {
+            max_size: storage.max_size,
+            turns: Turns::new(when),
+            ..self
+        }
+    }
+
+    /// What is written stays, whatever comes: the target runs.
+    pub(crate) fn keep(&mut self) {
+        self.series.keep();
     }
 
     /// Whether the recording has ended because it is as large as it may be.
     pub(crate) fn is_full(&self) -> bool {
-        (self.max_size).is_some_and(|most| self.writer.data_size() >= most)
-    }
-
-    /// Writes where the kernel's code is.
-    pub(crate) fn begin_kernel(&mut self) -> Result<(), WriteError> {
-        self.begin(|each| {
-            synthesize::kernel(each);
-            kernel_modules::synthesize(each);
-        })
-    }
-
-    /// Writes the name that a command has until it has called `exec`, as perf does.
-    pub(crate) fn begin_command(&mut self, pid: Pid) -> Result<(), WriteError> {
-        self.begin(|each| each(&synthesize::held_command(pid)))
-    }
-
-    /// Writes what is known of processes that ran before they were sampled, unless it is known
-    /// already. It must be soon after sampling began: what has ended tells nothing any more.
-    pub(crate) fn begin_processes(&mut self, pids: &[Pid]) -> Result<(), WriteError> {
-        self.begin(|each| {
-            let mut ids = BuildIds::default();
-            for &pid in pids {
-                synthesize::process(pid, &mut ids, each);
-            }
-        })
-    }
-
-    fn begin(
-        &mut self,
-        synthesize: impl FnOnce(&mut dyn FnMut(&Record<'_>)),
-    ) -> Result<(), WriteError> {
-        let Some(SessionEvent { attr, .. }) = self.events.first() else {
-            return Ok(());
-        };
-        let mut out = Vec::new();
-        synthesize(&mut |record: &Record<'_>| {
-            if is_known(record, &self.processes, &self.modules) {
-                return;
-            }
-            // A name or path that is too long for a record cannot come from the kernel.
-            let _ = match record {
-                Record::Mmap(mmap) => encode::mmap2(&mut out, attr, mmap),
-                Record::Comm(comm) => encode::comm(&mut out, attr, comm),
-                _ => Ok(()),
-            };
-            follow(record, &mut self.processes, &mut self.modules);
-        });
-        self.writer.write(&out)
+        (self.max_size).is_some_and(|most| self.series.data_size() >= most)
     }
 
     /// Takes batches until the backlog is closed.
@@ -187,17 +156,22 @@ impl Session {
         let mut ready = Vec::new();
         let mut held = Held::default();
         let mut last_time = 0;
+        self.begin_files()?;
         loop {
+            if let Some(time) = backlog.take_switch() {
+                self.turns.ask(time);
+            }
             let batch = match backlog.pop(Self::CHECKPOINT) {
                 Popped::Batch(batch) => batch,
                 Popped::Nothing => {
+                    self.turn(system::monotonic_now())?;
                     self.checkpoint()?;
                     continue;
                 }
                 Popped::End => break,
             };
-            let counts = batch.counts;
-            self.tally.count_reader(counts);
+            self.tally.count_reader(batch.counts, self.counted);
+            self.counted = batch.counts;
             for index in 0..batch.len() {
                 // A record without a time belongs where it came.
                 last_time = self.format.time(batch.record(index)).unwrap_or(last_time);
@@ -226,6 +200,7 @@ impl Session {
         backlog: &Backlog,
     ) -> Result<(), WriteError> {
         for waiting in ready.drain(..) {
+            self.turn(waiting.time)?;
             if let Some(batch) = held.get(waiting.batch) {
                 self.record(batch, waiting.index)?;
             }
@@ -246,12 +221,51 @@ impl Session {
         }
     }
 
+    /// Samples come from here on, and processes that lived before are known.
+    fn begin_files(&mut self) -> Result<(), WriteError> {
+        let state = match self.series.is_in_memory() {
+            true => self.state(),
+            // The file has it.
+            false => Vec::new(),
+        };
+        let now = system::monotonic_now();
+        self.turns.begin(now);
+        self.series.begin(now, state)
+    }
+
+    /// Goes on in another file, if that is due before a record of this time.
+    fn turn(&mut self, time: u64) -> Result<(), WriteError> {
+        let Some(turn) = self.turns.due(time, self.series.news()) else {
+            return Ok(());
+        };
+        let contents = self.contents();
+        match turn {
+            Turn::Chunk => self.series.end_chunk(contents),
+            Turn::File => {
+                let contents = self.series.complete(contents)?;
+                self.total.add(contents);
+                self.series.next()?;
+                self.since_round = 0;
+            }
+        }
+        self.series.begin(time, self.state())
+    }
+
+    /// What there is in the file or chunk at hand, which ends here.
+    fn contents(&mut self) -> Contents {
+        let mut tally = std::mem::take(&mut self.tally);
+        let waits = self.waits.take_seen();
+        tally.quality.waits = Some(waits).filter(|waits| waits.seen < waits.waits);
+        self.told_lost += tally.quality.losses.ring_full;
+        tally.into_contents(&self.modules)
+    }
+
     /// All that comes from here on is younger.
     fn end_round(&mut self) -> Result<(), WriteError> {
         self.out.clear();
         encode::finished_round(&mut self.out);
         self.since_round = 0;
-        self.writer.write(&self.out)
+        self.series.write(&self.out)
     }
 
     /// What was written so far can be read if we should be killed.
@@ -260,7 +274,7 @@ impl Session {
             self.end_round()?;
         }
         self.checked = Instant::now();
-        self.writer.checkpoint()
+        self.series.checkpoint()
     }
 
     fn record(&mut self, batch: &Batch, index: usize) -> Result<(), WriteError> {
@@ -287,7 +301,7 @@ impl Session {
         self.lifetimes.follow(&record, &self.processes);
         follow(&record, &mut self.processes, &mut self.modules);
         self.since_round += bytes.len();
-        self.writer.write(bytes)
+        self.series.write(bytes)
     }
 
     /// Counts how a sample's stack ended, and which modules it was in.
@@ -327,66 +341,33 @@ impl Session {
         });
     }
 
-    /// What is left to write at the end of the file. `counted` is what each event counted, by its
-    /// id.
-    pub(crate) fn finish(self, counted: &[(u64, u64)]) -> Finished {
+    /// Completes the last file. `outcome` is what the reader found out at the end.
+    pub(crate) fn finish(mut self, outcome: Option<&Outcome>) -> Finished {
         let full = self.is_full();
-        let mut quality = self.tally.quality;
-        quality.waits = Some(self.waits.seen()).filter(|waits| waits.seen < waits.waits);
-        quality.size_limit = self.max_size.filter(|_| full);
-        if !full {
+        let mut last = self.contents();
+        // No record tells of what was lost after the last one.
+        let lost = outcome.map_or(0, |outcome| outcome.lost);
+        last.quality.losses.ring_full += lost.saturating_sub(self.told_lost);
+        last.quality.size_limit = self.max_size.filter(|_| full);
+        let counts = outcome.map_or(&[][..], |outcome| &outcome.counts);
+        let coverage = match full {
             // Of what was counted up to the end, not all was sampled up to here.
-            quality.coverage = self.lifetimes.finish(counted, &self.processes);
+            true => Vec::new(),
+            false => self.lifetimes.finish(counts, &self.processes),
+        };
+        if self.series.is_one() {
+            last.quality.coverage.clone_from(&coverage);
         }
-        quality.failures = self.tally.failures.most_frequent(&self.modules);
+        let ended = self.series.complete(last);
+        let ended = ended.map(|contents| self.total.add(contents));
         Finished {
-            writer: self.writer,
-            quality,
-            sample_time: self.tally.sample_time,
-            build_ids: self.tally.hits.build_ids(&self.modules),
+            quality: Quality {
+                coverage,
+                ..self.total.quality
+            },
             kept: self.keeper.finish(&self.modules),
+            written: self.series.written(),
+            ended,
         }
-    }
-}
-
-/// Whether the file tells that already.
-fn is_known(record: &Record<'_>, processes: &Processes, modules: &Modules) -> bool {
-    match record {
-        Record::Comm(comm) => {
-            let name = processes.get(comm.pid).and_then(|it| it.own_name(comm.tid));
-            name.is_some_and(|name| comm.name == &**name)
-        }
-        Record::Mmap(mmap) => {
-            let space = processes.get(mmap.pid).map(Process::space);
-            let found = space.and_then(|space| space.find(AbsoluteAddress(mmap.address)));
-            found.is_some_and(|found| {
-                let module = &modules[found.module];
-                found.start.0 == mmap.address
-                    && found.end.0 == mmap.address.saturating_add(mmap.length)
-                    && found.file_offset.0 == mmap.file_offset
-                    && module.path == mmap.path
-                    && (module.build_id, module.identity) == (mmap.build_id, mmap.identity)
-            })
-        }
-        _ => false,
-    }
-}
-
-impl Tally {
-    fn count(&mut self, record: &Record<'_>) {
-        let losses = &mut self.quality.losses;
-        match record {
-            Record::Lost(lost) | Record::LostSamples(lost) => losses.ring_full += lost.count,
-            Record::Throttle(_) => losses.throttled += 1,
-            _ => {}
-        }
-    }
-
-    /// The reader's counts are totals.
-    fn count_reader(&mut self, counts: ReaderCounts) {
-        let losses = &mut self.quality.losses;
-        losses.backlog = counts.dropped;
-        losses.cut_stacks = counts.cut;
-        losses.corrupt_rings = counts.corrupt;
     }
 }

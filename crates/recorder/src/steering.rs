@@ -36,6 +36,7 @@ pub(crate) struct Steering<'a> {
     deadline: Option<Instant>,
     commands: Option<Commands>,
     told_to_stop: bool,
+    told_to_switch: bool,
     signals: &'a Signals,
     stopped_by: Option<i32>,
 }
@@ -65,6 +66,7 @@ impl<'a> Steering<'a> {
             deadline: course.duration.and_then(|time| begin.checked_add(time)),
             commands: course.control.clone().map(Commands::new),
             told_to_stop: false,
+            told_to_switch: false,
             signals,
             stopped_by: None,
         }
@@ -73,6 +75,11 @@ impl<'a> Steering<'a> {
     /// The signal that ended the recording, if one did.
     pub(crate) fn stopped_by(&self) -> Option<i32> {
         self.stopped_by
+    }
+
+    /// Whether somebody asked to go on in another file, since this was called before.
+    pub(crate) fn take_switch(&mut self) -> bool {
+        std::mem::take(&mut self.told_to_switch)
     }
 
     /// Has waits for records end when there is something to decide.
@@ -104,7 +111,9 @@ impl<'a> Steering<'a> {
     /// Does what is due, and says whether recording ends here.
     pub(crate) fn is_over(&mut self, source: &mut Source, all_ended: bool) -> Result<bool, Error> {
         while let Some(interrupt) = self.signals.next() {
-            if self.interrupted(interrupt) {
+            if interrupt.is_switch() {
+                self.told_to_switch = true;
+            } else if self.interrupted(interrupt) {
                 return Ok(true);
             }
         }
@@ -218,6 +227,9 @@ impl<'a> Steering<'a> {
             }
             prof_events::wait_readable(&[command.as_fd(), self.signals.as_fd()], None)?;
             while let Some(interrupt) = self.signals.next() {
+                if interrupt.is_switch() {
+                    continue;
+                }
                 self.stopped_by.get_or_insert(interrupt.signal);
                 // It was asked before and lives on: it is left to itself.
                 self.interrupted(interrupt);

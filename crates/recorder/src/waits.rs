@@ -111,9 +111,9 @@ impl Waits {
         }
     }
 
-    /// How many of the waits were seen.
-    pub(crate) fn seen(&self) -> SeenWaits {
-        self.seen
+    /// How many of the waits were seen since this was asked before.
+    pub(crate) fn take_seen(&mut self) -> SeenWaits {
+        std::mem::take(&mut self.seen)
     }
 }
 
@@ -195,7 +195,7 @@ mod tests {
         check(waits.back(7, 4000), None);
         waits.leave(8, 5000, &SAMPLE);
         assert_eq!(left(&mut waits, 5010), (1, vec![]));
-        let seen = waits.seen();
+        let seen = waits.take_seen();
         assert_eq!((seen.waits, seen.seen, seen.time), (2, 2, 2510));
     }
 
@@ -228,7 +228,7 @@ mod tests {
         wait(200_000, 200_127, true, Some((200_127, 127 + 210)));
         wait(300_000, 300_100, true, Some((300_100, 100)));
         assert_eq!(left(&mut waits, 400_000), (0, vec![(7, 100_000)]));
-        let seen = waits.seen();
+        let seen = waits.take_seen();
         assert_eq!((seen.waits, seen.seen), (5, 2));
         assert_eq!((seen.seen_time, seen.placed_time), (227, 210));
         assert_eq!(seen.time, 227 + 210 + 100_000);

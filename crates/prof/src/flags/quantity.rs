@@ -42,10 +42,10 @@ pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// A time since some start: `10` or `1.5` seconds, `250ms`, `10s`, `2m`, `1h`.
+/// A time since some start: `10` or `1.5` seconds, `250ms`, `10s`, `2m`, `1h`, `1d`.
 pub(super) fn parse_moment(text: &str) -> Result<Duration, String> {
     let complaint =
-        || format!("'{text}' is not a time: write seconds, or a number with ms, s, m or h");
+        || format!("'{text}' is not a time: write seconds, or a number with ms, s, m, h or d");
     let split = text
         .find(|c: char| !c.is_ascii_digit() && c != '.')
         .unwrap_or(text.len());
@@ -56,6 +56,7 @@ pub(super) fn parse_moment(text: &str) -> Result<Duration, String> {
         "" | "s" => number,
         "m" => number * 60.0,
         "h" => number * 3600.0,
+        "d" => number * 86_400.0,
         _ => return Err(complaint()),
     };
     Duration::try_from_secs_f64(seconds).map_err(|_| format!("'{text}' is too long"))
@@ -95,7 +96,7 @@ mod tests {
             "-1",
             "1.2.3",
             "5 s",
-            "1d",
+            "1y",
             "9e99",
             "99999999999999999999999h",
         ] {

@@ -33,7 +33,7 @@ pub(crate) struct RecordFlags {
     pub whom: WhomFlags,
 
     /// Also draw the flamegraph of the recording to this SVG file
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "rotation")]
     pub flamegraph: Option<PathBuf>,
 }
 

@@ -11,8 +11,8 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use prof_model::{Grade, Verdict};
 use prof_recorder::{
-    CallGraph, Control, Course, CpuTarget, Delay, How, Options, Program, Signals, Storage, Summary,
-    Target,
+    CallGraph, Control, Course, CpuTarget, Delay, How, Options, Program, Rotation, Signals,
+    Storage, Summary, Target,
 };
 use prof_report::Pattern;
 
@@ -116,12 +116,16 @@ pub(crate) fn run(job: Job) -> Result<ExitCode> {
         anyhow::bail!("-o - keeps no file to draw or to add names to: write to a file");
     }
     // Before any thread is made: they inherit the blocked signals.
-    let signals = Signals::block().context("cannot watch for signals")?;
+    let signals = match job.storage.when() {
+        Some(_) => Signals::block_with_switch(),
+        None => Signals::block(),
+    }
+    .context("cannot watch for signals")?;
     let console = Console::new(job.sampling.quiet, job.sampling.verbose);
     let target = job.target.find(&signals)?;
     let course = course(job.course, job.sampling.duration)?;
     let mut options = options(target, &job.sampling, course, job.command_line)?;
-    options.storage = storage(&job.storage);
+    options.storage = storage(&job.storage, job.sampling.quiet);
     let summary = match prof_recorder::record(&options, &signals) {
         Ok(summary) => summary,
         Err(error) => {
@@ -132,17 +136,15 @@ pub(crate) fn run(job: Job) -> Result<ExitCode> {
     };
     // From here on a signal ends us as it ends anybody: the recording is safe.
     drop(signals);
-    let in_file = options.output != Path::new("-");
-    if in_file
-        && !summary.kept.is_empty()
-        && let Err(error) = names::embed_kept(&options.output, &summary.kept)
-    {
-        Console::error(&error.context("cannot keep names of files that are gone"));
+    for file in summary.files.iter().filter(|_| !summary.kept.is_empty()) {
+        if let Err(error) = names::embed_kept(file, &summary.kept) {
+            Console::error(&error.context("cannot keep names of files that are gone"));
+        }
     }
     let verdict = verdict(&summary, &options)?;
-    tell(console, &summary, &options.output, &verdict);
+    tell(console, &summary, &options, &verdict);
     let shown = show(
-        &options.output,
+        &summary.files,
         job.sampling.embed_symbols,
         job.flamegraph.as_deref(),
         console,
@@ -157,15 +159,22 @@ pub(crate) fn run(job: Job) -> Result<ExitCode> {
 }
 
 /// Puts names into the recording and draws it, if that is asked for.
-fn show(recording: &Path, embed: bool, flamegraph: Option<&Path>, console: Console) -> Result<()> {
-    if embed {
-        let naming = names::embed(recording, recording, &SymbolFlags::default())?;
-        let unnamed = names::unnamed(&naming);
-        unnamed.iter().for_each(|line| console.say(line));
-    }
-    if let Some(svg) = flamegraph {
-        report::draw_recording(recording, svg)?;
-        console.say(format_args!("wrote {}", svg.display()));
+fn show(
+    recording: &[PathBuf],
+    embed: bool,
+    flamegraph: Option<&Path>,
+    console: Console,
+) -> Result<()> {
+    for file in recording {
+        if embed {
+            let naming = names::embed(file, file, &SymbolFlags::default())?;
+            let unnamed = names::unnamed(&naming);
+            unnamed.iter().for_each(|line| console.say(line));
+        }
+        if let Some(svg) = flamegraph {
+            report::draw_recording(file, svg)?;
+            console.say(format_args!("wrote {}", svg.display()));
+        }
     }
     Ok(())
 }
@@ -180,8 +189,8 @@ fn verdict(summary: &Summary, options: &Options) -> Result<Verdict> {
             CallGraph::FramePointers | CallGraph::LastBranches
         )
     });
-    Ok(match found_by_others && options.output != Path::new("-") {
-        true => Verdict::new(&report::quality(&options.output)?),
+    Ok(match found_by_others && !summary.files.is_empty() {
+        true => Verdict::new(&report::quality(&summary.files)?),
         false => Verdict::new(&summary.quality),
     })
 }
@@ -205,11 +214,20 @@ fn course(flags: CourseFlags, duration: Option<Duration>) -> Result<Course> {
     })
 }
 
-fn storage(flags: &StorageFlags) -> Storage {
+fn storage(flags: &StorageFlags, quiet: bool) -> Storage {
     Storage {
         compression: flags.compression,
         max_size: flags.max_size,
+        rotation: flags.when().map(|when| Rotation {
+            when,
+            most_files: flags.switch_max_files.map(|most| most as usize),
+            completed: (!quiet).then_some(tell_completed),
+        }),
     }
+}
+
+fn tell_completed(file: &Path) {
+    Console::new(false, false).say(format_args!("wrote {}", file.display()));
 }
 
 fn options(
@@ -235,14 +253,18 @@ fn options(
     })
 }
 
-fn tell(console: Console, summary: &Summary, output: &Path, verdict: &Verdict) {
+fn tell(console: Console, summary: &Summary, options: &Options, verdict: &Verdict) {
     for fallback in &summary.quality.fallbacks {
         console.say(fallback);
     }
     let per_sample = summary.bytes.checked_div(summary.samples).unwrap_or(0);
+    let wrote = match (options.storage.rotation.is_some(), summary.files.len()) {
+        (false, _) => options.output.display().to_string(),
+        (true, 1) => "1 file".to_owned(),
+        (true, number) => format!("{number} files"),
+    };
     console.say(format_args!(
-        "wrote {}: {} samples, {}, in {}",
-        output.display(),
+        "wrote {wrote}: {} samples, {}, in {}",
         summary.samples,
         Bytes(summary.bytes),
         Seconds(summary.duration),

@@ -7,7 +7,7 @@ mod files;
 mod text;
 mod timeline;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -102,12 +102,12 @@ pub(crate) fn draw_recording(recording: &Path, svg: &Path) -> Result<()> {
     files::draw(svg, &tree, &FlameOptions::default())
 }
 
-/// What a recording that was just made is worth, as far as names tell.
+/// What a recording that was just made is worth, in one file or several, as far as names tell.
 ///
 /// # Errors
 ///
 /// When it cannot be read.
-pub(crate) fn quality(recording: &Path) -> Result<Quality> {
+pub(crate) fn quality(recording: &[PathBuf]) -> Result<Quality> {
     let flags = SymbolFlags {
         servers: ServerFlags {
             no_debuginfod: true,
@@ -115,6 +115,6 @@ pub(crate) fn quality(recording: &Path) -> Result<Quality> {
         },
         ..SymbolFlags::default()
     };
-    let profile = names::read(&[recording.to_owned()], &flags, Detail::Functions)?;
+    let profile = names::read(recording, &flags, Detail::Functions)?;
     Ok(profile.quality().clone())
 }

@@ -40,12 +40,12 @@ impl Session {
             self.tally.quality.samples += 1;
             self.since_round += bytes.len();
             if period == sample.period {
-                return self.writer.write(bytes);
+                return self.series.write(bytes);
             }
             self.out.clear();
             self.out.extend_from_slice(bytes);
             layout::set_period(&mut self.out, period);
-            return self.writer.write(&self.out);
+            return self.series.write(&self.out);
         }
         let weight = event.weight;
         let Some(period) = self.weight(sample, period, weight) else {
@@ -61,7 +61,7 @@ impl Session {
         }
         self.tally.quality.samples += 1;
         self.since_round += self.out.len();
-        self.writer.write(&self.out)
+        self.series.write(&self.out)
     }
 
     /// Unwinds a sample to what is written of it. Returns `false` if nothing is to be written.
@@ -164,7 +164,7 @@ impl Session {
         if let Some(sample) = self.waits.back(tid, time) {
             self.tally.quality.samples += 1;
             self.since_round += sample.len();
-            self.writer.write(sample)?;
+            self.series.write(sample)?;
         }
         Ok(())
     }
@@ -178,7 +178,7 @@ impl Session {
             let result = match left {
                 Ok(sample) => {
                     self.tally.quality.samples += 1;
-                    self.writer.write(sample)
+                    self.series.write(sample)
                 }
                 Err(unseen) => self.unseen(unseen, now),
             };
@@ -212,7 +212,7 @@ impl Session {
         let _ = encode::sample(&mut out, attr, &sample);
         self.tally.quality.count_stack(note.end);
         self.tally.quality.samples += 1;
-        self.writer.write(&out)
+        self.series.write(&out)
     }
 
     /// The event of samples of threads that were looked at while they slept.

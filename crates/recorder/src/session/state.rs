@@ -1,0 +1,96 @@
+//! What is known of processes, written before their first samples.
+
+use prof_model::{AbsoluteAddress, Modules, Pid, Process, Processes};
+use prof_perfdata::{Attr, Record, WriteError, encode, follow};
+
+use super::{Session, SessionEvent};
+use crate::kernel_modules;
+use crate::restate::restate;
+use crate::synthesize::{self, BuildIds};
+
+impl Session {
+    /// Writes where the kernel's code is.
+    pub(crate) fn begin_kernel(&mut self) -> Result<(), WriteError> {
+        self.begin(|each| {
+            synthesize::kernel(each);
+            kernel_modules::synthesize(each);
+        })
+    }
+
+    /// Writes the name that a command has until it has called `exec`, as perf does.
+    pub(crate) fn begin_command(&mut self, pid: Pid) -> Result<(), WriteError> {
+        self.begin(|each| each(&synthesize::held_command(pid)))
+    }
+
+    /// Writes what is known of processes that ran before they were sampled, unless it is known
+    /// already. It must be soon after sampling began: what has ended tells nothing any more.
+    pub(crate) fn begin_processes(&mut self, pids: &[Pid]) -> Result<(), WriteError> {
+        self.begin(|each| {
+            let mut ids = BuildIds::default();
+            for &pid in pids {
+                synthesize::process(pid, &mut ids, each);
+            }
+        })
+    }
+
+    fn begin(
+        &mut self,
+        synthesize: impl FnOnce(&mut dyn FnMut(&Record<'_>)),
+    ) -> Result<(), WriteError> {
+        let Some(SessionEvent { attr, .. }) = self.events.first() else {
+            return Ok(());
+        };
+        let mut out = Vec::new();
+        synthesize(&mut |record: &Record<'_>| {
+            if is_known(record, &self.processes, &self.modules) {
+                return;
+            }
+            append(&mut out, attr, record);
+            follow(record, &mut self.processes, &mut self.modules);
+        });
+        self.series.write(&out)
+    }
+
+    /// What is known by now, as the records that a file begins with.
+    pub(super) fn state(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        if let Some(SessionEvent { attr, .. }) = self.events.first() {
+            restate(&self.processes, &self.modules, &mut |record| {
+                append(&mut out, attr, record);
+            });
+        }
+        out
+    }
+}
+
+fn append(out: &mut Vec<u8>, attr: &Attr, record: &Record<'_>) {
+    // A name or path that is too long for a record cannot come from the kernel.
+    let _ = match record {
+        Record::Mmap(mmap) => encode::mmap2(out, attr, mmap),
+        Record::Comm(comm) => encode::comm(out, attr, comm),
+        _ => Ok(()),
+    };
+}
+
+/// Whether the file tells that already.
+fn is_known(record: &Record<'_>, processes: &Processes, modules: &Modules) -> bool {
+    match record {
+        Record::Comm(comm) => {
+            let name = processes.get(comm.pid).and_then(|it| it.own_name(comm.tid));
+            name.is_some_and(|name| comm.name == &**name)
+        }
+        Record::Mmap(mmap) => {
+            let space = processes.get(mmap.pid).map(Process::space);
+            let found = space.and_then(|space| space.find(AbsoluteAddress(mmap.address)));
+            found.is_some_and(|found| {
+                let module = &modules[found.module];
+                found.start.0 == mmap.address
+                    && found.end.0 == mmap.address.saturating_add(mmap.length)
+                    && found.file_offset.0 == mmap.file_offset
+                    && module.path == mmap.path
+                    && (module.build_id, module.identity) == (mmap.build_id, mmap.identity)
+            })
+        }
+        _ => false,
+    }
+}
