@@ -2,10 +2,14 @@
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
-use prof_tests::{Endless, Need, Outcome, Program, Recorded, Session, Stacks, cgroups, needs};
+use prof_tests::{
+    Endless, Need, Outcome, Program, Recorded, Session, Stacks, cgroups, needs, wait_until,
+};
 
 const ALL: &[Need] = &[Need::Root, Need::Tool("setpriv"), Need::Tool("perf")];
 
@@ -279,4 +283,88 @@ fn plain_users_threads_by_their_numbers() {
     if needs(&[Need::Root, Need::Tool("setpriv"), Need::PlainSampling]) {
         check_thread(&Session::plain_user(), &["-e", "cpu-clock:u"]);
     }
+}
+
+#[test]
+fn our_own_cpus_are_not_all() {
+    if !needs(ALL) || !needs(&[Need::Tool("taskset")]) {
+        return;
+    }
+    let session = Session::alone();
+    let launcher = ["taskset", "--cpu-list", "0"].map(OsString::from);
+    let arguments = ["record", "-a", "-e", "cpu-clock", "--", "sleep", "0.2"];
+    let outcome = Outcome::of(session.prof_under(&launcher, arguments));
+    outcome.assert_code(0);
+    // Those that have nothing to do are sampled, too.
+    let cpus = perf_fields(&session.path("prof.data"), "cpu");
+    assert_eq!(cpus.len(), online());
+}
+
+/// A CPU that is offline for as long as this lives, and online before and after.
+struct Offline(PathBuf);
+
+impl Offline {
+    /// Takes the last CPU, if this machine lets us.
+    fn take() -> Option<Self> {
+        let file = format!("/sys/devices/system/cpu/cpu{}/online", online() - 1);
+        std::fs::write(&file, "0").ok()?;
+        Some(Self(file.into()))
+    }
+}
+
+impl Drop for Offline {
+    fn drop(&mut self) {
+        std::fs::write(&self.0, "1").unwrap();
+    }
+}
+
+#[test]
+fn a_cpu_that_goes_offline_is_told_of_and_the_others_go_on() {
+    if !needs(ALL) {
+        return;
+    }
+    let session = Session::alone();
+    // Only machines that can do it are asked: containers cannot, nor machines of one CPU.
+    if Offline::take().is_none() {
+        let message = b"\n!!! NOT RUN: no CPU can be taken offline here\n";
+        let _ = std::io::stderr().write_all(message);
+        return;
+    }
+    let cpu = online() - 1;
+    let target = Endless::install(&session, "endless");
+    let target = Endless::start(session.command(&target, ["60"]));
+    let pid = target.pid().to_string();
+    let record = |whom: &[&str]| {
+        let options = ["record", "-e", "cpu-clock:u", "--switch-output"];
+        let mut command = session.prof([&options, whom].concat());
+        command.stderr(Stdio::piped());
+        let mut prof = command.spawn().unwrap();
+        let signal = |prof: &Child, name: &str| {
+            let sent = Command::new("kill")
+                .args([name, &prof.id().to_string()])
+                .status();
+            assert!(sent.unwrap().success());
+        };
+        // A file is complete: sampling has begun.
+        wait_until(&mut prof, || session.path("prof.data").exists());
+        signal(&prof, "-USR2");
+        let files = || {
+            let entries = std::fs::read_dir(session.directory()).unwrap();
+            let paths = entries.map(|entry| entry.unwrap().path());
+            paths.filter(|path| path.to_string_lossy().contains("prof.data."))
+        };
+        wait_until(&mut prof, || files().count() == 1);
+        let gone = Offline::take().unwrap();
+        signal(&prof, "-INT");
+        let outcome = Outcome::new(&command, prof.wait_with_output().unwrap());
+        drop(gone);
+        outcome.assert_code(0);
+        files().for_each(|file| std::fs::remove_file(file).unwrap());
+        outcome.stderr
+    };
+    let words = format!("CPU {cpu} went offline");
+    let says = |whom: &[&str]| record(whom).contains(&words);
+    assert!(says(&["-a"]));
+    assert!(!says(&["-C", "0"]));
+    assert!(!says(&["-p", &pid]));
 }

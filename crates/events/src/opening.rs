@@ -100,6 +100,7 @@ impl<'a> Opening<'a> {
             opened: Opened {
                 events: probed.events,
                 late: Vec::new(),
+                cpus: cpus.clone(),
                 sizes,
                 fallbacks: probed.fallbacks,
             },

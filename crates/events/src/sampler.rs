@@ -85,6 +85,8 @@ pub struct Opened {
     /// Threads that were found only after others of their process had been opened. An older
     /// thread may have made them, so that they are sampled through it as well.
     pub late: Vec<Tid>,
+    /// The CPUs that events were opened on, in ascending order; none if it was not on CPUs.
+    pub cpus: Vec<u32>,
     /// Sizes of rings and dumps.
     pub sizes: Sizes,
     /// Where less was taken than asked for.

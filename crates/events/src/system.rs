@@ -28,25 +28,32 @@ impl System {
     ///
     /// When the list of online CPUs cannot be read or makes no sense: it names the file.
     pub fn read() -> io::Result<Self> {
-        const ONLINE: &str = "/sys/devices/system/cpu/online";
-        let unreadable = |error: io::Error| {
-            io::Error::new(
-                error.kind(),
-                format!("{ONLINE}: {error} (is /sys mounted?)"),
-            )
-        };
-        let online = fs::read_to_string(ONLINE).map_err(unreadable)?;
-        let cpus = parse_list(online.trim())
-            .ok_or_else(|| unreadable(io::ErrorKind::InvalidData.into()))?;
         Ok(Self {
             paranoid: setting("kernel/perf_event_paranoid").map_or(2, |level| level as i32),
             max_rate: setting("kernel/perf_event_max_sample_rate")
                 .and_then(|rate| u64::try_from(rate).ok())
                 .unwrap_or(100_000),
             max_stack: setting("kernel/perf_event_max_stack").unwrap_or(127),
-            cpus,
+            cpus: online_cpus()?,
         })
     }
+}
+
+/// The CPUs that are online now, in ascending order.
+///
+/// # Errors
+///
+/// When the list cannot be read or makes no sense: it names the file.
+pub fn online_cpus() -> io::Result<Vec<u32>> {
+    const ONLINE: &str = "/sys/devices/system/cpu/online";
+    let unreadable = |error: io::Error| {
+        io::Error::new(
+            error.kind(),
+            format!("{ONLINE}: {error} (is /sys mounted?)"),
+        )
+    };
+    let online = fs::read_to_string(ONLINE).map_err(unreadable)?;
+    parse_list(online.trim()).ok_or_else(|| unreadable(io::ErrorKind::InvalidData.into()))
 }
 
 /// A setting of the kernel that is a number, such as `kernel/perf_event_paranoid`; `None` if this

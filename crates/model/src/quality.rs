@@ -29,6 +29,9 @@ pub struct Quality {
     pub coverage: Vec<Coverage>,
     /// How many of the waits were seen, where not all were.
     pub waits: Option<SeenWaits>,
+    /// CPUs that went offline or came online, so that what ran there then was not sampled.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changed_cpus: Vec<u32>,
     /// The largest size in bytes, if the recording ended early because it had reached that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size_limit: Option<u64>,
@@ -267,6 +270,9 @@ impl Quality {
             self.waits.get_or_insert_default().add(waits);
         }
         self.size_limit = self.size_limit.or(other.size_limit);
+        self.changed_cpus.extend(&other.changed_cpus);
+        self.changed_cpus.sort_unstable();
+        self.changed_cpus.dedup();
         for fallback in &other.fallbacks {
             if !self.fallbacks.contains(fallback) {
                 self.fallbacks.push(fallback.clone());

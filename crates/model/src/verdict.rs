@@ -79,10 +79,12 @@ impl Verdict {
             .chain(coverage(quality))
             .chain(quality.waits.as_ref().map(waits))
             .chain(quality.size_limit.map(size_limit))
+            .chain(changed_cpus(&quality.changed_cpus))
             .collect();
         let grade = match Grade::of(whole, lost_share) {
             // Nobody can tell how much that was.
             Grade::Good if quality.losses.corrupt_rings > 0 => Grade::Fair,
+            Grade::Good if !quality.changed_cpus.is_empty() => Grade::Fair,
             Grade::Good if quality.waits.is_some_and(hides_much) => Grade::Fair,
             grade => grade,
         };
@@ -198,6 +200,16 @@ fn size_limit(bytes: u64) -> String {
         "the recording ended when it had {bytes} bytes, as large as it may be: what came later is \
          not in it (--max-size)"
     )
+}
+
+fn changed_cpus(cpus: &[u32]) -> Option<String> {
+    let (last, others) = cpus.split_last()?;
+    let mut named = String::from(if others.is_empty() { "CPU " } else { "CPUs " });
+    others.iter().for_each(|cpu| named += &format!("{cpu}, "));
+    Some(format!(
+        "{named}{last} went offline or came online: what ran there then, and later, is not in the \
+         recording; record again"
+    ))
 }
 
 /// The threads that were hardly sampled, if they did anything that counts.

@@ -19,6 +19,7 @@ mod failures;
 mod files;
 mod held;
 mod hits;
+mod hotplug;
 mod kept;
 mod kernel_modules;
 mod launch;

@@ -14,6 +14,7 @@ use crate::backlog::Backlog;
 use crate::coverage::Lifetimes;
 use crate::duplicates::Duplicates;
 use crate::error::Error;
+use crate::hotplug::Hotplug;
 use crate::launch;
 use crate::options::{Course, Delay, Options, Summary, Target};
 use crate::output::is_stdout;
@@ -167,7 +168,8 @@ fn session(options: &Options, opened: &Opened) -> Result<Session, Error> {
     let series = Series::create(options, written, opened.fallbacks.clone())?;
     let duplicates = Duplicates::new(opened.ids(), &opened.late);
     let lifetimes = Lifetimes::new(opened);
-    let session = Session::new(format, events, series, duplicates, lifetimes);
+    let hotplug = Hotplug::new(&opened.cpus, &options.target);
+    let session = Session::new(format, events, series, duplicates, lifetimes, hotplug);
     Ok(session.stored(&options.storage))
 }
 

@@ -19,6 +19,7 @@ use crate::coverage::Lifetimes;
 use crate::duplicates::Duplicates;
 use crate::failures::Place;
 use crate::held::Held;
+use crate::hotplug::Hotplug;
 use crate::kept::{Keeper, KeptFiles};
 use crate::options::Storage;
 use crate::order::{Order, Waiting};
@@ -52,6 +53,7 @@ pub(crate) struct Session {
     /// Samples that records have told to be lost.
     told_lost: u64,
     lifetimes: Lifetimes,
+    hotplug: Hotplug,
     /// Bytes written since readers were last told that all before is in order.
     since_round: usize,
     /// Bytes of records after which the recording ends.
@@ -104,6 +106,7 @@ impl Session {
         series: Series,
         duplicates: Duplicates,
         lifetimes: Lifetimes,
+        hotplug: Hotplug,
     ) -> Self {
         Self {
             format,
@@ -122,6 +125,7 @@ impl Session {
             counted: ReaderCounts::default(),
             told_lost: 0,
             lifetimes,
+            hotplug,
             since_round: 0,
             max_size: None,
             checked: Instant::now(),
@@ -255,6 +259,8 @@ impl Session {
     fn contents(&mut self) -> Contents {
         let mut tally = std::mem::take(&mut self.tally);
         let waits = self.waits.take_seen();
+        self.hotplug.look();
+        tally.quality.changed_cpus = self.hotplug.changed().to_vec();
         tally.quality.waits = Some(waits).filter(|waits| waits.seen < waits.waits);
         self.told_lost += tally.quality.losses.ring_full;
         tally.into_contents(&self.modules)
@@ -273,6 +279,7 @@ impl Session {
         if self.since_round > 0 {
             self.end_round()?;
         }
+        self.hotplug.look();
         self.checked = Instant::now();
         self.series.checkpoint()
     }

@@ -19,7 +19,7 @@ use crate::stops::Stops;
 /// Where records come from.
 pub(crate) enum Source {
     /// Events, and the rings that they write to.
-    Rings(Sampler),
+    Rings(Box<Sampler>),
     /// Threads stopped now and then.
     Stops(Box<Stops>),
 }
@@ -31,7 +31,7 @@ impl Source {
             return Self::stops(request, None, signals);
         }
         match Sampler::open(request) {
-            Ok(sampler) => Ok(Self::Rings(sampler)),
+            Ok(sampler) => Ok(Self::Rings(Box::new(sampler))),
             // Nothing at all may be opened, not even for ourselves: then it is not the target,
             // nor the event.
             Err(prof_events::Error::Open { errno, advice, .. })
@@ -208,6 +208,7 @@ fn opened_by_stops(
             ids: vec![(Stops::ID, 0)],
         }],
         late: Vec::new(),
+        cpus: Vec::new(),
         sizes: Sizes {
             ring: 0,
             dump,
