@@ -23,8 +23,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
     write_all(&profile);
     let samples = profile.samples.len();
-    let mut twice = profile.clone();
-    twice.append(profile);
+    let twice = Profile::merged(vec![profile.clone(), profile]);
     assert_eq!(twice.samples.len(), 2 * samples);
 });
 

@@ -121,7 +121,16 @@ fn outputs(
     recorded: &Recorded<'_>,
     condition: &[&str],
 ) -> Vec<(&'static str, Shown)> {
-    const FILES: [&str; 6] = ["json", "csv", "folded", "firefox", "speedscope", "pprof"];
+    const FILES: [&str; 8] = [
+        "json",
+        "csv",
+        "folded",
+        "firefox",
+        "speedscope",
+        "pprof",
+        "flamegraph",
+        "flamechart",
+    ];
     let path = |name: &str| session.path(name).to_str().unwrap().to_owned();
     let flags = FILES
         .iter()
@@ -149,6 +158,8 @@ fn outputs(
         ("Firefox", of_firefox(&parse(&read("firefox")))),
         ("speedscope", of_speedscope(&parse(&read("speedscope")))),
         ("pprof", of_json(&parse(&again.stdout))),
+        ("flamegraph", of_flamegraph(&read("flamegraph"))),
+        ("flame chart", of_flamechart(&read("flamechart"))),
         (
             "script",
             of_script(&script_of(session, recorded, condition)),
@@ -229,6 +240,44 @@ fn of_folded(text: &str) -> Shown {
         functions.extend(stack.split(';').skip(1).map(str::to_owned));
     }
     shown
+}
+
+fn of_flamegraph(svg: &str) -> Shown {
+    // A rectangle's title is `function (12,345 ns, 6.78%)`.
+    let rectangles = svg.split("<title>").skip(1).map(|rest| {
+        let title = rest.split("</title>").next().unwrap();
+        title.rsplit_once(" (").unwrap()
+    });
+    let mut shown = Shown::default();
+    for (name, weight) in rectangles {
+        if name == "all" {
+            let weight = weight.split(" ns").next().unwrap().replace(',', "");
+            shown.weight = weight.parse().ok();
+        } else if !is_thread(name) {
+            let name = name.replace("&lt;", "<").replace("&gt;", ">");
+            let functions = shown.functions.get_or_insert_default();
+            functions.insert(name.replace("&amp;", "&"));
+        }
+    }
+    let (before, _) = svg.split_once(" samples of ").unwrap();
+    let samples = before.rsplit(' ').next().unwrap().replace(',', "");
+    shown.samples = samples.parse().ok();
+    shown
+}
+
+/// As a flamegraph, but as wide as all threads' time, whether they ran or not.
+fn of_flamechart(svg: &str) -> Shown {
+    Shown {
+        weight: None,
+        ..of_flamegraph(svg)
+    }
+}
+
+/// Whether it is the name of a thread of the programs, with or without its numbers (a single one is
+/// set off by `_`, as folded stacks have it).
+fn is_thread(name: &str) -> bool {
+    let plain = name.split([' ', '_']).next().unwrap();
+    ["sh", "shares", "threads"].contains(&plain)
 }
 
 fn of_firefox(profile: &Value) -> Shown {

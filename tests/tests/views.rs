@@ -47,6 +47,37 @@ fn the_timeline_has_a_row_for_each_thread() {
     );
 }
 
+/// Ten runs one after the other, with the pauses between them left out.
+#[test]
+fn recordings_follow_each_other_on_the_timeline() {
+    let session = Session::new();
+    let program = Program::c(&["shares.c"]).build();
+    let timeline = |inputs: &[String]| {
+        let inputs = inputs.iter().flat_map(|input| ["-i", input.as_str()]);
+        let view = ["report", "--timeline", "--json", "-", "--by", "process"];
+        let outcome = session.run(view.into_iter().chain(inputs));
+        outcome.assert_code(0);
+        let json: serde_json::Value = serde_json::from_str(&outcome.stdout).unwrap();
+        let rows = json["rows"].as_array().unwrap();
+        let moments = rows[0]["values"].as_array().unwrap().len() as u64;
+        (json["step"].as_u64().unwrap() * moments, rows.len())
+    };
+    let names: Vec<String> = (0..10).map(|number| format!("{number}.data")).collect();
+    let mut alone = 0;
+    for name in &names {
+        session.record(
+            &["-e", "cpu-clock:u", "-o", name],
+            &[program.to_str().unwrap(), "20"],
+        );
+        alone += timeline(std::slice::from_ref(name)).0;
+    }
+    let (together, rows) = timeline(&names);
+    assert_eq!(rows, 10);
+    // Each has the period of its first sample more, and moments are rounded up.
+    assert!(together <= alone, "{together} ns, {alone} ns alone");
+    assert!(together * 4 > alone, "{together} ns, {alone} ns alone");
+}
+
 #[test]
 fn the_flame_chart_shows_threads_side_by_side() {
     let session = Session::new();

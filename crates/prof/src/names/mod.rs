@@ -123,12 +123,9 @@ struct Loaded {
 }
 
 fn load(inputs: &[PathBuf], flags: &SymbolFlags, detail: Detail) -> Result<Loaded> {
-    let mut profile = Profile::default();
     // At once, but merged in their order, so that the result is always the same.
     let loaded: Vec<_> = inputs.par_iter().map(|input| load_one(input)).collect();
-    for input in loaded {
-        profile.append(input?);
-    }
+    let profile = Profile::merged(loaded.into_iter().collect::<Result<_>>()?);
     let stored = profile.symbols.as_deref();
     let stored = stored.map(EmbeddedSymbols::from_bytes).transpose()?;
     let living = Living::of(&profile);

@@ -21,13 +21,17 @@ pub(super) fn write(flags: &OutputFlags, tree: &CallTree<'_>, filter: &Filter) -
     }
     let profile = tree.symbolized();
     if let Some(path) = &files.flamechart {
-        let options = flame_options(files, flags.min_percent);
+        let options = flame_options(files, flags.min_percent, "Flame Chart");
         let split = flags.by.map_or(Split::Thread, Split::from);
         let chart = Chart::new(profile, filter, split, options.min_percent / 100.0)?;
         write_file(path, |out| Ok(flamechart::write(&chart, &options, out)?))?;
     }
     if let Some(path) = &files.flamegraph {
-        draw(path, tree, &flame_options(files, flags.min_percent))?;
+        draw(
+            path,
+            tree,
+            &flame_options(files, flags.min_percent, "Flame Graph"),
+        )?;
     }
     let to = |path: &Option<PathBuf>, fill: &dyn Fn(&mut dyn Write) -> Result<()>| match path {
         Some(path) => write_file(path, fill),
@@ -66,14 +70,11 @@ pub(super) fn draw(
     write_file(path, |out| Ok(flamegraph::write(tree, options, out)?))
 }
 
-fn flame_options(files: &FileFlags, min_percent: f64) -> flamegraph::FlameOptions {
+/// What the flags say of a picture with this title, unless they have another one.
+fn flame_options(files: &FileFlags, min_percent: f64, title: &str) -> flamegraph::FlameOptions {
     let defaults = flamegraph::FlameOptions::default();
-    let title = match files.flamechart {
-        Some(_) if files.flamegraph.is_none() => "Flame Chart".into(),
-        _ => defaults.title,
-    };
     flamegraph::FlameOptions {
-        title: files.title.clone().unwrap_or(title),
+        title: files.title.clone().unwrap_or_else(|| title.into()),
         width: files.width.map(|width| width as usize),
         palette: files.palette.into(),
         inverted: files.inverted,

@@ -6,9 +6,19 @@ use prof_symbols::RecordedKernel;
 use super::{Event, Frame, FrameId, NameId, Profile, Sample, StackId};
 
 impl Profile {
+    /// Makes one of several, in their order but for [the time between them](close_gaps).
+    pub fn merged(mut profiles: Vec<Self>) -> Self {
+        close_gaps(&mut profiles);
+        let mut all = Self::default();
+        for profile in profiles {
+            all.append(profile);
+        }
+        all
+    }
+
     /// Adds the samples of `other`. Events of one name and unit become one, as do frames, stacks
-    /// and names; samples are in time order again, by the clocks that the recordings have.
-    pub fn append(&mut self, other: Self) {
+    /// and names; samples are in time order again.
+    fn append(&mut self, other: Self) {
         if self.is_blank() {
             *self = other;
             return;
@@ -48,6 +58,28 @@ impl Profile {
             self.events.len() - 1
         });
         u16::try_from(index).unwrap_or(u16::MAX)
+    }
+}
+
+/// Leaves out the time in which none of the recordings was made: it may be hours, beside which they
+/// could not be seen. Those that overlap stay as their clocks have them.
+fn close_gaps(profiles: &mut [Profile]) {
+    let mut parts: Vec<(u64, u64, &mut Profile)> = profiles
+        .iter_mut()
+        .filter(|profile| !profile.lacks.times)
+        .filter_map(|profile| {
+            let (first, last) = profile.samples.times()?;
+            Some((first, last, profile))
+        })
+        .collect();
+    parts.sort_by_key(|(first, ..)| *first);
+    let mut gaps = 0;
+    let mut end = parts.first().map_or(0, |(first, ..)| *first);
+    for (first, last, profile) in parts {
+        gaps += first.saturating_sub(end);
+        end = end.max(last);
+        profile.samples.move_back(gaps);
+        profile.lives.move_back(gaps);
     }
 }
 
@@ -115,5 +147,66 @@ fn same_kernel((into, other): (RecordedKernel, RecordedKernel), address: u64) ->
             Frame::Kernel(address.wrapping_sub(from).wrapping_add(to))
         }
         _ => Frame::Unknown(address),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A profile with samples at these times, and a thread that began with the first.
+    fn profile(times: &[u64]) -> Profile {
+        let mut profile = Profile::default();
+        profile.events.push(Event {
+            name: "cpu-clock".into(),
+            unit: super::super::Unit::Nanoseconds,
+        });
+        let frame = profile.frames.intern(Frame::Kernel(1));
+        let stack = profile.stacks.intern(None, frame);
+        let name = profile.names.intern("t");
+        for &time in times {
+            profile.samples.push(Sample {
+                time,
+                pid: 1,
+                tid: 1,
+                cpu: None,
+                event: 0,
+                period: 1,
+                count: 1,
+                name,
+                stack,
+                end: prof_model::StackEnd::Root,
+                read_back: 0,
+            });
+        }
+        let first = times.first().copied().unwrap_or(0);
+        profile.lives.begin(1, 1, first);
+        profile
+    }
+
+    #[test]
+    fn time_between_recordings_is_left_out() {
+        let check = |parts: &[&[u64]], expected: &[u64]| {
+            let merged = Profile::merged(parts.iter().map(|times| profile(times)).collect());
+            let times: Vec<u64> = merged.samples.iter().map(|sample| sample.time).collect();
+            assert_eq!(times, expected, "{parts:?}");
+            let lives = &merged.lives.by_thread()[&(1, 1)];
+            let starts = lives.iter().filter_map(|life| life.start);
+            starts.collect::<Vec<u64>>()
+        };
+        // One keeps its times; those that overlap or touch do, too.
+        check(&[&[100, 110]], &[100, 110]);
+        check(
+            &[&[100, 110], &[105, 120], &[120]],
+            &[100, 105, 110, 120, 120],
+        );
+        // Hours apart, whichever is given first; overlapping ones move together.
+        let lives = check(&[&[9100, 9110], &[100, 110]], &[100, 110, 110, 120]);
+        assert_eq!(lives, [110, 100]);
+        check(
+            &[&[10, 20], &[1005, 1030], &[1000, 1010], &[5000]],
+            &[10, 20, 20, 25, 30, 50, 50],
+        );
+        check(&[&[], &[5], &[7]], &[5, 5]);
     }
 }

@@ -78,6 +78,18 @@ impl Samples {
         samples.into_iter().for_each(|sample| self.push(sample));
     }
 
+    /// When the first and the last were taken, if they are in time order.
+    pub(super) fn times(&self) -> Option<(u64, u64)> {
+        Some((*self.times.first()?, *self.times.last()?))
+    }
+
+    /// Takes all for taken so much earlier, in nanoseconds.
+    pub(super) fn move_back(&mut self, by: u64) {
+        for time in &mut self.times {
+            *time = time.saturating_sub(by);
+        }
+    }
+
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.times.is_empty()
