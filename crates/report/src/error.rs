@@ -90,7 +90,9 @@ pub enum InputError {
     #[error("it looks like a pprof profile, but is damaged or cut off")]
     DamagedPprof,
     /// A pprof profile that is made to fill the memory.
-    #[error("it is a pprof profile that would take several GiB of memory, for little in the file")]
+    #[error(
+        "it is a pprof profile that would take several GiB of memory, or refers to as much text, for little in the file"
+    )]
     PprofTooLarge,
     /// Not one line of folded stacks.
     #[error("line {line} has no number at its end, as folded stacks have, and no other line has")]

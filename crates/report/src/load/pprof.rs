@@ -47,6 +47,10 @@ fn check_strings(tables: &message::Tables) -> Result<(), InputError> {
     is_whole.then_some(()).ok_or(InputError::DamagedPprof)
 }
 
+/// So many bytes of names are looked at. They are in a file once, however long they are, and as
+/// often as anything refers to them.
+const MOST_TEXTS: u64 = 4 << 30;
+
 struct Reader<'a> {
     message: &'a message::Tables,
     types: Vec<Type>,
@@ -54,6 +58,8 @@ struct Reader<'a> {
     samples: Option<usize>,
     imported: Imported,
     frames: FxHashMap<u64, FrameId>,
+    /// Bytes of text that may still be referred to.
+    texts_left: u64,
 }
 
 /// A sample type that is an event.
@@ -91,6 +97,7 @@ impl<'a> Reader<'a> {
             samples,
             imported: Imported::new(events),
             frames: FxHashMap::default(),
+            texts_left: MOST_TEXTS,
         }
     }
 
@@ -98,13 +105,13 @@ impl<'a> Reader<'a> {
         /// Each sample and frame of a stack takes some fifty bytes of memory, and may take one in
         /// a file.
         const MOST: usize = 1 << 26;
-        self.locations();
+        self.locations()?;
         for sample in survey::samples(bytes) {
             let sample = message::Sample::decode(sample).map_err(|_| InputError::DamagedPprof)?;
             if sample.value.iter().any(|&value| value < 0) {
                 return Err(InputError::NegativeValue);
             }
-            self.sample(&sample);
+            self.sample(&sample)?;
             let profile = self.imported.profile();
             if profile.samples.len().max(profile.stacks.len()) > MOST {
                 return Err(InputError::PprofTooLarge);
@@ -114,7 +121,7 @@ impl<'a> Reader<'a> {
         Ok(self.imported.finish())
     }
 
-    fn sample(&mut self, sample: &message::Sample) {
+    fn sample(&mut self, sample: &message::Sample) -> Result<(), InputError> {
         let outermost_first = sample.location_id.iter().rev();
         let frames: Option<Vec<FrameId>> = outermost_first
             .map(|id| self.frames.get(id).copied())
@@ -122,10 +129,11 @@ impl<'a> Reader<'a> {
         let is_complete = sample.value.len() == self.message.sample_type.len();
         let Some(frames) = frames.filter(|_| is_complete) else {
             self.imported.malformed();
-            return;
+            return Ok(());
         };
         let stack = self.imported.stack(frames.into_iter());
         let thread = thread(self.message, &sample.label);
+        self.refer_to(thread.name)?;
         let value = |position: usize| sample.value.get(position).map_or(0, |&v| v.unsigned_abs());
         let count = self.samples.map_or(1, value).max(1);
         for (event, kind) in self.types.iter().enumerate() {
@@ -134,10 +142,18 @@ impl<'a> Reader<'a> {
                 self.imported.push(event, stack, (weight, count), &thread);
             }
         }
+        Ok(())
+    }
+
+    /// Takes note that a text is looked at once more.
+    fn refer_to(&mut self, text: &str) -> Result<(), InputError> {
+        let left = self.texts_left.checked_sub(text.len() as u64);
+        self.texts_left = left.ok_or(InputError::PprofTooLarge)?;
+        Ok(())
     }
 
     /// Makes a frame of each location.
-    fn locations(&mut self) {
+    fn locations(&mut self) -> Result<(), InputError> {
         let message = self.message;
         let functions = message.function.iter();
         let mappings = message.mapping.iter();
@@ -148,6 +164,9 @@ impl<'a> Reader<'a> {
         let mut strings = Strings::default();
         for location in &message.location {
             let mapping = tables.mappings.get(&location.mapping_id).copied();
+            for index in tables.texts(location, mapping) {
+                self.refer_to(text(message, index))?;
+            }
             let profile = self.imported.profile();
             let frame = match location.line.is_empty() {
                 true => unnamed(message, location, mapping, profile),
@@ -159,6 +178,7 @@ impl<'a> Reader<'a> {
             let frame = profile.frames.intern(frame);
             self.frames.insert(location.id, frame);
         }
+        Ok(())
     }
 }
 
@@ -169,6 +189,14 @@ struct Tables<'a> {
 }
 
 impl Tables<'_> {
+    /// The numbers of all texts that a location refers to.
+    fn texts(&self, location: &Location, mapping: Option<&Mapping>) -> impl Iterator<Item = i64> {
+        let functions = location.line.iter();
+        let functions = functions.filter_map(|line| self.functions.get(&line.function_id));
+        let names = functions.flat_map(|function| [function.name, function.filename]);
+        names.chain(mapping.map(|mapping| mapping.filename))
+    }
+
     fn named(
         &self,
         message: &message::Tables,

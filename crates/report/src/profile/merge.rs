@@ -6,7 +6,7 @@ use prof_symbols::RecordedKernel;
 use super::{Event, Frame, FrameId, NameId, Profile, Sample, StackId};
 
 impl Profile {
-    /// Makes one of several, in their order but for [the time between them](close_gaps).
+    /// Makes one of several, in their order, without the time between them in which none was made.
     pub fn merged(mut profiles: Vec<Self>) -> Self {
         close_gaps(&mut profiles);
         let mut all = Self::default();

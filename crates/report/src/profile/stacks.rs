@@ -84,6 +84,28 @@ impl Stacks {
         (0..self.stacks.len()).map(StackId::new)
     }
 
+    /// All stacks, each right before those that extend it, directly or not, and how many these are.
+    pub(crate) fn nested(&self) -> Vec<(StackId, usize)> {
+        let mut extending = vec![0_u32; self.stacks.len()];
+        for id in self.iter().rev() {
+            if let Some(prefix) = self.prefix(id) {
+                extending[prefix.index()] += extending[id.index()] + 1;
+            }
+        }
+        let mut nested = vec![(StackId::new(0), 0); self.stacks.len()];
+        // Where the next one that extends each of them goes; at the end, of those that extend none.
+        let mut next: Vec<u32> = vec![0; self.stacks.len() + 1];
+        for id in self.iter() {
+            let of = self.prefix(id).map_or(self.stacks.len(), StackId::index);
+            let place = next[of];
+            let count = extending[id.index()];
+            next[of] += count + 1;
+            next[id.index()] = place + 1;
+            nested[place as usize] = (id, count as usize);
+        }
+        nested
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.stacks.len()
@@ -92,5 +114,36 @@ impl Stacks {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.stacks.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::{Frame, Frames};
+
+    #[test]
+    fn nested_stacks_follow_what_they_extend() {
+        let mut frames = Frames::default();
+        let [a, b, c] = [1, 2, 3].map(|address| frames.intern(Frame::Kernel(address)));
+        let mut stacks = Stacks::default();
+        assert_eq!(stacks.nested(), []);
+        let main = stacks.intern(None, a);
+        let other = stacks.intern(None, b);
+        let left = stacks.intern(Some(main), b);
+        let deep = stacks.intern(Some(other), c);
+        let right = stacks.intern(Some(main), c);
+        let leaf = stacks.intern(Some(left), c);
+        assert_eq!(
+            stacks.nested(),
+            [
+                (main, 3),
+                (left, 1),
+                (leaf, 0),
+                (right, 0),
+                (other, 1),
+                (deep, 0)
+            ]
+        );
     }
 }

@@ -107,15 +107,15 @@ impl Counts {
             let (place, _) = plan.position(frame)?;
             plan.answer(frame, answers).is_empty().then_some(place)
         };
-        for stack in profile.stacks.iter() {
+        // By place: how far the samples are counted already, with a caller of the same place.
+        let mut counted = vec![0; answers.len()];
+        for (position, (stack, extending)) in profile.stacks.nested().into_iter().enumerate() {
             let Some(place) = unnamed_place(stack) else {
                 continue;
             };
-            // Its callers' count has these samples already if one of them is of this module.
-            let prefix = |&stack: &_| profile.stacks.prefix(stack);
-            let mut callers = std::iter::successors(prefix(&stack), prefix);
-            if !callers.any(|caller| unnamed_place(caller) == Some(place)) {
+            if position >= counted[place] {
                 counts[place].unnamed += samples[stack.index()];
+                counted[place] = position + 1 + extending;
             }
         }
         Self(counts)

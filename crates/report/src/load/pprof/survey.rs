@@ -208,4 +208,32 @@ mod tests {
         // 40 million mappings without anything in them, of two bytes each.
         check(&[0x1a, 0], 40_000_000, "PprofTooLarge");
     }
+
+    /// It takes time to look at a name, and the more references it has the longer it is.
+    #[test]
+    fn time_for_long_names_is_bounded() {
+        let line = message::Line {
+            function_id: 2,
+            line: 1,
+        };
+        let long = |lines| {
+            let message = message::Profile {
+                string_table: vec!["x".repeat(1 << 20)],
+                function: vec![message::Function {
+                    id: 2,
+                    name: 5,
+                    ..message::Function::default()
+                }],
+                location: vec![message::Location {
+                    id: 2,
+                    line: vec![line; lines],
+                    ..message::Location::default()
+                }],
+                ..message::Profile::default()
+            };
+            message.encode_to_vec()
+        };
+        check(&long(4), 1, "1 samples");
+        check(&long(5000), 1, "PprofTooLarge");
+    }
 }
