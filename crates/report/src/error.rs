@@ -91,7 +91,7 @@ pub enum InputError {
     DamagedPprof,
     /// A pprof profile that is made to fill the memory.
     #[error(
-        "it is a pprof profile that would take several GiB of memory, or refers to as much text, for little in the file"
+        "it is a pprof profile that would take several GiB of memory or text, for little in the file"
     )]
     PprofTooLarge,
     /// Not one line of folded stacks.
