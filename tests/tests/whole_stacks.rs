@@ -119,6 +119,30 @@ fn recursion_of_20000_frames_keeps_both_ends_and_marks_the_cut() {
     assert!(mark.is_some(), "no mark:\n{stacks}");
 }
 
+/// What is copied of these stacks is the same whoever called, and 20 µs later it is the other one.
+/// The reader must come before the program goes on.
+#[test]
+fn deep_stacks_are_read_before_they_change() {
+    let session = Session::alone();
+    let binary = Program::c(&["towers.c"]).build();
+    let command = [binary.to_str().unwrap(), "1000"];
+    let recorded = session.record(&["-e", "cpu-clock:u", "-F", "1999"], &command);
+    let stacks = recorded.physical_stacks();
+    stacks.assert_whole(0.99);
+    let share = |innermost: &str, caller: &str| {
+        stacks.share(|frames| {
+            let has = |name| frames.iter().any(|frame| frame == name);
+            has(innermost) && has(caller)
+        })
+    };
+    let right = share("in_left", "left") + share("in_right", "right");
+    let wrong = share("in_left", "right") + share("in_right", "left");
+    assert!(
+        right > 0.8 && wrong < 0.01,
+        "{right}, {wrong} wrong:\n{stacks}"
+    );
+}
+
 #[test]
 fn static_executables() {
     let hottest = &["main", "work", "burn_sixty"];

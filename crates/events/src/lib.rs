@@ -19,6 +19,7 @@ pub mod tracing;
 mod advice;
 mod allocators;
 mod arch;
+mod cpus;
 mod definition;
 mod encoding;
 mod error;
@@ -41,6 +42,7 @@ mod whom;
 
 pub use advice::{Refusal, advice};
 pub use allocators::allocations;
+pub use cpus::AllowedCpus;
 pub use definition::Definition;
 pub use error::Error;
 pub use event::{

@@ -85,6 +85,7 @@ pub(crate) const RECORD_SAMPLE: u32 = 9;
 const ID: usize = 8;
 const PID: usize = 24;
 const TID: usize = 28;
+const CPU: usize = 40;
 const PERIOD: usize = 48;
 const WORD: usize = 8;
 
@@ -220,6 +221,11 @@ pub(crate) fn thread_and_id(sample: &[u8]) -> Option<(i32, u64)> {
     Some((number(sample, TID)?, word(sample, ID)?))
 }
 
+/// The CPU that a sample was taken on.
+pub(crate) fn cpu(sample: &[u8]) -> Option<u32> {
+    word(sample, CPU).map(|cpu| cpu as u32)
+}
+
 /// What a sample that says so stands for.
 pub(crate) fn period(sample: &[u8]) -> Option<u64> {
     word(sample, PERIOD)
@@ -292,7 +298,7 @@ pub(crate) mod tests {
     pub(crate) fn sample(time: u64, frames: u64, size: usize, copied: usize) -> Vec<u8> {
         let mut bytes = vec![0; 8];
         bytes[0] = RECORD_SAMPLE as u8;
-        let fixed = [1, 0x1000, 42 | 43 << 32, time, 0, 1];
+        let fixed = [1, 0x1000, 42 | 43 << 32, time, 3, 1];
         (fixed.iter()).for_each(|field: &u64| bytes.extend(field.to_ne_bytes()));
         bytes.extend(frames.to_ne_bytes());
         (0..frames).for_each(|frame| bytes.extend(frame.to_ne_bytes()));
@@ -314,6 +320,7 @@ pub(crate) mod tests {
             assert_eq!(expected, None, "no stack");
             return;
         };
+        assert_eq!(cpu(&sample), Some(3));
         assert_eq!((stack.pid, stack.start), (42, 0x7007));
         let mut out = vec![0xee; 3];
         append_shortened(&mut out, &sample, stack, limit);

@@ -25,6 +25,7 @@ mod kernel_modules;
 mod launch;
 mod layout;
 mod lives;
+mod nearby;
 mod options;
 mod order;
 mod output;

@@ -13,6 +13,7 @@ use crate::deep::DeepStacks;
 use crate::error::Error;
 use crate::layout::{self, Layouts};
 use crate::lives::Lives;
+use crate::nearby::Nearby;
 use crate::options::Course;
 use crate::sleepers::Sleepers;
 use crate::source::Source;
@@ -26,6 +27,7 @@ pub(crate) struct Reader<'a> {
     /// Whether stacks are read on beyond the kernel's copy.
     read_on: bool,
     deep: DeepStacks,
+    nearby: Nearby,
     backlog: &'a Backlog,
     counts: ReaderCounts,
     /// Varies the periods, where they are ours.
@@ -72,6 +74,7 @@ impl<'a> Reader<'a> {
             source,
             read_on,
             deep: DeepStacks::default(),
+            nearby: Nearby::new(),
             backlog,
             counts: ReaderCounts::default(),
             found: false,
@@ -154,6 +157,7 @@ impl<'a> Reader<'a> {
             layouts,
             read_on,
             deep,
+            nearby,
             counts,
             lives,
             sleepers,
@@ -161,7 +165,7 @@ impl<'a> Reader<'a> {
         } = self;
         let mut take = Take {
             layouts,
-            deep: read_on.then_some(&mut *deep),
+            deep: read_on.then_some((&mut *deep, &mut *nearby)),
             lives: lives.as_mut(),
             sleepers: sleepers.as_mut(),
             counts,
@@ -172,6 +176,7 @@ impl<'a> Reader<'a> {
         {
             sleepers.look(deep, &mut batch);
         }
+        nearby.settle();
         self.counts.corrupt += u64::from(drained.corrupt);
         let found = !batch.is_empty();
         // Once after the last find, an empty batch tells that all before it is complete.
@@ -188,7 +193,7 @@ impl<'a> Reader<'a> {
 /// Takes records from the rings into a batch.
 struct Take<'a> {
     layouts: &'a Layouts,
-    deep: Option<&'a mut DeepStacks>,
+    deep: Option<(&'a mut DeepStacks, &'a mut Nearby)>,
     lives: Option<&'a mut Lives>,
     sleepers: Option<&'a mut Sleepers>,
     counts: &'a mut ReaderCounts,
@@ -231,11 +236,14 @@ impl Take<'_> {
         weigh(batch.last_mut(), stands_for);
         // Under pressure the live target is asked later, when the stack is unwound, which comes
         // too late for some: those count as truncated or stale, not as cut.
-        if let Some(deep) = &mut self.deep
+        if let Some((deep, nearby)) = &mut self.deep
             && stack.is_full()
             && pressure == Pressure::Low
         {
             batch.push_beyond(|bytes| deep.read(&stack, bytes));
+            if let Some(cpu) = layout::cpu(record) {
+                nearby.deep_stack(cpu);
+            }
         }
     }
 }
