@@ -37,13 +37,8 @@ fn assert_covered(recorded: &Recorded<'_>, reported: u64) {
 
 /// What threads did, by the kernel's count, in the recording's quality.
 fn used(recorded: &Recorded<'_>) -> u64 {
-    let text = recorded.report(&["--json", "-"]).stdout;
-    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
-    let coverage = json["quality"]["coverage"].as_array().unwrap();
-    coverage
-        .iter()
-        .map(|one| one["used"].as_u64().unwrap())
-        .sum()
+    let quality = json(recorded)["quality"].take();
+    sum(&quality["coverage"], "used")
 }
 
 #[test]
@@ -81,6 +76,42 @@ fn the_coverage_is_listed_by_name() {
     assert!(text.contains("lives  lives"), "{text}");
 }
 
+/// The kernel's counts of several events get mixed up unless one of them is asked for only.
+#[test]
+fn of_several_events_the_clock_tells_what_was_sampled() {
+    let session = Session::alone();
+    let binary = LIVES.build();
+    let command = [binary.to_str().unwrap(), "40", "40000"];
+    let events = "page-faults/period=1,name=faults/u,cpu-clock:u,minor-faults:u";
+    let recorded = session.record(&["-e", events], &command);
+    let quality = json(&recorded)["quality"].take();
+    assert_eq!(quality["covered_event"], "cpu-clock:u");
+    let sampled = sum(&quality["coverage"], "sampled");
+    assert_eq!(sum(&quality["coverage"], "threads"), 41);
+    let used = sum(&quality["coverage"], "used");
+    let share = sampled as f64 / used as f64;
+    assert!((0.9..1.1).contains(&share), "{share} of {used}");
+    // Nothing else is corrected.
+    let faults = json_of(&recorded, &["--event", "faults:u"])["total"].take();
+    assert_eq!(faults["value"], faults["samples"]);
+}
+
+fn json(recorded: &Recorded<'_>) -> serde_json::Value {
+    json_of(recorded, &[])
+}
+
+fn json_of(recorded: &Recorded<'_>, options: &[&str]) -> serde_json::Value {
+    let text = recorded
+        .report(&[&["--json", "-"], options].concat())
+        .stdout;
+    serde_json::from_str(&text).unwrap()
+}
+
+fn sum(coverage: &serde_json::Value, field: &str) -> u64 {
+    let all = coverage.as_array().unwrap();
+    all.iter().map(|one| one[field].as_u64().unwrap()).sum()
+}
+
 /// One thread for as long as it takes is sampled as ever: at the rate asked for.
 #[test]
 fn long_lives_are_sampled_at_the_usual_rate() {
@@ -103,17 +134,9 @@ fn long_lives_among_short_ones_cost_what_they_should() {
     let binary = Program::c(&["mixed_lives.c"]).build();
     let arguments = [binary.to_str().unwrap(), "1000", "16", "150"];
     let recorded = session.record(&["-e", "cpu-clock:u", "-F", "999"], &arguments);
-    let text = recorded.report(&["--json", "-"]).stdout;
-    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
-    let coverage = json["quality"]["coverage"].as_array().unwrap();
+    let coverage = json(&recorded)["quality"]["coverage"].take();
     println!("{coverage:?}");
-    let sum = |field: &str| -> u64 {
-        coverage
-            .iter()
-            .map(|one| one[field].as_u64().unwrap())
-            .sum()
-    };
-    let usual = sum("used") as f64 * 999.0 / 1e9;
-    let ratio = sum("samples") as f64 / usual;
+    let usual = sum(&coverage, "used") as f64 * 999.0 / 1e9;
+    let ratio = sum(&coverage, "samples") as f64 / usual;
     assert!((0.9..1.5).contains(&ratio), "{ratio} times the samples");
 }

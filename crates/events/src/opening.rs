@@ -127,7 +127,9 @@ impl<'a> Opening<'a> {
         let mut events: Vec<OpenedEvent> = Vec::new();
         let mut fds: Vec<OwnedFd> = Vec::new();
         let mut fallbacks = Vec::new();
-        for Planned { mut setup, leader } in plan::events(self.request, self.system, sizes) {
+        let planned = plan::events(self.request, self.system, sizes);
+        let alone = plan::samples_one_event(&planned);
+        for Planned { mut setup, leader } in planned {
             let leads = leader.and_then(|leader| events.get(leader));
             if let Some(leads) = leads {
                 setup.follow(&leads.setup);
@@ -161,7 +163,10 @@ impl<'a> Opening<'a> {
                 }
             }
             fds.push(fd);
-            let setup = pace::paced(setup, self.system);
+            let setup = match alone {
+                true => pace::paced(setup, self.system),
+                false => setup,
+            };
             events.push(OpenedEvent {
                 setup,
                 leader,

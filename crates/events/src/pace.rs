@@ -113,6 +113,11 @@ fn paced_by(
     }
 }
 
+/// Whether the event happens all the time that a thread runs.
+pub(crate) fn is_time(spec: &EventSpec) -> bool {
+    spec.is_clock() || is_cycles(spec)
+}
+
 fn is_cycles(spec: &EventSpec) -> bool {
     let encoding = &spec.encoding;
     encoding.kind == sys::PERF_TYPE_HARDWARE

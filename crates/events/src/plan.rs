@@ -3,6 +3,7 @@
 use crate::arch;
 use crate::event::{CallGraph, EventRequest, MAX_STACK_DUMP, Rate, Weight};
 use crate::names::{EventSpec, Precise};
+use crate::pace;
 use crate::sampler::{Request, Switch};
 use crate::setup::{Sampling, Setup, Stacks};
 use crate::sizes::{Sizes, Wishes};
@@ -83,15 +84,30 @@ pub(crate) fn events(request: &Request, system: &System, sizes: Sizes) -> Vec<Pl
             });
         }
     }
-    // Where threads swap their events, the kernel mixes up the counts of several kinds. Of CPUs,
-    // it counts what they did, not what each thread did.
-    if let [one] = &mut planned[..] {
-        one.setup.tells_ends = one.setup.weight == Weight::Period && !one.setup.cpu_wide;
+    if let Some(told) = planned_to_tell(&planned).and_then(|told| planned.get_mut(told)) {
+        told.setup.tells_ends = true;
     }
     if request.needs_tracking() {
         track_apart(&mut planned, request, sizes);
     }
     planned
+}
+
+/// Whether one event only is sampled by.
+pub(crate) fn samples_one_event(planned: &[Planned]) -> bool {
+    let sampling = |planned: &&Planned| !planned.setup.only_tracks;
+    planned.iter().filter(sampling).count() == 1
+}
+
+/// Which event is told of as threads end: the only one, or of several, the first that tells time. Of
+/// CPUs, the kernel counts what they did, not what each thread did.
+fn planned_to_tell(planned: &[Planned]) -> Option<usize> {
+    let can = |setup: &Setup| {
+        setup.weight == Weight::Period && !setup.cpu_wide && setup.sampling != Sampling::Never
+    };
+    let tells = |setup: &Setup| planned.len() == 1 || pace::is_time(&setup.spec);
+    let mut setups = planned.iter().map(|planned| &planned.setup);
+    setups.position(|setup| can(setup) && tells(setup))
 }
 
 /// Has an event of its own tell of threads and mappings, and of switches if they are wanted.

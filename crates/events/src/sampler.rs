@@ -101,14 +101,12 @@ impl Opened {
 
     /// By what periods is sampled, if they are ours to choose.
     pub fn pace(&self) -> Option<Pace> {
-        self.only_event().and_then(|event| event.setup.pace())
+        self.told_event().and_then(|event| event.setup.pace())
     }
 
-    /// The event that is sampled by, if it is one only.
-    pub fn only_event(&self) -> Option<&OpenedEvent> {
-        let mut sampling = self.events.iter().filter(|event| !event.setup.only_tracks);
-        let first = sampling.next();
-        first.filter(|_| sampling.next().is_none())
+    /// The event of which is told, as threads end, what they counted.
+    pub fn told_event(&self) -> Option<&OpenedEvent> {
+        self.events.iter().find(|event| event.setup.tells_ends)
     }
 }
 

@@ -27,6 +27,9 @@ pub struct Quality {
     /// How much of what threads did was sampled, by their names; those who did most come first. A
     /// bounded list, empty if it is not known.
     pub coverage: Vec<Coverage>,
+    /// Which of several events the coverage is of, by its name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub covered_event: Option<String>,
     /// How many of the waits were seen, where not all were.
     pub waits: Option<SeenWaits>,
     /// CPUs that went offline or came online, so that what ran there then was not sampled.

@@ -220,6 +220,10 @@ fn coverage(quality: &Quality) -> impl Iterator<Item = String> {
     let matters = move |one: &&Coverage| {
         one.is_short() && share(one.used, total.used).unwrap_or(0.0) >= MATTERS
     };
+    // What was lost of samples is missing everywhere: it has its own line.
+    let lost = u128::from(total.sampled) * u128::from(quality.losses.samples())
+        / u128::from(total.samples.max(1));
+    let was_lost = 2 * lost > u128::from(total.used.saturating_sub(total.sampled));
     quality.coverage.iter().filter(matters).take(MOST).map(move |one| {
         let sampled = match one.share() {
             Some(share) if one.samples > 0 => percent(share),
@@ -229,11 +233,15 @@ fn coverage(quality: &Quality) -> impl Iterator<Item = String> {
             Some(_) => "; their weights are corrected by what the kernel counted",
             None => "",
         };
+        let (why, remedy) = match (was_lost, one.threads) {
+            (true, _) => ("samples were lost", ""),
+            (false, 1) => ("it is too short for this rate", "; raise it with -F"),
+            (false, _) => ("they are too short for this rate", "; raise it with -F"),
+        };
         format!(
-            "{sampled} was sampled of what {} did ({} of all), mostly because {} for this rate{corrected}; raise it with -F",
+            "{sampled} was sampled of what {} did ({} of all), mostly because {why}{corrected}{remedy}",
             names(one),
             percent(share(one.used, total.used).unwrap_or(0.0)),
-            if one.threads == 1 { "it is too short" } else { "they are too short" },
         )
     })
 }
@@ -442,6 +450,14 @@ mod tests {
         assert!(
             tick.starts_with("nothing was sampled") && !tick.contains("corrected"),
             "{tick}"
+        );
+        assert!(tick.contains("too short") && tick.contains("-F"), "{tick}");
+        quality.losses.ring_full = 100;
+        let verdict = Verdict::new(&quality);
+        let lost = verdict.problems().iter().find(|one| one.contains("tick"));
+        assert!(
+            lost.is_some_and(|one| one.contains("samples were lost")),
+            "{verdict}"
         );
     }
 

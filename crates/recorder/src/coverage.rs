@@ -25,6 +25,8 @@ pub(crate) struct Lifetimes {
     /// What READ records told, by event.
     told: HashMap<u64, u64>,
     names: BTreeMap<(Arc<str>, Arc<str>), Coverage>,
+    /// Which of several events all this is of.
+    event: Option<String>,
 }
 
 /// A thread that lives, or has just ended.
@@ -46,16 +48,22 @@ impl Lifetimes {
     /// More names than this are one.
     const NAMES: usize = 1000;
 
-    pub(crate) fn new(opened: &Opened) -> Self {
+    /// `event`: which of several it is of, by its name.
+    pub(crate) fn new(opened: &Opened, event: Option<String>) -> Self {
         Self {
+            event,
             pace: opened.pace(),
-            owners: match opened.only_event() {
-                Some(event) if event.setup.tells_ends => event.ids.iter().copied().collect(),
-                // Where counts of several kinds are mixed up, nothing is known.
-                _ => HashMap::new(),
-            },
+            owners: opened
+                .told_event()
+                .map(|event| event.ids.iter().copied().collect())
+                .unwrap_or_default(),
             ..Self::default()
         }
+    }
+
+    /// Which of several events it is of.
+    pub(crate) fn event(&self) -> Option<&str> {
+        self.event.as_deref()
     }
 
     /// A sample: what it stands for.

@@ -167,7 +167,7 @@ fn session(options: &Options, opened: &Opened) -> Result<Session, Error> {
     let format = RecordFormat::new(&rings)?;
     let series = Series::create(options, written, opened.fallbacks.clone())?;
     let duplicates = Duplicates::new(opened.ids(), &opened.late);
-    let lifetimes = Lifetimes::new(opened);
+    let lifetimes = Lifetimes::new(opened, covered_event(opened));
     let hotplug = Hotplug::new(&opened.cpus, &options.target);
     let session = Session::new(format, events, series, duplicates, lifetimes, hotplug);
     Ok(session.stored(&options.storage))
@@ -280,6 +280,13 @@ fn summary(options: &Options, opened: &Opened, recorded: Recorded) -> Result<Sum
         stopped_by: outcome.stopped_by,
         kept: finished.kept.into(),
     })
+}
+
+/// Which of several events coverage is of.
+fn covered_event(opened: &Opened) -> Option<String> {
+    let sampling = |event: &&OpenedEvent| !event.setup.only_tracks;
+    let several = opened.events.iter().filter(sampling).count() > 1;
+    opened.told_event().filter(|_| several).map(name)
 }
 
 /// What the events are called, each once.

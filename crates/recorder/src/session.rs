@@ -357,6 +357,7 @@ impl Session {
         last.quality.losses.ring_full += lost.saturating_sub(self.told_lost);
         last.quality.size_limit = self.max_size.filter(|_| full);
         let counts = outcome.map_or(&[][..], |outcome| &outcome.counts);
+        let covered_event = self.lifetimes.event().map(str::to_owned);
         let coverage = match full {
             // Of what was counted up to the end, not all was sampled up to here.
             true => Vec::new(),
@@ -364,12 +365,14 @@ impl Session {
         };
         if self.series.is_one() {
             last.quality.coverage.clone_from(&coverage);
+            last.quality.covered_event.clone_from(&covered_event);
         }
         let ended = self.series.complete(last);
         let ended = ended.map(|contents| self.total.add(contents));
         Finished {
             quality: Quality {
                 coverage,
+                covered_event,
                 ..self.total.quality
             },
             kept: self.keeper.finish(&self.modules),

@@ -82,7 +82,7 @@ pub(super) fn write_failures(profile: &SymbolizedProfile, rows: Option<usize>) -
 
 /// Lists how much of what threads did was sampled.
 pub(super) fn write_coverage(quality: &Quality, rows: Option<usize>) -> Result<()> {
-    write_stdout(|out| Ok(coverage::write(&quality.coverage, rows, out)?))
+    write_stdout(|out| Ok(coverage::write(quality, rows, out)?))
 }
 
 /// What comes below each view: what it does not show, and the verdict.

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use prof_model::{Coverage, printable};
+use prof_model::{Coverage, Quality, printable};
 
 use super::number::{grouped, percent};
 
@@ -12,17 +12,21 @@ use super::number::{grouped, percent};
 ///
 /// # Errors
 /// Those of `out`.
-pub fn write(all: &[Coverage], rows: Option<usize>, mut out: impl Write) -> io::Result<()> {
+pub fn write(quality: &Quality, rows: Option<usize>, mut out: impl Write) -> io::Result<()> {
+    let all = &quality.coverage[..];
+    let by = quality.covered_event.as_deref().map(printable);
+    let by = by.map_or_else(String::new, |event| format!(", by {event}"));
     let total = Coverage::total(all);
     let Some(share) = total.share() else {
         return writeln!(
             out,
-            "the recording does not tell what threads did (one event, recorded by prof, does)"
+            "the recording does not tell what threads did (prof tells it of commands and \
+             processes, by cycles or a clock)"
         );
     };
     writeln!(
         out,
-        "{} % was sampled of what {} {} did",
+        "{} % was sampled of what {} {} did{by}",
         percent(share),
         grouped(total.threads),
         if total.threads == 1 {
@@ -74,11 +78,14 @@ mod tests {
             samples,
         };
         let mut out = Vec::new();
-        let all = [
-            one("worker", 3000, 1000, 1000),
-            one("main", 1000, 1000, 1000),
-        ];
-        write(&all, None, &mut out).expect("written");
+        let mut quality = Quality {
+            coverage: vec![
+                one("worker", 3000, 1000, 1000),
+                one("main", 1000, 1000, 1000),
+            ],
+            ..Quality::default()
+        };
+        write(&quality, None, &mut out).expect("written");
         let text = String::from_utf8(out).expect("text");
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], "50.00 % was sampled of what 2 threads did");
@@ -88,12 +95,17 @@ mod tests {
         );
         assert!(lines[4].contains("100.00 "), "{text}");
         assert!(lines[5].starts_with("* weights"), "{text}");
+        quality.covered_event = Some("cycles:u".into());
+        let mut out = Vec::new();
+        write(&quality, None, &mut out).expect("written");
+        let first = b"50.00 % was sampled of what 2 threads did, by cycles:u\n";
+        assert!(out.starts_with(first));
     }
 
     #[test]
     fn not_knowing_is_said() {
         let mut out = Vec::new();
-        write(&[], None, &mut out).expect("written");
+        write(&Quality::default(), None, &mut out).expect("written");
         assert!(out.starts_with(b"the recording does not tell"));
     }
 }

@@ -115,6 +115,7 @@ impl Loader {
         if self.traits.update(recording.events()) {
             self.groups.update(recording.events());
             self.wall = Wall::of(recording.events());
+            self.corrections.update(recording.events());
         }
     }
 
@@ -183,7 +184,7 @@ impl Loader {
                 tid,
                 cpu: sample.cpu,
                 event: u16::try_from(event).unwrap_or(u16::MAX),
-                period: self.corrections.apply(process, pid, tid, period),
+                period: self.corrections.apply(event, (process, pid, tid), period),
                 count: 1,
                 name,
                 stack,

@@ -3,44 +3,86 @@
 use std::collections::HashMap;
 
 use prof_model::{Coverage, Pid, Process, Quality, Tid};
+use prof_perfdata::EventDescription;
 
 /// What to multiply the weights of samples by, by the names of their process and thread, where
 /// the recorder knows that too little or too much was sampled ([`Coverage::correction`]).
 #[derive(Clone, Debug, Default)]
 pub(super) struct Corrections {
-    factors: HashMap<String, HashMap<String, f64>>,
+    factors: HashMap<String, HashMap<String, Correction>>,
+    /// The name of the event whose samples are meant, if not all are; and its number.
+    covered: Option<String>,
+    number: Option<usize>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Correction {
+    factor: f64,
+    /// What is still to be added to weights, because these are whole numbers: small ones would
+    /// never change otherwise.
+    due: f64,
+}
+
+impl Correction {
+    fn apply(&mut self, weight: u64) -> u64 {
+        let exact = weight as f64 * self.factor + self.due;
+        let whole = exact.floor().max(1.0);
+        self.due = exact - whole;
+        whole as u64
+    }
 }
 
 impl Corrections {
     pub(super) fn new(quality: Option<&Quality>) -> Self {
-        let mut factors: HashMap<String, HashMap<String, f64>> = HashMap::new();
+        let mut factors: HashMap<String, HashMap<String, Correction>> = HashMap::new();
         for one in quality.map_or(&[][..], |quality| &quality.coverage) {
             if let Some(factor) = Coverage::correction(one) {
                 let process = factors.entry(one.process.clone()).or_default();
-                process.insert(one.thread.clone(), factor);
+                process.insert(one.thread.clone(), Correction { factor, due: 0.0 });
             }
         }
-        Self { factors }
+        Self {
+            factors,
+            covered: quality.and_then(|quality| quality.covered_event.clone()),
+            number: None,
+        }
     }
 
-    /// The weight of a sample of this thread.
-    pub(super) fn apply(&self, process: Option<&Process>, pid: Pid, tid: Tid, weight: u64) -> u64 {
-        if self.factors.is_empty() {
+    /// Learns which events there are.
+    pub(super) fn update(&mut self, events: &[EventDescription]) {
+        let is_covered = |event: &EventDescription| Some(&event.name) == self.covered.as_ref();
+        self.number = events.iter().position(is_covered);
+    }
+
+    /// The weight of a sample of this event and thread.
+    pub(super) fn apply(
+        &mut self,
+        event: usize,
+        (process, pid, tid): (Option<&Process>, Pid, Tid),
+        weight: u64,
+    ) -> u64 {
+        let covered = self.covered.is_none() || self.number == Some(event);
+        if self.factors.is_empty() || !covered {
             return weight;
         }
-        match self.factor(process, pid, tid) {
-            Some(factor) => ((weight as f64 * factor).round() as u64).max(1),
+        match self.correction(process, pid, tid) {
+            Some(correction) => correction.apply(weight),
             None => weight,
         }
     }
 
-    fn factor(&self, process: Option<&Process>, pid: Pid, tid: Tid) -> Option<f64> {
+    fn correction(
+        &mut self,
+        process: Option<&Process>,
+        pid: Pid,
+        tid: Tid,
+    ) -> Option<&mut Correction> {
         let process = process?;
         let thread = process.name(pid, tid)?;
         let threads = self
             .factors
-            .get(&**process.name(pid, pid).unwrap_or(thread))?;
-        threads.get(&**thread).copied()
+            .get_mut(&**process.name(pid, pid).unwrap_or(thread))?;
+        threads.get_mut(&**thread)
     }
 }
 
@@ -50,26 +92,54 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn what_is_missing_is_made_up_for_by_name() {
+    fn corrections(used: u64) -> Corrections {
         let quality = Quality {
             coverage: vec![Coverage {
                 process: "server".into(),
                 thread: "worker".into(),
                 threads: 10,
-                used: 4000,
+                used,
                 sampled: 1000,
                 samples: 1000,
             }],
             ..Quality::default()
         };
-        let corrections = Corrections::new(Some(&quality));
+        Corrections::new(Some(&quality))
+    }
+
+    #[test]
+    fn weights_of_one_add_up_as_well() {
+        let mut processes = Processes::default();
+        processes.rename(1, 1, "server");
+        processes.rename(1, 2, "worker");
+        for used in [1250, 400] {
+            let mut corrections = corrections(used);
+            let thread = (processes.get(1), 1, 2);
+            let weights: Vec<u64> = (0..1000)
+                .map(|_| corrections.apply(0, thread, 10))
+                .collect();
+            let sum: u64 = weights.iter().sum();
+            assert!(sum.abs_diff(used * 10) <= 1, "{sum}");
+            assert!(weights.iter().max() <= Some(&13), "{weights:?}");
+        }
+        let mut corrections = corrections(1250);
+        let ones = (0..1000).map(|_| corrections.apply(0, (processes.get(1), 1, 2), 1));
+        assert_eq!(ones.sum::<u64>(), 1250);
+    }
+
+    #[test]
+    fn what_is_missing_is_made_up_for_by_name() {
+        let mut corrections = corrections(4000);
         let mut processes = Processes::default();
         processes.rename(1, 1, "server");
         processes.rename(1, 2, "worker");
         let server = processes.get(1);
-        assert_eq!(corrections.apply(server, 1, 2, 10), 40);
-        assert_eq!(corrections.apply(server, 1, 1, 10), 10);
-        assert_eq!(corrections.apply(None, 1, 2, 10), 10);
+        assert_eq!(corrections.apply(0, (server, 1, 2), 10), 40);
+        assert_eq!(corrections.apply(0, (server, 1, 1), 10), 10);
+        assert_eq!(corrections.apply(0, (None, 1, 2), 10), 10);
+        corrections.covered = Some("cpu-clock".into());
+        assert_eq!(corrections.apply(1, (server, 1, 2), 10), 10);
+        corrections.number = Some(1);
+        assert_eq!(corrections.apply(1, (server, 1, 2), 10), 40);
     }
 }

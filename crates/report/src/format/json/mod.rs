@@ -87,6 +87,7 @@ struct Worth<'a> {
     losses: &'a Losses,
     fallbacks: &'a [Fallback],
     coverage: &'a [Coverage],
+    covered_event: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -141,6 +142,7 @@ fn worth(symbolized: &SymbolizedProfile) -> Option<Worth<'_>> {
         losses: &quality.losses,
         fallbacks: &quality.fallbacks,
         coverage: &quality.coverage,
+        covered_event: quality.covered_event.as_deref(),
     })
 }
 
