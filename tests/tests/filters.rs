@@ -136,9 +136,12 @@ fn outputs(
         .iter()
         .flat_map(|name| [format!("--{name}"), path(name)]);
     let flags: Vec<String> = flags.collect();
+    // Pictures leave out what is hardly visible, unless told otherwise.
+    let all = ["--min-percent", "0.0000001"];
     let arguments: Vec<&str> = flags
         .iter()
         .map(String::as_str)
+        .chain(all)
         .chain(condition.iter().copied())
         .collect();
     recorded.report(&arguments);
