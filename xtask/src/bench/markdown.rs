@@ -128,7 +128,8 @@ fn recording_section(
 const ABOUT_DRAWING: &str = "
 ## From the recording to the SVG
 
-Time and peak memory of the largest process, and how many times those of prof they are.
+Time and peak memory of the largest process, and how many times those of prof they are. [scale.md](scale.md)
+has the same for a million samples.
 ";
 
 fn drawing_section(

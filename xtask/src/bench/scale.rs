@@ -59,8 +59,8 @@ const PARTS: [Way; 2] = [
     ),
 ];
 
-/// Samples per second of the two parts that perf names inlined functions of.
-const PART_RATES: [u32; 2] = [25, 100];
+/// Samples per second of the parts that perf names inlined functions of.
+const PART_RATES: [u32; 3] = [100, 999, 4999];
 
 const fn way(name: &'static str, draw: &'static str, needs: &'static [&'static str]) -> Way {
     Way {
@@ -243,10 +243,10 @@ const ABOUT_PARTS: &str = "
 ## With inlined functions
 
 perf shows inlined functions only for stacks that it unwinds itself, from copies (`perf record --call-graph
-dwarf,8192`), and a million of these would be 8 GB. So these are parts of the same programs, at two rates,
-which prof unwinds, too, before it draws. What perf takes grows with the number of different addresses
-rather than of samples: neither part can be scaled up as it is. Its CPU seconds are too few, for perf does
-not wait for the addr2line that it starts for each file; its seconds are right.
+dwarf,8192`), and a million of these would be 8 GB. So these are parts of such programs, at several rates,
+which prof unwinds, too, before it draws. What perf takes grows with the samples, what prof takes mostly with
+the programs: the larger the part, the larger the ratio. perf's CPU seconds are too few, for it does not wait
+for the addr2line that it starts for each file.
 ";
 
 const COMMANDS: &str = "
