@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use prof_tests::{Program, Session, wait_until};
 
@@ -21,15 +21,15 @@ fn start(session: &Session, name: &str) -> Child {
     child
 }
 
-#[test]
-fn processes_by_name() {
-    let session = Session::new();
-    let mut target = start(&session, "prof-named-1");
-    let mut prof = session
-        .prof(["record", "-e", "cpu-clock:u", "--name", "^prof-named-1$"])
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+fn spawn(session: &Session, options: &[&str]) -> Child {
+    let arguments = [&["record", "-e", "cpu-clock:u"], options].concat();
+    let mut command = session.prof(arguments);
+    command.stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// Lets the target go on as soon as prof samples it; it is recorded to its end.
+#[track_caller]
+fn check_recorded(session: &Session, mut prof: Child, mut target: Child) {
     let file = session.path("prof.data");
     wait_until(&mut prof, || {
         std::fs::metadata(&file).is_ok_and(|data| data.len() > 0)
@@ -40,6 +40,63 @@ fn processes_by_name() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
     assert!(said.contains(" samples,"), "{said}");
+    let outcome = session.run(["report"]);
+    assert!(outcome.stdout.contains("youth"), "{outcome}");
+}
+
+#[test]
+fn processes_by_name() {
+    let session = Session::new();
+    let target = start(&session, "prof-named-1");
+    let prof = spawn(&session, &["--name", "^prof-named-1$"]);
+    check_recorded(&session, prof, target);
+}
+
+/// A `prof` that has looked for processes of this name, found none, and waits for one.
+fn waiting(session: &Session, pattern: &str) -> Child {
+    let mut prof = spawn(session, &["--name", pattern, "--wait"]);
+    let status = format!("/proc/{}/status", prof.id());
+    let field = |name: &str| {
+        let status = std::fs::read_to_string(&status).unwrap_or_default();
+        let line = status.lines().find(|line| line.starts_with(name));
+        line.and_then(|line| line.split_whitespace().nth(1).map(str::to_owned))
+    };
+    // It blocks signals (the second one is SIGINT) before it looks, and then sleeps between looks.
+    let blocks = || {
+        let blocked = field("SigBlk:").and_then(|mask| u64::from_str_radix(&mask, 16).ok());
+        blocked.is_some_and(|mask| mask & 2 != 0)
+    };
+    let slept = || field("voluntary_ctxt").and_then(|count| count.parse::<u64>().ok());
+    wait_until(&mut prof, blocks);
+    let before = slept();
+    wait_until(&mut prof, || slept() > before.map(|before| before + 1));
+    prof
+}
+
+#[test]
+fn a_process_that_comes_later_is_waited_for() {
+    let session = Session::new();
+    let prof = waiting(&session, "^prof-later-1$");
+    let target = start(&session, "prof-later-1");
+    check_recorded(&session, prof, target);
+}
+
+#[test]
+fn waiting_for_a_process_ends_with_a_signal() {
+    let session = Session::new();
+    let prof = waiting(&session, "^no-such-name$");
+    let sent = Command::new("kill")
+        .args(["-INT", &prof.id().to_string()])
+        .status();
+    assert!(sent.unwrap().success());
+    let output = prof.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("no process named like '^no-such-name$' came"),
+        "{said}"
+    );
+    assert!(!session.path("prof.data").exists());
 }
 
 #[test]
