@@ -1,7 +1,9 @@
 //! Who allocates memory: known programs, known bytes.
 #![forbid(unsafe_code)]
 
-use prof_tests::{Compiler, Need, Program, Session, Stacks, needs};
+use std::process::{Command, Stdio};
+
+use prof_tests::{Compiler, Need, Outcome, Program, Session, Stacks, needs};
 
 /// The compiler must not know what it calls, lest it leaves it out.
 const PROGRAM: Program = Program::new(&["allocations.c"], Compiler::Gcc, &["-fno-builtin"]);
@@ -125,4 +127,31 @@ fn a_plain_user_is_told_what_else_there_is() {
     let outcome = session.run(["record", "--alloc", "--", "echo", "started"]);
     outcome.assert_refused(&["root only", "CAP_SYS_ADMIN", "page-faults"]);
     assert_eq!(outcome.stdout, "");
+}
+
+/// The recorder allocates, too: to record that would be to allocate more.
+#[test]
+fn all_that_runs_is_recorded_but_for_the_recorder() {
+    if !needs(&[Need::Root, Need::Tool("perf")]) {
+        return;
+    }
+    let session = Session::alone();
+    let options = ["record", "-a", "--alloc", "--call-graph", "dwarf,8192"];
+    let mut command = session.prof(options);
+    command.arg("--").arg(PROGRAM.build());
+    let prof = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
+    let prof = prof.unwrap();
+    let own = prof.id().to_string();
+    let outcome = Outcome::new(&command, prof.wait_with_output().unwrap());
+    outcome.assert_code(0);
+    let mut perf = Command::new("perf");
+    perf.args(["script", "-G", "-F", "pid,comm", "-i"]);
+    perf.arg(session.path("prof.data"));
+    let samples = Outcome::of(perf);
+    let mut lines = samples.stdout.lines();
+    assert!(
+        lines.clone().any(|line| line.contains("allocations")),
+        "{outcome}"
+    );
+    assert!(!lines.any(|line| line.split_whitespace().any(|word| word == own)));
 }

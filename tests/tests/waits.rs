@@ -82,6 +82,23 @@ fn plain_users_see_through_frame_pointers() {
     }
 }
 
+#[test]
+fn waits_on_all_cpus_are_those_of_everybody() {
+    if !needs(AS_ROOT) {
+        return;
+    }
+    let session = Session::alone();
+    let binary = Program::c(&["waiting.c"]).build();
+    // Many may wait on a busy machine: their stacks must fit the rings.
+    let small = ["-a", "--call-graph", "dwarf,8192"];
+    for what in ["--off-cpu", "--wall"] {
+        let recorded = session.record(&[&small[..], &[what]].concat(), &[&binary]);
+        let stacks = recorded.physical_stacks();
+        assert_waits(&stacks, &own_clock(&recorded), 0.05);
+        assert!(stacks.processes().len() > 1, "{stacks}");
+    }
+}
+
 fn check_wall(session: &Session) {
     let binary = session.install(&Program::c(&["waiting.c"]).build());
     let recorded = session.record(&["--wall"], &[binary]);

@@ -90,6 +90,14 @@ pub(crate) fn events(request: &Request, system: &System, sizes: Sizes) -> Vec<Pl
     if request.needs_tracking() {
         track_apart(&mut planned, request, sizes);
     }
+    if request.threads.are_all() && request.groups.iter().flat_map(|it| &it.events).any(is_hit) {
+        // What we do is among what runs: if each hit woke us, our own switches, say, would be hits
+        // without end.
+        let many = (sizes.ring / 4) as u32;
+        planned
+            .iter_mut()
+            .for_each(|one| one.setup.wakeup_bytes = many);
+    }
     planned
 }
 

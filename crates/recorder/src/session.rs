@@ -7,7 +7,7 @@ mod tally;
 use std::time::{Duration, Instant};
 
 use prof_events::{Weight, system};
-use prof_model::{AbsoluteAddress, Mapping, Modules, Processes, Quality, StackEnd};
+use prof_model::{AbsoluteAddress, Mapping, Modules, Pid, Processes, Quality, StackEnd};
 use prof_perfdata::{
     Attr, Record, RecordFormat, Sample, StackNote, WriteError, context, encode, follow,
 };
@@ -54,6 +54,7 @@ pub(crate) struct Session {
     told_lost: u64,
     lifetimes: Lifetimes,
     hotplug: Hotplug,
+    own_pid: Pid,
     /// Bytes written since readers were last told that all before is in order.
     since_round: usize,
     /// Bytes of records after which the recording ends.
@@ -126,6 +127,7 @@ impl Session {
             told_lost: 0,
             lifetimes,
             hotplug,
+            own_pid: std::process::id() as Pid,
             since_round: 0,
             max_size: None,
             checked: Instant::now(),

@@ -31,6 +31,10 @@ impl Session {
             // A CPU that has something to do again does not wait.
             return Ok(());
         }
+        if sample.pid == self.own_pid && matches!(event.weight, Weight::Allocation { .. }) {
+            // Where all that runs is sampled, each sample would make others.
+            return Ok(());
+        }
         let period = self.lifetimes.sample(sample);
         if let StackWork::Keep(end) = event.stacks {
             self.chain.clear();
