@@ -287,15 +287,30 @@ impl RunningCommand {
 
     /// How it ended, or `None` if it still runs.
     ///
+    /// Not for threads that run in real time: the kernel takes down what /proc showed of the command,
+    /// and may turn in circles until one of its threads, which gets no CPU then, has done its part.
+    ///
     /// # Errors
     ///
     /// When somebody else has waited for it.
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         // Of a process that we trace, waiting would also take the stops, which are the tracer's.
+        match self.has_ended()? {
+            true => self.child.try_wait(),
+            false => Ok(None),
+        }
+    }
+
+    /// Whether it has ended. Its status is still to be waited for.
+    ///
+    /// # Errors
+    ///
+    /// When the system refuses to tell, which does not happen.
+    pub fn has_ended(&self) -> io::Result<bool> {
         let mut pidfd = [PollFd::new(&self.pidfd, PollFlags::IN)];
         match rustix::event::poll(&mut pidfd, Some(&Timespec::default())) {
-            Ok(0) | Err(Errno::INTR) => Ok(None),
-            Ok(_) => self.child.try_wait(),
+            Ok(ready) => Ok(ready > 0),
+            Err(Errno::INTR) => Ok(false),
             Err(errno) => Err(errno.into()),
         }
     }

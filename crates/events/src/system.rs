@@ -159,6 +159,14 @@ pub fn raise_thread_priority() {
     }
 }
 
+/// Lets the calling thread wait for its turn again like all others.
+pub fn lower_thread_priority() {
+    let ordinary = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the kernel reads the structure, which lives until the call returns. It refuses
+    // nobody the ordinary policy.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &raw const ordinary) };
+}
+
 /// Has the calling thread take turns as short as there are (Linux 6.12; before, it is only about
 /// `nice`): among threads that want to run, the one whose turn would be over first goes first.
 fn run_in_short_turns(nice: i32) -> bool {

@@ -104,6 +104,7 @@ impl<'a> Reader<'a> {
         self.pass();
         // What was recorded is written while we wait for a command that takes its time to end.
         backlog.close();
+        system::lower_thread_priority();
         let duration = begin.elapsed();
         Ok(Outcome {
             lost: self.source.lost(),

@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-use prof_events::{Interrupt, Program, RunningCommand, Signals};
+use prof_events::{Interrupt, Program, RunningCommand, Signals, system};
 
 use crate::commands::{Command, Commands};
 use crate::error::Error;
@@ -129,15 +129,19 @@ impl<'a> Steering<'a> {
         let Running::Command(command, _) = &mut self.running else {
             return Ok(all_ended);
         };
-        let Some(status) = command.try_wait().map_err(refused)? else {
+        if !command.has_ended().map_err(refused)? {
             return Ok(false);
-        };
-        self.ended(status);
+        }
         if self.again == 0 || self.stopped_by.is_some() {
+            // How it ended is asked for when nothing is sampled any more.
             return Ok(true);
         }
+        system::lower_thread_priority();
+        let status = command.wait().map_err(refused)?;
+        self.ended(status);
         self.again -= 1;
         self.run_again(source)?;
+        system::raise_thread_priority();
         Ok(false)
     }
 
