@@ -1,6 +1,7 @@
 //! `cargo xtask test`: everything that must hold before a change is good.
 
 use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -24,7 +25,7 @@ struct Step {
     run: fn(&Options) -> Result<()>,
 }
 
-const CHECKS: [Step; 4] = [
+const CHECKS: [Step; 5] = [
     Step {
         name: "fmt",
         run: |_| process::run(cargo().args(["fmt", "--all", "--check"])),
@@ -46,6 +47,10 @@ const CHECKS: [Step; 4] = [
     Step {
         name: "tidy",
         run: |_| tidy::run(),
+    },
+    Step {
+        name: "aarch64",
+        run: |_| check_aarch64(),
     },
 ];
 
@@ -90,6 +95,36 @@ fn cargo() -> Command {
     let mut command = process::cargo();
     command.current_dir(workspace::root());
     command
+}
+
+/// That what differs between architectures compiles for the other one: all that recording needs.
+fn check_aarch64() -> Result<()> {
+    const TARGET: &str = "aarch64-unknown-linux-gnu";
+    let mut rustc = Command::new("rustc");
+    rustc.args(["--print", "target-libdir", "--target", TARGET]);
+    let libraries = rustc.output().context("cannot start rustc")?.stdout;
+    if !Path::new(String::from_utf8_lossy(&libraries).trim()).is_dir() {
+        let missing = format!("not checked: `rustup target add {TARGET}` is missing");
+        let in_ci = std::env::var_os("CI").is_some_and(|value| value == "true");
+        ensure!(!in_ci, "{missing}");
+        println!("{missing}");
+        return Ok(());
+    }
+    let mut command = cargo();
+    command.args([
+        "check",
+        "--locked",
+        "--target",
+        TARGET,
+        "-p",
+        "prof-recorder",
+    ]);
+    // Nothing is linked, so the C code of dependencies need not be compiled: no compiler for it
+    // is asked for.
+    for tool in ["CC", "AR"] {
+        command.env(format!("{tool}_{}", TARGET.replace('-', "_")), "true");
+    }
+    process::run(&mut command)
 }
 
 /// Builds all that is tested, and the binaries besides, with the features that the tests' own

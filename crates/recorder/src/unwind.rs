@@ -5,7 +5,7 @@ use std::ops::Range;
 use prof_events::LiveMemory;
 use prof_model::{AbsoluteAddress, Modules, Process, Processes, StackEnd, UserRegisters};
 use prof_perfdata::{Sample, StackNote, context};
-use prof_unwinder::{Entry, Memory, StackDump, Target, Unwinder};
+use prof_unwinder::{Memory, StackDump, Target, Unwinder};
 
 use crate::deep::{Beyond, DeepStacks};
 use crate::earlier::{EarlierStack, EarlierStacks};
@@ -47,12 +47,16 @@ impl ChainMaker {
         self.found.clear();
         self.found.extend(entries);
         let saved = sample.user_registers();
-        let entry = self.entry(sample, saved.as_ref());
+        let at_sample = sample.interrupt_registers();
+        let in_kernel = sample.mode.is_kernel();
+        let entry = self
+            .unwinder
+            .entry(saved.as_ref(), at_sample.as_ref(), in_kernel);
         let Some(registers) = entry.registers(saved) else {
             return StackNote::new(StackEnd::NoUserState);
         };
         let process = processes.get(sample.pid).unwrap_or(&self.unknown);
-        if sample.mode.is_kernel() && !is_mapped(process, &registers) {
+        if in_kernel && !is_mapped(process, &registers) {
             // The kernel is putting a new program in place of the old one, whose registers these
             // still are.
             return StackNote::new(StackEnd::NoUserState);
@@ -93,7 +97,7 @@ impl ChainMaker {
             self.earlier.remember(sample.tid, start, copy, beyond);
         }
         let mut end = entry.end(unwound.end, kernel_frames);
-        if end == StackEnd::NoUserState && !sample.mode.is_kernel() {
+        if end == StackEnd::NoUserState && !in_kernel {
             // It did run there, so there was a program: we know nothing of its mappings.
             chain.push(sample.ip);
             end = StackEnd::NotCode;
@@ -103,14 +107,6 @@ impl ChainMaker {
             read_back: unwound.read_back,
             elided: unwound.elided,
             elided_at: unwound.elided_at,
-        }
-    }
-
-    /// How far the kernel had come with saving registers, if the sample hit the kernel.
-    fn entry(&self, sample: &Sample<'_>, saved: Option<&UserRegisters>) -> Entry {
-        match sample.interrupt_registers() {
-            Some(at_sample) if sample.mode.is_kernel() => self.unwinder.entry(saved, &at_sample),
-            _ => Entry::Saved,
         }
     }
 }

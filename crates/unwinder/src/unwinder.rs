@@ -87,9 +87,18 @@ impl Unwinder {
         }
     }
 
-    /// What is known of the user's code in a sample of the kernel's; see [`Entry`].
-    pub fn entry(&self, saved: Option<&UserRegisters>, at_sample: &UserRegisters) -> Entry {
-        self.layout.architecture.entry(saved, at_sample)
+    /// Which registers to begin with, given the user's that came with a sample (`saved`) and those
+    /// of the instant itself, if they are known and it hit the kernel (`in_kernel`); see [`Entry`].
+    pub fn entry(
+        &self,
+        saved: Option<&UserRegisters>,
+        at_sample: Option<&UserRegisters>,
+        in_kernel: bool,
+    ) -> Entry {
+        match at_sample {
+            Some(at_sample) if in_kernel => self.layout.architecture.entry(saved, at_sample),
+            _ => Entry::Saved,
+        }
     }
 
     /// Why a module's tables could not be read, if they were needed and could not.

@@ -2,7 +2,7 @@
 
 use prof_model::{Modules, Processes, StackEnd, UserRegisters};
 use prof_perfdata::{Sample, StackNote};
-use prof_unwinder::{Entry, NoMemory, StackDump, Target, Unwinder};
+use prof_unwinder::{NoMemory, StackDump, Target, Unwinder};
 
 use super::chain::Chain;
 use super::files::RecordedFiles;
@@ -34,12 +34,11 @@ impl Dumps {
             return false;
         };
         let saved = sample.user_registers();
-        let entry = match sample.interrupt_registers() {
-            Some(at_sample) if sample.mode.is_kernel() => {
-                self.unwinder.entry(saved.as_ref(), &at_sample)
-            }
-            _ => Entry::Saved,
-        };
+        let at_sample = sample.interrupt_registers();
+        let in_kernel = sample.mode.is_kernel();
+        let entry = self
+            .unwinder
+            .entry(saved.as_ref(), at_sample.as_ref(), in_kernel);
         let (Some(saved), Some(registers)) = (saved, entry.registers(saved)) else {
             chain.note = StackNote::new(StackEnd::NoUserState);
             return true;
