@@ -181,8 +181,13 @@ fn waits_of_plain_users_for_the_disk() {
     );
 }
 
-/// Records a process that sleeps before, during and after.
+/// Records a process that sleeps before, during and after: all of it, or its first thread.
 fn check_attached(session: &Session) {
+    check_attached_by(session, "-p", 2);
+    check_attached_by(session, "-t", 0);
+}
+
+fn check_attached_by(session: &Session, flag: &str, others: u64) {
     let program = session.install(&Program::c(&["asleep.c"]).build());
     let mut command = session.command(&program, ["0"; 0]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -193,7 +198,7 @@ fn check_attached(session: &Session) {
     assert_eq!(ready, "ready\n");
     let pid = target.id().to_string();
     let before = Instant::now();
-    let recorded = session.run(["record", "--off-cpu", "-d", "500ms", "-p", &pid]);
+    let recorded = session.run(["record", "--off-cpu", "-d", "500ms", flag, &pid]);
     let longest = before.elapsed().as_nanos() as u64;
     drop(target.stdin.take());
     target.wait().unwrap();
@@ -201,7 +206,7 @@ fn check_attached(session: &Session) {
     let report: Outcome =
         session.run(["report", "-i", "prof.data", "--no-inline", "--folded", "-"]);
     let stacks = Stacks::from_folded(&report.stdout);
-    for (waits, threads) in [("waits_for_input", 1), ("waits_for_the_lock", 2)] {
+    for (waits, threads) in [("waits_for_input", 1), ("waits_for_the_lock", others)] {
         let found = time_in(&stacks, &[waits]);
         // A little may pass before main waits again after its word.
         let expected = 450_000_000 * threads..=longest * threads;

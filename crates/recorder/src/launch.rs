@@ -5,8 +5,10 @@ use std::io;
 use std::sync::Arc;
 
 use prof_events::counting::find_cgroup;
-use prof_events::{CpuWide, HeldCommand, Launcher, Program, RunningCommand, Signals, Threads};
-use prof_model::Pid;
+use prof_events::{
+    CpuWide, HeldCommand, Launcher, Program, RunningCommand, Signals, Threads, system,
+};
+use prof_model::{Pid, Tid};
 
 use crate::error::Error;
 use crate::options::Target;
@@ -67,6 +69,24 @@ pub(crate) fn running(target: &Target) -> Vec<Pid> {
         }
         // Those of other cgroups may join it later.
         Target::Cpus(_) => synthesize::all_processes(),
+    }
+}
+
+/// The threads of processes and threads that were named, as they are now.
+pub(crate) fn threads_now(target: &Target) -> Vec<(Pid, Tid)> {
+    match target {
+        Target::Command(_) | Target::Cpus(_) => Vec::new(),
+        Target::Processes(pids) => {
+            let threads = |pid: Pid| {
+                let tids = system::threads(pid).unwrap_or_default();
+                tids.into_iter().map(move |tid| (pid, tid))
+            };
+            pids.iter().copied().flat_map(threads).collect()
+        }
+        Target::Threads(tids) => {
+            let thread = |&tid: &Tid| Some((synthesize::process_of(tid)?, tid));
+            tids.iter().filter_map(thread).collect()
+        }
     }
 }
 

@@ -6,15 +6,15 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use prof_events::{Signals, system};
-use prof_model::Pid;
 
 use crate::backlog::{Backlog, Batch, CUT_STACK, Pressure, ReaderCounts, Room};
 use crate::deep::DeepStacks;
 use crate::error::Error;
+use crate::launch;
 use crate::layout::{self, Layouts};
 use crate::lives::Lives;
 use crate::nearby::Nearby;
-use crate::options::Course;
+use crate::options::{Course, Target};
 use crate::sleepers::Sleepers;
 use crate::source::Source;
 use crate::steering::{Running, Steering};
@@ -34,8 +34,8 @@ pub(crate) struct Reader<'a> {
     lives: Option<Lives>,
     /// Looks at threads that sleep, where the kernel tells of none.
     sleepers: Option<Sleepers>,
-    /// Processes that ran before they were sampled.
-    earlier: Vec<Pid>,
+    /// What may have run before it was sampled, until it was looked at.
+    earlier: Option<&'a Target>,
     /// When the rings were last looked at.
     last: Instant,
     /// Whether the last pass found anything: then another must follow for the order of time.
@@ -62,14 +62,14 @@ impl<'a> Reader<'a> {
         source: Source,
         read_on: bool,
         sleepers: Option<Sleepers>,
-        earlier: &[Pid],
+        earlier: &'a Target,
         backlog: &'a Backlog,
     ) -> Self {
         Self {
             layouts: Layouts::new(source.opened()),
             lives: source.opened().pace().map(Lives::new),
             sleepers,
-            earlier: earlier.to_vec(),
+            earlier: Some(earlier),
             last: Instant::now(),
             source,
             read_on,
@@ -151,7 +151,8 @@ impl<'a> Reader<'a> {
     fn pass(&mut self) {
         let (mut batch, room) = self.backlog.start();
         if let Some(sleepers) = &mut self.sleepers {
-            sleepers.begin(&std::mem::take(&mut self.earlier), &mut batch);
+            let earlier = self.earlier.take().map(launch::threads_now);
+            sleepers.begin(&earlier.unwrap_or_default(), &mut batch);
         }
         let Self {
             source,

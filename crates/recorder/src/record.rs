@@ -51,7 +51,8 @@ pub fn record(options: &Options, signals: &Signals) -> Result<Summary, Error> {
     }
     let mut opened = source.opened().clone();
     let at_once = options.course.delay == Delay::None;
-    let attached = at_once && matches!(options.target, Target::Processes(_));
+    let named = matches!(options.target, Target::Processes(_) | Target::Threads(_));
+    let attached = at_once && named;
     let sleepers = Sleepers::new(&mut opened, attached);
     let mut session = session(options, &opened)?;
     let held = match (options.target.command(), launcher) {
@@ -216,10 +217,7 @@ fn run(
     start: impl FnOnce(&mut Source) -> Result<Running, Error> + Send,
 ) -> Result<Recorded, Error> {
     let backlog = Backlog::new(BUDGET);
-    let earlier = match &options.target {
-        Target::Processes(pids) => pids.as_slice(),
-        _ => &[],
-    };
+    let earlier = &options.target;
     let (started, is_started) = mpsc::channel();
     let start = move |source: &mut Source| {
         let running = start(source)?;

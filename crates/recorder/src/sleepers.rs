@@ -97,16 +97,14 @@ impl Sleepers {
         self.all
     }
 
-    /// Sampling of these processes has just begun. Those of their threads that sleep already do so
-    /// since now, as far as the recording is concerned: adds records that say so.
-    pub(crate) fn begin(&mut self, pids: &[Pid], batch: &mut Batch) {
-        for &pid in pids {
-            for tid in system::threads(pid).unwrap_or_default() {
-                let now = system::monotonic_now();
-                if is_asleep(pid, tid) {
-                    batch.push(|bytes| layout::append_switch_out(bytes, (pid, tid), now, Self::ID));
-                    self.fell_asleep(tid, pid, 0, now);
-                }
+    /// Sampling of these threads has just begun. Those that sleep already do so since now, as far
+    /// as the recording is concerned: adds records that say so.
+    pub(crate) fn begin(&mut self, threads: &[(Pid, Tid)], batch: &mut Batch) {
+        for &(pid, tid) in threads {
+            let now = system::monotonic_now();
+            if is_asleep(pid, tid) {
+                batch.push(|bytes| layout::append_switch_out(bytes, (pid, tid), now, Self::ID));
+                self.fell_asleep(tid, pid, 0, now);
             }
         }
     }
