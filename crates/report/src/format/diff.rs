@@ -41,7 +41,7 @@ const TITLES: [&str; 6] = [
     "Module",
 ];
 
-/// Writes the rows of `diff`.
+/// Writes the rows of `diff`, without functions that did not change at all.
 ///
 /// The columns: self share before and after in percent, change in percentage points, how sure it
 /// is, function, module.
@@ -53,10 +53,16 @@ pub fn write(diff: &Diff, options: &DiffOptions, mut out: impl Write) -> io::Res
     let shown: Vec<[String; 6]> = diff
         .rows
         .iter()
-        .filter(|row| row.change().abs() * 100.0 >= options.min_change)
+        .filter(|row| row.change() != 0.0 && row.change().abs() * 100.0 >= options.min_change)
         .take(options.rows.unwrap_or(usize::MAX))
         .map(cells)
         .collect();
+    if shown.is_empty() && options.rows != Some(0) {
+        return match options.min_change {
+            0.0 => writeln!(out, "no function changed"),
+            least => writeln!(out, "no function changed by {least} percentage points"),
+        };
+    }
     if options.markdown {
         writeln!(out, "| {} |", TITLES.join(" | "))?;
         writeln!(out, "|--:|--:|--:|---|---|---|")?;
@@ -79,10 +85,11 @@ pub fn write(diff: &Diff, options: &DiffOptions, mut out: impl Write) -> io::Res
         }
     }
     let left = diff.rows.len() - shown.len();
-    if left > 0 {
-        writeln!(out, "\n… {} more functions", grouped(left as u64))?;
+    match left {
+        0 => Ok(()),
+        1 => writeln!(out, "\n… 1 more function"),
+        _ => writeln!(out, "\n… {} more functions", grouped(left as u64)),
     }
-    Ok(())
 }
 
 fn heading(diff: &Diff, options: &DiffOptions, out: &mut impl Write) -> io::Result<()> {
@@ -237,6 +244,26 @@ mod tests {
             ..labelled
         };
         check_golden("diff.md", &table(&markdown));
+    }
+
+    #[test]
+    fn nothing_is_listed_that_did_not_change() {
+        let check = |rows, min_change, expected: &str| {
+            let (before, _) = recordings();
+            let tree = CallTree::new(&before, &everything(), Split::Name).unwrap();
+            let diff = Diff::new(&tree, &tree, Basis::default()).unwrap();
+            let options = DiffOptions {
+                rows,
+                min_change,
+                ..DiffOptions::default()
+            };
+            let mut text = Vec::new();
+            write(&diff, &options, &mut text).unwrap();
+            let text = String::from_utf8(text).unwrap();
+            assert!(text.ends_with(expected), "{text}");
+        };
+        check(None, 0.0, "\n\nno function changed\n");
+        check(Some(3), 0.5, "changed by 0.5 percentage points\n");
     }
 
     #[test]
