@@ -121,7 +121,8 @@ fn names_and_inlined_functions_come_from_the_server() {
     // All verbs use the cache now; the server is gone.
     let option = format!("--debuginfod={url}");
     assert!(has_names(&with("", &[&option])));
-    for verb in [&["script"][..], &["diff", "prof.data", "prof.data"]] {
+    let diff = ["diff", "prof.data", "prof.data", "--json", "-"];
+    for verb in [&["script"][..], &diff] {
         let mut command = session.prof(verb.iter().chain(&[option.as_str()]));
         command.env("DEBUGINFOD_CACHE_PATH", session.path("cache"));
         let outcome = Outcome::of(command);
