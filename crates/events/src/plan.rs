@@ -108,11 +108,11 @@ pub(crate) fn samples_one_event(planned: &[Planned]) -> bool {
 }
 
 /// Which event is told of as threads end: the only one, or of several, the first that tells time. Of
-/// CPUs, the kernel counts what they did, not what each thread did.
+/// CPUs, the kernel counts what they did, not what each thread did; of events that are read as a
+/// group, what all members did.
 fn planned_to_tell(planned: &[Planned]) -> Option<usize> {
-    let can = |setup: &Setup| {
-        setup.weight == Weight::Period && !setup.cpu_wide && setup.sampling != Sampling::Never
-    };
+    let can =
+        |setup: &Setup| setup.weight == Weight::Period && !setup.cpu_wide && !setup.reads_group;
     let tells = |setup: &Setup| planned.len() == 1 || pace::is_time(&setup.spec);
     let mut setups = planned.iter().map(|planned| &planned.setup);
     setups.position(|setup| can(setup) && tells(setup))
