@@ -325,6 +325,62 @@ fn children_and_their_programs_are_followed() {
     assert!(names.iter().any(|name| name == "sed"), "{names:?}");
 }
 
+/// The records of a file as they lie in it, which readers do not rely on; without perf's own.
+fn raw_records(file: &[u8]) -> Vec<&[u8]> {
+    let number = |at: usize| u64::from_le_bytes(file[at..at + 8].try_into().unwrap()) as usize;
+    // `struct perf_file_header`: the section of the records.
+    let (start, length) = (number(40), number(48));
+    let mut rest = &file[start..start + length];
+    let mut records = Vec::new();
+    while !rest.is_empty() {
+        let length = u16::from_le_bytes(rest[6..8].try_into().unwrap()).into();
+        let (record, others) = rest.split_at(length);
+        // From 64 on they are perf's own.
+        if record[0] < 64 {
+            records.push(record);
+        }
+        rest = others;
+    }
+    records
+}
+
+/// Records a program of two threads, whose records must lie in the order of time. How often the next
+/// sample in the file is of another CPU than the one before.
+fn turns_of_cpus(bench: &Bench, binary: &Path) -> usize {
+    let options = bench.options(&[binary.to_str().unwrap(), ROUNDS]);
+    bench.record(&options).unwrap();
+    let file = fs::read(&options.output).unwrap();
+    let mut recording = Recording::open(&options.output).unwrap();
+    // What was known before the first sample has no time.
+    let times = raw_records(&file).into_iter();
+    let times: Vec<u64> = times
+        .filter_map(|record| recording.format().time(record))
+        .collect();
+    let late: Vec<_> = times.windows(2).filter(|pair| pair[1] < pair[0]).collect();
+    assert!(
+        times.len() > 300 && late.is_empty(),
+        "{} {late:?}",
+        times.len()
+    );
+    let mut cpus = Vec::new();
+    while let Some(record) = recording.next().unwrap() {
+        if let Record::Sample(sample) = record {
+            cpus.push(sample.cpu.unwrap());
+        }
+    }
+    cpus.windows(2).filter(|pair| pair[0] != pair[1]).count()
+}
+
+#[test]
+fn records_of_all_cpus_lie_in_the_order_of_time() {
+    let bench = Bench::new();
+    let binary = bench.busy();
+    let online = std::thread::available_parallelism().unwrap().get();
+    // Where others are busy as well, both threads may share one CPU.
+    let mut runs = (0..20).map(|_| turns_of_cpus(&bench, &binary));
+    assert!(runs.any(|turns| online == 1 || turns > 20));
+}
+
 #[test]
 fn what_cannot_be_started_leaves_nothing_behind() {
     let bench = Bench::new();
