@@ -92,7 +92,11 @@ fn waits_on_all_cpus_are_those_of_everybody() {
     // Many may wait on a busy machine: their stacks must fit the rings.
     let small = ["-a", "--call-graph", "dwarf,8192"];
     for what in ["--off-cpu", "--wall"] {
-        let recorded = session.record(&[&small[..], &[what]].concat(), &[&binary]);
+        let options = [&small[..], &[what]].concat();
+        // What others do on a busy machine may be too much: prof says so then.
+        let mut runs = (0..10).map(|_| session.record(&options, &[&binary]));
+        let whole = |it: &Recorded<'_>| it.outcome.stderr.contains("no sample lost");
+        let recorded = runs.find(whole).expect("a run without a loss");
         let stacks = recorded.physical_stacks();
         assert_waits(&stacks, &own_clock(&recorded), 0.05);
         assert!(stacks.processes().len() > 1, "{stacks}");
