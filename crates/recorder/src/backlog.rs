@@ -164,6 +164,7 @@ struct State {
     closed: bool,
     given_up: bool,
     switch: Option<u64>,
+    haste: bool,
 }
 
 impl Backlog {
@@ -233,6 +234,16 @@ impl Backlog {
     /// What [`ask_to_switch`](Self::ask_to_switch) was called with, once.
     pub(crate) fn take_switch(&self) -> Option<u64> {
         self.lock().switch.take()
+    }
+
+    /// A stack was not all in the kernel's copy: the reader should not be late.
+    pub(crate) fn ask_for_haste(&self) {
+        self.lock().haste = true;
+    }
+
+    /// Whether [`ask_for_haste`](Self::ask_for_haste) was called since this was asked last.
+    pub(crate) fn take_haste(&self) -> bool {
+        std::mem::take(&mut self.lock().haste)
     }
 
     /// Waits for the next batch, but no longer than this.

@@ -17,6 +17,7 @@ mod earlier;
 mod error;
 mod failures;
 mod files;
+mod haste;
 mod held;
 mod hits;
 mod hotplug;

@@ -10,6 +10,7 @@ use prof_events::{Signals, system};
 use crate::backlog::{Backlog, Batch, CUT_STACK, Pressure, ReaderCounts, Room};
 use crate::deep::DeepStacks;
 use crate::error::Error;
+use crate::haste::Haste;
 use crate::launch;
 use crate::layout::{self, Layouts};
 use crate::lives::Lives;
@@ -28,6 +29,7 @@ pub(crate) struct Reader<'a> {
     read_on: bool,
     deep: DeepStacks,
     nearby: Nearby,
+    haste: Haste,
     backlog: &'a Backlog,
     counts: ReaderCounts,
     /// Varies the periods, where they are ours.
@@ -67,6 +69,7 @@ impl<'a> Reader<'a> {
     ) -> Self {
         Self {
             layouts: Layouts::new(source.opened()),
+            haste: Haste::new(source.opened(), Instant::now()),
             lives: source.opened().pace().map(Lives::new),
             sleepers,
             earlier: Some(earlier),
@@ -141,9 +144,20 @@ impl<'a> Reader<'a> {
     /// Where the ring wakes us with each record, lets a few come together.
     fn pause(&mut self) {
         const SHORTEST: Duration = Duration::from_micros(200);
-        if self.sleepers.as_ref().is_some_and(Sleepers::are_urgent) {
-            thread::sleep(SHORTEST.saturating_sub(self.last.elapsed()));
-            self.last = Instant::now();
+        if let Some(sleepers) = &self.sleepers {
+            if sleepers.are_urgent() {
+                thread::sleep(SHORTEST.saturating_sub(self.last.elapsed()));
+                self.last = Instant::now();
+            }
+            return;
+        }
+        let now = Instant::now();
+        if self.backlog.take_haste() {
+            self.haste.needed(now);
+        }
+        if let Some(nap) = self.haste.nap(now) {
+            let soon = self.lives.as_ref().and_then(Lives::patience);
+            thread::sleep(soon.map_or(nap, |soon| nap.min(soon)));
         }
     }
 

@@ -57,6 +57,8 @@ pub(crate) struct Session {
     own_pid: Pid,
     /// Bytes written since readers were last told that all before is in order.
     since_round: usize,
+    /// Whether a stack needed the live target since the reader was last told so.
+    needed_live: bool,
     /// Bytes of records after which the recording ends.
     max_size: Option<u64>,
     /// When the file was last made readable.
@@ -129,6 +131,7 @@ impl Session {
             hotplug,
             own_pid: std::process::id() as Pid,
             since_round: 0,
+            needed_live: false,
             max_size: None,
             checked: Instant::now(),
             out: Vec::new(),
@@ -214,6 +217,9 @@ impl Session {
                 return Ok(());
             }
             held.done_with(waiting.batch);
+        }
+        if std::mem::take(&mut self.needed_live) {
+            backlog.ask_for_haste();
         }
         while let Some(batch) = held.pop_done() {
             backlog.recycle(batch);
@@ -318,6 +324,7 @@ impl Session {
         let tally = &mut self.tally;
         tally.quality.count_stack(note.end);
         tally.quality.read_back += u64::from(note.read_back > 0);
+        self.needed_live |= needed_live(note);
         if let Some(time) = sample.time {
             let (first, last) = tally.sample_time.unwrap_or((time, time));
             tally.sample_time = Some((first.min(time), last.max(time)));
@@ -381,5 +388,15 @@ impl Session {
             written: self.series.written(),
             ended,
         }
+    }
+}
+
+/// Whether what the kernel copied was not enough, as far as that tells of stacks to come.
+fn needed_live(note: StackNote) -> bool {
+    match note.end {
+        StackEnd::TruncatedDump | StackEnd::UnreadableMemory | StackEnd::Stale => true,
+        // Of the copy of another moment, some is always missing.
+        StackEnd::StaleRegisters => false,
+        _ => note.read_back > 0,
     }
 }
