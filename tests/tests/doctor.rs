@@ -71,7 +71,13 @@ fn root_may_do_everything() {
     let session = Session::new();
     let found = diagnose(session.prof(["doctor", "--json"]));
     assert!(found.can_record, "{}", found.outcome);
-    for name in ["own-programs", "kernel-code", "all-cpus", "ring-buffers"] {
+    for name in [
+        "own-programs",
+        "kernel-code",
+        "all-cpus",
+        "ring-buffers",
+        "reader-priority",
+    ] {
         found.assert(name, "ok", &[]);
     }
     found.assert("capabilities", "ok", &["CAP_PERFMON", "CAP_SYS_PTRACE"]);

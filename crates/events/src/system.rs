@@ -141,22 +141,41 @@ pub fn raise_limits() {
     }
 }
 
+/// How far ahead of others a thread shall run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ahead {
+    /// Of all ordinary threads.
+    OfOrdinary = 1,
+    /// Of those, too.
+    OfThese = 2,
+}
+
+/// What [`raise_thread_priority`] reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Priority {
+    /// It goes before all ordinary threads.
+    RealTime,
+    /// It takes turns with them, with this nice value.
+    Nice(i32),
+}
+
 /// Lets the calling thread run as soon as it has something to do, as far as this user may: ahead of
 /// all ordinary threads, or else often and for a short while each time. (A higher nice value alone
 /// counts for little where each session has a share of its own, as on desktops.)
-pub fn raise_thread_priority() {
-    let first = libc::sched_param { sched_priority: 1 };
+pub fn raise_thread_priority(ahead: Ahead) -> Priority {
+    let first = libc::sched_param {
+        sched_priority: ahead as i32,
+    };
     let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
     // SAFETY: the kernel reads the structure, which lives until the call returns.
     if unsafe { libc::sched_setscheduler(0, policy, &raw const first) } == 0 {
-        return;
+        return Priority::RealTime;
     }
     let own = rustix::process::getpriority_process(None).unwrap_or(0);
-    for nice in [-20, -10, -5, own] {
-        if run_in_short_turns(nice) {
-            return;
-        }
-    }
+    let reached = [-20, -10, -5, own]
+        .into_iter()
+        .find(|&nice| run_in_short_turns(nice));
+    Priority::Nice(reached.unwrap_or(own))
 }
 
 /// Lets the calling thread wait for its turn again like all others.

@@ -260,6 +260,11 @@ impl Backlog {
         }
     }
 
+    /// How much of the budget is used.
+    pub(crate) fn percent_full(&self) -> usize {
+        self.lock().used.saturating_mul(100) / self.budget.max(1)
+    }
+
     /// Takes back a batch that was dealt with.
     pub(crate) fn recycle(&self, mut batch: Batch) {
         let footprint = batch.footprint();

@@ -8,6 +8,8 @@
 use std::time::{Duration, Instant};
 
 use prof_events::{Opened, Sampling};
+use prof_model::StackEnd;
+use prof_perfdata::StackNote;
 
 /// Whether there is time for a nap.
 #[derive(Debug)]
@@ -63,6 +65,16 @@ fn nap(opened: &Opened) -> Option<Duration> {
     let dump = u64::from(opened.sizes.dump?);
     let eighth = (opened.sizes.ring / 8).checked_div(dump * per_second.max(1) / 1000)?;
     Some(Duration::from_millis(eighth).min(Haste::LONGEST_NAP)).filter(|nap| !nap.is_zero())
+}
+
+/// Whether what the kernel copied was not enough, as far as that tells of stacks to come.
+pub(crate) fn is_needed_by(note: StackNote) -> bool {
+    match note.end {
+        StackEnd::TruncatedDump | StackEnd::UnreadableMemory | StackEnd::Stale => true,
+        // Of the copy of another moment, some is always missing.
+        StackEnd::StaleRegisters => false,
+        _ => note.read_back > 0,
+    }
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@
 
 mod allocation;
 mod backlog;
+mod catching_up;
 mod commands;
 mod contents;
 mod coverage;

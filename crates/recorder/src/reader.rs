@@ -5,7 +5,8 @@ use std::process::ExitStatus;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use prof_events::{Signals, system};
+use prof_events::Signals;
+use prof_events::system::{self, Ahead};
 
 use crate::backlog::{Backlog, Batch, CUT_STACK, Pressure, ReaderCounts, Room};
 use crate::deep::DeepStacks;
@@ -95,7 +96,7 @@ impl<'a> Reader<'a> {
         let backlog = self.backlog;
         let _closing = Closing(backlog);
         // Before anything is sampled: the rings do not hold for long.
-        system::raise_thread_priority();
+        system::raise_thread_priority(Ahead::OfThese);
         let running = start(&mut self.source)?;
         let begin = Instant::now();
         let mut steering = Steering::new(running, course, signals, begin);

@@ -14,10 +14,12 @@ use prof_perfdata::{
 
 use crate::allocation::EveryBytes;
 use crate::backlog::{Backlog, Batch, Popped, ReaderCounts};
+use crate::catching_up::CatchingUp;
 use crate::contents::Contents;
 use crate::coverage::Lifetimes;
 use crate::duplicates::Duplicates;
 use crate::failures::Place;
+use crate::haste;
 use crate::held::Held;
 use crate::hotplug::Hotplug;
 use crate::kept::{Keeper, KeptFiles};
@@ -165,6 +167,7 @@ impl Session {
         let mut ready = Vec::new();
         let mut held = Held::default();
         let mut last_time = 0;
+        let mut catching_up = CatchingUp::default();
         self.begin_files()?;
         loop {
             if let Some(time) = backlog.take_switch() {
@@ -179,6 +182,7 @@ impl Session {
                 }
                 Popped::End => break,
             };
+            catching_up.follow(backlog);
             self.tally.count_reader(batch.counts, self.counted);
             self.counted = batch.counts;
             for index in 0..batch.len() {
@@ -324,7 +328,7 @@ impl Session {
         let tally = &mut self.tally;
         tally.quality.count_stack(note.end);
         tally.quality.read_back += u64::from(note.read_back > 0);
-        self.needed_live |= needed_live(note);
+        self.needed_live |= haste::is_needed_by(note);
         if let Some(time) = sample.time {
             let (first, last) = tally.sample_time.unwrap_or((time, time));
             tally.sample_time = Some((first.min(time), last.max(time)));
@@ -388,15 +392,5 @@ impl Session {
             written: self.series.written(),
             ended,
         }
-    }
-}
-
-/// Whether what the kernel copied was not enough, as far as that tells of stacks to come.
-fn needed_live(note: StackNote) -> bool {
-    match note.end {
-        StackEnd::TruncatedDump | StackEnd::UnreadableMemory | StackEnd::Stale => true,
-        // Of the copy of another moment, some is always missing.
-        StackEnd::StaleRegisters => false,
-        _ => note.read_back > 0,
     }
 }

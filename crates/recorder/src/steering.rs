@@ -5,7 +5,8 @@ use std::os::fd::AsFd;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-use prof_events::{Interrupt, Program, RunningCommand, Signals, system};
+use prof_events::system::{self, Ahead};
+use prof_events::{Interrupt, Program, RunningCommand, Signals};
 
 use crate::commands::{Command, Commands};
 use crate::error::Error;
@@ -141,7 +142,7 @@ impl<'a> Steering<'a> {
         self.ended(status);
         self.again -= 1;
         self.run_again(source)?;
-        system::raise_thread_priority();
+        system::raise_thread_priority(Ahead::OfThese);
         Ok(false)
     }
 

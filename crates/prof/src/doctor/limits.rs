@@ -4,7 +4,7 @@ use prof_events::access::Capability;
 use prof_events::names::EventSpec;
 use prof_events::{
     CallGraph, EventRequest, GroupRequest, Rate, Request, Sampler, Switch, Threads, USUAL_HERTZ,
-    system,
+    system::{self, Ahead, Priority},
 };
 use rustix::process::{Resource, getrlimit};
 
@@ -138,14 +138,13 @@ fn descriptors(machine: &Machine) -> Check {
 /// Raises the priority of a thread that is made for it.
 fn priority(machine: &Machine) -> Check {
     const NAME: &str = "reader-priority";
-    let reached = std::thread::spawn(|| {
-        system::raise_thread_priority();
-        rustix::process::getpriority_process(None).unwrap_or(0)
-    })
-    .join()
-    .unwrap_or(0);
-    let found = format!("nice {reached}");
-    match reached < 0 {
+    let raise = || system::raise_thread_priority(Ahead::OfThese);
+    let reached = std::thread::spawn(raise).join();
+    let (found, raised) = match reached.unwrap_or(Priority::Nice(0)) {
+        Priority::RealTime => ("real time".to_owned(), true),
+        Priority::Nice(nice) => (format!("nice {nice}"), nice < 0),
+    };
+    match raised {
         true => Check::ok(NAME, found),
         false => Check::limited(
             NAME,

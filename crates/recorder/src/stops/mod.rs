@@ -25,10 +25,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use prof_events::system::{self, Ahead};
 use prof_events::tracing::{Errno, Tracer};
-use prof_events::{
-    ChildSignals, Drained, Opened, Signals, Stacks, Threads, Wake, system, wait_readable,
-};
+use prof_events::{ChildSignals, Drained, Opened, Signals, Stacks, Threads, Wake, wait_readable};
 use prof_model::Pid;
 use prof_perfdata::Attr;
 
@@ -172,7 +171,7 @@ impl Stops {
         let thread = std::thread::Builder::new()
             .name("tracer".into())
             .spawn(move || {
-                system::raise_thread_priority();
+                system::raise_thread_priority(Ahead::OfThese);
                 let spared = match &threads {
                     Threads::UntilExec(tid) => Some(*tid),
                     _ => None,
