@@ -87,7 +87,9 @@ fn of_several_events_the_clock_tells_what_was_sampled() {
     let quality = json(&recorded)["quality"].take();
     assert_eq!(quality["covered_event"], "cpu-clock:u");
     let sampled = sum(&quality["coverage"], "sampled");
-    assert_eq!(sum(&quality["coverage"], "threads"), 41);
+    // One more if an event came in the middle of exec: the first thread then had two names.
+    let threads = sum(&quality["coverage"], "threads");
+    assert!((41..=42).contains(&threads), "{quality}");
     let used = sum(&quality["coverage"], "used");
     let share = sampled as f64 / used as f64;
     assert!((0.9..1.1).contains(&share), "{share} of {used}");
