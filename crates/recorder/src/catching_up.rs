@@ -26,3 +26,12 @@ impl CatchingUp {
         self.0 = !self.0;
     }
 }
+
+impl Drop for CatchingUp {
+    /// The thread is the caller's again, which has other things to do.
+    fn drop(&mut self) {
+        if self.0 {
+            system::lower_thread_priority();
+        }
+    }
+}
