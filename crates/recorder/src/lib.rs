@@ -8,6 +8,7 @@
 
 mod allocation;
 mod backlog;
+mod captured;
 mod catching_up;
 mod commands;
 mod contents;

@@ -1,0 +1,108 @@
+//! The target's memory, as far as it can be told at the time when a sample is unwound.
+
+use std::ops::Range;
+
+use prof_events::LiveMemory;
+use prof_model::Pid;
+use prof_unwinder::Memory;
+
+use crate::deep::{Beyond, DeepStacks};
+use crate::earlier::EarlierStack;
+
+/// The target's memory: what the reader thread read right after the sample, where it did; the
+/// live target's elsewhere.
+pub(crate) struct Captured<'a> {
+    live: Option<LiveMemory>,
+    beyond: Option<(Beyond, &'a [u8])>,
+    earlier: Option<&'a EarlierStack>,
+    found: &'a [u64],
+    recalled: bool,
+}
+
+impl<'a> Captured<'a> {
+    /// `found` is what the kernel found of the stack by itself.
+    pub(crate) fn new(
+        pid: Pid,
+        beyond: Option<(Beyond, &'a [u8])>,
+        earlier: Option<&'a EarlierStack>,
+        found: &'a [u64],
+    ) -> Self {
+        Self {
+            live: LiveMemory::of(pid),
+            beyond,
+            earlier,
+            found,
+            recalled: false,
+        }
+    }
+
+    /// Whether what was there earlier has been asked for.
+    pub(crate) fn has_recalled(&self) -> bool {
+        self.recalled
+    }
+}
+
+impl Memory for Captured<'_> {
+    fn read(&mut self, address: u64, buffer: &mut [u8]) -> usize {
+        if let Some((beyond, bytes)) = self.beyond
+            && let Some(offset) = address.checked_sub(beyond.start)
+            && let Some(bytes) = usize::try_from(offset).ok().and_then(|at| bytes.get(at..))
+        {
+            let length = bytes.len().min(buffer.len());
+            // With little more than bytes to compare, what follows must come from the target.
+            if length == buffer.len() || length > DeepStacks::SEAM as usize {
+                buffer[..length].copy_from_slice(&bytes[..length]);
+                return length;
+            }
+        }
+        self.live
+            .and_then(|live| live.read(address, buffer).ok())
+            .unwrap_or(0)
+    }
+
+    fn read_earlier(&mut self, address: u64, buffer: &mut [u8]) -> usize {
+        self.recalled = true;
+        self.earlier
+            .map_or(0, |earlier| earlier.read(address, buffer))
+    }
+
+    fn kernel_found(&self, index: usize) -> Option<u64> {
+        self.found.get(index).copied()
+    }
+
+    fn mapping(&mut self, address: u64) -> Option<Range<u64>> {
+        let (beyond, _) = self.beyond?;
+        let range = beyond.mapping.0..beyond.mapping.1;
+        range.contains(&address).then_some(range)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_read_with_the_sample_goes_first() {
+        let beyond = Beyond {
+            start: 0x1000,
+            length: 8,
+            mapping: (0x800, 0x2000),
+        };
+        let mut memory = Captured {
+            live: None,
+            beyond: Some((beyond, &[1, 2, 3, 4, 5, 6, 7, 8])),
+            earlier: None,
+            found: &[],
+            recalled: false,
+        };
+        let mut buffer = [0; 4];
+        let mut read = |address| (memory.read(address, &mut buffer), buffer[0]);
+        assert_eq!(read(0x1000), (4, 1));
+        assert_eq!(read(0x1004), (4, 5));
+        assert_eq!(read(0x1006).0, 0, "there is no live target");
+        assert_eq!(read(0x0fff).0, 0);
+        assert_eq!(read(0x1009).0, 0);
+        assert_eq!(memory.mapping(0x1fff), Some(0x800..0x2000));
+        assert_eq!(memory.mapping(0x2000), None);
+    }
+}
