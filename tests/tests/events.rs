@@ -91,6 +91,38 @@ fn a_group_is_sampled_by_its_leader() {
 }
 
 #[test]
+fn without_an_event_cycles_count_on_real_machines_and_the_clock_on_virtual_ones() {
+    if !needs(&[Need::HardwareCounters]) {
+        return;
+    }
+    let session = Session::new();
+    let calls = calls();
+    let sampled_by = |options: &[&str]| {
+        let recorded = session.record(options, &[calls.to_str().unwrap(), "400"]);
+        let report = recorded.report(&["--json", "-"]).stdout;
+        let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+        let event = report["event"]["name"].as_str().unwrap().to_owned();
+        let cycles = recorded.outcome.stderr.contains("-e cycles asks for them");
+        let fallbacks = report["quality"]["fallbacks"].as_array().unwrap();
+        let kinds = fallbacks.iter().map(|fallback| fallback["kind"].as_str());
+        assert_eq!(
+            kinds.flatten().any(|kind| kind == "virtual-machine"),
+            cycles
+        );
+        (event, cycles)
+    };
+    let cycles = || ("cycles".to_owned(), false);
+    assert_eq!(sampled_by(&["-e", "cycles"]), cycles());
+    assert_eq!(sampled_by(&["-c", "1000000"]), cycles());
+    let cpu = std::fs::read_to_string("/proc/cpuinfo").unwrap();
+    let usual = match cpu.contains(" hypervisor") {
+        true => ("cpu-clock".to_owned(), true),
+        false => cycles(),
+    };
+    assert_eq!(sampled_by(&[]), usual);
+}
+
+#[test]
 fn what_a_plain_user_may_not_probe_is_said() {
     if !needs(&[Need::Root, Need::Tool("setpriv"), Need::PlainSampling]) {
         return;

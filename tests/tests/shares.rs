@@ -27,7 +27,7 @@ fn by_cpu_time() {
     check(&["-e", "cpu-clock", "-F", "1999"]);
 }
 
-/// cycles where there are hardware counters.
+/// cycles on real machines with hardware counters.
 #[test]
 fn by_the_default_event() {
     check(&["-F", "1999"]);

@@ -107,8 +107,8 @@ pub struct EventRequest {
     pub rate: Rate,
     /// How callers are found.
     pub call_graph: CallGraph,
-    /// Whether the clock may stand in where the machine has no such event: nobody asked for it
-    /// by name.
+    /// Whether the clock may stand in where the machine has no such event, or is better off by the
+    /// clock: nobody asked for it by name.
     pub replaceable: bool,
     /// What a sample weighs.
     pub weight: Weight,
@@ -125,7 +125,8 @@ pub struct GroupRequest {
 }
 
 impl EventRequest {
-    /// What is sampled by when nobody says otherwise: cycles, or the clock on machines without.
+    /// What is sampled by when nobody says otherwise: cycles, or the clock on machines without
+    /// and on virtual ones.
     pub fn usual(rate: Rate, call_graph: CallGraph) -> Self {
         Self {
             spec: EventSpec::cycles(),

@@ -14,6 +14,8 @@
 //!                   context switches -> SWITCH records alone           Fallback::Sleepers
 //!   EOPNOTSUPP, ... calls in branch records -> a copy of the stack     Fallback::NoLastBranches
 //!   ENOENT, ...     cycles -> cpu-clock                                Fallback::Event
+//!   (it opens, in a virtual machine)
+//!                   cycles -> cpu-clock                                Fallback::VirtualMachine
 //! ```
 
 use prof_model::Fallback;
@@ -153,28 +155,50 @@ fn only_switches(refused: &Setup, system: &System) -> Option<(Setup, Option<Fall
 }
 
 fn other_event(refused: &Setup) -> Option<(Setup, Option<Fallback>)> {
-    // A period in cycles means nothing to a clock.
-    if !refused.replaceable || matches!(refused.sampling, Sampling::Period(_)) {
-        return None;
-    }
-    let mut modifiers = refused.spec.modifiers;
-    // Cycles are not counted either while a CPU has nothing to do.
-    modifiers.not_idle |= refused.cpu_wide;
-    let clock = EventSpec {
-        modifiers,
-        ..EventSpec::cpu_clock()
-    };
+    let next = by_the_clock(refused)?;
     let fallback = Fallback::Event {
         asked: refused.spec.name.clone(),
-        used: clock.name.clone(),
-    };
-    let next = Setup {
-        spec: clock,
-        replaceable: false,
-        entry_registers: false,
-        ..refused.clone()
+        used: next.spec.name.clone(),
     };
     Some((next, Some(fallback)))
+}
+
+/// What suits the machine better than what it opened. Virtual machines are interrupted by cycles
+/// and by devices at once, which hides the registers of user code (see `docs/unwinding.md`).
+///
+/// CPUs keep their cycles: their clock falls into step with programs that sleep on timers. So does
+/// what needs no registers.
+fn better(opened: &Setup, system: &System) -> Option<(Setup, Fallback)> {
+    let unwound = matches!(opened.stacks, Stacks::Dump(_) | Stacks::FramePointers);
+    if !system.virtual_machine || opened.cpu_wide || !unwound {
+        return None;
+    }
+    let next = by_the_clock(opened)?;
+    let fallback = Fallback::VirtualMachine {
+        asked: opened.spec.name.clone(),
+        used: next.spec.name.clone(),
+    };
+    Some((next, fallback))
+}
+
+/// The same by the clock, if it may stand in.
+fn by_the_clock(setup: &Setup) -> Option<Setup> {
+    // A period in cycles means nothing to a clock.
+    if !setup.replaceable || matches!(setup.sampling, Sampling::Period(_)) {
+        return None;
+    }
+    let mut modifiers = setup.spec.modifiers;
+    // Cycles are not counted either while a CPU has nothing to do.
+    modifiers.not_idle |= setup.cpu_wide;
+    Some(Setup {
+        spec: EventSpec {
+            modifiers,
+            ..EventSpec::cpu_clock()
+        },
+        replaceable: false,
+        entry_registers: false,
+        ..setup.clone()
+    })
 }
 
 /// What the kernel answered last, and to what.
@@ -184,7 +208,7 @@ pub(crate) struct Refused {
     pub(crate) setup: Box<Setup>,
 }
 
-/// Steps down from `setup` until `open` succeeds.
+/// Steps down from `setup` until `open` succeeds with what suits the machine.
 ///
 /// # Errors
 ///
@@ -197,7 +221,13 @@ pub(crate) fn descend<T>(
     let mut fallbacks = Vec::new();
     loop {
         match open(&setup) {
-            Ok(opened) => return Ok((opened, setup, fallbacks)),
+            Ok(opened) => {
+                let Some((next, fallback)) = better(&setup, system) else {
+                    return Ok((opened, setup, fallbacks));
+                };
+                setup = next;
+                fallbacks.push(fallback);
+            }
             Err(errno) => {
                 let Some((next, fallback)) = step(&setup, errno, system) else {
                     let setup = Box::new(setup);
@@ -221,6 +251,7 @@ mod tests {
             max_rate: 100_000,
             max_stack: 127,
             cpus: vec![0, 1],
+            virtual_machine: false,
         }
     }
 
@@ -362,6 +393,49 @@ mod tests {
             ..setup("cycles:u")
         };
         check(&no_pmu, period, Err(Errno::NOENT));
+    }
+
+    #[test]
+    fn virtual_machines_go_by_the_clock_unless_asked_for_cycles() {
+        let chosen = |virtual_machine, no_pmu, setup: Setup| {
+            let system = System {
+                virtual_machine,
+                ..system()
+            };
+            let kernel = Kernel {
+                no_pmu,
+                ..Kernel::default()
+            };
+            let (_, setup, said) = descend(setup, &system, |setup| kernel.open(setup)).unwrap();
+            let said: Vec<String> = said.iter().map(Fallback::to_string).collect();
+            (setup.spec.to_string(), said.join("\n"))
+        };
+        let (event, said) = chosen(true, false, usual());
+        assert_eq!(event, "cpu-clock");
+        assert!(said.contains("-e cycles asks for them"), "{said}");
+        let (event, said) = chosen(true, true, usual());
+        assert_eq!(event, "cpu-clock");
+        assert!(said.contains("no hardware counters"), "{said}");
+
+        let cycles = || ("cycles".to_owned(), String::new());
+        assert_eq!(chosen(false, false, usual()), cycles());
+        assert_eq!(chosen(true, false, setup("cycles")), cycles());
+        let cpu_wide = Setup {
+            cpu_wide: true,
+            ..usual()
+        };
+        assert_eq!(chosen(true, false, cpu_wide), cycles());
+        let period = Setup {
+            sampling: Sampling::Period(1_000_000),
+            ..usual()
+        };
+        assert_eq!(chosen(true, false, period), cycles());
+        let index = true;
+        let otherwise = 8192;
+        for stacks in [Stacks::None, Stacks::LastBranches { index, otherwise }] {
+            let not_unwound = Setup { stacks, ..usual() };
+            assert_eq!(chosen(true, false, not_unwound), cycles());
+        }
     }
 
     #[test]

@@ -182,6 +182,7 @@ mod tests {
             max_rate: 100_000,
             max_stack: 127,
             cpus: vec![0],
+            virtual_machine: false,
         }
     }
 

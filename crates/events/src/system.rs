@@ -19,6 +19,9 @@ pub struct System {
     pub max_stack: i64,
     /// The online CPUs, in ascending order.
     pub cpus: Vec<u32>,
+    /// Whether a hypervisor says that it runs this machine (CPUID's bit for that, as
+    /// /proc/cpuinfo shows it on x86; ARM has none).
+    pub virtual_machine: bool,
 }
 
 impl System {
@@ -35,6 +38,8 @@ impl System {
                 .unwrap_or(100_000),
             max_stack: setting("kernel/perf_event_max_stack").unwrap_or(127),
             cpus: online_cpus()?,
+            virtual_machine: cpu_info("flags")
+                .is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor")),
         })
     }
 }
@@ -77,9 +82,15 @@ pub fn host_name() -> String {
 
 /// The processor's model, from /proc/cpuinfo.
 pub fn cpu_description() -> Option<String> {
+    cpu_info("model name")
+}
+
+/// What /proc/cpuinfo says of the first CPU.
+fn cpu_info(key: &str) -> Option<String> {
     let text = fs::read_to_string("/proc/cpuinfo").ok()?;
-    let line = text.lines().find(|line| line.starts_with("model name"))?;
-    Some(line.split_once(':')?.1.trim().to_owned())
+    let mut pairs = text.lines().filter_map(|line| line.split_once(':'));
+    let (_, value) = pairs.find(|(found, _)| found.trim_end() == key)?;
+    Some(value.trim().to_owned())
 }
 
 /// CLOCK_MONOTONIC, in nanoseconds: the clock of every record.

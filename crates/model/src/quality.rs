@@ -144,6 +144,13 @@ pub enum Fallback {
         /// The event that counts instead.
         used: String,
     },
+    /// The event is to be had, but this is a virtual machine, where another one is better.
+    VirtualMachine {
+        /// The event that is usual elsewhere.
+        asked: String,
+        /// The event that counts instead.
+        used: String,
+    },
     /// Only user code is sampled.
     UserOnly {
         /// The value of /proc/sys/kernel/perf_event_paranoid.
@@ -204,6 +211,11 @@ impl fmt::Display for Fallback {
                     "{asked} is not available on this machine (no hardware counters): sampling {used} instead"
                 )
             }
+            Self::VirtualMachine { asked, used } => write!(
+                f,
+                "sampling {used} instead of {asked}, which on virtual machines cost more and leave \
+                 stacks without registers (-e {asked} asks for them)"
+            ),
             Self::UserOnly { paranoid } => write!(
                 f,
                 "kernel code is not sampled (perf_event_paranoid is {paranoid}; \

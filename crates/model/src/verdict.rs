@@ -150,6 +150,7 @@ fn remedy(end: StackEnd) -> &'static str {
             "; build that code with -fasynchronous-unwind-tables or -fno-omit-frame-pointer"
         }
         StackEnd::FramePointersEnded => "; use --call-graph dwarf",
+        StackEnd::StaleRegisters => "; -e cpu-clock samples time without such stacks",
         StackEnd::Stale => "; lower the rate with -F, or copy more with --call-graph dwarf,65528",
         StackEnd::NotCode | StackEnd::UnreadableMemory | StackEnd::Loop => {
             "; to reproduce and report it, record with --no-unwind"
@@ -459,6 +460,19 @@ mod tests {
             lost.is_some_and(|one| one.contains("samples were lost")),
             "{verdict}"
         );
+    }
+
+    #[test]
+    fn registers_of_an_earlier_moment_are_not_the_clocks() {
+        let verdict = Verdict::new(&quality(
+            &[(StackEnd::Root, 97), (StackEnd::StaleRegisters, 3)],
+            0,
+        ));
+        let [told] = verdict.problems() else {
+            panic!("{verdict}");
+        };
+        assert!(told.starts_with("3 stacks (3 %)"), "{told}");
+        assert!(told.contains("-e cpu-clock"), "{told}");
     }
 
     #[test]

@@ -46,6 +46,7 @@ fn ours(name: &str, rate: Rate, call_graph: CallGraph) -> sys::perf_event_attr {
         max_rate: 100_000,
         max_stack: 127,
         cpus: vec![0],
+        virtual_machine: false,
     };
     let sizes = wishes(&request, &system, 1).sizes();
     events(&request, &system, sizes).remove(0).setup.attr()

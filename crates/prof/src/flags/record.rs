@@ -42,7 +42,7 @@ pub(crate) struct RecordFlags {
 pub(crate) struct SamplingFlags {
     /// What to sample by, as perf writes it: page-faults, cycles:u, sched:sched_switch,
     /// uprobe:FILE:FUNCTION, '{cycles,instructions}:S', several with commas; `prof list` shows what
-    /// there is [default: cycles, or cpu-clock where there are no hardware counters]
+    /// there is [default: cycles, or cpu-clock on virtual machines and without hardware counters]
     #[arg(short, long = "event", value_name = "EVENTS")]
     pub events: Vec<String>,
 
