@@ -21,7 +21,20 @@ fn check(session: &Session, event: &str) {
     let lives = stacks.with_leaves(&SHARES.map(|(name, _)| name));
     let independent = recorded.samples() / SAMPLES_PER_INDEPENDENT_ONE;
     assert_shares(&lives, independent, &SHARES);
+    assert_sampled(&recorded);
     assert_covered(&recorded, stacks.total());
+}
+
+/// Samples stand for all that was done, before anything is corrected: 99 % on average, with a
+/// standard deviation of 1 %; of 2 % where the recorder waits for a CPU as others do.
+#[track_caller]
+fn assert_sampled(recorded: &Recorded<'_>) {
+    let coverage = json(recorded)["quality"]["coverage"].take();
+    let sampled = sum(&coverage, "sampled") as f64 / sum(&coverage, "used") as f64;
+    assert!(
+        (0.9..1.08).contains(&sampled),
+        "{sampled} of it were sampled"
+    );
 }
 
 /// The weights in reports sum up to what the kernel counted.
@@ -77,6 +90,28 @@ fn the_coverage_is_listed_by_name() {
         "{text}"
     );
     assert!(text.contains("lives  lives"), "{text}");
+}
+
+/// A clock counts what it cannot sample in user code only: that is told, and not made up for.
+#[test]
+fn time_in_the_kernel_is_not_taken_for_lives_too_short() {
+    let session = Session::new();
+    let command = "dd if=/dev/zero of=/dev/null bs=64 count=1000000 status=none";
+    let command: Vec<&str> = command.split(' ').collect();
+    let recorded = session.record(&["-e", "cpu-clock:u", "-F", "1999"], &command);
+    let recorded_json = json(&recorded);
+    let coverage = &recorded_json["quality"]["coverage"];
+    let [used, unseen, sampled] = ["used", "unseen", "sampled"].map(|field| sum(coverage, field));
+    assert!(unseen > used / 4, "{coverage}");
+    let all = (unseen + sampled) as f64 / used as f64;
+    assert!((0.95..1.05).contains(&all), "{coverage}");
+    assert_eq!(recorded_json["total"]["value"], sampled, "{coverage}");
+    let told = recorded.report(&[]).stdout;
+    assert!(
+        told.contains("of the CPU time is not in the profile"),
+        "{told}"
+    );
+    assert!(!told.contains("too short"), "{told}");
 }
 
 /// The kernel's counts of several events get mixed up unless one of them is asked for only.

@@ -16,6 +16,10 @@ pub struct Coverage {
     pub threads: u64,
     /// What they counted of the event: nanoseconds of CPU time, or cycles.
     pub used: u64,
+    /// About how much of that was where the event does not sample: in the kernel, if it samples user
+    /// code only. Clocks count it all the same.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unseen: u64,
     /// The weight of their samples, in the same unit.
     pub sampled: u64,
     /// How many samples they have.
@@ -23,10 +27,16 @@ pub struct Coverage {
 }
 
 impl Coverage {
-    /// The sampled part; more than 1 where chance had it so. `None` if there was nothing to
-    /// sample.
+    /// The sampled part of what could be; more than 1 where chance had it so. `None` if there was
+    /// nothing to sample.
     pub fn share(&self) -> Option<f64> {
-        (self.used > 0).then(|| self.sampled as f64 / self.used as f64)
+        let seen = self.seen();
+        (seen > 0).then(|| self.sampled as f64 / seen as f64)
+    }
+
+    /// What could be sampled of what they did.
+    fn seen(&self) -> u64 {
+        self.used.saturating_sub(self.unseen)
     }
 
     /// What to multiply the weights of the samples by, so that they sum up to what was used;
@@ -50,6 +60,7 @@ impl Coverage {
         for one in all {
             total.threads = total.threads.saturating_add(one.threads);
             total.used = total.used.saturating_add(one.used);
+            total.unseen = total.unseen.saturating_add(one.unseen);
             total.sampled = total.sampled.saturating_add(one.sampled);
             total.samples = total.samples.saturating_add(one.samples);
         }
@@ -64,9 +75,14 @@ impl Coverage {
     fn is_chance(&self) -> bool {
         const SAMPLES: u64 = 20;
         let weight = self.sampled.checked_div(self.samples);
-        weight
-            .is_some_and(|weight| self.used.abs_diff(self.sampled) < weight.saturating_mul(SAMPLES))
+        weight.is_some_and(|weight| {
+            self.seen().abs_diff(self.sampled) < weight.saturating_mul(SAMPLES)
+        })
     }
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 #[cfg(test)]
@@ -100,5 +116,16 @@ mod tests {
         // One sample of 100 is missing of 15.
         check(1500, 1400, 14, false, None);
         check(1000, 0, 0, true, None);
+    }
+
+    #[test]
+    fn what_cannot_be_sampled_is_not_made_up_for() {
+        let mut dd = coverage(100_000, 30_000, 300);
+        assert_eq!((dd.is_short(), dd.correction().is_some()), (true, true));
+        dd.unseen = 70_000;
+        assert_eq!((dd.share(), dd.is_short()), (Some(1.0), false));
+        assert_eq!(dd.correction(), None);
+        dd.unseen = 100_000;
+        assert_eq!((dd.share(), dd.correction()), (None, None));
     }
 }

@@ -77,6 +77,7 @@ impl Verdict {
         let problems = partial_stacks(quality, stacks)
             .chain(losses(quality))
             .chain(coverage(quality))
+            .chain(unseen(&quality.coverage))
             .chain(quality.waits.as_ref().map(waits))
             .chain(quality.size_limit.map(size_limit))
             .chain(changed_cpus(&quality.changed_cpus))
@@ -245,6 +246,18 @@ fn coverage(quality: &Quality) -> impl Iterator<Item = String> {
             percent(share(one.used, total.used).unwrap_or(0.0)),
         )
     })
+}
+
+/// What the event does not sample, though it counts it.
+fn unseen(coverage: &[Coverage]) -> Option<String> {
+    const MUCH: f64 = 0.05;
+    let total = Coverage::total(coverage);
+    let unseen = share(total.unseen, total.used).filter(|&unseen| unseen >= MUCH)?;
+    Some(format!(
+        "about {} of the CPU time is not in the profile: the event samples user code only, or kernel \
+         code only, and that much was in the other",
+        percent(unseen)
+    ))
 }
 
 /// Whether it is not known where much of the waiting was.
@@ -431,6 +444,7 @@ mod tests {
             used,
             sampled,
             samples,
+            ..Coverage::default()
         };
         quality.coverage = vec![
             coverage("server", 900_000, 890_000, 890),
@@ -473,6 +487,26 @@ mod tests {
         };
         assert!(told.starts_with("3 stacks (3 %)"), "{told}");
         assert!(told.contains("-e cpu-clock"), "{told}");
+    }
+
+    #[test]
+    fn time_in_the_kernel_that_is_not_sampled_is_told() {
+        let check = |unseen, expected: Option<&str>| {
+            let mut quality = quality(&[(StackEnd::Root, 10)], 0);
+            quality.coverage = vec![Coverage {
+                used: 1000,
+                unseen,
+                sampled: 1000 - unseen,
+                samples: 1000,
+                ..Coverage::default()
+            }];
+            let verdict = Verdict::new(&quality);
+            let told = verdict.problems().first().map(|told| &told[..14]);
+            assert_eq!((verdict.grade, told), (Grade::Good, expected));
+        };
+        check(640, Some("about 64 % of "));
+        check(50, Some("about 5 % of t"));
+        check(49, None);
     }
 
     #[test]

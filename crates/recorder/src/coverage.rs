@@ -5,6 +5,8 @@
 //!                                                                └─ added up by names
 //! ```
 
+mod named;
+
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
@@ -12,11 +14,16 @@ use prof_events::{Opened, Pace};
 use prof_model::{Coverage, Pid, Processes, Tid};
 use prof_perfdata::{Record, Sample};
 
+use named::{Counted, Named, half_blind};
+
 /// Adds up what threads did, and weighs their samples.
 #[derive(Debug, Default)]
 pub(crate) struct Lifetimes {
     /// How periods vary, if they do.
     pace: Option<Pace>,
+    /// The usual period, if the event counts in the kernel and in user code, but samples in one of
+    /// them only. Only clocks do.
+    half_blind: Option<u64>,
     /// The threads that the events were opened on, by the events' ids.
     owners: HashMap<u64, Tid>,
     threads: HashMap<Tid, Thread>,
@@ -24,7 +31,7 @@ pub(crate) struct Lifetimes {
     ended: VecDeque<Tid>,
     /// What READ records told, by event.
     told: HashMap<u64, u64>,
-    names: BTreeMap<(Arc<str>, Arc<str>), Coverage>,
+    names: BTreeMap<(Arc<str>, Arc<str>), Named>,
     /// Which of several events all this is of.
     event: Option<String>,
 }
@@ -35,9 +42,7 @@ struct Thread {
     pid: Pid,
     /// Its process's name and its own, once it has ended.
     names: Option<(Arc<str>, Arc<str>)>,
-    /// What it had counted at its last sample, by event.
-    ages: Vec<(u64, u64)>,
-    used: u64,
+    events: Vec<Counted>,
     sampled: u64,
     samples: u64,
 }
@@ -53,6 +58,7 @@ impl Lifetimes {
         Self {
             event,
             pace: opened.pace(),
+            half_blind: opened.told_event().and_then(half_blind),
             owners: opened
                 .told_event()
                 .map(|event| event.ids.iter().copied().collect())
@@ -96,18 +102,13 @@ impl Lifetimes {
     fn weigh(&mut self, (pid, tid): (Pid, Tid), id: u64, period: u64) -> u64 {
         let thread = self.threads.entry(tid).or_default();
         thread.pid = pid;
-        let age = match thread.ages.iter_mut().find(|(known, _)| *known == id) {
-            Some((_, age)) => {
-                *age = age.saturating_add(period);
-                *age
-            }
-            None => {
-                thread.ages.push((id, period));
-                period
-            }
-        };
+        let counted = thread.counted(id);
+        if counted.age == 0 {
+            counted.period = period;
+        }
+        counted.age = counted.age.saturating_add(period);
         let weight = match self.pace {
-            Some(pace) if period != pace.period => pace.weight(period, age),
+            Some(pace) if period != pace.period => pace.weight(period, counted.age),
             _ => period,
         };
         thread.sampled = thread.sampled.saturating_add(weight);
@@ -141,8 +142,7 @@ impl Lifetimes {
     fn counted(&mut self, tid: Tid, id: u64, count: u64) {
         let told = self.told.entry(id).or_default();
         *told = told.saturating_add(count);
-        let thread = self.threads.entry(tid).or_default();
-        thread.used = thread.used.saturating_add(count);
+        self.threads.entry(tid).or_default().used(id, count);
     }
 
     /// The coverage by names, the greatest first. `counts` is what each event counted with all
@@ -155,7 +155,7 @@ impl Lifetimes {
             let rest = count.saturating_sub(self.told.get(&id).copied().unwrap_or(0));
             // The event that samples and the one that tells of ends differ a little.
             if rest > count / 100 && !self.share_out(id, rest) {
-                self.threads.entry(owner).or_default().used += rest;
+                self.threads.entry(owner).or_default().used(id, rest);
             }
         }
         for (tid, mut thread) in std::mem::take(&mut self.threads) {
@@ -163,7 +163,8 @@ impl Lifetimes {
             thread.names = thread.names.or_else(|| names(pid, tid, processes));
             self.add(thread);
         }
-        let mut all: Vec<Coverage> = self.names.into_values().collect();
+        let names = self.names.into_values();
+        let mut all: Vec<Coverage> = names.map(Named::coverage).collect();
         all.sort_by_key(|one| std::cmp::Reverse(one.used));
         all
     }
@@ -171,27 +172,26 @@ impl Lifetimes {
     /// Gives the living threads their parts of `rest` by what is known of them from samples.
     fn share_out(&mut self, id: u64, rest: u64) -> bool {
         let age = |thread: &Thread| {
-            let ages = thread.ages.iter().find(|(known, _)| *known == id);
-            ages.filter(|_| thread.names.is_none())
-                .map_or(0, |&(_, age)| age)
+            let counted = thread.events.iter().find(|counted| counted.id == id);
+            let counted = counted.filter(|_| thread.names.is_none());
+            counted.map_or(0, |counted| counted.age)
         };
-        let sum: u128 = self
-            .threads
-            .values()
-            .map(|thread| u128::from(age(thread)))
-            .sum();
+        let ages = self.threads.values().map(|thread| u128::from(age(thread)));
+        let sum: u128 = ages.sum();
         if sum == 0 {
             return false;
         }
         for thread in self.threads.values_mut() {
             let part = u128::from(rest) * u128::from(age(thread)) / sum;
-            thread.used += u64::try_from(part).unwrap_or(rest);
+            if part > 0 {
+                thread.used(id, u64::try_from(part).unwrap_or(rest));
+            }
         }
         true
     }
 
     fn add(&mut self, thread: Thread) {
-        if thread.used == 0 && thread.samples == 0 {
+        if thread.samples == 0 && thread.events.iter().all(|counted| counted.used == 0) {
             return;
         }
         let names = thread.names.unwrap_or_else(|| ("?".into(), "?".into()));
@@ -199,18 +199,31 @@ impl Lifetimes {
             true => names,
             false => ("others".into(), "others".into()),
         };
-        let coverage = self
-            .names
-            .entry(names)
-            .or_insert_with_key(|names| Coverage {
-                process: names.0.to_string(),
-                thread: names.1.to_string(),
-                ..Coverage::default()
+        let named = self.names.entry(names).or_insert_with_key(Named::new);
+        named.add(
+            (thread.samples, thread.sampled),
+            &thread.events,
+            self.half_blind,
+        );
+    }
+}
+
+impl Thread {
+    fn counted(&mut self, id: u64) -> &mut Counted {
+        let known = self.events.iter().position(|counted| counted.id == id);
+        let index = known.unwrap_or_else(|| {
+            self.events.push(Counted {
+                id,
+                ..Counted::default()
             });
-        coverage.threads += 1;
-        coverage.used = coverage.used.saturating_add(thread.used);
-        coverage.sampled = coverage.sampled.saturating_add(thread.sampled);
-        coverage.samples += thread.samples;
+            self.events.len() - 1
+        });
+        &mut self.events[index]
+    }
+
+    fn used(&mut self, id: u64, count: u64) {
+        let counted = self.counted(id);
+        counted.used = counted.used.saturating_add(count);
     }
 }
 
@@ -258,6 +271,7 @@ mod tests {
             used,
             sampled,
             samples,
+            ..Coverage::default()
         };
         assert_eq!(
             all,

@@ -76,6 +76,7 @@ mod tests {
             used,
             sampled,
             samples,
+            ..Coverage::default()
         };
         let mut out = Vec::new();
         let mut quality = Quality {

@@ -101,6 +101,7 @@ mod tests {
                 used,
                 sampled: 1000,
                 samples: 1000,
+                ..Coverage::default()
             }],
             ..Quality::default()
         };

@@ -1,0 +1,155 @@
+//! What is known of threads, added up by their names.
+
+use std::sync::Arc;
+
+use prof_events::{OpenedEvent, Sampling};
+use prof_model::Coverage;
+
+/// What one event tells of a thread.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counted {
+    pub(super) id: u64,
+    /// What it had counted at the last sample.
+    pub(super) age: u64,
+    /// Of the first sample.
+    pub(super) period: u64,
+    pub(super) used: u64,
+}
+
+/// What is known of the threads of one name.
+#[derive(Debug)]
+pub(super) struct Named {
+    coverage: Coverage,
+    /// Those that live long, and the others. All of the first have samples to go by; what is known
+    /// of some of the others goes for all of them.
+    long: Expected,
+    short: Expected,
+}
+
+/// Samples that should come, and those that do.
+#[derive(Debug, Default)]
+struct Expected {
+    /// What the threads did.
+    used: u64,
+    /// What those of them did of which it is known how many samples were due: one in each period.
+    due: u64,
+    /// What part of that the samples stand for that came. The others fell where the event does
+    /// not sample.
+    came: u64,
+}
+
+impl Named {
+    pub(super) fn new((process, thread): &(Arc<str>, Arc<str>)) -> Self {
+        Self {
+            coverage: Coverage {
+                process: process.to_string(),
+                thread: thread.to_string(),
+                ..Coverage::default()
+            },
+            long: Expected::default(),
+            short: Expected::default(),
+        }
+    }
+
+    /// A thread with so many samples, of this weight together. `half_blind`: see there.
+    pub(super) fn add(
+        &mut self,
+        (samples, sampled): (u64, u64),
+        events: &[Counted],
+        half_blind: Option<u64>,
+    ) {
+        let coverage = &mut self.coverage;
+        coverage.threads += 1;
+        coverage.sampled = coverage.sampled.saturating_add(sampled);
+        coverage.samples += samples;
+        for event in events {
+            self.coverage.used = self.coverage.used.saturating_add(event.used);
+            if let Some(usual) = half_blind {
+                self.expect(event, usual);
+            }
+        }
+    }
+
+    /// Counts the samples that were due, and those that came.
+    fn expect(&mut self, event: &Counted, usual: u64) {
+        /// In less than so many periods there is too little to be expected.
+        const PERIODS: u64 = 4;
+        let expected = match event.used >= PERIODS.saturating_mul(usual) {
+            true => &mut self.long,
+            false => &mut self.short,
+        };
+        expected.used = expected.used.saturating_add(event.used);
+        let period = if event.age > 0 { event.period } else { usual };
+        let periods = event.used.checked_div(period).unwrap_or(0);
+        if periods >= PERIODS {
+            expected.due = expected.due.saturating_add(periods * period);
+            expected.came = expected.came.saturating_add(event.age);
+        }
+    }
+
+    pub(super) fn coverage(mut self) -> Coverage {
+        self.coverage.unseen = self.long.unseen().saturating_add(self.short.unseen());
+        self.coverage
+    }
+}
+
+impl Expected {
+    /// What the threads did where the event does not sample.
+    fn unseen(&self) -> u64 {
+        if self.came >= self.due {
+            return 0;
+        }
+        let share = 1.0 - self.came as f64 / self.due as f64;
+        (self.used as f64 * share) as u64
+    }
+}
+
+/// The usual period of an event that counts more than it can sample.
+pub(super) fn half_blind(event: &OpenedEvent) -> Option<u64> {
+    const SECOND: u64 = 1_000_000_000;
+    let setup = &event.setup;
+    let modifiers = setup.spec.modifiers;
+    if !setup.spec.is_clock() || modifiers.user && modifiers.kernel {
+        return None;
+    }
+    match setup.sampling {
+        Sampling::Hertz(hertz) | Sampling::Paced(hertz, _) => SECOND.checked_div(hertz),
+        Sampling::Period(period) => Some(period),
+        Sampling::Never => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_falls_where_nothing_is_sampled_is_not_missing() {
+        let check = |half_blind, threads: &[(u64, u64, u64)], unseen: u64| {
+            let mut named = Named::new(&("dd".into(), "dd".into()));
+            for &(used, period, samples) in threads {
+                let age = samples * period;
+                let counted = Counted {
+                    id: 1,
+                    age,
+                    period,
+                    used,
+                };
+                named.add((samples, age), &[counted], half_blind);
+            }
+            assert_eq!(named.coverage().unseen, unseen, "{threads:?}");
+        };
+        // A third of the samples came that were due.
+        check(Some(100), &[(9050, 100, 30)], 6033);
+        check(None, &[(9050, 100, 30)], 0);
+        check(Some(100), &[(9050, 100, 90)], 0);
+        check(Some(100), &[(9050, 100, 91)], 0);
+        // With a period of their own, short ones tell of others; too short ones tell nothing, and
+        // what long ones do is another matter.
+        check(Some(100), &[(90, 10, 3), (99, 100, 0)], 126);
+        check(Some(100), &[(90, 10, 9), (800, 100, 2)], 600);
+        check(Some(100), &[(350, 100, 1)], 0);
+        // All of it was elsewhere.
+        check(Some(100), &[(400, 0, 0)], 400);
+    }
+}
