@@ -32,6 +32,8 @@ pub(crate) struct Lives {
     drawn: Instant,
     /// Threads with short periods, by the event that they were sampled by.
     hasty: BTreeMap<(Tid, u64), Hasty>,
+    /// The shortest of their periods, or the usual one.
+    fastest: u64,
     begin: Instant,
     random: fastrand::Rng,
 }
@@ -72,6 +74,7 @@ impl Draws {
 /// A thread that is sampled more often than usual.
 #[derive(Clone, Copy, Debug, Default)]
 struct Hasty {
+    period: u64,
     /// What it had counted at its last sample.
     age: u64,
     /// What was left out, and is not yet made up for by a sample that was kept.
@@ -80,7 +83,7 @@ struct Hasty {
 
 impl Lives {
     /// Who is older than so many periods has been sampled all over, however its own period falls.
-    const OLD: u64 = 20;
+    const OLD: u64 = 10;
     /// Threads to remember before starting over. A sample may come after its thread has ended.
     const REMEMBERED: usize = 4096;
     /// Shorter than so many periods is short: these have few samples, or none.
@@ -107,6 +110,7 @@ impl Lives {
             since: now,
             drawn: now,
             hasty: BTreeMap::new(),
+            fastest: pace.period,
             begin: now,
             random: fastrand::Rng::new(),
         }
@@ -123,8 +127,13 @@ impl Lives {
         let key = layout::thread_and_id(sample)?;
         if self.hasty.len() >= Self::REMEMBERED && !self.hasty.contains_key(&key) {
             self.hasty.clear();
+            self.fastest = self.pace.period;
         }
         let thread = self.hasty.entry(key).or_default();
+        if thread.age == 0 {
+            thread.period = period;
+            self.fastest = self.fastest.min(period);
+        }
         thread.age = thread.age.saturating_add(period);
         if thread.age < self.pace.period.saturating_mul(Self::OLD) {
             return Some(period);
@@ -159,8 +168,18 @@ impl Lives {
 
     fn forget(&mut self, tid: Tid) {
         while let Some((&key, _)) = self.hasty.range((tid, 0)..=(tid, u64::MAX)).next() {
-            self.hasty.remove(&key);
+            let removed = self.hasty.remove(&key);
+            if removed.is_some_and(|thread| thread.period == self.fastest) {
+                let periods = self.hasty.values().map(|thread| thread.period);
+                self.fastest = periods.min().unwrap_or(self.pace.period);
+            }
         }
+    }
+
+    /// A nap in which a ring fills no more than it would in this one at the usual period.
+    pub(crate) fn shortened(&self, nap: Duration) -> Duration {
+        let nap = nap.mul_f64(self.fastest as f64 / self.pace.period as f64);
+        self.patience().map_or(nap, |soon| nap.min(soon))
     }
 
     /// Gives the events whose threads are short a new period, and the others their usual one.
@@ -249,8 +268,8 @@ mod tests {
         let kept = |lives: &mut Lives, record: &[u8], count| -> Vec<u64> {
             (0..count).filter_map(|_| lives.keep(record)).collect()
         };
-        // The first twenty periods of 1000 are all kept; of the rest each tenth, for all ten.
-        assert_eq!(kept(&mut lives, &hasty, 199), [100; 199]);
+        // The first ten periods of 1000 are all kept; of the rest each tenth, for all ten.
+        assert_eq!(kept(&mut lives, &hasty, 99), [100; 99]);
         assert_eq!(kept(&mut lives, &hasty, 100), [1000; 10]);
         // What is no multiple is carried on.
         assert_eq!(kept(&mut lives, &sample(1, 7, 600), 10), [1000; 6]);
@@ -258,12 +277,25 @@ mod tests {
         assert_eq!(kept(&mut lives, &sample(2, 7, 100), 20), [100; 20]);
         assert_eq!(kept(&mut lives, &sample(1, 8, 100), 20), [100; 20]);
         assert_eq!(kept(&mut lives, &sample(1, 7, 1000), 20), [1000; 20]);
+        // While one of them lives that is sampled ten times as often, so often must be looked.
+        let nap = Duration::from_millis(5);
+        let naps = |lives: &mut Lives| {
+            lives.begin -= Lives::MEMORY;
+            lives.shortened(nap)
+        };
+        assert_eq!(naps(&mut lives), nap / 10);
         // Who has the number of one that ended is young.
         let mut exit = vec![0_u8; 32];
         exit[0] = layout::RECORD_EXIT as u8;
         exit[16] = 1;
         lives.notice(&exit);
-        assert_eq!(kept(&mut lives, &hasty, 199), [100; 199]);
+        assert_eq!(kept(&mut lives, &hasty, 99), [100; 99]);
+        for tid in [1, 2] {
+            assert_eq!(naps(&mut lives), nap / 10);
+            exit[16] = tid;
+            lives.notice(&exit);
+        }
+        assert_eq!(naps(&mut lives), nap);
     }
 
     #[test]

@@ -157,8 +157,10 @@ impl<'a> Reader<'a> {
             self.haste.needed(now);
         }
         if let Some(nap) = self.haste.nap(now) {
-            let soon = self.lives.as_ref().and_then(Lives::patience);
-            thread::sleep(soon.map_or(nap, |soon| nap.min(soon)));
+            thread::sleep(match &self.lives {
+                Some(lives) => lives.shortened(nap),
+                None => nap,
+            });
         }
     }
 
