@@ -111,6 +111,7 @@ pub struct Process {
     /// The living threads, each with its name if that was recorded.
     threads: HashMap<Tid, Option<Arc<str>>>,
     generation: u64,
+    version: u64,
 }
 
 impl Process {
@@ -123,6 +124,12 @@ impl Process {
     /// a key for whatever is cached per program run.
     pub fn generation(&self) -> u64 {
         self.generation
+    }
+
+    /// Changes each time that the process starts over with `exec` or maps something, and differs
+    /// between processes: a key for whatever follows from its mappings.
+    pub fn version(&self) -> u64 {
+        self.version
     }
 
     /// The living threads, in no order.
@@ -172,7 +179,11 @@ impl Processes {
 
     /// A process mapped something (PERF_RECORD_MMAP, MMAP2).
     pub fn map(&mut self, pid: Pid, mapping: Mapping) {
-        Arc::make_mut(&mut self.entry(pid).space).insert(mapping);
+        self.generations += 1;
+        let version = self.generations;
+        let process = self.entry(pid);
+        Arc::make_mut(&mut process.space).insert(mapping);
+        process.version = version;
     }
 
     /// A thread got a name (PERF_RECORD_COMM).
@@ -222,6 +233,7 @@ impl Processes {
             *generations += 1;
             Process {
                 generation: *generations,
+                version: *generations,
                 ..Process::default()
             }
         })
@@ -307,6 +319,30 @@ mod tests {
             processes.get(2).and_then(|p| p.name(2, 2)).map(|n| &**n),
             Some("sh")
         );
+    }
+
+    #[test]
+    fn each_mapping_makes_another_version() {
+        let mut processes = Processes::default();
+        let mut seen = std::collections::HashSet::new();
+        let mut check = |processes: &Processes, pids: &[Pid], changed: &[Pid]| {
+            for pid in pids {
+                let version = processes.get(*pid).map(Process::version);
+                assert_eq!(seen.insert(version), changed.contains(pid), "{pid}");
+            }
+        };
+        processes.rename(1, 1, "sh");
+        check(&processes, &[1], &[1]);
+        processes.map(1, mapping(10, 20, 0));
+        check(&processes, &[1], &[1]);
+        processes.fork((1, 1), (1, 5));
+        check(&processes, &[1], &[]);
+        processes.fork((1, 1), (2, 2));
+        check(&processes, &[1, 2], &[2]);
+        processes.map(2, mapping(10, 20, 0));
+        check(&processes, &[1, 2], &[2]);
+        processes.exec(1, "ls");
+        check(&processes, &[1, 2], &[1]);
     }
 
     #[test]

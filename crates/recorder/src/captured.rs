@@ -6,34 +6,41 @@ use prof_events::LiveMemory;
 use prof_model::Pid;
 use prof_unwinder::Memory;
 
-use crate::deep::{Beyond, DeepStacks};
-use crate::earlier::EarlierStack;
+use crate::deep::DeepStacks;
+use crate::earlier::{EarlierStack, StackNow};
 
 /// The target's memory: what the reader thread read right after the sample, where it did; the
 /// live target's elsewhere.
 pub(crate) struct Captured<'a> {
     live: Option<LiveMemory>,
-    beyond: Option<(Beyond, &'a [u8])>,
+    now: StackNow<'a>,
     earlier: Option<&'a EarlierStack>,
     found: &'a [u64],
     recalled: bool,
+    unchanged: Range<u64>,
 }
 
 impl<'a> Captured<'a> {
     /// `found` is what the kernel found of the stack by itself.
     pub(crate) fn new(
         pid: Pid,
-        beyond: Option<(Beyond, &'a [u8])>,
+        now: StackNow<'a>,
         earlier: Option<&'a EarlierStack>,
         found: &'a [u64],
     ) -> Self {
         Self {
             live: LiveMemory::of(pid),
-            beyond,
+            now,
             earlier,
             found,
             recalled: false,
+            unchanged: 0..0,
         }
+    }
+
+    /// The addresses in which the stack is known to be as it was earlier.
+    pub(crate) fn same(&self) -> Range<u64> {
+        self.unchanged.clone()
     }
 
     /// Whether what was there earlier has been asked for.
@@ -44,7 +51,7 @@ impl<'a> Captured<'a> {
 
 impl Memory for Captured<'_> {
     fn read(&mut self, address: u64, buffer: &mut [u8]) -> usize {
-        if let Some((beyond, bytes)) = self.beyond
+        if let Some((beyond, bytes)) = self.now.beyond
             && let Some(offset) = address.checked_sub(beyond.start)
             && let Some(bytes) = usize::try_from(offset).ok().and_then(|at| bytes.get(at..))
         {
@@ -66,12 +73,18 @@ impl Memory for Captured<'_> {
             .map_or(0, |earlier| earlier.read(address, buffer))
     }
 
+    fn unchanged(&mut self) -> Range<u64> {
+        let earlier = self.earlier;
+        self.unchanged = earlier.map_or(0..0, |earlier| earlier.unchanged(&self.now));
+        self.unchanged.clone()
+    }
+
     fn kernel_found(&self, index: usize) -> Option<u64> {
         self.found.get(index).copied()
     }
 
     fn mapping(&mut self, address: u64) -> Option<Range<u64>> {
-        let (beyond, _) = self.beyond?;
+        let (beyond, _) = self.now.beyond?;
         let range = beyond.mapping.0..beyond.mapping.1;
         range.contains(&address).then_some(range)
     }
@@ -80,6 +93,7 @@ impl Memory for Captured<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::deep::Beyond;
 
     #[test]
     fn what_was_read_with_the_sample_goes_first() {
@@ -88,13 +102,12 @@ mod tests {
             length: 8,
             mapping: (0x800, 0x2000),
         };
-        let mut memory = Captured {
-            live: None,
+        let now = StackNow {
+            start: 0x1000,
+            copy: &[],
             beyond: Some((beyond, &[1, 2, 3, 4, 5, 6, 7, 8])),
-            earlier: None,
-            found: &[],
-            recalled: false,
         };
+        let mut memory = Captured::new(0, now, None, &[]);
         let mut buffer = [0; 4];
         let mut read = |address| (memory.read(address, &mut buffer), buffer[0]);
         assert_eq!(read(0x1000), (4, 1));

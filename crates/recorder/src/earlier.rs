@@ -1,10 +1,15 @@
 //! Deep stacks as they were at an earlier sample of the same thread.
 //!
-//! What was read beyond the copy comes a little late, and not at all when there is no time for it.
-//! But the outer part of a deep stack changes rarely. If what was copied with this sample joins on
-//! to what was there a sample ago, the rest of that is this sample's, too: the unwinder compares.
+//! The outer part of a deep stack changes rarely. That serves twice. What was read beyond the copy
+//! comes a little late, and not at all when there is no time for it: if what was copied with this
+//! sample joins on to what was there a sample ago, the rest of that is this sample's, too. And
+//! where the whole outer part is still the same, it need not be walked again. The unwinder decides
+//! on both; here are the bytes.
+
+use std::ops::Range;
 
 use prof_model::Tid;
+use prof_unwinder::Trail;
 
 use crate::deep::Beyond;
 
@@ -19,12 +24,54 @@ pub(crate) struct EarlierStacks {
 #[derive(Debug, Default)]
 pub(crate) struct EarlierStack {
     tid: Tid,
+    /// Of the process's mappings.
+    version: u64,
+    /// The address of the first byte.
     start: u64,
     bytes: Vec<u8>,
+    /// How many of the first bytes are not in use: stacks grow to lower addresses.
+    unused: usize,
+    trail: Trail,
+}
+
+/// A stack as it was when a sample was unwound: its copy, and what was read on from there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StackNow<'a> {
+    pub(crate) start: u64,
+    pub(crate) copy: &'a [u8],
+    pub(crate) beyond: Option<(Beyond, &'a [u8])>,
+}
+
+impl StackNow<'_> {
+    fn copy_end(&self) -> u64 {
+        self.start.saturating_add(self.copy.len() as u64)
+    }
+
+    /// What was read beyond the copy: the end of the copy again, and the rest.
+    fn parts_beyond(&self) -> Option<(&[u8], &[u8])> {
+        let (beyond, bytes) = self.beyond?;
+        let again = self.copy_end().checked_sub(beyond.start)?;
+        bytes.split_at_checked(usize::try_from(again).ok()?)
+    }
+
+    /// The bytes beyond the copy.
+    fn rest(&self) -> &[u8] {
+        self.parts_beyond().map_or(&[], |(_, rest)| rest)
+    }
+
+    /// Whether the target had not changed what was read twice.
+    fn joins(&self) -> bool {
+        let again = self.parts_beyond().map_or(&[][..], |(again, _)| again);
+        self.copy.ends_with(again)
+    }
+
+    fn end(&self) -> u64 {
+        self.copy_end().saturating_add(self.rest().len() as u64)
+    }
 }
 
 impl EarlierStacks {
-    /// Threads remembered, with about a megabyte each at most.
+    /// Threads remembered, with about two megabytes each at most.
     const THREADS: usize = 8;
 
     /// The stack of a thread.
@@ -32,60 +79,147 @@ impl EarlierStacks {
         self.threads.iter().find(|stack| stack.tid == tid)
     }
 
-    /// Remembers a stack: its copy, which starts at `start`, and what was read beyond that.
-    pub(crate) fn remember(&mut self, tid: Tid, start: u64, copy: &[u8], beyond: (Beyond, &[u8])) {
+    /// Remembers the stack of a thread whose process has this version of mappings. In `same`, it
+    /// is what is remembered already. `keep` makes the trail that of this stack, if it can.
+    pub(crate) fn remember(
+        &mut self,
+        (tid, version): (Tid, u64),
+        now: &StackNow<'_>,
+        same: Range<u64>,
+        keep: impl FnOnce(&mut Trail) -> bool,
+    ) {
         let known = self.threads.iter().position(|stack| stack.tid == tid);
         let mut stack = match known {
             Some(index) => self.threads.remove(index),
             None if self.threads.len() < Self::THREADS => EarlierStack::default(),
             None => self.threads.remove(0),
         };
-        let (beyond, bytes) = beyond;
         stack.tid = tid;
-        stack.start = start;
-        stack.bytes.clear();
-        stack.bytes.extend_from_slice(copy);
-        let end = start.wrapping_add(copy.len() as u64);
-        let known = end.wrapping_sub(beyond.start);
-        if let Some(more) = usize::try_from(known).ok().and_then(|at| bytes.get(at..)) {
-            stack.bytes.extend_from_slice(more);
+        stack.version = version;
+        stack.replace(now, same);
+        if !keep(&mut stack.trail) {
+            stack.trail.clear();
         }
         self.threads.push(stack);
     }
 }
 
 impl EarlierStack {
+    /// Room made for a stack to grow into.
+    const GROWTH: usize = 64 << 10;
+
+    /// What the walk of it has found, unless the process has other mappings now.
+    pub(crate) fn trail(&self, version: u64) -> Option<&Trail> {
+        (self.version == version).then_some(&self.trail)
+    }
+
     /// Copies what was at `address` and on, and returns how many bytes were known.
     pub(crate) fn read(&self, address: u64, buffer: &mut [u8]) -> usize {
-        let at = address
-            .checked_sub(self.start)
-            .and_then(|at| usize::try_from(at).ok());
-        let Some(bytes) = at.and_then(|at| self.bytes.get(at..)) else {
-            return 0;
-        };
+        let bytes = part(self.known(), self.start, address..u64::MAX);
         let length = bytes.len().min(buffer.len());
         buffer[..length].copy_from_slice(&bytes[..length]);
         length
     }
+
+    /// The addresses from where up to where the stack is still the same.
+    pub(crate) fn unchanged(&self, now: &StackNow<'_>) -> Range<u64> {
+        if !now.joins() {
+            return 0..0;
+        }
+        let lowest = self.start.max(now.start);
+        let end = self.end().min(now.end());
+        let mut same = end;
+        for (start, bytes) in [(now.copy_end(), now.rest()), (now.start, now.copy)] {
+            let first = start.max(lowest);
+            let here = part(bytes, start, first..same);
+            same -= same_at_end(part(self.known(), self.start, first..same), here) as u64;
+            if same > first {
+                break;
+            }
+        }
+        same..end
+    }
+
+    fn known(&self) -> &[u8] {
+        self.bytes.get(self.unused..).unwrap_or_default()
+    }
+
+    fn end(&self) -> u64 {
+        self.start.saturating_add(self.known().len() as u64)
+    }
+
+    /// Makes the bytes those of the stack now, which are known in `same`.
+    fn replace(&mut self, now: &StackNow<'_>, same: Range<u64>) {
+        let length = now.copy.len() + now.rest().len();
+        let mut end = now.end();
+        if self.bytes.len() < length {
+            self.bytes.clear();
+            self.bytes.resize(length + Self::GROWTH, 0);
+        } else if same.end == end && same.end == self.end() {
+            // Both end where the buffer ends, so these bytes are in their place.
+            end = same.start;
+        }
+        self.start = now.start;
+        self.unused = self.bytes.len() - length;
+        for (start, bytes) in [(now.start, now.copy), (now.copy_end(), now.rest())] {
+            let at = self.unused + (start - now.start) as usize;
+            let new = part(bytes, start, start..end);
+            if let Some(room) = self.bytes.get_mut(at..at + new.len()) {
+                room.copy_from_slice(new);
+            }
+        }
+    }
+}
+
+/// The bytes in a range of addresses, of those from `start` on, as far as they are there.
+fn part(bytes: &[u8], start: u64, range: Range<u64>) -> &[u8] {
+    let index = |address: u64| usize::try_from(address.checked_sub(start)?).ok();
+    let end = index(range.end).unwrap_or(0).min(bytes.len());
+    let first = index(range.start).unwrap_or(usize::MAX);
+    bytes.get(first..end).unwrap_or_default()
+}
+
+/// How many of the last bytes are the same; a few less where they differ.
+fn same_at_end(one: &[u8], other: &[u8]) -> usize {
+    let mut same = 0;
+    for size in [4096, 64] {
+        let (one, other) = (&one[..one.len() - same], &other[..other.len() - same]);
+        let chunks = one.rchunks(size).zip(other.rchunks(size));
+        same += chunks
+            .take_while(|(one, other)| one == other)
+            .map(|(one, _)| one.len())
+            .sum::<usize>();
+    }
+    same
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn beyond(start: u64, bytes: &[u8]) -> (Beyond, &[u8]) {
+    fn beyond(start: u64, bytes: &[u8]) -> Option<(Beyond, &[u8])> {
         let beyond = Beyond {
             start,
             length: bytes.len(),
             mapping: (0, u64::MAX),
         };
-        (beyond, bytes)
+        Some((beyond, bytes))
+    }
+
+    fn remember(earlier: &mut EarlierStacks, tid: Tid, now: &StackNow<'_>) {
+        let before = earlier.of(tid).map(|before| before.unchanged(now));
+        earlier.remember((tid, 1), now, before.unwrap_or(0..0), |_| true);
     }
 
     #[test]
     fn the_copy_and_what_lay_beyond_become_one() {
         let mut earlier = EarlierStacks::default();
-        earlier.remember(7, 100, &[1, 2, 3, 4], beyond(102, &[3, 4, 5, 6]));
+        let now = StackNow {
+            start: 100,
+            copy: &[1, 2, 3, 4],
+            beyond: beyond(102, &[3, 4, 5, 6]),
+        };
+        remember(&mut earlier, 7, &now);
         let check = |address, expected: &[u8]| {
             let mut buffer = [0; 3];
             let stack = earlier.of(7).expect("it is known");
@@ -105,10 +239,110 @@ mod tests {
     fn the_thread_that_was_not_seen_for_longest_is_forgotten() {
         let mut earlier = EarlierStacks::default();
         for tid in (0..EarlierStacks::THREADS as Tid).chain([0, 100]) {
-            earlier.remember(tid, 0, &[0; 8], beyond(0, &[0; 16]));
+            let now = StackNow {
+                start: 0,
+                copy: &[0; 8],
+                beyond: beyond(0, &[0; 16]),
+            };
+            remember(&mut earlier, tid, &now);
         }
         assert!(earlier.of(0).is_some());
         assert!(earlier.of(1).is_none());
         assert!(earlier.of(100).is_some());
+    }
+
+    #[test]
+    fn trails_are_of_one_version_of_mappings() {
+        let mut earlier = EarlierStacks::default();
+        let now = StackNow {
+            start: 0,
+            copy: &[0; 8],
+            beyond: None,
+        };
+        remember(&mut earlier, 7, &now);
+        let stack = earlier.of(7).expect("it is known");
+        assert!(stack.trail(1).is_some() && stack.trail(2).is_none());
+    }
+
+    /// Numbers that look random, the same each time (xorshift).
+    struct Random(u64);
+
+    impl Random {
+        fn below(&mut self, limit: usize) -> usize {
+            self.0 ^= self.0 << 13;
+            self.0 ^= self.0 >> 7;
+            self.0 ^= self.0 << 17;
+            (self.0 % limit as u64) as usize
+        }
+    }
+
+    /// The stack changes here and there and begins and ends elsewhere each time; what is said to
+    /// be unchanged must be, what is remembered must be what there was, and of one that only
+    /// changes at its beginning nearly all must be said to be unchanged.
+    #[test]
+    fn what_is_the_same_is_told_and_kept() {
+        const BASE: u64 = 0x1000;
+        let mut random = Random(1);
+        let mut memory = vec![0; 300_000];
+        let mut earlier = EarlierStacks::default();
+        let mut before: Option<(u64, Vec<u8>)> = None;
+        let mut seen = 0;
+        for round in 0..2_000 {
+            let start = random.below(200_000);
+            let only_front = round == seen + 1 && round % 2 == 0;
+            let changed = match only_front {
+                true => start..start + 100,
+                false => 0..memory.len() - 100,
+            };
+            for _ in 0..random.below(4) {
+                let at = changed.start + random.below(changed.len());
+                memory[at..at + 8].fill(round as u8);
+            }
+            let copy_end = start + random.below(70_000);
+            let read_from = copy_end - random.below(512).min(copy_end - start);
+            let end = match random.below(8) {
+                0 => copy_end + random.below(memory.len() - copy_end),
+                _ => memory.len(),
+            };
+            let mut read = memory[read_from..end].to_vec();
+            let stale = copy_end > read_from && random.below(8) == 0;
+            if stale {
+                read[0] ^= 1;
+            }
+            let now = StackNow {
+                start: BASE + start as u64,
+                copy: &memory[start..copy_end],
+                beyond: (random.below(8) > 0)
+                    .then(|| beyond(BASE + read_from as u64, &read))
+                    .flatten(),
+            };
+            let all = [now.copy, now.rest()].concat();
+            let same = earlier.of(1).map_or(0..0, |stack| stack.unchanged(&now));
+            if let Some((first, bytes)) = &before
+                && !same.is_empty()
+            {
+                let of = |start: u64, bytes: &[u8]| part(bytes, start, same.clone()).to_vec();
+                assert!(now.joins());
+                assert_eq!(of(*first, bytes), of(now.start, &all));
+                assert_eq!(of(now.start, &all).len() as u64, same.end - same.start);
+                let long = first.max(&now.start) + 100 + 8 + 64;
+                assert!(
+                    !only_front || same.start <= long || long > same.end,
+                    "{same:x?}"
+                );
+            }
+            if now.joins() {
+                remember(&mut earlier, 1, &now);
+                let mut buffer = vec![0; memory.len()];
+                let count = earlier
+                    .of(1)
+                    .map(|stack| stack.read(now.start, &mut buffer));
+                assert_eq!(count, Some(all.len()));
+                assert!(buffer[..all.len()] == all, "{round}");
+                before = Some((now.start, all));
+                seen = round;
+            }
+        }
+        assert!(before.is_some());
     }
 }

@@ -6,7 +6,7 @@ use prof_unwinder::{StackDump, Target, Unwinder, Unwound};
 
 use crate::captured::Captured;
 use crate::deep::Beyond;
-use crate::earlier::EarlierStacks;
+use crate::earlier::{EarlierStacks, StackNow};
 use crate::files::LiveFiles;
 
 /// Unwinds samples into call chains.
@@ -112,15 +112,23 @@ impl UserStacks {
         stack: &UserStack<'_>,
         chain: &mut Vec<u64>,
     ) -> Unwound {
+        let now = StackNow {
+            start: stack.dump.start,
+            copy: stack.dump.bytes,
+            beyond: stack.beyond,
+        };
+        let thread = (stack.tid, target.process.version());
         let earlier = self.earlier.of(stack.tid);
-        let mut memory = Captured::new(target.pid, stack.beyond, earlier, &self.found);
-        let unwound = (self.unwinder).unwind(target, registers, &stack.dump, &mut memory, chain);
-        if let (Some(beyond), false) = (stack.beyond, memory.has_recalled())
-            && unwound.end.is_whole()
-            && unwound.read_back > 0
-        {
-            let (start, copy) = (stack.dump.start, stack.dump.bytes);
-            self.earlier.remember(stack.tid, start, copy, beyond);
+        let trail = earlier.and_then(|earlier| earlier.trail(thread.1));
+        let mut memory = Captured::new(target.pid, now, earlier, &self.found);
+        let unwinder = &mut self.unwinder;
+        let unwound =
+            unwinder.unwind_after(trail, target, registers, &stack.dump, &mut memory, chain);
+        let same = memory.same();
+        // Otherwise it is as well read again the next time.
+        let is_deep = unwound.read_back > 0;
+        if is_deep && stack.beyond.is_some() && unwound.end.is_whole() && !memory.has_recalled() {
+            (self.earlier).remember(thread, &now, same, |trail| unwinder.keep(trail));
         }
         unwound
     }

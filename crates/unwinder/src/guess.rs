@@ -35,6 +35,7 @@ impl Walk<'_> {
 
     /// A step from code without CFI.
     pub(crate) fn guess(&mut self, place: &Place, rule: &Rule) -> Result<Caller, StackEnd> {
+        self.stack.guessed = true;
         let mut unreadable = None;
         match rule {
             Rule::SignalReturn => {
@@ -122,6 +123,7 @@ impl Walk<'_> {
         place: &Place,
         otherwise: StackEnd,
     ) -> Result<Caller, StackEnd> {
+        self.stack.guessed = true;
         if matches!(
             otherwise,
             StackEnd::Root | StackEnd::TruncatedDump | StackEnd::Stale | StackEnd::Loop

@@ -24,6 +24,7 @@ impl Walk<'_> {
         let Some(end) = end else {
             return false;
         };
+        self.unwinder.steps.spoil();
         for index in first..=end {
             let address = self.stack.kernel_found(index).unwrap_or(0);
             frames.push(address.wrapping_sub(1));

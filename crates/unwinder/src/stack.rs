@@ -17,6 +17,7 @@ use std::ops::Range;
 use prof_model::StackEnd;
 
 use crate::target::{Memory, StackDump};
+use crate::trail::AddressesRead;
 
 /// How much is read from the target at once.
 const BLOCK: usize = 64 << 10;
@@ -56,6 +57,11 @@ pub(crate) struct Stack<'a> {
     pub(crate) went_live: bool,
     /// Why live memory can no longer be believed.
     failed: Option<StackEnd>,
+    /// Of words, since this was last reset.
+    pub(crate) addresses_read: AddressesRead,
+    /// Whether anything else was told than words of memory, or a word was not to be had, since
+    /// this was last reset.
+    pub(crate) guessed: bool,
 }
 
 impl<'a> Stack<'a> {
@@ -77,6 +83,8 @@ impl<'a> Stack<'a> {
             outermost: dump.start,
             went_live: false,
             failed: None,
+            addresses_read: AddressesRead::NONE,
+            guessed: false,
         }
     }
 
@@ -88,10 +96,13 @@ impl<'a> Stack<'a> {
     /// The word at `address`.
     #[inline]
     pub(crate) fn read(&mut self, address: u64) -> Result<u64, StackEnd> {
-        match word(self.dump.bytes, address.wrapping_sub(self.dump.start)) {
+        self.addresses_read.add(address);
+        let value = match word(self.dump.bytes, address.wrapping_sub(self.dump.start)) {
             Some(value) => Ok(value),
             None => self.read_live(address),
-        }
+        };
+        self.guessed |= value.is_err();
+        value
     }
 
     /// Notes that a frame with this stack pointer was reached.
@@ -105,8 +116,9 @@ impl<'a> Stack<'a> {
     /// The word at `address`, if it is at hand: copied with the sample or in the block that was
     /// read and checked last, in which case the flag is set.
     #[inline]
-    pub(crate) fn at_hand(&self, address: u64) -> Option<(u64, bool)> {
-        if let Some(value) = self.read_dumped(address) {
+    pub(crate) fn at_hand(&mut self, address: u64) -> Option<(u64, bool)> {
+        self.addresses_read.add(address);
+        if let Some(value) = word(self.dump.bytes, address.wrapping_sub(self.dump.start)) {
             return Some((value, false));
         }
         if self.is_below(address) {
@@ -124,19 +136,31 @@ impl<'a> Stack<'a> {
     }
 
     /// The word at `address`, if it was copied with the sample.
-    #[inline]
-    pub(crate) fn read_dumped(&self, address: u64) -> Option<u64> {
+    pub(crate) fn read_dumped(&mut self, address: u64) -> Option<u64> {
+        self.guessed = true;
         word(self.dump.bytes, address.wrapping_sub(self.dump.start))
     }
 
     /// The kernel's own answer; see [`Memory::kernel_found`].
-    pub(crate) fn kernel_found(&self, index: usize) -> Option<u64> {
+    pub(crate) fn kernel_found(&mut self, index: usize) -> Option<u64> {
+        self.guessed = true;
         self.memory.kernel_found(index)
     }
 
     /// Why live memory is no longer read, if it is not.
     pub(crate) fn failure(&self) -> Option<StackEnd> {
         self.failed
+    }
+
+    /// Whether the word at `address` is not in what was copied with the sample.
+    pub(crate) fn is_live(&self, address: u64) -> bool {
+        word(self.dump.bytes, address.wrapping_sub(self.dump.start)).is_none()
+    }
+
+    /// The addresses from where up to where memory is as it was at an earlier walk; see
+    /// [`Memory::unchanged`].
+    pub(crate) fn unchanged(&mut self) -> Range<u64> {
+        self.memory.unchanged()
     }
 
     /// Whether the seam of the live memory holds nothing but zeros.

@@ -13,6 +13,9 @@ use crate::stack::Stack;
 use crate::unwinder::Unwinder;
 use crate::walk::Walk;
 
+/// All registers: those that were used are not told.
+const ANY: u64 = u64::MAX;
+
 impl Walk<'_> {
     /// The usual step: a cached rule, the memory at hand, the caller in known code further up.
     /// Does nothing and returns `false` if anything is not so.
@@ -42,7 +45,7 @@ impl Walk<'_> {
         };
         let cfa = base.wrapping_add_signed(i64::from(rule.cfa_offset));
         let at = |words: i16| cfa.wrapping_add_signed(i64::from(words) * 8);
-        let Some((target, live)) = self.stack.at_hand(at(words)) else {
+        let Some((target, mut live)) = self.stack.at_hand(at(words)) else {
             return false;
         };
         let caller = (target & layout.address_mask).wrapping_sub(1);
@@ -58,18 +61,24 @@ impl Walk<'_> {
             if !self.unwinder.cache.follows_call(next.module, key) {
                 return false;
             }
-            self.read_back = self.read_back.saturating_add(1);
         }
+        self.used |= 1 << rule.cfa_register;
         for (slot, words) in rule.saved() {
             let Some(&register) = layout.saved.get(slot) else {
                 continue;
             };
-            match self.stack.at_hand(at(words)) {
-                Some((value, _)) => self.registers.set(register, value),
+            let value = self.stack.at_hand(at(words));
+            self.stack.guessed |= value.is_none();
+            match value {
+                Some((value, is_live)) => {
+                    self.registers.set(register, value);
+                    live |= is_live;
+                }
                 None if at(words) < stack_pointer => {}
                 None => self.registers.forget(register),
             }
         }
+        self.read_back = self.read_back.saturating_add(u16::from(live));
         self.registers.set(layout.stack_pointer, cfa);
         self.registers
             .set(layout.program_counter, caller.wrapping_add(1));
@@ -85,6 +94,7 @@ impl Walk<'_> {
     pub(crate) fn apply(&mut self, rule: &CompactRule) -> Result<Registers, StackEnd> {
         let base = self.registers.get(rule.cfa_register);
         let mut base = base.ok_or(StackEnd::NoUnwindInfo)?;
+        self.used |= 1 << rule.cfa_register;
         if let Some(offset) = rule.cfa_through {
             base = self
                 .stack
@@ -99,10 +109,11 @@ impl Walk<'_> {
         let at = |words: i16| cfa.wrapping_add_signed(i64::from(words) * 8);
         let target = match rule.return_address {
             Some(words) => self.stack.read(at(words))?,
-            None => self
-                .registers
-                .get(layout.return_address)
-                .ok_or(StackEnd::NoUnwindInfo)?,
+            None => {
+                self.used = ANY;
+                let target = self.registers.get(layout.return_address);
+                target.ok_or(StackEnd::NoUnwindInfo)?
+            }
         };
         let mut caller = self.registers;
         for (slot, words) in rule.saved() {
@@ -128,6 +139,7 @@ impl Walk<'_> {
         place: &Place,
         found: &CachedRule,
     ) -> Result<Registers, StackEnd> {
+        self.used = ANY;
         let address = self.lookup_address() + u64::from(found.starts_function);
         let address = place.elf_address(address);
         let Unwinder {

@@ -8,10 +8,12 @@ use crate::cfi::UnwindContext;
 use crate::entry::Entry;
 use crate::files::ModuleFiles;
 use crate::frames::Frames;
+use crate::join::Earlier;
 use crate::module::ModuleError;
 use crate::modules::ModuleStore;
 use crate::stack::{Block, Stack};
 use crate::target::{Memory, StackDump, Target, Unwound};
+use crate::trail::{Steps, Trail};
 use crate::walk::Walk;
 
 /// The most frames that a stack is given: with kernel frames and the rest of the record it stays
@@ -25,6 +27,7 @@ pub struct Unwinder {
     pub(crate) modules: ModuleStore,
     pub(crate) cache: RuleCache,
     pub(crate) context: UnwindContext,
+    pub(crate) steps: Steps,
     block: Block,
 }
 
@@ -45,6 +48,7 @@ impl Unwinder {
             modules: ModuleStore::new(Box::new(files)),
             cache: RuleCache::new(),
             context: UnwindContext::new(),
+            steps: Steps::default(),
             block: Block::default(),
         }
     }
@@ -62,6 +66,22 @@ impl Unwinder {
         memory: &mut impl Memory,
         frames: &mut Vec<u64>,
     ) -> Unwound {
+        self.unwind_after(None, target, registers, stack, memory, frames)
+    }
+
+    /// Like [`unwind`](Self::unwind), with the same frames, but a deep stack that joins an
+    /// `earlier` one of the thread is only walked up to there. That one's process must have had
+    /// the same mappings; `memory` tells in what it is [`unchanged`](Memory::unchanged).
+    pub fn unwind_after(
+        &mut self,
+        earlier: Option<&Trail>,
+        target: &Target<'_>,
+        registers: &UserRegisters,
+        stack: &StackDump<'_>,
+        memory: &mut impl Memory,
+        frames: &mut Vec<u64>,
+    ) -> Unwound {
+        self.steps.clear();
         let mut frames = Frames::new(frames, FRAME_LIMIT);
         let mut block = std::mem::take(&mut self.block);
         let (end, read_back) = match self.layout.registers(registers) {
@@ -74,7 +94,8 @@ impl Unwinder {
             Some(first) => {
                 let top = first.get(self.layout.stack_pointer).unwrap_or(stack.start);
                 let stack = Stack::new(*stack, top, &mut block, memory);
-                Walk::new(self, target, first, stack).run(&mut frames)
+                let earlier = earlier.map(Earlier::new);
+                Walk::new(self, target, first, stack, earlier).run(&mut frames)
             }
         };
         let (elided, elided_at) = frames.finish();
@@ -85,6 +106,13 @@ impl Unwinder {
             elided,
             elided_at,
         }
+    }
+
+    /// Makes `trail`, which must be what the last walk was given, that of the last walk itself, and
+    /// returns whether it left one: it does if the stack was deep and whole. Else the trail is
+    /// left alone.
+    pub fn keep(&self, trail: &mut Trail) -> bool {
+        self.steps.keep(trail)
     }
 
     /// Which registers to begin with, given the user's that came with a sample (`saved`) and those

@@ -3,6 +3,7 @@
 use prof_model::StackEnd;
 
 use crate::frames::Frames;
+use crate::join::Earlier;
 use crate::place::Place;
 use crate::registers::Registers;
 use crate::rule::Rule;
@@ -15,6 +16,8 @@ use crate::unwinder::Unwinder;
 const STEPS: u32 = 1 << 20;
 /// How often a walk may go to lower addresses (another stack) before it counts as a loop.
 const DESCENTS: u32 = 32;
+/// Of deeper stacks, the outer part is kept for the next walk.
+const DEEP: u32 = 256;
 /// Mappings remembered during a walk.
 pub(crate) const PLACES: usize = 4;
 
@@ -28,8 +31,13 @@ pub(crate) struct Walk<'w> {
     pub(crate) interrupted: bool,
     /// The frame was found by following a frame pointer.
     pub(crate) by_frame_pointer: bool,
-    descents: u32,
+    /// How often the walk went to lower addresses.
+    pub(crate) descents: u32,
     pub(crate) read_back: u16,
+    /// The numbers of the registers that were used since this was last reset, as bits.
+    pub(crate) used: u64,
+    /// What the walk may join.
+    pub(crate) earlier: Option<Earlier<'w>>,
     pub(crate) places: [Option<Place>; PLACES],
     pub(crate) next_place: usize,
 }
@@ -49,6 +57,7 @@ impl<'w> Walk<'w> {
         target: &'w Target<'w>,
         registers: Registers,
         stack: Stack<'w>,
+        earlier: Option<Earlier<'w>>,
     ) -> Self {
         Self {
             unwinder,
@@ -59,6 +68,8 @@ impl<'w> Walk<'w> {
             by_frame_pointer: false,
             descents: 0,
             read_back: 0,
+            used: 0,
+            earlier,
             places: [None; PLACES],
             next_place: 0,
         }
@@ -72,6 +83,9 @@ impl<'w> Walk<'w> {
         frames.push(self.program_counter());
         let nothing_copied = self.stack.is_empty();
         for step in 0..STEPS {
+            if step >= DEEP && self.trace(frames) {
+                return (StackEnd::Root, self.read_back);
+            }
             if self.fast_step(frames) {
                 continue;
             }
@@ -81,7 +95,10 @@ impl<'w> Walk<'w> {
                     return (StackEnd::NoUserState, 0);
                 }
                 Ok(caller) => self.enter(caller, frames),
-                Err(StackEnd::Root) => return (StackEnd::Root, self.read_back),
+                Err(StackEnd::Root) => {
+                    self.end_trace();
+                    return (StackEnd::Root, self.read_back);
+                }
                 Err(end) => {
                     let followed = self.follow_kernel(frames);
                     let end = if followed { StackEnd::Root } else { end };
@@ -132,11 +149,13 @@ impl<'w> Walk<'w> {
         let Some(place) = self.locate(self.lookup_address()) else {
             // Only a sample's own address can be outside of any code: a call through a wild
             // pointer, or code whose mapping is not known.
+            self.stack.guessed = true;
             return self.guess_outside_code();
         };
         let found = self.find_rule(&place);
         if found.starts_function {
             frames.replace_last(self.program_counter());
+            self.unwinder.steps.replace_last(self.program_counter());
         }
         let caller = match found.rule {
             Rule::Compact(rule) => self.apply(&rule),

@@ -1,0 +1,229 @@
+//! Walks that join an earlier one find what they would have found alone.
+
+mod support;
+
+use std::ops::Range;
+
+use prof_unwinder::{LocalFiles, Memory, StackDump, Trail, Unwinder};
+use support::programs::{OPTIMIZED, Workshop};
+use support::{Answer, Samples, UserSample};
+
+/// Copied of a stack, so that it joins before more is needed: 256 frames are walked at least.
+const ENOUGH: usize = 24 << 10;
+
+/// A stack of which only the first bytes were copied. What lies beyond is read.
+#[derive(Clone)]
+struct Stack {
+    start: u64,
+    bytes: Vec<u8>,
+    copied: usize,
+}
+
+/// That stack, and the one before it.
+struct Now<'a> {
+    stack: &'a Stack,
+    earlier: Option<&'a Stack>,
+    reads: usize,
+}
+
+impl Memory for Now<'_> {
+    fn read(&mut self, address: u64, buffer: &mut [u8]) -> usize {
+        self.reads += 1;
+        let at = address.wrapping_sub(self.stack.start);
+        let bytes = self.stack.bytes.get(at as usize..).unwrap_or_default();
+        let count = bytes.len().min(buffer.len());
+        buffer[..count].copy_from_slice(&bytes[..count]);
+        count
+    }
+
+    fn unchanged(&mut self) -> Range<u64> {
+        let end = |stack: &Stack| stack.start + stack.bytes.len() as u64;
+        let (now, Some(earlier)) = (self.stack, self.earlier) else {
+            return 0..0;
+        };
+        if end(now) != end(earlier) {
+            return 0..0;
+        }
+        let bytes = now.bytes.iter().rev().zip(earlier.bytes.iter().rev());
+        let same = bytes.take_while(|(now, earlier)| now == earlier).count();
+        end(now) - same as u64..end(now)
+    }
+}
+
+/// Samples, and the program that they are of.
+fn record(arguments: &[&str]) -> (Samples, Workshop) {
+    let workshop = Workshop::new();
+    let program = workshop.build("climb", "gcc", &[OPTIMIZED, arguments, &["climb.c"]]);
+    let mut samples = workshop.record(&program, &[], 65_528);
+    // Deeper ones are not all there.
+    samples.samples.retain(|sample| !sample.full);
+    (samples, workshop)
+}
+
+fn unwind(
+    unwinder: &mut Unwinder,
+    samples: &Samples,
+    sample: &UserSample,
+    memory: &mut Now<'_>,
+    trail: Option<&Trail>,
+) -> Answer {
+    let mut frames = Vec::new();
+    let stack = memory.stack;
+    let dump = StackDump {
+        start: stack.start,
+        bytes: &stack.bytes[..stack.copied],
+        full: stack.copied < stack.bytes.len(),
+    };
+    let target = samples.target(sample);
+    let registers = &sample.registers;
+    let unwound = unwinder.unwind_after(trail, &target, registers, &dump, memory, &mut frames);
+    Answer { unwound, frames }
+}
+
+fn stack_of(sample: &UserSample, copied: usize) -> Stack {
+    Stack {
+        start: sample.stack_start,
+        bytes: sample.stack.clone(),
+        copied: copied.min(sample.stack.len()),
+    }
+}
+
+/// Unwinds all samples one after the other, once in full and once up to where they join the one
+/// before; returns how many did so before they needed more than the copy, of how many that do.
+fn compare(samples: &Samples, copied: usize) -> (usize, usize) {
+    let (mut alone, mut joining) = (Unwinder::new(LocalFiles), Unwinder::new(LocalFiles));
+    let mut trail = Trail::default();
+    let mut earlier: Option<Stack> = None;
+    let (mut joined, mut deep) = (0, 0);
+    for sample in &samples.samples {
+        let stack = stack_of(sample, copied);
+        let mut memory = Now {
+            stack: &stack,
+            earlier: earlier.as_ref(),
+            reads: 0,
+        };
+        let expected = unwind(&mut alone, samples, sample, &mut memory, None);
+        let reads = std::mem::take(&mut memory.reads);
+        let found = unwind(&mut joining, samples, sample, &mut memory, Some(&trail));
+        assert_eq!(found.unwound, expected.unwound);
+        assert_eq!(found.frames, expected.frames);
+        deep += usize::from(reads > 0);
+        joined += usize::from(reads > 0 && memory.reads == 0);
+        if joining.keep(&mut trail) {
+            earlier = Some(stack);
+        }
+    }
+    (joined, deep)
+}
+
+#[test]
+fn stacks_that_go_up_and_down() {
+    for arguments in [&[][..], &["-fno-omit-frame-pointer"], &["-O1"]] {
+        let (samples, _workshop) = record(arguments);
+        compare(&samples, 8 << 10);
+        let (joined, deep) = compare(&samples, ENOUGH);
+        assert!(deep > 200 && joined > deep / 2, "{joined} of {deep}");
+    }
+}
+
+/// Numbers that look random, the same each time (xorshift).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % limit as u64) as usize
+    }
+}
+
+/// Whatever else is on the stack the second time, nothing is joined that does not follow from it.
+#[test]
+fn stacks_that_change_anywhere() {
+    let (samples, _workshop) = record(&[]);
+    let mut unwinder = Unwinder::new(LocalFiles);
+    let mut random = Random(7);
+    let (mut same, mut other) = (0, 0);
+    for sample in samples.samples.iter().step_by(4) {
+        let earlier = stack_of(sample, 8 << 10);
+        let mut memory = Now {
+            stack: &earlier,
+            earlier: None,
+            reads: 0,
+        };
+        let mut trail = Trail::default();
+        let whole = unwind(&mut unwinder, &samples, sample, &mut memory, None);
+        if !unwinder.keep(&mut trail) {
+            continue;
+        }
+        for _ in 0..8 {
+            let mut now = earlier.clone();
+            let words = now.bytes.len() / 8;
+            for _ in 0..=random.below(3) {
+                let (to, from) = (random.below(words) * 8, random.below(words) * 8);
+                now.bytes.copy_within(from..from + 8, to);
+            }
+            let mut memory = Now {
+                stack: &now,
+                earlier: Some(&earlier),
+                reads: 0,
+            };
+            // Twice, as it learns from odd stacks.
+            unwind(&mut unwinder, &samples, sample, &mut memory, None);
+            let expected = unwind(&mut unwinder, &samples, sample, &mut memory, None);
+            let found = unwind(&mut unwinder, &samples, sample, &mut memory, Some(&trail));
+            assert_eq!(found.unwound, expected.unwound);
+            assert_eq!(found.frames, expected.frames);
+            let changed = expected.frames != whole.frames;
+            (same, other) = (same + usize::from(!changed), other + usize::from(changed));
+        }
+    }
+    assert!(same > 100 && other > 100, "{same} {other}");
+}
+
+/// Of a stack that is the same but for its innermost frames, those are all that is walked.
+#[test]
+fn little_is_walked_and_nothing_allocated() {
+    let (samples, _workshop) = record(&[]);
+    let deepest = samples
+        .samples
+        .iter()
+        .max_by_key(|sample| sample.stack.len());
+    let sample = deepest.expect("samples");
+    let stack = stack_of(sample, ENOUGH);
+    let mut memory = Now {
+        stack: &stack,
+        earlier: Some(&stack),
+        reads: 0,
+    };
+    let mut unwinder = Unwinder::new(LocalFiles);
+    let (mut trail, mut frames) = (Trail::default(), Vec::with_capacity(10_000));
+    let dump = StackDump {
+        start: stack.start,
+        bytes: &stack.bytes[..stack.copied],
+        full: true,
+    };
+    let target = samples.target(sample);
+    let mut run = |trail: &mut Trail| {
+        frames.clear();
+        let before = memory.reads;
+        unwinder.unwind_after(
+            Some(trail),
+            &target,
+            &sample.registers,
+            &dump,
+            &mut memory,
+            &mut frames,
+        );
+        assert!(unwinder.keep(trail));
+        (frames.len(), memory.reads - before)
+    };
+    let (depth, reads) = run(&mut trail);
+    assert!(depth > 700 && reads > 0, "{depth}");
+    assert_eq!(run(&mut trail), (depth, 0));
+    let warm = allocation_counter::measure(|| {
+        assert_eq!(run(&mut trail), (depth, 0));
+    });
+    assert_eq!(warm.count_total, 0);
+}
