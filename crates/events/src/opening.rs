@@ -287,12 +287,11 @@ impl<'a> Opening<'a> {
     }
 }
 
-/// What to say when rings or dumps are smaller than asked for, or than is good.
+/// What to say when rings or dumps are smaller than asked for, or than is good. A smaller dump of our
+/// own choice is not worth a word: the rest is read from the live target, which is told of later.
 fn less_room(wanted: Sizes, used: Sizes, wishes: Wishes) -> Vec<Fallback> {
     /// With less, samples are lost on any busy machine.
     const GOOD_RING: u64 = 256 << 10;
-    /// What perf copies.
-    const GOOD_DUMP: u32 = 8192;
     let mut fallbacks = Vec::new();
     if used.ring < wanted.ring && (wishes.ring.is_some() || used.ring < GOOD_RING) {
         fallbacks.push(Fallback::Rings {
@@ -300,13 +299,8 @@ fn less_room(wanted: Sizes, used: Sizes, wishes: Wishes) -> Vec<Fallback> {
             used: used.ring,
         });
     }
-    let (asked, good) = match wishes.dump {
-        Some(Some(asked)) => (Some(asked), asked),
-        _ => (wanted.dump, GOOD_DUMP),
-    };
-    if let (Some(asked), Some(used)) = (asked, used.dump)
+    if let (Some(Some(asked)), Some(used)) = (wishes.dump, used.dump)
         && used < asked
-        && used < good
     {
         fallbacks.push(Fallback::StackDump { asked, used });
     }

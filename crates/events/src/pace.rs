@@ -131,6 +131,17 @@ pub(crate) fn is_time(spec: &EventSpec) -> bool {
     spec.is_clock() || is_cycles(spec)
 }
 
+/// How many of these events a CPU has in a second, at most; `None` if nobody knows.
+pub(crate) fn per_second_at_most(spec: &EventSpec) -> Option<u64> {
+    /// Faster than all CPUs but those under liquid nitrogen.
+    const CYCLES: u64 = 6_500_000_000;
+    match spec {
+        spec if spec.is_clock() => Some(1_000_000_000),
+        spec if is_cycles(spec) => Some(CYCLES),
+        _ => None,
+    }
+}
+
 fn is_cycles(spec: &EventSpec) -> bool {
     let encoding = &spec.encoding;
     encoding.kind == sys::PERF_TYPE_HARDWARE

@@ -7,7 +7,7 @@ use crate::pace;
 use crate::sampler::{Request, Switch};
 use crate::setup::{Sampling, Setup, Stacks};
 use crate::sizes::{Sizes, Wishes};
-use crate::system::System;
+use crate::system::{self, System};
 use crate::whom::Threads;
 
 /// An event to be opened.
@@ -34,6 +34,7 @@ pub(crate) fn wishes(request: &Request, system: &System, cpus: usize) -> Wishes 
         dump,
         rate: events().map(|event| rate(event, system)).max().unwrap_or(1),
         cpus,
+        memory: system::memory(),
         page: rustix::param::page_size() as u64,
     }
 }
@@ -45,8 +46,11 @@ fn rate(event: &EventRequest, system: &System) -> u64 {
         Rate::Hertz(hertz) => hertz.min(system.max_rate),
         Rate::Maximum => system.max_rate,
         Rate::Period(_) if is_hit(event) => 1,
-        // Think of a clock's nanoseconds, or of as many cycles.
-        Rate::Period(period) => 1_000_000_000 / period.max(1),
+        Rate::Period(period) => {
+            // Others are thought of as a clock's nanoseconds.
+            let per_second = pace::per_second_at_most(&event.spec).unwrap_or(1_000_000_000);
+            per_second / period.max(1)
+        }
     }
 }
 

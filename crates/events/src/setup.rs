@@ -16,7 +16,7 @@ use crate::definition::Definition;
 use crate::encoding;
 use crate::event::Weight;
 use crate::names::EventSpec;
-use crate::pace::Pace;
+use crate::pace::{self, Pace};
 
 /// The size of the attribute that is given to the kernel and written to files, in bytes:
 /// PERF_ATTR_SIZE_VER7. Readers as old as perf 6.1 refuse larger ones.
@@ -183,6 +183,15 @@ impl Setup {
             entry_registers: false,
             switches: false,
             ..self.clone()
+        }
+    }
+
+    /// Samples per second of a busy CPU, at most; `None` if nobody knows.
+    pub fn highest_rate(&self) -> Option<u64> {
+        match self.sampling {
+            Sampling::Hertz(hertz) | Sampling::Paced(hertz, _) => Some(hertz),
+            Sampling::Period(period) => Some(pace::per_second_at_most(&self.spec)? / period.max(1)),
+            Sampling::Never => Some(0),
         }
     }
 
@@ -421,5 +430,22 @@ pub(crate) mod tests {
         assert_eq!(leader.sample_type, member.sample_type);
         assert_ne!(leader.sample_type & PERF_SAMPLE_READ as u64, 0);
         assert_ne!(leader.read_format & PERF_FORMAT_GROUP as u64, 0);
+    }
+
+    #[test]
+    fn how_fast_samples_can_come() {
+        let check = |event, sampling, expected: Option<u64>| {
+            let setup = Setup {
+                sampling,
+                ..setup(event)
+            };
+            assert_eq!(setup.highest_rate(), expected, "{event} {sampling:?}");
+        };
+        check("cycles", Sampling::Hertz(999), Some(999));
+        check("cpu-clock", Sampling::Period(200_000), Some(5000));
+        check("cycles", Sampling::Period(500_000), Some(13_000));
+        check("cycles", Sampling::Never, Some(0));
+        check("page-faults", Sampling::Period(1), None);
+        check("instructions", Sampling::Period(1_000_000), None);
     }
 }

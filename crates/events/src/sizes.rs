@@ -1,6 +1,8 @@
 //! How large rings and stack dumps are: chosen together, because each dump takes its full size
 //! in the ring, however little of the stack there was to copy.
 
+use std::ops::RangeInclusive;
+
 use crate::event::MAX_STACK_DUMP;
 
 /// Sizes of a CPU's ring and of a sample's stack dump.
@@ -25,24 +27,30 @@ pub struct Wishes {
     pub rate: u64,
     /// Number of rings.
     pub cpus: usize,
+    /// Bytes of the machine's memory.
+    pub memory: u64,
     /// Bytes of a page.
     pub page: u64,
 }
 
 impl Wishes {
-    /// Enough for 64 of the largest dumps.
-    const RING_WITH_DUMPS: u64 = 4 << 20;
+    /// The smallest is enough for 64 of the largest dumps. The largest leaves room in the CPU's
+    /// caches: what is read from memory costs more than reading on in the live target.
+    const RING_WITH_DUMPS: RangeInclusive<u64> = 4 << 20..=16 << 20;
     const RING_WITHOUT: u64 = 512 << 10;
-    /// All rings together, on machines with very many CPUs.
-    const ALL_RINGS: u64 = 128 << 20;
+    /// Most stacks are no deeper: rings are larger at high rates, to hold so much of each.
+    const USUAL_STACK: u64 = 32 << 10;
+    /// All rings together, on machines with very many CPUs, take so much of its memory.
+    const PART_OF_MEMORY: u64 = 64;
+    const ALL_RINGS: RangeInclusive<u64> = 16 << 20..=512 << 20;
     const SMALLEST_RING: u64 = 64 << 10;
     const LARGEST_RING: u64 = 1 << 30;
     /// On a busy machine the reader may have to wait this long for a CPU. Samples must not be
     /// lost for that: rather have smaller dumps, and read deeper stacks from the live target.
     const READER_AWAY_MS: u64 = 30;
-    /// A wake-up each so many microseconds at most: soon enough to read on in a deep stack
-    /// before it changes.
-    const WAKE_US: u64 = 500;
+    /// At most so many wake-ups per second: soon enough to read on in a deep stack before it
+    /// changes. Each costs the target about 2 µs.
+    const WAKE_UPS: u64 = 1000;
     const SMALLEST_CHOSEN_DUMP: u64 = 4096;
     /// Registers, kernel chain and the fixed fields of a sample take about this much.
     const SAMPLE_REST: u64 = 512;
@@ -50,11 +58,16 @@ impl Wishes {
     /// The sizes to begin with.
     pub fn sizes(&self) -> Sizes {
         let wanted = match self.dump {
-            Some(_) => Self::RING_WITH_DUMPS,
+            Some(asked) => {
+                let stack = asked.map_or(Self::USUAL_STACK, u64::from);
+                let ring = (self.samples_to_hold() * stack).next_power_of_two();
+                within(ring, Self::RING_WITH_DUMPS)
+            }
             None => Self::RING_WITHOUT,
         };
+        let all = within(self.memory / Self::PART_OF_MEMORY, Self::ALL_RINGS);
         let affordable =
-            prev_power_of_two(Self::ALL_RINGS / (self.cpus.max(1) as u64)).max(Self::SMALLEST_RING);
+            prev_power_of_two(all / (self.cpus.max(1) as u64)).max(Self::SMALLEST_RING);
         let ring = match self.ring {
             Some(asked) => asked
                 .clamp(self.page, Self::LARGEST_RING)
@@ -83,7 +96,7 @@ impl Wishes {
             };
             (most.min(MAX_STACK_DUMP.into()) as u32 & !7).max(8)
         });
-        let together = (self.rate * Self::WAKE_US / 1_000_000).max(1);
+        let together = (self.rate / Self::WAKE_UPS).max(1);
         let wakeup = match dump {
             // Half a dump less: the kernel wakes when there is more than this, and the largest
             // dump leaves no room in its record to be more than itself.
@@ -102,6 +115,10 @@ impl Wishes {
     }
 }
 
+fn within(number: u64, range: RangeInclusive<u64>) -> u64 {
+    number.clamp(*range.start(), *range.end())
+}
+
 fn prev_power_of_two(number: u64) -> u64 {
     (number / 2 + 1).next_power_of_two()
 }
@@ -116,6 +133,7 @@ mod tests {
             dump,
             rate,
             cpus,
+            memory: 16 << 30,
             page: 4096,
         }
     }
@@ -133,18 +151,26 @@ mod tests {
     fn dumps_are_as_large_as_the_ring_allows_at_the_rate() {
         let chosen = Some(None);
         check(wishes(None, chosen, 999, 2), 4 << 20, Some(65_528));
-        check(wishes(None, chosen, 10_000, 2), 4 << 20, Some(13_976));
-        check(wishes(None, chosen, 100_000, 2), 4 << 20, Some(4096));
-        check(wishes(None, chosen, 999, 64), 2 << 20, Some(65_528));
-        check(wishes(None, chosen, 999, 256), 512 << 10, Some(18_072));
+        check(wishes(None, chosen, 4999, 2), 8 << 20, Some(56_296));
+        check(wishes(None, chosen, 20_000, 2), 16 << 20, Some(27_960));
+        check(wishes(None, chosen, 100_000, 2), 16 << 20, Some(5592));
+        check(wishes(None, chosen, 999, 64), 4 << 20, Some(65_528));
+        check(wishes(None, chosen, 20_000, 64), 4 << 20, Some(6984));
         check(wishes(None, chosen, 999, 4096), 64 << 10, Some(4096));
+        let memory = |memory, cpus| Wishes {
+            memory,
+            ..wishes(None, chosen, 999, cpus)
+        };
+        check(memory(512 << 20, 2), 4 << 20, Some(65_528));
+        check(memory(512 << 20, 16), 1 << 20, Some(36_152));
+        check(memory(1 << 40, 256), 2 << 20, Some(65_528));
         check(wishes(Some(4096), chosen, 999, 2), 4096, Some(1024));
     }
 
     /// A sample takes at least its dump in the ring, and at most 65,535 bytes.
     #[test]
-    fn the_reader_is_woken_by_as_many_samples_as_come_in_half_a_millisecond() {
-        for (rate, samples) in [(99, 1), (999, 1), (2000, 1), (4000, 2), (10_000, 5)] {
+    fn the_reader_is_woken_by_as_many_samples_as_come_in_a_millisecond() {
+        for (rate, samples) in [(99, 1), (999, 1), (1999, 1), (4000, 4), (10_000, 10)] {
             let sizes = wishes(None, Some(None), rate, 2).sizes();
             let dump = u64::from(sizes.dump.unwrap_or(0));
             let wakeup = u64::from(sizes.wakeup);
@@ -160,8 +186,13 @@ mod tests {
         check(wishes(Some(100_000), None, 999, 2), 128 << 10, None);
         check(
             wishes(None, Some(Some(8192)), 100_000, 2),
-            4 << 20,
+            16 << 20,
             Some(8192),
+        );
+        check(
+            wishes(None, Some(Some(4096)), 20_000, 2),
+            4 << 20,
+            Some(4096),
         );
         check(
             wishes(Some(65_536), Some(Some(65_528)), 999, 2),

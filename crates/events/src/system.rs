@@ -68,6 +68,12 @@ pub fn setting(name: &str) -> Option<i64> {
     text.trim().parse().ok()
 }
 
+/// Bytes of memory of this machine.
+pub(crate) fn memory() -> u64 {
+    let info = rustix::system::sysinfo();
+    (info.totalram as u64).saturating_mul(info.mem_unit.into())
+}
+
 /// The kernel's version, as `uname -r` prints it.
 pub fn kernel_release() -> String {
     let name = rustix::system::uname();

@@ -7,7 +7,7 @@
 
 use std::time::{Duration, Instant};
 
-use prof_events::{Opened, Sampling};
+use prof_events::Opened;
 use prof_model::StackEnd;
 use prof_perfdata::StackNote;
 
@@ -52,16 +52,10 @@ impl Haste {
     }
 }
 
-/// In which a ring fills by an eighth at most, if all events come at a known rate.
+/// In which a ring fills by an eighth at most, if it is known how fast all events can come.
 fn nap(opened: &Opened) -> Option<Duration> {
-    let mut per_second = 0;
-    for event in &opened.events {
-        per_second += match event.setup.sampling {
-            Sampling::Hertz(hertz) | Sampling::Paced(hertz, _) => hertz,
-            Sampling::Never => 0,
-            Sampling::Period(_) => return None,
-        };
-    }
+    let rates = opened.events.iter().map(|event| event.setup.highest_rate());
+    let per_second = rates.sum::<Option<u64>>()?;
     let dump = u64::from(opened.sizes.dump?);
     let eighth = (opened.sizes.ring / 8).checked_div(dump * per_second.max(1) / 1000)?;
     Some(Duration::from_millis(eighth).min(Haste::LONGEST_NAP)).filter(|nap| !nap.is_zero())
