@@ -1,7 +1,7 @@
 //! What a test needs of the machine.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::session::Outcome;
@@ -18,6 +18,9 @@ pub enum Need {
     MountNamespaces,
     /// Cgroups of version 2, and the right to make some (root; not in all containers).
     Cgroups,
+    /// Cgroups that say which CPUs to run on, of either version (root). Where version 2 is all there
+    /// is, this controller is often switched off; so CI's machines may lack it.
+    Cpusets,
     /// A plain user may sample its own processes: perf_event_paranoid is at most 2.
     PlainSampling,
     /// The CPU's counters, which CI's kind of machine lacks by nature.
@@ -44,6 +47,7 @@ impl Need {
                 quiet.status().is_ok_and(|status| status.success())
             }
             Self::Cgroups => cgroups().is_some(),
+            Self::Cpusets => cpusets().is_some(),
             Self::PlainSampling => paranoid().is_some_and(|level| level <= 2),
             Self::HardwareCounters => has_hardware_counters(),
         }
@@ -64,7 +68,8 @@ pub fn needs(needs: &[Need]) -> bool {
         return true;
     }
     let in_ci = std::env::var_os("CI").is_some_and(|value| value == "true");
-    let excused = missing == [Need::HardwareCounters];
+    let by_nature = |need: &Need| matches!(need, Need::HardwareCounters | Need::Cpusets);
+    let excused = missing.iter().all(by_nature);
     assert!(!in_ci || excused, "this machine lacks {missing:?}");
     let thread = std::thread::current();
     let test = thread.name().unwrap_or("a test");
@@ -76,13 +81,29 @@ pub fn needs(needs: &[Need]) -> bool {
 
 /// Where cgroups of version 2 can be made.
 pub fn cgroups() -> Option<PathBuf> {
-    let mounts = std::fs::read_to_string("/proc/self/mounts").ok()?;
-    let mounts = mounts.lines().filter(|line| line.contains(" cgroup2 rw"));
-    let mut points = mounts.filter_map(|line| line.split(' ').nth(1).map(PathBuf::from));
-    points.find(|point| {
-        let probe = point.join(format!("prof-probe-{}", std::process::id()));
-        std::fs::create_dir(&probe).is_ok() && std::fs::remove_dir(&probe).is_ok()
-    })
+    cgroup_mounts(" cgroup2 rw").find(|point| can_be_made(point, "cgroup.procs"))
+}
+
+/// Where cgroups can be made that say which CPUs to run on.
+pub fn cpusets() -> Option<PathBuf> {
+    cgroup_mounts(" cgroup").find(|point| can_be_made(point, "cpuset.cpus"))
+}
+
+fn cgroup_mounts(kind: &str) -> impl Iterator<Item = PathBuf> {
+    let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    let mounts = mounts.lines().filter(|line| line.contains(kind));
+    let points = mounts.filter_map(|line| line.split(' ').nth(1).map(PathBuf::from));
+    points.collect::<Vec<_>>().into_iter()
+}
+
+/// Whether a cgroup can be made there that has this file.
+fn can_be_made(point: &Path, file: &str) -> bool {
+    let probe = point.join(format!("prof-probe-{}", std::process::id()));
+    if std::fs::create_dir(&probe).is_err() {
+        return false;
+    }
+    let found = probe.join(file).exists();
+    std::fs::remove_dir(&probe).is_ok() && found
 }
 
 /// Whether prof can open one.
