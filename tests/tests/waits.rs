@@ -103,6 +103,47 @@ fn waits_on_all_cpus_are_those_of_everybody() {
     }
 }
 
+/// A thread waits while sampling is off, when it is switched on, and when it is switched off: what
+/// weighs is the part of each wait that is sampled. Root is told where a wait is as it begins.
+fn check_brackets(session: &Session, sees_earlier: bool) {
+    for name in ["commands", "answers"] {
+        let mut mkfifo = std::process::Command::new("mkfifo");
+        let made = mkfifo.args(["-m", "666"]).arg(session.path(name)).status();
+        assert!(made.unwrap().success());
+    }
+    let binary = session.install(&Program::c(&["wait_brackets.c"]).build());
+    let control = "fifo:commands,answers";
+    let options = ["--off-cpu", "--delay", "-1", "--control", control];
+    let command = [binary.to_str().unwrap(), "commands", "answers"];
+    let recorded = session.record(&options, &command);
+    let stacks = recorded.physical_stacks();
+    assert_eq!(time_in(&stacks, &["never_on"]), 0, "{stacks}");
+    for line in recorded.outcome.stdout.lines() {
+        let mut words = line.split(' ');
+        let function = words.next().unwrap();
+        let [least, most] = [(); 2].map(|()| words.next().unwrap().parse::<u64>().unwrap());
+        let found = time_in(&stacks, &[function]);
+        match function == "from_on" && !sees_earlier {
+            true => assert_eq!(found, 0, "{stacks}"),
+            false => assert!((least..=most).contains(&found), "{line}: {found}"),
+        }
+    }
+}
+
+#[test]
+fn only_what_is_sampled_of_a_wait_counts() {
+    if needs(AS_ROOT) {
+        check_brackets(&Session::new(), false);
+    }
+}
+
+#[test]
+fn so_it_is_for_plain_users() {
+    if needs(AS_PLAIN_USER) {
+        check_brackets(&Session::plain_user(), true);
+    }
+}
+
 fn check_wall(session: &Session) {
     let binary = session.install(&Program::c(&["waiting.c"]).build());
     let recorded = session.record(&["--wall"], &[binary]);

@@ -161,6 +161,10 @@ pub(crate) struct SwitchPart {
     pub(crate) preempted: bool,
 }
 
+/// The thread, of our own process, whose SWITCH records say that sampling is switched off and on.
+/// There is no thread of this number but that of idle CPUs, of process 0.
+pub(crate) const SAMPLING: i32 = 0;
+
 // PERF_RECORD_SWITCH and its PERF_RECORD_MISC_SWITCH_OUT and _OUT_PREEMPT.
 const RECORD_SWITCH: u32 = 14;
 const SWITCH_OUT: u16 = 1 << 13;
@@ -183,15 +187,16 @@ pub(crate) fn switch(record: &[u8]) -> Option<SwitchPart> {
     })
 }
 
-/// Appends the SWITCH record of a thread that leaves its CPU because it waits.
-pub(crate) fn append_switch_out(out: &mut Vec<u8>, (pid, tid): (i32, i32), time: u64, id: u64) {
+/// Appends the SWITCH record of a thread that leaves its CPU because it waits, or is back.
+pub(crate) fn append_switch(out: &mut Vec<u8>, switch: &SwitchPart, id: u64) {
     const SIZE: u16 = 40;
+    let misc = if switch.out { SWITCH_OUT } else { 0 };
     out.extend_from_slice(&RECORD_SWITCH.to_ne_bytes());
-    out.extend_from_slice(&SWITCH_OUT.to_ne_bytes());
+    out.extend_from_slice(&misc.to_ne_bytes());
     out.extend_from_slice(&SIZE.to_ne_bytes());
-    out.extend_from_slice(&pid.to_ne_bytes());
-    out.extend_from_slice(&tid.to_ne_bytes());
-    for word in [time, 0, id] {
+    out.extend_from_slice(&switch.pid.to_ne_bytes());
+    out.extend_from_slice(&switch.tid.to_ne_bytes());
+    for word in [switch.time, switch.cpu.into(), id] {
         out.extend_from_slice(&word.to_ne_bytes());
     }
 }
@@ -356,7 +361,6 @@ pub(crate) mod tests {
     #[test]
     fn switches_are_taken_apart() {
         let mut record = Vec::new();
-        append_switch_out(&mut record, (7, 8), 1000, 5);
         let expected = SwitchPart {
             pid: 7,
             tid: 8,
@@ -365,6 +369,7 @@ pub(crate) mod tests {
             out: true,
             preempted: false,
         };
+        append_switch(&mut record, &expected, 5);
         assert_eq!(switch(&record), Some(expected));
         assert_eq!(usize::from(record[6]), record.len());
         assert_eq!(switch(&record[..31]), None);

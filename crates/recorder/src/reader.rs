@@ -7,16 +7,17 @@ use std::time::{Duration, Instant};
 
 use prof_events::Signals;
 use prof_events::system::{self, Ahead};
+use prof_model::Pid;
 
 use crate::backlog::{Backlog, Batch, CUT_STACK, Pressure, ReaderCounts, Room};
 use crate::deep::DeepStacks;
 use crate::error::Error;
 use crate::haste::Haste;
 use crate::launch;
-use crate::layout::{self, Layouts};
+use crate::layout::{self, Layouts, SwitchPart};
 use crate::lives::Lives;
 use crate::nearby::Nearby;
-use crate::options::{Course, Target};
+use crate::options::{Course, Delay, Target};
 use crate::sleepers::Sleepers;
 use crate::source::Source;
 use crate::steering::{Running, Steering};
@@ -37,6 +38,8 @@ pub(crate) struct Reader<'a> {
     lives: Option<Lives>,
     /// Looks at threads that sleep, where the kernel tells of none.
     sleepers: Option<Sleepers>,
+    /// When sampling was switched on or off, until the session is told.
+    switches: Vec<(bool, u64)>,
     /// What may have run before it was sampled, until it was looked at.
     earlier: Option<&'a Target>,
     /// When the rings were last looked at.
@@ -73,6 +76,7 @@ impl<'a> Reader<'a> {
             haste: Haste::new(source.opened(), Instant::now()),
             lives: source.opened().pace().map(Lives::new),
             sleepers,
+            switches: Vec::new(),
             earlier: Some(earlier),
             last: Instant::now(),
             source,
@@ -97,6 +101,9 @@ impl<'a> Reader<'a> {
         let _closing = Closing(backlog);
         // Before anything is sampled: the rings do not hold for long.
         system::raise_thread_priority(Ahead::OfThese);
+        if course.delay != Delay::None {
+            self.switches.push((false, system::monotonic_now()));
+        }
         let running = start(&mut self.source)?;
         let begin = Instant::now();
         let mut steering = Steering::new(running, course, signals, begin);
@@ -136,6 +143,7 @@ impl<'a> Reader<'a> {
             steering.terminate();
         }
         let over = steering.is_over(&mut self.source, wake.all_ended)?;
+        self.switches.extend(steering.take_switches());
         if steering.take_switch() {
             self.backlog.ask_to_switch(system::monotonic_now());
         }
@@ -164,9 +172,31 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Adds records of when sampling was switched on or off.
+    fn tell_switches(&mut self, batch: &mut Batch) {
+        let Some(&(id, _)) = self.source.opened().ids().next() else {
+            return;
+        };
+        for (on, time) in self.switches.drain(..) {
+            if let Some(sleepers) = &mut self.sleepers {
+                sleepers.switch(on);
+            }
+            let switch = SwitchPart {
+                pid: std::process::id() as Pid,
+                tid: layout::SAMPLING,
+                time,
+                cpu: 0,
+                out: !on,
+                preempted: false,
+            };
+            batch.push(|bytes| layout::append_switch(bytes, &switch, id));
+        }
+    }
+
     /// One pass over all rings.
     fn pass(&mut self) {
         let (mut batch, room) = self.backlog.start();
+        self.tell_switches(&mut batch);
         if let Some(sleepers) = &mut self.sleepers {
             let earlier = self.earlier.take().map(launch::threads_now);
             sleepers.begin(&earlier.unwrap_or_default(), &mut batch);

@@ -20,7 +20,7 @@ use prof_perfdata::{Attr, CpuMode, encode};
 
 use crate::backlog::Batch;
 use crate::deep::DeepStacks;
-use crate::layout::{self, StackPart};
+use crate::layout::{self, StackPart, SwitchPart};
 
 /// Looks at threads that sleep.
 #[derive(Debug)]
@@ -29,6 +29,8 @@ pub(crate) struct Sleepers {
     registers: u64,
     /// Whether each wait is looked at, because the kernel tells of none.
     all: bool,
+    /// Whether sampling is switched on.
+    on: bool,
     threads: HashMap<Tid, Sleeper>,
     /// Those that sleep and have not been looked at.
     unseen: Vec<Tid>,
@@ -79,6 +81,7 @@ impl Sleepers {
             attr: Attr::parse(&setup.attr_bytes()).ok()?,
             registers: setup.user_registers(),
             all,
+            on: true,
             threads: HashMap::new(),
             unseen: Vec::new(),
             files: 0,
@@ -103,10 +106,23 @@ impl Sleepers {
         for &(pid, tid) in threads {
             let now = system::monotonic_now();
             if is_asleep(pid, tid) {
-                batch.push(|bytes| layout::append_switch_out(bytes, (pid, tid), now, Self::ID));
+                let switch = SwitchPart {
+                    pid,
+                    tid,
+                    time: now,
+                    cpu: 0,
+                    out: true,
+                    preempted: false,
+                };
+                batch.push(|bytes| layout::append_switch(bytes, &switch, Self::ID));
                 self.fell_asleep(tid, pid, 0, now);
             }
         }
+    }
+
+    /// Sampling is switched on or off: who sleeps when it is on again is looked at then.
+    pub(crate) fn switch(&mut self, on: bool) {
+        self.on = on;
     }
 
     /// A record from a ring.
@@ -142,6 +158,11 @@ impl Sleepers {
         self.unseen.push(tid);
     }
 
+    fn sleeps(&self, tid: Tid) -> bool {
+        let sleeper = self.threads.get(&tid);
+        sleeper.is_some_and(|sleeper| sleeper.since.is_some())
+    }
+
     fn forget(&mut self, tid: Tid) {
         let sleeper = self.threads.remove(&tid);
         self.files -= usize::from(sleeper.is_some_and(|sleeper| sleeper.file.is_some()));
@@ -153,7 +174,10 @@ impl Sleepers {
         unseen.sort_unstable();
         unseen.dedup();
         // Who is on the way to sleep is looked at again with the next pass.
-        unseen.retain(|&tid| self.look_at(tid, deep, batch) == Some(Registers::Running));
+        unseen.retain(|&tid| match self.on {
+            true => self.look_at(tid, deep, batch) == Some(Registers::Running),
+            false => self.sleeps(tid),
+        });
         self.unseen = unseen;
     }
 

@@ -38,6 +38,7 @@ pub(crate) struct Steering<'a> {
     commands: Option<Commands>,
     told_to_stop: bool,
     told_to_switch: bool,
+    switches: Vec<(bool, u64)>,
     signals: &'a Signals,
     stopped_by: Option<i32>,
 }
@@ -68,6 +69,7 @@ impl<'a> Steering<'a> {
             commands: course.control.clone().map(Commands::new),
             told_to_stop: false,
             told_to_switch: false,
+            switches: Vec::new(),
             signals,
             stopped_by: None,
         }
@@ -81,6 +83,11 @@ impl<'a> Steering<'a> {
     /// Whether somebody asked to go on in another file, since this was called before.
     pub(crate) fn take_switch(&mut self) -> bool {
         std::mem::take(&mut self.told_to_switch)
+    }
+
+    /// When sampling was switched on (`true`) or off, since this was called before.
+    pub(crate) fn take_switches(&mut self) -> impl Iterator<Item = (bool, u64)> {
+        self.switches.drain(..)
     }
 
     /// Has waits for records end when there is something to decide.
@@ -169,7 +176,12 @@ impl<'a> Steering<'a> {
 
     fn set_sampling(&mut self, source: &mut Source, on: bool) -> Result<(), Error> {
         (self.sampling, self.begins) = (on, None);
-        source.set_sampling(on)
+        let before = system::monotonic_now();
+        source.set_sampling(on)?;
+        // What was sampled was so in between.
+        let time = if on { before } else { system::monotonic_now() };
+        self.switches.push((on, time));
+        Ok(())
     }
 
     /// Starts the command once more, from the thread whose events it inherits.

@@ -10,6 +10,9 @@
 //! shortest waits. Such a wait is counted with the thread's next one of about its length (to a
 //! factor of two) that was seen: among waits of one length all have the same chance to be seen,
 //! wherever they are, so that those seen stand for the others.
+//!
+//! While sampling is switched off, the clock of the waits stands still: a wait that is on when that
+//! begins or ends weighs only what was sampled of it.
 
 use std::collections::HashMap;
 
@@ -20,6 +23,16 @@ use prof_model::{Pid, SeenWaits, Tid};
 pub(crate) struct Waits {
     threads: HashMap<Tid, Thread>,
     seen: SeenWaits,
+    clock: Clock,
+}
+
+/// The time while waits are sampled.
+#[derive(Debug, Default)]
+struct Clock {
+    /// When it was stopped; `None` if it goes.
+    stopped: Option<u64>,
+    /// For how many nanoseconds it stood still before.
+    stood: u64,
 }
 
 #[derive(Debug, Default)]
@@ -27,6 +40,8 @@ struct Thread {
     pid: Pid,
     /// When it left its CPU; `None` if it does not wait.
     since: Option<u64>,
+    /// The same by the clock of the waits.
+    sampled_since: u64,
     /// The sample of its wait; empty if there is none. Kept for its memory.
     record: Vec<u8>,
     /// Nanoseconds of earlier waits that nobody has seen, by the logarithm of their lengths.
@@ -46,11 +61,18 @@ const TIME: usize = 32;
 const PERIOD: usize = 48;
 
 impl Waits {
+    /// Sampling is switched on or off.
+    pub(crate) fn switch(&mut self, on: bool, time: u64) {
+        match on {
+            true => self.clock.go_on(time),
+            false => self.clock.stop(time),
+        }
+    }
+
     /// A thread leaves its CPU, and this is the kernel's sample of it.
     pub(crate) fn leave(&mut self, tid: Tid, time: u64, record: &[u8]) {
         let thread = self.threads.entry(tid).or_default();
-        thread.since = Some(time);
-        thread.record.clear();
+        thread.begin(time, &self.clock);
         thread.record.extend_from_slice(record);
     }
 
@@ -60,8 +82,7 @@ impl Waits {
         thread.pid = pid;
         // Its sample came just before.
         if thread.since.is_none() {
-            thread.since = Some(time);
-            thread.record.clear();
+            thread.begin(time, &self.clock);
         }
     }
 
@@ -90,7 +111,7 @@ impl Waits {
     /// wait and weighs its length in nanoseconds, with that of the unseen ones that it stands for.
     pub(crate) fn back(&mut self, tid: Tid, time: u64) -> Option<&[u8]> {
         let thread = self.threads.get_mut(&tid)?;
-        thread.end(time, &mut self.seen)
+        thread.end(time, &self.clock, &mut self.seen)
     }
 
     /// The thread has ended; another one may get its number.
@@ -102,7 +123,7 @@ impl Waits {
     /// The samples of all that still wait at this time, and then what was never seen.
     pub(crate) fn finish(&mut self, time: u64, mut each: impl FnMut(Result<&[u8], Unseen>)) {
         for (&tid, thread) in &mut self.threads {
-            if let Some(record) = thread.end(time, &mut self.seen) {
+            if let Some(record) = thread.end(time, &self.clock, &mut self.seen) {
                 each(Ok(record));
             }
             if let Some(unseen) = thread.left(tid) {
@@ -117,10 +138,38 @@ impl Waits {
     }
 }
 
+impl Clock {
+    fn stop(&mut self, time: u64) {
+        self.stopped.get_or_insert(time);
+    }
+
+    fn go_on(&mut self, time: u64) {
+        if let Some(stopped) = self.stopped.take() {
+            self.stood += time.saturating_sub(stopped);
+        }
+    }
+
+    /// What it shows at a moment since it last went on or was stopped.
+    fn at(&self, time: u64) -> u64 {
+        let time = self.stopped.map_or(time, |stopped| stopped.min(time));
+        time.saturating_sub(self.stood)
+    }
+}
+
 impl Thread {
+    fn begin(&mut self, time: u64, clock: &Clock) {
+        self.since = Some(time);
+        self.sampled_since = clock.at(time);
+        self.record.clear();
+    }
+
     /// Ends a wait: its completed sample.
-    fn end(&mut self, time: u64, seen: &mut SeenWaits) -> Option<&[u8]> {
-        let length = time.saturating_sub(self.since.take()?);
+    fn end(&mut self, time: u64, clock: &Clock, seen: &mut SeenWaits) -> Option<&[u8]> {
+        self.since.take()?;
+        let length = clock.at(time).saturating_sub(self.sampled_since);
+        if length == 0 {
+            return None;
+        }
         seen.waits += 1;
         seen.time += length;
         let alike = length.checked_ilog2().unwrap_or(0) as usize;
@@ -197,6 +246,43 @@ mod tests {
         assert_eq!(left(&mut waits, 5010), (1, vec![]));
         let seen = waits.take_seen();
         assert_eq!((seen.waits, seen.seen, seen.time), (2, 2, 2510));
+    }
+
+    #[test]
+    fn what_is_not_sampled_of_a_wait_does_not_count() {
+        let mut waits = Waits::default();
+        waits.switch(false, 1000);
+        let mut wait = |from: u64, switch: &[(bool, u64)], to: u64, expected: Option<u64>| {
+            waits.out((7, 7), from);
+            for &(on, time) in switch {
+                waits.switch(on, time);
+            }
+            assert!(waits.is_in_time(7, from));
+            waits.see(7, &SAMPLE);
+            check(waits.back(7, to), expected.map(|weight| (to, weight)));
+        };
+        wait(1100, &[], 1200, None);
+        wait(1300, &[(true, 1350)], 1400, Some(50));
+        wait(1500, &[], 1600, Some(100));
+        wait(1700, &[(false, 1710)], 1800, Some(10));
+        wait(
+            1850,
+            &[(true, 1900), (true, 1910), (false, 1930)],
+            2000,
+            Some(30),
+        );
+        wait(2100, &[(true, 2200)], 2300, Some(100));
+        wait(
+            2400,
+            &[(false, 2401), (false, 2402), (true, 2500)],
+            2600,
+            Some(101),
+        );
+        waits.out((8, 8), 2700);
+        waits.switch(false, 2750);
+        assert_eq!(left(&mut waits, 9000), (0, vec![(8, 50)]));
+        let seen = waits.take_seen();
+        assert_eq!((seen.waits, seen.seen, seen.time), (7, 6, 391 + 50));
     }
 
     #[test]

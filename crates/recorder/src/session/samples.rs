@@ -150,12 +150,17 @@ impl Session {
         Ok(())
     }
 
-    /// A thread has left its CPU or is back: samples of waits need to know, the file does not.
+    /// A thread has left its CPU or is back, or sampling is switched off or on: samples of waits need
+    /// to know, the file does not.
     pub(super) fn switch(&mut self, switch: &Switch) -> Result<(), WriteError> {
         let Stamp { pid, tid, time, .. } = switch.stamp;
         let (Some(pid), Some(tid), Some(time)) = (pid, tid, time) else {
             return Ok(());
         };
+        if (pid, tid) == (self.own_pid, layout::SAMPLING) {
+            self.waits.switch(!switch.out, time);
+            return Ok(());
+        }
         if switch.out {
             match switch.preempted {
                 true => self.waits.preempted(tid),
