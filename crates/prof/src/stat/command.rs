@@ -3,6 +3,7 @@
 use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;
 use std::process::{ExitCode, ExitStatus};
+use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow};
 use prof_counters::{Inherit, Options, Target};
@@ -52,9 +53,8 @@ pub(super) fn run(
             command,
             intervals,
             counters,
-            signals,
         };
-        let outcome = run.follow(printer)?;
+        let outcome = run.follow(signals, printer)?;
         let mut measured = run.measure(before)?;
         if outcome.status.is_none() {
             measured.usage = None;
@@ -119,11 +119,18 @@ pub(super) fn not_started(flags: &StatFlags, error: &io::Error) -> ExitCode {
     ExitCode::from(126)
 }
 
-struct Run<'a> {
+struct Run {
     command: RunningCommand,
     intervals: Intervals,
     counters: Counters,
-    signals: &'a Signals,
+}
+
+/// What follows a look at the counters.
+pub(super) struct Tick {
+    /// When to look again.
+    pub(super) next: Option<Instant>,
+    /// Whether the command is to end now.
+    pub(super) over: bool,
 }
 
 /// How a run ended.
@@ -134,49 +141,17 @@ pub(super) struct Outcome {
     pub(super) interrupted: bool,
 }
 
-impl Run<'_> {
-    /// Waits for the command. It gets the signals that we get, and is counted to its end; should
-    /// it live on, a second signal ends the counting without it.
-    fn follow(&mut self, printer: &mut Printer) -> Result<Outcome> {
-        const SIGTERM: i32 = 15;
-        let mut interrupted = false;
-        let mut asked_to_end = false;
-        loop {
-            let until = if asked_to_end {
-                None
-            } else {
-                self.intervals.until()
-            };
-            let woken = wait(&mut vec![self.command.as_fd()], self.signals, until);
-            match woken.context("cannot wait for the command")? {
-                Wake::Ended => {
-                    let status = self.command.wait().context("cannot wait for the command")?;
-                    return Ok(Outcome {
-                        status: Some(status),
-                        interrupted,
-                    });
-                }
-                Wake::Signal(_) if interrupted => {
-                    return Ok(Outcome {
-                        status: None,
-                        interrupted,
-                    });
-                }
-                Wake::Signal(signal) => {
-                    interrupted = true;
-                    if !signal.from_terminal {
-                        self.command.signal(signal.signal);
-                    }
-                }
-                Wake::Time => {
-                    self.intervals.tick(&mut self.counters, printer)?;
-                    if self.intervals.is_over() {
-                        asked_to_end = true;
-                        self.command.signal(SIGTERM);
-                    }
-                }
-            }
-        }
+impl Run {
+    /// Waits for the command, and looks at the counters at regular times.
+    fn follow(&mut self, signals: &Signals, printer: &mut Printer) -> Result<Outcome> {
+        let (intervals, counters) = (&mut self.intervals, &mut self.counters);
+        let first = intervals.until();
+        follow(&mut self.command, signals, first, || {
+            intervals.tick(counters, printer)?;
+            let over = intervals.is_over();
+            let next = if over { None } else { intervals.until() };
+            Ok(Tick { next, over })
+        })
     }
 
     fn measure(&mut self, before: Usage) -> Result<Measurement> {
@@ -188,5 +163,44 @@ impl Run<'_> {
             wall,
             usage: Some(usage),
         })
+    }
+}
+
+/// Waits for a command, and calls `tick` first at that time. The command gets the signals that we
+/// get, and is counted to its end; should it live on, a second signal ends the counting without it.
+pub(super) fn follow(
+    command: &mut RunningCommand,
+    signals: &Signals,
+    first: Option<Instant>,
+    mut tick: impl FnMut() -> Result<Tick>,
+) -> Result<Outcome> {
+    const SIGTERM: i32 = 15;
+    let mut next = first;
+    let mut interrupted = false;
+    loop {
+        let woken = wait(&mut vec![command.as_fd()], signals, next);
+        let status = match woken.context("cannot wait for the command")? {
+            Wake::Ended => Some(command.wait().context("cannot wait for the command")?),
+            Wake::Signal(_) if interrupted => None,
+            Wake::Signal(signal) => {
+                interrupted = true;
+                if !signal.from_terminal {
+                    command.signal(signal.signal);
+                }
+                continue;
+            }
+            Wake::Time => {
+                let tick = tick()?;
+                next = tick.next;
+                if tick.over {
+                    command.signal(SIGTERM);
+                }
+                continue;
+            }
+        };
+        return Ok(Outcome {
+            status,
+            interrupted,
+        });
     }
 }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::os::fd::AsFd;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -10,13 +9,12 @@ use anyhow::{Context, Result, anyhow, bail};
 use prof_counters::Count;
 use prof_events::counting::{RawCount, ThreadCount, ThreadCounters, ThreadCountersError, Usage};
 use prof_events::system::{self, System};
-use prof_events::{HeldCommand, Program, RunningCommand, Signals};
+use prof_events::{HeldCommand, Program, Signals};
 
-use super::command::{self, Outcome};
+use super::command::{self, Outcome, Tick};
 use super::counters::{Counts, Origin, Row};
 use super::printer::{Prefix, Printer};
 use super::report::{Measurement, Report};
-use super::wait::{Wake, wait};
 use super::wanted::Wanted;
 use crate::console::Console;
 use crate::exit;
@@ -83,6 +81,9 @@ struct Run {
     usage: Usage,
 }
 
+/// How often records are taken from the rings, lest they run over.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
 /// Runs the command once; the inner error is that it cannot be started.
 fn count_once(
     flags: &StatFlags,
@@ -96,10 +97,18 @@ fn count_once(
         Ok(running) => running,
         Err(error) => return Ok(Err(error)),
     };
-    let deadline = flags
+    let mut deadline = flags
         .duration
         .and_then(|duration| start.checked_add(duration));
-    let outcome = follow(&mut running, &mut counters, signals, deadline)?;
+    let soon = || Instant::now().checked_add(LOOK_EVERY);
+    let outcome = command::follow(&mut running, signals, soon(), || {
+        counters.drain();
+        let over = deadline.take_if(|deadline| *deadline <= Instant::now());
+        Ok(Tick {
+            next: soon(),
+            over: over.is_some(),
+        })
+    })?;
     let wall = start.elapsed();
     let usage = Usage::of_children().since(before);
     let (threads, lost) = counters.finish().context("cannot read the counters")?;
@@ -147,50 +156,6 @@ fn open(rows: &[Row], held: &HeldCommand) -> Result<ThreadCounters> {
              with `ulimit -l` or kernel.perf_event_mlock_kb"
         ),
     })
-}
-
-/// Waits for the command, as [`command`] does, and keeps the rings from running over.
-fn follow(
-    command: &mut RunningCommand,
-    counters: &mut ThreadCounters,
-    signals: &Signals,
-    deadline: Option<Instant>,
-) -> Result<Outcome> {
-    const LOOK_EVERY: Duration = Duration::from_millis(20);
-    const SIGTERM: i32 = 15;
-    let mut interrupted = false;
-    let mut deadline = deadline;
-    loop {
-        let next = Instant::now().checked_add(LOOK_EVERY);
-        match wait(&mut vec![command.as_fd()], signals, next)
-            .context("cannot wait for the command")?
-        {
-            Wake::Ended => {
-                let status = command.wait().context("cannot wait for the command")?;
-                return Ok(Outcome {
-                    status: Some(status),
-                    interrupted,
-                });
-            }
-            Wake::Signal(_) if interrupted => {
-                return Ok(Outcome {
-                    status: None,
-                    interrupted,
-                });
-            }
-            Wake::Signal(signal) => {
-                interrupted = true;
-                if !signal.from_terminal {
-                    command.signal(signal.signal);
-                }
-            }
-            Wake::Time => counters.drain(),
-        }
-        if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
-            deadline = None;
-            command.signal(SIGTERM);
-        }
-    }
 }
 
 /// Prints the threads of one run, each by itself, or the means of several runs by the threads' names.
