@@ -387,6 +387,24 @@ mod tests {
     }
 
     #[test]
+    fn a_command_that_has_ended_is_left_to_be_waited_for() {
+        let command = fork(&["true"]).and_then(HeldCommand::release);
+        let mut command = command.expect("it starts");
+        wait_readable(&[command.as_fd()], None).expect("it ends");
+        assert!(command.has_ended().expect("an answer"));
+        // Its number is still its own: the third field of its `stat` is Z.
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", command.child.id()));
+        let stat = stat.expect("a zombie");
+        assert!(
+            stat.rsplit(')')
+                .next()
+                .is_some_and(|rest| rest.starts_with(" Z")),
+            "{stat}"
+        );
+        assert!(command.wait().expect("its status").success());
+    }
+
+    #[test]
     fn what_exec_answers_is_known() {
         let kind = |argv: &[&str]| {
             let result = fork(argv).and_then(HeldCommand::release);

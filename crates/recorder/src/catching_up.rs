@@ -35,3 +35,74 @@ impl Drop for CatchingUp {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::thread;
+    use std::time::Duration;
+
+    use prof_events::system::Priority;
+
+    use super::*;
+    use crate::backlog::Popped;
+
+    /// Whether the calling thread runs in real time: field 41 of its `stat`, proc_pid_stat(5).
+    fn is_ahead() -> bool {
+        const FIFO: &str = "1";
+        let stat = fs::read_to_string("/proc/thread-self/stat").expect("our own");
+        let (_, fields) = stat.rsplit_once(')').expect("a name");
+        fields.split_whitespace().nth(38) == Some(FIFO)
+    }
+
+    /// Whether this user may run ahead of others.
+    fn may_be_ahead() -> bool {
+        let may = system::raise_thread_priority(Ahead::OfOrdinary) == Priority::RealTime;
+        system::lower_thread_priority();
+        if !may {
+            eprintln!("NOT TESTED: this user may not run ahead of ordinary threads");
+        }
+        may
+    }
+
+    #[test]
+    fn a_thread_runs_ahead_while_its_backlog_is_full() {
+        // On a thread of its own, which ends with what it was given.
+        let checked = thread::spawn(|| {
+            let may = may_be_ahead();
+            let backlog = Backlog::new(100_000);
+            let mut catching_up = CatchingUp::default();
+            let mut check = |percent: usize, expected: bool| {
+                let waiting = backlog.percent_full();
+                for _ in waiting..percent {
+                    let (mut batch, _) = backlog.start();
+                    batch.push(|bytes| bytes.resize(990, 0));
+                    backlog.push(batch);
+                }
+                for _ in percent..waiting {
+                    let Popped::Batch(batch) = backlog.pop(Duration::MAX) else {
+                        panic!("nothing waits");
+                    };
+                    backlog.recycle(batch);
+                }
+                catching_up.follow(&backlog);
+                assert_eq!(is_ahead(), expected && may, "{percent} %");
+            };
+            for (percent, expected) in [
+                (10, false),
+                (20, false),
+                (30, true),
+                (90, true),
+                (10, true),
+                (2, false),
+                (20, false),
+                (30, true),
+            ] {
+                check(percent, expected);
+            }
+            drop(catching_up);
+            assert!(!is_ahead(), "afterwards");
+        });
+        checked.join().expect("as expected");
+    }
+}

@@ -39,13 +39,15 @@ impl DeepStacks {
     /// Appends the stack that lies beyond this copy to `out`.
     pub(crate) fn read(&mut self, stack: &StackPart, out: &mut Vec<u8>) -> Option<Beyond> {
         let end = stack.start.checked_add(stack.copied as u64)?;
-        let mapping = self.mapping(stack.pid, stack.start)?;
+        let memory = LiveMemory::of(stack.pid)?;
+        let maps = || fs::read_to_string(format!("/proc/{}/maps", stack.pid)).ok();
+        let mapping = self.mapping(stack, memory, maps)?;
         let start = end.saturating_sub(Self::SEAM).max(stack.start);
         let limit = mapping.end.min(end.saturating_add(Self::LIMIT));
         if limit <= end {
             return None;
         }
-        let length = LiveMemory::of(stack.pid)?
+        let length = memory
             .append(start, (limit - start) as usize, out)
             .unwrap_or(0);
         (length > 0).then_some(Beyond {
@@ -55,13 +57,24 @@ impl DeepStacks {
         })
     }
 
-    fn mapping(&mut self, pid: Pid, address: u64) -> Option<Range<u64>> {
+    /// The mapping that a stack is in, as known or as `maps` says, which is asked of the living only:
+    /// who opens a file in /proc of a process that is being taken down may turn in circles until that
+    /// is done, and we may run ahead of the thread that does it. As long as there is memory to read
+    /// that has not begun: memory goes first.
+    fn mapping(
+        &mut self,
+        stack: &StackPart,
+        memory: LiveMemory,
+        maps: impl FnOnce() -> Option<String>,
+    ) -> Option<Range<u64>> {
+        let (pid, address) = (stack.pid, stack.start);
         let known = self.mappings.get(&pid);
         let hit = known.and_then(|known| known.iter().find(|range| range.contains(&address)));
         if let Some(range) = hit {
             return Some(range.clone());
         }
-        let maps = fs::read_to_string(format!("/proc/{pid}/maps")).ok()?;
+        memory.read(address, &mut [0]).ok()?;
+        let maps = maps()?;
         let range = find(&maps, address)?;
         if self.mappings.values().map(Vec::len).sum::<usize>() >= Self::REMEMBERED {
             self.mappings.clear();
@@ -84,6 +97,10 @@ fn find(maps: &str, address: u64) -> Option<Range<u64>> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsFd;
+
+    use prof_events::{HeldCommand, Program, Signals, wait_readable};
+
     use super::*;
 
     #[test]
@@ -103,6 +120,43 @@ mod tests {
         assert_eq!(out.len(), 3 + beyond.length);
         assert_eq!(out[3..3 + 2048], here[512..2560]);
         assert!(beyond.mapping.0 <= start && beyond.mapping.1 > start + 4096);
+    }
+
+    #[test]
+    fn proc_is_asked_for_the_living_only() {
+        let signals = Signals::block().expect("a signalfd");
+        let command = HeldCommand::fork(&Program::new(["sleep", "1000"]), &signals);
+        let mut command = command.and_then(HeldCommand::release).expect("sleep");
+        let pid = command.pid();
+        let maps = fs::read_to_string(format!("/proc/{pid}/maps")).expect("maps");
+        let line = maps.lines().find(|line| line.ends_with("[stack]"));
+        let address = line.and_then(|line| line.split('-').next());
+        let address = address.and_then(|start| u64::from_str_radix(start, 16).ok());
+        let stack = StackPart {
+            pid,
+            offset: 0,
+            size: 8,
+            copied: 8,
+            start: address.expect("a stack"),
+        };
+        let asked = |deep: &mut DeepStacks| {
+            let mut asked = false;
+            let memory = LiveMemory::of(pid).expect("a pid");
+            deep.mapping(&stack, memory, || {
+                asked = true;
+                None
+            });
+            asked
+        };
+        assert!(asked(&mut DeepStacks::default()));
+        command.signal(9);
+        wait_readable(&[command.as_fd()], None).expect("the end");
+        assert!(
+            !asked(&mut DeepStacks::default()),
+            "nobody has waited for it yet"
+        );
+        command.wait().expect("the status");
+        assert!(!asked(&mut DeepStacks::default()));
     }
 
     #[test]
