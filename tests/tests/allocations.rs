@@ -129,6 +129,30 @@ fn a_plain_user_is_told_what_else_there_is() {
     assert_eq!(outcome.stdout, "");
 }
 
+/// Where samples are lost, fewer allocations are to be looked at; a rate has nothing to do with it.
+#[test]
+fn too_many_allocations_can_be_had_less() {
+    if !needs(&[Need::Root]) {
+        return;
+    }
+    let session = Session::new();
+    // The recorder is stopped meanwhile, so that its buffers are full.
+    let script = "kill -STOP $PPID; \"$0\"; kill -CONT $PPID";
+    let binary = PROGRAM.build();
+    let command = ["sh", "-c", script, binary.to_str().unwrap()];
+    let check = |options: &[&str], remedy: &str| {
+        let recorded = session.record(&[options, &["-m", "64K"]].concat(), &command);
+        let told = recorded
+            .outcome
+            .assert_says(&["lost in full ring buffers", remedy]);
+        assert!(!told.stderr.contains("(-F)"), "{told}");
+        let reported = recorded.report(&[]).stdout;
+        assert!(reported.contains(remedy), "{reported}");
+    };
+    check(&["--alloc"], "fewer samples (--every N");
+    check(&["-e", "page-faults:u", "-c", "1"], "a larger period (-c)");
+}
+
 /// The recorder allocates, too: to record that would be to allocate more.
 #[test]
 fn all_that_runs_is_recorded_but_for_the_recorder() {

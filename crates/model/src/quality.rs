@@ -14,6 +14,9 @@ use crate::stack::StackEnd;
 pub struct Quality {
     /// Samples in the recording.
     pub samples: u64,
+    /// What says how many there are.
+    #[serde(skip_serializing_if = "SampledBy::is_rate")]
+    pub sampled_by: SampledBy,
     /// How the user stacks ended, samples by reason.
     pub stacks: BTreeMap<StackEnd, u64>,
     /// Stacks with outer frames that were read from the live target after the sample.
@@ -38,6 +41,34 @@ pub struct Quality {
     /// The largest size in bytes, if the recording ended early because it had reached that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size_limit: Option<u64>,
+}
+
+/// What says how many samples are taken, and is to be changed where they are too many.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SampledBy {
+    /// Samples per second.
+    #[default]
+    Rate,
+    /// So many events for each.
+    Period,
+    /// Allocations, each or each so many bytes.
+    Allocations,
+}
+
+impl SampledBy {
+    /// How to have fewer samples.
+    pub fn fewer(self) -> &'static str {
+        match self {
+            Self::Rate => "a lower rate (-F)",
+            Self::Period => "a larger period (-c)",
+            Self::Allocations => "fewer samples (--every N, or a larger N)",
+        }
+    }
+
+    fn is_rate(&self) -> bool {
+        *self == Self::Rate
+    }
 }
 
 /// Waits of threads that were looked at while they slept, which comes too late for short ones.

@@ -162,23 +162,24 @@ fn remedy(end: StackEnd) -> &'static str {
 
 fn losses(quality: &Quality) -> impl Iterator<Item = String> {
     let losses = quality.losses;
+    let fewer = quality.sampled_by.fewer();
     let counted = |count: u64, text: &str| (count > 0).then(|| format!("{count} {text}"));
     [
         counted(
             losses.ring_full,
-            "samples lost in full ring buffers; use larger ones (-m 4M) or a lower rate (-F)",
+            &format!("samples lost in full ring buffers; use larger ones (-m 4M) or {fewer}"),
         ),
         counted(
             losses.backlog,
-            "samples dropped because unwinding could not keep up; lower the rate (-F)",
+            &format!("samples dropped because unwinding could not keep up; use {fewer}"),
         ),
         counted(
             losses.cut_stacks,
-            "stacks cut short because unwinding could not keep up; lower the rate (-F)",
+            &format!("stacks cut short because unwinding could not keep up; use {fewer}"),
         ),
         counted(
             losses.throttled,
-            "times the kernel throttled sampling; lower the rate (-F)",
+            &format!("times the kernel throttled sampling; use {fewer}"),
         ),
         counted(
             losses.malformed,
@@ -327,7 +328,7 @@ fn percent(share: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::quality::UnwindFailure;
+    use crate::quality::{SampledBy, UnwindFailure};
 
     fn quality(ends: &[(StackEnd, u64)], lost: u64) -> Quality {
         let mut quality = Quality {
@@ -409,6 +410,26 @@ mod tests {
             Grade::Good,
             "99.9 % of 100000 user stacks whole, no sample lost",
         );
+    }
+
+    #[test]
+    fn what_is_too_much_can_be_had_less() {
+        let check = |sampled_by, remedy: &str| {
+            let mut quality = quality(&[(StackEnd::Root, 10)], 1);
+            quality.sampled_by = sampled_by;
+            quality.losses.backlog = 1;
+            quality.losses.cut_stacks = 1;
+            quality.losses.throttled = 1;
+            let verdict = Verdict::new(&quality);
+            assert_eq!(verdict.problems().len(), 4);
+            for told in verdict.problems() {
+                assert!(told.ends_with(remedy), "{told}");
+                assert_eq!(told.contains("-F"), sampled_by == SampledBy::Rate, "{told}");
+            }
+        };
+        check(SampledBy::Rate, "a lower rate (-F)");
+        check(SampledBy::Period, "a larger period (-c)");
+        check(SampledBy::Allocations, "(--every N, or a larger N)");
     }
 
     #[test]

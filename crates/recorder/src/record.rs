@@ -19,7 +19,7 @@ use crate::launch;
 use crate::options::{Course, Delay, Options, Summary, Target};
 use crate::output::is_stdout;
 use crate::reader::{Outcome, Reader};
-use crate::series::Series;
+use crate::series::{Series, sampled_by};
 use crate::session::{Finished, Session, SessionEvent, StackWork};
 use crate::sleepers::Sleepers;
 use crate::source::Source;
@@ -166,7 +166,7 @@ fn session(options: &Options, opened: &Opened) -> Result<Session, Error> {
         });
     }
     let format = RecordFormat::new(&rings)?;
-    let series = Series::create(options, written, opened.fallbacks.clone())?;
+    let series = Series::create(options, written, opened)?;
     let duplicates = Duplicates::new(opened.ids(), &opened.late);
     let lifetimes = Lifetimes::new(opened, covered_event(opened));
     let hotplug = Hotplug::new(&opened.cpus, &options.target);
@@ -265,6 +265,7 @@ fn summary(options: &Options, opened: &Opened, recorded: Recorded) -> Result<Sum
     written.and(finished.ended).map_err(writing(options))?;
     let quality = Quality {
         fallbacks: opened.fallbacks.clone(),
+        sampled_by: sampled_by(opened),
         ..finished.quality
     };
     Ok(Summary {

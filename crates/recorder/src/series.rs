@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use prof_events::system;
-use prof_model::Fallback;
+use prof_events::{Opened, Sampling, Weight, system};
+use prof_model::{Fallback, SampledBy};
 use prof_perfdata::{ClockData, CpuCounts, EventDescription, Features, WriteError, Writer};
 
 use crate::contents::Contents;
@@ -27,6 +27,7 @@ pub(crate) struct Series {
     rotation: Option<Rotation>,
     events: Vec<EventDescription>,
     fallbacks: Vec<Fallback>,
+    sampled_by: SampledBy,
     output: Output,
     /// `None` after the last file.
     writer: Option<Writer<File>>,
@@ -51,7 +52,7 @@ impl Series {
     pub(crate) fn create(
         options: &Options,
         events: Vec<EventDescription>,
-        fallbacks: Vec<Fallback>,
+        opened: &Opened,
     ) -> Result<Self, Error> {
         let (path, command_line) = (options.output.clone(), options.command_line.clone());
         let (output, file) = Output::create(&path).map_err(|source| Error::Output {
@@ -70,7 +71,8 @@ impl Series {
             command_line,
             rotation,
             events,
-            fallbacks,
+            fallbacks: opened.fallbacks.clone(),
+            sampled_by: sampled_by(opened),
             output,
             writer: None,
             began_with: 0,
@@ -173,6 +175,7 @@ impl Series {
         };
         let mut quality = contents.quality.clone();
         quality.fallbacks.clone_from(&self.fallbacks);
+        quality.sampled_by = self.sampled_by;
         let features = Features {
             build_ids: contents.build_ids.clone(),
             sample_time: contents.sample_time,
@@ -225,6 +228,19 @@ impl Series {
             files: self.complete.into(),
             bytes: self.bytes,
         }
+    }
+}
+
+/// What says how many samples there are.
+pub(crate) fn sampled_by(opened: &Opened) -> SampledBy {
+    let setups = || opened.events.iter().map(|event| &event.setup);
+    let by_rate = |sampling| matches!(sampling, Sampling::Hertz(_) | Sampling::Paced(..));
+    if setups().any(|setup| matches!(setup.weight, Weight::Allocation { .. })) {
+        SampledBy::Allocations
+    } else if setups().any(|setup| by_rate(setup.sampling)) {
+        SampledBy::Rate
+    } else {
+        SampledBy::Period
     }
 }
 

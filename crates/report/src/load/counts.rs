@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use prof_model::{Quality, StackEnd, UnwindFailure};
+use prof_model::{Quality, SampledBy, StackEnd, UnwindFailure};
 use prof_perfdata::{Recording, StackNote};
 use rustc_hash::FxHashMap;
 
@@ -51,9 +51,13 @@ impl Counts {
             Some(recorded) => Quality {
                 losses: recorded.losses,
                 fallbacks: recorded.fallbacks.clone(),
+                sampled_by: recorded.sampled_by,
                 ..self.quality
             },
-            None => self.quality,
+            None => Quality {
+                sampled_by: sampled_by(recording),
+                ..self.quality
+            },
         };
         let malformed = &mut quality.losses.malformed;
         *malformed = malformed.saturating_add(recording.malformed());
@@ -73,6 +77,16 @@ impl Counts {
         });
         failures.truncate(Quality::MAX_FAILURES);
         failures
+    }
+}
+
+/// Of recordings of other tools.
+fn sampled_by(recording: &Recording) -> SampledBy {
+    let events = recording.events();
+    let by_period = events.iter().all(|event| event.attr.frequency().is_none());
+    match by_period && !events.is_empty() {
+        true => SampledBy::Period,
+        false => SampledBy::Rate,
     }
 }
 
