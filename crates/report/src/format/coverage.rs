@@ -21,7 +21,7 @@ pub fn write(quality: &Quality, rows: Option<usize>, mut out: impl Write) -> io:
         return writeln!(
             out,
             "the recording does not tell what threads did (prof tells it of commands and \
-             processes, by cycles or a clock)"
+             processes, by cycles or a clock, in recordings of one file)"
         );
     };
     writeln!(
