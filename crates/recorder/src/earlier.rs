@@ -80,13 +80,13 @@ impl EarlierStacks {
     }
 
     /// Remembers the stack of a thread whose process has this version of mappings. In `same`, it
-    /// is what is remembered already. `keep` makes the trail that of this stack, if it can.
+    /// is what is remembered already. `keep` makes the trail that of this stack.
     pub(crate) fn remember(
         &mut self,
         (tid, version): (Tid, u64),
         now: &StackNow<'_>,
         same: Range<u64>,
-        keep: impl FnOnce(&mut Trail) -> bool,
+        keep: impl FnOnce(&mut Trail),
     ) {
         let known = self.threads.iter().position(|stack| stack.tid == tid);
         let mut stack = match known {
@@ -97,9 +97,7 @@ impl EarlierStacks {
         stack.tid = tid;
         stack.version = version;
         stack.replace(now, same);
-        if !keep(&mut stack.trail) {
-            stack.trail.clear();
-        }
+        keep(&mut stack.trail);
         self.threads.push(stack);
     }
 }
@@ -208,7 +206,7 @@ mod tests {
 
     fn remember(earlier: &mut EarlierStacks, tid: Tid, now: &StackNow<'_>) {
         let before = earlier.of(tid).map(|before| before.unchanged(now));
-        earlier.remember((tid, 1), now, before.unwrap_or(0..0), |_| true);
+        earlier.remember((tid, 1), now, before.unwrap_or(0..0), |_| ());
     }
 
     #[test]

@@ -24,17 +24,17 @@ impl Hits {
         frames: &[u64],
         mut each: impl FnMut(&Mapping),
     ) {
-        let mut last: Option<&Mapping> = None;
+        // Neighbours are mostly in the same module.
+        let (mut start, mut length) = (0, 0);
         for &frame in frames {
-            let frame = AbsoluteAddress(frame);
-            // Neighbours are mostly in the same module.
-            if last.is_some_and(|mapping| mapping.start <= frame && frame < mapping.end) {
+            if frame.wrapping_sub(start) < length {
                 continue;
             }
-            let Some(mapping) = space.find(frame) else {
+            let Some(mapping) = space.find(AbsoluteAddress(frame)) else {
                 continue;
             };
-            last = Some(mapping);
+            start = mapping.start.0;
+            length = mapping.end.0 - start;
             each(mapping);
             let index = mapping.module.index();
             if self.modules.len() <= index {

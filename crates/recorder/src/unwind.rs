@@ -125,9 +125,12 @@ impl UserStacks {
         let unwound =
             unwinder.unwind_after(trail, target, registers, &stack.dump, &mut memory, chain);
         let same = memory.same();
-        // Otherwise it is as well read again the next time.
-        let is_deep = unwound.read_back > 0;
-        if is_deep && stack.beyond.is_some() && unwound.end.is_whole() && !memory.has_recalled() {
+        // Where all was copied, the bytes are no loss: they only serve to join on.
+        let serves = match unwound.read_back {
+            0 => unwinder.left_trail(),
+            _ => stack.beyond.is_some() && unwound.end.is_whole(),
+        };
+        if serves && !memory.has_recalled() {
             (self.earlier).remember(thread, &now, same, |trail| unwinder.keep(trail));
         }
         unwound

@@ -92,8 +92,7 @@ impl Trail {
     /// Deeper stacks leave no trail: a bound on its memory.
     const MOST: usize = 1 << 15;
 
-    /// Forgets it all.
-    pub fn clear(&mut self) {
+    fn clear(&mut self) {
         self.frames.clear();
         self.reads.clear();
         self.checkpoints.clear();
@@ -215,15 +214,25 @@ impl Steps {
         self.spoiled = true;
     }
 
-    /// Makes the trail that of this walk, which joined it or no earlier one. Returns `false`, and
-    /// leaves the trail as it was, if the walk left none.
-    pub(crate) fn keep(&self, trail: &mut Trail) -> bool {
-        let joined = self.joined.map_or(0, |joined| joined.frames);
-        let count = joined + self.frames.len();
+    /// Whether the walk leaves a trail.
+    pub(crate) fn leave_trail(&self) -> bool {
         let whole = self.complete && !self.spoiled;
-        if !whole || !(Trail::LEAST..=Trail::MOST).contains(&count) {
-            return false;
+        whole && (Trail::LEAST..=Trail::MOST).contains(&self.count())
+    }
+
+    /// Frames from the first one noted to the root.
+    fn count(&self) -> usize {
+        self.joined.map_or(0, |joined| joined.frames) + self.frames.len()
+    }
+
+    /// Makes the trail that of this walk, which joined it or no earlier one, or clears it.
+    pub(crate) fn keep(&self, trail: &mut Trail) {
+        if !self.leave_trail() {
+            trail.clear();
+            return;
         }
+        let count = self.count();
+        let joined = count - self.frames.len();
         trail.frames.truncate(joined);
         trail.frames.extend(self.frames.iter().rev());
         trail.reads.truncate(joined);
@@ -241,7 +250,6 @@ impl Steps {
                 ..*checkpoint
             });
         }
-        true
     }
 }
 
@@ -285,7 +293,8 @@ mod tests {
     }
 
     fn check(steps: &Steps, trail: &mut Trail, from: u64) {
-        assert!(steps.keep(trail));
+        assert!(steps.leave_trail());
+        steps.keep(trail);
         let mut expected: Vec<_> = (from..=16_000).step_by(16).map(|at| at * 10).collect();
         expected.reverse();
         assert_eq!(trail.frames, expected);
@@ -329,9 +338,6 @@ mod tests {
 
     #[test]
     fn what_is_spoiled_short_or_endless_is_not_kept() {
-        let mut trail = Trail::default();
-        let kept = walk(8_000, 0, &trail);
-        assert!(kept.keep(&mut trail));
         let mut spoiled = walk(8_000, 0, &Trail::default());
         spoiled.spoil();
         let short = walk(15_000, 0, &Trail::default());
@@ -341,9 +347,13 @@ mod tests {
             endless.leave(needs(1, at), false);
         }
         for steps in [spoiled, short, endless, Steps::default()] {
-            assert!(!steps.keep(&mut trail));
-            assert!(steps.frames.len() <= Trail::MOST);
+            let mut trail = Trail::default();
+            walk(8_000, 0, &trail).keep(&mut trail);
             assert_eq!(trail.frames.len(), 501);
+            assert!(!steps.leave_trail());
+            steps.keep(&mut trail);
+            assert!(trail.frames.is_empty() && trail.checkpoints.is_empty());
+            assert!(steps.frames.len() <= Trail::MOST);
         }
     }
 }

@@ -108,11 +108,15 @@ impl Unwinder {
         }
     }
 
-    /// Makes `trail`, which must be what the last walk was given, that of the last walk itself, and
-    /// returns whether it left one: it does if the stack was deep and whole. Else the trail is
-    /// left alone.
-    pub fn keep(&self, trail: &mut Trail) -> bool {
-        self.steps.keep(trail)
+    /// Whether the last walk left a trail: it did if the stack was deep and whole.
+    pub fn left_trail(&self) -> bool {
+        self.steps.leave_trail()
+    }
+
+    /// Makes `trail`, which must be what the last walk was given, that of the last walk itself;
+    /// empty if it left none.
+    pub fn keep(&self, trail: &mut Trail) {
+        self.steps.keep(trail);
     }
 
     /// Which registers to begin with, given the user's that came with a sample (`saved`) and those

@@ -109,7 +109,8 @@ fn compare(samples: &Samples, copied: usize) -> (usize, usize) {
         assert_eq!(found.frames, expected.frames);
         deep += usize::from(reads > 0);
         joined += usize::from(reads > 0 && memory.reads == 0);
-        if joining.keep(&mut trail) {
+        if joining.left_trail() {
+            joining.keep(&mut trail);
             earlier = Some(stack);
         }
     }
@@ -154,9 +155,10 @@ fn stacks_that_change_anywhere() {
         };
         let mut trail = Trail::default();
         let whole = unwind(&mut unwinder, &samples, sample, &mut memory, None);
-        if !unwinder.keep(&mut trail) {
+        if !unwinder.left_trail() {
             continue;
         }
+        unwinder.keep(&mut trail);
         for _ in 0..8 {
             let mut now = earlier.clone();
             let words = now.bytes.len() / 8;
@@ -216,7 +218,8 @@ fn little_is_walked_and_nothing_allocated() {
             &mut memory,
             &mut frames,
         );
-        assert!(unwinder.keep(trail));
+        assert!(unwinder.left_trail());
+        unwinder.keep(trail);
         (frames.len(), memory.reads - before)
     };
     let (depth, reads) = run(&mut trail);

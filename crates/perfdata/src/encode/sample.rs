@@ -143,8 +143,7 @@ fn variable_fields(out: &mut Vec<u8>, attr: &Attr, sample: &NewSample<'_>) {
     }
     if has(SampleType::CALLCHAIN) {
         put(out, sample.callchain.len() as u64);
-        let addresses = sample.callchain.iter();
-        out.extend(addresses.flat_map(|address| address.to_le_bytes()));
+        addresses(out, sample.callchain);
     }
     if has(SampleType::RAW) {
         raw(out, sample.raw);
@@ -186,6 +185,16 @@ fn rare_fields(out: &mut Vec<u8>, attr: &Attr, sample: &NewSample<'_>) {
         put(out, padded as u64);
         out.extend(sample.aux);
         out.extend(std::iter::repeat_n(0, padded - sample.aux.len()));
+    }
+}
+
+/// Whole chains are thousands of addresses at times: not one after the other.
+fn addresses(out: &mut Vec<u8>, addresses: &[u64]) {
+    let start = out.len();
+    out.resize(start + 8 * addresses.len(), 0);
+    let (room, _) = out[start..].as_chunks_mut();
+    for (room, address) in room.iter_mut().zip(addresses) {
+        *room = address.to_le_bytes();
     }
 }
 
