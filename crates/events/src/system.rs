@@ -1,7 +1,7 @@
 //! What /proc and /sys tell about the machine, its settings and its processes.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader};
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::path::Path;
 
@@ -91,12 +91,15 @@ pub fn cpu_description() -> Option<String> {
     cpu_info("model name")
 }
 
-/// What /proc/cpuinfo says of the first CPU.
+/// What /proc/cpuinfo says of the first CPU; the others, of which there may be hundreds, are not read.
 fn cpu_info(key: &str) -> Option<String> {
-    let text = fs::read_to_string("/proc/cpuinfo").ok()?;
-    let mut pairs = text.lines().filter_map(|line| line.split_once(':'));
-    let (_, value) = pairs.find(|(found, _)| found.trim_end() == key)?;
-    Some(value.trim().to_owned())
+    let lines = BufReader::new(File::open("/proc/cpuinfo").ok()?).lines();
+    let mut first = lines.map_while(Result::ok).take_while(|it| !it.is_empty());
+    let value = |line: String| {
+        let (found, value) = line.split_once(':')?;
+        (found.trim_end() == key).then(|| value.trim().to_owned())
+    };
+    first.find_map(value)
 }
 
 /// CLOCK_MONOTONIC, in nanoseconds: the clock of every record.
