@@ -135,6 +135,7 @@ fn each_file_is_complete_by_itself() {
         let long = files.iter().zip(counts).filter(|(_, count)| *count > 10);
         for (file, _) in long.take(3) {
             assert_complete(&session, file, ("threads", "busy"));
+            assert_no_coverage(&session, file);
             if how != ["--no-unwind"] {
                 let samples = perf_script(file);
                 let has_root = |sample: &&PerfSample| starts_at_root(&outermost_first(sample));
@@ -143,6 +144,13 @@ fn each_file_is_complete_by_itself() {
             }
         }
     }
+}
+
+/// What threads did is known of all files together only, and nothing is corrected by it.
+fn assert_no_coverage(session: &Session, file: &Path) {
+    let file = file.to_str().unwrap();
+    let told = session.run(["report", "--coverage", "-i", file]).stdout;
+    assert!(told.contains("does not tell what threads did"), "{told}");
 }
 
 fn outermost_first(sample: &PerfSample) -> Vec<String> {

@@ -61,8 +61,8 @@ impl Pace {
 ///
 /// Why the root: the average rate is no more than `3/P`, and a first sample weighs `1/f(p)`. With an
 /// even density there would be much more to do (`ln(P/s)/P`), with `f` growing as `p` a little
-/// less (`2/P`), but then the few samples of the shortest periods weigh so much that sums over some
-/// thousand threads are off by 3 % as often as not.
+/// less (`2/P`), but then the few samples of the shortest periods weigh so much that sums over
+/// three thousand threads of `P` have a standard deviation of 3 %.
 impl Pace {
     /// The period for a number between 0 and 1 that is drawn at random, evenly.
     pub fn draw(&self, random: f64) -> u64 {
