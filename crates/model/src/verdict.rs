@@ -167,7 +167,7 @@ fn losses(quality: &Quality) -> impl Iterator<Item = String> {
     [
         counted(
             losses.ring_full,
-            &format!("samples lost in full ring buffers; use larger ones (-m 4M) or {fewer}"),
+            &format!("samples lost in full ring buffers; use larger ones (-m 32M) or {fewer}"),
         ),
         counted(
             losses.backlog,

@@ -12,6 +12,9 @@ const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
 /// The kernel lowers it by itself when it finds that samples take long, and never raises it again.
 const MAX_RATE: &str = "/proc/sys/kernel/perf_event_max_sample_rate";
 
+/// The share of a CPU's time, in percent, beyond which it does so; 0: never.
+const CPU_TIME: &str = "/proc/sys/kernel/perf_cpu_time_max_percent";
+
 /// Restores the setting when dropped.
 pub(super) struct Restore {
     path: &'static str,
@@ -47,8 +50,11 @@ pub(super) fn lower_paranoid() -> Result<Restore> {
 }
 
 /// Lets events be sampled at the kernel's usual highest rate for as long as the result lives.
-pub(super) fn raise_max_rate() -> Result<Restore> {
-    set(MAX_RATE, 100_000, max_rate()? < 100_000)
+pub(super) fn raise_max_rate() -> Result<[Restore; 2]> {
+    let rate = set(MAX_RATE, 100_000, max_rate()? < 100_000)?;
+    let share = set(CPU_TIME, 0, number(CPU_TIME)? != 0)?;
+    // Without a limit to the share, the kernel refuses to set the rate: that goes back last.
+    Ok([share, rate])
 }
 
 fn set(path: &'static str, value: i32, needed: bool) -> Result<Restore> {

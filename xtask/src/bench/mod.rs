@@ -32,7 +32,7 @@ pub(crate) struct Options {
     /// Samples per second.
     #[arg(short = 'F', long, default_value_t = 999)]
     frequency: u32,
-    /// Compares the overhead at these rates, too: once with few frames, once with many.
+    /// Compares the overhead at these rates, too, of programs with little, some and very much stack.
     #[arg(long, value_delimiter = ',', default_values_t = [99, 999, 4999, 20_000])]
     rates: Vec<u32>,
     /// Leaves everything out but the comparison of rates, which goes to the standard output only.

@@ -16,8 +16,9 @@ pub(super) struct AtRate {
     costs: Vec<(&'static str, Costs)>,
 }
 
-/// The workloads to compare rates by: one with few frames, on all CPUs, and one with many.
-const WORKLOADS: [&str; 2] = ["threads", "deep"];
+/// The workloads to compare rates by: one with next to no stack, one with some on all CPUs, and one
+/// with very much.
+const WORKLOADS: [&str; 3] = ["shallow", "threads", "deep"];
 
 /// Measures at all rates that the kernel accepts.
 pub(super) fn measure_all(place: &Place, options: &Options) -> Result<Vec<AtRate>> {
