@@ -18,7 +18,6 @@ pub struct Coverage {
     pub used: u64,
     /// About how much of that was where the event does not sample: in the kernel, if it samples user
     /// code only. Clocks count it all the same.
-    #[serde(skip_serializing_if = "is_zero")]
     pub unseen: u64,
     /// The weight of their samples, in the same unit.
     pub sampled: u64,
@@ -79,10 +78,6 @@ impl Coverage {
             self.seen().abs_diff(self.sampled) < weight.saturating_mul(SAMPLES)
         })
     }
-}
-
-fn is_zero(count: &u64) -> bool {
-    *count == 0
 }
 
 #[cfg(test)]
