@@ -3,6 +3,7 @@
 
 use prof_model::StackEnd;
 
+use crate::candidates::{Candidates, CodePlace};
 use crate::place::Place;
 use crate::registers::Registers;
 use crate::rule::{CompactRule, Rule};
@@ -89,24 +90,8 @@ impl Walk<'_> {
 
     /// A step by what the function has done so far, for code that never returns, and its rule.
     pub(crate) fn guess_from_entry(&mut self, place: &Place) -> Option<(Caller, CompactRule)> {
-        const CANDIDATES: usize = 4;
-        let target = place.elf_address(self.program_counter());
-        let module = place.module;
-        let Unwinder {
-            modules, layout, ..
-        } = &mut *self.unwinder;
-        let mut code = |address, buffer: &mut [u8]| modules.read_code(module, address, buffer);
-        let (mut rules, mut count) = ([CompactRule::default(); CANDIDATES], 0);
-        layout
-            .architecture
-            .analyze_from_entry(&mut code, target, &mut |rule| {
-                if !rules[..count].contains(&rule) {
-                    rules[count] = rule;
-                    count += 1;
-                }
-                count == CANDIDATES
-            });
-        rules[..count].iter().find_map(|rule| {
+        let candidates = self.candidates(place);
+        candidates.rules().iter().find_map(|rule| {
             if !self.stays_near(rule) {
                 return None;
             }
@@ -114,6 +99,29 @@ impl Walk<'_> {
             let caller = self.believe(registers, false, true)?;
             Some((caller, *rule))
         })
+    }
+
+    /// The rules that may hold for the current frame by the code in front of it.
+    fn candidates(&mut self, place: &Place) -> Candidates {
+        if !place.has_tables {
+            return Candidates::default();
+        }
+        let key = self.code_place(place);
+        if let Some(known) = self.unwinder.candidates.get(key) {
+            return known;
+        }
+        let (module, target) = key;
+        let mut found = Candidates::default();
+        let modules = &mut self.unwinder.modules;
+        let mut code = |address, buffer: &mut [u8]| modules.read_code(module, address, buffer);
+        let architecture = self.unwinder.layout.architecture;
+        architecture.analyze_from_entry(&mut code, target, &mut |rule| found.add(rule));
+        self.unwinder.candidates.insert(key, found);
+        found
+    }
+
+    fn code_place(&self, place: &Place) -> CodePlace {
+        (place.module, place.elf_address(self.program_counter()))
     }
 
     /// A step after what CFI says was not to be had or not to be believed; `otherwise` is what
@@ -247,18 +255,36 @@ impl Walk<'_> {
 
     /// Whether the current frame, whose caller is not to be found, is where its thread starts.
     fn is_entry(&mut self, place: &Place) -> bool {
+        if !place.has_tables {
+            return false;
+        }
+        if self.interrupted {
+            return self.is_new_thread(place) || self.is_go_entry(place);
+        }
+        let key = self.code_place(place);
+        if let Some(known) = self.unwinder.entries.get(key) {
+            return known;
+        }
+        let found = self.ends_thread(place) || self.is_go_entry(place);
+        self.unwinder.entries.insert(key, found);
+        found
+    }
+
+    fn is_new_thread(&mut self, place: &Place) -> bool {
         const BEFORE: usize = 24;
         let mut bytes = [0; 64];
         let target = self.program_counter();
-        let Some((before, after)) = self.code_around(place, target, BEFORE, &mut bytes) else {
-            return false;
-        };
-        let layout = self.unwinder.layout;
-        if self.interrupted {
-            return layout.architecture.is_new_thread(before, &self.registers)
-                || self.is_go_entry(place);
-        }
-        layout.architecture.ends_thread(after) || self.is_go_entry(place)
+        let architecture = self.unwinder.layout.architecture;
+        self.code_around(place, target, BEFORE, &mut bytes)
+            .is_some_and(|(before, _)| architecture.is_new_thread(before, &self.registers))
+    }
+
+    fn ends_thread(&mut self, place: &Place) -> bool {
+        let mut bytes = [0; 40];
+        let target = self.program_counter();
+        let architecture = self.unwinder.layout.architecture;
+        self.code_around(place, target, 0, &mut bytes)
+            .is_some_and(|(_, after)| architecture.ends_thread(after))
     }
 
     fn is_go_entry(&mut self, place: &Place) -> bool {

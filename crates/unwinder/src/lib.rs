@@ -8,6 +8,7 @@
 
 mod arch;
 mod cache;
+mod candidates;
 mod cfi;
 mod entry;
 mod files;

@@ -4,6 +4,7 @@ use prof_model::{ModuleId, RegisterAbi, StackEnd, UserRegisters};
 
 use crate::arch::{Architecture, Layout};
 use crate::cache::RuleCache;
+use crate::candidates::{Candidates, Known};
 use crate::cfi::UnwindContext;
 use crate::entry::Entry;
 use crate::files::ModuleFiles;
@@ -26,6 +27,9 @@ pub struct Unwinder {
     pub(crate) layout: &'static Layout,
     pub(crate) modules: ModuleStore,
     pub(crate) cache: RuleCache,
+    pub(crate) candidates: Known<Candidates>,
+    /// Whether threads start there.
+    pub(crate) entries: Known<bool>,
     pub(crate) context: UnwindContext,
     pub(crate) steps: Steps,
     block: Block,
@@ -47,6 +51,8 @@ impl Unwinder {
             layout: architecture.layout(),
             modules: ModuleStore::new(Box::new(files)),
             cache: RuleCache::new(),
+            candidates: Known::default(),
+            entries: Known::default(),
             context: UnwindContext::new(),
             steps: Steps::default(),
             block: Block::default(),

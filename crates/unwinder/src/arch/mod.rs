@@ -58,15 +58,15 @@ impl Architecture {
         }
     }
 
-    /// Works out rules from the code in front of `target`, until one is believed.
+    /// Works out rules from the code in front of `target`, until `enough` says so.
     pub(crate) fn analyze_from_entry(
         self,
         code: Code<'_>,
         target: u64,
-        believe: &mut dyn FnMut(CompactRule) -> bool,
+        enough: &mut dyn FnMut(CompactRule) -> bool,
     ) -> bool {
         match self {
-            Self::X86_64 => x86_64::analyze_from_entry(code, target, believe),
+            Self::X86_64 => x86_64::analyze_from_entry(code, target, enough),
             Self::Aarch64 => false,
         }
     }

@@ -33,11 +33,11 @@ pub(in crate::arch) fn analyze(code: Code<'_>, target: u64, entry: u64) -> Rule 
 }
 
 /// Rules by the code in front of `target`, from where its function may start, nearest first; until
-/// `believe` accepts one. For functions that end with a call which never returns.
+/// there are `enough`. For functions that end with a call which never returns.
 pub(in crate::arch) fn analyze_from_entry(
     code: Code<'_>,
     target: u64,
-    believe: &mut dyn FnMut(CompactRule) -> bool,
+    enough: &mut dyn FnMut(CompactRule) -> bool,
 ) -> bool {
     /// Where compilers let functions start.
     const ALIGNMENT: u64 = 16;
@@ -51,7 +51,7 @@ pub(in crate::arch) fn analyze_from_entry(
             let starts = read == before.len() && ends_function(&before);
             starts.then(|| follow_to(code, start, target))?
         })
-        .any(believe)
+        .any(enough)
 }
 
 /// The rule at `target` in terms of the stack pointer, in a function that starts at `start` and
