@@ -66,6 +66,15 @@ impl SampledBy {
         }
     }
 
+    /// How to have more samples.
+    pub fn more(self) -> &'static str {
+        match self {
+            Self::Rate => "a higher rate (-F)",
+            Self::Period => "a smaller period (-c)",
+            Self::Allocations => "more samples (a smaller N with --every)",
+        }
+    }
+
     fn is_rate(&self) -> bool {
         *self == Self::Rate
     }
@@ -342,6 +351,12 @@ impl Quality {
     /// Counts one more sample whose user stack ended like this.
     pub fn count_stack(&mut self, end: StackEnd) {
         *self.stacks.entry(end).or_default() += 1;
+    }
+
+    /// The share of the samples that were taken, or due, and are not in the recording.
+    pub fn lost_share(&self) -> f64 {
+        let lost = self.losses.samples();
+        lost as f64 / lost.saturating_add(self.samples).max(1) as f64
     }
 
     /// Samples that have a user stack to walk, whole or not.

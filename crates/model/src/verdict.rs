@@ -1,5 +1,6 @@
 //! The verdict on a recording: is it good, what is wrong with it, and what to do.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use crate::coverage::Coverage;
@@ -51,17 +52,17 @@ impl Verdict {
             return Self {
                 grade: Grade::Bad,
                 summary: "no samples".into(),
-                problems: vec![
-                    "nothing was sampled: the target used too little CPU time for this rate \
-                     (raise it with -F), or what was to be sampled never happened"
-                        .into(),
-                ],
+                problems: vec![format!(
+                    "nothing was sampled: the target used too little CPU time, or what was to be \
+                     sampled never happened; use {}",
+                    quality.sampled_by.more()
+                )],
             };
         }
         let stacks = quality.user_stacks();
         let whole = share(quality.whole_stacks(), stacks).unwrap_or(1.0);
         let lost = quality.losses.samples();
-        let lost_share = share(lost, lost.saturating_add(quality.samples)).unwrap_or(0.0);
+        let lost_share = quality.lost_share();
         let mut summary = match stacks {
             0 => "no user stacks".to_owned(),
             _ => format!("{} of {stacks} user stacks whole", percent(whole)),
@@ -137,27 +138,32 @@ fn partial_stacks(quality: &Quality, stacks: u64) -> impl Iterator<Item = String
             format!(
                 "{count} {stacks} ({share}): {}{place}{}",
                 end.describe(),
-                remedy(end)
+                remedy(end, quality)
             )
         })
 }
 
-fn remedy(end: StackEnd) -> &'static str {
-    match end {
+fn remedy(end: StackEnd, quality: &Quality) -> Cow<'static, str> {
+    let remedy = match end {
         StackEnd::TruncatedDump => {
-            "; copy more with --call-graph dwarf,65528 and larger rings (-m 2M)"
+            "; copy more with --call-graph dwarf,65528 and larger rings (-m 32M)"
         }
         StackEnd::NoUnwindInfo => {
             "; build that code with -fasynchronous-unwind-tables or -fno-omit-frame-pointer"
         }
         StackEnd::FramePointersEnded => "; use --call-graph dwarf",
         StackEnd::StaleRegisters => "; -e cpu-clock samples time without such stacks",
-        StackEnd::Stale => "; lower the rate with -F, or copy more with --call-graph dwarf,65528",
+        StackEnd::Stale => {
+            let fewer = quality.sampled_by.fewer();
+            let told = format!("; use {fewer}, or copy more with --call-graph dwarf,65528");
+            return told.into();
+        }
         StackEnd::NotCode | StackEnd::UnreadableMemory | StackEnd::Loop => {
             "; to reproduce and report it, record with --no-unwind"
         }
         _ => "",
-    }
+    };
+    remedy.into()
 }
 
 fn losses(quality: &Quality) -> impl Iterator<Item = String> {
@@ -226,7 +232,10 @@ fn coverage(quality: &Quality) -> impl Iterator<Item = String> {
     // What was lost of samples is missing everywhere: it has its own line.
     let lost = u128::from(total.sampled) * u128::from(quality.losses.samples())
         / u128::from(total.samples.max(1));
-    let was_lost = 2 * lost > u128::from(total.used.saturating_sub(total.sampled));
+    let missing = total
+        .used
+        .saturating_sub(total.unseen.saturating_add(total.sampled));
+    let was_lost = 2 * lost > u128::from(missing);
     quality.coverage.iter().filter(matters).take(MOST).map(move |one| {
         let sampled = match one.share() {
             Some(share) if one.samples > 0 => percent(share),
@@ -236,10 +245,16 @@ fn coverage(quality: &Quality) -> impl Iterator<Item = String> {
             Some(_) => "; their weights are corrected by what the kernel counted",
             None => "",
         };
-        let (why, remedy) = match (was_lost, one.threads) {
-            (true, _) => ("samples were lost", ""),
-            (false, 1) => ("it is too short for this rate", "; raise it with -F"),
-            (false, _) => ("they are too short for this rate", "; raise it with -F"),
+        let short = match one.threads {
+            1 => "it is too short",
+            _ => "they are too short",
+        };
+        let (why, remedy) = if was_lost {
+            ("samples were lost".to_owned(), String::new())
+        } else if quality.losses.throttled > 0 {
+            (format!("sampling was throttled, or {short}"), String::new())
+        } else {
+            (short.to_owned(), format!("; use {}", quality.sampled_by.more()))
         };
         format!(
             "{sampled} was sampled of what {} did ({} of all), mostly because {why}{corrected}{remedy}",
@@ -430,6 +445,10 @@ mod tests {
         check(SampledBy::Rate, "a lower rate (-F)");
         check(SampledBy::Period, "a larger period (-c)");
         check(SampledBy::Allocations, "(--every N, or a larger N)");
+        let mut quality = quality(&[(StackEnd::Root, 97), (StackEnd::Stale, 3)], 0);
+        quality.sampled_by = SampledBy::Period;
+        let verdict = Verdict::new(&quality);
+        assert!(verdict.problems()[0].contains("use a larger period (-c), or copy more"));
     }
 
     #[test]
@@ -495,6 +514,14 @@ mod tests {
             lost.is_some_and(|one| one.contains("samples were lost")),
             "{verdict}"
         );
+        quality.losses.ring_full = 0;
+        quality.sampled_by = SampledBy::Period;
+        let told = |quality: &Quality| Verdict::new(quality).to_string();
+        assert!(told(&quality).contains("(-c)"), "{}", told(&quality));
+        assert!(!told(&quality).contains("-F"), "{}", told(&quality));
+        quality.losses.throttled = 1;
+        assert!(told(&quality).contains("throttled, or they are too short"));
+        assert!(!told(&quality).contains("smaller period"));
     }
 
     #[test]

@@ -146,8 +146,14 @@ impl Lifetimes {
     }
 
     /// The coverage by names, the greatest first. `counts` is what each event counted with all
-    /// threads that inherited it: what no READ record told was done by those who live on.
-    pub(crate) fn finish(mut self, counts: &[(u64, u64)], processes: &Processes) -> Vec<Coverage> {
+    /// threads that inherited it: what no READ record told was done by those who live on. `lost` is
+    /// the share of the samples that did not get here.
+    pub(crate) fn finish(
+        mut self,
+        counts: &[(u64, u64)],
+        lost: f64,
+        processes: &Processes,
+    ) -> Vec<Coverage> {
         for &(id, count) in counts {
             let Some(&owner) = self.owners.get(&id) else {
                 continue;
@@ -164,7 +170,7 @@ impl Lifetimes {
             self.add(thread);
         }
         let names = self.names.into_values();
-        let mut all: Vec<Coverage> = names.map(Named::coverage).collect();
+        let mut all: Vec<Coverage> = names.map(|named| named.coverage(lost)).collect();
         all.sort_by_key(|one| std::cmp::Reverse(one.used));
         all
     }
@@ -263,7 +269,7 @@ mod tests {
         }
         lives.weigh((1, 1), 7, 100);
         // The first thread lives on: of 7, 450 are counted and 300 told; of 8, 100 are told.
-        let all = lives.finish(&[(7, 450), (8, 100)], &processes);
+        let all = lives.finish(&[(7, 450), (8, 100)], 0.0, &processes);
         let coverage = |thread: &str, threads, used, sampled, samples| Coverage {
             process: "main".into(),
             thread: thread.into(),
@@ -287,7 +293,7 @@ mod tests {
         let mut processes = Processes::default();
         processes.rename(5, 5, "idle");
         let lives = lifetimes(&[(7, 5)]);
-        let all = lives.finish(&[(7, 450)], &processes);
+        let all = lives.finish(&[(7, 450)], 0.0, &processes);
         assert_eq!((all[0].process.as_str(), all[0].used), ("idle", 450));
         assert_eq!(all[0].samples, 0);
     }
@@ -300,7 +306,7 @@ mod tests {
         lives.counted(2, 7, 10);
         lives.begin(2);
         lives.counted(2, 7, 20);
-        let all = lives.finish(&[], &processes);
+        let all = lives.finish(&[], 0.0, &processes);
         assert_eq!((all[0].threads, all[0].used), (2, 30));
     }
 }

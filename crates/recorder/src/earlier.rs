@@ -60,7 +60,7 @@ impl StackNow<'_> {
     }
 
     /// Whether the target had not changed what was read twice.
-    fn joins(&self) -> bool {
+    pub(crate) fn joins(&self) -> bool {
         let again = self.parts_beyond().map_or(&[][..], |(again, _)| again);
         self.copy.ends_with(again)
     }

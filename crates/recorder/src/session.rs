@@ -371,10 +371,12 @@ impl Session {
         last.quality.size_limit = self.max_size.filter(|_| full);
         let counts = outcome.map_or(&[][..], |outcome| &outcome.counts);
         let covered_event = self.lifetimes.event().map(str::to_owned);
+        let mut all = self.total.quality.clone();
+        all.add(&last.quality);
         let coverage = match full {
             // Of what was counted up to the end, not all was sampled up to here.
             true => Vec::new(),
-            false => self.lifetimes.finish(counts, &self.processes),
+            false => (self.lifetimes).finish(counts, all.lost_share(), &self.processes),
         };
         if self.series.is_one() {
             last.quality.coverage.clone_from(&coverage);

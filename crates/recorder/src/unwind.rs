@@ -130,7 +130,8 @@ impl UserStacks {
             0 => unwinder.left_trail(),
             _ => stack.beyond.is_some() && unwound.end.is_whole(),
         };
-        if serves && !memory.has_recalled() {
+        // What was read when the copy was no longer true is of another moment.
+        if serves && now.joins() && !memory.has_recalled() {
             (self.earlier).remember(thread, &now, same, |trail| unwinder.keep(trail));
         }
         unwound

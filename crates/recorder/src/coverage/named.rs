@@ -87,20 +87,23 @@ impl Named {
         }
     }
 
-    pub(super) fn coverage(mut self) -> Coverage {
-        self.coverage.unseen = self.long.unseen().saturating_add(self.short.unseen());
+    /// `lost`: the share of all samples that did not get here, which fell anywhere.
+    pub(super) fn coverage(mut self, lost: f64) -> Coverage {
+        let (long, short) = (self.long.unseen(lost), self.short.unseen(lost));
+        self.coverage.unseen = long.saturating_add(short);
         self.coverage
     }
 }
 
 impl Expected {
     /// What the threads did where the event does not sample.
-    fn unseen(&self) -> u64 {
-        if self.came >= self.due {
+    fn unseen(&self, lost: f64) -> u64 {
+        let due = self.due as f64 * (1.0 - lost);
+        let came = self.came as f64;
+        if came >= due {
             return 0;
         }
-        let share = 1.0 - self.came as f64 / self.due as f64;
-        (self.used as f64 * share) as u64
+        (self.used as f64 * (1.0 - came / due)) as u64
     }
 }
 
@@ -125,7 +128,7 @@ mod tests {
 
     #[test]
     fn what_falls_where_nothing_is_sampled_is_not_missing() {
-        let check = |half_blind, threads: &[(u64, u64, u64)], unseen: u64| {
+        let check_lossy = |lost, half_blind, threads: &[(u64, u64, u64)], unseen: u64| {
             let mut named = Named::new(&("dd".into(), "dd".into()));
             for &(used, period, samples) in threads {
                 let age = samples * period;
@@ -137,7 +140,10 @@ mod tests {
                 };
                 named.add((samples, age), &[counted], half_blind);
             }
-            assert_eq!(named.coverage().unseen, unseen, "{threads:?}");
+            assert_eq!(named.coverage(lost).unseen, unseen, "{threads:?}");
+        };
+        let check = |half_blind, threads: &[(u64, u64, u64)], unseen| {
+            check_lossy(0.0, half_blind, threads, unseen);
         };
         // A third of the samples came that were due.
         check(Some(100), &[(9050, 100, 30)], 6033);
@@ -151,5 +157,9 @@ mod tests {
         check(Some(100), &[(350, 100, 1)], 0);
         // All of it was elsewhere.
         check(Some(100), &[(400, 0, 0)], 400);
+        // What was lost is no sign of that.
+        check_lossy(0.5, Some(100), &[(9050, 100, 45)], 0);
+        check_lossy(0.5, Some(100), &[(9050, 100, 15)], 6033);
+        check_lossy(1.0, Some(100), &[(9050, 100, 0)], 0);
     }
 }
