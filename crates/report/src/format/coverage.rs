@@ -6,9 +6,10 @@ use prof_model::{Coverage, Quality, printable};
 
 use super::number::{grouped, percent};
 
-/// Writes a line on all threads, then one for each name of a process and thread, at most `rows`
-/// of them: the sampled share in percent, the share of all that these threads did, how many they
-/// were, their samples, and their names. Weights that are corrected are marked by a `*`.
+/// Writes a line on all threads, another one if the event does not sample all that they do, then one
+/// for each name of a process and thread, at most `rows` of them: the sampled share in percent, the
+/// share of all that these threads did, how many they were, their samples, and their names. Weights
+/// that are corrected are marked by a `*`.
 ///
 /// # Errors
 /// Those of `out`.
@@ -17,17 +18,17 @@ pub fn write(quality: &Quality, rows: Option<usize>, mut out: impl Write) -> io:
     let by = quality.covered_event.as_deref().map(printable);
     let by = by.map_or_else(String::new, |event| format!(", by {event}"));
     let total = Coverage::total(all);
-    let Some(share) = total.share() else {
+    if total.used == 0 {
         return writeln!(
             out,
             "the recording does not tell what threads did (prof tells it of commands and \
              processes, by cycles or a clock, in recordings of one file)"
         );
-    };
+    }
     writeln!(
         out,
         "{} % was sampled of what {} {} did{by}",
-        percent(share),
+        percent(total.share().unwrap_or(0.0)),
         grouped(total.threads),
         if total.threads == 1 {
             "thread"
@@ -35,6 +36,13 @@ pub fn write(quality: &Quality, rows: Option<usize>, mut out: impl Write) -> io:
             "threads"
         }
     )?;
+    if total.unseen > 0 {
+        writeln!(
+            out,
+            "({} % of it aside, about, which was where the event does not sample)",
+            percent(total.unseen as f64 / total.used as f64)
+        )?;
+    }
     writeln!(out)?;
     writeln!(
         out,
@@ -101,6 +109,24 @@ mod tests {
         write(&quality, None, &mut out).expect("written");
         let first = b"50.00 % was sampled of what 2 threads did, by cycles:u\n";
         assert!(out.starts_with(first));
+    }
+
+    #[test]
+    fn what_the_event_does_not_sample_is_no_secret() {
+        let quality = Quality {
+            coverage: vec![Coverage {
+                threads: 1,
+                used: 1000,
+                unseen: 1000,
+                ..Coverage::default()
+            }],
+            ..Quality::default()
+        };
+        let mut out = Vec::new();
+        write(&quality, None, &mut out).expect("written");
+        let text = String::from_utf8(out).expect("text");
+        let expected = "0.00 % was sampled of what 1 thread did\n(100.00 % of it aside, about,";
+        assert!(text.starts_with(expected), "{text}");
     }
 
     #[test]
