@@ -8,7 +8,7 @@
 //! Nothing takes a period back from who has inherited it. So of a thread that lives on with a short
 //! one, no more samples are kept than it would have with the usual one.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use prof_events::Pace;
@@ -34,6 +34,8 @@ pub(crate) struct Lives {
     hasty: BTreeMap<(Tid, u64), Hasty>,
     /// The shortest of their periods, or the usual one.
     fastest: u64,
+    /// Who has ended lately. A sample in the ring of another CPU may come after that.
+    ended: VecDeque<Tid>,
     begin: Instant,
     random: fastrand::Rng,
 }
@@ -84,8 +86,10 @@ struct Hasty {
 impl Lives {
     /// Who is older than so many periods has been sampled all over, however its own period falls.
     const OLD: u64 = 10;
-    /// Threads to remember before starting over. A sample may come after its thread has ended.
+    /// Threads to remember before starting over.
     const REMEMBERED: usize = 4096;
+    /// More do not end between two looks at the rings.
+    const ENDED: usize = 256;
     /// Shorter than so many periods is short: these have few samples, or none.
     const SHORT: u64 = 4;
     /// As many as this are looked at together.
@@ -111,6 +115,7 @@ impl Lives {
             drawn: now,
             hasty: BTreeMap::new(),
             fastest: pace.period,
+            ended: VecDeque::with_capacity(Self::ENDED),
             begin: now,
             random: fastrand::Rng::new(),
         }
@@ -125,9 +130,14 @@ impl Lives {
             return Some(period);
         }
         let key = layout::thread_and_id(sample)?;
-        if self.hasty.len() >= Self::REMEMBERED && !self.hasty.contains_key(&key) {
-            self.hasty.clear();
-            self.fastest = self.pace.period;
+        if !self.hasty.contains_key(&key) {
+            if self.ended.contains(&key.0) {
+                return Some(period);
+            }
+            if self.hasty.len() >= Self::REMEMBERED {
+                self.hasty.clear();
+                self.fastest = self.pace.period;
+            }
         }
         let thread = self.hasty.entry(key).or_default();
         if thread.age == 0 {
@@ -167,6 +177,10 @@ impl Lives {
     }
 
     fn forget(&mut self, tid: Tid) {
+        if self.ended.len() >= Self::ENDED {
+            self.ended.pop_front();
+        }
+        self.ended.push_back(tid);
         while let Some((&key, _)) = self.hasty.range((tid, 0)..=(tid, u64::MAX)).next() {
             let removed = self.hasty.remove(&key);
             if removed.is_some_and(|thread| thread.period == self.fastest) {
@@ -284,18 +298,24 @@ mod tests {
             lives.shortened(nap)
         };
         assert_eq!(naps(&mut lives), nap / 10);
-        // Who has the number of one that ended is young.
-        let mut exit = vec![0_u8; 32];
-        exit[0] = layout::RECORD_EXIT as u8;
-        exit[16] = 1;
-        lives.notice(&exit);
-        assert_eq!(kept(&mut lives, &hasty, 99), [100; 99]);
+        let exit = |tid| {
+            let mut record = vec![0_u8; 32];
+            record[0] = layout::RECORD_EXIT as u8;
+            record[16] = tid;
+            record
+        };
         for tid in [1, 2] {
             assert_eq!(naps(&mut lives), nap / 10);
-            exit[16] = tid;
-            lives.notice(&exit);
+            lives.notice(&exit(tid));
         }
         assert_eq!(naps(&mut lives), nap);
+        // A sample that comes late is not that of a thread that lives.
+        assert_eq!(lives.keep(&hasty), Some(100));
+        assert_eq!(naps(&mut lives), nap);
+        // Who has the number of one that ended long ago is young.
+        (0..Lives::ENDED).for_each(|_| lives.notice(&exit(3)));
+        assert_eq!(kept(&mut lives, &hasty, 99), [100; 99]);
+        assert_eq!(naps(&mut lives), nap / 10);
     }
 
     #[test]
