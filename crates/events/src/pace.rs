@@ -56,7 +56,7 @@ impl Pace {
 /// ```
 ///
 /// so that a sample of weight `p / d(t)` stands for one event on average, whatever its age. In the
-/// long run `d` is 1. What a thread does before `s` is never sampled: samples up to [`Pace::HEAD`]
+/// long run `d` is 1. What a thread does before `s` is never sampled: samples up to ten
 /// times that age stand for it too.
 ///
 /// Why the root: the average rate is no more than `3/P`, and a first sample weighs `1/f(p)`. With an

@@ -253,8 +253,8 @@ impl fmt::Display for Fallback {
             }
             Self::VirtualMachine { asked, used } => write!(
                 f,
-                "sampling {used} instead of {asked}, which on virtual machines cost more and leave \
-                 stacks without registers (-e {asked} asks for them)"
+                "sampling {used}: on virtual machines {asked} cost more and leave some stacks broken \
+                 (-e {asked} asks for them)"
             ),
             Self::UserOnly { paranoid } => write!(
                 f,
