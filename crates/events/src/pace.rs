@@ -4,8 +4,10 @@
 //! is over, or with the first event: both are the same point of each short thread's life. With a
 //! period of ours, threads can be given periods at random.
 
+use std::iter;
 use std::ops::RangeInclusive;
 use std::os::fd::AsFd;
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use perf_event_open_sys::bindings as sys;
@@ -79,9 +81,7 @@ impl Pace {
             return period;
         }
         let last = (age as f64 / shortest).floor().max(1.0) as u64;
-        // Terms fall fast: after a thousand, the rest is nothing.
-        let last = last.min(20 * Self::OLD);
-        let sum: f64 = (first..=last).map(|k| (k as f64).powf(-2.5)).sum();
+        let sum = sum_of_terms(first, last);
         let density = 1.5 * (age as f64).powf(1.5) * sum / (longest.powf(1.5) - shortest.powf(1.5));
         let unseen = match age < self.shortest.saturating_mul(Self::HEAD) {
             true => Self::HEAD as f64 / (Self::HEAD - 1) as f64,
@@ -92,6 +92,22 @@ impl Pace {
             false => period,
         }
     }
+}
+
+/// `Σ k^-2.5` over all `k` from `first`, at least 1, to `last`.
+fn sum_of_terms(first: u64, last: u64) -> f64 {
+    /// Terms fall fast: after so many, the rest is nothing.
+    const TERMS: usize = 1000;
+    static UP_TO: LazyLock<Vec<f64>> = LazyLock::new(|| {
+        let terms = (1..=TERMS).map(|k| (k as f64).powf(-2.5));
+        let sums = terms.scan(0.0, |sum, term| {
+            *sum += term;
+            Some(*sum)
+        });
+        iter::once(0.0).chain(sums).collect()
+    });
+    let up_to = |k: u64| UP_TO[usize::try_from(k).map_or(TERMS, |k| k.min(TERMS))];
+    up_to(last) - up_to(first - 1)
 }
 
 /// Turns a rate into a period where that can be done: for an event by itself of which it is known
@@ -222,6 +238,18 @@ mod tests {
         check(20_000, Some((50_000, 20_000)));
         check(50_000, None);
         check(0, Some((1_000_000_000, 20_000)));
+    }
+
+    #[test]
+    fn terms_are_summed_up() {
+        let check = |first, last, expected: f64| {
+            let sum = sum_of_terms(first, last);
+            assert!((sum - expected).abs() < 1e-12, "{first} to {last}: {sum}");
+        };
+        check(1, 1, 1.0);
+        check(2, 3, 2_f64.powf(-2.5) + 3_f64.powf(-2.5));
+        check(2, 1, 0.0);
+        check(1001, u64::MAX, 0.0);
     }
 
     #[test]
