@@ -262,55 +262,43 @@ mod tests {
         assert!(stack.trail(1).is_some() && stack.trail(2).is_none());
     }
 
-    /// Numbers that look random, the same each time (xorshift).
-    struct Random(u64);
-
-    impl Random {
-        fn below(&mut self, limit: usize) -> usize {
-            self.0 ^= self.0 << 13;
-            self.0 ^= self.0 >> 7;
-            self.0 ^= self.0 << 17;
-            (self.0 % limit as u64) as usize
-        }
-    }
-
     /// The stack changes here and there and begins and ends elsewhere each time; what is said to
     /// be unchanged must be, what is remembered must be what there was, and of one that only
     /// changes at its beginning nearly all must be said to be unchanged.
     #[test]
     fn what_is_the_same_is_told_and_kept() {
         const BASE: u64 = 0x1000;
-        let mut random = Random(1);
+        let mut random = fastrand::Rng::with_seed(1);
         let mut memory = vec![0; 300_000];
         let mut earlier = EarlierStacks::default();
         let mut before: Option<(u64, Vec<u8>)> = None;
         let mut seen = 0;
         for round in 0..2_000 {
-            let start = random.below(200_000);
+            let start = random.usize(..200_000);
             let only_front = round == seen + 1 && round % 2 == 0;
             let changed = match only_front {
                 true => start..start + 100,
                 false => 0..memory.len() - 100,
             };
-            for _ in 0..random.below(4) {
-                let at = changed.start + random.below(changed.len());
+            for _ in 0..random.usize(..4) {
+                let at = changed.start + random.usize(..changed.len());
                 memory[at..at + 8].fill(round as u8);
             }
-            let copy_end = start + random.below(70_000);
-            let read_from = copy_end - random.below(512).min(copy_end - start);
-            let end = match random.below(8) {
-                0 => copy_end + random.below(memory.len() - copy_end),
+            let copy_end = start + random.usize(..70_000);
+            let read_from = copy_end - random.usize(..512).min(copy_end - start);
+            let end = match random.usize(..8) {
+                0 => copy_end + random.usize(..memory.len() - copy_end),
                 _ => memory.len(),
             };
             let mut read = memory[read_from..end].to_vec();
-            let stale = copy_end > read_from && random.below(8) == 0;
+            let stale = copy_end > read_from && random.usize(..8) == 0;
             if stale {
                 read[0] ^= 1;
             }
             let now = StackNow {
                 start: BASE + start as u64,
                 copy: &memory[start..copy_end],
-                beyond: (random.below(8) > 0)
+                beyond: (random.usize(..8) > 0)
                     .then(|| beyond(BASE + read_from as u64, &read))
                     .flatten(),
             };

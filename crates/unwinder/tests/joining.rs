@@ -127,24 +127,12 @@ fn stacks_that_go_up_and_down() {
     }
 }
 
-/// Numbers that look random, the same each time (xorshift).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % limit as u64) as usize
-    }
-}
-
 /// Whatever else is on the stack the second time, nothing is joined that does not follow from it.
 #[test]
 fn stacks_that_change_anywhere() {
     let (samples, _workshop) = record(&[]);
     let mut unwinder = Unwinder::new(LocalFiles);
-    let mut random = Random(7);
+    let mut random = fastrand::Rng::with_seed(7);
     let (mut same, mut other) = (0, 0);
     for sample in samples.samples.iter().step_by(4) {
         let earlier = stack_of(sample, 8 << 10);
@@ -162,8 +150,8 @@ fn stacks_that_change_anywhere() {
         for _ in 0..8 {
             let mut now = earlier.clone();
             let words = now.bytes.len() / 8;
-            for _ in 0..=random.below(3) {
-                let (to, from) = (random.below(words) * 8, random.below(words) * 8);
+            for _ in 0..=random.usize(..3) {
+                let (to, from) = (random.usize(..words) * 8, random.usize(..words) * 8);
                 now.bytes.copy_within(from..from + 8, to);
             }
             let mut memory = Now {
