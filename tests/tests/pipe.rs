@@ -2,9 +2,14 @@
 #![forbid(unsafe_code)]
 
 use std::ffi::OsString;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
+use std::process::{Command, Stdio};
 
-use prof_tests::{Need, Outcome, Program, Session, Stacks, needs, perf_script};
+use prof_tests::{
+    Need, Outcome, Program, Session, Stacks, assert_shares, needs, perf_script, wait_until,
+};
 
 const SHARES: Program = Program::c(&["shares.c"]);
 
@@ -53,6 +58,59 @@ fn a_reader_that_has_seen_enough_ends_the_recording_with_a_word() {
     let report = session.run(["report", "-i", "head.data", "--folded", "-"]);
     report.assert_code(0).assert_says(&["ends early"]);
     assert!(Stacks::from_folded(&report.stdout).total() > 0, "{report}");
+}
+
+/// How much is left when the target ends depends on the machine, but whoever writes to a pipe that
+/// nobody reads has all of it left.
+#[test]
+fn what_is_left_to_be_unwound_at_the_end_is_told_and_can_be_cut_short() {
+    let session = Session::new();
+    let binary = session.install(&SHARES.build());
+    let words = ["record", "-e", "cpu-clock:u", "-F", "1999", "-o", "-", "--"];
+    let mut command = session.prof(words);
+    command.arg(&binary).arg("1000");
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut prof = command.spawn().unwrap();
+    let said = BufReader::new(prof.stderr.take().unwrap()).lines();
+    let mut said = said.map(Result::unwrap);
+    let told = said.find(|line| line.contains("left to be unwound"));
+    assert!(told.is_some());
+    let pid = prof.id();
+    let mut kill = Command::new("kill");
+    let killed = kill.args(["-INT", &pid.to_string()]).status().unwrap();
+    assert!(killed.success());
+    wait_until(&mut prof, || !is_pending(pid, 2));
+    let output = prof.stdout.take().unwrap();
+    std::io::copy(
+        &mut { output },
+        &mut File::create(session.path("piped.data")).unwrap(),
+    )
+    .unwrap();
+    assert!(prof.wait().unwrap().success());
+    let rest: Vec<String> = said.collect();
+    let told = |words: &str| rest.iter().any(|line| line.contains(words));
+    assert!(told("when prof was told to end"), "{rest:#?}");
+    assert!(told("no sample lost"), "{rest:#?}");
+
+    let report = session.run(["report", "-i", "piped.data", "--no-inline", "--folded", "-"]);
+    report
+        .assert_code(0)
+        .assert_says(&["when prof was told to end"]);
+    let stacks = Stacks::from_folded(&report.stdout);
+    let cut = stacks.share(|frames| frames.iter().any(|frame| frame.contains("told to end")));
+    assert!(cut > 0.1, "{stacks}");
+    // What they were doing is known all the same.
+    let expected = [("burn_sixty", 0.6), ("burn_thirty", 0.3), ("burn_ten", 0.1)];
+    let leaves = stacks.with_leaves(&expected.map(|(name, _)| name));
+    assert_shares(&leaves, 500, &expected);
+}
+
+/// Whether a signal that was sent to a process has not been taken yet.
+fn is_pending(pid: u32, signal: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let pending = status.lines().find_map(|line| line.strip_prefix("ShdPnd:"));
+    let pending = u64::from_str_radix(pending.unwrap().trim(), 16).unwrap();
+    pending & 1 << (signal - 1) != 0
 }
 
 #[test]

@@ -37,11 +37,13 @@ pub enum StackEnd {
     StaleRegisters = 11,
     /// The thread slept too short a time for its stack to be read meanwhile.
     NotSeen = 12,
+    /// Nobody wanted to wait until it was unwound.
+    NotUnwound = 13,
 }
 
 impl StackEnd {
     /// Every way to end, in the order of their numbers.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Root,
         Self::TruncatedDump,
         Self::NoUnwindInfo,
@@ -55,6 +57,7 @@ impl StackEnd {
         Self::FramePointersEnded,
         Self::StaleRegisters,
         Self::NotSeen,
+        Self::NotUnwound,
     ];
 
     /// Kernel code that does anything has at least three frames: the entry, its handler in C,
@@ -116,6 +119,7 @@ impl StackEnd {
                 "sampled while the kernel was being entered, registers of an earlier moment"
             }
             Self::NotSeen => "waits over before their stack could be read",
+            Self::NotUnwound => "still to be unwound when prof was told to end",
         }
     }
 }

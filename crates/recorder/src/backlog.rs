@@ -1,6 +1,7 @@
 //! The bounded buffer between the thread that drains the rings and the one that unwinds.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -140,7 +141,8 @@ impl Pressure {
 pub(crate) struct Backlog {
     budget: usize,
     state: Mutex<State>,
-    arrived: Condvar,
+    changed: Condvar,
+    unwinds: AtomicBool,
 }
 
 /// What [`Backlog::pop`] found.
@@ -161,6 +163,8 @@ struct State {
     free: Vec<Batch>,
     /// Bytes of all batches that the session has not given back.
     used: usize,
+    /// Their records.
+    records: usize,
     closed: bool,
     given_up: bool,
     switch: Option<u64>,
@@ -175,7 +179,8 @@ impl Backlog {
         Self {
             budget,
             state: Mutex::default(),
-            arrived: Condvar::new(),
+            changed: Condvar::new(),
+            unwinds: AtomicBool::new(true),
         }
     }
 
@@ -197,15 +202,16 @@ impl Backlog {
             return;
         }
         state.used += batch.footprint();
+        state.records += batch.len();
         state.waiting.push_back(batch);
         drop(state);
-        self.arrived.notify_one();
+        self.changed.notify_all();
     }
 
     /// No more batches will come.
     pub(crate) fn close(&self) {
         self.lock().closed = true;
-        self.arrived.notify_one();
+        self.changed.notify_all();
     }
 
     /// Takes back a batch that nothing was put into.
@@ -219,6 +225,26 @@ impl Backlog {
     /// Nobody takes batches any more: there is no use in filling them.
     pub(crate) fn give_up(&self) {
         self.lock().given_up = true;
+        self.changed.notify_all();
+    }
+
+    /// Waits until [`give_up`](Self::give_up) is called, but no longer than this. Returns how many
+    /// records the session still has to deal with, `None` if it will not.
+    pub(crate) fn left(&self, patience: Duration) -> Option<usize> {
+        let state = self.lock();
+        let waited = (self.changed).wait_timeout_while(state, patience, |state| !state.given_up);
+        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        (!state.given_up).then_some(state.records)
+    }
+
+    /// Nobody wants to wait for more stacks to be unwound.
+    pub(crate) fn stop_unwinding(&self) {
+        self.unwinds.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether stacks are to be unwound: until [`stop_unwinding`](Self::stop_unwinding) is called.
+    pub(crate) fn unwinds(&self) -> bool {
+        self.unwinds.load(Ordering::Relaxed)
     }
 
     /// Whether [`give_up`](Self::give_up) was called.
@@ -249,7 +275,7 @@ impl Backlog {
     /// Waits for the next batch, but no longer than this.
     pub(crate) fn pop(&self, patience: Duration) -> Popped {
         let state = self.lock();
-        let waited = self.arrived.wait_timeout_while(state, patience, |state| {
+        let waited = self.changed.wait_timeout_while(state, patience, |state| {
             state.waiting.is_empty() && !state.closed
         });
         let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
@@ -267,10 +293,11 @@ impl Backlog {
 
     /// Takes back a batch that was dealt with.
     pub(crate) fn recycle(&self, mut batch: Batch) {
-        let footprint = batch.footprint();
+        let (footprint, records) = (batch.footprint(), batch.len());
         batch.clear();
         let mut state = self.lock();
         state.used = state.used.saturating_sub(footprint);
+        state.records = state.records.saturating_sub(records);
         if state.free.len() < Self::SPARE {
             state.free.push(batch);
         }

@@ -16,6 +16,7 @@ mod coverage;
 mod deep;
 mod duplicates;
 mod earlier;
+mod ending;
 mod error;
 mod failures;
 mod files;

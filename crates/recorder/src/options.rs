@@ -59,6 +59,9 @@ pub struct Course {
     pub control: Option<Control>,
     /// How often to run the command once more when it has ended.
     pub again: u32,
+    /// Is told how many records are left to be unwound and written, if that takes more than a second
+    /// after the end of sampling.
+    pub unfinished: Option<fn(usize)>,
 }
 
 /// When sampling begins.

@@ -13,6 +13,7 @@ use prof_perfdata::{Attr, EventDescription, RecordFormat, SampleType, WriteError
 use crate::backlog::Backlog;
 use crate::coverage::Lifetimes;
 use crate::duplicates::Duplicates;
+use crate::ending;
 use crate::error::Error;
 use crate::hotplug::Hotplug;
 use crate::launch;
@@ -34,7 +35,8 @@ const BUDGET: usize = 64 << 20;
 /// file that was at `options.output` is kept with `.old` added to its name.
 ///
 /// A signal from the terminal reaches a command by itself, any other is passed on to it; the
-/// recording ends with the command. Running processes are left running.
+/// recording ends with the command. Running processes are left running. A signal that comes when
+/// nothing is sampled any more has the stacks that are left written as they are, without unwinding.
 ///
 /// # Errors
 ///
@@ -228,19 +230,23 @@ fn run(
         let reader = Reader::new(source, options.unwind, sleepers, earlier, &backlog);
         let reading = thread::Builder::new()
             .name("reader".into())
-            .spawn_scoped(scope, move || reader.run(start, signals, &options.course))
+            .spawn_scoped(scope, || {
+                let outcome = reader.run(start, signals, &options.course);
+                ending::see_out(&backlog, signals, options.course.unfinished);
+                outcome
+            })
             .map_err(|source| Error::Sampling { source })?;
         // What is read of processes must be newer than the first record of a change to them. If
         // nothing could be started, nothing comes and the backlog is closed.
         if is_started.recv().is_ok() {
             session.keep();
         }
-        let written = session
-            .begin_processes(&launch::running(&options.target))
-            .and_then(|()| session.run(&backlog));
-        if written.is_err() || session.is_full() {
-            backlog.give_up();
-        }
+        let written = {
+            let _done = Done(&backlog);
+            session
+                .begin_processes(&launch::running(&options.target))
+                .and_then(|()| session.run(&backlog))
+        };
         let outcome = reading.join().unwrap_or_else(|_| {
             let source = io::Error::other("the reading thread panicked");
             Err(Error::Sampling { source })
@@ -253,6 +259,16 @@ fn run(
             outcome,
         })
     })
+}
+
+/// Tells the reader that nobody takes its batches any more: because none will come, by an error, or
+/// because the file is full.
+struct Done<'a>(&'a Backlog);
+
+impl Drop for Done<'_> {
+    fn drop(&mut self) {
+        self.0.give_up();
+    }
 }
 
 fn summary(options: &Options, opened: &Opened, recorded: Recorded) -> Result<Summary, Error> {

@@ -214,6 +214,7 @@ impl Session {
     ) -> Result<(), WriteError> {
         for waiting in ready.drain(..) {
             self.turn(waiting.time)?;
+            self.chain_maker.unwinds = backlog.unwinds();
             if let Some(batch) = held.get(waiting.batch) {
                 self.record(batch, waiting.index)?;
             }
@@ -344,6 +345,7 @@ impl Session {
             tally.hits.mark(space, &self.chain, keep);
         }
         tally.hits.kernel |= sample.mode.is_kernel();
+        let unwound = unwound && note.end != StackEnd::NotUnwound;
         if note.end.is_whole() || !note.end.counts() || !unwound {
             return;
         }

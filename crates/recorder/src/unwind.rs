@@ -14,6 +14,8 @@ pub(crate) struct ChainMaker {
     users: UserStacks,
     /// For samples of processes that nothing is known of.
     unknown: Process,
+    /// Whether to unwind at all. Otherwise chains have the innermost frame of the user's part.
+    pub(crate) unwinds: bool,
 }
 
 /// Unwinds the user's part of stacks.
@@ -41,6 +43,7 @@ impl ChainMaker {
                 found: Vec::new(),
             },
             unknown: Process::default(),
+            unwinds: true,
         }
     }
 
@@ -71,6 +74,10 @@ impl ChainMaker {
             return StackNote::new(StackEnd::NoUserState);
         };
         chain.push(context::USER);
+        if !self.unwinds {
+            chain.extend(registers.get(INSTRUCTION_POINTER));
+            return StackNote::new(StackEnd::NotUnwound);
+        }
         let stack = UserStack {
             tid: sample.tid,
             dump: dump(sample, saved.as_ref()),

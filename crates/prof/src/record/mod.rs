@@ -123,7 +123,7 @@ pub(crate) fn run(job: Job) -> Result<ExitCode> {
     .context("cannot watch for signals")?;
     let console = Console::new(job.sampling.quiet, job.sampling.verbose);
     let target = job.target.find(&signals)?;
-    let course = course(job.course, job.sampling.duration)?;
+    let course = course(job.course, job.sampling.duration, job.sampling.quiet)?;
     let mut options = options(target, &job.sampling, course, job.command_line)?;
     options.storage = storage(&job.storage, job.sampling.quiet);
     let summary = match prof_recorder::record(&options, &signals) {
@@ -195,7 +195,7 @@ fn verdict(summary: &Summary, options: &Options) -> Result<Verdict> {
     })
 }
 
-fn course(flags: CourseFlags, duration: Option<Duration>) -> Result<Course> {
+fn course(flags: CourseFlags, duration: Option<Duration>, quiet: bool) -> Result<Course> {
     let control = flags.control.map(|flag| match flag {
         ControlFlag::Fifos(commands, answers) => Control::fifos(&commands, answers.as_deref()),
         ControlFlag::Descriptors(commands, answers) => Control::descriptors(commands, answers),
@@ -211,6 +211,7 @@ fn course(flags: CourseFlags, duration: Option<Duration>) -> Result<Course> {
             .transpose()
             .context("cannot open what --control names")?,
         again: flags.repeat.saturating_sub(1),
+        unfinished: (!quiet).then_some(tell_unfinished),
     })
 }
 
@@ -224,6 +225,12 @@ fn storage(flags: &StorageFlags, quiet: bool) -> Storage {
             completed: (!quiet).then_some(tell_completed),
         }),
     }
+}
+
+fn tell_unfinished(records: usize) {
+    Console::new(false, false).say(format_args!(
+        "sampling has ended, {records} records are left to be unwound (Ctrl-C keeps them without callers)"
+    ));
 }
 
 fn tell_completed(file: &Path) {
