@@ -185,7 +185,10 @@ fn losses(quality: &Quality) -> impl Iterator<Item = String> {
         ),
         counted(
             losses.throttled,
-            &format!("times the kernel throttled sampling; use {fewer}"),
+            &format!(
+                "times the kernel throttled sampling; raise kernel.perf_event_max_sample_rate, or use \
+                 {fewer}"
+            ),
         ),
         counted(
             losses.malformed,
@@ -439,6 +442,8 @@ mod tests {
             assert_eq!(verdict.problems().len(), 4);
             for told in verdict.problems() {
                 assert!(told.ends_with(remedy), "{told}");
+                let can_be_allowed = told.contains("kernel.perf_event_max_sample_rate");
+                assert_eq!(can_be_allowed, told.contains("throttled"), "{told}");
                 assert_eq!(told.contains("-F"), sampled_by == SampledBy::Rate, "{told}");
             }
         };

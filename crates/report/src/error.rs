@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use prof_model::SampledBy;
+
 use crate::filter::InvalidPattern;
 use crate::suggest::did_you_mean;
 
@@ -111,12 +113,12 @@ pub enum InputError {
 /// Why there are no samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoSamples {
-    /// There are none in the recording.
+    /// There are none in the recording, which was sampled by this.
     #[error(
-        "the recording holds none; the target used too little CPU time for its rate (raise it \
-         with -F), or sampling did not work"
+        "the recording holds none: the target used too little CPU time, or what was to be sampled \
+         never happened; record it with {}", .0.more()
     )]
-    Recorded,
+    Recorded(SampledBy),
     /// The filters leave none.
     #[error("the filters leave none of the recording's")]
     Left,

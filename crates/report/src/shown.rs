@@ -30,7 +30,9 @@ impl<'p> Shown<'p> {
     pub(crate) fn new(symbolized: &'p SymbolizedProfile, filter: &Filter) -> Result<Self, Error> {
         let profile = symbolized.profile();
         if profile.samples.is_empty() {
-            return Err(Error::NoSamples(NoSamples::Recorded));
+            return Err(Error::NoSamples(NoSamples::Recorded(
+                profile.quality.sampled_by,
+            )));
         }
         let selection = Selection::new(symbolized, filter)?;
         let mut shown = Self {

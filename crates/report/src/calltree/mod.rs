@@ -116,11 +116,14 @@ impl<'p> CallTree<'p> {
         filter: &Filter,
         split: Split,
     ) -> Result<Self, Error> {
-        if symbolized.profile().samples.is_empty() {
-            return Err(Error::NoSamples(NoSamples::Recorded));
+        let profile = symbolized.profile();
+        if profile.samples.is_empty() {
+            return Err(Error::NoSamples(NoSamples::Recorded(
+                profile.quality.sampled_by,
+            )));
         }
         let selection = Selection::new(symbolized, filter)?;
-        let split = split.of(symbolized.profile().lacks)?;
+        let split = split.of(profile.lacks)?;
         let tree = build::build(symbolized, &selection, split);
         if tree.total().samples == 0 {
             return Err(Error::NoSamples(NoSamples::Left));

@@ -1,5 +1,7 @@
 //! Trees under filters and splits, written as folded stacks.
 
+use prof_model::SampledBy;
+
 use super::{CallTree, Split};
 use crate::error::{Error, NoSamples};
 use crate::filter::{Filter, Pattern};
@@ -207,7 +209,11 @@ fn nothing_left_is_an_error_that_says_why() {
     };
     assert_eq!(no_samples(&demo(), &filter), NoSamples::Left);
     let empty = TestProfile::of(&[]);
-    assert_eq!(no_samples(&empty, &Filter::default()), NoSamples::Recorded);
+    let recorded = no_samples(&empty, &Filter::default());
+    assert_eq!(recorded, NoSamples::Recorded(SampledBy::Rate));
+    assert!(recorded.to_string().ends_with("a higher rate (-F)"));
+    let told = NoSamples::Recorded(SampledBy::Period).to_string();
+    assert!(told.ends_with("a smaller period (-c)"), "{told}");
 }
 
 #[test]
