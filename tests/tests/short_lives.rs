@@ -72,6 +72,22 @@ fn threads_of_a_millisecond_of_a_plain_user() {
 }
 
 #[test]
+fn who_lives_on_unsampled_is_named() {
+    let session = Session::new();
+    // It ends a little later than its shell.
+    let survivor = "tail --pid=$$ -s 0.1 -f /dev/null >/dev/null 2>&1 &";
+    let begun = "until read name </proc/$!/comm && [ $name = tail ]; do sleep 0.01; done";
+    let script = format!("{survivor} {begun}");
+    let recorded = session.record(&["-e", "cpu-clock:u", "-F", "99"], &["sh", "-c", &script]);
+    let text = recorded.report(&["--coverage"]).stdout;
+    let survivor = text.lines().find(|line| line.ends_with("  tail  tail"));
+    let columns = survivor.map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let threads_and_samples = columns.map(|columns| columns[2..4].join(" "));
+    assert_eq!(threads_and_samples.as_deref(), Some("1 0"), "{text}");
+    assert!(!text.contains('?'), "{text}");
+}
+
+#[test]
 fn the_coverage_is_listed_by_name() {
     let session = Session::alone();
     let binary = LIVES.build();

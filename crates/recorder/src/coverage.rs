@@ -88,11 +88,11 @@ impl Lifetimes {
             return;
         }
         match record {
-            Record::Fork(task) => self.begin(task.tid),
+            Record::Fork(task) => self.begin(task.tid, processes),
             Record::Exit(task) => self.end((task.pid, task.tid), processes),
             Record::Read(read) => {
                 for value in read.values.iter() {
-                    self.counted(read.tid, value.id.unwrap_or(0), value.value);
+                    self.counted((read.pid, read.tid), value.id.unwrap_or(0), value.value);
                 }
             }
             _ => {}
@@ -117,9 +117,9 @@ impl Lifetimes {
     }
 
     /// A thread begins: whoever had its number before is gone.
-    fn begin(&mut self, tid: Tid) {
+    fn begin(&mut self, tid: Tid, processes: &Processes) {
         if let Some(thread) = self.threads.remove(&tid) {
-            self.add(thread);
+            self.add(tid, thread, processes);
         }
     }
 
@@ -127,22 +127,24 @@ impl Lifetimes {
     fn end(&mut self, (pid, tid): (Pid, Tid), processes: &Processes) {
         let thread = self.threads.entry(tid).or_default();
         thread.pid = pid;
-        thread.names = names(pid, tid, processes);
+        thread.names = Some(names(pid, tid, processes));
         self.ended.push_back(tid);
         if self.ended.len() > Self::WAITING
             && let Some(oldest) = self.ended.pop_front()
             && let Some(thread) = self.threads.get(&oldest)
             && thread.names.is_some()
         {
-            self.begin(oldest);
+            self.begin(oldest, processes);
         }
     }
 
     /// What a thread that has ended counted of this event.
-    fn counted(&mut self, tid: Tid, id: u64, count: u64) {
+    fn counted(&mut self, (pid, tid): (Pid, Tid), id: u64, count: u64) {
         let told = self.told.entry(id).or_default();
         *told = told.saturating_add(count);
-        self.threads.entry(tid).or_default().used(id, count);
+        let thread = self.threads.entry(tid).or_default();
+        thread.pid = pid;
+        thread.used(id, count);
     }
 
     /// The coverage by names, the greatest first. `counts` is what each event counted with all
@@ -154,6 +156,7 @@ impl Lifetimes {
         lost: f64,
         processes: &Processes,
     ) -> Vec<Coverage> {
+        let living = living(processes);
         for &(id, count) in counts {
             let Some(&owner) = self.owners.get(&id) else {
                 continue;
@@ -161,13 +164,15 @@ impl Lifetimes {
             let rest = count.saturating_sub(self.told.get(&id).copied().unwrap_or(0));
             // The event that samples and the one that tells of ends differ a little.
             if rest > count / 100 && !self.share_out(id, rest) {
-                self.threads.entry(owner).or_default().used(id, rest);
+                match living.get(&owner) {
+                    Some(&pid) => self.share_evenly(id, rest, &BTreeMap::from([(owner, pid)])),
+                    // It is our own, which forked the command.
+                    None => self.share_evenly(id, rest, &living),
+                }
             }
         }
-        for (tid, mut thread) in std::mem::take(&mut self.threads) {
-            let pid = if thread.pid == 0 { tid } else { thread.pid };
-            thread.names = thread.names.or_else(|| names(pid, tid, processes));
-            self.add(thread);
+        for (tid, thread) in std::mem::take(&mut self.threads) {
+            self.add(tid, thread, processes);
         }
         let names = self.names.into_values();
         let mut all: Vec<Coverage> = names.map(|named| named.coverage(lost)).collect();
@@ -196,14 +201,31 @@ impl Lifetimes {
         true
     }
 
-    fn add(&mut self, thread: Thread) {
+    /// Gives these threads, none of which was sampled, equal parts of `rest`.
+    fn share_evenly(&mut self, id: u64, mut rest: u64, threads: &BTreeMap<Tid, Pid>) {
+        for (left, (&tid, &pid)) in (1..=threads.len() as u64).rev().zip(threads) {
+            let part = rest / left;
+            rest -= part;
+            let thread = self.threads.entry(tid).or_default();
+            thread.pid = pid;
+            thread.used(id, part);
+        }
+        if rest > 0 {
+            // Nobody lives: what they did was told, but that got lost.
+            let thread = self.threads.entry(0).or_default();
+            thread.names = Some(others());
+            thread.used(id, rest);
+        }
+    }
+
+    fn add(&mut self, tid: Tid, thread: Thread, processes: &Processes) {
         if thread.samples == 0 && thread.events.iter().all(|counted| counted.used == 0) {
             return;
         }
-        let names = thread.names.unwrap_or_else(|| ("?".into(), "?".into()));
+        let names = (thread.names).unwrap_or_else(|| names(thread.pid, tid, processes));
         let names = match self.names.len() < Self::NAMES || self.names.contains_key(&names) {
             true => names,
-            false => ("others".into(), "others".into()),
+            false => others(),
         };
         let named = self.names.entry(names).or_insert_with_key(Named::new);
         named.add(
@@ -233,13 +255,24 @@ impl Thread {
     }
 }
 
-fn names(pid: Pid, tid: Tid, processes: &Processes) -> Option<(Arc<str>, Arc<str>)> {
-    let process = processes.get(pid)?;
-    let thread = process.name(pid, tid)?;
-    Some((
-        process.name(pid, pid).unwrap_or(thread).clone(),
-        thread.clone(),
-    ))
+/// All threads, each with its process.
+fn living(processes: &Processes) -> BTreeMap<Tid, Pid> {
+    let threads = processes
+        .iter()
+        .flat_map(|(pid, process)| process.threads().map(move |tid| (tid, pid)));
+    threads.collect()
+}
+
+/// What all are called for which there is no better name.
+fn others() -> (Arc<str>, Arc<str>) {
+    ("others".into(), "others".into())
+}
+
+/// What a process and its thread are called; by their numbers, as in reports, if nobody has told.
+fn names(pid: Pid, tid: Tid, processes: &Processes) -> (Arc<str>, Arc<str>) {
+    let name = |tid| processes.get(pid)?.name(pid, tid).cloned();
+    let thread = name(tid).unwrap_or_else(|| format!(":{tid}").into());
+    (name(pid).unwrap_or_else(|| thread.clone()), thread)
 }
 
 #[cfg(test)]
@@ -264,8 +297,8 @@ mod tests {
             assert_eq!(lives.weigh((1, tid), 7, 100), 100);
             lives.end((1, tid), &processes);
             processes.exit(1, tid);
-            lives.counted(tid, 7, 150);
-            lives.counted(tid, 8, 50);
+            lives.counted((1, tid), 7, 150);
+            lives.counted((1, tid), 8, 50);
         }
         lives.weigh((1, 1), 7, 100);
         // The first thread lives on: of 7, 450 are counted and 300 told; of 8, 100 are told.
@@ -298,14 +331,59 @@ mod tests {
         assert_eq!(all[0].samples, 0);
     }
 
+    /// What each did, by its names; `rest` is what no record told of.
+    fn check_names(owner: Tid, rest: u64, of_ended: &[(Pid, Tid)], expected: &[(&str, &str, u64)]) {
+        let mut processes = Processes::default();
+        processes.rename(5, 5, "server");
+        processes.fork((5, 5), (5, 6));
+        processes.rename(5, 6, "worker");
+        let mut lives = lifetimes(&[(7, owner)]);
+        for &thread in of_ended {
+            lives.counted(thread, 7, 100);
+        }
+        let all = lives.finish(&[(7, 100 * of_ended.len() as u64 + rest)], 0.0, &processes);
+        let told = |one: &Coverage| (one.process.clone(), one.thread.clone(), one.used);
+        let mut told: Vec<_> = all.iter().map(told).collect();
+        told.sort();
+        let expected = expected
+            .iter()
+            .map(|&(process, thread, used)| (process.into(), thread.into(), used));
+        assert_eq!(told, expected.collect::<Vec<(String, String, u64)>>());
+    }
+
+    #[test]
+    fn everybody_has_a_name() {
+        // A thread of a running process, and one of a command that lives on.
+        check_names(6, 50, &[], &[("server", "worker", 50)]);
+        check_names(
+            1,
+            51,
+            &[],
+            &[("server", "server", 25), ("server", "worker", 26)],
+        );
+        // Nothing but their count was told of these.
+        check_names(
+            1,
+            0,
+            &[(5, 8), (9, 9)],
+            &[(":9", ":9", 100), ("server", "server", 100)],
+        );
+    }
+
+    #[test]
+    fn what_nobody_is_left_to_have_done_is_told() {
+        let all = lifetimes(&[(7, 1)]).finish(&[(7, 50)], 0.0, &Processes::default());
+        assert_eq!((all[0].process.as_str(), all[0].used), ("others", 50));
+    }
+
     #[test]
     fn a_number_that_is_used_again_is_another_thread() {
         let processes = Processes::default();
         let mut lives = lifetimes(&[(7, 1)]);
         lives.end((1, 2), &processes);
-        lives.counted(2, 7, 10);
-        lives.begin(2);
-        lives.counted(2, 7, 20);
+        lives.counted((1, 2), 7, 10);
+        lives.begin(2, &processes);
+        lives.counted((1, 2), 7, 20);
         let all = lives.finish(&[], 0.0, &processes);
         assert_eq!((all[0].threads, all[0].used), (2, 30));
     }
