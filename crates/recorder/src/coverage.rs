@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use prof_events::{Opened, Pace};
 use prof_model::{Coverage, Pid, Processes, Tid};
-use prof_perfdata::{Record, Sample};
+use prof_perfdata::{Record, Sample, Stamp, Throttle};
 
 use named::{Counted, Named, half_blind};
 
@@ -89,6 +89,8 @@ impl Lifetimes {
         }
         match record {
             Record::Fork(task) => self.begin(task.tid, processes),
+            Record::Throttle(throttle) => self.throttle(throttle, Counted::stop),
+            Record::Unthrottle(throttle) => self.throttle(throttle, Counted::go_on),
             Record::Exit(task) => self.end((task.pid, task.tid), processes),
             Record::Read(read) => {
                 for value in read.values.iter() {
@@ -135,6 +137,18 @@ impl Lifetimes {
             && thread.names.is_some()
         {
             self.begin(oldest, processes);
+        }
+    }
+
+    /// The kernel stopped sampling a thread, or went on.
+    fn throttle(&mut self, throttle: &Throttle, then: impl FnOnce(&mut Counted, u64)) {
+        let Stamp { pid, tid, .. } = throttle.stamp;
+        if let (Some(pid), Some(tid)) = (pid, tid)
+            && self.owners.contains_key(&throttle.id)
+        {
+            let thread = self.threads.entry(tid).or_default();
+            thread.pid = pid;
+            then(thread.counted(throttle.id), throttle.time);
         }
     }
 

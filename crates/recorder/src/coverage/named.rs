@@ -14,6 +14,29 @@ pub(super) struct Counted {
     /// Of the first sample.
     pub(super) period: u64,
     pub(super) used: u64,
+    /// When the kernel stopped sampling it, if it has not gone on since, in nanoseconds.
+    pub(super) stopped: Option<u64>,
+    /// For how long it was stopped, in nanoseconds.
+    pub(super) throttled: u64,
+}
+
+impl Counted {
+    /// The kernel goes on sampling at its next tick, 100 of which a second are the fewest there are.
+    /// A thread that waits meanwhile is told of later.
+    const LONGEST_STOP: u64 = 10_000_000;
+
+    /// Too much of it was sampled (PERF_RECORD_THROTTLE).
+    pub(super) fn stop(&mut self, time: u64) {
+        self.stopped = Some(time);
+    }
+
+    /// It may be sampled again (PERF_RECORD_UNTHROTTLE).
+    pub(super) fn go_on(&mut self, time: u64) {
+        if let Some(stopped) = self.stopped.take() {
+            let stop = time.saturating_sub(stopped).min(Self::LONGEST_STOP);
+            self.throttled = self.throttled.saturating_add(stop);
+        }
+    }
 }
 
 /// What is known of the threads of one name.
@@ -80,7 +103,8 @@ impl Named {
         };
         expected.used = expected.used.saturating_add(event.used);
         let period = if event.age > 0 { event.period } else { usual };
-        let periods = event.used.checked_div(period).unwrap_or(0);
+        let watched = event.used.saturating_sub(event.throttled);
+        let periods = watched.checked_div(period).unwrap_or(0);
         if periods >= PERIODS {
             expected.due = expected.due.saturating_add(periods * period);
             expected.came = expected.came.saturating_add(event.age);
@@ -137,6 +161,7 @@ mod tests {
                     age,
                     period,
                     used,
+                    ..Counted::default()
                 };
                 named.add((samples, age), &[counted], half_blind);
             }
@@ -161,5 +186,33 @@ mod tests {
         check_lossy(0.5, Some(100), &[(9050, 100, 45)], 0);
         check_lossy(0.5, Some(100), &[(9050, 100, 15)], 6033);
         check_lossy(1.0, Some(100), &[(9050, 100, 0)], 0);
+    }
+
+    #[test]
+    fn what_was_throttled_does_not_tell_where_a_thread_was() {
+        let check = |stops: &[(u64, u64)], samples: u64, unseen: u64| {
+            let mut named = Named::new(&("dd".into(), "dd".into()));
+            let (used, period) = (10_000_000, 10_000);
+            let age = samples * period;
+            let mut counted = Counted {
+                age,
+                period,
+                used,
+                ..Counted::default()
+            };
+            for &(from, to) in stops {
+                counted.stop(from);
+                counted.go_on(to);
+            }
+            // One that nobody heard the begin of.
+            counted.go_on(u64::MAX);
+            named.add((samples, age), &[counted], Some(period));
+            assert_eq!(named.coverage(0.0).unseen, unseen, "{stops:?}");
+        };
+        check(&[], 600, 4_000_000);
+        check(&[(0, 1_000_000), (5_000_000, 8_000_000)], 600, 0);
+        check(&[(0, 1_000_000), (5_000_000, 8_000_000)], 300, 5_000_000);
+        // It slept as well.
+        check(&[(0, 90_000_000)], 600, 0);
     }
 }
