@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use prof_tests::{Compiler, Need, Outcome, Program, Recorded, Session, Stacks, needs};
@@ -161,6 +161,30 @@ fn check_wall(session: &Session) {
     // Each of the two is a view of its own as well.
     let only_off = recorded.report(&["--event", "offcpu-time", "--folded", "-"]);
     assert!(!only_off.stdout.contains(off) && only_off.stdout.contains("sleeps"));
+    check_pprof(session, &recorded);
+}
+
+/// What another reader takes each view for.
+fn check_pprof(session: &Session, recorded: &Recorded<'_>) {
+    if !needs(&[Need::Tool("go")]) {
+        return;
+    }
+    for (event, expected) in [
+        (&[][..], "wall/nanoseconds[dflt]"),
+        (&["--event", "offcpu-time"], "off-cpu/nanoseconds[dflt]"),
+        (&["--event", "cpu-clock"], "cpu/nanoseconds[dflt]"),
+    ] {
+        recorded.report(&[&["--pprof", "waits.pb.gz"], event].concat());
+        let mut go = Command::new("go");
+        go.args(["tool", "pprof", "-raw"])
+            .arg(session.path("waits.pb.gz"));
+        let read = Outcome::of(go);
+        let types = read
+            .stdout
+            .lines()
+            .find(|line| line.starts_with("samples/count"));
+        assert_eq!(types, Some(&*format!("samples/count {expected}")), "{read}");
+    }
 }
 
 #[test]

@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 
 use crate::error::Error;
 use crate::filter::Filter;
-use crate::profile::{NameId, Sample, StackId, Unit, Weight};
+use crate::profile::{Event, NameId, Sample, StackId, Unit, Weight};
 use crate::shown::Shown;
 use crate::symbolized::SymbolizedProfile;
 
@@ -71,7 +71,8 @@ impl<'a, 'p> Builder<'a, 'p> {
 
     fn build(mut self) -> Profile {
         let counted = self.value_type("samples", "count");
-        let weighed = self.event_type();
+        let (kind, unit) = type_and_unit(self.shown.event());
+        let weighed = self.value_type(kind, unit);
         let threads = Threads::new(self.shown);
         let mut locations = Locations::new(self.shown);
         let mut sample = Vec::new();
@@ -110,15 +111,6 @@ impl<'a, 'p> Builder<'a, 'p> {
         }
     }
 
-    /// Type and unit by which pprof's readers know the event.
-    fn event_type(&mut self) -> ValueType {
-        let event = self.shown.event();
-        match event.unit {
-            Unit::Nanoseconds => self.value_type("cpu", "nanoseconds"),
-            Unit::Count(_) | Unit::Unstated => self.value_type(&event.name, "count"),
-        }
-    }
-
     fn labels(&mut self, key: Key, process: &str) -> Vec<Label> {
         let thread = &self.shown.symbolized().profile().names[key.name];
         let mut label = |name: &str, text: &str, number: i32| Label {
@@ -137,6 +129,24 @@ impl<'a, 'p> Builder<'a, 'p> {
             label("pid", "", key.thread.0),
         ]
     }
+}
+
+/// Type and unit of an event, by the names that other profilers gave to time on CPUs, off them, and
+/// both; all other events keep their own.
+fn type_and_unit(event: &Event) -> (&str, &str) {
+    let unit = match &event.unit {
+        Unit::Nanoseconds => "nanoseconds",
+        Unit::Count(counted) if counted == "bytes" => "bytes",
+        Unit::Count(_) | Unit::Unstated => "count",
+    };
+    let base = event.name.split(':').next();
+    let kind = match base.unwrap_or_default() {
+        "cpu-clock" | "task-clock" => "cpu",
+        "offcpu-time" => "off-cpu",
+        Event::WALL_CLOCK => "wall",
+        _ => &event.name,
+    };
+    (kind, unit)
 }
 
 /// Samples of one thread and stack as one, in the order of the first of each.
@@ -161,4 +171,34 @@ fn merged(samples: &[Sample]) -> Vec<(Key, Weight)> {
 /// The format's numbers are signed.
 fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_and_units_of_events() {
+        let check = |name: &str, expected| {
+            let unit = Unit::of_event(name);
+            let event = Event {
+                name: name.into(),
+                unit,
+            };
+            assert_eq!(type_and_unit(&event), expected);
+        };
+        check("cpu-clock:u", ("cpu", "nanoseconds"));
+        check("task-clock", ("cpu", "nanoseconds"));
+        check("offcpu-time", ("off-cpu", "nanoseconds"));
+        check("cycles", ("cycles", "count"));
+        check("cycles:u", ("cycles:u", "count"));
+        check("alloc-bytes", ("alloc-bytes", "bytes"));
+        check("alloc-calls", ("alloc-calls", "count"));
+        check("sched:sched_switch", ("sched:sched_switch", "count"));
+        let contention = Event {
+            name: "delay".into(),
+            unit: Unit::Nanoseconds,
+        };
+        assert_eq!(type_and_unit(&contention), ("delay", "nanoseconds"));
+    }
 }
