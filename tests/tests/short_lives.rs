@@ -101,6 +101,25 @@ fn the_coverage_is_listed_by_name() {
     assert!(text.contains("lives  lives"), "{text}");
 }
 
+/// A shell is switched with commands that have just been born, whose first period is yet to come.
+#[test]
+fn who_makes_short_lives_is_sampled_for_all_it_does() {
+    if !needs(&[Need::Root]) {
+        return;
+    }
+    let session = Session::alone();
+    let script = "for i in $(seq 1500); do /bin/true; done";
+    // A shell in between: others than the command make processes, too.
+    let script = format!("bash -c '{script}'; exit 0");
+    let recorded = session.record(&["-e", "cpu-clock"], &["sh", "-c", &script]);
+    let coverage = json(&recorded)["quality"]["coverage"].take();
+    let shells = coverage.as_array().unwrap().iter();
+    let shell = shells.clone().find(|one| one["process"] == "bash").unwrap();
+    let [used, sampled] = ["used", "sampled"].map(|field| shell[field].as_u64().unwrap());
+    let share = sampled as f64 / used as f64;
+    assert!((0.75..1.25).contains(&share), "{share} of {coverage}");
+}
+
 /// A clock counts what it cannot sample in user code only: that is told, and not made up for.
 #[test]
 fn time_in_the_kernel_is_not_taken_for_lives_too_short() {

@@ -129,11 +129,7 @@ pub(crate) fn open_teller(setup: &Setup, tid: Tid, cpu: u32) -> Result<OwnedFd, 
     open_plain(attr, tid, cpu)
 }
 
-/// Opens an event that counts nothing and is not inherited.
-///
-/// Between threads whose events are copies of each other's, the kernel likes to swap all events
-/// rather than switch them. This one in addition makes a thread's events no copies of those of
-/// its children, so that the events that we hold stay with the threads that they were opened on.
+/// Opens an event that counts nothing and is not inherited ([`Anchor`](crate::Anchor)).
 pub(crate) fn open_anchor(tid: Tid) -> Result<OwnedFd, Errno> {
     let mut attr = sys::bindings::perf_event_attr {
         size: crate::setup::ATTR_SIZE as u32,

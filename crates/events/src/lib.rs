@@ -18,6 +18,7 @@ pub mod tracing;
 
 mod advice;
 mod allocators;
+mod anchor;
 mod arch;
 mod cpus;
 mod definition;
@@ -42,6 +43,7 @@ mod whom;
 
 pub use advice::{Refusal, advice};
 pub use allocators::allocations;
+pub use anchor::Anchor;
 pub use cpus::AllowedCpus;
 pub use definition::Definition;
 pub use error::Error;

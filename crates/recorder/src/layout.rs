@@ -80,6 +80,7 @@ impl StackPart {
 }
 
 pub(crate) const RECORD_EXIT: u32 = 4;
+pub(crate) const RECORD_FORK: u32 = 7;
 pub(crate) const RECORD_SAMPLE: u32 = 9;
 
 const ID: usize = 8;
@@ -203,11 +204,12 @@ pub(crate) fn append_switch(out: &mut Vec<u8>, switch: &SwitchPart, id: u64) {
 
 /// The thread that an EXIT record says has ended: header, pid, parent, tid ...
 pub(crate) fn ended_thread(record: &[u8]) -> Option<i32> {
-    const RECORD_EXIT: u32 = 4;
-    if kind(record) != Some(RECORD_EXIT) {
-        return None;
-    }
-    number(record, 16)
+    (kind(record) == Some(RECORD_EXIT)).then(|| number(record, 16))?
+}
+
+/// The thread that a FORK record says has made another: header, pid, parent, tid, parent's tid ...
+pub(crate) fn maker(record: &[u8]) -> Option<i32> {
+    (kind(record) == Some(RECORD_FORK)).then(|| number(record, 20))?
 }
 
 /// Where a list ends that begins with its length; each of its items has so many words.

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod allocation;
+mod anchors;
 mod backlog;
 mod captured;
 mod catching_up;

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use prof_events::Pace;
 use prof_model::Tid;
 
+use crate::anchors::Anchors;
 use crate::layout;
 
 /// Sees short threads end, and changes periods.
@@ -34,6 +35,7 @@ pub(crate) struct Lives {
     hasty: BTreeMap<(Tid, u64), Hasty>,
     /// The shortest of their periods, or the usual one.
     fastest: u64,
+    anchors: Anchors,
     /// Who has ended lately. A sample in the ring of another CPU may come after that.
     ended: VecDeque<Tid>,
     begin: Instant,
@@ -115,6 +117,7 @@ impl Lives {
             drawn: now,
             hasty: BTreeMap::new(),
             fastest: pace.period,
+            anchors: Anchors::default(),
             ended: VecDeque::with_capacity(Self::ENDED),
             begin: now,
             random: fastrand::Rng::new(),
@@ -154,10 +157,11 @@ impl Lives {
         Some(self.pace.period)
     }
 
-    /// A record that is no sample: it may tell of a thread's end.
+    /// A record that is no sample: it may tell of a thread's birth or end.
     pub(crate) fn notice(&mut self, record: &[u8]) {
-        if layout::kind(record) == Some(layout::RECORD_EXIT) {
-            self.forget(layout::ended_thread(record).unwrap_or(0));
+        self.anchors.notice(record);
+        if let Some(ended) = layout::ended_thread(record) {
+            self.forget(ended);
         }
         let Some((count, id)) = read(record) else {
             return;
