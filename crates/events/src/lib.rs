@@ -5,7 +5,7 @@
 //!                                                          └─ Ring per CPU ──> whole records as &[u8]
 //!   Launcher ── a command held before exec ──> Command (pidfd, exit status)
 //!   Tracer ── ptrace, where events are refused
-//!   LiveMemory ── process_vm_readv           Signals ── signalfd           system ── /proc and /sys
+//!   LiveMemory ── process_vm_readv   Signals ── signalfd   CpuNews ── netlink   system ── /proc and /sys
 //! ```
 //!
 //! All unsafe code of prof is here and in the file maps; each block says why it is sound.
@@ -25,6 +25,7 @@ mod definition;
 mod encoding;
 mod error;
 mod event;
+mod hotplug;
 mod kernel;
 mod ladder;
 mod launcher;
@@ -51,6 +52,7 @@ pub use event::{
     AllocationWeight, CallGraph, EventRequest, GroupRequest, MAX_STACK_DUMP, Rate, SizeArguments,
     USUAL_HERTZ, Weight,
 };
+pub use hotplug::CpuNews;
 pub use launcher::{HeldCommand, Launcher, Program, RunningCommand};
 pub use memory::LiveMemory;
 pub use pace::Pace;

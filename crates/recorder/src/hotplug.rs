@@ -6,11 +6,11 @@
 //!   threads          they move, their events go on          it has no events
 //! ```
 
-use prof_events::system;
+use prof_events::{CpuNews, system};
 
 use crate::options::{CpuTarget, Target};
 
-/// Notices such CPUs. One that goes and comes back between two looks is not noticed.
+/// Notices such CPUs.
 #[derive(Debug)]
 pub(crate) struct Hotplug {
     /// The CPUs that have events; none if that does not matter.
@@ -20,20 +20,27 @@ pub(crate) struct Hotplug {
     /// Whether other CPUs matter.
     comes: bool,
     changed: Vec<u32>,
+    /// Tells also of those that go and come back between two looks.
+    news: Option<CpuNews>,
 }
 
 impl Hotplug {
     pub(crate) fn new(opened: &[u32], target: &Target) -> Self {
+        let goes = matches!(target, Target::Cpus(_));
         Self {
             opened: opened.to_vec(),
-            goes: matches!(target, Target::Cpus(_)),
+            goes,
             comes: !matches!(target, Target::Cpus(CpuTarget { cpus: Some(_), .. })),
             changed: Vec::new(),
+            news: CpuNews::listen().ok().filter(|_| goes),
         }
     }
 
-    /// Looks which CPUs there are.
+    /// Looks which CPUs there are, and hears which have changed.
     pub(crate) fn look(&mut self) {
+        while let Some(cpu) = self.news.as_ref().and_then(CpuNews::next) {
+            self.hear(cpu);
+        }
         if !self.opened.is_empty()
             && let Ok(online) = system::online_cpus()
         {
@@ -42,16 +49,21 @@ impl Hotplug {
     }
 
     fn compare(&mut self, online: &[u32]) {
-        let gone = self
-            .opened
-            .iter()
-            .filter(|cpu| self.goes && !online.contains(cpu));
-        let new = online
-            .iter()
-            .filter(|cpu| self.comes && !self.opened.contains(cpu));
-        self.changed.extend(gone.chain(new));
-        self.changed.sort_unstable();
-        self.changed.dedup();
+        let gone = self.opened.iter().filter(|cpu| !online.contains(cpu));
+        let new = online.iter().filter(|cpu| !self.opened.contains(cpu));
+        let changed: Vec<u32> = gone.chain(new).copied().collect();
+        changed.into_iter().for_each(|cpu| self.hear(cpu));
+    }
+
+    /// A CPU went offline or came online.
+    fn hear(&mut self, cpu: u32) {
+        let matters = match self.opened.contains(&cpu) {
+            true => self.goes,
+            false => self.comes,
+        };
+        if matters && let Err(place) = self.changed.binary_search(&cpu) {
+            self.changed.insert(place, cpu);
+        }
     }
 
     /// Those that were noticed so far, in ascending order.
@@ -88,5 +100,14 @@ mod tests {
         check(&cpus(None), &[&[0, 2], &[0, 1, 2]], &[1]);
         check(&cpus(None), &[&[0, 1], &[0, 1, 2, 4]], &[2, 4]);
         check(&cpus(Some(&[0, 1, 2])), &[&[0, 2, 3]], &[1]);
+        // As the kernel tells it, which says nothing of whether it is there now.
+        let hear = |target: &Target, expected: &[u32]| {
+            let mut hotplug = Hotplug::new(&[0, 1, 2], target);
+            [1, 1, 5, 0].into_iter().for_each(|cpu| hotplug.hear(cpu));
+            assert_eq!(hotplug.changed(), expected, "{target:?}");
+        };
+        hear(&threads, &[5]);
+        hear(&cpus(None), &[0, 1, 5]);
+        hear(&cpus(Some(&[0, 1, 2])), &[0, 1]);
     }
 }

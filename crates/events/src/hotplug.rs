@@ -1,0 +1,108 @@
+//! News from the kernel of CPUs that go offline or come online.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvFlags, SocketFlags, SocketType, bind, netlink, recv, socket_with,
+};
+
+/// What the kernel tells everybody of CPUs (uevents, lib/kobject_uevent.c).
+#[derive(Debug)]
+pub struct CpuNews(OwnedFd);
+
+impl CpuNews {
+    /// Hears what happens from now on.
+    ///
+    /// # Errors
+    ///
+    /// When the process has no more file descriptors, or a sandbox has no such sockets.
+    pub fn listen() -> io::Result<Self> {
+        /// The group that the kernel itself speaks to.
+        const KERNEL: u32 = 1;
+        let socket = socket_with(
+            AddressFamily::NETLINK,
+            SocketType::DGRAM,
+            SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
+            Some(netlink::KOBJECT_UEVENT),
+        )?;
+        bind(&socket, &netlink::SocketAddrNetlink::new(0, KERNEL))?;
+        Ok(Self(socket))
+    }
+
+    /// The next CPU that went offline or came online, if there is one. Never waits.
+    pub fn next(&self) -> Option<u32> {
+        // Longer messages are cut, after the words that matter.
+        let mut buffer = [0; 512];
+        loop {
+            match recv(&self.0, &mut buffer, RecvFlags::empty()) {
+                Ok((length, _)) => {
+                    if let Some(cpu) = buffer.get(..length).and_then(changed_cpu) {
+                        return Some(cpu);
+                    }
+                }
+                // There was too much news since we last listened, and some is lost.
+                Err(Errno::NOBUFS | Errno::INTR) => {}
+                Err(_) => return None,
+            }
+        }
+    }
+}
+
+/// The CPU of a message that one went offline or came online: `offline@/devices/system/cpu/cpu1`,
+/// a zero, and what else there is to say.
+fn changed_cpu(message: &[u8]) -> Option<u32> {
+    let news = message.split(|&byte| byte == 0).next()?;
+    let (what, device) = std::str::from_utf8(news).ok()?.split_once('@')?;
+    let cpu = device.strip_prefix("/devices/system/cpu/cpu")?;
+    let changed = matches!(what, "offline" | "online");
+    cpu.parse().ok().filter(|_| changed)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn news_of_cpus() {
+        let check = |message: &[u8], expected| assert_eq!(changed_cpu(message), expected);
+        check(
+            b"offline@/devices/system/cpu/cpu1\0ACTION=offline\0",
+            Some(1),
+        );
+        check(
+            b"online@/devices/system/cpu/cpu255\0ACTION=online\0",
+            Some(255),
+        );
+        check(b"change@/devices/system/cpu/cpu1\0ACTION=change\0", None);
+        check(b"online@/devices/system/cpu/cpufreq\0", None);
+        check(b"offline@/devices/system/memory/memory1\0", None);
+        check(b"offline@/devices/system/cpu/cpu99999999999\0", None);
+        check(b"libudev\0\xfe\xed", None);
+        check(b"\xff\0", None);
+        check(b"", None);
+    }
+
+    /// The kernel repeats its news of a device when it is asked to. What it says here is nothing that
+    /// recordings beside this test care for.
+    #[test]
+    fn the_kernel_is_heard() {
+        let news = CpuNews::listen().expect("a socket");
+        let asked = fs::write("/sys/devices/system/cpu/cpu0/uevent", "change");
+        if let Err(error) = asked {
+            eprintln!("NOT TESTED: /sys/devices/system/cpu/cpu0/uevent: {error}");
+            return;
+        }
+        let mut buffer = [0; 512];
+        let mut heard = || {
+            recv(&news.0, &mut buffer, RecvFlags::empty())
+                .map(|(length, _)| buffer[..length].to_vec())
+        };
+        let told = b"change@/devices/system/cpu/cpu0\0";
+        while !heard().expect("news of the CPU").starts_with(told) {}
+        assert_eq!(news.next(), None);
+    }
+}
