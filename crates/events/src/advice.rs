@@ -67,7 +67,7 @@ fn permission(refusal: Refusal) -> String {
     }
     if refusal.everybody && paranoid > 0 {
         return format!(
-            "kernel.perf_event_paranoid is {paranoid}: sampling all that runs is for root, or \
+            "kernel.perf_event_paranoid is {paranoid}: sampling all that runs is for the machine's root, or \
              `sudo sysctl kernel.perf_event_paranoid=0`; programs and processes of one's own can \
              be sampled by naming them (prof record COMMAND, or -p PID)"
         );

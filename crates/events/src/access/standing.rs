@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::path::Path;
 
 /// What /proc/self/status tells of our rights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,6 +11,9 @@ pub struct Standing {
     pub user: u32,
     /// Effective capabilities, as the kernel's bits.
     capabilities: u64,
+    /// Whether user and capabilities are those of a user namespace, as in rootless containers. To the
+    /// kernel's settings and to other processes we are another user then, with no rights.
+    pub in_user_namespace: bool,
     /// Whether system calls are filtered.
     pub seccomp: Seccomp,
 }
@@ -63,6 +67,9 @@ impl Capability {
     }
 }
 
+/// The first user namespace (PROC_USER_INIT_INO in linux/proc_ns.h).
+const MACHINE: &str = "user:[4026531837]";
+
 /// What seccomp does to our system calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Seccomp {
@@ -89,10 +96,30 @@ impl Standing {
     ///
     /// When it cannot be read: there is no /proc.
     pub fn read() -> io::Result<Self> {
-        Ok(Self::parse(&fs::read_to_string("/proc/self/status")?))
+        let standing = Self::parse(&fs::read_to_string("/proc/self/status")?);
+        let namespace = fs::read_link("/proc/self/ns/user");
+        Ok(match namespace {
+            Ok(namespace) if namespace != Path::new(MACHINE) => standing.confined(),
+            _ => standing,
+        })
     }
 
-    /// Whether the capability is in effect.
+    /// In a user namespace: only over its own processes do we have any rights.
+    fn confined(self) -> Self {
+        Self {
+            capabilities: self.capabilities & (1 << Capability::SysPtrace as u32),
+            in_user_namespace: true,
+            ..self
+        }
+    }
+
+    /// Whether we are the machine's root, not that of a user namespace.
+    pub fn is_root(&self) -> bool {
+        self.user == 0 && !self.in_user_namespace
+    }
+
+    /// Whether the capability is in effect outside of a user namespace, too; CAP_SYS_PTRACE also if only
+    /// inside.
     pub fn has(&self, capability: Capability) -> bool {
         self.capabilities & (1 << capability as u32) != 0
     }
@@ -114,6 +141,7 @@ impl Standing {
         Self {
             user: user.unwrap_or(u32::MAX),
             capabilities: capabilities.unwrap_or(0),
+            in_user_namespace: false,
             seccomp: match field("Seccomp:") {
                 Some("1") => Seccomp::Strict,
                 Some("2") => Seccomp::Filter,
@@ -155,6 +183,15 @@ mod tests {
         );
         check("", u32::MAX, &[], Seccomp::Off);
         check("Uid:\tx\nCapEff:\tzz\n", u32::MAX, &[], Seccomp::Off);
+    }
+
+    #[test]
+    fn rights_over_a_user_namespace_are_none_over_the_machine() {
+        let root = Standing::parse("Uid:\t0\t0\t0\t0\nCapEff:\t000001ffffffffff\n");
+        assert!(root.is_root() && root.may_perfmon());
+        let confined = root.confined();
+        assert!(!confined.is_root() && !confined.may_perfmon());
+        assert!(confined.has(Capability::SysPtrace) && !confined.has(Capability::IpcLock));
     }
 
     #[test]

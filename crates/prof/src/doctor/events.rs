@@ -65,9 +65,9 @@ pub(super) fn checks(machine: &Machine) -> Vec<Check> {
         kernel_code(machine),
         all_cpus(machine),
         hardware(machine),
-        branches(machine),
+        branches(),
         tracepoints(machine, &prober),
-        uprobes(&prober),
+        uprobes(machine, &prober),
         others(machine),
     ]
 }
@@ -110,6 +110,7 @@ fn hardware(machine: &Machine) -> Check {
             .fix(machine.sysctl("kernel.nmi_watchdog", 0)),
             _ => Check::ok(NAME, "cycles can be sampled"),
         },
+        Err(_) if Trial::UserCode.run().is_err() => no_events(NAME),
         Err(errno) => Check::no(
             NAME,
             format!("cycles cannot be opened ({errno}): virtual machines often hide the counters"),
@@ -118,16 +119,22 @@ fn hardware(machine: &Machine) -> Check {
     }
 }
 
-fn branches(_machine: &Machine) -> Check {
+fn branches() -> Check {
     const NAME: &str = "branch-stacks";
     match Trial::Branches.run() {
         Ok(()) => Check::ok(NAME, "recorded by the CPU (LBR or the like)"),
+        Err(_) if Trial::UserCode.run().is_err() => no_events(NAME),
         Err(errno) => Check::no(
             NAME,
             format!("not with this CPU or virtual machine ({errno})"),
             "stacks are unwound by the programs' tables alone",
         ),
     }
+}
+
+/// Where perf_event_open is refused altogether, nothing is known of the machine.
+pub(super) fn no_events(name: &'static str) -> Check {
+    Check::no(name, "there are no events to have them", "see own-programs")
 }
 
 fn tracepoints(machine: &Machine, prober: &Prober) -> Check {
@@ -148,15 +155,15 @@ fn tracepoints(machine: &Machine, prober: &Prober) -> Check {
             let mounted = Path::new("/sys/kernel/tracing/events").exists();
             let fix = match (mounted, machine.is_root()) {
                 (false, true) => Some("mount -t tracefs tracefs /sys/kernel/tracing"),
-                (_, false) => Some("sudo prof record ..."),
+                (_, false) => Some("prof record ..."),
                 (true, true) => None,
             };
-            Check::no(NAME, why, COST).fix(fix.map(str::to_owned))
+            Check::no(NAME, why, COST).fix(fix.map(|command| machine.as_root(command)))
         }
     }
 }
 
-fn uprobes(prober: &Prober) -> Check {
+fn uprobes(machine: &Machine, prober: &Prober) -> Check {
     const NAME: &str = "uprobes";
     let why = match ability(prober, "uprobe:libc.so.6:malloc") {
         Ok(ability) => match ability.sample {
@@ -170,7 +177,7 @@ fn uprobes(prober: &Prober) -> Check {
         why,
         "calls of functions in programs cannot be counted or sampled",
     )
-    .fix("sudo prof record ...".to_owned())
+    .fix((!machine.is_root()).then(|| machine.as_root("prof record ...")))
 }
 
 fn ability(prober: &Prober, event: &str) -> Result<Ability, String> {
@@ -185,8 +192,17 @@ fn ability(prober: &Prober, event: &str) -> Result<Ability, String> {
 /// Attaching to processes, and reading their memory.
 fn others(machine: &Machine) -> Check {
     const NAME: &str = "other-processes";
-    if machine.standing.has(Capability::SysPtrace) {
+    let everybody = machine.standing.has(Capability::SysPtrace);
+    if everybody && !machine.standing.in_user_namespace {
         return Check::ok(NAME, "those of every user (CAP_SYS_PTRACE)");
+    }
+    if everybody {
+        return Check::limited(
+            NAME,
+            "those of this user namespace (CAP_SYS_PTRACE)",
+            "those outside need root of the machine",
+        )
+        .fix(machine.as_root("prof record -p PID"));
     }
     let scope = system::setting("kernel/yama/ptrace_scope");
     match scope {
@@ -195,7 +211,7 @@ fn others(machine: &Machine) -> Check {
             "running processes of this user",
             "those of other users need root",
         )
-        .fix("sudo prof record -p PID".to_owned()),
+        .fix(machine.as_root("prof record -p PID")),
         Some(level) => Check::limited(
             NAME,
             format!("kernel.yama.ptrace_scope is {level}"),

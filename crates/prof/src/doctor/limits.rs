@@ -9,6 +9,7 @@ use prof_events::{
 use rustix::process::{Resource, getrlimit};
 
 use super::Check;
+use super::events::no_events;
 use super::machine::Machine;
 
 pub(super) fn checks(machine: &Machine) -> Vec<Check> {
@@ -57,7 +58,7 @@ fn rings(machine: &Machine) -> Check {
             "nothing can be recorded by perf_event_open",
         )
         .fix(more_memory(machine)),
-        Err(_) => Check::no(NAME, "there are no events to have them", "see own-programs"),
+        Err(_) => no_events(NAME),
     }
 }
 
@@ -85,6 +86,9 @@ fn budget(machine: &Machine) -> String {
 fn rate(machine: &Machine) -> Check {
     const NAME: &str = "sample-rate";
     let rate = machine.system.max_rate;
+    if system::setting("kernel/perf_event_max_sample_rate").is_none() {
+        return unknown(NAME, "perf_event_max_sample_rate", format!("{rate} Hz"));
+    }
     let found = format!("up to {rate} Hz");
     match rate < 10 * USUAL_HERTZ {
         true => Check::limited(
@@ -98,15 +102,20 @@ fn rate(machine: &Machine) -> Check {
     }
 }
 
+/// Sandboxes do not show all settings.
+fn unknown(name: &'static str, setting: &str, taken: String) -> Check {
+    Check::limited(
+        name,
+        format!("not known: there is no /proc/sys/kernel/{setting}"),
+        format!("taken to be as usual, {taken}"),
+    )
+}
+
 fn stack_depth(machine: &Machine) -> Check {
     const NAME: &str = "kernel-chains";
     const USUAL: i64 = 127;
     let Some(depth) = system::setting("kernel/perf_event_max_stack") else {
-        return Check::no(
-            NAME,
-            "this kernel makes none",
-            "--call-graph fp is not to be had",
-        );
+        return unknown(NAME, "perf_event_max_stack", format!("{USUAL} frames"));
     };
     let found = format!("up to {depth} frames");
     match depth < USUAL {
@@ -151,9 +160,6 @@ fn priority(machine: &Machine) -> Check {
             found,
             "at high rates on a busy machine samples are lost while prof waits for a CPU",
         )
-        .fix(match machine.is_root() {
-            true => "setcap cap_sys_nice+ep $(command -v prof)".to_owned(),
-            false => "sudo setcap cap_sys_nice+ep $(command -v prof)".to_owned(),
-        }),
+        .fix(machine.as_root("setcap cap_sys_nice+ep $(command -v prof)")),
     }
 }

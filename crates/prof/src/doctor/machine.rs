@@ -32,21 +32,27 @@ pub(super) enum Container {
 
 impl Machine {
     pub(super) fn read(system: System) -> Result<Self> {
+        let standing = Standing::read().context("cannot read /proc/self/status")?;
+        let read_only = rustix::fs::statvfs("/proc/sys")
+            .is_ok_and(|mount| mount.f_flag.contains(StatVfsMountFlags::RDONLY));
         Ok(Self {
             system,
-            standing: Standing::read().context("cannot read /proc/self/status")?,
             container: Container::detect(),
-            settings_are_the_hosts: rustix::fs::statvfs("/proc/sys")
-                .is_ok_and(|mount| mount.f_flag.contains(StatVfsMountFlags::RDONLY)),
+            settings_are_the_hosts: read_only || standing.in_user_namespace,
+            standing,
         })
     }
 
     /// The command that changes a setting of the kernel.
     pub(super) fn sysctl(&self, name: &str, value: impl std::fmt::Display) -> String {
-        let command = format!("sysctl {name}={value}");
-        match self.is_root() && !self.settings_are_the_hosts {
-            true => command,
-            false if self.settings_are_the_hosts => format!("sudo {command}   (on the host)"),
+        self.as_root(&format!("sysctl {name}={value}"))
+    }
+
+    /// The command, run by who is root of the machine.
+    pub(super) fn as_root(&self, command: &str) -> String {
+        match self.settings_are_the_hosts {
+            true => format!("sudo {command}   (on the host)"),
+            false if self.is_root() => command.to_owned(),
             false => format!("sudo {command}"),
         }
     }
@@ -63,7 +69,7 @@ impl Machine {
     }
 
     pub(super) fn is_root(&self) -> bool {
-        self.standing.user == 0
+        self.standing.is_root()
     }
 
     pub(super) fn is_filtered(&self) -> bool {
@@ -89,7 +95,14 @@ impl Machine {
             true => "none of those that matter here".into(),
             false => held.join(" "),
         };
-        Check::ok("capabilities", found)
+        match self.standing.in_user_namespace {
+            true => Check::limited(
+                "capabilities",
+                format!("in a user namespace, as in rootless containers: {found}"),
+                "to the kernel's settings and to processes outside, who is root here is a plain user",
+            ),
+            false => Check::ok("capabilities", found),
+        }
     }
 
     fn seccomp(&self) -> Check {
