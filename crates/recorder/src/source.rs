@@ -57,7 +57,7 @@ impl Source {
             Rate::Maximum => FASTEST,
             Rate::Period(period) => (1_000_000_000 / period.max(1)).clamp(1, FASTEST),
         };
-        let opened = opened_by_stops(event, hertz, reason)?;
+        let opened = opened_by_stops(event, hertz, request.user_chains, reason)?;
         let threads = request.threads.clone();
         let mut stops = Stops::new(opened, hertz, threads, signals)?;
         stops.set_sampling(request.switch != Switch::Off);
@@ -163,9 +163,9 @@ impl Source {
 /// all of the time.
 const FASTEST: u64 = 999;
 
-/// Leaves room for the rest of the sample in the 65,535 bytes of a record. The kernel cuts its
-/// copies by as much.
-const LARGEST_DUMP: u32 = MAX_STACK_DUMP - 512;
+/// Leaves room for the rest of the sample, a chain of frame pointers above all, in the 65,535 bytes of
+/// a record. The kernel cuts its copies by as much.
+const LARGEST_DUMP: u32 = MAX_STACK_DUMP - 4096;
 
 /// The event, if it is one whose place stopped threads can take: time or cycles, of user code.
 fn suits_stops(request: &Request) -> Option<&EventRequest> {
@@ -184,6 +184,7 @@ fn suits_stops(request: &Request) -> Option<&EventRequest> {
 fn opened_by_stops(
     event: &EventRequest,
     hertz: u64,
+    user_chain: bool,
     reason: Option<String>,
 ) -> Result<Opened, Error> {
     let groups = Catalog::system().parse("cpu-clock:u").ok();
@@ -196,6 +197,7 @@ fn opened_by_stops(
     };
     let setup = Setup {
         stacks: dump.map_or(Stacks::None, Stacks::Dump),
+        user_chain,
         tracks: true,
         tells_ends: true,
         lost_counts: false,

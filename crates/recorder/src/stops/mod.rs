@@ -13,6 +13,7 @@
 //! A sample weighs what its thread used of CPU time since its last one, so shares are right
 //! whatever rate was really kept.
 
+mod frames;
 mod pace;
 mod status;
 mod told;
@@ -160,9 +161,10 @@ impl Stops {
         };
         let refused = |source| Error::Sampling { source };
         let (stopped, stop) = io::pipe().map_err(refused)?;
-        let dump = match self.opened.events.first().map(|event| event.setup.stacks) {
-            Some(Stacks::Dump(bytes)) => bytes as usize,
-            _ => 0,
+        let setup = self.opened.events.first().map(|event| &event.setup);
+        let stacks = match setup.map(|setup| (setup.stacks, setup.has_chain())) {
+            Some((Stacks::Dump(bytes), has_chain)) => (bytes as usize, has_chain),
+            _ => (0, false),
         };
         let (attr, threads) = (self.attr.clone(), self.threads.clone());
         let shared = Arc::clone(&self.shared);
@@ -177,7 +179,7 @@ impl Stops {
                     _ => None,
                 };
                 let teller = Teller::new(attr);
-                let mut tracees = Tracees::new(Tracer::new(spared), teller, dump);
+                let mut tracees = Tracees::new(Tracer::new(spared), teller, stacks);
                 let result = seize(&mut tracees, &threads);
                 let go = result.is_ok();
                 let _ = seized.send(result);

@@ -31,6 +31,8 @@ pub(super) struct Seen<'a> {
     /// CPU time that it stands for, in nanoseconds.
     pub(super) weight: u64,
     pub(super) registers: Option<UserRegisters>,
+    /// Callers by frame pointers, behind their marker.
+    pub(super) chain: &'a [u64],
     pub(super) stack: &'a [u8],
 }
 
@@ -102,6 +104,7 @@ impl Teller {
             id: Stops::ID,
             cpu: seen.cpu,
             period: seen.weight,
+            callchain: seen.chain,
             user_registers: seen.registers,
             user_stack: seen.stack,
             ..encode::NewSample::default()

@@ -6,6 +6,7 @@ use prof_events::tracing::{Errno, Stopped, Tracer, Why};
 use prof_events::{LiveMemory, system};
 use prof_model::{Pid, Tid};
 
+use super::frames::Frames;
 use super::status::{Family, ThreadStatus, cpu_time, pages};
 use super::told::{Mapped, Seen, Teller};
 
@@ -22,6 +23,8 @@ pub(super) struct Tracees {
     /// Bytes of stack to copy.
     dump: usize,
     stack: Vec<u8>,
+    /// Chains of frame pointers, if they are wanted.
+    frames: Option<Frames>,
 }
 
 struct Thread {
@@ -53,15 +56,17 @@ impl Tracees {
     /// Threads that never run are looked at this seldom, in looks.
     const LONGEST_SKIP: u8 = 8;
 
-    pub(super) fn new(tracer: Tracer, teller: Teller, dump: usize) -> Self {
+    /// `stacks`: how many bytes to copy of each, and whether to follow frame pointers.
+    pub(super) fn new(tracer: Tracer, teller: Teller, stacks: (usize, bool)) -> Self {
         Self {
             tracer,
             teller,
             threads: HashMap::new(),
             processes: HashMap::new(),
             owed: 0,
-            dump,
+            dump: stacks.0,
             stack: Vec::new(),
+            frames: stacks.1.then(Frames::default),
         }
     }
 
@@ -200,6 +205,10 @@ impl Tracees {
                 // That was all: an odd length says so to those who would read on.
                 self.stack.pop();
             }
+            if let Some(frames) = &mut self.frames {
+                let copy = (registers.sp, self.stack.as_slice());
+                frames.follow(registers.ip, registers.user.as_ref(), copy, memory);
+            }
         }
         self.tracer.resume(tid, 0);
         let (Ok(registers), Some(time)) = (registers, time) else {
@@ -221,6 +230,7 @@ impl Tracees {
             ip: registers.ip,
             weight: weight.max(1),
             registers: registers.user,
+            chain: self.frames.as_ref().map_or(&[], Frames::chain),
             stack: &self.stack,
         });
     }
