@@ -89,14 +89,14 @@ fn a_shell_holds_descriptors() {
     let session = Session::new();
     let program = THREADS.build();
     let script = format!(
-        "mkfifo c a; exec 8<>c 9<>a; echo ping >&8; '{}' record -q --control fd:8,9 -D -1 -- '{}' 30 && \
-         read -r line <&9 && echo \"$line\"",
+        "mkfifo c a; exec 8<>c 9<>a; echo pong >&8; echo ping >&8; '{}' record -q --control fd:8,9 -D -1 -- '{}' 30 && \
+         read -r line <&9 && echo \"$line\" && read -r line <&9 && echo \"$line\"",
         prof_tests::prof().display(),
         program.display()
     );
     let outcome = Outcome::of(session.command(std::path::Path::new("sh"), ["-c", &script]));
     outcome.assert_code(0);
-    assert_eq!(outcome.stdout, "ack\n", "{outcome}");
+    assert_eq!(outcome.stdout, "unknown\nack\n", "{outcome}");
     // It was never switched on.
     let outcome = session.run(["report"]);
     assert!(outcome.stderr.contains("no samples"), "{outcome}");
@@ -116,6 +116,8 @@ fn delays_pass_before_sampling_begins() {
     assert!(record("1") > 20);
     let outcome = session.run(["record", "-D", "-2", "--", "true"]);
     outcome.assert_refused(&["-1"]);
+    let outcome = session.run(["record", "-D", "-1", "--", "true"]);
+    outcome.assert_refused(&["--delay -1", "--control"]);
 }
 
 #[test]
@@ -150,7 +152,15 @@ fn a_command_is_run_several_times() {
 fn a_fifo_that_is_not_there_is_named() {
     let session = Session::new();
     let outcome = session.run(["record", "--control", "fifo:nowhere", "--", "true"]);
-    outcome.assert_refused(&["--control", "no such file"]);
+    outcome.assert_refused(&["--control", "nowhere: no such file", "mkfifo"]);
+    session.write("file", b"");
+    let outcome = session.run(["record", "--control", "fifo:file", "--", "true"]);
+    outcome.assert_refused(&["--control", "file: it is not a FIFO", "mkfifo"]);
+    let script = "exec \"$0\" record --control fd:8 -- true 8<>file";
+    let prof = prof_tests::prof();
+    let arguments = ["-c".as_ref(), script.as_ref(), prof.as_os_str()];
+    let command = session.command(std::path::Path::new("sh"), arguments);
+    Outcome::of(command).assert_refused(&["--control", "neither a pipe nor a socket"]);
     let outcome = session.run(["record", "--control", "fd:999", "--", "true"]);
     outcome.assert_refused(&["--control"]);
 }

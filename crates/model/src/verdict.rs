@@ -228,6 +228,7 @@ fn changed_cpus(cpus: &[u32]) -> Option<String> {
 fn coverage(quality: &Quality) -> impl Iterator<Item = String> {
     const MOST: usize = 3;
     const MATTERS: f64 = 0.01;
+    const MANY: u64 = 20;
     let total = Coverage::total(&quality.coverage);
     let matters = move |one: &&Coverage| {
         one.is_short() && share(one.used, total.used).unwrap_or(0.0) >= MATTERS
@@ -248,16 +249,21 @@ fn coverage(quality: &Quality) -> impl Iterator<Item = String> {
             Some(_) => "; their weights are corrected by what the kernel counted",
             None => "",
         };
-        let short = match one.threads {
+        // Who has many samples lives long enough for them.
+        let is_long = one.samples / one.threads.max(1) >= MANY;
+        let cause = match one.threads {
+            _ if is_long => "the kernel's clock was late, on a busy host, say",
             1 => "it is too short",
             _ => "they are too short",
         };
         let (why, remedy) = if was_lost {
             ("samples were lost".to_owned(), String::new())
         } else if quality.losses.throttled > 0 {
-            (format!("sampling was throttled, or {short}"), String::new())
+            (format!("sampling was throttled, or {cause}"), String::new())
+        } else if is_long {
+            (cause.to_owned(), String::new())
         } else {
-            (short.to_owned(), format!("; use {}", quality.sampled_by.more()))
+            (cause.to_owned(), format!("; use {}", quality.sampled_by.more()))
         };
         format!(
             "{sampled} was sampled of what {} did ({} of all), mostly because {why}{corrected}{remedy}",
@@ -512,6 +518,15 @@ mod tests {
             "{tick}"
         );
         assert!(tick.contains("too short") && tick.contains("-F"), "{tick}");
+        let mut redis = quality.clone();
+        redis.coverage = vec![coverage("server", 1_000_000, 940_000, 940)];
+        redis.coverage[0].threads = 1;
+        let verdict = Verdict::new(&redis).to_string();
+        assert!(verdict.contains("clock was late"), "{verdict}");
+        assert!(
+            !verdict.contains("short") && !verdict.contains("-F"),
+            "{verdict}"
+        );
         quality.losses.ring_full = 100;
         let verdict = Verdict::new(&quality);
         let lost = verdict.problems().iter().find(|one| one.contains("tick"));

@@ -3,14 +3,15 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use prof_events::{system, wait_readable};
 
-/// Where commands come from, one on a line, and where `ack` and a newline go when they are done.
+/// Where commands come from, one on a line, and where `ack` and a newline go when they are done, or
+/// `unknown` and a newline for what is no command.
 #[derive(Clone, Debug)]
 pub struct Control {
     commands: Arc<File>,
@@ -22,7 +23,7 @@ impl Control {
     ///
     /// # Errors
     ///
-    /// When one cannot be opened for reading and writing.
+    /// When one cannot be opened for reading and writing, or is no FIFO; it is named.
     pub fn fifos(commands: &Path, answers: Option<&Path>) -> io::Result<Self> {
         // For both, so that opening does not wait for the other side, nor reading ever end.
         let open = |path: &Path| {
@@ -31,7 +32,17 @@ impl Control {
                 .read(true)
                 .write(true)
                 .custom_flags(libc::O_NONBLOCK);
-            options.open(path).map(Arc::new)
+            let named = |error: io::Error| {
+                io::Error::new(
+                    error.kind(),
+                    format!("{}: {error} (mkfifo makes one)", path.display()),
+                )
+            };
+            let file = options.open(path).map_err(named)?;
+            match file.metadata()?.file_type().is_fifo() {
+                true => Ok(Arc::new(file)),
+                false => Err(named(io::Error::other("it is not a FIFO"))),
+            }
         };
         Ok(Self {
             commands: open(commands)?,
@@ -43,9 +54,18 @@ impl Control {
     ///
     /// # Errors
     ///
-    /// When one is not open.
+    /// When one is not open, or is that of a file, which nobody waits for.
     pub fn descriptors(commands: i32, answers: Option<i32>) -> io::Result<Self> {
-        let open = |number| system::inherited(number).map(|fd| Arc::new(File::from(fd)));
+        let open = |number| {
+            let file = File::from(system::inherited(number)?);
+            let kind = file.metadata()?.file_type();
+            match kind.is_file() || kind.is_dir() {
+                true => Err(io::Error::other(format!(
+                    "descriptor {number} is neither a pipe nor a socket"
+                ))),
+                false => Ok(Arc::new(file)),
+            }
+        };
         Ok(Self {
             commands: open(commands)?,
             answers: answers.map(open).transpose()?,
@@ -97,8 +117,7 @@ impl Commands {
         }
     }
 
-    /// Hands each command that has come to `each`, then answers it. Those that nobody knows are
-    /// passed over. `false` when no more will come.
+    /// Hands each command that has come to `each`, then answers it. `false` when no more will come.
     pub(crate) fn read<E>(
         &mut self,
         mut each: impl FnMut(Command) -> Result<(), E>,
@@ -117,10 +136,14 @@ impl Commands {
                     continue;
                 }
                 let command = Command::parse(&self.line);
+                let is_empty = self.line.trim_ascii().is_empty();
                 self.line.clear();
                 if let Some(command) = command {
                     each(command)?;
-                    self.answer();
+                    self.answer(b"ack\n");
+                } else if !is_empty {
+                    // Whoever misspelled it waits for an answer.
+                    self.answer(b"unknown\n");
                 }
             }
         }
@@ -132,10 +155,10 @@ impl Commands {
         wait_readable(&[self.as_fd()], Some(Duration::ZERO)).is_ok_and(|ready| ready)
     }
 
-    fn answer(&self) {
+    fn answer(&self, line: &[u8]) {
         if let Some(mut answers) = self.control.answers.as_deref() {
             // Nobody may be waiting for it.
-            let _ = answers.write_all(b"ack\n");
+            let _ = answers.write_all(line);
         }
     }
 }
@@ -175,7 +198,7 @@ mod tests {
             found.extend(got);
             more
         };
-        for piece in ["ena", "ble\nping\n", "nonsense\n", " disable \nst"] {
+        for piece in ["ena", "ble\nping\n", "nonsense\n\n", " disable \nst"] {
             tell.write_all(piece.as_bytes()).expect("told");
             assert_eq!(read(&mut reader), Ok(true));
         }
@@ -189,6 +212,6 @@ mod tests {
         drop(reader);
         let mut heard = String::new();
         hear.read_to_string(&mut heard).expect("heard");
-        assert_eq!(heard, "ack\n".repeat(4));
+        assert_eq!(heard, "ack\nack\nunknown\nack\nunknown\nack\n");
     }
 }

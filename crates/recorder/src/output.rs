@@ -96,7 +96,9 @@ fn set_aside(path: &Path) -> io::Result<Option<PathBuf>> {
         return Err(io::ErrorKind::IsADirectory.into());
     }
     if !found.is_file() && !found.is_symlink() {
-        return Err(io::Error::other("it is not a regular file"));
+        return Err(io::Error::other(
+            "it is not a regular file (`-o -` writes to the standard output, wherever that goes)",
+        ));
     }
     let old = old_name(path);
     fs::rename(path, &old)?;

@@ -200,6 +200,9 @@ fn course(flags: CourseFlags, duration: Option<Duration>, quiet: bool) -> Result
         ControlFlag::Fifos(commands, answers) => Control::fifos(&commands, answers.as_deref()),
         ControlFlag::Descriptors(commands, answers) => Control::descriptors(commands, answers),
     });
+    if flags.delay == Some(DelayFlag::UntilTold) && control.is_none() {
+        anyhow::bail!("--delay -1 begins when --control says so: name a FIFO or descriptor there");
+    }
     Ok(Course {
         delay: match flags.delay {
             None => Delay::None,
