@@ -6,7 +6,7 @@ use std::path::Path;
 use prof_tests::{Need, Outcome, Session, needs};
 
 /// Runs the rest of its arguments as a session leader with a terminal of its own, types Ctrl-C when
-/// it reads `ready`, and prints all that it reads; ends as the program does.
+/// it reads `ready`, closes the terminal when it reads `hang up`, and prints all that it reads; ends as the program does.
 const TERMINAL: &str = r#"
 import os, pty, sys
 pid, master = pty.fork()
@@ -23,6 +23,9 @@ while True:
     if b"ready" in piece and b"ready" not in said:
         os.write(master, b"\x03")
     said += piece
+    if b"hang up" in said:
+        os.close(master)
+        break
 sys.stdout.buffer.write(said)
 _, status = os.waitpid(pid, 0)
 sys.exit(os.waitstatus_to_exitcode(status))
@@ -74,5 +77,18 @@ fn ctrl_c_goes_to_the_command_once_and_the_recording_is_whole() {
     // It was interrupted once, and went on to its own end.
     outcome.assert_code(41);
     assert!(outcome.stdout.contains("verdict"), "{outcome}");
+    session.run(["report"]).assert_code(0);
+}
+
+/// Of a session's leader, the terminal tells nobody else. (So it is with `ssh -t HOST prof record ...`.)
+#[test]
+fn a_terminal_that_is_gone_ends_the_command_and_the_recording_is_whole() {
+    if !needs(&[Need::Tool("python3")]) {
+        return;
+    }
+    let session = Session::new();
+    let script = "work() { i=0; while test $i -lt $1; do i=$((i+1)); done; }; \
+                  trap 'exit 42' HUP; work 50000; echo hang up; work 3000000; exit 43";
+    on_a_terminal(&session, script).assert_code(42);
     session.run(["report"]).assert_code(0);
 }

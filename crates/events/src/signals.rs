@@ -101,8 +101,10 @@ impl Signals {
         let info = read(&self.fd)?;
         Some(Interrupt {
             signal: info.ssi_signo as i32,
-            // The terminal's driver is the kernel (SI_KERNEL); kill and tgkill are others' doing.
-            from_terminal: info.ssi_code == libc::SI_KERNEL,
+            // The terminal's driver is the kernel (SI_KERNEL); kill and tgkill are others' doing. That
+            // the terminal is gone it tells the session's leader only.
+            from_terminal: info.ssi_code == libc::SI_KERNEL
+                && info.ssi_signo != libc::SIGHUP as u32,
         })
     }
 
