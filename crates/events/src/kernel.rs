@@ -168,6 +168,35 @@ pub(crate) fn disable(event: BorrowedFd<'_>) -> Result<(), Errno> {
     check(unsafe { sys::ioctls::DISABLE(event.as_raw_fd(), 0) }).map(drop)
 }
 
+/// Has this and all that the event tells of by a signal go to the calling thread.
+pub(crate) fn signal_this_thread(event: BorrowedFd<'_>, signal: i32) -> Result<(), Errno> {
+    /// `struct f_owner_ex`, and the commands of fcntl that take it (asm-generic/fcntl.h).
+    #[repr(C)]
+    struct Owner {
+        kind: i32,
+        id: Tid,
+    }
+    const F_SETSIG: i32 = 10;
+    const F_SETOWN_EX: i32 = 15;
+    const F_OWNER_TID: i32 = 0;
+    let owner = Owner {
+        kind: F_OWNER_TID,
+        id: rustix::thread::gettid().as_raw_nonzero().get(),
+    };
+    let fd = event.as_raw_fd();
+    // SAFETY: the kernel reads the structure, whose layout is its own.
+    check(unsafe { libc::fcntl(fd, F_SETOWN_EX, &raw const owner) })?;
+    // SAFETY: no memory is involved.
+    check(unsafe { libc::fcntl(fd, F_SETSIG, signal) }).map(drop)
+}
+
+/// Has the event, and those inherited from it, send its signal with each sample, or no more.
+pub(crate) fn set_async(event: BorrowedFd<'_>, on: bool) -> Result<(), Errno> {
+    let flags = if on { libc::O_ASYNC } else { 0 };
+    // SAFETY: no memory is involved. An event has no other flags that could be set.
+    check(unsafe { libc::fcntl(event.as_raw_fd(), libc::F_SETFL, flags) }).map(drop)
+}
+
 /// Takes a sample each `period` events from now on; so do those that inherit the event later.
 pub(crate) fn set_period(event: BorrowedFd<'_>, period: u64) -> Result<(), Errno> {
     let request = sys::bindings::PERIOD.into();

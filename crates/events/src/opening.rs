@@ -11,10 +11,11 @@ use rustix::io::Errno;
 use crate::definition::Definition;
 use crate::error::Error;
 use crate::ladder::Refused;
+use crate::opened::{Opened, OpenedEvent};
 use crate::plan::{self, Planned};
 use crate::refusal;
 use crate::ring::Ring;
-use crate::sampler::{Opened, OpenedEvent, Request, Sampler, Stream, StreamEvent};
+use crate::sampler::{Request, Sampler, Stream, StreamEvent};
 use crate::setup::Setup;
 use crate::sizes::{Sizes, Wishes};
 use crate::system::System;
@@ -97,6 +98,7 @@ impl<'a> Opening<'a> {
             anchors: Vec::with_capacity(threads.len()),
             places: HashMap::new(),
             switch: self.request.switch,
+            notices: None,
             opened: Opened {
                 events: probed.events,
                 late: Vec::new(),
@@ -105,6 +107,7 @@ impl<'a> Opening<'a> {
                 fallbacks: probed.fallbacks,
             },
         };
+        sampler.opened.settle_wake_up();
         let mut known = Vec::new();
         self.add_threads(&mut sampler, &threads, &mut known)?;
         // Threads may have come while we were opening: look until there are no new ones.
@@ -172,10 +175,6 @@ impl<'a> Opening<'a> {
                 leader,
                 ids: Vec::new(),
             });
-        }
-        if events.iter().any(|event| event.setup.only_switches()) {
-            // Threads that sleep are looked at at once: the reader hears of each record.
-            (events.iter_mut()).for_each(|event| event.setup.wakeup_bytes = 1);
         }
         Ok(Probed {
             events,

@@ -37,6 +37,39 @@ impl AsFd for ChildSignals {
     }
 }
 
+/// A signal to the thread that made this, which it blocks, readable from a descriptor: SIGURG,
+/// which does nothing where it is not blocked.
+#[derive(Debug)]
+pub(crate) struct ThreadSignal {
+    fd: OwnedFd,
+}
+
+impl ThreadSignal {
+    /// Its number.
+    pub(crate) const NUMBER: i32 = libc::SIGURG;
+
+    /// Blocks it in the calling thread, from now on.
+    pub(crate) fn block() -> io::Result<Self> {
+        let set = set(&[Self::NUMBER]);
+        let fd = signalfd(&set)?;
+        // SAFETY: the set is valid, and what was before is not asked for.
+        unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, ptr::null_mut()) };
+        Ok(Self { fd })
+    }
+
+    /// Makes it wait for what comes next. Only the thread that made it may call this.
+    pub(crate) fn clear(&self) {
+        // However often it came, there is one to read.
+        read(&self.fd);
+    }
+}
+
+impl AsFd for ThreadSignal {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
 /// A signal that came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interrupt {

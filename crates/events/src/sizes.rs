@@ -12,7 +12,7 @@ pub struct Sizes {
     pub ring: u64,
     /// Bytes of stack copied with each sample; `None` if stacks are not copied.
     pub dump: Option<u32>,
-    /// Bytes in the ring at which the reader is woken.
+    /// Bytes in the ring at which the reader is woken, if it is not told of samples.
     pub wakeup: u32,
 }
 
@@ -48,9 +48,8 @@ impl Wishes {
     /// On a busy machine the reader may have to wait this long for a CPU. Samples must not be
     /// lost for that: rather have smaller dumps, and read deeper stacks from the live target.
     const READER_AWAY_MS: u64 = 30;
-    /// At most so many wake-ups per second: soon enough to read on in a deep stack before it
-    /// changes. Each costs the target about 2 µs. With a thousand, 1.5 % of a compiler's stacks had
-    /// changed at 4,999 Hz; with five thousand, none.
+    /// At most so many wake-ups per second, each of which costs the target about 2 µs: soon enough
+    /// to read on in most deep stacks before they change.
     const WAKE_UPS: u64 = 5000;
     const SMALLEST_CHOSEN_DUMP: u64 = 4096;
     /// Registers, kernel chain and the fixed fields of a sample take about this much.

@@ -21,8 +21,8 @@ pub(crate) struct Batch {
 struct Entry {
     start: usize,
     length: usize,
-    /// Stack of the live target beyond the sample's own copy, kept behind the record.
-    beyond: Option<Beyond>,
+    /// Stack of the live target beyond the sample's own copy, and where in `bytes` it is.
+    beyond: Option<(Beyond, usize)>,
 }
 
 /// What the reader thread counts.
@@ -49,11 +49,22 @@ impl Batch {
         });
     }
 
-    /// Lets `read` append stack from beyond the copy of the last sample pushed.
-    pub(crate) fn push_beyond(&mut self, read: impl FnOnce(&mut Vec<u8>) -> Option<Beyond>) {
-        let beyond = read(&mut self.bytes);
+    /// Lets `read` append stack from beyond the copy of the last sample pushed, and returns where
+    /// that is.
+    pub(crate) fn push_beyond(
+        &mut self,
+        read: impl FnOnce(&mut Vec<u8>) -> Option<Beyond>,
+    ) -> Option<(Beyond, usize)> {
+        let at = self.bytes.len();
+        let beyond = read(&mut self.bytes)?;
+        self.share_beyond(beyond, at);
+        Some((beyond, at))
+    }
+
+    /// What was read for another sample is also beyond the copy of the last one pushed.
+    pub(crate) fn share_beyond(&mut self, beyond: Beyond, at: usize) {
         if let Some(entry) = self.entries.last_mut() {
-            entry.beyond = beyond;
+            entry.beyond = Some((beyond, at));
         }
     }
 
@@ -84,9 +95,8 @@ impl Batch {
     /// Stack from beyond the copy of the sample of this number.
     pub(crate) fn beyond(&self, index: usize) -> Option<(Beyond, &[u8])> {
         let entry = self.entries.get(index)?;
-        let beyond = entry.beyond?;
-        let start = entry.start + entry.length;
-        let bytes = self.bytes.get(start..start + beyond.length)?;
+        let (beyond, at) = entry.beyond?;
+        let bytes = self.bytes.get(at..at + beyond.length)?;
         Some((beyond, bytes))
     }
 

@@ -9,7 +9,7 @@ use prof_model::Pid;
 
 use crate::layout::StackPart;
 
-/// Which memory was read: it lies behind the sample's record in its batch.
+/// Which memory was read.
 #[derive(Clone, Debug, Copy, PartialEq, Eq)]
 pub(crate) struct Beyond {
     /// The address of the first byte. The last bytes of the copy are read again, so that it
@@ -26,6 +26,8 @@ pub(crate) struct Beyond {
 pub(crate) struct DeepStacks {
     /// Mappings that hold stacks, by process: a hint only, for what is read must match the copy.
     mappings: HashMap<Pid, Vec<Range<u64>>>,
+    /// What was read in this pass over the rings, of whom, and where in the batch it is.
+    in_pass: Vec<(Pid, Beyond, usize)>,
 }
 
 impl DeepStacks {
@@ -33,8 +35,41 @@ impl DeepStacks {
     const LIMIT: u64 = 1 << 20;
     /// How much of the copy is read again to see whether it has changed.
     pub(crate) const SEAM: u64 = 512;
+    /// Stacks to look for among those that were read in a pass.
+    const SHARED: usize = 64;
     /// Mappings to remember before starting over.
     const REMEMBERED: usize = 1024;
+
+    /// Another pass over the rings begins.
+    pub(crate) fn begin_pass(&mut self) {
+        self.in_pass.clear();
+    }
+
+    /// What lies beyond this copy, if it was read in this pass for another sample of the thread: the
+    /// live target has the same for both.
+    pub(crate) fn read_in_pass(&self, stack: &StackPart) -> Option<(Beyond, usize)> {
+        let start = seam(stack)?;
+        let covers = |(pid, beyond, _): &&(Pid, Beyond, usize)| {
+            let read = beyond.start..beyond.start + beyond.length as u64;
+            let is_of_it = beyond.mapping.0 <= stack.start && stack.start < beyond.mapping.1;
+            *pid == stack.pid && is_of_it && read.contains(&start)
+        };
+        let (_, beyond, at) = self.in_pass.iter().find(covers)?;
+        let before = (start - beyond.start) as usize;
+        let rest = Beyond {
+            start,
+            length: beyond.length - before,
+            mapping: beyond.mapping,
+        };
+        Some((rest, at + before))
+    }
+
+    /// This was read, and is in the batch from `at` on.
+    pub(crate) fn share_in_pass(&mut self, pid: Pid, beyond: Beyond, at: usize) {
+        if self.in_pass.len() < Self::SHARED {
+            self.in_pass.push((pid, beyond, at));
+        }
+    }
 
     /// Appends the stack that lies beyond this copy to `out`.
     pub(crate) fn read(&mut self, stack: &StackPart, out: &mut Vec<u8>) -> Option<Beyond> {
@@ -42,7 +77,7 @@ impl DeepStacks {
         let memory = LiveMemory::of(stack.pid)?;
         let maps = || fs::read_to_string(format!("/proc/{}/maps", stack.pid)).ok();
         let mapping = self.mapping(stack, memory, maps)?;
-        let start = end.saturating_sub(Self::SEAM).max(stack.start);
+        let start = seam(stack)?;
         let limit = mapping.end.min(end.saturating_add(Self::LIMIT));
         if limit <= end {
             return None;
@@ -84,6 +119,12 @@ impl DeepStacks {
     }
 }
 
+/// From where on a stack is read: the end of its copy again, and the rest.
+fn seam(stack: &StackPart) -> Option<u64> {
+    let end = stack.start.checked_add(stack.copied as u64)?;
+    Some(end.saturating_sub(DeepStacks::SEAM).max(stack.start))
+}
+
 /// The line of /proc/PID/maps that holds `address`.
 fn find(maps: &str, address: u64) -> Option<Range<u64>> {
     maps.lines()
@@ -120,6 +161,41 @@ mod tests {
         assert_eq!(out.len(), 3 + beyond.length);
         assert_eq!(out[3..3 + 2048], here[512..2560]);
         assert!(beyond.mapping.0 <= start && beyond.mapping.1 > start + 4096);
+    }
+
+    #[test]
+    fn a_stack_is_read_once_in_a_pass() {
+        let here = [0x5a_u8; 4096];
+        let part = StackPart {
+            pid: std::process::id() as Pid,
+            offset: 0,
+            size: 1024,
+            copied: 1024,
+            start: here.as_ptr() as u64,
+        };
+        let mut deep = DeepStacks::default();
+        let mut out = vec![1, 2, 3];
+        let beyond = deep.read(&part, &mut out).expect("more");
+        deep.share_in_pass(part.pid, beyond, 3);
+        let check = |start, pid, expected: Option<u64>| {
+            let other = StackPart {
+                pid: part.pid + pid,
+                start: part.start.wrapping_add_signed(start),
+                ..part
+            };
+            let found = deep.read_in_pass(&other);
+            let length = |skipped| beyond.length - skipped as usize;
+            let placed = |(it, at): (Beyond, usize)| (it.start, it.length, at);
+            let expected = expected.map(|it| (beyond.start + it, length(it), 3 + it as usize));
+            assert_eq!(found.map(placed), expected, "{start}");
+        };
+        check(0, 0, Some(0));
+        check(64, 0, Some(64));
+        check(-8, 0, None);
+        check(0, 1, None);
+        check(beyond.mapping.1 as i64 - part.start as i64, 0, None);
+        deep.begin_pass();
+        assert_eq!(deep.read_in_pass(&part), None);
     }
 
     #[test]

@@ -65,6 +65,11 @@ impl StackNow<'_> {
         self.copy.ends_with(again)
     }
 
+    /// Whether all beyond the copy lies where nothing has changed.
+    pub(crate) fn goes_on_in(&self, same: &Range<u64>) -> bool {
+        same.start <= self.copy_end() && self.end() <= same.end
+    }
+
     fn end(&self) -> u64 {
         self.copy_end().saturating_add(self.rest().len() as u64)
     }
@@ -247,6 +252,25 @@ mod tests {
         assert!(earlier.of(0).is_some());
         assert!(earlier.of(1).is_none());
         assert!(earlier.of(100).is_some());
+    }
+
+    #[test]
+    fn what_lies_beyond_is_news_if_any_of_it_has_changed() {
+        let now = StackNow {
+            start: 100,
+            copy: &[0; 8],
+            beyond: beyond(104, &[0; 12]),
+        };
+        let cases = [
+            (108..116, true),
+            (100..116, true),
+            (109..116, false),
+            (108..115, false),
+            (0..0, false),
+        ];
+        for (same, expected) in cases {
+            assert_eq!(now.goes_on_in(&same), expected, "{same:?}");
+        }
     }
 
     #[test]

@@ -5,8 +5,8 @@ use std::process::ExitStatus;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use prof_events::Signals;
 use prof_events::system::{self, Ahead};
+use prof_events::{Signals, Wake};
 use prof_model::Pid;
 
 use crate::backlog::{Backlog, Batch, CUT_STACK, Pressure, ReaderCounts, Room};
@@ -14,7 +14,7 @@ use crate::deep::DeepStacks;
 use crate::error::Error;
 use crate::haste::Haste;
 use crate::launch;
-use crate::layout::{self, Layouts, SwitchPart};
+use crate::layout::{self, Layouts, StackPart, SwitchPart};
 use crate::lives::Lives;
 use crate::nearby::Nearby;
 use crate::options::{Course, Delay, Target};
@@ -32,6 +32,8 @@ pub(crate) struct Reader<'a> {
     deep: DeepStacks,
     nearby: Nearby,
     haste: Haste,
+    /// Whether each sample is looked at as soon as it comes.
+    at_once: bool,
     backlog: &'a Backlog,
     counts: ReaderCounts,
     /// Varies the periods, where they are ours.
@@ -44,6 +46,8 @@ pub(crate) struct Reader<'a> {
     earlier: Option<&'a Target>,
     /// When the rings were last looked at.
     last: Instant,
+    /// How many samples the last pass brought.
+    samples: usize,
     /// Whether the last pass found anything: then another must follow for the order of time.
     found: bool,
 }
@@ -83,8 +87,10 @@ impl<'a> Reader<'a> {
             read_on,
             deep: DeepStacks::default(),
             nearby: Nearby::new(),
+            at_once: true,
             backlog,
             counts: ReaderCounts::default(),
+            samples: 0,
             found: false,
         }
     }
@@ -132,8 +138,7 @@ impl<'a> Reader<'a> {
         if let Some(soon) = self.lives.as_ref().and_then(Lives::patience) {
             patience = patience.min(soon);
         }
-        let wake = self.source.wait(patience).map_err(refused)?;
-        self.pause();
+        let wake = self.wait(patience).map_err(refused)?;
         self.pass();
         if let Some(lives) = &mut self.lives {
             lives.vary(|id, period| self.source.set_period(id, period));
@@ -150,26 +155,46 @@ impl<'a> Reader<'a> {
         Ok(over || failed)
     }
 
-    /// Where the ring wakes us with each record, lets a few come together.
-    fn pause(&mut self) {
-        const SHORTEST: Duration = Duration::from_micros(200);
+    /// Waits for the next sample, or until some have come together, if there is time for that.
+    fn wait(&mut self, patience: Duration) -> io::Result<Wake> {
         if let Some(sleepers) = &self.sleepers {
-            if sleepers.are_urgent() {
-                thread::sleep(SHORTEST.saturating_sub(self.last.elapsed()));
-                self.last = Instant::now();
-            }
-            return;
+            let urgent = sleepers.are_urgent();
+            return self.wait_beside_sleepers(urgent, patience);
         }
         let now = Instant::now();
         if self.backlog.take_haste() {
             self.haste.needed(now);
         }
-        if let Some(nap) = self.haste.nap(now) {
-            thread::sleep(match &self.lives {
-                Some(lives) => lives.shortened(nap),
-                None => nap,
-            });
+        let nap = self.haste.nap(now);
+        self.at_once = nap.is_none();
+        let Some(nap) = nap else {
+            self.source.tell_of_samples(true)?;
+            return self.source.wait(patience);
+        };
+        let nap = (self.lives.as_ref()).map_or(nap, |lives| lives.shortened(nap));
+        if self.samples > 1 {
+            // Others will come while we sleep: nobody needs to tell us.
+            self.source.tell_of_samples(false)?;
+            thread::sleep(nap);
+            return self.source.wait(Duration::ZERO);
         }
+        self.source.tell_of_samples(true)?;
+        let wake = self.source.wait(patience)?;
+        thread::sleep(nap);
+        Ok(wake)
+    }
+
+    /// Waits for the next record, if threads that sleep are looked at.
+    fn wait_beside_sleepers(&mut self, urgent: bool, patience: Duration) -> io::Result<Wake> {
+        const SHORTEST: Duration = Duration::from_micros(200);
+        self.source.tell_of_samples(true)?;
+        let wake = self.source.wait(patience)?;
+        if urgent {
+            // The ring wakes us with each: lets a few come together.
+            thread::sleep(SHORTEST.saturating_sub(self.last.elapsed()));
+            self.last = Instant::now();
+        }
+        Ok(wake)
     }
 
     /// Adds records of when sampling was switched on or off.
@@ -207,19 +232,24 @@ impl<'a> Reader<'a> {
             read_on,
             deep,
             nearby,
+            at_once,
             counts,
             lives,
             sleepers,
             ..
         } = self;
+        deep.begin_pass();
         let mut take = Take {
             layouts,
-            deep: read_on.then_some((&mut *deep, &mut *nearby)),
+            deep: read_on.then_some(&mut *deep),
+            nearby: (*at_once).then_some(&mut *nearby),
             lives: lives.as_mut(),
             sleepers: sleepers.as_mut(),
             counts,
+            samples: 0,
         };
         let drained = source.drain(|_, record| take.record(record, &mut batch, &room));
+        self.samples = take.samples;
         if let Some(sleepers) = sleepers
             && room.pressure(&batch) == Pressure::Low
         {
@@ -242,15 +272,19 @@ impl<'a> Reader<'a> {
 /// Takes records from the rings into a batch.
 struct Take<'a> {
     layouts: &'a Layouts,
-    deep: Option<(&'a mut DeepStacks, &'a mut Nearby)>,
+    deep: Option<&'a mut DeepStacks>,
+    /// If each sample is looked at at once.
+    nearby: Option<&'a mut Nearby>,
     lives: Option<&'a mut Lives>,
     sleepers: Option<&'a mut Sleepers>,
     counts: &'a mut ReaderCounts,
+    samples: usize,
 }
 
 impl Take<'_> {
     fn record(&mut self, record: &[u8], batch: &mut Batch, room: &Room) {
         let sample = layout::kind(record) == Some(layout::RECORD_SAMPLE);
+        self.samples += usize::from(sample);
         let pressure = room.pressure(batch);
         if sample && pressure == Pressure::Full {
             self.counts.dropped += 1;
@@ -285,15 +319,26 @@ impl Take<'_> {
         weigh(batch.last_mut(), stands_for);
         // Under pressure the live target is asked later, when the stack is unwound, which comes
         // too late for some: those count as truncated or stale, not as cut.
-        if let Some((deep, nearby)) = &mut self.deep
+        if let Some(deep) = &mut self.deep
             && stack.is_full()
             && pressure == Pressure::Low
         {
-            batch.push_beyond(|bytes| deep.read(&stack, bytes));
-            if let Some(cpu) = layout::cpu(record) {
+            read_on(deep, &stack, batch);
+            if let Some(nearby) = &mut self.nearby
+                && let Some(cpu) = layout::cpu(record)
+            {
                 nearby.deep_stack(cpu);
             }
         }
+    }
+}
+
+/// Adds what lies beyond the copy of the last sample's stack.
+fn read_on(deep: &mut DeepStacks, stack: &StackPart, batch: &mut Batch) {
+    if let Some((beyond, at)) = deep.read_in_pass(stack) {
+        batch.share_beyond(beyond, at);
+    } else if let Some((beyond, at)) = batch.push_beyond(|bytes| deep.read(stack, bytes)) {
+        deep.share_in_pass(stack.pid, beyond, at);
     }
 }
 

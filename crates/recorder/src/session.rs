@@ -19,7 +19,6 @@ use crate::contents::Contents;
 use crate::coverage::Lifetimes;
 use crate::duplicates::Duplicates;
 use crate::failures::Place;
-use crate::haste;
 use crate::held::Held;
 use crate::hotplug::Hotplug;
 use crate::kept::{Keeper, KeptFiles};
@@ -60,7 +59,7 @@ pub(crate) struct Session {
     /// Bytes written since readers were last told that all before is in order.
     since_round: usize,
     /// Whether a stack needed the live target since the reader was last told so.
-    needed_live: bool,
+    urgent: bool,
     /// Bytes of records after which the recording ends.
     max_size: Option<u64>,
     /// When the file was last made readable.
@@ -133,7 +132,7 @@ impl Session {
             hotplug,
             own_pid: std::process::id() as Pid,
             since_round: 0,
-            needed_live: false,
+            urgent: false,
             max_size: None,
             checked: Instant::now(),
             out: Vec::new(),
@@ -223,7 +222,7 @@ impl Session {
             }
             held.done_with(waiting.batch);
         }
-        if std::mem::take(&mut self.needed_live) {
+        if std::mem::take(&mut self.urgent) {
             backlog.ask_for_haste();
         }
         while let Some(batch) = held.pop_done() {
@@ -329,7 +328,6 @@ impl Session {
         let tally = &mut self.tally;
         tally.quality.count_stack(note.end);
         tally.quality.read_back += u64::from(note.read_back > 0);
-        self.needed_live |= haste::is_needed_by(note);
         if let Some(time) = sample.time {
             let (first, last) = tally.sample_time.unwrap_or((time, time));
             tally.sample_time = Some((first.min(time), last.max(time)));

@@ -135,6 +135,14 @@ impl Source {
         }
     }
 
+    /// Has [`wait`](Self::wait) end with each sample, or only when there are many.
+    pub(crate) fn tell_of_samples(&mut self, on: bool) -> io::Result<()> {
+        match self {
+            Self::Rings(sampler) => sampler.tell_of_samples(on),
+            Self::Stops(_) => Ok(()),
+        }
+    }
+
     /// Gives the event of this id, and its heirs to come, another period.
     pub(crate) fn set_period(&self, id: u64, period: u64) {
         if let Self::Rings(sampler) = self {

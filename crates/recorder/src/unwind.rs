@@ -24,6 +24,8 @@ struct UserStacks {
     earlier: EarlierStacks,
     /// What the kernel found of the sample's user stack by itself.
     found: Vec<u64>,
+    /// Whether the last stack, beyond its copy, was another one than at the sample before.
+    changed: bool,
 }
 
 /// The user stack that came with a sample.
@@ -41,9 +43,21 @@ impl ChainMaker {
                 unwinder: Unwinder::new(LiveFiles),
                 earlier: EarlierStacks::default(),
                 found: Vec::new(),
+                changed: false,
             },
             unknown: Process::default(),
             unwinds: true,
+        }
+    }
+
+    /// Whether the last stack could not have been read any later: there was more than the kernel had
+    /// copied, and that had changed since the sample before.
+    pub(crate) fn was_urgent(&self, note: StackNote) -> bool {
+        match note.end {
+            StackEnd::TruncatedDump | StackEnd::UnreadableMemory | StackEnd::Stale => true,
+            // Of the copy of another moment, some is always missing.
+            StackEnd::StaleRegisters => false,
+            _ => note.read_back > 0 && self.users.changed,
         }
     }
 
@@ -133,6 +147,7 @@ impl UserStacks {
             unwinder.unwind_after(trail, target, registers, &stack.dump, &mut memory, chain);
         let same = memory.same();
         // Where all was copied, the bytes are no loss: they only serve to join on.
+        self.changed = !now.goes_on_in(&same);
         let serves = match unwound.read_back {
             0 => unwinder.left_trail(),
             _ => stack.beyond.is_some() && unwound.end.is_whole(),

@@ -82,6 +82,7 @@ impl Session {
         if weight.is_of_mappings() && self.is_internal(sample.pid) {
             return false;
         }
+        self.urgent |= self.chain_maker.was_urgent(note);
         self.note(sample, note, true);
         self.encode(sample, period, note)
     }

@@ -1,0 +1,72 @@
+//! What was opened in the end.
+
+use prof_model::{Fallback, Tid};
+
+use crate::pace::Pace;
+use crate::setup::Setup;
+use crate::sizes::Sizes;
+
+/// What was opened in the end.
+#[derive(Clone, Debug)]
+pub struct Opened {
+    /// The events, in the order in which they were asked for. Never empty.
+    pub events: Vec<OpenedEvent>,
+    /// Threads that were found only after others of their process had been opened. An older
+    /// thread may have made them, so that they are sampled through it as well.
+    pub late: Vec<Tid>,
+    /// The CPUs that events were opened on, in ascending order; none if it was not on CPUs.
+    pub cpus: Vec<u32>,
+    /// Sizes of rings and dumps.
+    pub sizes: Sizes,
+    /// Where less was taken than asked for.
+    pub fallbacks: Vec<Fallback>,
+}
+
+impl Opened {
+    /// The ids of all events, and which thread each was opened for (-1 for all that runs).
+    pub fn ids(&self) -> impl Iterator<Item = &(u64, Tid)> + Clone {
+        self.events.iter().flat_map(|event| &event.ids)
+    }
+
+    /// By what periods is sampled, if they are ours to choose.
+    pub fn pace(&self) -> Option<Pace> {
+        self.told_event().and_then(|event| event.setup.pace())
+    }
+
+    /// Whether [`Sampler::tell_of_samples`](crate::Sampler::tell_of_samples) can. Otherwise rings wake who waits for them early.
+    pub fn can_tell_of_samples(&self) -> bool {
+        let setups = || self.events.iter().map(|event| &event.setup);
+        // Nobody knows how many samples others bring, and so what it would take.
+        self.sizes.dump.is_some()
+            && setups().all(|setup| setup.highest_rate().is_some() && !setup.only_switches())
+    }
+
+    /// The event of which is told, as threads end, what they counted.
+    pub fn told_event(&self) -> Option<&OpenedEvent> {
+        self.events.iter().find(|event| event.setup.tells_ends)
+    }
+
+    /// Sets from which mark the rings wake who waits for them, now that the events are known.
+    pub(crate) fn settle_wake_up(&mut self) {
+        let bytes = if self.events.iter().any(|event| event.setup.only_switches()) {
+            // Threads that sleep are looked at at once: the reader hears of each record.
+            1
+        } else if self.can_tell_of_samples() {
+            (self.sizes.ring / 2) as u32
+        } else {
+            return;
+        };
+        (self.events.iter_mut()).for_each(|event| event.setup.wakeup_bytes = bytes);
+    }
+}
+
+/// One of the events that were opened.
+#[derive(Clone, Debug)]
+pub struct OpenedEvent {
+    /// What the kernel accepted.
+    pub setup: Setup,
+    /// Which of the events leads its group, if that is another one.
+    pub leader: Option<usize>,
+    /// The ids that its samples carry, and which thread each was opened for.
+    pub ids: Vec<(u64, Tid)>,
+}
