@@ -44,6 +44,9 @@ fn what_comes_out_of_the_pipe_is_a_recording() {
             .filter(|sample| with_main(&sample.frames))
             .count();
         assert!(whole > 300, "{whole} of {}", samples.len());
+        let shown = shell(&session, "perf report -i - --stdio < piped.data");
+        assert!(shown.stdout.contains("burn_sixty"), "{shown}");
+        assert!(!shown.stderr.contains("failed"), "{shown}");
     }
 }
 

@@ -29,6 +29,8 @@ pub mod record_type {
     pub const AUXTRACE: u32 = 71;
     pub const THREAD_MAP: u32 = 73;
     pub const CPU_MAP: u32 = 74;
+    /// Settings of `perf stat`: how many, and of each a number and a value.
+    pub const STAT_CONFIG: u32 = 75;
     pub const EVENT_UPDATE: u32 = 78;
     pub const TIME_CONV: u32 = 79;
     pub const HEADER_FEATURE: u32 = 80;
@@ -36,6 +38,10 @@ pub mod record_type {
     pub const FINISHED_INIT: u32 = 82;
     pub const COMPRESSED2: u32 = 83;
 }
+
+/// The number of the setting in a STAT_CONFIG record behind which, in pipe form, a feature of prof's own lies:
+/// its value is that of the feature.
+pub(crate) const OWN_FEATURE: u64 = u64::from_le_bytes(*b"prof own");
 
 /// Bits of `perf_event_header.misc`; several share a number and depend on the record's type.
 pub mod misc {

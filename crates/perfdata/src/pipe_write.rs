@@ -1,6 +1,6 @@
 //! The pipe form: what a file has in sections, as records before and after the others.
 
-use crate::abi::record_type;
+use crate::abi::{OWN_FEATURE, record_type};
 use crate::attr::EventDescription;
 use crate::features::{Compression, Features, feature};
 use crate::features_write;
@@ -41,7 +41,7 @@ pub(crate) fn end(features: &Features, events: &[EventDescription]) -> Vec<u8> {
     for (number, content) in features_write::sections(features, events) {
         match number {
             feature::BUILD_ID => put_build_ids(&mut out, &content),
-            feature::QUALITY => put_feature(&mut out, number, &content),
+            feature::QUALITY => put_own_feature(&mut out, number, &content),
             _ => {}
         }
     }
@@ -61,14 +61,29 @@ fn put_build_ids(out: &mut Vec<u8>, mut section: &[u8]) {
     }
 }
 
-/// Leaves out what a record has no room for.
 fn put_feature(out: &mut Vec<u8>, number: u64, content: &[u8]) {
-    let mut body = number.to_le_bytes().to_vec();
+    put(out, record_type::HEADER_FEATURE, &[number], content);
+}
+
+/// `perf report` reads no further than to a HEADER_FEATURE that it does not know. So it gets a setting of
+/// `perf stat` that it does not know either, one of a kind, and the feature is what lies behind it.
+fn put_own_feature(out: &mut Vec<u8>, number: u64, content: &[u8]) {
+    put(
+        out,
+        record_type::STAT_CONFIG,
+        &[1, OWN_FEATURE, number],
+        content,
+    );
+}
+
+/// Leaves out what a record has no room for.
+fn put(out: &mut Vec<u8>, kind: u32, words: &[u64], content: &[u8]) {
+    let mut body: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     body.extend(content);
     // Records are multiples of 8 bytes.
     body.resize(body.len().next_multiple_of(8), 0);
     if body.len() <= LONGEST {
-        record(out, record_type::HEADER_FEATURE, &body);
+        record(out, kind, &body);
     }
 }
 

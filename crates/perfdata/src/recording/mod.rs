@@ -174,7 +174,9 @@ impl Recording {
         };
         match header.kind {
             record_type::FINISHED_ROUND => self.rounds.finish_round(),
-            record_type::HEADER_BUILD_ID | record_type::HEADER_FEATURE => {
+            record_type::HEADER_BUILD_ID
+            | record_type::HEADER_FEATURE
+            | record_type::STAT_CONFIG => {
                 pipe::read_feature(header, record, &mut self.features);
             }
             kind if kind >= record_type::HEADER_ATTR => return Step::HandOut(place),

@@ -2,7 +2,7 @@
 //! tell otherwise.
 
 use super::source::Source;
-use crate::abi::record_type;
+use crate::abi::{OWN_FEATURE, record_type};
 use crate::attr::{Attr, EventDescription};
 use crate::bytes::Bytes;
 use crate::error::Error;
@@ -66,7 +66,7 @@ impl Announcements {
     }
 }
 
-/// Takes in PERF_RECORD_HEADER_FEATURE and PERF_RECORD_HEADER_BUILD_ID.
+/// Takes in PERF_RECORD_HEADER_FEATURE, what prof has instead, and PERF_RECORD_HEADER_BUILD_ID.
 pub(super) fn read_feature(header: RecordHeader, record: &[u8], features: &mut Features) {
     if let Some((feature, content)) = header_feature(header, record) {
         features_read::read(feature, content, features);
@@ -78,8 +78,13 @@ pub(super) fn read_feature(header: RecordHeader, record: &[u8], features: &mut F
 fn header_feature(header: RecordHeader, record: &[u8]) -> Option<(u64, &[u8])> {
     let body = record.get(RecordHeader::SIZE..)?;
     let mut body = Bytes::new(body);
+    let is_feature = match header.kind {
+        record_type::HEADER_FEATURE => true,
+        record_type::STAT_CONFIG => (body.u64()?, body.u64()?) == (1, OWN_FEATURE),
+        _ => false,
+    };
     let feature = body.u64()?;
-    (header.kind == record_type::HEADER_FEATURE).then_some((feature, body.rest()))
+    is_feature.then_some((feature, body.rest()))
 }
 
 /// `struct perf_record_header_attr`
