@@ -2,7 +2,7 @@
 
 use prof_model::{AbsoluteAddress, Modules, Process, Processes, StackEnd, Tid, UserRegisters};
 use prof_perfdata::{Sample, StackNote, context};
-use prof_unwinder::{StackDump, Target, Unwinder, Unwound};
+use prof_unwinder::{Memory, StackDump, Target, Unwinder, Unwound};
 
 use crate::captured::Captured;
 use crate::deep::Beyond;
@@ -145,9 +145,12 @@ impl UserStacks {
         let unwinder = &mut self.unwinder;
         let unwound =
             unwinder.unwind_after(trail, target, registers, &stack.dump, &mut memory, chain);
-        let same = memory.same();
-        // Where all was copied, the bytes are no loss: they only serve to join on.
+        let same = match unwound.read_back {
+            0 => memory.same(),
+            _ => memory.unchanged(),
+        };
         self.changed = !now.goes_on_in(&same);
+        // Where all was copied, the bytes are no loss: they only serve to join on.
         let serves = match unwound.read_back {
             0 => unwinder.left_trail(),
             _ => stack.beyond.is_some() && unwound.end.is_whole(),
