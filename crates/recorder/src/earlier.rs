@@ -16,7 +16,6 @@ use crate::deep::Beyond;
 /// The last whole deep stacks of a few threads.
 #[derive(Debug, Default)]
 pub(crate) struct EarlierStacks {
-    /// The one used last comes last.
     threads: Vec<EarlierStack>,
 }
 
@@ -76,8 +75,10 @@ impl StackNow<'_> {
 }
 
 impl EarlierStacks {
-    /// Threads remembered, with about two megabytes each at most.
-    const THREADS: usize = 8;
+    /// Threads remembered at most.
+    const THREADS: usize = 64;
+    /// Bytes of all their stacks, which one of 5,000 frames takes 200,000 of.
+    const BYTES: usize = 16 << 20;
 
     /// The stack of a thread.
     pub(crate) fn of(&self, tid: Tid) -> Option<&EarlierStack> {
@@ -94,16 +95,28 @@ impl EarlierStacks {
         keep: impl FnOnce(&mut Trail),
     ) {
         let known = self.threads.iter().position(|stack| stack.tid == tid);
-        let mut stack = match known {
-            Some(index) => self.threads.remove(index),
-            None if self.threads.len() < Self::THREADS => EarlierStack::default(),
-            None => self.threads.remove(0),
-        };
-        stack.tid = tid;
-        stack.version = version;
-        stack.replace(now, same);
-        keep(&mut stack.trail);
-        self.threads.push(stack);
+        let index = known.unwrap_or_else(|| {
+            self.make_room();
+            self.threads.push(EarlierStack::default());
+            self.threads.len() - 1
+        });
+        if let Some(stack) = self.threads.get_mut(index) {
+            stack.tid = tid;
+            stack.version = version;
+            stack.replace(now, same);
+            keep(&mut stack.trail);
+        }
+    }
+
+    /// Forgets any of the stacks for a new one: where more threads than there is room for take
+    /// turns, the one that was not seen for longest would be the next.
+    fn make_room(&mut self) {
+        let bytes =
+            |threads: &[EarlierStack]| threads.iter().map(|it| it.bytes.len()).sum::<usize>();
+        while self.threads.len() >= Self::THREADS || bytes(&self.threads) > Self::BYTES {
+            let any = fastrand::usize(..self.threads.len());
+            self.threads.swap_remove(any);
+        }
     }
 }
 
@@ -239,19 +252,27 @@ mod tests {
     }
 
     #[test]
-    fn the_thread_that_was_not_seen_for_longest_is_forgotten() {
-        let mut earlier = EarlierStacks::default();
-        for tid in (0..EarlierStacks::THREADS as Tid).chain([0, 100]) {
+    fn threads_are_remembered_within_bounds() {
+        let check = |copy: &[u8], most: usize| {
+            let mut earlier = EarlierStacks::default();
             let now = StackNow {
                 start: 0,
-                copy: &[0; 8],
-                beyond: beyond(0, &[0; 16]),
+                copy,
+                beyond: None,
             };
-            remember(&mut earlier, tid, &now);
-        }
-        assert!(earlier.of(0).is_some());
-        assert!(earlier.of(1).is_none());
-        assert!(earlier.of(100).is_some());
+            for tid in 0..most as Tid {
+                remember(&mut earlier, tid, &now);
+            }
+            assert!((0..most as Tid).all(|tid| earlier.of(tid).is_some()));
+            for tid in 0..1000 {
+                remember(&mut earlier, tid, &now);
+                assert!(earlier.of(tid).is_some());
+                assert!(earlier.threads.len() <= most, "{tid}");
+            }
+        };
+        check(&[0; 8], EarlierStacks::THREADS);
+        // Each has room to grow, and the last goes beyond.
+        check(&vec![0; (1 << 20) - EarlierStack::GROWTH], 17);
     }
 
     #[test]
