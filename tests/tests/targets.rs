@@ -1,10 +1,11 @@
 //! What can be recorded besides a command and a process id.
 #![forbid(unsafe_code)]
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use prof_tests::{Program, Session, wait_until};
+use prof_tests::{Endless, Program, Session, wait_until};
 
 /// A program under a name of its own, which says that it is ready and ends when we let it.
 fn start(session: &Session, name: &str) -> Child {
@@ -50,6 +51,49 @@ fn processes_by_name() {
     let target = start(&session, "prof-named-1");
     let prof = spawn(&session, &["--name", "^prof-named-1$"]);
     check_recorded(&session, prof, target);
+}
+
+/// A program of two threads, and a shell that starts another program as soon as there is a recording, which
+/// is a moment before anything is sampled.
+#[track_caller]
+fn check_several(session: &Session, options: &[&str]) {
+    let busy = Endless::install(session, "endless");
+    let threads = Endless::start(session.command(&busy, ["5"]));
+    let later = session.install(&Program::c(&["shares.c"]).build());
+    let script = "read -r go; ./later 300; exit $?";
+    std::fs::rename(later, session.path("later")).unwrap();
+    let mut shell = session.command(Path::new("sh"), ["-c", script]);
+    let mut shell = shell.stdin(Stdio::piped()).spawn().unwrap();
+    let pids = format!("{},{}", threads.pid(), shell.id());
+    let arguments = [&["record", "-p", &pids], options].concat();
+    let mut prof = session.prof(arguments);
+    let mut prof = prof.stderr(Stdio::piped()).spawn().unwrap();
+    let file = session.path("prof.data");
+    let status = format!("/proc/{}/status", shell.id());
+    wait_until(&mut prof, || {
+        let status = std::fs::read_to_string(&status).unwrap();
+        let is_traced = !status.contains("TracerPid:\t0\n");
+        let begins = std::fs::metadata(&file).is_ok_and(|data| data.len() > 0);
+        begins && (is_traced || !options.contains(&"ptrace"))
+    });
+    shell.stdin.take().unwrap().write_all(b"go\n").unwrap();
+    assert!(shell.wait().unwrap().success());
+    threads.end();
+    let output = prof.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let outcome = session.run(["report", "--no-inline", "--folded", "-"]);
+    for function in ["leading", "helping", "burn_sixty"] {
+        assert!(outcome.stdout.contains(function), "{function}: {outcome}");
+    }
+}
+
+#[test]
+fn several_processes_with_their_threads_and_later_children() {
+    // Reading the kernel's symbols takes a while.
+    check_several(&Session::new(), &["-e", "cpu-clock"]);
+    check_several(&Session::new(), &["-e", "cpu-clock:u"]);
+    check_several(&Session::new(), &["--sampler", "ptrace"]);
 }
 
 /// A `prof` that has looked for processes of this name, found none, and waits for one.

@@ -1,5 +1,6 @@
 //! From what is to be recorded to the threads that are sampled, and the start of a command.
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::sync::Arc;
@@ -69,6 +70,17 @@ pub(crate) fn running(target: &Target) -> Vec<Pid> {
         }
         // Those of other cgroups may join it later.
         Target::Cpus(_) => synthesize::all_processes(),
+    }
+}
+
+/// The children of processes that were named, and theirs, but those that were there `before`, whose
+/// children inherit nothing.
+pub(crate) fn children(target: &Target, before: &BTreeSet<Pid>) -> BTreeSet<Pid> {
+    match target {
+        Target::Command(_) | Target::Cpus(_) => BTreeSet::new(),
+        Target::Processes(_) | Target::Threads(_) => {
+            synthesize::descendants(&running(target), before)
+        }
     }
 }
 

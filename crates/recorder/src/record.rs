@@ -1,5 +1,6 @@
 //! The whole of a recording, from opening the events to closing the file.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::mpsc;
 use std::thread;
@@ -7,7 +8,7 @@ use std::thread;
 use prof_events::{
     HeldCommand, Launcher, Opened, OpenedEvent, Request, Signals, Stacks, Switch, Weight,
 };
-use prof_model::{Quality, StackEnd};
+use prof_model::{Pid, Quality, StackEnd};
 use prof_perfdata::{Attr, EventDescription, RecordFormat, SampleType, WriteError};
 
 use crate::backlog::Backlog;
@@ -47,6 +48,7 @@ pub fn record(options: &Options, signals: &Signals) -> Result<Summary, Error> {
     }
     let launcher = launch::launcher(&options.target)?;
     let request = request(options, launcher.as_ref())?;
+    let before = launch::children(&options.target, &BTreeSet::new());
     let source = Source::open(&request, options.how, signals)?;
     if options.course.again > 0 && matches!(source, Source::Stops(_)) {
         return Err(Error::OnlyOnce);
@@ -81,7 +83,13 @@ pub fn record(options: &Options, signals: &Signals) -> Result<Summary, Error> {
             .map_err(writing(options))?;
     }
     let start = |source: &mut Source| start(options, held, source);
-    let recorded = run(options, signals, (source, sleepers), session, start)?;
+    let recorded = run(
+        options,
+        signals,
+        (source, sleepers),
+        (session, &before),
+        start,
+    )?;
     summary(options, &opened, recorded)
 }
 
@@ -215,7 +223,7 @@ fn run(
     options: &Options,
     signals: &Signals,
     (source, sleepers): (Source, Option<Sleepers>),
-    mut session: Session,
+    (mut session, before): (Session, &BTreeSet<Pid>),
     start: impl FnOnce(&mut Source) -> Result<Running, Error> + Send,
 ) -> Result<Recorded, Error> {
     let backlog = Backlog::new(BUDGET);
@@ -237,14 +245,17 @@ fn run(
             })
             .map_err(|source| Error::Sampling { source })?;
         // What is read of processes must be newer than the first record of a change to them. If
-        // nothing could be started, nothing comes and the backlog is closed.
+        // nothing could be started, nothing comes and the backlog is closed. Children that were born
+        // when events were open already, and nothing was told yet, are sampled as well.
         if is_started.recv().is_ok() {
             session.keep();
         }
+        let mut running = launch::running(&options.target);
+        running.extend(launch::children(&options.target, before));
         let written = {
             let _done = Done(&backlog);
             session
-                .begin_processes(&launch::running(&options.target))
+                .begin_processes(&running)
                 .and_then(|()| session.run(&backlog))
         };
         let outcome = reading.join().unwrap_or_else(|_| {

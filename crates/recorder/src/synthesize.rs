@@ -1,7 +1,7 @@
 //! What was there before the first record: running processes and the kernel, told as the kernel
 //! would have told it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};
@@ -57,6 +57,26 @@ pub(crate) fn all_processes() -> Vec<Pid> {
     let mut pids: Vec<Pid> = pids.chain([0]).collect();
     pids.sort_unstable();
     pids
+}
+
+/// The children of these processes, and theirs, without those that are `known` and what came of them.
+/// Where the kernel does not tell of children (CONFIG_PROC_CHILDREN), there are none.
+pub(crate) fn descendants(of: &[Pid], known: &BTreeSet<Pid>) -> BTreeSet<Pid> {
+    let mut found = BTreeSet::new();
+    let mut parents = of.to_vec();
+    while let Some(parent) = parents.pop() {
+        for tid in system::threads(parent).unwrap_or_default() {
+            let children = fs::read_to_string(format!("/proc/{parent}/task/{tid}/children"));
+            let children = children.unwrap_or_default();
+            let children = children.split_ascii_whitespace();
+            for child in children.filter_map(|child| child.parse().ok()) {
+                if !known.contains(&child) && found.insert(child) {
+                    parents.push(child);
+                }
+            }
+        }
+    }
+    found
 }
 
 /// Hands MMAP2 records of a process's code to `each`: of those of its mappings that are `wanted`,
