@@ -14,9 +14,15 @@ const SAMPLES_PER_INDEPENDENT_ONE: u64 = 10;
 /// 3,000 threads of 1 ms at 999 Hz.
 #[track_caller]
 fn check(session: &Session, event: &str) {
+    check_lives(session, event, &["3000"]);
+}
+
+#[track_caller]
+fn check_lives(session: &Session, event: &str, lives: &[&str]) {
     let binary = session.install(&LIVES.build());
     let options = ["-e", event, "-F", "999"];
-    let recorded = session.record(&options, &[binary.to_str().unwrap(), "3000"]);
+    let command = [&[binary.to_str().unwrap()], lives].concat();
+    let recorded = session.record(&options, &command);
     let stacks = recorded.physical_stacks();
     let lives = stacks.with_leaves(&SHARES.map(|(name, _)| name));
     let independent = recorded.samples() / SAMPLES_PER_INDEPENDENT_ONE;
@@ -50,6 +56,12 @@ fn seen(coverage: &serde_json::Value) -> u64 {
 #[test]
 fn threads_of_a_millisecond_by_the_clock() {
     check(&Session::alone(), "cpu-clock:u");
+}
+
+/// Else each would be sampled four times, at the same points of its life, and never at its end.
+#[test]
+fn threads_of_four_periods_and_a_half() {
+    check_lives(&Session::alone(), "cpu-clock:u", &["500", "4500"]);
 }
 
 #[test]

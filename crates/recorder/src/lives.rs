@@ -92,8 +92,8 @@ impl Lives {
     const REMEMBERED: usize = 4096;
     /// More do not end between two looks at the rings.
     const ENDED: usize = 256;
-    /// Shorter than so many periods is short: these have few samples, or none.
-    const SHORT: u64 = 4;
+    /// Shorter than so many periods is short: of the last one, half is missing on average.
+    const SHORT: u64 = 20;
     /// As many as this are looked at together.
     const MANY: u32 = 8;
     /// What takes less than this part of all time is not worth the effort.
@@ -341,7 +341,8 @@ mod tests {
         check(8, 1000, 0, true);
         check(8, 1000, 800, true);
         check(8, 1000, 900, false);
-        check(8, 4000, 0, false);
+        check(8, 19_999, 0, true);
+        check(8, 20_000, 0, false);
     }
 
     #[test]
