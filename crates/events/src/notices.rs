@@ -25,9 +25,6 @@ pub(crate) struct Notices {
 }
 
 impl Notices {
-    /// With more events, the calls that it takes cost more than they spare.
-    const MANY: usize = 1024;
-
     /// Has these events tell the calling thread of each sample.
     pub(crate) fn begin<'a>(
         events: impl Iterator<Item = BorrowedFd<'a>> + Clone,
@@ -41,20 +38,21 @@ impl Notices {
         Ok(notices)
     }
 
-    /// Goes on or off with the same events as in the beginning.
+    /// Goes on or off with the same events as in the beginning, by a system call for each.
     pub(crate) fn set<'a>(
         &mut self,
         on: bool,
-        events: impl Iterator<Item = BorrowedFd<'a>> + Clone,
+        mut events: impl Iterator<Item = BorrowedFd<'a>>,
     ) -> Result<(), Errno> {
-        if on == self.on || (!on && events.clone().nth(Self::MANY).is_some()) {
+        if on == self.on {
             return Ok(());
         }
         self.on = on;
-        events
-            .into_iter()
-            .try_for_each(|event| kernel::set_async(event, on))?;
-        self.clear();
+        events.try_for_each(|event| kernel::set_async(event, on))?;
+        if !on {
+            // Not when it goes on: what is told meanwhile is news.
+            self.clear();
+        }
         Ok(())
     }
 

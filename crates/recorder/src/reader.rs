@@ -12,7 +12,7 @@ use prof_model::Pid;
 use crate::backlog::{Backlog, Batch, CUT_STACK, Pressure, ReaderCounts, Room};
 use crate::deep::DeepStacks;
 use crate::error::Error;
-use crate::haste::Haste;
+use crate::haste::{Haste, Telling};
 use crate::launch;
 use crate::layout::{self, Layouts, StackPart, SwitchPart};
 use crate::lives::Lives;
@@ -32,6 +32,7 @@ pub(crate) struct Reader<'a> {
     deep: DeepStacks,
     nearby: Nearby,
     haste: Haste,
+    telling: Telling,
     /// Whether each sample is looked at as soon as it comes.
     at_once: bool,
     backlog: &'a Backlog,
@@ -78,6 +79,7 @@ impl<'a> Reader<'a> {
         Self {
             layouts: Layouts::new(source.opened()),
             haste: Haste::new(source.opened(), Instant::now()),
+            telling: Telling::new(source.opened()),
             lives: source.opened().pace().map(Lives::new),
             sleepers,
             switches: Vec::new(),
@@ -172,13 +174,12 @@ impl<'a> Reader<'a> {
             return self.source.wait(patience);
         };
         let nap = (self.lives.as_ref()).map_or(nap, |lives| lives.shortened(nap));
-        if self.samples > 1 {
-            // Others will come while we sleep: nobody needs to tell us.
-            self.source.tell_of_samples(false)?;
-            thread::sleep(nap);
-            return self.source.wait(Duration::ZERO);
+        let tell = self.telling.is_wanted_after(self.samples);
+        self.source.tell_of_samples(tell)?;
+        if !tell {
+            // Others will come meanwhile. Should they be so many that a ring fills, that ends it.
+            return self.source.wait(nap);
         }
-        self.source.tell_of_samples(true)?;
         let wake = self.source.wait(patience)?;
         thread::sleep(nap);
         Ok(wake)
