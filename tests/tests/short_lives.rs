@@ -2,7 +2,10 @@
 //! known.
 #![forbid(unsafe_code)]
 
-use prof_tests::{Need, Program, Recorded, Session, assert_shares, needs};
+use std::ffi::OsString;
+use std::path::Path;
+
+use prof_tests::{Need, Outcome, Program, Recorded, Session, Stacks, assert_shares, needs};
 
 const LIVES: Program = Program::c(&["lives.c"]);
 const SHARES: [(&str, f64); 3] = [("youth", 0.6), ("prime", 0.3), ("old_age", 0.1)];
@@ -130,6 +133,27 @@ fn who_makes_short_lives_is_sampled_for_all_it_does() {
     let [used, sampled] = ["used", "sampled"].map(|field| shell[field].as_u64().unwrap());
     let share = sampled as f64 / used as f64;
     assert!((0.75..1.25).contains(&share), "{share} of {coverage}");
+}
+
+/// Where there are few descriptors and many who make threads, files can be opened all the same.
+#[test]
+fn makers_leave_descriptors_for_others() {
+    let session = Session::new();
+    let script = "for i in $(seq 120); do (/bin/true; kill -STOP $BASHPID) & makers+=($!); done; \
+                  for maker in ${makers[@]}; do \
+                      until grep -q '(stopped)' /proc/$maker/status; do :; done; \
+                  done; \
+                  \"$0\" 300; kill -KILL ${makers[@]}";
+    let program = Program::c(&["shares.c"]).build();
+    let mut words: Vec<OsString> = ["--nofile=100:100".into(), prof_tests::prof().into()].into();
+    words.extend(["record", "-e", "cpu-clock:u", "bash", "-c", script].map(OsString::from));
+    words.push(program.into());
+    Outcome::of(session.command(Path::new("prlimit"), words)).assert_code(0);
+    let report = session.run(["report", "--no-inline", "--folded", "-"]);
+    let stacks = Stacks::from_folded(&report.stdout);
+    let burns = stacks.with_leaves(&["burn_sixty", "burn_thirty", "burn_ten"]);
+    let whole = burns.share(|frames| frames.iter().any(|frame| frame == "main"));
+    assert!(whole > 0.95, "{report}");
 }
 
 /// A clock counts what it cannot sample in user code only: that is told, and not made up for.

@@ -1,9 +1,10 @@
 //! What keeps a thread's events with it.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 
 use prof_model::Tid;
 use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
 
 use crate::kernel;
 
@@ -23,9 +24,15 @@ impl Anchor {
     ///
     /// # Errors
     ///
-    /// ESRCH when the thread has ended; EACCES; EMFILE.
+    /// ESRCH when the thread has ended; EACCES; EMFILE when no more than a quarter of the descriptors
+    /// that the process may have are left, which others need more.
     pub fn on(tid: Tid) -> Result<Self, Errno> {
         let event = kernel::open_anchor(tid)?;
-        Ok(Self { _event: event })
+        let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        // The lowest number that is free is taken.
+        match event.as_raw_fd() as u64 >= limit / 4 * 3 {
+            true => Err(Errno::MFILE),
+            false => Ok(Self { _event: event }),
+        }
     }
 }
