@@ -4,8 +4,10 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use prof_tests::{
     Need, Outcome, Program, Session, Stacks, assert_shares, needs, perf_script, wait_until,
@@ -68,20 +70,9 @@ fn a_reader_that_has_seen_enough_ends_the_recording_with_a_word() {
 #[test]
 fn what_is_left_to_be_unwound_at_the_end_is_told_and_can_be_cut_short() {
     let session = Session::new();
-    let binary = session.install(&SHARES.build());
-    let words = ["record", "-e", "cpu-clock:u", "-F", "1999", "-o", "-", "--"];
-    let mut command = session.prof(words);
-    command.arg(&binary).arg("1000");
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut prof = command.spawn().unwrap();
-    let said = BufReader::new(prof.stderr.take().unwrap()).lines();
-    let mut said = said.map(Result::unwrap);
-    let told = said.find(|line| line.contains("left to be unwound"));
-    assert!(told.is_some());
+    let (mut prof, said) = with_much_left(&session);
     let pid = prof.id();
-    let mut kill = Command::new("kill");
-    let killed = kill.args(["-INT", &pid.to_string()]).status().unwrap();
-    assert!(killed.success());
+    interrupt(pid);
     wait_until(&mut prof, || !is_pending(pid, 2));
     let output = prof.stdout.take().unwrap();
     std::io::copy(
@@ -106,6 +97,43 @@ fn what_is_left_to_be_unwound_at_the_end_is_told_and_can_be_cut_short() {
     let expected = [("burn_sixty", 0.6), ("burn_thirty", 0.3), ("burn_ten", 0.1)];
     let leaves = stacks.with_leaves(&expected.map(|(name, _)| name));
     assert_shares(&leaves, 500, &expected);
+}
+
+/// Who holds the pipe and takes nothing out of it must not hold prof for ever.
+#[test]
+fn a_reader_that_takes_nothing_can_be_left() {
+    let session = Session::new();
+    let (mut prof, _said) = with_much_left(&session);
+    let status = loop {
+        if let Some(status) = prof.try_wait().unwrap() {
+            break status;
+        }
+        interrupt(prof.id());
+        std::thread::sleep(Duration::from_millis(100));
+    };
+    assert_eq!(status.signal(), Some(2), "{status}");
+}
+
+/// A recording whose target has ended, with a pipe that nobody has read from as yet, and the rest of what
+/// it says.
+fn with_much_left(session: &Session) -> (Child, impl Iterator<Item = String>) {
+    let binary = session.install(&SHARES.build());
+    let words = ["record", "-e", "cpu-clock:u", "-F", "1999", "-o", "-", "--"];
+    let mut command = session.prof(words);
+    command.arg(&binary).arg("1000");
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut prof = command.spawn().unwrap();
+    let said = BufReader::new(prof.stderr.take().unwrap()).lines();
+    let mut said = said.map(Result::unwrap);
+    let told = said.find(|line| line.contains("left to be unwound"));
+    assert!(told.is_some());
+    (prof, said)
+}
+
+fn interrupt(pid: u32) {
+    let mut kill = Command::new("kill");
+    let killed = kill.args(["-INT", &pid.to_string()]).status().unwrap();
+    assert!(killed.success());
 }
 
 /// Whether a signal that was sent to a process has not been taken yet.

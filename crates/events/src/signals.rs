@@ -84,6 +84,16 @@ impl Interrupt {
     pub fn is_switch(&self) -> bool {
         self.signal == Signals::SWITCH
     }
+
+    /// Does to the process what the signal does where nobody watches for it: ends it, unless it is ignored.
+    pub fn take_effect(&self) {
+        let this = set(&[self.signal]);
+        // SAFETY: the number is that of a signal, the set is valid, and what was before is not asked for.
+        unsafe {
+            libc::raise(self.signal);
+            libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const this, ptr::null_mut());
+        }
+    }
 }
 
 impl Signals {

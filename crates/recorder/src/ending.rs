@@ -7,11 +7,14 @@ use prof_events::Signals;
 use crate::backlog::Backlog;
 
 /// Waits until the session is done with the backlog. If that takes long, `tell` is told once how many
-/// records are left. A signal has the session go on without unwinding, so that it is done soon.
+/// records are left. A signal has the session go on without unwinding, so that it is done soon; if it
+/// then gets nowhere, because whoever should take what it writes does not, another ends prof.
 pub(crate) fn see_out(backlog: &Backlog, signals: &Signals, mut tell: Option<fn(usize)>) {
     const LONG: Duration = Duration::from_secs(1);
     const GLANCE: Duration = Duration::from_millis(50);
     let begin = Instant::now();
+    // When a signal came, and how many records were left then.
+    let mut asked: Option<(Instant, usize)> = None;
     while let Some(left) = backlog.left(GLANCE) {
         if begin.elapsed() >= LONG
             && let Some(tell) = tell.take()
@@ -19,8 +22,14 @@ pub(crate) fn see_out(backlog: &Backlog, signals: &Signals, mut tell: Option<fn(
             tell(left);
         }
         while let Some(interrupt) = signals.next() {
-            if !interrupt.is_switch() {
-                backlog.stop_unwinding();
+            if interrupt.is_switch() {
+                continue;
+            }
+            backlog.stop_unwinding();
+            match asked.filter(|&(_, before)| left == before) {
+                Some((when, _)) if when.elapsed() >= LONG => interrupt.take_effect(),
+                Some(_) => {}
+                None => asked = Some((Instant::now(), left)),
             }
         }
     }

@@ -232,7 +232,8 @@ fn storage(flags: &StorageFlags, quiet: bool) -> Storage {
 
 fn tell_unfinished(records: usize) {
     Console::new(false, false).say(format_args!(
-        "sampling has ended, {records} records are left to be unwound (Ctrl-C keeps them without callers)"
+        "sampling has ended, {records} records are left to be unwound and written (Ctrl-C keeps them without \
+         callers)"
     ));
 }
 
