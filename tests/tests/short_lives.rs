@@ -116,6 +116,19 @@ fn the_coverage_is_listed_by_name() {
     assert!(text.contains("lives  lives"), "{text}");
 }
 
+/// What is counted by one event and told by another differs with each switch.
+#[test]
+fn who_is_switched_often_is_counted_once() {
+    let session = Session::alone();
+    let binary = Program::c(&["pingpong.c"]).build();
+    let command = [binary.to_str().unwrap(), "40000"];
+    let recorded = session.record(&["-e", "cpu-clock"], &command);
+    let coverage = json(&recorded)["quality"]["coverage"].take();
+    let names = coverage.as_array().into_iter().flatten();
+    let names: Vec<_> = names.map(|it| it["thread"].as_str()).collect();
+    assert_eq!(names, [Some("pingpong")], "{coverage}");
+}
+
 /// A shell is switched with commands that have just been born, whose first period is yet to come.
 #[test]
 fn who_makes_short_lives_is_sampled_for_all_it_does() {

@@ -329,9 +329,15 @@ impl Sampler {
 
     /// What each event counted, with those that were inherited from it, by the event's id.
     pub fn counts(&self) -> Vec<(u64, u64)> {
+        let tellers = self.streams.iter().map(|stream| &stream.tellers);
+        let told: HashMap<u64, u64> = tellers.flat_map(Tellers::counts).collect();
+        let count = |id| {
+            told.get(&id)
+                .copied()
+                .or_else(|| kernel::count(self.event(id)?))
+        };
         let ids = self.opened.ids().map(|&(id, _)| id);
-        ids.filter_map(|id| Some((id, kernel::count(self.event(id)?)?)))
-            .collect()
+        ids.filter_map(|id| Some((id, count(id)?))).collect()
     }
 
     fn event(&self, id: u64) -> Option<BorrowedFd<'_>> {

@@ -19,8 +19,8 @@ use crate::setup::Setup;
 #[derive(Debug, Default)]
 pub(crate) struct Tellers {
     ring: Option<Ring>,
-    /// The first made the ring.
-    events: Vec<OwnedFd>,
+    /// Each with the id of the event that samples. The first made the ring.
+    events: Vec<(OwnedFd, u64)>,
     /// The ids of the events that sample, by those of the events that tell what they counted.
     ids: HashMap<u64, u64>,
     /// A record under the id of the event that samples.
@@ -42,7 +42,7 @@ impl Tellers {
         let event = kernel::open_teller(setup, tid, cpu)?;
         let own = kernel::id(event.as_fd())?;
         match self.events.first() {
-            Some(first) => kernel::redirect(event.as_fd(), first.as_fd())?,
+            Some((first, _)) => kernel::redirect(event.as_fd(), first.as_fd())?,
             None => {
                 let ring = Ring::map(event.as_fd(), Self::RING);
                 let errno = |error: std::io::Error| Errno::from_io_error(&error);
@@ -50,12 +50,19 @@ impl Tellers {
             }
         }
         self.ids.insert(own, id);
-        self.events.push(event);
+        self.events.push((event, id));
         Ok(())
     }
 
     pub(crate) fn events(&self) -> impl Iterator<Item = &OwnedFd> {
-        self.events.iter()
+        self.events.iter().map(|(event, _)| event)
+    }
+
+    /// What the events that sample have counted, by their ids, as these count it: what READ records
+    /// say adds up to that, while an event that samples takes a little longer at each switch.
+    pub(crate) fn counts(&self) -> impl Iterator<Item = (u64, u64)> {
+        let events = self.events.iter();
+        events.filter_map(|(event, id)| Some((*id, kernel::count(event.as_fd())?)))
     }
 
     /// Hands out the records, each as if the event that samples had written it.

@@ -17,8 +17,7 @@ pub(crate) struct Captured<'a> {
     earlier: Option<&'a EarlierStack>,
     found: &'a [u64],
     recalled: bool,
-    /// Once it was asked for.
-    unchanged: Option<Range<u64>>,
+    unchanged: Range<u64>,
 }
 
 impl<'a> Captured<'a> {
@@ -35,13 +34,13 @@ impl<'a> Captured<'a> {
             earlier,
             found,
             recalled: false,
-            unchanged: None,
+            unchanged: 0..0,
         }
     }
 
     /// The addresses in which the stack is known to be as it was earlier.
     pub(crate) fn same(&self) -> Range<u64> {
-        self.unchanged.clone().unwrap_or(0..0)
+        self.unchanged.clone()
     }
 
     /// Whether what was there earlier has been asked for.
@@ -75,10 +74,9 @@ impl Memory for Captured<'_> {
     }
 
     fn unchanged(&mut self) -> Range<u64> {
-        let find = || self.earlier.map(|earlier| earlier.unchanged(&self.now));
-        self.unchanged
-            .get_or_insert_with(|| find().unwrap_or(0..0))
-            .clone()
+        let earlier = self.earlier;
+        self.unchanged = earlier.map_or(0..0, |earlier| earlier.unchanged(&self.now));
+        self.unchanged.clone()
     }
 
     fn kernel_found(&self, index: usize) -> Option<u64> {

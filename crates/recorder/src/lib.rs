@@ -33,6 +33,7 @@ mod lives;
 mod nearby;
 mod options;
 mod order;
+mod outer;
 mod output;
 mod reader;
 mod recent;

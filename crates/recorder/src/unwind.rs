@@ -2,12 +2,13 @@
 
 use prof_model::{AbsoluteAddress, Modules, Process, Processes, StackEnd, Tid, UserRegisters};
 use prof_perfdata::{Sample, StackNote, context};
-use prof_unwinder::{Memory, StackDump, Target, Unwinder, Unwound};
+use prof_unwinder::{StackDump, Target, Unwinder, Unwound};
 
 use crate::captured::Captured;
 use crate::deep::Beyond;
 use crate::earlier::{EarlierStacks, StackNow};
 use crate::files::LiveFiles;
+use crate::outer::OuterFrames;
 
 /// Unwinds samples into call chains.
 pub(crate) struct ChainMaker {
@@ -24,6 +25,7 @@ struct UserStacks {
     earlier: EarlierStacks,
     /// What the kernel found of the sample's user stack by itself.
     found: Vec<u64>,
+    outer: OuterFrames,
     /// Whether the last stack, beyond its copy, was another one than at the sample before.
     changed: bool,
 }
@@ -43,6 +45,7 @@ impl ChainMaker {
                 unwinder: Unwinder::new(LiveFiles),
                 earlier: EarlierStacks::default(),
                 found: Vec::new(),
+                outer: OuterFrames::default(),
                 changed: false,
             },
             unknown: Process::default(),
@@ -57,7 +60,7 @@ impl ChainMaker {
             StackEnd::TruncatedDump | StackEnd::UnreadableMemory | StackEnd::Stale => true,
             // Of the copy of another moment, some is always missing.
             StackEnd::StaleRegisters => false,
-            _ => note.read_back > 0 && self.users.changed,
+            _ => self.users.changed,
         }
     }
 
@@ -145,11 +148,13 @@ impl UserStacks {
         let unwinder = &mut self.unwinder;
         let unwound =
             unwinder.unwind_after(trail, target, registers, &stack.dump, &mut memory, chain);
-        let same = match unwound.read_back {
-            0 => memory.same(),
-            _ => memory.unchanged(),
-        };
-        self.changed = !now.goes_on_in(&same);
+        let same = memory.same();
+        let read_back = chain.len().saturating_sub(unwound.read_back.into());
+        // Equal bytes are known already where there are many frames. Of few, only these matter: at the
+        // end of a thread's stack are variables, too.
+        self.changed = unwound.read_back > 0
+            && !now.goes_on_in(&same)
+            && (self.outer).change(stack.tid, chain.get(read_back..).unwrap_or_default());
         // Where all was copied, the bytes are no loss: they only serve to join on.
         let serves = match unwound.read_back {
             0 => unwinder.left_trail(),
