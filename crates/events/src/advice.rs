@@ -37,9 +37,11 @@ pub fn advice(refusal: Refusal) -> String {
             "the kernel has no perf_event_open, or a sandbox hides it (as gVisor does)".into()
         }
         Errno::SRCH => "the process does not exist, or has ended".into(),
-        Errno::MFILE | Errno::NFILE => "sampling takes a file descriptor for each thread and CPU: \
+        Errno::MFILE | Errno::NFILE => {
+            "sampling takes two file descriptors for each thread and CPU: \
              raise the limit with `ulimit -n`"
-            .into(),
+                .into()
+        }
         Errno::NOENT | Errno::OPNOTSUPP | Errno::NODEV => {
             "this machine cannot count that event: use -e cpu-clock".into()
         }

@@ -94,9 +94,10 @@ impl EarlierStacks {
         same: Range<u64>,
         keep: impl FnOnce(&mut Trail),
     ) {
+        let is_new = self.of(tid).is_none();
+        self.make_room(usize::from(is_new));
         let known = self.threads.iter().position(|stack| stack.tid == tid);
         let index = known.unwrap_or_else(|| {
-            self.make_room();
             self.threads.push(EarlierStack::default());
             self.threads.len() - 1
         });
@@ -108,12 +109,12 @@ impl EarlierStacks {
         }
     }
 
-    /// Forgets any of the stacks for a new one: where more threads than there is room for take
-    /// turns, the one that was not seen for longest would be the next.
-    fn make_room(&mut self) {
+    /// Forgets any of the stacks for `new` ones, or because they have grown: where more threads than
+    /// there is room for take turns, the one that was not seen for longest would be the next.
+    fn make_room(&mut self, new: usize) {
         let bytes =
             |threads: &[EarlierStack]| threads.iter().map(|it| it.bytes.len()).sum::<usize>();
-        while self.threads.len() >= Self::THREADS || bytes(&self.threads) > Self::BYTES {
+        while self.threads.len() + new > Self::THREADS || bytes(&self.threads) > Self::BYTES {
             let any = fastrand::usize(..self.threads.len());
             self.threads.swap_remove(any);
         }
@@ -273,6 +274,25 @@ mod tests {
         check(&[0; 8], EarlierStacks::THREADS);
         // Each has room to grow, and the last goes beyond.
         check(&vec![0; (1 << 20) - EarlierStack::GROWTH], 17);
+    }
+
+    #[test]
+    fn stacks_that_grow_stay_within_bounds() {
+        let mut earlier = EarlierStacks::default();
+        for copy in [&[0; 8][..], &[0; 1 << 20]] {
+            for tid in 0..EarlierStacks::THREADS as Tid {
+                let now = StackNow {
+                    start: 0,
+                    copy,
+                    beyond: None,
+                };
+                remember(&mut earlier, tid, &now);
+                assert!(earlier.of(tid).is_some());
+            }
+        }
+        let bytes: usize = earlier.threads.iter().map(|it| it.bytes.len()).sum();
+        let last = (1 << 20) + EarlierStack::GROWTH;
+        assert!(bytes <= EarlierStacks::BYTES + last, "{bytes}");
     }
 
     #[test]

@@ -135,10 +135,11 @@ fn descriptors(machine: &Machine) -> Check {
     let Some(limit) = getrlimit(Resource::Nofile).maximum else {
         return Check::ok(NAME, "no limit");
     };
-    let threads = limit / cpus;
+    // For each thread and CPU what samples and what tells of ends, and what keeps these in their place.
+    let threads = limit / (2 * cpus + 1);
     let found = format!("{limit}: running processes of up to {threads} threads can be recorded");
     match threads < 1000 {
-        true => Check::limited(NAME, found, "-p needs one for each thread and CPU")
+        true => Check::limited(NAME, found, "-p needs two for each thread and CPU")
             .fix("ulimit -H -n 1048576   (as root)".to_owned()),
         false => Check::ok(NAME, found),
     }
