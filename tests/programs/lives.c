@@ -34,7 +34,10 @@ int main(int argc, char **argv) {
     for (uint64_t i = 0; i < count; i += at_once) {
         pthread_t threads[64];
         for (uint64_t j = 0; j < at_once && j < 64; j++)
-            pthread_create(&threads[j], NULL, life, NULL);
+            if (pthread_create(&threads[j], NULL, life, NULL) != 0) {
+                fputs("lives: no thread can be made\n", stderr);
+                return 1;
+            }
         for (uint64_t j = 0; j < at_once && j < 64; j++)
             pthread_join(threads[j], NULL);
     }
