@@ -38,6 +38,30 @@ fn stacks(recorded: &Recorded<'_>, filter: &[&str]) -> Stacks {
     Stacks::from_folded(&recorded.report(&options).stdout)
 }
 
+/// Three busy threads for each of two CPUs. What tests record with is hardly optimized: higher rates
+/// are measured (docs/stress.md).
+#[test]
+fn all_cpus_of_a_busy_machine_lose_next_to_nothing() {
+    if !needs(ALL) {
+        return;
+    }
+    let session = Session::alone();
+    let stranger = Endless::install(&session, "stranger");
+    let strangers = [(); 2].map(|()| Endless::start(session.command(&stranger, ["60"])));
+    let recorded = record(&session, &["-a", "-e", "cpu-clock", "-F", "999"], "300");
+    strangers.into_iter().for_each(Endless::end);
+    let json = recorded.report(&["--json", "-"]).stdout;
+    let losses =
+        serde_json::from_str::<serde_json::Value>(&json).unwrap()["quality"]["losses"].take();
+    let lost = ["ring_full", "backlog", "malformed", "corrupt_rings"].map(|why| &losses[why]);
+    let lost: u64 = lost.iter().map(|count| count.as_u64().unwrap()).sum();
+    assert!(
+        lost * 1000 <= recorded.samples(),
+        "{losses} of {}",
+        recorded.samples()
+    );
+}
+
 #[test]
 fn all_cpus_show_strangers_and_the_command() {
     if !needs(ALL) {

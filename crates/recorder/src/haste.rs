@@ -46,9 +46,10 @@ impl Haste {
     }
 
     /// How long to let samples come together; `None` if the next must be looked at as soon as it
-    /// comes.
-    pub(crate) fn nap(&self, now: Instant) -> Option<Duration> {
-        self.nap.filter(|_| now > self.until)
+    /// comes. Not where there are `many` to be unwound as yet: what being told takes is better spent
+    /// on that.
+    pub(crate) fn nap(&self, now: Instant, many: bool) -> Option<Duration> {
+        self.nap.filter(|_| many || now > self.until)
     }
 }
 
@@ -122,16 +123,17 @@ mod tests {
             until: begin,
             lasts: Duration::ZERO,
         };
-        assert_eq!(haste.nap(after(1)), Some(nap));
+        assert_eq!(haste.nap(after(1), false), Some(nap));
         haste.needed(after(1));
-        assert_eq!(haste.nap(after(251)), None);
-        assert_eq!(haste.nap(after(252)), Some(nap));
+        assert_eq!(haste.nap(after(251), false), None);
+        assert_eq!(haste.nap(after(251), true), Some(nap));
+        assert_eq!(haste.nap(after(252), false), Some(nap));
         haste.needed(after(300));
-        assert_eq!(haste.nap(after(800)), None);
+        assert_eq!(haste.nap(after(800), false), None);
         haste.needed(after(800));
-        assert_eq!(haste.nap(after(1300)), None);
+        assert_eq!(haste.nap(after(1300), false), None);
         assert_eq!(
-            haste.nap(after(1301)),
+            haste.nap(after(1301), false),
             Some(nap),
             "not too short: no longer"
         );

@@ -69,6 +69,9 @@ pub(crate) struct Outcome {
 }
 
 impl<'a> Reader<'a> {
+    /// Percent of the backlog: from here on the session cannot be sure to keep up.
+    const MANY: usize = 12;
+
     pub(crate) fn new(
         source: Source,
         read_on: bool,
@@ -167,7 +170,8 @@ impl<'a> Reader<'a> {
         if self.backlog.take_haste() {
             self.haste.needed(now);
         }
-        let nap = self.haste.nap(now);
+        let many = self.backlog.percent_full() >= Self::MANY;
+        let nap = self.haste.nap(now, many);
         self.at_once = nap.is_none();
         let Some(nap) = nap else {
             self.source.tell_of_samples(true)?;
