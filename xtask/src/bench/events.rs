@@ -231,10 +231,10 @@ CPU time of the program itself, recorded, less that of the program alone, for ea
 most. The program is below 20 functions, has frame pointers, and 5 KB of stack. *kept*: samples in the recording, of
 the hits; those that the kernel drops where its buffer is full cost the program less.
 
-prof's reader is woken each 200 \u{b5}s, at each sample if these are rarer, and at each hit of what may come at any
-time, because what a deep stack holds beyond the kernel's copy must be read before it changes. That makes the
-difference to perf, which lets half its ring fill first; without copies of stacks (`--call-graph fp`), prof waits as well. `cycles` has a second counter
-beside it, which tells how much was sampled of each thread; on virtual machines, each takes its time.
+prof's reader looks by itself where samples come at a known rate. It is woken by hits of what may come at any time, because
+what a deep stack holds beyond the kernel's copy must be read before it changes, while perf lets half its ring fill first;
+without copies of stacks (`--call-graph fp`), prof waits as well. `cycles` has a second counter beside it, which tells how much
+was sampled of each thread; on virtual machines, each takes its time.
 ";
 
 /// The section of docs/benchmarks.md.
