@@ -94,6 +94,7 @@ mod tests {
         let asked = fs::write("/sys/devices/system/cpu/cpu0/uevent", "change");
         if let Err(error) = asked {
             eprintln!("NOT TESTED: /sys/devices/system/cpu/cpu0/uevent: {error}");
+            assert!(std::env::var_os("CI").is_none(), "CI's machines can");
             return;
         }
         let mut buffer = [0; 512];

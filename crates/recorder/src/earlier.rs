@@ -17,6 +17,8 @@ use crate::deep::Beyond;
 #[derive(Debug, Default)]
 pub(crate) struct EarlierStacks {
     threads: Vec<EarlierStack>,
+    /// Of memory that they take.
+    bytes: usize,
 }
 
 /// A thread's stack at an earlier time.
@@ -94,29 +96,36 @@ impl EarlierStacks {
         same: Range<u64>,
         keep: impl FnOnce(&mut Trail),
     ) {
-        let is_new = self.of(tid).is_none();
-        self.make_room(usize::from(is_new));
         let known = self.threads.iter().position(|stack| stack.tid == tid);
         let index = known.unwrap_or_else(|| {
             self.threads.push(EarlierStack::default());
             self.threads.len() - 1
         });
-        if let Some(stack) = self.threads.get_mut(index) {
-            stack.tid = tid;
-            stack.version = version;
-            stack.replace(now, same);
-            keep(&mut stack.trail);
-        }
+        let Some(stack) = self.threads.get_mut(index) else {
+            return;
+        };
+        stack.tid = tid;
+        stack.version = version;
+        self.bytes -= stack.bytes.len();
+        stack.replace(now, same);
+        self.bytes += stack.bytes.len();
+        keep(&mut stack.trail);
+        self.forget_others(index);
     }
 
-    /// Forgets any of the stacks for `new` ones, or because they have grown: where more threads than
-    /// there is room for take turns, the one that was not seen for longest would be the next.
-    fn make_room(&mut self, new: usize) {
-        let bytes =
-            |threads: &[EarlierStack]| threads.iter().map(|it| it.bytes.len()).sum::<usize>();
-        while self.threads.len() + new > Self::THREADS || bytes(&self.threads) > Self::BYTES {
-            let any = fastrand::usize(..self.threads.len());
-            self.threads.swap_remove(any);
+    /// Forgets any stacks but this one, as long as there are too many: where more threads than there is
+    /// room for take turns, the one that was not seen for longest would be the next.
+    fn forget_others(&mut self, mut index: usize) {
+        while self.threads.len() > Self::THREADS
+            || (self.bytes > Self::BYTES && self.threads.len() > 1)
+        {
+            let last = self.threads.len() - 1;
+            let other = (index + fastrand::usize(1..=last)) % (last + 1);
+            self.bytes -= self.threads.swap_remove(other).bytes.len();
+            // The last one takes the place of the one that goes.
+            if index == last {
+                index = other;
+            }
         }
     }
 }
@@ -272,8 +281,8 @@ mod tests {
             }
         };
         check(&[0; 8], EarlierStacks::THREADS);
-        // Each has room to grow, and the last goes beyond.
-        check(&vec![0; (1 << 20) - EarlierStack::GROWTH], 17);
+        // Each has room to grow.
+        check(&vec![0; (1 << 20) - EarlierStack::GROWTH], 16);
     }
 
     #[test]
@@ -291,8 +300,8 @@ mod tests {
             }
         }
         let bytes: usize = earlier.threads.iter().map(|it| it.bytes.len()).sum();
-        let last = (1 << 20) + EarlierStack::GROWTH;
-        assert!(bytes <= EarlierStacks::BYTES + last, "{bytes}");
+        assert_eq!(bytes, earlier.bytes);
+        assert!(bytes <= EarlierStacks::BYTES, "{bytes}");
     }
 
     #[test]
