@@ -35,7 +35,7 @@ fn saw(seen: &[Stopped], wanted: impl Fn(&Why) -> bool) -> usize {
 
 #[test]
 fn programs_and_processes_are_followed() {
-    let (seen, status) = trace(&["sh", "-c", "true & /bin/true; /bin/true; exit 7"]);
+    let (seen, status) = trace(&["sh", "-c", "true & /bin/true; /bin/true; wait; exit 7"]);
     assert_eq!(status.code(), Some(7));
     assert_eq!(saw(&seen, |why| matches!(why, Why::Exec { .. })), 3);
     let made = saw(&seen, |why| matches!(why, Why::Made(_)));
