@@ -77,7 +77,7 @@ fn a_group_is_sampled_by_its_leader() {
     }
     let session = Session::alone();
     let calls = calls();
-    let group = "{task-clock,page-faults,minor-faults}:uS";
+    let group = "{task-clock,page-faults,minor-faults,major-faults}:uS";
     let recorded = session.record(&["-e", group], &[calls.to_str().unwrap(), "1000"]);
     // perf takes the differences of the counts that the leader's samples hold.
     let weights = weights(&recorded.file);
@@ -86,8 +86,13 @@ fn a_group_is_sampled_by_its_leader() {
     assert!(samples > 100 && time > 100_000_000, "{weights:?}");
     let (_, faults) = of("page-faults:uS");
     let (_, minor) = of("minor-faults:uS");
+    let (_, major) = of("major-faults:uS");
     assert!((900..1400).contains(&faults), "{weights:?}");
-    assert_eq!(faults, minor, "{weights:?}");
+    // The kernel counts a fault as it begins, and which kind it was as it ends: the last sample of
+    // each CPU may be in between, and the thread may have moved on before that end.
+    let cpus = std::thread::available_parallelism().unwrap().get() as u64;
+    let difference = faults.abs_diff(minor + major);
+    assert!(difference <= cpus, "{weights:?}");
 }
 
 #[test]

@@ -43,6 +43,8 @@ pub(crate) struct Sleepers {
 struct Sleeper {
     pid: Pid,
     cpu: u32,
+    /// When it was last switched, as far as is known.
+    switched: u64,
     /// When it fell asleep; `None` if it runs.
     since: Option<u64>,
     /// Its registers, in /proc.
@@ -115,7 +117,7 @@ impl Sleepers {
                     preempted: false,
                 };
                 batch.push(|bytes| layout::append_switch(bytes, &switch, Self::ID));
-                self.fell_asleep(tid, pid, 0, now);
+                self.switched(&switch);
             }
         }
     }
@@ -134,28 +136,18 @@ impl Sleepers {
         let Some(switch) = layout::switch(record) else {
             return;
         };
-        match switch.out {
-            false => {
-                if let Some(sleeper) = self.threads.get_mut(&switch.tid) {
-                    sleeper.since = None;
-                }
-            }
-            true if self.all && !switch.preempted => {
-                self.fell_asleep(switch.tid, switch.pid, switch.cpu, switch.time);
-            }
-            true => {}
+        match self.all {
+            true => self.switched(&switch),
+            // The kernel tells of its next wait.
+            false => self.forget(switch.tid),
         }
     }
 
-    fn fell_asleep(&mut self, tid: Tid, pid: Pid, cpu: u32, since: u64) {
-        let sleeper = self.threads.entry(tid).or_insert(Sleeper {
-            pid,
-            cpu,
-            since: None,
-            file: None,
-        });
-        (sleeper.cpu, sleeper.since) = (cpu, Some(since));
-        self.unseen.push(tid);
+    fn switched(&mut self, switch: &SwitchPart) {
+        let sleeper = (self.threads.entry(switch.tid)).or_insert_with(|| Sleeper::new(switch.pid));
+        if sleeper.switched(switch) {
+            self.unseen.push(switch.tid);
+        }
     }
 
     fn sleeps(&self, tid: Tid) -> bool {
@@ -230,6 +222,29 @@ impl Sleepers {
 }
 
 impl Sleeper {
+    fn new(pid: Pid) -> Self {
+        Self {
+            pid,
+            cpu: 0,
+            switched: 0,
+            since: None,
+            file: None,
+        }
+    }
+
+    /// It leaves its CPU or is back. Returns whether it sleeps since then. A thread that moves between
+    /// CPUs tells in the rings of both, and they are read one after the other: what was before the
+    /// latest that is known comes too late.
+    fn switched(&mut self, switch: &SwitchPart) -> bool {
+        if switch.time < self.switched {
+            return false;
+        }
+        let sleeps = switch.out && !switch.preempted;
+        (self.cpu, self.switched) = (switch.cpu, switch.time);
+        self.since = sleeps.then_some(switch.time);
+        sleeps
+    }
+
     /// Where the thread is; `None` if that is not told.
     fn registers(&mut self, tid: Tid, may_keep: bool) -> Option<Registers> {
         let mut buffer = [0; 256];
@@ -285,6 +300,35 @@ mod tests {
     }
 
     #[test]
+    fn threads_sleep_since_they_left_their_latest_cpu() {
+        let mut sleeper = Sleeper::new(7);
+        let mut check = |time: u64, (out, preempted): (bool, bool), expected: Option<u64>| {
+            let switch = SwitchPart {
+                pid: 7,
+                tid: 8,
+                time,
+                cpu: 0,
+                out,
+                preempted,
+            };
+            let slept = sleeper.since;
+            let sleeps = sleeper.switched(&switch);
+            assert_eq!(sleeper.since, expected, "{switch:?}");
+            assert_eq!(sleeps, expected.is_some() && expected != slept);
+        };
+        let (back, leaves, preempted) = ((false, false), (true, false), (true, true));
+        check(100, leaves, Some(100));
+        check(200, back, None);
+        check(300, preempted, None);
+        check(700, back, None);
+        check(800, leaves, Some(800));
+        // From the ring of the CPU that it was on before.
+        check(400, back, Some(800));
+        check(500, leaves, Some(800));
+        check(900, back, None);
+    }
+
+    #[test]
     fn a_thread_that_waits_is_asleep_and_told_where() {
         let (sender, receiver) = std::sync::mpsc::channel::<()>();
         let (tell, told) = std::sync::mpsc::channel();
@@ -298,12 +342,7 @@ mod tests {
             receiver.recv()
         });
         let (pid, tid): (Pid, Tid) = (std::process::id() as Pid, told.recv().expect("told"));
-        let mut sleeper = Sleeper {
-            pid,
-            cpu: 0,
-            since: None,
-            file: None,
-        };
+        let mut sleeper = Sleeper::new(pid);
         // It is on its way to sleep.
         let registers = loop {
             match sleeper.registers(tid, true) {

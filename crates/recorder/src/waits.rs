@@ -86,10 +86,11 @@ impl Waits {
         }
     }
 
-    /// Whether a look at the thread, in the wait since that moment, came in time.
-    pub(crate) fn is_in_time(&self, tid: Tid, since: u64) -> bool {
+    /// Whether a look at the thread, which waited at that moment, came before the end of that wait.
+    pub(crate) fn is_in_time(&self, tid: Tid, waited: u64) -> bool {
         let thread = self.threads.get(&tid);
-        thread.is_some_and(|thread| thread.since == Some(since) && thread.record.is_empty())
+        let waits = |thread: &Thread| thread.since.is_some_and(|since| since <= waited);
+        thread.is_some_and(|thread| waits(thread) && thread.record.is_empty())
     }
 
     /// What was seen of the thread in its wait.
