@@ -22,7 +22,7 @@ pub const USER_CODE: &[&str] = &["-e", "cpu-clock:u", "-F", "1999"];
 pub enum User {
     /// Whoever runs the tests, mostly root.
     Us,
-    /// uid 65534, without groups and capabilities.
+    /// A user of these tests' own, without groups and capabilities.
     Plain,
 }
 
@@ -136,13 +136,9 @@ impl Session {
         let mut command = Command::new("env");
         command.arg("--default-signal=INT");
         if self.user == User::Plain {
-            command.args([
-                "setpriv",
-                "--reuid=65534",
-                "--regid=65534",
-                "--clear-groups",
-                "--inh-caps=-all",
-            ]);
+            let ids = ["--reuid", "--regid"].map(|id| format!("{id}={}", plain_user()));
+            command.arg("setpriv").args(ids);
+            command.args(["--clear-groups", "--inh-caps=-all"]);
             command.env("HOME", "/nonexistent");
         }
         command
@@ -197,6 +193,12 @@ pub fn copy_executable(from: &Path, to: &Path) {
     install.args(["-m", "755"]).arg(from).arg(to);
     let status = install.status().expect("install can be started");
     assert!(status.success(), "{install:?}: {status}");
+}
+
+/// The user id of plain users: one for each process of tests, as all that a user runs shares what it
+/// may lock of memory. Below 65,536, which most containers have.
+fn plain_user() -> u32 {
+    20_000 + std::process::id() % 40_000
 }
 
 fn alone() -> Turn {

@@ -12,7 +12,7 @@ use support::Samples;
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     let file = arguments.get(1).expect("a file to read");
-    let samples = Samples::load(file.as_ref());
+    let samples = Samples::load(file.as_ref()).expect("a whole recording");
     let mut unwinder = Unwinder::new(LocalFiles);
     match arguments.get(2).map(String::as_str) {
         Some("all") => {

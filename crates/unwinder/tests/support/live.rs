@@ -1,5 +1,6 @@
 //! Processes that are stopped, and their memory.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -10,7 +11,7 @@ use prof_model::{AbsoluteAddress, FileOffset, Mapping, Module, Modules, Pid, Pro
 use prof_unwinder::Memory;
 
 use super::Samples;
-use super::programs::{Workshop, perf_record};
+use super::programs::Workshop;
 
 /// A child process; killed when dropped.
 pub struct Target(pub Child);
@@ -38,19 +39,15 @@ impl Target {
 
     /// Samples the running process until it has used some time of a CPU, then stops it.
     pub fn sample_and_stop(&self, workshop: &Workshop, bytes: u32) -> Samples {
-        let data = workshop.path("perf.data");
         let pid = self.pid().to_string();
         // The command's only use is to end the recording: after 15 ticks of user time, the
         // fourteenth field.
         let wait = "used() { cut -d' ' -f14 /proc/$0/stat || echo 99999; }; first=$(used); \
                     until [ $(($(used) - first)) -ge 15 ]; do sleep 0.02; done";
-        let recorded = perf_record(&data, bytes)
-            .args(["-p", &pid, "--", "sh", "-c", wait, &pid])
-            .output()
-            .expect("perf");
-        assert!(recorded.status.success(), "{recorded:?}");
+        let words = ["-p", &pid, "--", "sh", "-c", wait, &pid].map(OsStr::new);
+        let samples = workshop.perf_record(&words, bytes);
         signal("STOP", &pid);
-        Samples::load(&data)
+        samples
     }
 }
 

@@ -43,22 +43,24 @@ pub struct Answer {
 }
 
 impl Samples {
-    pub fn load(path: &Path) -> Self {
-        let file = BufReader::new(std::fs::File::open(path).expect("recording"));
+    /// # Errors
+    /// If perf has left no whole file.
+    pub fn load(path: &Path) -> Result<Self, Box<dyn std::error::Error>> {
+        let file = BufReader::new(std::fs::File::open(path)?);
         let PerfFileReader {
             mut perf_file,
             mut record_iter,
-        } = PerfFileReader::parse_file(file).expect("perf.data");
+        } = PerfFileReader::parse_file(file)?;
         let mut processes = Processes::default();
         let mut all = Self {
             modules: Modules::default(),
             samples: Vec::new(),
         };
-        while let Some(record) = record_iter.next_record(&mut perf_file).expect("record") {
+        while let Some(record) = record_iter.next_record(&mut perf_file)? {
             let PerfFileRecord::EventRecord { record, .. } = record else {
                 continue;
             };
-            match record.parse().expect("event record") {
+            match record.parse()? {
                 EventRecord::Sample(sample) => all.samples.extend(user_sample(&sample, &processes)),
                 EventRecord::Comm(comm) if comm.is_execve => processes.exec(comm.pid, ""),
                 EventRecord::Comm(comm) => processes.rename(comm.pid, comm.tid, ""),
@@ -77,7 +79,7 @@ impl Samples {
                 _ => {}
             }
         }
-        all
+        Ok(all)
     }
 
     /// Unwinds every sample from its dump alone.

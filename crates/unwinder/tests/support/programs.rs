@@ -1,5 +1,6 @@
 //! Builds and records the programs in `tests/programs`.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -51,35 +52,35 @@ impl Workshop {
         output
     }
 
-    /// Samples a program in user mode with dumps of `bytes`. perf's exit code is the program's, so
-    /// what it said is shown with whatever failure comes of it.
-    #[expect(clippy::print_stdout, reason = "shown where a test fails")]
+    /// Samples a program in user mode with dumps of `bytes`.
     pub fn record(&self, program: &Path, arguments: &[&str], bytes: u32) -> Samples {
-        let data = self.path("perf.data");
-        let recorded = perf_record(&data, bytes)
-            .arg("--")
-            .arg(program)
-            .args(arguments)
-            .output()
-            .expect("perf (Debian: linux-perf)");
-        println!(
-            "{}: {}",
-            recorded.status,
-            String::from_utf8_lossy(&recorded.stderr)
-        );
-        Samples::load(&data)
+        let words = ["--".as_ref(), program.as_os_str()].into_iter();
+        let words: Vec<&OsStr> = words.chain(arguments.iter().map(OsStr::new)).collect();
+        self.perf_record(&words, bytes)
     }
-}
 
-/// `perf record` with user registers and stacks, as yet without the command to record.
-pub fn perf_record(data: &Path, bytes: u32) -> Command {
-    let mut perf = Command::new("perf");
-    perf.args(["record", "-q", "-F", "1999", "-e", "cpu-clock:u"])
-        .args(["-m", ring_size()])
-        .arg(format!("--call-graph=dwarf,{bytes}"))
-        .arg("-o")
-        .arg(data);
-    perf
+    /// `perf record` of user registers and stacks, with these words at its end. Its exit code is the
+    /// program's, so what it said is shown with whatever failure comes of it. It may leave half a
+    /// file on a busy machine: then it tries again.
+    #[expect(clippy::print_stdout, reason = "shown where a test fails")]
+    pub fn perf_record(&self, words: &[&OsStr], bytes: u32) -> Samples {
+        let data = self.path("perf.data");
+        let recorded = (0..3).find_map(|_| {
+            let mut perf = Command::new("perf");
+            perf.args(["record", "-q", "-F", "1999", "-e", "cpu-clock:u"])
+                .args(["-m", ring_size()])
+                .arg(format!("--call-graph=dwarf,{bytes}"))
+                .arg("-o")
+                .arg(&data)
+                .args(words);
+            let recorded = perf.output().expect("perf (Debian: linux-perf)");
+            let said = String::from_utf8_lossy(&recorded.stderr);
+            println!("perf {words:?}: {}: {said}", recorded.status);
+            let samples = Samples::load(&data);
+            samples.inspect_err(|error| println!("{error}")).ok()
+        });
+        recorded.expect("a whole recording by perf")
+    }
 }
 
 /// Large dumps need large rings, which a plain user may not have.
