@@ -60,12 +60,13 @@ impl Workshop {
     }
 
     /// `perf record` of user registers and stacks, with these words at its end. Its exit code is the
-    /// program's, so what it said is shown with whatever failure comes of it. It may leave half a
-    /// file on a busy machine: then it tries again.
+    /// program's, so what it said is shown with whatever failure comes of it. It aborts and leaves half
+    /// a file if meanwhile another program samples all CPUs and asks for build ids, as prof does: the
+    /// kernel then calls perf's records of mappings by that name, too. So it may try again.
     #[expect(clippy::print_stdout, reason = "shown where a test fails")]
     pub fn perf_record(&self, words: &[&OsStr], bytes: u32) -> Samples {
         let data = self.path("perf.data");
-        let recorded = (0..3).find_map(|_| {
+        let recorded = (0..10).find_map(|_| {
             let mut perf = Command::new("perf");
             perf.args(["record", "-q", "-F", "1999", "-e", "cpu-clock:u"])
                 .args(["-m", ring_size()])
