@@ -205,7 +205,7 @@ fn same(ours: &PerfFrame, theirs: &PerfFrame) -> bool {
     if theirs.module == "[unknown]" {
         return true;
     }
-    let is_stub = theirs.name == "_init";
+    let is_stub = theirs.name == "_init" || ours.name.ends_with("@plt");
     let names_agree = !ours.module.ends_with("/busy") || ours.name == theirs.name || is_stub;
     ours.address == theirs.address && ours.module == theirs.module && names_agree
 }

@@ -1,5 +1,6 @@
 //! Why an event cannot be counted, and what to do.
 
+use perf_event_open_sys::bindings as sys;
 use rustix::io::Errno;
 
 use crate::names::{EventSpec, Family, Precise};
@@ -54,6 +55,10 @@ fn unavailable(spec: &EventSpec, circumstances: Circumstances) -> String {
         _ if circumstances.hardware && matches!(spec.modifiers.precise, Precise::Level(1..)) => {
             "this CPU cannot tell that precisely where it happens: ask with fewer p, or without".into()
         }
+        // A number that the kernel gives to other PMUs than those of the CPUs.
+        Family::Raw if spec.encoding.kind >= sys::PERF_TYPE_MAX => {
+            "no PMU has that type, or it does not have that event".into()
+        }
         Family::Hardware | Family::Cache | Family::Raw if !circumstances.hardware => {
             "this machine has no hardware counters (virtual machines often hide them): only \
              software events such as task-clock can be counted"
@@ -64,7 +69,6 @@ fn unavailable(spec: &EventSpec, circumstances: Circumstances) -> String {
              /sys/kernel/tracing)"
                 .into()
         }
-        Family::Raw => "no PMU has that type, or it does not have that event".into(),
         _ => "this CPU and its kernel do not have that event".into(),
     }
 }
@@ -185,6 +189,9 @@ mod tests {
         check("cycles", Errno::NOENT, USER, "do not have that event");
         check("cycles:pp", Errno::OPNOTSUPP, USER, "with fewer p");
         check("cycles:pp", Errno::NOENT, no_pmu, "no hardware counters");
+        check("r1a8", Errno::NOENT, no_pmu, "no hardware counters");
+        check("99:0", Errno::NOENT, no_pmu, "no PMU has that type");
+        check("99:0", Errno::NOENT, USER, "no PMU has that type");
         check("cycles", Errno::ACCESS, USER, "add :u");
         check("cs", Errno::ACCESS, USER, "happens in the kernel");
         check("cycles:u", Errno::ACCESS, USER, "sandbox");

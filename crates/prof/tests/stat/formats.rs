@@ -2,7 +2,7 @@
 
 use std::process::Output;
 
-use super::{perf_is_here, prof, run, stderr};
+use super::{line_of, perf_is_here, prof, run, stderr};
 
 #[test]
 fn the_table_is_laid_out_as_perfs() {
@@ -12,11 +12,7 @@ fn the_table_is_laid_out_as_perfs() {
         text.contains("\n Performance counter stats for 'true':\n\n"),
         "{text}"
     );
-    let line = |name: &str| {
-        text.lines()
-            .find(|line| line.split_whitespace().any(|word| word == name))
-    };
-    let clock = line("task-clock").unwrap();
+    let clock = line_of(&text, "task-clock");
     assert_eq!(clock.find(" msec task-clock"), Some(18), "{clock}");
     assert!(clock.contains("CPUs utilized"), "{clock}");
     assert!(text.contains("context-switches"), "{text}");

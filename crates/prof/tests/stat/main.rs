@@ -70,6 +70,15 @@ fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
+/// The row of an event in the table, which is indented; notes before it may name the event, too.
+fn line_of<'t>(text: &'t str, event: &str) -> &'t str {
+    let is_row = |line: &&str| line.starts_with(' ');
+    let has = |line: &&str| line.split_whitespace().any(|word| word == event);
+    let mut rows = text.lines().filter(is_row);
+    rows.find(has)
+        .unwrap_or_else(|| panic!("no {event}: {text}"))
+}
+
 fn perf_is_here() -> bool {
     let here = Command::new("perf")
         .arg("--version")

@@ -1,6 +1,6 @@
 //! What is taken instead, and what is refused.
 
-use super::{paranoid, prof, prof_as_user, stderr};
+use super::{line_of, paranoid, prof, prof_as_user, stderr};
 
 #[test]
 fn mistakes_are_said_before_anything_runs() {
@@ -35,11 +35,8 @@ fn a_plain_user_gets_what_there_is() {
     let text = stderr(&output);
     assert!(output.status.success(), "{text}");
     let value = |name: &str| -> f64 {
-        let line = text
-            .lines()
-            .find(|line| line.split_whitespace().any(|word| word == name))
-            .unwrap();
-        line.split_whitespace()
+        line_of(&text, name)
+            .split_whitespace()
             .next()
             .unwrap()
             .replace(',', "")
