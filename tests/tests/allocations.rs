@@ -160,6 +160,13 @@ fn all_that_runs_is_recorded_but_for_the_recorder() {
         return;
     }
     let session = Session::alone();
+    // Others may allocate more than can be recorded, so that the program's few are lost.
+    let is_seen = (0..10).any(|_| is_seen_beside_the_recorder(&session));
+    assert!(is_seen, "the program is never seen");
+}
+
+/// Whether a recording of all that runs shows the program; it must not show the recorder.
+fn is_seen_beside_the_recorder(session: &Session) -> bool {
     let options = ["record", "-a", "--alloc", "--call-graph", "dwarf,8192"];
     let mut command = session.prof(options);
     command.arg("--").arg(PROGRAM.build());
@@ -174,8 +181,8 @@ fn all_that_runs_is_recorded_but_for_the_recorder() {
     let samples = Outcome::of(perf);
     let mut lines = samples.stdout.lines();
     assert!(
-        lines.clone().any(|line| line.contains("allocations")),
+        !(lines.clone()).any(|line| line.split_whitespace().any(|word| word == own)),
         "{outcome}"
     );
-    assert!(!lines.any(|line| line.split_whitespace().any(|word| word == own)));
+    lines.any(|line| line.contains("allocations"))
 }
