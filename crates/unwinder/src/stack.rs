@@ -36,6 +36,8 @@ pub(crate) struct Block {
     start: u64,
     filled: usize,
     bytes: Vec<u8>,
+    /// Whether the live target's memory was taken to go on from the dump.
+    pub(crate) joins_live: bool,
 }
 
 /// The stack of one sample.
@@ -49,6 +51,8 @@ pub(crate) struct Stack<'a> {
     bounds: Option<Range<u64>>,
     /// Blocks are those of an earlier sample.
     earlier: bool,
+    /// Whether the live target's memory is known not to go on from the dump, whatever the seam says.
+    distrusts_live: bool,
     blocks_left: u32,
     /// The stack pointer of the outermost frame so far that was copied: the seam for jumps to
     /// another stack.
@@ -72,6 +76,7 @@ impl<'a> Stack<'a> {
         memory: &'a mut dyn Memory,
     ) -> Self {
         block.filled = 0;
+        block.joins_live = false;
         Self {
             dump,
             top,
@@ -79,6 +84,7 @@ impl<'a> Stack<'a> {
             memory,
             bounds: None,
             earlier: false,
+            distrusts_live: false,
             blocks_left: BLOCKS,
             outermost: dump.start,
             went_live: false,
@@ -86,6 +92,12 @@ impl<'a> Stack<'a> {
             addresses_read: AddressesRead::NONE,
             guessed: false,
         }
+    }
+
+    /// The same, but it does not go on in the live target's memory.
+    pub(crate) fn distrusting_live(mut self) -> Self {
+        self.distrusts_live = true;
+        self
     }
 
     /// Whether no byte of the stack was copied.
@@ -230,7 +242,11 @@ impl<'a> Stack<'a> {
         if self.bounds.is_none() {
             self.bounds = self.memory.mapping(self.dump.start);
         }
-        let live = self.join_dump(address, dump_end, SEAM);
+        let live = match self.distrusts_live {
+            true => Err(StackEnd::Stale),
+            false => self.join_dump(address, dump_end, SEAM),
+        };
+        self.block.joins_live = live.is_ok();
         live.or_else(|end| {
             self.earlier = true;
             self.join_dump(address, dump_end, EARLIER_SEAM)

@@ -35,6 +35,14 @@ pub struct Unwinder {
     block: Block,
 }
 
+/// What is unwound.
+struct Sample<'a> {
+    earlier: Option<&'a Trail>,
+    target: &'a Target<'a>,
+    registers: &'a UserRegisters,
+    stack: StackDump<'a>,
+}
+
 impl Unwinder {
     /// An unwinder for processes of this machine, which gets modules from `files`.
     pub fn new(files: impl ModuleFiles + Send + 'static) -> Self {
@@ -87,9 +95,39 @@ impl Unwinder {
         memory: &mut impl Memory,
         frames: &mut Vec<u64>,
     ) -> Unwound {
+        let sample = Sample {
+            earlier,
+            target,
+            registers,
+            stack: *stack,
+        };
+        let first = frames.len();
+        let unwound = self.walk(&sample, true, memory, frames);
+        if unwound.end != StackEnd::Stale || !self.block.joins_live {
+            return unwound;
+        }
+        // What went wrong in memory that seemed to join may go well in what was there earlier.
+        let second = frames.len();
+        let again = self.walk(&sample, false, memory, frames);
+        if !again.end.is_whole() {
+            frames.truncate(second);
+            return unwound;
+        }
+        frames.drain(first..second);
+        again
+    }
+
+    fn walk(
+        &mut self,
+        sample: &Sample<'_>,
+        trusts_live: bool,
+        memory: &mut dyn Memory,
+        frames: &mut Vec<u64>,
+    ) -> Unwound {
         self.steps.clear();
         let mut frames = Frames::new(frames, FRAME_LIMIT);
         let mut block = std::mem::take(&mut self.block);
+        let registers = sample.registers;
         let (end, read_back) = match self.layout.registers(registers) {
             None => (StackEnd::NoUserState, 0),
             Some(first) if registers.abi() == RegisterAbi::Bits32 => {
@@ -98,10 +136,15 @@ impl Unwinder {
                 (StackEnd::NoUnwindInfo, 0)
             }
             Some(first) => {
-                let top = first.get(self.layout.stack_pointer).unwrap_or(stack.start);
-                let stack = Stack::new(*stack, top, &mut block, memory);
-                let earlier = earlier.map(Earlier::new);
-                Walk::new(self, target, first, stack, earlier).run(&mut frames)
+                let top = first.get(self.layout.stack_pointer);
+                let top = top.unwrap_or(sample.stack.start);
+                let stack = Stack::new(sample.stack, top, &mut block, memory);
+                let stack = match trusts_live {
+                    true => stack,
+                    false => stack.distrusting_live(),
+                };
+                let earlier = sample.earlier.map(Earlier::new);
+                Walk::new(self, sample.target, first, stack, earlier).run(&mut frames)
             }
         };
         let (elided, elided_at) = frames.finish();

@@ -245,6 +245,30 @@ fn zeros_that_join_zeros_are_no_end_of_the_stack() {
     }
 }
 
+/// The same, while what was there at an earlier sample is still known.
+struct EmptiedSince<'a>(&'a mut dyn Memory);
+
+impl Memory for EmptiedSince<'_> {
+    fn read(&mut self, address: u64, buffer: &mut [u8]) -> usize {
+        Emptied.read(address, buffer)
+    }
+
+    fn read_earlier(&mut self, address: u64, buffer: &mut [u8]) -> usize {
+        self.0.read(address, buffer)
+    }
+}
+
+#[test]
+fn what_joins_by_chance_gives_way_to_what_was_there_earlier() {
+    let mut stopped = stop("roomy.c", &["20", "x"], 16 << 10);
+    for sample in &stopped.samples.samples {
+        let mut memory = EmptiedSince(&mut stopped.memory);
+        let answer = unwind(&stopped.samples, sample, &mut memory);
+        assert_eq!(answer.unwound.end, StackEnd::Root);
+        assert!(answer.frames.len() > 20 && answer.unwound.read_back > 10);
+    }
+}
+
 #[test]
 fn without_memory_the_reason_is_the_dump() {
     let stopped = stop("recursion.c", &["2000", "x"], 8 << 10);
