@@ -101,6 +101,7 @@ mod tests {
             start: 0x1000,
             length: 8,
             mapping: (0x800, 0x2000),
+            reading: 0,
         };
         let now = StackNow {
             start: 0x1000,

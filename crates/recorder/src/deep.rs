@@ -19,6 +19,8 @@ pub(crate) struct Beyond {
     pub(crate) length: usize,
     /// The mapping that the stack is in.
     pub(crate) mapping: (u64, u64),
+    /// Which reading it is from: what two have of one is the same.
+    pub(crate) reading: u64,
 }
 
 /// Reads stacks on from where the kernel's copy was full.
@@ -26,6 +28,8 @@ pub(crate) struct Beyond {
 pub(crate) struct DeepStacks {
     /// Mappings that hold stacks, by process: a hint only, for what is read must match the copy.
     mappings: HashMap<Pid, Vec<Range<u64>>>,
+    /// How often something was read.
+    readings: u64,
     /// What was read in this pass over the rings, of whom, and where in the batch it is.
     in_pass: Vec<(Pid, Beyond, usize)>,
 }
@@ -59,7 +63,7 @@ impl DeepStacks {
         let rest = Beyond {
             start,
             length: beyond.length - before,
-            mapping: beyond.mapping,
+            ..*beyond
         };
         Some((rest, at + before))
     }
@@ -85,10 +89,12 @@ impl DeepStacks {
         let length = memory
             .append(start, (limit - start) as usize, out)
             .unwrap_or(0);
+        self.readings += 1;
         (length > 0).then_some(Beyond {
             start,
             length,
             mapping: (mapping.start, mapping.end),
+            reading: self.readings,
         })
     }
 

@@ -32,6 +32,8 @@ pub(crate) struct EarlierStack {
     bytes: Vec<u8>,
     /// How many of the first bytes are not in use: stacks grow to lower addresses.
     unused: usize,
+    /// From where on they are of this reading of the live target.
+    beyond: Option<(u64, u64)>,
     trail: Trail,
 }
 
@@ -73,6 +75,10 @@ impl StackNow<'_> {
 
     fn end(&self) -> u64 {
         self.copy_end().saturating_add(self.rest().len() as u64)
+    }
+
+    fn reading(&self) -> Option<u64> {
+        self.beyond.map(|(beyond, _)| beyond.reading)
     }
 }
 
@@ -147,6 +153,13 @@ impl EarlierStack {
         length
     }
 
+    /// Whether what is known beyond the copy was read together with what lies beyond that of the stack
+    /// now.
+    pub(crate) fn shares_reading(&self, now: &StackNow<'_>) -> bool {
+        let known = self.beyond.map(|(_, reading)| reading);
+        known.is_some() && known == now.reading()
+    }
+
     /// The addresses from where up to where the stack is still the same.
     pub(crate) fn unchanged(&self, now: &StackNow<'_>) -> Range<u64> {
         if !now.joins() {
@@ -155,6 +168,9 @@ impl EarlierStack {
         let lowest = self.start.max(now.start);
         let end = self.end().min(now.end());
         let mut same = end;
+        if let Some((beyond, _)) = self.beyond.filter(|_| self.shares_reading(now)) {
+            same = beyond.max(now.copy_end()).min(end);
+        }
         for (start, bytes) in [(now.copy_end(), now.rest()), (now.start, now.copy)] {
             let first = start.max(lowest);
             let here = part(bytes, start, first..same);
@@ -186,6 +202,7 @@ impl EarlierStack {
             end = same.start;
         }
         self.start = now.start;
+        self.beyond = now.reading().map(|reading| (now.copy_end(), reading));
         self.unused = self.bytes.len() - length;
         for (start, bytes) in [(now.start, now.copy), (now.copy_end(), now.rest())] {
             let at = self.unused + (start - now.start) as usize;
@@ -224,10 +241,15 @@ mod tests {
     use super::*;
 
     fn beyond(start: u64, bytes: &[u8]) -> Option<(Beyond, &[u8])> {
+        read_beyond(0, start, bytes)
+    }
+
+    fn read_beyond(reading: u64, start: u64, bytes: &[u8]) -> Option<(Beyond, &[u8])> {
         let beyond = Beyond {
             start,
             length: bytes.len(),
             mapping: (0, u64::MAX),
+            reading,
         };
         Some((beyond, bytes))
     }
@@ -347,23 +369,33 @@ mod tests {
         let mut earlier = EarlierStacks::default();
         let mut before: Option<(u64, Vec<u8>)> = None;
         let mut seen = 0;
+        let mut read_before: Option<(u64, Range<usize>)> = None;
         for round in 0..2_000 {
             let start = random.usize(..200_000);
             let only_front = round == seen + 1 && round % 2 == 0;
-            let changed = match only_front {
-                true => start..start + 100,
-                false => 0..memory.len() - 100,
+            // Some share what the one before has read.
+            let shared = read_before.take().filter(|_| random.usize(..4) == 0);
+            let changed = match &shared {
+                Some((_, read)) => 0..read.start - 8,
+                None if only_front => start..start + 100,
+                None => 0..memory.len() - 100,
             };
             for _ in 0..random.usize(..4) {
                 let at = changed.start + random.usize(..changed.len());
                 memory[at..at + 8].fill(round as u8);
             }
-            let copy_end = start + random.usize(..70_000);
-            let read_from = copy_end - random.usize(..512).min(copy_end - start);
-            let end = match random.usize(..8) {
-                0 => copy_end + random.usize(..memory.len() - copy_end),
-                _ => memory.len(),
+            let mut copy_end = start + random.usize(..70_000);
+            let (reading, end) = match &shared {
+                Some((reading, read)) => {
+                    copy_end = copy_end.clamp(read.start.max(start), read.end.max(start));
+                    (*reading, read.end.max(copy_end))
+                }
+                None if random.usize(..8) > 0 => (round, memory.len()),
+                None => (round, copy_end + random.usize(..memory.len() - copy_end)),
             };
+            let seam = random.usize(..512).min(copy_end - start);
+            let lowest = shared.as_ref().map_or(0, |(_, read)| read.start);
+            let read_from = (copy_end - seam).max(lowest).min(copy_end);
             let mut read = memory[read_from..end].to_vec();
             let stale = copy_end > read_from && random.usize(..8) == 0;
             if stale {
@@ -373,7 +405,7 @@ mod tests {
                 start: BASE + start as u64,
                 copy: &memory[start..copy_end],
                 beyond: (random.usize(..8) > 0)
-                    .then(|| beyond(BASE + read_from as u64, &read))
+                    .then(|| read_beyond(reading, BASE + read_from as u64, &read))
                     .flatten(),
             };
             let all = [now.copy, now.rest()].concat();
@@ -387,7 +419,7 @@ mod tests {
                 assert_eq!(of(now.start, &all).len() as u64, same.end - same.start);
                 let long = first.max(&now.start) + 100 + 8 + 64;
                 assert!(
-                    !only_front || same.start <= long || long > same.end,
+                    !only_front || shared.is_some() || same.start <= long || long > same.end,
                     "{same:x?}"
                 );
             }
@@ -399,6 +431,8 @@ mod tests {
                     .map(|stack| stack.read(now.start, &mut buffer));
                 assert_eq!(count, Some(all.len()));
                 assert!(buffer[..all.len()] == all, "{round}");
+                let read_it = now.beyond.is_some() && !stale && read_from > 8;
+                read_before = read_it.then_some((reading, read_from..end));
                 before = Some((now.start, all));
                 seen = round;
             }

@@ -155,9 +155,12 @@ impl UserStacks {
         self.changed = unwound.read_back > 0
             && !now.goes_on_in(&same)
             && (self.outer).change(stack.tid, chain.get(read_back..).unwrap_or_default());
-        // Where all was copied, the bytes are no loss: they only serve to join on.
+        // Where all was copied, the bytes are no loss: they only serve to join on. So they do where
+        // what lies beyond is known already.
+        let known = earlier.is_some_and(|earlier| earlier.shares_reading(&now));
         let serves = match unwound.read_back {
             0 => unwinder.left_trail(),
+            _ if known => unwinder.left_trail(),
             _ => stack.beyond.is_some() && unwound.end.is_whole(),
         };
         // What was read when the copy was no longer true is of another moment.
