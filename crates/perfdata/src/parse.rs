@@ -173,16 +173,12 @@ fn mmap2<'a>(bytes: &mut Bytes<'a>, header: RecordHeader, stamp: Stamp) -> Optio
     let (pid, tid) = (bytes.i32()?, bytes.i32()?);
     let (address, length, file_offset) = (bytes.u64()?, bytes.u64()?, bytes.u64()?);
     // 24 bytes: a build id, or what stood there before there were build ids.
-    let mut union = Bytes::new(bytes.take(24)?);
-    let (build_id, identity) = if header.misc & misc::MMAP_BUILD_ID != 0 {
-        let [size, ..] = union.array::<4>()?;
-        let id = union.rest();
-        (
-            BuildId::new(id.get(..usize::from(size)).unwrap_or(id)),
-            None,
-        )
-    } else {
-        (None, file_identity(union))
+    let union = bytes.take(24)?;
+    let said = header.misc & misc::MMAP_BUILD_ID != 0;
+    let build_id = said.then(|| mapped_build_id(union)).flatten();
+    let identity = match build_id {
+        Some(_) => None,
+        None => file_identity(Bytes::new(union)),
     };
     let (protection, flags) = (bytes.u32()?, bytes.u32()?);
     Some(Mmap {
@@ -200,6 +196,17 @@ fn mmap2<'a>(bytes: &mut Bytes<'a>, header: RecordHeader, stamp: Stamp) -> Optio
         identity,
         path: string(bytes),
     })
+}
+
+/// The build id in an MMAP2 record that is said to have one: its size, three zeros, and the id with zeros
+/// up to 20 bytes. While anybody on the machine asks for build ids, the kernel (seen in 6.18) says so of records for
+/// others, too, which have the device and inode there.
+fn mapped_build_id(union: &[u8]) -> Option<BuildId> {
+    let (&[size, 0, 0, 0], id) = union.split_first_chunk()? else {
+        return None;
+    };
+    let (id, padding) = id.split_at_checked(size.into())?;
+    (padding.iter().all(|&byte| byte == 0)).then(|| BuildId::new(id))?
 }
 
 fn file_identity(mut bytes: Bytes<'_>) -> Option<FileIdentity> {

@@ -341,6 +341,28 @@ fn mappings_of_every_kind() {
     assert!(encode::mmap2(&mut Vec::new(), &attr(), &mmap(&long)).is_err());
 }
 
+/// The kernel says so of other tools' records while somebody asks for build ids.
+#[test]
+fn what_is_said_to_be_a_build_id_may_be_a_device_and_inode() {
+    const MISC: usize = 5;
+    const BUILD_ID: u8 = 1 << 6;
+    for device in [(254, 1), (8, 1), (0, 30), (259, 2)] {
+        let identity = Some(FileIdentity {
+            device,
+            inode: 99,
+            generation: 3,
+        });
+        let mmap = Mmap {
+            identity,
+            ..mmap("/lib/x.so")
+        };
+        let mut bytes = Vec::new();
+        encode::mmap2(&mut bytes, &attr(), &mmap).unwrap();
+        bytes[MISC] |= BUILD_ID;
+        parsed(&bytes, |record| assert_eq!(record, Record::Mmap(mmap)));
+    }
+}
+
 #[test]
 fn side_band_records() {
     let check = |encode: &dyn Fn(&mut Vec<u8>), expected: Record<'_>| {
