@@ -68,6 +68,8 @@ fn plain_name(name: &str) -> &str {
         .iter()
         .find_map(|c| name.find(c));
     let name = name.get(..clone.unwrap_or(name.len())).unwrap_or(name);
+    // What chooses among variants of a function of libc's has two names.
+    let name = name.strip_suffix("_ifunc").unwrap_or(name);
     // For perf, `_init` goes on through the stubs of the PLT, or they have no names, only `@plt`.
     let stub = name == "_init" || name.ends_with("@plt");
     if stub || name == "[unknown]" || name.contains("+0x") {

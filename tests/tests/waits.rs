@@ -220,36 +220,37 @@ fn plain_users_have_that_view_too() {
 
 /// A disk's waits are short, so that a plain user's are not all seen; those that were stand for the
 /// others of their length. All together are as long as the program says, whoever looks.
-fn check_disk(session: &Session) -> (Stacks, BTreeMap<String, u64>) {
+fn check_disk(session: &Session, functions: &[&str]) -> Stacks {
+    // The program's clock takes a wait for a CPU for one for the disk: on a busy machine it says too
+    // much at times, but not each time.
+    const TIMES: usize = 10;
     let binary = session.install(&Program::c(&["disk.c"]).build());
     let file = session.path("written");
     let command = [binary.as_os_str(), file.as_os_str()];
-    let recorded = session.record(&["--off-cpu"], &command);
-    let (stacks, clock) = (recorded.physical_stacks(), own_clock(&recorded));
-    let measured: u64 = clock.values().sum();
-    let found = stacks.total();
-    // The program's clock takes a wait for a CPU for one for the disk.
-    let ratio = found as f64 / measured as f64;
-    assert!(
-        (0.8..1.1).contains(&ratio),
-        "{found} ns recorded, {measured} ns by its own clock"
-    );
-    (stacks, clock)
+    let mut said = String::new();
+    for _ in 0..TIMES {
+        let recorded = session.record(&["--off-cpu"], &command);
+        let (stacks, clock) = (recorded.physical_stacks(), own_clock(&recorded));
+        let agrees = |found: u64, measured: u64, least: f64| {
+            let ratio = found as f64 / measured as f64;
+            (least..1.1).contains(&ratio) || measured < 1_000_000
+        };
+        let in_time = |function: &&str| {
+            let (found, measured) = (time_in(&stacks, &[function]), clock[*function]);
+            agrees(found, measured, 0.7)
+        };
+        if agrees(stacks.total(), clock.values().sum(), 0.8) && functions.iter().all(in_time) {
+            return stacks;
+        }
+        said = format!("{clock:?} by its own clock, recorded:\n{stacks}");
+    }
+    panic!("they differ {TIMES} times, at last: {said}");
 }
 
 #[test]
 fn waits_for_the_disk() {
-    if !needs(AS_ROOT) {
-        return;
-    }
-    let (stacks, clock) = check_disk(&Session::alone());
-    for function in ["writes", "reads", "removes"] {
-        let (found, measured) = (time_in(&stacks, &[function]), clock[function]);
-        let ratio = found as f64 / measured as f64;
-        assert!(
-            (0.7..1.1).contains(&ratio) || measured < 1_000_000,
-            "{function}: {found} ns recorded, {measured} ns by its own clock"
-        );
+    if needs(AS_ROOT) {
+        check_disk(&Session::alone(), &["writes", "reads", "removes"]);
     }
 }
 
@@ -258,7 +259,7 @@ fn waits_of_plain_users_for_the_disk() {
     if !needs(AS_PLAIN_USER) {
         return;
     }
-    let (stacks, _) = check_disk(&Session::plain_user());
+    let stacks = check_disk(&Session::plain_user(), &[]);
     let seen = time_in(&stacks, &["main"]);
     assert!(
         seen * 2 > stacks.total(),
