@@ -206,7 +206,10 @@ fn mapped_build_id(union: &[u8]) -> Option<BuildId> {
         return None;
     };
     let (id, padding) = id.split_at_checked(size.into())?;
-    (padding.iter().all(|&byte| byte == 0)).then(|| BuildId::new(id))?
+    match padding.iter().all(|&byte| byte == 0) {
+        true => BuildId::new(id),
+        false => None,
+    }
 }
 
 fn file_identity(mut bytes: Bytes<'_>) -> Option<FileIdentity> {

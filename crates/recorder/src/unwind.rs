@@ -158,10 +158,9 @@ impl UserStacks {
         // Where all was copied, the bytes are no loss: they only serve to join on. So they do where
         // what lies beyond is known already.
         let known = earlier.is_some_and(|earlier| earlier.shares_reading(&now));
-        let serves = match unwound.read_back {
-            0 => unwinder.left_trail(),
-            _ if known => unwinder.left_trail(),
-            _ => stack.beyond.is_some() && unwound.end.is_whole(),
+        let serves = match unwound.read_back == 0 || known {
+            true => unwinder.left_trail(),
+            false => stack.beyond.is_some() && unwound.end.is_whole(),
         };
         // What was read when the copy was no longer true is of another moment.
         if serves && now.joins() && !memory.has_recalled() {

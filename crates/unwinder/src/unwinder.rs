@@ -41,6 +41,8 @@ struct Sample<'a> {
     target: &'a Target<'a>,
     registers: &'a UserRegisters,
     stack: StackDump<'a>,
+    /// Whether the live target's memory may go on from the dump.
+    trusts_live: bool,
 }
 
 impl Unwinder {
@@ -100,15 +102,20 @@ impl Unwinder {
             target,
             registers,
             stack: *stack,
+            trusts_live: true,
         };
         let first = frames.len();
-        let unwound = self.walk(&sample, true, memory, frames);
+        let unwound = self.walk(&sample, memory, frames);
         if unwound.end != StackEnd::Stale || !self.block.joins_live {
             return unwound;
         }
         // What went wrong in memory that seemed to join may go well in what was there earlier.
         let second = frames.len();
-        let again = self.walk(&sample, false, memory, frames);
+        let sample = Sample {
+            trusts_live: false,
+            ..sample
+        };
+        let again = self.walk(&sample, memory, frames);
         if !again.end.is_whole() {
             frames.truncate(second);
             return unwound;
@@ -120,7 +127,6 @@ impl Unwinder {
     fn walk(
         &mut self,
         sample: &Sample<'_>,
-        trusts_live: bool,
         memory: &mut dyn Memory,
         frames: &mut Vec<u64>,
     ) -> Unwound {
@@ -139,7 +145,7 @@ impl Unwinder {
                 let top = first.get(self.layout.stack_pointer);
                 let top = top.unwrap_or(sample.stack.start);
                 let stack = Stack::new(sample.stack, top, &mut block, memory);
-                let stack = match trusts_live {
+                let stack = match sample.trusts_live {
                     true => stack,
                     false => stack.distrusting_live(),
                 };
