@@ -1,5 +1,6 @@
 //! Running `prof`, as root or as a plain user, in a directory of its own.
 
+use std::cell::Cell;
 use std::ffi::{OsStr, OsString};
 use std::fs::Permissions;
 use std::io::Write;
@@ -29,11 +30,32 @@ pub enum User {
 /// Held by all sessions: many may run at once, or one alone.
 static MACHINE: RwLock<()> = RwLock::new(());
 
+thread_local! {
+    /// Whether this test holds [`MACHINE`].
+    static IN_SESSION: Cell<bool> = const { Cell::new(false) };
+}
+
+#[expect(dead_code, reason = "held until the session ends")]
 enum Turn {
-    #[expect(dead_code, reason = "held until the session ends")]
-    Shared(RwLockReadGuard<'static, ()>),
-    #[expect(dead_code, reason = "held until the session ends")]
-    Alone(RwLockWriteGuard<'static, ()>),
+    Shared(RwLockReadGuard<'static, ()>, Held),
+    Alone(RwLockWriteGuard<'static, ()>, Held),
+}
+
+/// A test holds one session at a time: with two, each could wait for the other's end.
+struct Held;
+
+impl Held {
+    fn new() -> Self {
+        let held_already = IN_SESSION.replace(true);
+        assert!(!held_already, "this test has a session already");
+        Self
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        IN_SESSION.set(false);
+    }
 }
 
 /// A directory that everybody may read and write, and a user to run prof as.
@@ -202,11 +224,16 @@ fn plain_user() -> u32 {
 }
 
 fn alone() -> Turn {
-    Turn::Alone(MACHINE.write().unwrap_or_else(PoisonError::into_inner))
+    let held = Held::new();
+    Turn::Alone(
+        MACHINE.write().unwrap_or_else(PoisonError::into_inner),
+        held,
+    )
 }
 
 fn shared() -> Turn {
-    Turn::Shared(MACHINE.read().unwrap_or_else(PoisonError::into_inner))
+    let held = Held::new();
+    Turn::Shared(MACHINE.read().unwrap_or_else(PoisonError::into_inner), held)
 }
 
 /// How a run of `prof` ended.

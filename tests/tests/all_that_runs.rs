@@ -1,5 +1,4 @@
 //! Threads by their numbers, and all that runs on CPUs or in a cgroup.
-#![forbid(unsafe_code)]
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;

@@ -1,5 +1,4 @@
 //! Source lines and instructions, beside those of `perf annotate`.
-#![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
 use std::path::Path;

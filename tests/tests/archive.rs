@@ -1,5 +1,4 @@
 //! Recordings that carry their names are the same where the programs are not.
-#![forbid(unsafe_code)]
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

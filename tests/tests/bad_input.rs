@@ -1,5 +1,4 @@
 //! Whatever is wrong with the input: a clear message, exit status 1 or 2, no panic.
-#![forbid(unsafe_code)]
 
 use std::path::Path;
 use std::sync::OnceLock;

@@ -1,6 +1,5 @@
 //! Two busy threads with 40 KB of stack each: no sample lost, every stack whole; by the clock, for
 //! cycles are also sampled while the kernel is being entered.
-#![forbid(unsafe_code)]
 
 use prof_tests::{Program, Session};
 

@@ -1,5 +1,4 @@
 //! `cargo prof` on a small package.
-#![forbid(unsafe_code)]
 
 use std::path::Path;
 use std::process::Command;

@@ -1,5 +1,4 @@
 //! Where only some CPUs may be run on (cpusets): nothing is refused and nothing lost.
-#![forbid(unsafe_code)]
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,4 @@
 //! `prof doctor` says what is so, whoever asks and wherever.
-#![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

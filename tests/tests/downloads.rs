@@ -1,5 +1,4 @@
 //! Debug info from debuginfod servers, as those see it who wait for it.
-#![forbid(unsafe_code)]
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};

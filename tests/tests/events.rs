@@ -1,6 +1,5 @@
 //! Recordings by any event: probes, page faults, several at once, groups; weights as perf reads
 //! them.
-#![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

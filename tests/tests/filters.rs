@@ -1,5 +1,4 @@
 //! Every filter means the same in every output: what is shown, and what it weighs.
-#![forbid(unsafe_code)]
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,4 @@
 //! The flamegraph and the table, as people get to see them.
-#![forbid(unsafe_code)]
 
 use std::path::Path;
 

@@ -1,5 +1,4 @@
 //! `prof report` and `prof diff` read folded stacks and pprof profiles as they read recordings.
-#![forbid(unsafe_code)]
 
 use std::fs::File;
 use std::io::Write;

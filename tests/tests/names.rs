@@ -1,5 +1,4 @@
 //! Frames have their names, and what has none is counted by its module, with the reason.
-#![forbid(unsafe_code)]
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;

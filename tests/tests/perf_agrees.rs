@@ -1,5 +1,4 @@
 //! perf reads our files and sees in them what `prof report` sees.
-#![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
 use std::process::Command;

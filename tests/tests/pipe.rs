@@ -1,5 +1,4 @@
 //! `prof record -o -`: a recording that goes through a pipe.
-#![forbid(unsafe_code)]
 
 use std::ffi::OsString;
 use std::fs::File;

@@ -1,5 +1,4 @@
 //! The same as a plain user, who may sample only user code of its own processes.
-#![forbid(unsafe_code)]
 
 use prof_tests::{Need, Program, Session, needs, perf_script};
 

@@ -1,5 +1,4 @@
 //! Recordings in several files, one after the other, and such that keep the last seconds.
-#![forbid(unsafe_code)]
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};

@@ -1,5 +1,4 @@
 //! Shares of self time are right, as far as statistics can tell.
-#![forbid(unsafe_code)]
 
 use prof_tests::{Program, Session, assert_shares};
 

@@ -1,5 +1,4 @@
 //! How recordings are written: packed, and no larger than they may be.
-#![forbid(unsafe_code)]
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -59,10 +58,10 @@ fn packed_recordings_are_read_by_perf_and_by_us() {
     let busy = |frames: &[String]| frames.iter().any(|frame| frame == "busy");
     let found = stacks.iter().filter(|sample| busy(&sample.frames));
     assert!(found.count() * 10 > stacks.len() * 9);
-    check_packed(&Session::new(), &["--compression-level=19"], 2);
+    check_packed(&session, &["--compression-level=19"], 2);
     // Stack bytes, which are larger than what is packed at once.
-    check_packed(&Session::new(), &["-z", "--no-unwind"], 2);
-    let outcome = Session::new().run(["record", "--compression-level=23", "--", "true"]);
+    check_packed(&session, &["-z", "--no-unwind"], 2);
+    let outcome = session.run(["record", "--compression-level=23", "--", "true"]);
     outcome.assert_refused(&["22"]);
 }
 

@@ -1,5 +1,4 @@
 //! What can be recorded besides a command and a process id.
-#![forbid(unsafe_code)]
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;

@@ -1,5 +1,4 @@
 //! The recorded command has the terminal, as if prof were not there.
-#![forbid(unsafe_code)]
 
 use std::path::Path;
 

@@ -1,5 +1,4 @@
 //! Views of real recordings: pictures over time, merged threads, and what holds for all outputs.
-#![forbid(unsafe_code)]
 
 use std::path::Path;
 

@@ -1,7 +1,6 @@
 //! Time off the CPUs: as long as the waiting program's own clock says, where it waits. As root, to
 //! whom the kernel tells where each wait is, and as a plain user, for whom prof looks at threads
 //! while they sleep.
-#![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};

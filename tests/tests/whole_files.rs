@@ -1,5 +1,4 @@
 //! Files are written whole or not at all, whatever happens on the way.
-#![forbid(unsafe_code)]
 
 use std::path::Path;
 

@@ -1,5 +1,4 @@
 //! Every stack is whole and right, whatever the program does to its stack and however it is built.
-#![forbid(unsafe_code)]
 
 use prof_tests::{Compiler, Need, Program, Session, USER_CODE, Variant, needs};
 

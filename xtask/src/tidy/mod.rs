@@ -2,6 +2,7 @@
 
 mod layers;
 mod links;
+mod modules;
 mod rules;
 mod source;
 
@@ -53,9 +54,11 @@ pub(crate) fn run() -> Result<()> {
 /// All problems that can be found by reading the files below `root`.
 fn check_files(root: &Path) -> Result<Vec<Problem>> {
     let mut problems = Vec::new();
-    for source in source::all(root)? {
-        rules::check(&source, &mut problems);
+    let sources = source::all(root)?;
+    for source in &sources {
+        rules::check(source, &mut problems);
     }
+    problems.extend(modules::check(&sources));
     problems.extend(links::check(root)?);
     problems.extend(layers::check_map(root)?);
     Ok(problems)

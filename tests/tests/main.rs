@@ -1,0 +1,45 @@
+//! Tests on real programs: one program of tests, so that it is linked once, and so that tests which
+//! wait for the machine to be theirs alone wait beside all others.
+//!
+//! `cargo test -p prof-tests waits::` runs those of one file.
+#![forbid(unsafe_code)]
+
+mod all_that_runs;
+mod allocations;
+mod annotate;
+mod archive;
+mod async_tasks;
+mod bad_input;
+mod busy_threads;
+mod cargo_prof;
+mod command;
+mod containers;
+mod course;
+mod cpusets;
+mod doctor;
+mod downloads;
+mod events;
+mod everyday_programs;
+mod filters;
+mod flamegraph;
+mod foreign_recordings;
+mod formats_in;
+mod memory;
+mod names;
+mod no_permission;
+mod odd_surroundings;
+mod perf_agrees;
+mod pipe;
+mod plain_user;
+mod robust;
+mod rotation;
+mod security;
+mod shares;
+mod short_lives;
+mod storage;
+mod targets;
+mod terminal;
+mod views;
+mod waits;
+mod whole_files;
+mod whole_stacks;
