@@ -102,9 +102,30 @@ fn strict_makes_a_bad_verdict_an_error() {
                 .chain(&["--", "true"]),
         )
         .assert_code(3);
+    let shares = Program::c(&["shares.c"]).build();
+    let arguments = ["record", "-e", CLOCK, "--strict", "--"];
     session
-        .run(["record", "--strict", "--", &reports()])
+        .run(arguments.iter().chain(&[shares.to_str().unwrap(), "300"]))
         .assert_code(0);
+}
+
+#[test]
+fn strict_makes_too_few_samples_an_error() {
+    let session = Session::new();
+    let command = ["--strict", "--", &reports()];
+    let few = ["record", "-e", CLOCK, "-c", "5000000"];
+    session
+        .run(few.iter().chain(&command))
+        .assert_code(3)
+        .assert_says(&["verdict: too few samples", "a smaller period (-c)"]);
+    session.run(["report", "--strict"]).assert_code(3);
+    let json = session.run(["report", "--json", "-"]).stdout;
+    assert!(json.contains(r#""grade":"too-few-samples""#), "{json}");
+    // With a period of 1, each event is a sample: few show all.
+    session.record(&["-e", "page-faults:u", "-c", "1"], &["true"]);
+    let recording = std::fs::read(session.path("prof.data")).unwrap();
+    let settings = String::from_utf8_lossy(&recording);
+    assert!(settings.contains(r#""every_event":true"#));
 }
 
 #[test]
@@ -238,10 +259,10 @@ fn attach(session: &Session, target: &Waiting) -> Child {
         .unwrap()
 }
 
-/// Waits for the first samples: a recording that has grown beyond its header.
+/// Waits for some tens of samples: a recording that has grown well beyond its header.
 fn until_recording(prof: &mut Child, file: &Path) {
     wait_until(prof, || {
-        std::fs::metadata(file).is_ok_and(|data| data.len() > 4096)
+        std::fs::metadata(file).is_ok_and(|data| data.len() > 16384)
     });
 }
 

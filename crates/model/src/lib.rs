@@ -12,13 +12,15 @@ mod registers;
 mod stack;
 mod text;
 mod verdict;
+mod waits;
 
 pub use address::{AbsoluteAddress, ElfAddress, FileOffset, FrameAddress};
 pub use coverage::Coverage;
 pub use module::{BuildId, FileIdentity, Module, ModuleId, ModuleKind, Modules};
 pub use process::{AddressSpace, Mapping, Pid, Process, Processes, Tid};
-pub use quality::{Fallback, Losses, Quality, SampledBy, SeenWaits, UnwindFailure};
+pub use quality::{Fallback, Losses, Quality, SampledBy, UnwindFailure};
 pub use registers::{RegisterAbi, UserRegisters};
 pub use stack::StackEnd;
 pub use text::printable;
 pub use verdict::{Grade, Verdict};
+pub use waits::SeenWaits;

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::coverage::Coverage;
 use crate::stack::StackEnd;
+use crate::waits::SeenWaits;
 
 /// Counts every loss with its reason; travels with the data to every output.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,6 +18,9 @@ pub struct Quality {
     /// What says how many there are.
     #[serde(skip_serializing_if = "SampledBy::is_rate")]
     pub sampled_by: SampledBy,
+    /// Each event is a sample, so that even a few show all that happened.
+    #[serde(skip_serializing_if = "is_false")]
+    pub every_event: bool,
     /// How the user stacks ended, samples by reason.
     pub stacks: BTreeMap<StackEnd, u64>,
     /// Stacks with outer frames that were read from the live target after the sample.
@@ -77,40 +81,6 @@ impl SampledBy {
 
     fn is_rate(&self) -> bool {
         *self == Self::Rate
-    }
-}
-
-/// Waits of threads that were looked at while they slept, which comes too late for short ones.
-/// Times are in nanoseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct SeenWaits {
-    /// All waits.
-    pub waits: u64,
-    /// Those with a stack.
-    pub seen: u64,
-    /// How long all took.
-    pub time: u64,
-    /// How long those with a stack took.
-    pub seen_time: u64,
-    /// How long those took that are counted with others of the same thread and length.
-    pub placed_time: u64,
-}
-
-impl SeenWaits {
-    /// Adds those of another recording.
-    fn add(&mut self, other: &Self) {
-        self.waits += other.waits;
-        self.seen += other.seen;
-        self.time += other.time;
-        self.seen_time += other.seen_time;
-        self.placed_time += other.placed_time;
-    }
-
-    /// Nanoseconds that no stack is known for.
-    pub fn unseen_time(&self) -> u64 {
-        let known = self.seen_time.saturating_add(self.placed_time);
-        self.time.saturating_sub(known)
     }
 }
 
@@ -348,6 +318,13 @@ impl Quality {
         self.failures.truncate(Self::MAX_FAILURES);
     }
 
+    /// Takes over what is known before the first sample: how this was recorded.
+    pub fn set_settings(&mut self, other: &Self) {
+        self.sampled_by = other.sampled_by;
+        self.every_event = other.every_event;
+        self.fallbacks.clone_from(&other.fallbacks);
+    }
+
     /// Counts one more sample whose user stack ended like this.
     pub fn count_stack(&mut self, end: StackEnd) {
         *self.stacks.entry(end).or_default() += 1;
@@ -382,6 +359,10 @@ impl Quality {
         partial.sort_by_key(|&(end, count)| (std::cmp::Reverse(count), end));
         partial
     }
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 /// Counts come from files, too, which may claim anything.

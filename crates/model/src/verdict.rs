@@ -5,17 +5,23 @@ mod coverage;
 use std::borrow::Cow;
 use std::fmt;
 
-use crate::quality::{Quality, SeenWaits};
+use serde::Serialize;
+
+use crate::quality::Quality;
 use crate::stack::StackEnd;
+use crate::waits::SeenWaits;
 use coverage::{coverage, unseen};
 
 /// How far a profile can be trusted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Grade {
     /// At least 99.5 % of the stacks are whole and at most 0.1 % of the samples are lost.
     Good,
     /// Between good and bad: read it with what is missing in mind.
     Fair,
+    /// Neither good nor fair can be told from so few samples. `--strict` refuses these, too.
+    TooFewSamples,
     /// Under 95 % whole, over 1 % lost, or nothing sampled. `--strict` refuses these.
     Bad,
 }
@@ -25,6 +31,14 @@ impl Grade {
     const FAIR_WHOLE: f64 = 0.95;
     const GOOD_LOST: f64 = 0.001;
     const FAIR_LOST: f64 = 0.01;
+
+    /// With as many, one recording in 24 shows nothing of a function that takes 10 % of the time.
+    const ENOUGH_SAMPLES: u64 = 30;
+
+    /// Whether such a profile is to be trusted, which is what `--strict` asks.
+    pub fn is_trusted(self) -> bool {
+        matches!(self, Self::Good | Self::Fair)
+    }
 
     fn of(whole: f64, lost: f64) -> Self {
         if whole >= Self::GOOD_WHOLE && lost <= Self::GOOD_LOST {
@@ -67,6 +81,7 @@ impl Verdict {
         let lost_share = quality.lost_share();
         let mut summary = match stacks {
             0 => "no user stacks".to_owned(),
+            1 => format!("{} of 1 user stack whole", percent(whole)),
             _ => format!("{} of {stacks} user stacks whole", percent(whole)),
         };
         summary += &match lost {
@@ -78,6 +93,7 @@ impl Verdict {
             summary += &format!(", {} completed from live memory", percent(share));
         }
         let problems = partial_stacks(quality, stacks)
+            .chain(few_samples(quality))
             .chain(losses(quality))
             .chain(coverage(quality))
             .chain(unseen(&quality.coverage))
@@ -86,6 +102,7 @@ impl Verdict {
             .chain(changed_cpus(&quality.changed_cpus))
             .collect();
         let grade = match Grade::of(whole, lost_share) {
+            Grade::Good | Grade::Fair if has_few_samples(quality) => Grade::TooFewSamples,
             // Nobody can tell how much that was.
             Grade::Good if quality.losses.corrupt_rings > 0 => Grade::Fair,
             Grade::Good if !quality.changed_cpus.is_empty() => Grade::Fair,
@@ -115,6 +132,7 @@ impl fmt::Display for Verdict {
         let grade = match self.grade {
             Grade::Good => "good",
             Grade::Fair => "fair",
+            Grade::TooFewSamples => "too few samples",
             Grade::Bad => "BAD",
         };
         write!(f, "verdict: {grade}: {}", self.summary)?;
@@ -143,6 +161,26 @@ fn partial_stacks(quality: &Quality, stacks: u64) -> impl Iterator<Item = String
                 remedy(end, quality)
             )
         })
+}
+
+/// Whether chance decides what the samples show.
+fn has_few_samples(quality: &Quality) -> bool {
+    quality.samples < Grade::ENOUGH_SAMPLES && !quality.every_event
+}
+
+fn few_samples(quality: &Quality) -> Option<String> {
+    let counted = match quality.samples {
+        1 => "1 sample is".to_owned(),
+        samples => format!("{samples} samples are"),
+    };
+    has_few_samples(quality).then(|| {
+        format!(
+            "{counted} too few to show where the time goes: at least {} are needed; record for \
+             longer, or use {}",
+            Grade::ENOUGH_SAMPLES,
+            quality.sampled_by.more()
+        )
+    })
 }
 
 fn remedy(end: StackEnd, quality: &Quality) -> Cow<'static, str> {
@@ -300,7 +338,7 @@ mod tests {
 
     #[test]
     fn garbage_in_a_ring_is_never_good() {
-        let mut quality = quality(&[(StackEnd::Root, 10)], 0);
+        let mut quality = quality(&[(StackEnd::Root, 100)], 0);
         quality.losses.corrupt_rings = 1;
         let verdict = Verdict::new(&quality);
         assert_eq!(verdict.grade, Grade::Fair);
@@ -312,10 +350,10 @@ mod tests {
         use StackEnd::{NoUnwindInfo, NoUserState, Root};
         check(&[], 0, Grade::Bad, "no samples");
         check(
-            &[(Root, 10)],
+            &[(Root, 30)],
             0,
             Grade::Good,
-            "100 % of 10 user stacks whole, no sample lost",
+            "100 % of 30 user stacks whole, no sample lost",
         );
         check(
             &[(Root, 999), (NoUnwindInfo, 1)],
@@ -356,6 +394,30 @@ mod tests {
     }
 
     #[test]
+    fn few_samples_are_neither_good_nor_fair() {
+        use StackEnd::{NoUnwindInfo, Root};
+        let one = "100 % of 1 user stack whole, no sample lost";
+        check(&[(Root, 1)], 0, Grade::TooFewSamples, one);
+        let few = "96.6 % of 29 user stacks whole, no sample lost";
+        let ends = [(Root, 28), (NoUnwindInfo, 1)];
+        check(&ends, 0, Grade::TooFewSamples, few);
+        let mut quality = quality(&[(Root, 29)], 0);
+        quality.sampled_by = SampledBy::Period;
+        let verdict = Verdict::new(&quality);
+        assert!(!verdict.grade.is_trusted());
+        let told = verdict.to_string();
+        assert!(
+            told.starts_with("verdict: too few samples: 100 %"),
+            "{told}"
+        );
+        assert!(told.contains("29 samples are too few to show"), "{told}");
+        assert!(told.contains("a smaller period (-c)"), "{told}");
+        quality.every_event = true;
+        let all = Verdict::new(&quality);
+        assert_eq!((all.grade, all.problems().len()), (Grade::Good, 0));
+    }
+
+    #[test]
     fn a_share_just_under_all_is_never_called_all() {
         check(
             &[(StackEnd::Root, 99_999), (StackEnd::Loop, 1)],
@@ -368,7 +430,7 @@ mod tests {
     #[test]
     fn what_is_too_much_can_be_had_less() {
         let check = |sampled_by, remedy: &str| {
-            let mut quality = quality(&[(StackEnd::Root, 10)], 1);
+            let mut quality = quality(&[(StackEnd::Root, 100)], 1);
             quality.sampled_by = sampled_by;
             quality.losses.backlog = 1;
             quality.losses.cut_stacks = 1;
@@ -394,7 +456,7 @@ mod tests {
     #[test]
     fn waits_that_nobody_saw_are_told() {
         let check = |seen_time, placed_time, grade, expected: &str| {
-            let mut quality = quality(&[(StackEnd::Root, 10)], 0);
+            let mut quality = quality(&[(StackEnd::Root, 100)], 0);
             quality.waits = Some(SeenWaits {
                 waits: 50,
                 seen: 10,
@@ -429,7 +491,7 @@ mod tests {
 
     #[test]
     fn each_problem_names_place_and_remedy() {
-        let mut quality = quality(&[(StackEnd::Root, 9), (StackEnd::NoUnwindInfo, 1)], 0);
+        let mut quality = quality(&[(StackEnd::Root, 90), (StackEnd::NoUnwindInfo, 10)], 0);
         quality.failures.push(UnwindFailure {
             end: StackEnd::NoUnwindInfo,
             module: "/lib/x.so".into(),
@@ -439,7 +501,7 @@ mod tests {
         let text = Verdict::new(&quality).to_string();
         assert!(
             text.contains(
-                "1 stack (10 %): no unwind information for the code (most in /lib/x.so+0x10)"
+                "10 stacks (10 %): no unwind information for the code (most in /lib/x.so+0x10)"
             ),
             "{text}"
         );

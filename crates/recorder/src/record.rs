@@ -8,7 +8,7 @@ use std::thread;
 use prof_events::{
     HeldCommand, Launcher, Opened, OpenedEvent, Request, Signals, Stacks, Switch, Weight,
 };
-use prof_model::{Pid, Quality, StackEnd};
+use prof_model::{Pid, StackEnd};
 use prof_perfdata::{Attr, EventDescription, RecordFormat, SampleType, WriteError};
 
 use crate::backlog::Backlog;
@@ -21,7 +21,7 @@ use crate::launch;
 use crate::options::{Course, Delay, Options, Summary, Target};
 use crate::output::is_stdout;
 use crate::reader::{Outcome, Reader};
-use crate::series::{Series, sampled_by};
+use crate::series::{Series, settings};
 use crate::session::{Finished, Session, SessionEvent, StackWork};
 use crate::sleepers::Sleepers;
 use crate::source::Source;
@@ -290,11 +290,8 @@ fn summary(options: &Options, opened: &Opened, recorded: Recorded) -> Result<Sum
     } = recorded;
     let outcome = outcome?;
     written.and(finished.ended).map_err(writing(options))?;
-    let quality = Quality {
-        fallbacks: opened.fallbacks.clone(),
-        sampled_by: sampled_by(opened),
-        ..finished.quality
-    };
+    let mut quality = finished.quality;
+    quality.set_settings(&settings(opened));
     Ok(Summary {
         samples: quality.samples,
         files: finished.written.files,

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use prof_events::{Opened, Sampling, Weight, system};
-use prof_model::{Fallback, SampledBy};
+use prof_model::{Quality, SampledBy};
 use prof_perfdata::{ClockData, CpuCounts, EventDescription, Features, WriteError, Writer};
 
 use crate::contents::Contents;
@@ -26,8 +26,7 @@ pub(crate) struct Series {
     command_line: Vec<OsString>,
     rotation: Option<Rotation>,
     events: Vec<EventDescription>,
-    fallbacks: Vec<Fallback>,
-    sampled_by: SampledBy,
+    settings: Quality,
     output: Output,
     /// `None` after the last file.
     writer: Option<Writer<File>>,
@@ -71,8 +70,7 @@ impl Series {
             command_line,
             rotation,
             events,
-            fallbacks: opened.fallbacks.clone(),
-            sampled_by: sampled_by(opened),
+            settings: settings(opened),
             output,
             writer: None,
             began_with: 0,
@@ -174,8 +172,7 @@ impl Series {
             None => last,
         };
         let mut quality = contents.quality.clone();
-        quality.fallbacks.clone_from(&self.fallbacks);
-        quality.sampled_by = self.sampled_by;
+        quality.set_settings(&self.settings);
         let features = Features {
             build_ids: contents.build_ids.clone(),
             sample_time: contents.sample_time,
@@ -231,8 +228,19 @@ impl Series {
     }
 }
 
+/// A quality without samples, which only says how is recorded.
+pub(crate) fn settings(opened: &Opened) -> Quality {
+    let mut sampling = opened.events.iter().map(|event| event.setup.sampling);
+    Quality {
+        fallbacks: opened.fallbacks.clone(),
+        sampled_by: sampled_by(opened),
+        every_event: sampling.all(|sampling| sampling == Sampling::Period(1)),
+        ..Quality::default()
+    }
+}
+
 /// What says how many samples there are.
-pub(crate) fn sampled_by(opened: &Opened) -> SampledBy {
+fn sampled_by(opened: &Opened) -> SampledBy {
     let setups = || opened.events.iter().map(|event| &event.setup);
     let by_rate = |sampling| matches!(sampling, Sampling::Hertz(_) | Sampling::Paced(..));
     if setups().any(|setup| matches!(setup.weight, Weight::Allocation { .. })) {

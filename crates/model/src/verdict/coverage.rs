@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn time_in_the_kernel_that_is_not_sampled_is_told() {
         let check = |unseen, expected: Option<&str>| {
-            let mut quality = quality(&[(StackEnd::Root, 10)], 0);
+            let mut quality = quality(&[(StackEnd::Root, 100)], 0);
             quality.coverage = vec![Coverage {
                 used: 1000,
                 unseen,

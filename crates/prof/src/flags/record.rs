@@ -116,7 +116,7 @@ pub(crate) struct SamplingFlags {
     #[arg(short, long, value_name = "TIME", value_parser = parse_duration)]
     pub duration: Option<Duration>,
 
-    /// Exit with status 3 when the verdict on the recording is bad
+    /// Exit with status 3 when the verdict on the recording is bad or "too few samples"
     #[arg(long)]
     pub strict: bool,
 

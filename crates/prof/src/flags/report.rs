@@ -44,7 +44,7 @@ pub(crate) struct ReportFlags {
     #[command(flatten)]
     pub symbols: SymbolFlags,
 
-    /// Exit with status 3 when the verdict on the recording is bad
+    /// Exit with status 3 when the verdict on the recording is bad or "too few samples"
     #[arg(long)]
     pub strict: bool,
 }

@@ -9,7 +9,7 @@ use std::process::{ExitCode, ExitStatus};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use prof_model::{Grade, Verdict};
+use prof_model::Verdict;
 use prof_recorder::{
     CallGraph, Control, Course, CpuTarget, Delay, How, Options, Program, Rotation, Signals,
     Storage, Summary, Target,
@@ -291,7 +291,7 @@ fn tell(console: Console, summary: &Summary, options: &Options, verdict: &Verdic
 fn exit_code(status: Option<ExitStatus>, strict: bool, verdict: &Verdict) -> ExitCode {
     match status {
         Some(status) if !status.success() => exit::like(status),
-        _ if strict && verdict.grade == Grade::Bad => exit::CHECK_FAILED.into(),
+        _ if strict && !verdict.grade.is_trusted() => exit::CHECK_FAILED.into(),
         _ => ExitCode::SUCCESS,
     }
 }

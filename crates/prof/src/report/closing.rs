@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use prof_model::{Grade, Verdict};
+use prof_model::Verdict;
 use prof_report::profile::Event;
 use prof_report::{Profile, SymbolizedProfile};
 
@@ -30,11 +30,11 @@ impl Worth {
         }
     }
 
-    /// Whether `--strict` refuses it.
-    pub(super) fn is_bad(&self) -> bool {
+    /// Whether `--strict` accepts it.
+    pub(super) fn is_trusted(&self) -> bool {
         match self {
-            Self::Verdict(verdict) => verdict.grade == Grade::Bad,
-            Self::Unknown { malformed } => *malformed > 0,
+            Self::Verdict(verdict) => verdict.grade.is_trusted(),
+            Self::Unknown { malformed } => *malformed == 0,
         }
     }
 }

@@ -65,7 +65,7 @@ pub(crate) fn run(flags: ReportFlags) -> Result<ExitCode> {
             text::write_closing(&asides, &worth)?;
         }
     }
-    Ok(match flags.strict && worth.is_bad() {
+    Ok(match flags.strict && !worth.is_trusted() {
         true => exit::CHECK_FAILED.into(),
         false => ExitCode::SUCCESS,
     })

@@ -48,14 +48,14 @@ impl Counts {
         self.quality.failures = self.failures(profile);
         let mut quality = match &recording.features().quality {
             Some(recorded) if !self.unwound => recorded.clone(),
-            Some(recorded) => Quality {
-                losses: recorded.losses,
-                fallbacks: recorded.fallbacks.clone(),
-                sampled_by: recorded.sampled_by,
-                ..self.quality
-            },
+            Some(recorded) => {
+                self.quality.losses = recorded.losses;
+                self.quality.set_settings(recorded);
+                self.quality
+            }
             None => Quality {
                 sampled_by: sampled_by(recording),
+                every_event: is_every_event(recording),
                 ..self.quality
             },
         };
@@ -88,6 +88,12 @@ fn sampled_by(recording: &Recording) -> SampledBy {
         true => SampledBy::Period,
         false => SampledBy::Rate,
     }
+}
+
+fn is_every_event(recording: &Recording) -> bool {
+    let mut attrs = recording.events().iter().map(|event| &event.attr);
+    attrs.all(|attr| attr.frequency().is_none() && attr.period_or_frequency == 1)
+        && !recording.events().is_empty()
 }
 
 fn failure(end: StackEnd, profile: &Profile, frame: FrameId, count: u64) -> UnwindFailure {

@@ -8,7 +8,7 @@ mod timeline;
 
 use std::io::{self, Write};
 
-use prof_model::{Coverage, Fallback, Losses};
+use prof_model::{Coverage, Fallback, Grade, Losses, Verdict};
 use serde::Serialize;
 
 use crate::profile::{Event as ProfileEvent, Weight as Sum};
@@ -80,6 +80,7 @@ struct Weight {
 /// Of the recording as a whole, whatever the filters.
 #[derive(Serialize)]
 struct Worth<'a> {
+    grade: Grade,
     samples: u64,
     user_stacks: u64,
     whole_stacks: u64,
@@ -135,6 +136,7 @@ fn worth(symbolized: &SymbolizedProfile) -> Option<Worth<'_>> {
     let quality = symbolized.quality();
     let partial = |(reason, samples)| Partial { reason, samples };
     (!symbolized.profile().lacks.quality).then(|| Worth {
+        grade: Verdict::new(quality).grade,
         samples: quality.samples,
         user_stacks: quality.user_stacks(),
         whole_stacks: quality.whole_stacks(),
