@@ -1,7 +1,8 @@
 //! The promises of docs/security.md that take real users and real files.
 
 use std::fs::{self, Permissions};
-use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown, symlink};
+use std::path::Path;
 use std::process::Command;
 
 use prof_tests::{Compiler, Need, Outcome, Program, Session, needs};
@@ -37,12 +38,72 @@ fn links_of_others_are_not_followed() {
     let precious = session.write("precious", b"precious");
     let link = shared.join("prof.data");
     symlink(&precious, &link).unwrap();
-    std::os::unix::fs::lchown(&link, Some(65534), Some(65534)).unwrap();
+    lchown(&link, Some(65534), Some(65534)).unwrap();
     let words = ["record", "-o", link.to_str().unwrap(), "--", "true"];
     session.run(words).assert_code(0);
     assert_eq!(fs::read(&precious).unwrap(), b"precious");
     let made = fs::symlink_metadata(&link).unwrap();
     assert!(made.is_file() && made.uid() == 0 && made.mode() & 0o777 == 0o600);
+}
+
+/// Root's own file behind another user's link is neither written nor given away.
+#[test]
+fn an_archive_does_not_go_through_a_link() {
+    if !needs(&[Need::Root]) {
+        return;
+    }
+    let session = Session::new();
+    session.record(&[], &[&SHARES.build(), Path::new("50")]);
+    let data = session.path("prof.data");
+    lchown(&data, Some(65534), Some(65534)).unwrap();
+    let shared = session.path("shared");
+    fs::create_dir(&shared).unwrap();
+    fs::set_permissions(&shared, Permissions::from_mode(0o1777)).unwrap();
+    let precious = session.write("precious", b"precious");
+    let link = shared.join("out.data");
+    symlink(&precious, &link).unwrap();
+    lchown(&link, Some(65534), Some(65534)).unwrap();
+    let words = ["archive", "prof.data", "-o", link.to_str().unwrap()];
+    session.run(words).assert_code(0);
+    assert_eq!(fs::read(&precious).unwrap(), b"precious");
+    let made = fs::symlink_metadata(&link).unwrap();
+    assert!(made.is_file() && made.uid() == 0 && made.mode() & 0o777 == 0o600);
+}
+
+/// Whatever the mask: what is in a profile is nobody else's business.
+#[test]
+fn all_that_is_written_is_for_its_owner_only() {
+    let session = Session::new();
+    session.record(&[], &[&SHARES.build(), Path::new("50")]);
+    const OUTPUTS: &[&str] = &[
+        "report --flamegraph=f.svg",
+        "report --folded=f.txt",
+        "report --pprof=p.gz",
+        "report --json=r.json",
+        "report --firefox=f.json",
+        "report --speedscope=s.json",
+        "report --timeline=t.svg",
+        "archive -o a.data",
+        "stat -o s.txt -- true",
+    ];
+    let outputs = OUTPUTS.iter().map(|words| format!("\"$0\" {words}"));
+    let script = format!(
+        "umask 000; set -e; {}",
+        outputs.collect::<Vec<_>>().join("; ")
+    );
+    let mut shell = Command::new("sh");
+    shell
+        .args(["-c", &script])
+        .arg(prof_tests::prof())
+        .current_dir(session.directory());
+    Outcome::of(shell).assert_code(0);
+    let names = [
+        "f.svg", "f.txt", "p.gz", "r.json", "f.json", "s.json", "t.svg", "a.data", "s.txt",
+    ];
+    for name in names {
+        let mode = fs::metadata(session.path(name)).unwrap().mode();
+        assert_eq!(mode & 0o777, 0o600, "{name}");
+    }
 }
 
 /// The lines of strace about prof with these arguments, as root.

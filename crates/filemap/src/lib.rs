@@ -1,4 +1,7 @@
-//! Read-only memory maps of files: the one place where a file becomes a `&[u8]`.
+//! Files: read-only memory maps ([`MappedFile`], the one place where a file becomes a `&[u8]`), and
+//! files that we write ([`output`]).
+
+pub mod output;
 
 use std::fmt;
 use std::fs::{File, OpenOptions};

@@ -1,15 +1,13 @@
 //! Files that are written whole or not at all, and a standard output that may close early.
 
-use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, ErrorKind, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result};
+use prof_filemap::output::{Found, Output, OutputPath};
 
-/// Writes `path` by `fill`, through a temporary file beside it that takes its place at the end.
-/// What is not a regular file (a pipe, a device) is written directly; `-` is the standard output.
+/// Writes `path` by `fill`, through a temporary file beside it that takes its place at the end
+/// ([`Output`]). A pipe or a device is written directly; `-` is the standard output.
 ///
 /// # Errors
 ///
@@ -18,67 +16,50 @@ pub(crate) fn write_file(
     path: &Path,
     fill: impl FnOnce(&mut dyn Write) -> Result<()>,
 ) -> Result<()> {
-    if path == Path::new("-") {
-        return write_stdout(fill);
-    }
-    let cannot_write = || format!("cannot write {}", path.display());
-    if path.is_dir() {
-        return Err(io::Error::from(ErrorKind::IsADirectory)).with_context(cannot_write);
-    }
-    if is_special(path) {
-        let mut out = BufWriter::new(File::create(path).with_context(cannot_write)?);
-        let written = fill(&mut out).and_then(|()| Ok(out.flush()?));
-        return written.with_context(cannot_write);
-    }
-    let temporary = temporary_name(path);
-    let written = write_new(&temporary, fill).and_then(|()| Ok(fs::rename(&temporary, path)?));
-    if written.is_err() {
-        // Best effort: the error that led here is the one to tell.
-        let _ = fs::remove_file(&temporary);
-    }
-    written.with_context(cannot_write)
+    write(path, fill, false)
 }
 
-/// Writes `path` by `fill` as a successor of the file `like`, which it may be: with the same owner
-/// and permissions, on the disk before it takes its place. What is no regular file, or `-`, is
-/// written as by [`write_file`]: a device must not be replaced.
+/// The same, for what may take the place of the only copy: it is on the disk before it does so.
 ///
 /// # Errors
 ///
 /// When the file cannot be written; what was there before is untouched then.
 pub(crate) fn replace_file(
-    like: &Path,
     path: &Path,
     fill: impl FnOnce(&mut dyn Write) -> Result<()>,
 ) -> Result<()> {
-    if path == Path::new("-") || path.is_dir() || is_special(path) {
-        return write_file(path, fill);
+    write(path, fill, true)
+}
+
+fn write(
+    path: &Path,
+    fill: impl FnOnce(&mut dyn Write) -> Result<()>,
+    on_disk: bool,
+) -> Result<()> {
+    if path == Path::new("-") {
+        return write_stdout(fill);
     }
-    let cannot_write = || format!("cannot write {}", path.display());
-    // Of a link, it is the file that is replaced.
-    let place = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let temporary = temporary_name(&place);
     let write = || -> Result<()> {
-        let like = fs::metadata(like)?;
-        let file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&temporary)?;
-        // Only root may give files away; others own what they write.
-        let _ = fchown(&file, Some(like.uid()), Some(like.gid()));
-        file.set_permissions(like.permissions())?;
-        let mut out = BufWriter::new(file);
-        fill(&mut out)?;
-        out.into_inner()?.sync_all()?;
-        Ok(fs::rename(&temporary, &place)?)
+        match Output::create(path)? {
+            Output::Direct(file) => {
+                let mut out = BufWriter::new(file);
+                fill(&mut out)?;
+                out.flush()?;
+            }
+            Output::New(new) => {
+                let mut out = BufWriter::new(new.file()?);
+                fill(&mut out)?;
+                out.flush()?;
+                drop(out);
+                if on_disk {
+                    new.file()?.sync_all()?;
+                }
+                new.finish()?;
+            }
+        }
+        Ok(())
     };
-    let written = write();
-    if written.is_err() {
-        // Best effort: the error that led here is the one to tell.
-        let _ = fs::remove_file(&temporary);
-    }
-    written.with_context(cannot_write)
+    write().with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// Finds out early whether [`write_file`] would fail for where the file is to be.
@@ -87,16 +68,19 @@ pub(crate) fn replace_file(
 ///
 /// When nothing can be written there; what is there is untouched.
 pub(crate) fn ensure_writable(path: &Path) -> Result<()> {
-    if path == Path::new("-") || is_special(path) {
+    let can_write = || -> io::Result<()> {
+        let place = OutputPath::new(path)?;
+        match place.found()? {
+            Found::Directory => Err(ErrorKind::IsADirectory.into()),
+            // Opening a pipe may wait for its reader.
+            Found::Special => Ok(()),
+            Found::Nothing | Found::File(_) | Found::Link => Output::create(path).map(drop),
+        }
+    };
+    if path == Path::new("-") {
         return Ok(());
     }
-    let cannot_write = || format!("cannot write {}", path.display());
-    if path.is_dir() {
-        return Err(io::Error::from(ErrorKind::IsADirectory)).with_context(cannot_write);
-    }
-    let temporary = temporary_name(path);
-    File::create_new(&temporary).with_context(cannot_write)?;
-    fs::remove_file(&temporary).with_context(cannot_write)
+    can_write().with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// Writes to the standard output. A reader that has seen enough (`| head`) is no error.
@@ -117,11 +101,6 @@ pub(crate) fn write_stdout(fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> R
     }
 }
 
-/// Whether it is a pipe, a device or a socket: there, and neither a file nor a directory.
-fn is_special(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
-}
-
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error
         .chain()
@@ -129,24 +108,9 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
         .any(|cause| cause.kind() == ErrorKind::BrokenPipe)
 }
 
-fn write_new(path: &Path, fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
-    let mut out = BufWriter::new(File::create_new(path)?);
-    fill(&mut out)?;
-    out.flush()?;
-    Ok(())
-}
-
-/// In the same directory, so that a rename is enough.
-fn temporary_name(path: &Path) -> PathBuf {
-    let mut name = OsString::from(".");
-    name.push(path.file_name().unwrap_or_default());
-    name.push(format!(".{}", std::process::id()));
-    path.with_file_name(name)
-}
-
 #[cfg(test)]
 mod tests {
-    use std::io::Read;
+    use std::fs;
 
     use super::*;
 
@@ -181,33 +145,13 @@ mod tests {
         );
     }
 
-    /// The kernel's own device is not put at risk: a pipe takes its part.
-    #[test]
-    fn what_is_no_file_is_written_and_never_replaced() {
-        let directory = tempfile::tempdir().unwrap();
-        let pipe = directory.path().join("pipe");
-        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
-        assert!(made.unwrap().success());
-        // Both ends, so that nobody waits for the other.
-        let mut both = OpenOptions::new();
-        let mut reader = both.read(true).write(true).open(&pipe).unwrap();
-        let text = |out: &mut dyn Write| Ok(out.write_all(b"text")?);
-        write_file(&pipe, text).unwrap();
-        replace_file(directory.path(), &pipe, text).unwrap();
-        let mut written = [0; 8];
-        reader.read_exact(&mut written).unwrap();
-        assert_eq!(&written, b"texttext");
-        assert!(is_special(&pipe));
-        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
-    }
-
     #[test]
     fn unwritable_places_are_named() {
         for path in ["/nonexistent/out.svg", "/"] {
             let path = Path::new(path);
             for error in [
                 write_file(path, |_| Ok(())),
-                replace_file(Path::new("/"), path, |_| Ok(())),
+                replace_file(path, |_| Ok(())),
                 ensure_writable(path),
             ] {
                 let message = format!("{:#}", error.unwrap_err());

@@ -1,18 +1,21 @@
 //! The file that is written.
 
-use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+use prof_filemap::output::{Found, OutputPath};
 
 /// A new file in the place of an older one, which is kept with `.old` added to its name. Until
 /// [`keep`](Self::keep) is called, dropping it puts the older one back.
 #[derive(Debug)]
 pub(crate) struct Output {
-    path: PathBuf,
-    kept: Option<PathBuf>,
+    /// `None` if it is the standard output.
+    place: Option<OutputPath>,
+    /// The name of the older file.
+    kept: Option<OsString>,
     keep: bool,
 }
 
@@ -28,32 +31,29 @@ impl Output {
             }
             let stdout = stdout.as_fd().try_clone_to_owned()?;
             let output = Self {
-                path: path.to_owned(),
+                place: None,
                 kept: None,
                 keep: true,
             };
             return Ok((output, stdout.into()));
         }
-        let kept = set_aside(path)?;
-        // The name is free now: never follow a link that somebody puts there.
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(path);
-        match file {
-            // Only from here on is the file at `path` ours to remove.
+        let place = OutputPath::new(path)?;
+        let kept = set_aside(&place)?;
+        // Under its name from the start, not in a temporary file: if we are killed, what was
+        // recorded is where the user looks for it. `O_EXCL`: the name is free now, and a link that
+        // somebody puts there is not followed.
+        match place.create_new() {
+            // Only from here on is the file with that name ours to remove.
             Ok(file) => {
                 let output = Self {
-                    path: path.to_owned(),
+                    place: Some(place),
                     kept,
                     keep: false,
                 };
                 Ok((output, file))
             }
             Err(error) => {
-                put_back(kept.as_deref(), path);
+                put_back(kept.as_deref(), &place);
                 Err(error)
             }
         }
@@ -68,6 +68,22 @@ impl Output {
     pub(crate) fn is_kept(&self) -> bool {
         self.keep
     }
+
+    /// Gives the file another name in its directory, unless something has that.
+    pub(crate) fn rename_to_free(&self, name: &OsStr) -> io::Result<()> {
+        match &self.place {
+            Some(place) => place.rename_to_free(place.name(), name),
+            None => Ok(()),
+        }
+    }
+
+    /// Removes another file from its directory.
+    pub(crate) fn remove(&self, name: &OsStr) -> io::Result<()> {
+        match &self.place {
+            Some(place) => place.remove(name),
+            None => Ok(()),
+        }
+    }
 }
 
 /// `-`: the recording goes to the standard output, in pipe form.
@@ -77,52 +93,57 @@ pub(crate) fn is_stdout(path: &Path) -> bool {
 
 impl Drop for Output {
     fn drop(&mut self) {
-        if !self.keep {
-            let _ = fs::remove_file(&self.path);
-            put_back(self.kept.as_deref(), &self.path);
-        }
+        let Some(place) = self.place.as_ref().filter(|_| !self.keep) else {
+            return;
+        };
+        let _ = place.remove(place.name());
+        put_back(self.kept.as_deref(), place);
     }
 }
 
-/// Renames what is at `path`; returns its new name, or `None` if there was nothing. What is no
+/// Renames what has the name; returns its new name, or `None` if there was nothing. What is no
 /// regular file and no link is left as it is.
-fn set_aside(path: &Path) -> io::Result<Option<PathBuf>> {
-    let found = match fs::symlink_metadata(path) {
-        Ok(found) => found,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    if found.is_dir() {
-        return Err(io::ErrorKind::IsADirectory.into());
+fn set_aside(place: &OutputPath) -> io::Result<Option<OsString>> {
+    match place.found()? {
+        Found::Nothing => return Ok(None),
+        Found::Directory => return Err(io::ErrorKind::IsADirectory.into()),
+        Found::Special => {
+            return Err(io::Error::other(
+                "it is not a regular file (`-o -` writes to the standard output, wherever that \
+                 goes)",
+            ));
+        }
+        Found::File(_) | Found::Link => {}
     }
-    if !found.is_file() && !found.is_symlink() {
-        return Err(io::Error::other(
-            "it is not a regular file (`-o -` writes to the standard output, wherever that goes)",
-        ));
-    }
-    let old = old_name(path);
-    fs::rename(path, &old)?;
+    let old = old_name(place.name());
+    place.rename(place.name(), &old)?;
     Ok(Some(old))
 }
 
-fn put_back(kept: Option<&Path>, path: &Path) {
+fn put_back(kept: Option<&OsStr>, place: &OutputPath) {
     // Nothing can be done about errors here, and nothing is lost: FILE.old is still there.
     if let Some(kept) = kept {
-        let _ = fs::rename(kept, path);
+        let _ = place.rename(kept, place.name());
     }
 }
 
-fn old_name(path: &Path) -> PathBuf {
-    let mut name = OsString::from(path);
+fn old_name(name: &OsStr) -> OsString {
+    let mut name = name.to_owned();
     name.push(".old");
-    name.into()
+    name
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::PermissionsExt;
+    use std::path::PathBuf;
 
     use super::*;
+
+    fn old_path(path: &Path) -> PathBuf {
+        old_name(path.as_os_str()).into()
+    }
 
     fn read(path: &Path) -> Option<String> {
         fs::read_to_string(path).ok()
@@ -137,7 +158,7 @@ mod tests {
         output.keep();
         drop(output);
         assert_eq!(read(&path).as_deref(), Some(""));
-        assert_eq!(read(&old_name(&path)).as_deref(), Some("before"));
+        assert_eq!(read(&old_path(&path)).as_deref(), Some("before"));
         let mode = fs::metadata(&path).map(|found| found.permissions().mode() & 0o777);
         assert_eq!(mode.ok(), Some(0o600));
     }
@@ -151,7 +172,7 @@ mod tests {
         fs::write(&path, "before").expect("written");
         drop(Output::create(&path));
         assert_eq!(read(&path).as_deref(), Some("before"));
-        assert!(!old_name(&path).exists());
+        assert!(!old_path(&path).exists());
     }
 
     #[test]
@@ -161,11 +182,13 @@ mod tests {
         fs::create_dir(&inner).expect("created");
         let _listener = std::os::unix::net::UnixListener::bind(&socket).expect("bound");
         let missing = folder.path().join("no/such/folder");
-        for path in [&inner, &socket, &missing] {
+        let device = folder.path().join("device");
+        std::os::unix::fs::symlink("/dev/null", &device).expect("linked");
+        for path in [&inner, &socket, &missing, &device] {
             let there = path.exists();
             let error = Output::create(path).expect_err("refused");
             assert_eq!(path.exists(), there, "{error}");
-            assert!(!old_name(path).exists(), "{error}");
+            assert!(!old_path(path).exists(), "{error}");
         }
     }
 

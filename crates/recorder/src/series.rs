@@ -2,13 +2,14 @@
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use prof_events::{Opened, Sampling, Weight, system};
+use prof_filemap::output::with_suffix;
 use prof_model::{Quality, SampledBy};
 use prof_perfdata::{ClockData, CpuCounts, EventDescription, Features, WriteError, Writer};
 
@@ -203,8 +204,7 @@ impl Series {
             }
             return Ok(());
         };
-        let name = free_name(&self.path);
-        fs::rename(&self.path, &name)?;
+        let name = self.rename_to_free()?;
         if let Some(completed) = rotation.completed {
             completed(&name);
         }
@@ -215,9 +215,24 @@ impl Series {
             && let Some(oldest) = self.complete.pop_front()
         {
             // Somebody may have taken it away.
-            let _ = fs::remove_file(oldest);
+            let _ = oldest.file_name().map(|name| self.output.remove(name));
         }
         Ok(())
+    }
+
+    /// Adds the time to the file's name; tells the path that it has then.
+    fn rename_to_free(&self) -> io::Result<PathBuf> {
+        const STEP: Duration = Duration::from_millis(10);
+        loop {
+            let path = with_suffix(&self.path, format!(".{}", system::local_time_digits()));
+            match self
+                .output
+                .rename_to_free(path.file_name().unwrap_or_default())
+            {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => thread::sleep(STEP),
+                renamed => return renamed.map(|()| path),
+            }
+        }
     }
 
     pub(crate) fn written(self) -> Written {
@@ -249,21 +264,6 @@ fn sampled_by(opened: &Opened) -> SampledBy {
         SampledBy::Rate
     } else {
         SampledBy::Period
-    }
-}
-
-/// The path with the time added, at which there is nothing.
-fn free_name(path: &Path) -> PathBuf {
-    const STEP: Duration = Duration::from_millis(10);
-    loop {
-        let mut name = OsString::from(path);
-        name.push(".");
-        name.push(system::local_time_digits());
-        let name = PathBuf::from(name);
-        if fs::symlink_metadata(&name).is_err() {
-            return name;
-        }
-        thread::sleep(STEP);
     }
 }
 

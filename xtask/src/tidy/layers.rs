@@ -24,6 +24,7 @@ const LAYERS: [(&str, &[&str]); 12] = [
         "prof-recorder",
         &[
             "prof-model",
+            "prof-filemap",
             "prof-events",
             "prof-perfdata",
             "prof-unwinder",

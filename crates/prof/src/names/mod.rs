@@ -111,7 +111,7 @@ pub(crate) fn embed_kept(recording: &Path, kept: &Arc<KeptFiles>) -> Result<()> 
 fn store(input: &Path, output: &Path, symbols: &EmbeddedSymbols) -> Result<()> {
     let file = MappedFile::open(input)?;
     let symbols = symbols.to_bytes();
-    replace_file(input, output, |out| {
+    replace_file(output, |out| {
         Ok(prof_perfdata::write_with_symbols(&file, &symbols, out)?)
     })
 }

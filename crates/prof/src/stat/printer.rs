@@ -2,10 +2,11 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use prof_filemap::output::Output;
 
 use super::report::Report;
 use super::{csv, json, text};
@@ -41,8 +42,8 @@ impl Printer {
         let out: Box<dyn Write> = match &flags.output {
             None => Box::new(io::stderr()),
             Some(path) => {
-                let file = File::create(path)
-                    .with_context(|| format!("cannot write {}", path.display()))?;
+                let file =
+                    create(path).with_context(|| format!("cannot write {}", path.display()))?;
                 Box::new(io::BufWriter::new(file))
             }
         };
@@ -112,6 +113,14 @@ impl Printer {
             Some(path) => format!("cannot write {}", path.display()),
             None => "cannot write to the standard error output".to_owned(),
         })
+    }
+}
+
+/// Under its name at once: intervals are read as they come.
+fn create(path: &Path) -> io::Result<File> {
+    match Output::create(path)? {
+        Output::Direct(file) => Ok(file),
+        Output::New(new) => new.finish(),
     }
 }
 

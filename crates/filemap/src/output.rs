@@ -1,0 +1,481 @@
+//! Files that we write, never through a link that somebody else put in the way.
+//!
+//! ```text
+//!   DIRECTORY/out.svg      the directory is opened once and held; all else happens in it, by name
+//!       .prof.PID.TIME     a new file beside the target (O_EXCL, 0600) ...
+//!       out.svg            ... that takes the name by a rename: a link there is replaced, not followed
+//! ```
+//! Pipes and devices are written directly: they are opened and never created or replaced.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, RenameFlags, Stat};
+use rustix::io::Errno;
+
+/// Where to write.
+#[derive(Debug)]
+pub enum Output {
+    /// A pipe, a device, or a descriptor that we were started with.
+    Direct(File),
+    /// A new file that has no name of its own yet.
+    New(NewFile),
+}
+
+impl Output {
+    /// Opens what is at `path` if it is a pipe or a device, or else creates a file for it.
+    ///
+    /// # Errors
+    /// There is a directory, or nothing can be created there. A pipe that another user put into a
+    /// directory where everybody may write is refused.
+    pub fn create(path: &Path) -> io::Result<Self> {
+        if let Some(file) = standard_stream(path)? {
+            return Ok(Self::Direct(file));
+        }
+        let place = OutputPath::new(path)?;
+        match place.found()? {
+            Found::Directory => Err(ErrorKind::IsADirectory.into()),
+            Found::Special => place.open_special().map(Self::Direct),
+            Found::Nothing | Found::File(_) | Found::Link => place.new_file().map(Self::New),
+        }
+    }
+}
+
+/// A file without its name. Dropping it removes it.
+#[derive(Debug)]
+pub struct NewFile {
+    place: OutputPath,
+    temporary: OsString,
+    file: Option<File>,
+}
+
+impl NewFile {
+    /// The file.
+    ///
+    /// # Errors
+    /// None, as long as [`finish`](Self::finish) was not called.
+    pub fn file(&self) -> io::Result<&File> {
+        self.file.as_ref().ok_or(ErrorKind::NotFound.into())
+    }
+
+    /// Gives the file its name, in the place of what had it.
+    ///
+    /// # Errors
+    /// The name cannot be taken. What had it is untouched then.
+    pub fn finish(mut self) -> io::Result<File> {
+        let at = self.place.directory.as_fd();
+        rustix::fs::renameat(at, &self.temporary, at, &self.place.name)?;
+        self.file.take().ok_or(ErrorKind::NotFound.into())
+    }
+}
+
+impl Drop for NewFile {
+    fn drop(&mut self) {
+        if self.file.is_some() {
+            // Best effort: there is nobody to report an error to.
+            let _ = self.place.remove(&self.temporary);
+        }
+    }
+}
+
+/// A name in a directory that is held open.
+#[derive(Debug)]
+pub struct OutputPath {
+    directory: OwnedFd,
+    name: OsString,
+}
+
+/// What is at an [`OutputPath`].
+#[derive(Clone, Copy, Debug)]
+pub enum Found {
+    /// Nothing.
+    Nothing,
+    /// A regular file.
+    File(Stat),
+    /// A link to a file or to nothing, or one that must not be followed.
+    Link,
+    /// A pipe, a device or a socket, or a link to one.
+    Special,
+    /// A directory, or a link to one.
+    Directory,
+}
+
+impl OutputPath {
+    /// Opens the directory of `path`.
+    ///
+    /// # Errors
+    /// It cannot be opened, or the path names no file in it.
+    pub fn new(path: &Path) -> io::Result<Self> {
+        let name = path.file_name().ok_or(ErrorKind::IsADirectory)?;
+        if path.as_os_str().as_bytes().ends_with(b"/") {
+            return Err(ErrorKind::IsADirectory.into());
+        }
+        let parent = path
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty());
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = rustix::fs::open(parent.unwrap_or(Path::new(".")), flags, Mode::empty())?;
+        Ok(Self {
+            directory,
+            name: name.to_owned(),
+        })
+    }
+
+    /// What is there now.
+    ///
+    /// # Errors
+    /// The system does not tell.
+    pub fn found(&self) -> io::Result<Found> {
+        let found = match self.stat(AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => return Ok(Found::Nothing),
+            found => found?,
+        };
+        match FileType::from_raw_mode(found.st_mode) {
+            FileType::RegularFile => return Ok(Found::File(found)),
+            FileType::Directory => return Ok(Found::Directory),
+            FileType::Symlink if self.is_among_devices() => return Ok(Found::Special),
+            FileType::Symlink => {}
+            _ => return Ok(Found::Special),
+        }
+        if !self.is_trusted(&found)? {
+            return Ok(Found::Link);
+        }
+        let target = self.stat(AtFlags::empty());
+        Ok(
+            match target.map(|found| FileType::from_raw_mode(found.st_mode)) {
+                Ok(FileType::Directory) => Found::Directory,
+                Ok(FileType::RegularFile) | Err(_) => Found::Link,
+                Ok(_) => Found::Special,
+            },
+        )
+    }
+
+    /// Creates the file under its name, for its owner only.
+    ///
+    /// # Errors
+    /// Something has the name, or the file cannot be created.
+    pub fn create_new(&self) -> io::Result<File> {
+        Ok(self.create(&self.name)?)
+    }
+
+    /// Renames the file to a name in the same directory, in the place of what had it.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn rename(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
+        Ok(rustix::fs::renameat(
+            &self.directory,
+            from,
+            &self.directory,
+            to,
+        )?)
+    }
+
+    /// The same, unless something has the name.
+    ///
+    /// # Errors
+    /// [`ErrorKind::AlreadyExists`], or the system refuses for another reason.
+    pub fn rename_to_free(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
+        let at = self.directory.as_fd();
+        match rustix::fs::renameat_with(at, from, at, to, RenameFlags::NOREPLACE) {
+            // Not all file systems can.
+            Err(Errno::INVAL | Errno::NOSYS) => {}
+            renamed => return Ok(renamed?),
+        }
+        match rustix::fs::statat(at, to, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(_) => Err(ErrorKind::AlreadyExists.into()),
+            Err(_) => self.rename(from, to),
+        }
+    }
+
+    /// Removes a file of the same directory.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn remove(&self, name: &OsStr) -> io::Result<()> {
+        Ok(rustix::fs::unlinkat(
+            &self.directory,
+            name,
+            AtFlags::empty(),
+        )?)
+    }
+
+    /// The name in the directory.
+    pub fn name(&self) -> &OsStr {
+        &self.name
+    }
+
+    /// A file with the mode of our own file that has the name, else for its owner only. Another
+    /// user's file is replaced all the same, but gives its successor nothing.
+    fn new_file(self) -> io::Result<NewFile> {
+        const ATTEMPTS: u32 = 100;
+        let mut created = Err(Errno::EXIST);
+        let mut temporary = OsString::new();
+        for _ in 0..ATTEMPTS {
+            temporary = temporary_name();
+            created = self.create(&temporary);
+            if !matches!(created, Err(Errno::EXIST)) {
+                break;
+            }
+        }
+        let new = NewFile {
+            file: Some(created?),
+            place: self,
+            temporary,
+        };
+        if let Found::File(old) = new.place.found()?
+            && old.st_uid == rustix::process::geteuid().as_raw()
+        {
+            keep_mode(new.file()?, &old)?;
+        }
+        Ok(new)
+    }
+
+    fn create(&self, name: &OsStr) -> rustix::io::Result<File> {
+        let flags =
+            OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mode = Mode::RUSR | Mode::WUSR;
+        rustix::fs::openat(&self.directory, name, flags, mode).map(File::from)
+    }
+
+    fn open_special(&self) -> io::Result<File> {
+        let at_name = self.stat(AtFlags::SYMLINK_NOFOLLOW)?;
+        if !self.is_trusted(&at_name)? {
+            let why = "another user put it into a directory where everybody may write";
+            return Err(io::Error::new(ErrorKind::PermissionDenied, why));
+        }
+        let is_link = FileType::from_raw_mode(at_name.st_mode) == FileType::Symlink;
+        // What follows a descriptor to a file must not overwrite what others wrote there.
+        let mut flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NOCTTY | OFlags::CLOEXEC;
+        flags.set(OFlags::NOFOLLOW, !is_link);
+        let file = File::from(rustix::fs::openat(
+            &self.directory,
+            &self.name,
+            flags,
+            Mode::empty(),
+        )?);
+        match file.metadata()?.is_file() && !self.is_among_devices() {
+            true => Err(io::Error::other("it was replaced while it was opened")),
+            false => Ok(file),
+        }
+    }
+
+    /// Whether the kernel would follow this link, or open this pipe, with `fs.protected_symlinks`
+    /// and `fs.protected_fifos`, whether these are on or not.
+    fn is_trusted(&self, found: &Stat) -> io::Result<bool> {
+        let directory = rustix::fs::fstat(&self.directory)?;
+        let mode = Mode::from_raw_mode(directory.st_mode);
+        let is_shared = mode.contains(Mode::SVTX) && mode.intersects(Mode::WOTH | Mode::WGRP);
+        let ours = rustix::process::geteuid().as_raw();
+        Ok(!is_shared || found.st_uid == ours || found.st_uid == directory.st_uid)
+    }
+
+    /// Links in /dev and /proc (`/dev/stdout`, `/proc/self/fd/3`) belong to the system.
+    fn is_among_devices(&self) -> bool {
+        let descriptor = format!("/proc/self/fd/{}", self.directory.as_raw_fd());
+        std::fs::read_link(descriptor)
+            .is_ok_and(|path| path == Path::new("/dev") || path.starts_with("/proc"))
+    }
+
+    fn stat(&self, flags: AtFlags) -> rustix::io::Result<Stat> {
+        rustix::fs::statat(&self.directory, &self.name, flags)
+    }
+}
+
+/// With `suffix` added to its last component.
+pub fn with_suffix(path: &Path, suffix: impl AsRef<OsStr>) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(suffix);
+    name.into()
+}
+
+/// Our own descriptor goes on where it is; opened anew, a file would be written from its start.
+fn standard_stream(path: &Path) -> io::Result<Option<File>> {
+    let is = |names: [&str; 3]| names.iter().any(|name| path == Path::new(name));
+    let descriptor = if is(["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"]) {
+        io::stdout().as_fd().try_clone_to_owned()?
+    } else if is(["/dev/stderr", "/dev/fd/2", "/proc/self/fd/2"]) {
+        io::stderr().as_fd().try_clone_to_owned()?
+    } else {
+        return Ok(None);
+    };
+    Ok(Some(descriptor.into()))
+}
+
+fn keep_mode(file: &File, old: &Stat) -> io::Result<()> {
+    let mut mode = Mode::from_raw_mode(old.st_mode) & (Mode::RWXU | Mode::RWXG | Mode::RWXO);
+    let group = Some(Gid::from_raw(old.st_gid));
+    if rustix::fs::fstat(file)?.st_gid != old.st_gid
+        && rustix::fs::fchown(file, None, group).is_err()
+    {
+        // It was not meant for the group that it has now.
+        mode -= Mode::RWXG;
+    }
+    Ok(rustix::fs::fchmod(file, mode)?)
+}
+
+fn temporary_name() -> OsString {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now = now.unwrap_or_default().as_nanos();
+    format!(".prof.{}.{now:x}", std::process::id()).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::{Read, Write};
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+
+    use super::*;
+
+    fn write(path: &Path, text: &str) -> io::Result<()> {
+        match Output::create(path)? {
+            Output::Direct(mut file) => file.write_all(text.as_bytes()),
+            Output::New(new) => {
+                new.file()?.write_all(text.as_bytes())?;
+                new.finish().map(drop)
+            }
+        }
+    }
+
+    fn mode(path: &Path) -> u32 {
+        fs::symlink_metadata(path).unwrap().mode() & 0o7777
+    }
+
+    #[test]
+    fn a_new_file_is_for_its_owner_and_an_old_one_keeps_its_mode() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out");
+        write(&path, "one").unwrap();
+        assert_eq!(mode(&path), 0o600);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o4644)).unwrap();
+        write(&path, "two").unwrap();
+        assert_eq!(mode(&path), 0o644, "but no privileges");
+        assert_eq!(fs::read(&path).unwrap(), b"two");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_was_not_finished_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out");
+        fs::write(&path, "old").unwrap();
+        drop(Output::create(&path).unwrap());
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_link_is_replaced_and_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (precious, link) = (folder.path().join("precious"), folder.path().join("link"));
+        fs::write(&precious, "precious").unwrap();
+        for target in [&precious, &folder.path().join("missing")] {
+            symlink(target, &link).unwrap();
+            write(&link, "text").unwrap();
+            assert!(fs::symlink_metadata(&link).unwrap().is_file());
+            fs::remove_file(&link).unwrap();
+        }
+        assert_eq!(fs::read(&precious).unwrap(), b"precious");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn pipes_are_written_and_never_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let (pipe, link) = (folder.path().join("pipe"), folder.path().join("link"));
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.unwrap().success());
+        symlink(&pipe, &link).unwrap();
+        // Both ends, so that nobody waits for the other.
+        let mut both = fs::OpenOptions::new();
+        let mut reader = both.read(true).write(true).open(&pipe).unwrap();
+        write(&pipe, "text").unwrap();
+        write(&link, "text").unwrap();
+        let mut written = [0; 8];
+        reader.read_exact(&mut written).unwrap();
+        assert_eq!(&written, b"texttext");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn what_others_put_where_all_may_write_is_not_believed() {
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o1777)).unwrap();
+        let (pipe, link) = (folder.path().join("pipe"), folder.path().join("link"));
+        let theirs = folder.path().join("file");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.unwrap().success());
+        symlink("/dev/null", &link).unwrap();
+        fs::write(&theirs, "theirs").unwrap();
+        fs::set_permissions(&theirs, fs::Permissions::from_mode(0o666)).unwrap();
+        for path in [&pipe, &link, &theirs] {
+            std::os::unix::fs::lchown(path, Some(65534), Some(65534)).unwrap();
+        }
+        let refused = Output::create(&pipe).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::PermissionDenied);
+        for path in [&link, &theirs] {
+            write(path, "ours").unwrap();
+            let found = fs::symlink_metadata(path).unwrap();
+            assert!(found.is_file() && found.uid() == 0, "{}", path.display());
+            assert_eq!(mode(path), 0o600);
+        }
+    }
+
+    #[test]
+    fn directories_and_descriptors_are_no_names_to_take() {
+        let folder = tempfile::tempdir().unwrap();
+        let link = folder.path().join("link");
+        symlink(folder.path(), &link).unwrap();
+        let slash = folder.path().join("new/");
+        for path in [
+            folder.path(),
+            &link,
+            &slash,
+            Path::new("/"),
+            Path::new(".."),
+        ] {
+            let error = Output::create(path).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::IsADirectory, "{}", path.display());
+        }
+        for path in ["/dev/null", "/dev/stdout", "/dev/fd/2", "/proc/self/fd/1"] {
+            let output = Output::create(Path::new(path)).unwrap();
+            assert!(matches!(output, Output::Direct(_)), "{path}");
+        }
+        // Opened anew, a file is added to.
+        let file = fs::File::create(folder.path().join("file")).unwrap();
+        (&file).write_all(b"one").unwrap();
+        write(
+            Path::new(&format!("/proc/self/fd/{}", file.as_raw_fd())),
+            "two",
+        )
+        .unwrap();
+        assert_eq!(fs::read(folder.path().join("file")).unwrap(), b"onetwo");
+    }
+
+    #[test]
+    fn a_name_that_is_taken_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = OutputPath::new(&folder.path().join("a")).unwrap();
+        place.create_new().unwrap();
+        assert_eq!(
+            place.create_new().unwrap_err().kind(),
+            ErrorKind::AlreadyExists
+        );
+        fs::write(folder.path().join("b"), "b").unwrap();
+        let taken = place
+            .rename_to_free(place.name(), OsStr::new("b"))
+            .unwrap_err();
+        assert_eq!(taken.kind(), ErrorKind::AlreadyExists);
+        place.rename_to_free(place.name(), OsStr::new("c")).unwrap();
+        assert_eq!(fs::read(folder.path().join("b")).unwrap(), b"b");
+    }
+}
