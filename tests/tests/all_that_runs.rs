@@ -257,7 +257,7 @@ fn plain_users_are_told_what_they_can_do() {
         match paranoid {
             ..1 => drop(outcome.assert_code(0)),
             1.. => {
-                outcome.assert_refused(&["all that runs", "paranoid=0", "-p PID"]);
+                outcome.assert_refused(&["-a needs root", "paranoid=0", "-p PID"]);
                 assert!(!session.path("prof.data").exists());
             }
         }

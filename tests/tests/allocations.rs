@@ -124,7 +124,7 @@ fn a_plain_user_is_told_what_else_there_is() {
     }
     let session = Session::plain_user();
     let outcome = session.run(["record", "--alloc", "--", "echo", "started"]);
-    outcome.assert_refused(&["root only", "CAP_SYS_ADMIN", "page-faults"]);
+    outcome.assert_refused(&["need root", "CAP_SYS_ADMIN", "page-faults"]);
     assert_eq!(outcome.stdout, "");
 }
 

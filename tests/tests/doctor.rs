@@ -128,12 +128,12 @@ fn root_of_a_user_namespace_hears_that_it_is_none() {
     let setting = "sudo sysctl kernel.perf_event_paranoid=1   (on the host)";
     found.assert("kernel-code", "no", &["perf_event_paranoid is 2", setting]);
     found.assert("all-cpus", "no", &["perf_event_paranoid=0", "on the host"]);
-    found.assert("uprobes", "no", &["for root only", "on the host"]);
+    found.assert("uprobes", "no", &["need root", "on the host"]);
     found.assert("other-processes", "limited", &["this user namespace"]);
     found.assert("capabilities", "limited", &["in a user namespace"]);
     found.assert("ring-buffers", "ok", &["hard limit on locked memory"]);
     let refused = Outcome::of(session.prof_under(&launcher, ["record", "-a", "-d", "1"]));
-    refused.assert_refused(&["perf_event_paranoid is 2", "the machine's root"]);
+    refused.assert_refused(&["perf_event_paranoid is 2", "-a needs root of the host"]);
     assert!(!refused.stderr.contains("lockdown"), "{refused}");
 }
 

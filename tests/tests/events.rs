@@ -137,7 +137,7 @@ fn what_a_plain_user_may_not_probe_is_said() {
         outcome.assert_refused(words);
         assert_eq!(outcome.stdout, "");
     };
-    refused("uprobe:libc.so.6:malloc", &["root only", "CAP_SYS_ADMIN"]);
+    refused("uprobe:libc.so.6:malloc", &["need root", "CAP_SYS_ADMIN"]);
     refused("context-switches", &["happens in the kernel"]);
     refused("sched:sched_switch", &["tracefs is for root only"]);
     let calls = session.install(&calls());
@@ -195,7 +195,7 @@ fn a_group_that_the_cpu_cannot_count_at_once_is_said() {
         // The latter two where there is no PMU.
         let reasons = [
             "too few counters",
-            "do not have that event",
+            "does not have this event",
             "no hardware counters",
         ];
         let said = reasons.iter().any(|reason| outcome.stderr.contains(reason));

@@ -206,7 +206,7 @@ fn it_can_be_asked_for_and_refused() {
         "--",
         "true",
     ];
-    session.run(words).assert_refused(&["leave -e out"]);
+    session.run(words).assert_refused(&["leave out -e"]);
 }
 
 #[test]

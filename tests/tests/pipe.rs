@@ -124,7 +124,7 @@ fn with_much_left(session: &Session) -> (Child, impl Iterator<Item = String>) {
     let mut prof = command.spawn().unwrap();
     let said = BufReader::new(prof.stderr.take().unwrap()).lines();
     let mut said = said.map(Result::unwrap);
-    let told = said.find(|line| line.contains("left to be unwound"));
+    let told = said.find(|line| line.contains("unwinding and writing"));
     assert!(told.is_some());
     (prof, said)
 }
@@ -148,5 +148,5 @@ fn what_needs_a_file_is_refused() {
     let session = Session::new();
     let script =
         "\"$0\" record -o - --flamegraph x.svg -- echo started | cat; exit ${PIPESTATUS[0]}";
-    shell(&session, script).assert_refused(&["keeps no file"]);
+    shell(&session, script).assert_refused(&["need a file, not -o -"]);
 }

@@ -136,7 +136,7 @@ fn waiting_for_a_process_ends_with_a_signal() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(
-        said.contains("no process named like '^no-such-name$' came"),
+        said.contains("no process that matches '^no-such-name$' started"),
         "{said}"
     );
     assert!(!session.path("prof.data").exists());

@@ -23,8 +23,8 @@ pub enum OpenError {
     },
     /// The event could be counted, but not together with the others of the group.
     #[error(
-        "{event} does not fit into a group with {members} other events: the CPU has too few counters to \
-         count them all at once; make smaller groups"
+        "{event} does not fit into a group with {members} other events: the CPU has too few \
+         counters for all of them; make smaller groups"
     )]
     GroupFull {
         /// The event that is too much.
@@ -33,7 +33,7 @@ pub enum OpenError {
         members: usize,
     },
     /// The event is counted by other hardware than the others of the group.
-    #[error("{event} is counted by other hardware than {other}: they cannot be in one group")]
+    #[error("{event} and {other} cannot be in one group: different hardware counts them")]
     MixedPmus {
         /// The event.
         event: String,
@@ -92,9 +92,7 @@ impl OpenError {
 pub enum ReadError {
     /// A pinned group found no room on the hardware and is out of it for good, until it is
     /// enabled again: what it counted before is lost.
-    #[error(
-        "the counters are pinned, but others took their place on the hardware: nothing was counted"
-    )]
+    #[error("nothing was counted: the counters are pinned, but other events took the hardware")]
     NotScheduled,
     /// The thread or process has ended. What it counted can still be had from
     /// [`read_final`](crate::Group::read_final).
@@ -110,7 +108,7 @@ pub enum ReadError {
 
 /// Two snapshots of different sets of counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("snapshots of different sets of counters: {left} and {right} counters, not all the same")]
+#[error("the snapshots are of different sets of counters ({left} and {right})")]
 pub struct DifferentSets {
     /// How many counters the one has.
     pub left: usize,
@@ -120,7 +118,7 @@ pub struct DifferentSets {
 
 /// A counter that a snapshot knows nothing of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("the counter is not in this snapshot: it is of another group, or came to it later")]
+#[error("the counter is not in this snapshot: it belongs to another group, or was added later")]
 pub struct NotInSet;
 
 /// Why a counter cannot be read in user space.
@@ -128,7 +126,7 @@ pub struct NotInSet;
 #[non_exhaustive]
 pub enum ReaderError {
     /// A hardware counter can only be read on the thread that it counts for.
-    #[error("only a counter of the calling thread itself can be read without a system call")]
+    #[error("only a counter of the calling thread can be read without a system call")]
     NotThisThread,
     /// What inherits is the sum of several counters.
     #[error("a counter that children inherit cannot be read without a system call")]

@@ -17,6 +17,8 @@ pub struct Refusal {
     pub attach: bool,
     /// Whether /proc/sys/kernel/perf_event_paranoid does not matter: we have CAP_PERFMON.
     pub capable: bool,
+    /// Whether we are root, or anybody else, of a user namespace, as in rootless containers.
+    pub in_user_namespace: bool,
     /// Whether system calls are filtered (seccomp).
     pub filtered: bool,
     /// Whether it was the ring buffer that was refused, not the event.
@@ -27,31 +29,31 @@ pub struct Refusal {
 pub fn advice(refusal: Refusal) -> String {
     match refusal.errno {
         Errno::PERM | Errno::NOMEM | Errno::AGAIN if refusal.ring => {
-            "the limit on locked memory leaves no room for ring buffers: raise it with `ulimit -l` \
-             or kernel.perf_event_mlock_kb, or ask for smaller ones with -m"
+            "the limit on locked memory is too low for the ring buffers: raise it with `ulimit \
+             -l` or kernel.perf_event_mlock_kb, or ask for smaller buffers (-m)"
                 .into()
         }
         Errno::ACCESS | Errno::PERM => permission(refusal),
         Errno::NOSYS if refusal.filtered => filter(),
         Errno::NOSYS => {
-            "the kernel has no perf_event_open, or a sandbox hides it (as gVisor does)".into()
+            "the kernel has no perf_event_open, or a sandbox hides it (gVisor does)".into()
         }
         Errno::SRCH => "the process does not exist, or has ended".into(),
         Errno::MFILE | Errno::NFILE => {
-            "sampling takes two file descriptors for each thread and CPU: \
-             raise the limit with `ulimit -n`"
+            "sampling needs two file descriptors for each thread and CPU: raise the limit with \
+             `ulimit -n`"
                 .into()
         }
         Errno::NOENT | Errno::OPNOTSUPP | Errno::NODEV => {
             "this machine cannot count that event: use -e cpu-clock".into()
         }
-        Errno::BUSY => "another program has the counter to itself: use -e cpu-clock".into(),
+        Errno::BUSY => "another program has reserved the counter: use -e cpu-clock".into(),
         Errno::TOOBIG | Errno::INVAL => {
-            "the kernel does not know what was asked for: it may be too old (Linux 5.10 is the \
-             oldest that prof is made for)"
+            "the kernel does not support this event or flag: it may be too old (prof needs Linux \
+             5.10 or newer)"
                 .into()
         }
-        Errno::NOMEM => "the kernel has no memory left for it".into(),
+        Errno::NOMEM => "the kernel has no memory left".into(),
         _ => "the kernel gives no reason".into(),
     }
 }
@@ -63,32 +65,36 @@ fn permission(refusal: Refusal) -> String {
         return filter();
     }
     if refusal.capable {
-        return "although we have the right to: a security module or the kernel's lockdown \
-                forbids it (cat /sys/kernel/security/lockdown)"
+        return "prof has the right to (CAP_PERFMON), but a security module or the kernel's \
+                lockdown forbids it (see /sys/kernel/security/lockdown)"
             .into();
     }
     if refusal.everybody && paranoid > 0 {
+        let root = match refusal.in_user_namespace {
+            true => "root of the host, not of this user namespace",
+            false => "root",
+        };
         return format!(
-            "kernel.perf_event_paranoid is {paranoid}: sampling all that runs is for the machine's root, or \
-             `sudo sysctl kernel.perf_event_paranoid=0`; programs and processes of one's own can \
-             be sampled by naming them (prof record COMMAND, or -p PID)"
+            "-a needs {root} (-C and --cgroup do, too), because kernel.perf_event_paranoid is \
+             {paranoid}; `sudo sysctl kernel.perf_event_paranoid=0` allows it to all users; your own \
+             programs need no root (prof record COMMAND, or -p PID)"
         );
     }
     if paranoid > 2 {
         return format!(
-            "kernel.perf_event_paranoid is {paranoid}, which allows no sampling at all: \
-             `sudo sysctl kernel.perf_event_paranoid=2` allows one's own programs"
+            "kernel.perf_event_paranoid is {paranoid}, which forbids all sampling: `sudo sysctl \
+             kernel.perf_event_paranoid=2` allows your own programs"
         );
     }
     if refusal.kernel && paranoid > 1 {
         return format!(
             "kernel.perf_event_paranoid is {paranoid}, which allows user code only: add :u to the \
-             event, or `sudo sysctl kernel.perf_event_paranoid=1`"
+             event, or run `sudo sysctl kernel.perf_event_paranoid=1`"
         );
     }
     if refusal.attach {
-        return "the process belongs to someone else or hides its memory (setuid programs do): \
-                run prof as its user or as root"
+        return "the process belongs to another user or hides its memory (setuid programs do): run \
+                prof as its user or as root"
             .into();
     }
     match refusal.filtered {
@@ -115,6 +121,7 @@ mod tests {
             everybody: false,
             attach: false,
             capable: false,
+            in_user_namespace: false,
             filtered: false,
             ring: false,
         };
@@ -128,7 +135,11 @@ mod tests {
         check(|r| r.paranoid = 4, "paranoid=2");
         check(|r| r.kernel = true, "add :u");
         check(|r| r.attach = true, "run prof as its user");
-        check(|r| r.everybody = true, "can be sampled by naming them");
+        check(|r| r.everybody = true, "-a needs root (-C");
+        check(
+            |r| (r.everybody, r.in_user_namespace) = (true, true),
+            "-a needs root of the host",
+        );
         check(|r| r.capable = true, "lockdown");
         check(|_| (), "security module");
         check(|r| r.filtered = true, "a seccomp filter");

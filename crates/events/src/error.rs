@@ -14,7 +14,7 @@ use crate::whom::EVERYBODY;
 #[non_exhaustive]
 pub enum Error {
     /// perf_event_open refused.
-    #[error("cannot sample {event} of {} on CPU {cpu}: {errno}: {advice}", whom(*tid))]
+    #[error("cannot sample {event}{} on CPU {cpu}: {errno}: {advice}", of_thread(*tid))]
     Open {
         /// The event, such as `cycles:u`.
         event: String,
@@ -38,7 +38,7 @@ pub enum Error {
         reason: &'static str,
     },
     /// A ring buffer cannot be had.
-    #[error("cannot map a ring buffer of {bytes} bytes for each of {cpus} CPUs: {errno}: {advice}")]
+    #[error("cannot map {} of {bytes} bytes each: {errno}: {advice}", rings(*cpus))]
     Ring {
         /// Bytes per CPU, the smallest size tried.
         bytes: u64,
@@ -79,9 +79,16 @@ pub enum Error {
     },
 }
 
-fn whom(tid: Tid) -> String {
+fn of_thread(tid: Tid) -> String {
     match tid {
-        EVERYBODY => "all that runs".into(),
-        tid => format!("thread {tid}"),
+        EVERYBODY => String::new(),
+        tid => format!(" of thread {tid}"),
+    }
+}
+
+fn rings(number: usize) -> String {
+    match number {
+        1 => "a ring buffer".into(),
+        more => format!("{more} ring buffers"),
     }
 }

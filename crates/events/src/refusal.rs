@@ -27,7 +27,8 @@ pub(crate) fn of_event(setup: &Setup, errno: Errno, system: &System, attach: boo
     match errno {
         Errno::OPNOTSUPP | Errno::INVAL if hardware && countable() => {
             format!(
-                "the CPU cannot sample by it: use -e cpu-clock, or count it with prof stat -e {spec}"
+                "the CPU can count this event, but not sample by it: use -e cpu-clock, or count \
+                 it with `prof stat -e {spec}`"
             )
         }
         Errno::NOENT | Errno::NODEV | Errno::OPNOTSUPP | Errno::INVAL if hardware => {
@@ -36,7 +37,7 @@ pub(crate) fn of_event(setup: &Setup, errno: Errno, system: &System, attach: boo
         _ if hardware || spec.is_clock() => advice(refusal(setup, errno, system, attach, false)),
         Errno::ACCESS | Errno::PERM if matches!(setup.weight, Weight::Allocation { .. }) => {
             format!(
-                "{}; who touches new memory first shows without: `prof record -e page-faults -c 1`",
+                "{}; without root, `prof record -e page-faults -c 1` shows who touches new memory first",
                 reason()
             )
         }
@@ -54,13 +55,13 @@ pub(crate) fn of_ring(setup: &Setup, errno: Errno, system: &System, attach: bool
 pub(crate) fn of_member(spec: &EventSpec, leader: &EventSpec) -> Error {
     let reason = match (pmu(spec), pmu(leader)) {
         (Some(one), Some(other)) if one != other => {
-            "they are counted by different hardware; sample them without braces"
+            "different hardware counts them; sample them without braces"
         }
         (Some(_), _) => {
-            "the CPU has too few counters for the whole group at once; make it smaller, or sample \
-             without braces"
+            "the CPU has too few counters for the whole group; make it smaller, or sample without \
+             braces"
         }
-        (None, _) => "the kernel does not schedule them together; sample them without braces",
+        (None, _) => "the kernel does not count them together; sample them without braces",
     };
     Error::Group {
         event: spec.to_string(),
@@ -86,6 +87,7 @@ fn refusal(setup: &Setup, errno: Errno, system: &System, attach: bool, ring: boo
         everybody: setup.cpu_wide,
         attach,
         capable: standing.may_perfmon(),
+        in_user_namespace: standing.in_user_namespace,
         filtered: standing.seccomp == Seccomp::Filter,
         ring,
     }

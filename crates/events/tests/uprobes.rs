@@ -157,18 +157,18 @@ fn what_cannot_be_probed_is_said() {
     in_file("plian", "has no function \"plian\": did you mean plain?");
     in_file(
         "shapes::twice",
-        "has 2 functions \"shapes::twice\": say which, such as shapes::twice(int) or shapes::twice(long)",
+        "has 2 functions \"shapes::twice\": choose one, such as shapes::twice(int) or shapes::twice(long)",
     );
     in_file("table", "table is data, not a function");
-    in_file("getppid", "is not in this file but in a library");
-    in_file("chosen", "IFUNC");
+    in_file("getppid", "is not in this file, but in a library");
+    in_file("is an IFUNC", "IFUNC");
     in_file("plain+0x1000", "an offset of 4096 is beyond it");
     in_file("0x3", "0x3 is outside the code");
     in_file("0xffffffffffffffff+1", "outside the code");
     in_file("", "a function's name, or an address");
     in_file("'plain", "a closing quote");
     check(&format!("uprobe:{file}"), "a colon and a function's name");
-    check(&format!("uretprobe:{file}:plain+1"), "not on an offset");
+    check(&format!("uretprobe:{file}:plain+1"), "not an offset");
     check("uprobe::f", "a file to probe");
     check(
         "uprobe:/no/such/file:f",

@@ -21,6 +21,6 @@ pub use process::{AddressSpace, Mapping, Pid, Process, Processes, Tid};
 pub use quality::{Fallback, Losses, Quality, SampledBy, UnwindFailure};
 pub use registers::{RegisterAbi, UserRegisters};
 pub use stack::StackEnd;
-pub use text::printable;
+pub use text::{counted, printable};
 pub use verdict::{Grade, Verdict};
 pub use waits::SeenWaits;

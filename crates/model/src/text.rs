@@ -12,9 +12,23 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     }
 }
 
+/// How many of something there are: `1 sample`, `2 samples`.
+pub fn counted(count: u64, one: &str) -> String {
+    match count {
+        1 => format!("1 {one}"),
+        more => format!("{more} {one}s"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::printable;
+    use super::{counted, printable};
+
+    #[test]
+    fn one_is_not_many() {
+        let numbers = [0, 1, 2].map(|count| counted(count, "sample"));
+        assert_eq!(numbers, ["0 samples", "1 sample", "2 samples"]);
+    }
 
     #[test]
     fn control_characters_are_blanks() {

@@ -13,16 +13,13 @@ pub enum Error {
     #[error("the recording is empty: nothing was written to it")]
     Empty,
     /// The file doesn't begin as a perf.data file does.
-    #[error("not a perf.data recording (it doesn't begin with PERFILE2)")]
+    #[error("not a perf.data recording (it does not begin with PERFILE2)")]
     NotPerfData,
     /// The file is in the format of perf before Linux 2.6.38 or so.
     #[error("recordings in the first perf.data format (PERFFILE) are not supported; record again")]
     OldFormat,
     /// The file was recorded on a machine of the other byte order.
-    #[error(
-        "big-endian recordings are not supported: report it with perf on a machine of the kind \
-         that recorded it"
-    )]
+    #[error("big-endian recordings are not supported: report it with perf on a big-endian machine")]
     BigEndian,
     /// The file ends within its header or before its events.
     #[error(
@@ -33,15 +30,18 @@ pub enum Error {
     #[error("the recording describes no events: it is damaged, or recording failed at the start")]
     NoEvents,
     /// An event's description is too short.
-    #[error("an event's description of {size} bytes is too short or says a wrong size")]
+    #[error(
+        "the recording is damaged: the description of an event ({size} bytes) is too short or \
+             has a wrong size"
+    )]
     Attr {
         /// Bytes that are there.
         size: usize,
     },
     /// There are several events and nothing in a record tells which of them it is about.
     #[error(
-        "the recording has several events with different kinds of samples, and no identifiers to \
-         tell them apart; record again with a newer perf or with one event"
+        "the recording has several events with different sample types, and no ids to tell them \
+         apart; record again with a newer perf or with one event"
     )]
     Indistinguishable,
 }
@@ -51,7 +51,7 @@ pub enum Error {
 #[non_exhaustive]
 pub enum RecordError {
     /// It ends before a field that it should have.
-    #[error("a record of type {kind} and {size} bytes is too short for what it should hold")]
+    #[error("a record of type {kind} ({size} bytes) is too short for its fields")]
     Short {
         /// The record's type.
         kind: u32,
@@ -71,13 +71,13 @@ pub enum RecordError {
 #[non_exhaustive]
 pub enum EncodeError {
     /// A record's size has 16 bits.
-    #[error("a record of {size} bytes cannot be written: 65535 is the limit")]
+    #[error("cannot write a record of {size} bytes: 65535 is the limit")]
     TooLong {
         /// The size that the record would have, in bytes.
         size: usize,
     },
     /// The sample type asks for something that cannot be encoded.
-    #[error("samples with the fields {fields:#x} cannot be written")]
+    #[error("cannot write samples with the fields {fields:#x}")]
     Unsupported {
         /// Bits of [`SampleType`](crate::SampleType).
         fields: u64,

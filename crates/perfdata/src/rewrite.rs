@@ -15,7 +15,7 @@ pub enum RewriteError {
     Recording(#[from] Error),
     /// It has no features to add one to.
     #[error(
-        "only a whole recording in a file can hold symbols: this one is in pipe form \
+        "symbols can be added only to a complete recording in a file: this one is in pipe form \
          (perf record -o -), or was cut off"
     )]
     NotAFile,

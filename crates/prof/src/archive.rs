@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
+use prof_model::counted;
 
 use crate::console::Console;
 use crate::flags::ArchiveFlags;
@@ -23,9 +24,9 @@ pub(crate) fn run(flags: &ArchiveFlags) -> Result<ExitCode> {
     let total: usize = naming.iter().map(|module| module.addresses).sum();
     let named: usize = naming.iter().map(|module| module.named).sum();
     console.say(format_args!(
-        "wrote {} with the names of {named} of {total} addresses in {} modules",
+        "wrote {}: {named} of {total} addresses in {} have names",
         output.display(),
-        naming.len(),
+        counted(naming.len() as u64, "module"),
     ));
     Ok(ExitCode::SUCCESS)
 }

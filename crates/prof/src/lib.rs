@@ -49,8 +49,8 @@ pub fn cargo_prof() -> ExitCode {
 fn needing_proc(verb: impl FnOnce() -> Result<ExitCode>) -> Result<ExitCode> {
     ensure!(
         Path::new("/proc/self/status").exists(),
-        "there is no /proc here, where processes, their memory and their files are looked up \
-         (`mount -t proc proc /proc` as root)"
+        "/proc is not mounted, and prof cannot find processes without it (as root: `mount -t proc \
+         proc /proc`)"
     );
     verb()
 }

@@ -26,12 +26,12 @@ pub(crate) fn named(pattern: &Pattern, wait: bool, signals: &Signals) -> Result<
         }
         if !wait {
             bail!(
-                "no process is named like '{pattern}': its name as in `ps -e`, or that of its \
-                 program, must match this regular expression (--wait waits for one)"
+                "no process matches '{pattern}': this regular expression must match its name as \
+                 in `ps -e`, or the name of its program (--wait waits for one)"
             );
         }
         if signals.next().is_some_and(|signal| !signal.is_switch()) {
-            bail!("no process named like '{pattern}' came");
+            bail!("no process that matches '{pattern}' started");
         }
         std::thread::sleep(INTERVAL);
     }

@@ -35,7 +35,7 @@ impl Control {
             let named = |error: io::Error| {
                 io::Error::new(
                     error.kind(),
-                    format!("{}: {error} (mkfifo makes one)", path.display()),
+                    format!("{}: {error} (mkfifo creates one)", path.display()),
                 )
             };
             let file = options.open(path).map_err(named)?;

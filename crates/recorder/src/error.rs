@@ -17,7 +17,7 @@ pub enum Error {
         command: String,
     },
     /// The command cannot be executed: shells exit 126.
-    #[error("{command}: cannot be started: {source}")]
+    #[error("cannot start {command}: {source}")]
     CommandNotStarted {
         /// The command as given.
         command: String,
@@ -61,19 +61,21 @@ pub enum Error {
     },
     /// Stops cannot stand for what was to be sampled by.
     #[error(
-        "stopping threads (ptrace) shows where CPU time goes in user code, not other events: leave -e out, or use -e cpu-clock:u"
+        "the ptrace sampler shows the CPU time of user code, no other events: leave out -e, or \
+         use -e cpu-clock:u"
     )]
     NotByStops,
     /// Stops are for threads, not for CPUs.
     #[error(
-        "stopping threads (ptrace) is for commands, processes and threads, not for all that runs: leave out -a, -C and --cgroup"
+        "the ptrace sampler samples commands, processes and threads, not whole CPUs: leave out \
+         -a, -C and --cgroup"
     )]
     NotOfCpus,
     /// What is traced is one command.
-    #[error("stopping threads (ptrace) is for a command that is run once: leave out --repeat")]
+    #[error("the ptrace sampler runs a command only once: leave out --repeat")]
     OnlyOnce,
     /// Several files do not go through one pipe.
-    #[error("-o - is one recording: to go on in another file, write to files")]
+    #[error("-o - writes one recording: several (--switch-output, --snapshot) need a file name")]
     OnePipe,
     /// The system refused something while recording.
     #[error("recording failed: {source}")]

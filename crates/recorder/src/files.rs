@@ -42,7 +42,7 @@ pub(crate) fn open_mapped(pid: Pid, module: &Module, mapping: &Mapping) -> io::R
     for place in places.into_iter().flatten() {
         match open_regular(&place) {
             Ok(file) if is(&file, module) => return Ok(file),
-            Ok(_) => problem = io::Error::other("replaced by another file since it was mapped"),
+            Ok(_) => problem = io::Error::other("another file has replaced it since it was mapped"),
             Err(_) => {}
         }
     }

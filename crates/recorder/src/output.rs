@@ -26,7 +26,7 @@ impl Output {
         if is_stdout(path) {
             let stdout = io::stdout();
             if stdout.is_terminal() {
-                let why = "the standard output is a terminal: write to a file, or into a pipe";
+                let why = "the standard output is a terminal: write to a file or into a pipe";
                 return Err(io::Error::other(why));
             }
             let stdout = stdout.as_fd().try_clone_to_owned()?;
@@ -109,8 +109,7 @@ fn set_aside(place: &OutputPath) -> io::Result<Option<OsString>> {
         Found::Directory => return Err(io::ErrorKind::IsADirectory.into()),
         Found::Special => {
             return Err(io::Error::other(
-                "it is not a regular file (`-o -` writes to the standard output, wherever that \
-                 goes)",
+                "it is not a regular file (`-o -` writes to the standard output)",
             ));
         }
         Found::File(_) | Found::Link => {}

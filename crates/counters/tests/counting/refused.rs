@@ -49,9 +49,9 @@ fn what_a_user_may_not_count_is_said() {
     assert!(text.contains("perf_event_paranoid=0"), "{text}");
     let text = refused("page-faults:u", Target::Process(1));
     assert!(
-        text.contains("someone else") || text.contains("no process"),
+        text.contains("another user") || text.contains("no process"),
         "{text}"
     );
     let text = refused("uprobe:libc.so.6:malloc", Target::ThisThread);
-    assert!(text.contains("root only"), "{text}");
+    assert!(text.contains("need root"), "{text}");
 }

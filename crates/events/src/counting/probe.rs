@@ -119,7 +119,7 @@ fn why(spec: &EventSpec, errno: Errno, circumstances: Circumstances, purpose: Pu
         Errno::OPNOTSUPP | Errno::INVAL
             if purpose == Purpose::Sample && spec.family.is_hardware() =>
         {
-            "it cannot interrupt the CPU: it can be counted only".into()
+            "it cannot interrupt the CPU: it can be counted, not sampled".into()
         }
         errno => why_not(spec, errno, circumstances),
     }

@@ -30,20 +30,19 @@ pub fn why_not(spec: &EventSpec, errno: Errno, circumstances: Circumstances) -> 
         Errno::ACCESS | Errno::PERM => permission(spec, circumstances),
         Errno::SRCH => "the process does not exist, or has ended".into(),
         Errno::NOSYS => {
-            "the kernel has no perf_event_open, or a sandbox hides it (a seccomp filter, as in \
-             gVisor and some containers)"
+            "the kernel has no perf_event_open, or a sandbox hides it (gVisor and some containers do)"
                 .into()
         }
         Errno::MFILE | Errno::NFILE => {
-            "each event takes a file descriptor for each thread or CPU: raise the limit with \
+            "each event needs a file descriptor for each thread or CPU: raise the limit with \
              `ulimit -n`"
                 .into()
         }
         Errno::BUSY => {
-            "somebody else has the counters to themselves (an exclusive event, or the NMI watchdog)"
+            "another program has reserved the counters (an exclusive event, or the NMI watchdog)"
                 .into()
         }
-        Errno::NOSPC => "all of the CPU's breakpoint registers are taken".into(),
+        Errno::NOSPC => "all breakpoint registers of the CPU are in use".into(),
         Errno::INVAL => invalid(spec, circumstances),
         Errno::TOOBIG => "the kernel is too old for what this event needs".into(),
         _ => format!("the kernel answers: {errno}"),
@@ -53,94 +52,95 @@ pub fn why_not(spec: &EventSpec, errno: Errno, circumstances: Circumstances) -> 
 fn unavailable(spec: &EventSpec, circumstances: Circumstances) -> String {
     match spec.family {
         _ if circumstances.hardware && matches!(spec.modifiers.precise, Precise::Level(1..)) => {
-            "this CPU cannot tell that precisely where it happens: ask with fewer p, or without".into()
+            "this CPU cannot locate the event so precisely: use fewer p, or none".into()
         }
         // A number that the kernel gives to other PMUs than those of the CPUs.
         Family::Raw if spec.encoding.kind >= sys::PERF_TYPE_MAX => {
             "no PMU has that type, or it does not have that event".into()
         }
         Family::Hardware | Family::Cache | Family::Raw if !circumstances.hardware => {
-            "this machine has no hardware counters (virtual machines often hide them): only \
-             software events such as task-clock can be counted"
+            "this machine has no hardware counters (virtual machines often hide them); software \
+             events such as task-clock work"
                 .into()
         }
         Family::Uprobe | Family::Uretprobe => {
-            "this kernel cannot probe that place, or tracefs is not mounted (mount -t tracefs nodev \
-             /sys/kernel/tracing)"
+            "this kernel cannot probe this place, or tracefs is not mounted (mount -t tracefs \
+             nodev /sys/kernel/tracing)"
                 .into()
         }
-        _ => "this CPU and its kernel do not have that event".into(),
+        _ => "this CPU or its kernel does not have this event".into(),
     }
 }
 
 fn permission(spec: &EventSpec, circumstances: Circumstances) -> String {
     let Circumstances { paranoid, root, .. } = circumstances;
     if root {
-        return "even for root: a sandbox refuses it (a seccomp filter or lockdown; in Docker: --cap-add PERFMON)".into();
+        return "a sandbox forbids it, even to root (a seccomp filter or lockdown; in Docker: \
+                --cap-add PERFMON)"
+            .into();
     }
     if matches!(spec.family, Family::Uprobe | Family::Uretprobe) {
-        return "uprobes are for root only (CAP_SYS_ADMIN)".into();
+        return "uprobes need root (CAP_SYS_ADMIN)".into();
     }
     if paranoid > 2 {
         return format!(
-            "kernel.perf_event_paranoid is {paranoid}, which allows no events at all: `sudo sysctl \
-             kernel.perf_event_paranoid=2` allows one's own programs"
+            "kernel.perf_event_paranoid is {paranoid}, which forbids all events: `sudo sysctl \
+             kernel.perf_event_paranoid=2` allows them in your own programs"
         );
     }
     if circumstances.system_wide && paranoid > 0 {
         return format!(
-            "kernel.perf_event_paranoid is {paranoid}: counting whole CPUs or cgroups is for root, or `sudo \
-             sysctl kernel.perf_event_paranoid=0`"
+            "counting on whole CPUs (-a, --cgroup) needs root, because kernel.perf_event_paranoid \
+             is {paranoid}; `sudo sysctl kernel.perf_event_paranoid=0` allows it to all users"
         );
     }
     if spec.family == Family::Tracepoint && paranoid > 1 {
         return format!(
-            "kernel.perf_event_paranoid is {paranoid}: tracepoints are for root, or `sudo sysctl \
-             kernel.perf_event_paranoid=1`"
+            "tracepoints need root, because kernel.perf_event_paranoid is {paranoid}; `sudo \
+             sysctl kernel.perf_event_paranoid=1` allows them to all users"
         );
     }
     if spec.happens_in_kernel_only() && paranoid > 1 {
         return format!(
-            "it happens in the kernel, which kernel.perf_event_paranoid = {paranoid} hides: `sudo sysctl \
-             kernel.perf_event_paranoid=1`"
+            "it happens in the kernel, which is hidden because kernel.perf_event_paranoid is \
+             {paranoid}: `sudo sysctl kernel.perf_event_paranoid=1` shows it"
         );
     }
     if spec.modifiers.kernel && paranoid > 1 {
         return format!(
-            "kernel.perf_event_paranoid is {paranoid}, which allows user code only: add :u to the event, or \
-             `sudo sysctl kernel.perf_event_paranoid=1`"
+            "kernel.perf_event_paranoid is {paranoid}, which allows user code only: add :u to the \
+             event, or run `sudo sysctl kernel.perf_event_paranoid=1`"
         );
     }
     if circumstances.attach {
-        return "the process belongs to someone else or hides its memory (setuid programs do): run \
-             prof as its user or as root"
+        return "the process belongs to another user or hides its memory (setuid programs do): run \
+                prof as its user or as root"
             .into();
     }
-    "a sandbox refuses it (a seccomp filter; in Docker: --cap-add PERFMON)".into()
+    "a sandbox forbids it (a seccomp filter; in Docker: --cap-add PERFMON)".into()
 }
 
 fn invalid(spec: &EventSpec, circumstances: Circumstances) -> String {
     let modifiers = spec.modifiers;
     if spec.cpus.is_some() && !circumstances.system_wide {
-        return "it counts for whole CPUs only, not for threads: count system-wide (-a)".into();
+        return "it counts on whole CPUs only, not in threads: use -a".into();
     }
     match spec.family {
         Family::Cache => unavailable(spec, circumstances),
         Family::Uprobe | Family::Uretprobe => {
-            "no instruction begins at that offset, or the file lies on a file system without \
-             uprobes"
+            "no instruction begins at this offset, or the file is on a file system without uprobes"
                 .into()
         }
         Family::Breakpoint => {
-            "the CPU has no breakpoints of that length at that address (an address must be a \
-             multiple of the length)"
+            "the CPU cannot watch so many bytes at this address (the address must be a multiple \
+             of the length)"
                 .into()
         }
         Family::Pmu(_) if modifiers.explicit_modes => {
-            "its PMU cannot tell whose code counts: leave the modifiers out".into()
+            "its PMU cannot tell user code from kernel code: leave out the modifiers".into()
         }
         Family::Pmu(_) | Family::Raw => {
-            "its PMU does not have that event, or not with these terms, or not for single threads"
+            "its PMU does not have this event, or not with these terms, or not in single threads"
                 .into()
         }
         _ => "the kernel refuses this combination of event and modifiers".into(),
@@ -186,8 +186,8 @@ mod tests {
             ..USER
         };
         check("cycles", Errno::NOENT, no_pmu, "no hardware counters");
-        check("cycles", Errno::NOENT, USER, "do not have that event");
-        check("cycles:pp", Errno::OPNOTSUPP, USER, "with fewer p");
+        check("cycles", Errno::NOENT, USER, "does not have this event");
+        check("cycles:pp", Errno::OPNOTSUPP, USER, "fewer p");
         check("cycles:pp", Errno::NOENT, no_pmu, "no hardware counters");
         check("r1a8", Errno::NOENT, no_pmu, "no hardware counters");
         check("99:0", Errno::NOENT, no_pmu, "no PMU has that type");
@@ -195,15 +195,15 @@ mod tests {
         check("cycles", Errno::ACCESS, USER, "add :u");
         check("cs", Errno::ACCESS, USER, "happens in the kernel");
         check("cycles:u", Errno::ACCESS, USER, "sandbox");
-        check("cycles:u", Errno::ACCESS, attach, "someone else");
+        check("cycles:u", Errno::ACCESS, attach, "another user");
         check("cycles:u", Errno::ACCESS, strict, "paranoid=2");
         check("cycles", Errno::ACCESS, wide, "paranoid=0");
-        check("cycles", Errno::PERM, root, "even for root");
+        check("cycles", Errno::PERM, root, "even to root");
         check("cycles", Errno::SRCH, USER, "does not exist");
         check("cycles:u", Errno::MFILE, USER, "ulimit -n");
-        check("uprobe:libc.so.6:malloc", Errno::ACCESS, USER, "root only");
+        check("uprobe:libc.so.6:malloc", Errno::ACCESS, USER, "need root");
         check("mem:0x1001/4", Errno::INVAL, USER, "multiple of the length");
-        check("mem:0x1000", Errno::NOSPC, USER, "registers are taken");
+        check("mem:0x1000", Errno::NOSPC, USER, "are in use");
         check("cycles", Errno::IO, USER, "the kernel answers");
     }
 }

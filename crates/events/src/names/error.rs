@@ -180,7 +180,7 @@ pub enum Problem {
         stripped: bool,
     },
     /// Several functions of that name.
-    #[error("{path} has {count} functions {symbol:?}: say which, such as {}", .examples.join(" or "))]
+    #[error("{path} has {count} functions {symbol:?}: choose one, such as {}", .examples.join(" or "))]
     AmbiguousSymbol {
         /// The file.
         path: String,
@@ -219,8 +219,8 @@ pub enum Problem {
     },
 }
 
-const STRIPPED: &str = ": it is stripped of all but its exported functions; install its debug \
-     symbols, or give an address as 0xADDRESS";
+const STRIPPED: &str = ": it is stripped, only its exported functions have names; install its \
+                        debug symbols, or give an address as 0xADDRESS";
 
 fn did_you_mean(nearest: &[String]) -> String {
     match nearest {

@@ -85,7 +85,7 @@ impl Modifiers {
                 'S' => self.leader_sampling = true,
                 'P' => self.precise = Precise::Maximum,
                 'p' if level == 3 => {
-                    let problem = Problem::Modifier("three p are the most there is");
+                    let problem = Problem::Modifier("at most three p are possible");
                     return Err((place, problem));
                 }
                 'p' => {

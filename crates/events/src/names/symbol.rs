@@ -25,7 +25,7 @@ pub(super) fn file_offset(path: &Path, symbol: &str, offset: u64) -> Result<u64,
     let file = File::open(path).map_err(|error| bad(error.to_string()))?;
     let cache = ReadCache::new(Window::new(file));
     let elf = object::File::parse(&cache)
-        .map_err(|_| bad("it is not an ELF file, so it has no functions to probe".into()))?;
+        .map_err(|_| bad("it is not an ELF file and has no functions to probe".into()))?;
     let address = match parse_number(symbol).filter(|_| symbol.starts_with("0x")) {
         Some(address) => address,
         None => Functions {
@@ -213,11 +213,11 @@ fn why_not<'data>(symbol: &impl ObjectSymbol<'data>) -> Option<&'static str> {
     };
     match st_info.st_type() {
         _ if symbol.is_undefined() => {
-            Some("is not in this file but in a library that it uses: probe it there")
+            Some("is not in this file, but in a library that it uses: probe it there")
         }
         object::elf::STT_GNU_IFUNC => Some(
-            "is chosen among several functions when the program starts (IFUNC): probe the one that \
-             this CPU gets, such as its _avx2 variant, or a function that calls it",
+            "is an IFUNC, which stands for several functions: probe the one that this CPU uses, \
+             such as its _avx2 variant, or a function that calls it",
         ),
         _ if symbol.kind() == SymbolKind::Text => None,
         // Hand-written assembly often says no more than that there is a label.

@@ -48,8 +48,7 @@ pub(super) fn read(
     }
     let (symbol, offset) = split_offset(typed);
     if at_return && offset.is_some() {
-        let problem =
-            Problem::Modifier("a return probe is on a function as a whole, not on an offset in it");
+        let problem = Problem::Modifier("a return probe takes a function, not an offset in it");
         return Err(cursor.from(start, problem));
     }
     let located = symbol::file_offset(&path, symbol, offset.unwrap_or(0));
@@ -65,7 +64,7 @@ pub(super) fn read(
             file_start,
             Problem::BadFile {
                 path,
-                reason: "its name holds a NUL".into(),
+                reason: "its name contains a NUL".into(),
             },
         )
     };

@@ -47,10 +47,10 @@ pub(super) fn build(flags: &TargetFlags, choice: &Choice) -> Result<Built> {
     let output = child
         .stdout
         .take()
-        .context("cargo's output was not captured")?;
+        .context("the output of cargo was not captured")?;
     let mut artifact = None;
     for message in Message::parse_stream(BufReader::new(output)) {
-        match message.context("cannot read what cargo says")? {
+        match message.context("cannot read the output of cargo")? {
             Message::CompilerArtifact(built) if is_target(&built, choice) => artifact = Some(built),
             _ => {}
         }

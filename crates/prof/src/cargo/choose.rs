@@ -100,7 +100,7 @@ fn packages<'a>(metadata: &'a Metadata, wanted: Option<&str>) -> Result<Vec<&'a 
         if found.is_empty() {
             let names: Vec<_> = members.iter().map(|p| p.name.as_str()).collect();
             bail!(
-                "no package '{wanted}' in this workspace; there is: {}",
+                "no package '{wanted}' in this workspace; it has: {}",
                 names.join(", ")
             );
         }
@@ -142,10 +142,10 @@ fn pick_named(packages: &[&Package], kind: Kind, name: &str) -> Result<Choice> {
             let flag = kind.flag();
             match names.as_slice() {
                 [] => {
-                    bail!("there is no {flag} target '{name}', and no other {flag} target either")
+                    bail!("there is no {flag} target at all, so no '{name}'")
                 }
                 names => bail!(
-                    "there is no {flag} target '{name}'; there is: {}",
+                    "there is no {flag} target '{name}'; the others are: {}",
                     names.join(", ")
                 ),
             }
@@ -163,13 +163,13 @@ fn pick_default(packages: &[&Package]) -> Result<Choice> {
         (Some(default), _) => default,
         (None, [only]) => *only,
         (None, []) => bail!(
-            "there is no binary to record here; name a target with --example, --test or --bench, \
-             or a package with -p"
+            "there is no binary to record; name a target with --example, --test or --bench, or a \
+             package with -p"
         ),
         (None, several) => {
             let names: Vec<_> = several.iter().map(|(_, name)| *name).collect();
             bail!(
-                "several binaries can be recorded; choose one with --bin: {}",
+                "there are several binaries; choose one with --bin: {}",
                 names.join(", ")
             )
         }

@@ -232,6 +232,7 @@ fn cause(machine: &Machine, errno: Errno, paranoid: i32) -> Cause {
         everybody: paranoid < 1,
         attach: false,
         capable: machine.standing.may_perfmon(),
+        in_user_namespace: machine.standing.in_user_namespace,
         filtered: machine.is_filtered(),
         ring: false,
     });

@@ -143,9 +143,8 @@ fn load(inputs: &[PathBuf], flags: &SymbolFlags, detail: Detail) -> Result<Loade
 
 fn load_one(input: &Path) -> Result<Profile> {
     match prof_report::read(input, &LoadOptions::default()) {
-        Err(error) if input != Path::new("-") && !input.exists() => Err(error).context(
-            "there is nothing to report (`prof record` makes a recording, `-i FILE` names one)",
-        ),
+        Err(error) if input != Path::new("-") && !input.exists() => Err(error)
+            .context("there is no recording (`prof record` creates one, `-i FILE` names one)"),
         loaded => Ok(loaded?),
     }
 }

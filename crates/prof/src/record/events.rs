@@ -17,7 +17,7 @@ pub(super) fn groups(target: &Target, flags: &SamplingFlags) -> Result<Vec<Group
     if flags.off_cpu || flags.wall || flags.alloc.is_some() {
         ensure!(
             matches!(call_graph, CallGraph::Dwarf { .. }) && !flags.no_unwind,
-            "--off-cpu, --wall and --alloc record stacks that are unwound at once: leave out \
+            "--off-cpu, --wall and --alloc always unwind stacks while recording: leave out \
              --call-graph and --no-unwind"
         );
     }
@@ -81,14 +81,14 @@ fn allocators(
         AllocFlag::Calls => {
             ensure!(
                 bytes == 1,
-                "--alloc=calls does not know of bytes: use --every with a number of calls"
+                "--alloc=calls counts calls, not bytes: use --every with a number of calls"
             );
             AllocationWeight::Calls
         }
     };
     let programs = programs(target);
     allocations(&Catalog::system(), &programs, weight, calls, call_graph)
-        .context("no function that allocates can be probed")
+        .context("cannot probe any function that allocates memory")
 }
 
 /// The programs that may hold an allocator of their own.

@@ -9,7 +9,7 @@ use std::process::{ExitCode, ExitStatus};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use prof_model::Verdict;
+use prof_model::{Verdict, counted};
 use prof_recorder::{
     CallGraph, Control, Course, CpuTarget, Delay, How, Options, Program, Rotation, Signals,
     Storage, Summary, Target,
@@ -113,7 +113,7 @@ pub(crate) fn run(job: Job) -> Result<ExitCode> {
     job.flamegraph.as_deref().map_or(Ok(()), ensure_writable)?;
     let read_again = job.flamegraph.is_some() || job.sampling.embed_symbols;
     if read_again && job.sampling.output == Path::new("-") {
-        anyhow::bail!("-o - keeps no file to draw or to add names to: write to a file");
+        anyhow::bail!("--flamegraph and --embed-symbols need a file, not -o -: name one with -o");
     }
     // Before any thread is made: they inherit the blocked signals.
     let signals = match job.storage.when() {
@@ -138,7 +138,7 @@ pub(crate) fn run(job: Job) -> Result<ExitCode> {
     drop(signals);
     for file in summary.files.iter().filter(|_| !summary.kept.is_empty()) {
         if let Err(error) = names::embed_kept(file, &summary.kept) {
-            Console::error(&error.context("cannot keep names of files that are gone"));
+            Console::error(&error.context("cannot store the names of files that were deleted"));
         }
     }
     let verdict = verdict(&summary, &options)?;
@@ -201,7 +201,10 @@ fn course(flags: CourseFlags, duration: Option<Duration>, quiet: bool) -> Result
         ControlFlag::Descriptors(commands, answers) => Control::descriptors(commands, answers),
     });
     if flags.delay == Some(DelayFlag::UntilTold) && control.is_none() {
-        anyhow::bail!("--delay -1 begins when --control says so: name a FIFO or descriptor there");
+        anyhow::bail!(
+            "--delay -1 waits for a command from --control: add --control with a FIFO \
+                       or a descriptor"
+        );
     }
     Ok(Course {
         delay: match flags.delay {
@@ -212,7 +215,7 @@ fn course(flags: CourseFlags, duration: Option<Duration>, quiet: bool) -> Result
         duration,
         control: control
             .transpose()
-            .context("cannot open what --control names")?,
+            .context("cannot open the FIFO or descriptor of --control")?,
         again: flags.repeat.saturating_sub(1),
         unfinished: (!quiet).then_some(tell_unfinished),
     })
@@ -232,8 +235,8 @@ fn storage(flags: &StorageFlags, quiet: bool) -> Storage {
 
 fn tell_unfinished(records: usize) {
     Console::new(false, false).say(format_args!(
-        "sampling has ended, {records} records are left to be unwound and written (Ctrl-C keeps them without \
-         callers)"
+        "sampling has ended; unwinding and writing the last {} (Ctrl-C writes them without callers)",
+        counted(records as u64, "record")
     ));
 }
 
@@ -269,19 +272,18 @@ fn tell(console: Console, summary: &Summary, options: &Options, verdict: &Verdic
         console.say(fallback);
     }
     let per_sample = summary.bytes.checked_div(summary.samples).unwrap_or(0);
-    let wrote = match (options.storage.rotation.is_some(), summary.files.len()) {
-        (false, _) => options.output.display().to_string(),
-        (true, 1) => "1 file".to_owned(),
-        (true, number) => format!("{number} files"),
+    let wrote = match options.storage.rotation {
+        None => options.output.display().to_string(),
+        Some(_) => counted(summary.files.len() as u64, "file"),
     };
     console.say(format_args!(
-        "wrote {wrote}: {} samples, {}, in {}",
-        summary.samples,
+        "wrote {wrote}: {}, {}, in {}",
+        counted(summary.samples, "sample"),
         Bytes(summary.bytes),
         Seconds(summary.duration),
     ));
     console.detail(format_args!(
-        "sampled by {}, {per_sample} bytes a sample",
+        "sampled {}, {per_sample} bytes per sample",
         summary.events.join(", ")
     ));
     console.say(verdict);

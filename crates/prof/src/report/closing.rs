@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use prof_model::Verdict;
+use prof_model::{Verdict, counted};
 use prof_report::profile::Event;
 use prof_report::{Profile, SymbolizedProfile};
 
@@ -46,13 +46,13 @@ impl fmt::Display for Worth {
             Self::Unknown { malformed } => {
                 write!(
                     f,
-                    "no verdict: folded stacks and pprof profiles do not tell how stacks ended and \
-                     what was lost"
+                    "no verdict: folded stacks and pprof profiles do not say which stacks are \
+                     whole and what was lost"
                 )?;
                 match malformed {
                     0 => Ok(()),
-                    1 => write!(f, "\n  - 1 sample makes no sense and was left out"),
-                    count => write!(f, "\n  - {count} samples make no sense and were left out"),
+                    1 => write!(f, "\n  - 1 sample is invalid and was left out"),
+                    count => write!(f, "\n  - {count} samples are invalid and were left out"),
                 }
             }
         }
@@ -77,11 +77,11 @@ fn other_events(profile: &Profile, shown: &Event) -> Option<String> {
     let others = profile.events.iter().zip(profile.sample_counts());
     let others: Vec<String> = others
         .filter(|(event, count)| *event != shown && *count > 0)
-        .map(|(event, count)| format!("{} ({count} samples)", event.name))
+        .map(|(event, count)| format!("{} ({})", event.name, counted(count, "sample")))
         .collect();
     (!others.is_empty()).then(|| {
         format!(
-            "this is {}; --event NAME shows {}",
+            "this shows {}; --event NAME shows {}",
             shown.name,
             others.join(", ")
         )

@@ -30,7 +30,8 @@ pub(crate) fn run(flags: DiffFlags) -> Result<ExitCode> {
     let basis = Basis::from(flags.normalize);
     if basis == Basis::Rate && (flags.filter.since.is_some() || flags.filter.until.is_some()) {
         bail!(
-            "--normalize rate goes by the whole length of a recording: leave out --since, --until"
+            "--normalize rate divides by the length of the whole recording: leave out --since and \
+             --until"
         );
     }
     let filter = Filter::from(flags.filter);

@@ -17,7 +17,7 @@ use crate::output::write_file;
 pub(super) fn write(flags: &OutputFlags, tree: &CallTree<'_>, filter: &Filter) -> Result<()> {
     let files = &flags.files;
     if files.paths().filter(|path| *path == Path::new("-")).count() > 1 {
-        bail!("only one output can go to the standard output: give the others files");
+        bail!("only one output can go to the standard output: name files for the others");
     }
     let profile = tree.symbolized();
     if let Some(path) = &files.flamechart {

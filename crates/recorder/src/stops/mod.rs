@@ -333,7 +333,7 @@ fn refused(pid: Pid, errno: Errno) -> Error {
             format!("process {} traces it already (a debugger?)", family.tracer)
         }
         Some(family) if family.user != standing.user => {
-            "it belongs to someone else: run prof as its user or as root".into()
+            "it belongs to another user: run prof as its user or as root".into()
         }
         Some(_) if scope > 0 => format!(
             "kernel.yama.ptrace_scope is {scope}: start the program with prof, or `sudo sysctl \
