@@ -102,7 +102,7 @@ fn names_and_inlined_functions_come_from_the_server() {
         Outcome::of(report(&session, url, &[&folded, options].concat()))
     };
     let refused = with(&url, &["--no-debuginfod"]);
-    refused.assert_says(&["inlining is stripped", "DEBUGINFOD_URLS"]);
+    refused.assert_says(&["names are missing in inlining", "DEBUGINFOD_URLS"]);
     assert!(!has_names(&refused), "{refused}");
     assert!(!has_names(&with("", &[])));
     with("", &["--debuginfod"]).assert_refused(&["DEBUGINFOD_URLS"]);
@@ -223,7 +223,7 @@ fn control_c_skips_downloads() {
     let mut rest = String::new();
     output.read_to_string(&mut rest).unwrap();
     assert!(
-        rest.contains("the download of its debug info was skipped"),
+        rest.contains("the download of the debug info was skipped"),
         "{rest}"
     );
     assert!(rest.contains("verdict: "), "{rest}");

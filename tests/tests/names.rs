@@ -36,7 +36,7 @@ fn what_has_no_name_is_told_with_its_reason() {
     // A plain user, for whom there are files that may not be read.
     let session = Session::plain_user();
     let cases: [(&str, Variant, Fate, &str); 4] = [
-        ("stripped", Variant::STRIPPED, |_| {}, "is stripped"),
+        ("stripped", Variant::STRIPPED, |_| {}, ": stripped"),
         (
             "gone",
             Variant::PLAIN,
@@ -65,7 +65,8 @@ fn what_has_no_name_is_told_with_its_reason() {
         let recorded = session.record(USER_CODE, &[&program]);
         fate(&program);
         let outcome = recorded.report(&["--no-inline", "--folded", "-"]);
-        let line = (outcome.stderr.lines()).find(|line| line.contains(&format!("for {name}")));
+        let line =
+            (outcome.stderr.lines()).find(|line| line.contains(&format!("missing in {name}")));
         let line = line.unwrap_or_else(|| panic!("nothing on {name}: {outcome}"));
         assert!(line.contains(reason), "{name}: {outcome}");
         // How much of the recording that is.

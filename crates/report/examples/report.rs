@@ -41,7 +41,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             )?;
             writeln!(out, "\n{}", Verdict::new(symbolized.quality()))?;
             for module in symbolized.naming().iter().filter(|n| !n.status.is_named()) {
-                writeln!(out, "  - {module}")?;
+                writeln!(out, "  - {}: {}", module.module, module.status)?;
             }
         }
     }

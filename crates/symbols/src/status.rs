@@ -110,15 +110,11 @@ impl ModuleStatus {
     pub fn reason(&self) -> String {
         match self {
             Self::Named => "symbols found".into(),
-            Self::Stripped {
-                path, downloads, ..
-            } => {
-                let stripped = format!("{} is stripped of its symbols", path.display());
-                match downloads {
-                    Some(problem) => format!("{stripped}, and {problem}"),
-                    None => stripped,
-                }
-            }
+            // The same words for all such files, which are many: they are told together.
+            Self::Stripped { downloads, .. } => match downloads {
+                Some(problem) => format!("stripped, and {problem}"),
+                None => "stripped".into(),
+            },
             Self::Missing { path } => format!("{} does not exist", path.display()),
             Self::BuildIdDiffers {
                 path,
@@ -134,21 +130,21 @@ impl ModuleStatus {
             }
             Self::NoPermission { path } => format!("no permission to read {}", path.display()),
             Self::Unreadable { path, reason } => {
-                format!("{} can't be read: {reason}", path.display())
+                format!("cannot read {}: {reason}", path.display())
             }
             Self::OtherKernel { recorded, found } => {
                 format!("another kernel runs now (build id {found}, recorded {recorded})")
             }
             Self::KernelHidden => "the kernel hides its symbols from this user".into(),
             Self::NoJitMap { pid, path } => format!(
-                "process {pid} left no map of its run-time code in {}",
+                "process {pid} wrote no map of its run-time code ({})",
                 path.display()
             ),
             Self::UntrustedJitMap { path, reason } => {
                 format!("{} is not trusted: {reason}", path.display())
             }
-            Self::NotEmbedded => "the recording holds no symbols of it".into(),
-            Self::Archived { reason } => format!("{reason} when the recording was archived"),
+            Self::NotEmbedded => "the recording has no symbols of it".into(),
+            Self::Archived { reason } => format!("{reason} (when the recording was archived)"),
         }
     }
 
@@ -156,13 +152,15 @@ impl ModuleStatus {
     pub fn remedy(&self) -> Option<String> {
         Some(match self {
             Self::Named => return None,
-            Self::Stripped { build_id, .. } => match build_id {
-                Some(id) => format!(
-                    "build it with debug info and without stripping, or install its debug \
-                     package (build id {id}), or set DEBUGINFOD_URLS to have it downloaded"
-                ),
-                None => "build it with debug info and without stripping".into(),
-            },
+            Self::Stripped {
+                build_id: None, ..
+            } => "build without stripping".into(),
+            Self::Stripped {
+                downloads: None, ..
+            } => "install debug packages, set DEBUGINFOD_URLS to download debug info, or build \
+                  without stripping"
+                .into(),
+            Self::Stripped { .. } => "install debug packages, or build without stripping".into(),
             Self::Missing { .. } => "put the file back, or report before it is removed".into(),
             Self::BuildIdDiffers { .. } => {
                 "record again, or put back the file that was recorded".into()
@@ -172,13 +170,13 @@ impl ModuleStatus {
             }
             Self::Unreadable { .. } => return None,
             Self::OtherKernel { .. } => {
-                "report under the kernel that was recorded, install its vmlinux with debug info, or \
-                 archive recordings where they are made"
+                "report on the kernel that was recorded, install its vmlinux with debug info, or run \
+                 `prof archive` where you record"
                     .into()
             }
             // The kernel's kallsyms_show_value().
-            Self::KernelHidden => "as root: sysctl kernel.kptr_restrict=0 \
-                                   kernel.perf_event_paranoid=1, or report as root"
+            Self::KernelHidden => "report as root, or run `sudo sysctl kernel.kptr_restrict=0 \
+                                   kernel.perf_event_paranoid=1`"
                 .into(),
             Self::NoJitMap { .. } => {
                 "let the run-time compiler write one (node --perf-basic-prof, \
@@ -189,7 +187,7 @@ impl ModuleStatus {
                 "check the file, and report as the user who owns it".into()
             }
             Self::Archived { .. } | Self::NotEmbedded => {
-                "archive the recording again where it was made".into()
+                "run `prof archive` again on the machine that recorded".into()
             }
         })
     }

@@ -247,11 +247,11 @@ fn what_no_server_has_is_asked_for_once() {
         let _ = stream.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n");
     });
     let resolved = setup.resolve(&url, PATIENT, Watch::default());
-    check_problem(&resolved, "no debuginfod server has its debug info");
+    check_problem(&resolved, "no debuginfod server has the debug info");
     // An empty file says so to all clients for a while.
     assert_eq!(fs::metadata(setup.cached("debuginfo")).unwrap().len(), 0);
     let resolved = setup.resolve("http://127.0.0.1:1", PATIENT, Watch::default());
-    check_problem(&resolved, "no debuginfod server has its debug info");
+    check_problem(&resolved, "no debuginfod server has the debug info");
     // Unless the while is over.
     fs::write(setup.cache().join("cache_miss_s"), "0\n").unwrap();
     let old = fs::File::open(setup.cached("debuginfo")).unwrap();

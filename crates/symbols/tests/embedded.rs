@@ -43,7 +43,7 @@ fn the_same_answers_once_the_files_are_gone() {
     let message = again[1].status().reason();
     assert_eq!(
         message,
-        "/nowhere/at-all does not exist when the recording was archived"
+        "/nowhere/at-all does not exist (when the recording was archived)"
     );
 }
 

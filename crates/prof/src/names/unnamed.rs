@@ -1,32 +1,134 @@
 //! What has no names, and why.
 
+use prof_model::counted;
 use prof_report::symbolized::ModuleNaming;
 
-/// A line for each module that matters and has no names, with reason and remedy; and what could
-/// have been had.
+/// Lines, and modules in a line, at most.
+const MOST: usize = 5;
+
+/// A line for each reason why modules that matter have no names, with the remedy; and what names
+/// could be more detailed.
 pub(crate) fn unnamed(all: &[ModuleNaming]) -> Vec<String> {
-    const MOST: usize = 5;
     let samples: u64 = all.iter().map(|naming| naming.samples).sum();
     let lacking = || all.iter().filter(|naming| naming.unnamed_samples > 0);
     let matters = |naming: &&ModuleNaming| naming.unnamed_samples.saturating_mul(100) >= samples;
-    let mut lines: Vec<String> = lacking()
-        .filter(matters)
-        .take(MOST)
-        .map(|naming| format!("no names for {naming}"))
+    let with_reason = lacking().filter(matters).map(|naming| {
+        let name = format!(
+            "{} ({})",
+            naming.module,
+            counted(naming.unnamed_samples, "sample")
+        );
+        let reason = match naming.status.is_named() {
+            true => "no symbol covers this code".to_owned(),
+            false => naming.status.to_string(),
+        };
+        (reason, name)
+    });
+    let mut lines: Vec<String> = grouped(with_reason)
+        .map(|(reason, modules)| format!("names are missing in {modules}: {reason}"))
         .collect();
-    let others = lacking().count() - lines.len();
+    let others = lacking().filter(|naming| !matters(naming)).count();
     if others > 0 {
-        let modules = if others == 1 { "module" } else { "modules" };
-        lines.push(format!(
-            "some addresses in {others} other {modules} have no names"
-        ));
+        let others = counted(others as u64, "other module");
+        lines.push(format!("some names are missing in {others}"));
     }
     let missed = all.iter().filter_map(|naming| {
         // Where there are no names at all, this is part of the reason.
-        let problem = naming.downloads.as_ref()?;
-        let named = naming.status.is_named();
-        named.then(|| format!("no inlined functions for {}: {problem}", naming.module))
+        let problem = naming
+            .downloads
+            .clone()
+            .filter(|_| naming.status.is_named())?;
+        Some((problem, naming.module.clone()))
     });
-    lines.extend(missed.take(MOST));
+    lines.extend(
+        grouped(missed)
+            .map(|(problem, modules)| format!("no inlined functions in {modules}: {problem}")),
+    );
     lines
+}
+
+/// Each reason once, in the order of their first modules, with its modules.
+fn grouped(
+    with_reason: impl Iterator<Item = (String, String)>,
+) -> impl Iterator<Item = (String, String)> {
+    let mut groups: Vec<(String, Vec<String>)> = Vec::new();
+    for (reason, module) in with_reason {
+        match groups.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, modules)) => modules.push(module),
+            None => groups.push((reason, vec![module])),
+        }
+    }
+    groups.into_iter().take(MOST).map(|(reason, mut modules)| {
+        let others = modules.split_off(modules.len().min(MOST)).len();
+        if others > 0 {
+            modules.push(counted(others as u64, "other module"));
+        }
+        (reason, modules.join(", "))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use prof_model::BuildId;
+    use prof_symbols::ModuleStatus;
+
+    use super::*;
+
+    fn naming(module: &str, status: ModuleStatus, unnamed_samples: u64) -> ModuleNaming {
+        ModuleNaming {
+            module: module.to_owned(),
+            status,
+            downloads: None,
+            samples: 100,
+            unnamed_samples,
+            addresses: 10,
+            named: 5,
+        }
+    }
+
+    fn stripped(module: &str, downloads: Option<&str>) -> ModuleStatus {
+        ModuleStatus::Stripped {
+            path: PathBuf::from("/usr/lib").join(module),
+            build_id: BuildId::new(module.as_bytes()),
+            downloads: downloads.map(str::to_owned),
+        }
+    }
+
+    fn check(all: &[ModuleNaming], expected: &[&str]) {
+        assert_eq!(unnamed(all), expected);
+    }
+
+    #[test]
+    fn equal_reasons_are_told_once() {
+        let all = [
+            naming("libc.so.6", stripped("libc.so.6", None), 90),
+            naming("[kernel]", ModuleStatus::KernelHidden, 50),
+            naming("bash", stripped("bash", None), 7),
+            naming("tiny", stripped("tiny", None), 1),
+        ];
+        let stripped = "names are missing in libc.so.6 (90 samples), bash (7 samples): stripped; \
+                        install debug packages, set DEBUGINFOD_URLS to download debug info, or build \
+                        without stripping";
+        let kernel = "names are missing in [kernel] (50 samples): the kernel hides its symbols from \
+                      this user; report as root, or run `sudo sysctl kernel.kptr_restrict=0 \
+                      kernel.perf_event_paranoid=1`";
+        let other = "some names are missing in 1 other module";
+        check(&all, &[stripped, kernel, other]);
+    }
+
+    #[test]
+    fn servers_that_were_asked_are_no_remedy() {
+        let asked = stripped("bash", Some("no debuginfod server has the debug info"));
+        let line = "names are missing in bash (9 samples): stripped, and no debuginfod server has the \
+                    debug info; install debug packages, or build without stripping";
+        check(&[naming("bash", asked, 9)], &[line]);
+        let inlined = |module| ModuleNaming {
+            downloads: Some("the download of the debug info was skipped".into()),
+            ..naming(module, ModuleStatus::Named, 0)
+        };
+        let line = "no inlined functions in a, b: the download of the debug info was skipped";
+        check(&[inlined("a"), inlined("b")], &[line]);
+    }
 }

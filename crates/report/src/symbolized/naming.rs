@@ -1,7 +1,5 @@
 //! How well modules could be named.
 
-use std::fmt;
-
 use prof_symbols::{ModuleStatus, Resolved};
 
 use super::resolve::Plan;
@@ -24,27 +22,6 @@ pub struct ModuleNaming {
     pub addresses: usize,
     /// How many of these have a name.
     pub named: usize,
-}
-
-/// One line: the module, how much of it has no name, reason and remedy.
-impl fmt::Display for ModuleNaming {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let unnamed = self.addresses.saturating_sub(self.named);
-        write!(
-            f,
-            "{} ({unnamed} of {} addresses",
-            self.module, self.addresses
-        )?;
-        match self.unnamed_samples {
-            0 => write!(f, ")")?,
-            1 => write!(f, ", in 1 sample)")?,
-            samples => write!(f, ", in {samples} samples)")?,
-        }
-        match self.status.is_named() {
-            true => write!(f, ": they are in no symbol"),
-            false => write!(f, ": {}", self.status),
-        }
-    }
 }
 
 /// What became of each module, those with the most unnamed samples first.

@@ -61,9 +61,9 @@ pub(crate) enum Problem {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotFound => write!(f, "no debuginfod server has its debug info"),
-            Self::Skipped => write!(f, "the download of its debug info was skipped"),
-            Self::Failed(reason) => write!(f, "its debug info could not be downloaded: {reason}"),
+            Self::NotFound => write!(f, "no debuginfod server has the debug info"),
+            Self::Skipped => write!(f, "the download of the debug info was skipped"),
+            Self::Failed(reason) => write!(f, "the debug info could not be downloaded: {reason}"),
         }
     }
 }
