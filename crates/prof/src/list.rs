@@ -41,7 +41,9 @@ pub(crate) fn run(flags: &ListFlags) -> Result<ExitCode> {
         false => print(&sections, out),
     })?;
     match (found, &flags.pattern) {
-        (false, Some(pattern)) => anyhow::bail!("no event is called {pattern:?}"),
+        (false, Some(pattern)) => {
+            anyhow::bail!("no event matches {pattern:?}: `prof list` lists all")
+        }
         _ => Ok(ExitCode::SUCCESS),
     }
 }
@@ -107,7 +109,7 @@ impl Lister {
             let note = match terms.is_empty() || self.pattern.is_some() {
                 true => None,
                 false => Some(format!(
-                    "{}/TERM=VALUE,.../ with the terms {}",
+                    "{}/TERM=VALUE,.../ with these terms: {}",
                     pmu.name,
                     terms.join(", ")
                 )),
@@ -143,7 +145,7 @@ impl Lister {
                 .map(|ability| status(&Ok(ability)).join(" / "))
                 .unwrap_or_default();
             let note = format!(
-                "{} of them: list some with a pattern, such as 'sched:*' ({can})",
+                "{} (count / sample: {can}); a pattern lists them, such as prof list 'sched:*'",
                 all.len()
             );
             return Section {
@@ -185,7 +187,7 @@ impl Lister {
         let ability = match self.catalog.parse(example) {
             Ok(groups) => match groups.first().and_then(|group| group.events.first()) {
                 Some(event) => Ok(self.prober.probe(event)),
-                None => Err("it names nothing".to_owned()),
+                None => Err("this names no event".to_owned()),
             },
             Err(error) => Err(error.problem.to_string()),
         };
@@ -247,14 +249,16 @@ fn print(sections: &[Section], out: &mut dyn Write) -> Result<()> {
             width = width + 2
         )?;
     }
+    let mut reasons = Reasons::default();
     for section in sections {
         writeln!(out, "\n{}", section.title)?;
         for entry in &section.entries {
             let [count, sample] = status(&entry.ability);
-            let reason = reason(&entry.ability).unwrap_or_default();
+            let mark = reason(&entry.ability).map(|reason| reasons.mark(reason));
             let line = format!(
-                "  {:<width$}  {count:<9}  {sample:<9}  {reason}",
-                entry.names.join(", ")
+                "  {:<width$}  {count:<9}  {sample:<9}  {}",
+                entry.names.join(", "),
+                mark.unwrap_or_default()
             );
             writeln!(out, "{}", line.trim_end())?;
         }
@@ -262,7 +266,32 @@ fn print(sections: &[Section], out: &mut dyn Write) -> Result<()> {
             writeln!(out, "  {note}")?;
         }
     }
-    Ok(())
+    reasons.print(out)
+}
+
+/// Many events share a reason, which is printed once, below the table. The rows refer to it.
+#[derive(Default)]
+struct Reasons<'a>(Vec<&'a str>);
+
+impl<'a> Reasons<'a> {
+    fn mark(&mut self, reason: &'a str) -> String {
+        let known = self.0.iter().position(|known| *known == reason);
+        let index = known.unwrap_or_else(|| {
+            self.0.push(reason);
+            self.0.len() - 1
+        });
+        format!("[{}]", index + 1)
+    }
+
+    fn print(&self, out: &mut dyn Write) -> Result<()> {
+        if !self.0.is_empty() {
+            writeln!(out)?;
+        }
+        for (index, reason) in self.0.iter().enumerate() {
+            writeln!(out, "[{}] {reason}", index + 1)?;
+        }
+        Ok(())
+    }
 }
 
 #[derive(Serialize)]
@@ -296,4 +325,57 @@ fn print_json(sections: &[Section], out: &mut dyn Write) -> Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_reasons_are_printed_once() {
+        let entry = |name: &str, reason: Option<&str>| Entry {
+            names: vec![name.to_owned()],
+            ability: reason.map_or_else(
+                || {
+                    Ok(Ability {
+                        count: Answer::Yes,
+                        sample: Answer::Yes,
+                    })
+                },
+                |reason| Err(reason.to_owned()),
+            ),
+        };
+        let sections = [Section {
+            title: "Some".to_owned(),
+            entries: vec![
+                entry("a", Some("no counters")),
+                entry("b", None),
+                entry("c", Some("not here")),
+                entry("d", Some("no counters")),
+            ],
+            note: None,
+        }];
+        let mut text = Vec::new();
+        print(&sections, &mut text).unwrap();
+        let rows: Vec<String> = String::from_utf8(text)
+            .unwrap()
+            .lines()
+            .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+            .collect();
+        assert_eq!(
+            rows,
+            [
+                "event count sample",
+                "",
+                "Some",
+                "a no no [1]",
+                "b yes yes",
+                "c no no [2]",
+                "d no no [1]",
+                "",
+                "[1] no counters",
+                "[2] not here"
+            ]
+        );
+    }
 }
