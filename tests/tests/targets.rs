@@ -52,6 +52,32 @@ fn processes_by_name() {
     check_recorded(&session, prof, target);
 }
 
+/// The kernel tells what a thread did as it ends only if it inherited its event.
+#[test]
+fn what_a_thread_did_that_ends_is_its_own() {
+    let session = Session::new();
+    let script = "read -r go; i=0; while [ $i -lt 200000 ]; do i=$((i + 1)); done";
+    let mut shell = session.command(Path::new("sh"), ["-c", script]);
+    let mut shell = shell.stdin(Stdio::piped()).spawn().unwrap();
+    let mut prof = spawn(&session, &["-p", &shell.id().to_string()]);
+    let file = session.path("prof.data");
+    wait_until(&mut prof, || {
+        std::fs::metadata(&file).is_ok_and(|data| data.len() > 0)
+    });
+    drop(shell.stdin.take());
+    shell.wait().unwrap();
+    assert!(prof.wait().unwrap().success());
+    let report = session.run(["report", "--json", "-"]).stdout;
+    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+    let coverage = report["quality"]["coverage"].as_array().unwrap();
+    let [one] = &coverage[..] else {
+        panic!("{coverage:?}");
+    };
+    assert_eq!(one["thread"], "sh");
+    let [used, sampled] = ["used", "sampled"].map(|field| one[field].as_u64().unwrap());
+    assert!(used > 0 && sampled > 0, "{coverage:?}");
+}
+
 /// A program of two threads, and a shell that starts another program as soon as there is a recording, which
 /// is a moment before anything is sampled.
 #[track_caller]

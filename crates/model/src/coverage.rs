@@ -21,8 +21,19 @@ pub struct Coverage {
     pub unseen: u64,
     /// The weight of their samples, in the same unit.
     pub sampled: u64,
+    /// What the periods of their samples add up to: the kernel counted at least this much of them.
+    /// It differs from `sampled` where periods vary. 0 in recordings that do not tell it.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub periods: u64,
+    /// The part of `used` that no READ record told of, and several threads may have done.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub estimated: u64,
     /// How many samples they have.
     pub samples: u64,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl Coverage {
@@ -39,18 +50,33 @@ impl Coverage {
     }
 
     /// What to multiply the weights of the samples by, so that they sum up to what was used;
-    /// `None` if that is not needed, or there are no samples.
+    /// `None` if that is not needed, not proven, or there are no samples. The weights never sum up
+    /// to less than the periods of the samples.
     pub fn correction(&self) -> Option<f64> {
-        let share = self.share().filter(|&share| share > 0.0)?;
-        let off = (share - 1.0).abs() > Self::TOLERANCE;
-        (off && !self.is_chance()).then_some(1.0 / share)
+        let is_proven = self.estimated as f64 <= self.used as f64 * Self::TOLERANCE;
+        let least = match self.periods {
+            0 => self.sampled,
+            periods => periods,
+        };
+        let sum = self.seen().max(least.min(self.sampled));
+        let needed = is_proven && self.sampled > 0 && Self::is_off(self.sampled, sum);
+        let is_chance = self.is_chance(self.weight().unwrap_or(0));
+        (needed && !is_chance).then(|| sum as f64 / self.sampled as f64)
     }
 
-    /// Whether too little was sampled to be trusted, or nothing at all.
-    pub fn is_short(&self) -> bool {
-        self.share()
-            .is_some_and(|share| share < 1.0 - Self::TOLERANCE)
-            && !self.is_chance()
+    /// Whether the samples stand for too little or too much, or there are none. `total` is the
+    /// coverage of all threads.
+    pub fn is_wrong(&self, total: &Self) -> bool {
+        let weight = self.weight().or_else(|| total.weight());
+        self.seen() > 0
+            && Self::is_off(self.sampled, self.seen())
+            && !self.is_chance(weight.unwrap_or(0))
+    }
+
+    /// Whether a share that [is wrong](Self::is_wrong) is so far off that shares mislead.
+    pub fn misleads(&self) -> bool {
+        const RIGHT: std::ops::RangeInclusive<f64> = 0.9..=1.1;
+        self.share().is_some_and(|share| !RIGHT.contains(&share))
     }
 
     /// The coverage of all threads together.
@@ -61,6 +87,8 @@ impl Coverage {
             total.used = total.used.saturating_add(one.used);
             total.unseen = total.unseen.saturating_add(one.unseen);
             total.sampled = total.sampled.saturating_add(one.sampled);
+            total.periods = total.periods.saturating_add(one.periods);
+            total.estimated = total.estimated.saturating_add(one.estimated);
             total.samples = total.samples.saturating_add(one.samples);
         }
         total
@@ -69,14 +97,20 @@ impl Coverage {
     /// Nobody minds this much.
     const TOLERANCE: f64 = 0.05;
 
-    /// Whether what is missing, or too much, is about what comes and goes with single samples:
-    /// each thread may end just before its next one.
-    fn is_chance(&self) -> bool {
+    fn is_off(sampled: u64, seen: u64) -> bool {
+        (sampled as f64 - seen as f64).abs() > seen as f64 * Self::TOLERANCE
+    }
+
+    /// What a sample weighs on average.
+    fn weight(&self) -> Option<u64> {
+        self.sampled.checked_div(self.samples)
+    }
+
+    /// Whether what is missing, or too much, is about what comes and goes with single samples of
+    /// this weight: each thread may end just before its next one.
+    fn is_chance(&self, weight: u64) -> bool {
         const SAMPLES: u64 = 20;
-        let weight = self.sampled.checked_div(self.samples);
-        weight.is_some_and(|weight| {
-            self.seen().abs_diff(self.sampled) < weight.saturating_mul(SAMPLES)
-        })
+        self.seen().abs_diff(self.sampled) < weight.saturating_mul(SAMPLES)
     }
 }
 
@@ -95,11 +129,11 @@ mod tests {
 
     #[test]
     fn what_is_missing_beyond_chance_is_made_up_for() {
-        let check = |used, sampled, samples, short: bool, correction: Option<f64>| {
+        let check = |used, sampled, samples, wrong: bool, correction: Option<f64>| {
             let coverage = coverage(used, sampled, samples);
             assert_eq!(
-                (coverage.is_short(), coverage.correction()),
-                (short, correction),
+                (coverage.is_wrong(&coverage), coverage.correction()),
+                (wrong, correction),
                 "{coverage:?}"
             );
         };
@@ -107,18 +141,47 @@ mod tests {
         check(1000, 1000, 1000, false, None);
         check(1000, 960, 960, false, None);
         check(1000, 500, 500, true, Some(2.0));
-        check(1000, 2000, 2000, false, Some(0.5));
         // One sample of 100 is missing of 15.
         check(1500, 1400, 14, false, None);
         check(1000, 0, 0, true, None);
+        // As few as would be missing of others are no sign.
+        let total = coverage(50_000, 49_000, 980);
+        assert!(!coverage(999, 0, 0).is_wrong(&total));
+        assert!(coverage(1000, 0, 0).is_wrong(&total));
+    }
+
+    #[test]
+    fn weights_never_shrink_below_the_periods_of_the_samples() {
+        let check = |periods, correction: Option<f64>| {
+            let coverage = Coverage {
+                periods,
+                ..coverage(1000, 2000, 2000)
+            };
+            assert!(coverage.is_wrong(&coverage) && coverage.misleads());
+            assert_eq!(coverage.correction(), correction, "{periods}");
+        };
+        check(0, None);
+        check(2000, None);
+        check(1990, None);
+        check(1500, Some(0.75));
+        check(900, Some(0.5));
+    }
+
+    #[test]
+    fn what_is_not_proven_corrects_nothing() {
+        let mut one = coverage(1000, 500, 500);
+        one.estimated = 50;
+        assert_eq!(one.correction(), Some(2.0));
+        one.estimated = 51;
+        assert_eq!((one.correction(), one.is_wrong(&one)), (None, true));
     }
 
     #[test]
     fn what_cannot_be_sampled_is_not_made_up_for() {
         let mut dd = coverage(100_000, 30_000, 300);
-        assert_eq!((dd.is_short(), dd.correction().is_some()), (true, true));
+        assert_eq!((dd.is_wrong(&dd), dd.correction().is_some()), (true, true));
         dd.unseen = 70_000;
-        assert_eq!((dd.share(), dd.is_short()), (Some(1.0), false));
+        assert_eq!((dd.share(), dd.is_wrong(&dd)), (Some(1.0), false));
         assert_eq!(dd.correction(), None);
         dd.unseen = 100_000;
         assert_eq!((dd.share(), dd.correction()), (None, None));

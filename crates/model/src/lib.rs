@@ -18,7 +18,7 @@ pub use address::{AbsoluteAddress, ElfAddress, FileOffset, FrameAddress};
 pub use coverage::Coverage;
 pub use module::{BuildId, FileIdentity, Module, ModuleId, ModuleKind, Modules};
 pub use process::{AddressSpace, Mapping, Pid, Process, Processes, Tid};
-pub use quality::{Fallback, Losses, Quality, SampledBy, UnwindFailure};
+pub use quality::{Fallback, Losses, Quality, SampledBy, Unsampled, UnsampledCode, UnwindFailure};
 pub use registers::{RegisterAbi, UserRegisters};
 pub use stack::StackEnd;
 pub use text::{counted, printable};

@@ -37,6 +37,9 @@ pub struct Quality {
     /// Which of several events the coverage is of, by its name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub covered_event: Option<String>,
+    /// The code whose time the covered event counts and does not sample.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unsampled: Option<Unsampled>,
     /// How many of the waits were seen, where not all were.
     pub waits: Option<SeenWaits>,
     /// CPUs that went offline or came online, so that what ran there then was not sampled.
@@ -45,6 +48,25 @@ pub struct Quality {
     /// The largest size in bytes, if the recording ended early because it had reached that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size_limit: Option<u64>,
+}
+
+/// Code that is not sampled.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unsampled {
+    /// Whose code it is.
+    pub code: UnsampledCode,
+    /// Why, as the user would set it: `perf_event_paranoid=2`, `-e cpu-clock:u`.
+    pub cause: String,
+}
+
+/// Whose code is not sampled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum UnsampledCode {
+    /// The kernel's.
+    Kernel,
+    /// That of programs.
+    User,
 }
 
 /// What says how many samples are taken, and is to be changed where they are too many.

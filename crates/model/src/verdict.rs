@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::quality::Quality;
 use crate::stack::StackEnd;
 use crate::waits::SeenWaits;
-use coverage::{coverage, unseen};
+use coverage::{coverage, misleads, unseen};
 
 /// How far a profile can be trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -96,7 +96,7 @@ impl Verdict {
             .chain(few_samples(quality))
             .chain(losses(quality))
             .chain(coverage(quality))
-            .chain(unseen(&quality.coverage))
+            .chain(unseen(quality))
             .chain(quality.waits.as_ref().map(waits))
             .chain(quality.size_limit.map(size_limit))
             .chain(changed_cpus(&quality.changed_cpus))
@@ -106,6 +106,7 @@ impl Verdict {
             // Nobody can tell how much that was.
             Grade::Good if quality.losses.corrupt_rings > 0 => Grade::Fair,
             Grade::Good if !quality.changed_cpus.is_empty() => Grade::Fair,
+            Grade::Good if misleads(quality) => Grade::Fair,
             Grade::Good if quality.waits.is_some_and(hides_much) => Grade::Fair,
             grade => grade,
         };

@@ -7,14 +7,14 @@
 
 mod named;
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use prof_events::{Opened, Pace};
-use prof_model::{Coverage, Pid, Processes, Tid};
+use prof_model::{Coverage, Pid, Processes, Tid, Unsampled};
 use prof_perfdata::{Record, Sample, Stamp, Throttle};
 
-use named::{Counted, Named, half_blind};
+use named::{Counted, Named, Samples, half_blind, unsampled};
 
 /// Adds up what threads did, and weighs their samples.
 #[derive(Debug, Default)]
@@ -34,6 +34,8 @@ pub(crate) struct Lifetimes {
     names: BTreeMap<(Arc<str>, Arc<str>), Named>,
     /// Which of several events all this is of.
     event: Option<String>,
+    /// What code it counts and does not sample.
+    unsampled: Option<Unsampled>,
 }
 
 /// A thread that lives, or has just ended.
@@ -43,8 +45,7 @@ struct Thread {
     /// Its process's name and its own, once it has ended.
     names: Option<(Arc<str>, Arc<str>)>,
     events: Vec<Counted>,
-    sampled: u64,
-    samples: u64,
+    samples: Samples,
 }
 
 impl Lifetimes {
@@ -57,6 +58,7 @@ impl Lifetimes {
     pub(crate) fn new(opened: &Opened, event: Option<String>) -> Self {
         Self {
             event,
+            unsampled: unsampled(opened),
             pace: opened.pace(),
             half_blind: opened.told_event().and_then(half_blind),
             owners: opened
@@ -67,9 +69,9 @@ impl Lifetimes {
         }
     }
 
-    /// Which of several events it is of.
-    pub(crate) fn event(&self) -> Option<&str> {
-        self.event.as_deref()
+    /// Which of several events it is of, and what code that counts and does not sample.
+    pub(crate) fn subject(&self) -> (Option<String>, Option<Unsampled>) {
+        (self.event.clone(), self.unsampled.clone())
     }
 
     /// A sample: what it stands for.
@@ -113,14 +115,19 @@ impl Lifetimes {
             Some(pace) if period != pace.period => pace.weight(period, counted.age),
             _ => period,
         };
-        thread.sampled = thread.sampled.saturating_add(weight);
-        thread.samples += 1;
+        thread.samples.add(period, weight);
         weight
     }
 
     /// A thread begins: whoever had its number before is gone.
     fn begin(&mut self, tid: Tid, processes: &Processes) {
-        if let Some(thread) = self.threads.remove(&tid) {
+        if let Some(mut thread) = self.threads.remove(&tid) {
+            for counted in &mut thread.events {
+                counted.assume(|id, used| {
+                    let told = self.told.entry(id).or_default();
+                    *told = told.saturating_add(used);
+                });
+            }
             self.add(tid, thread, processes);
         }
     }
@@ -158,7 +165,9 @@ impl Lifetimes {
         *told = told.saturating_add(count);
         let thread = self.threads.entry(tid).or_default();
         thread.pid = pid;
-        thread.used(id, count);
+        let counted = thread.counted(id);
+        counted.used = counted.used.saturating_add(count);
+        counted.told = true;
     }
 
     /// The coverage by names, the greatest first. `counts` is what each event counted with all
@@ -172,17 +181,10 @@ impl Lifetimes {
     ) -> Vec<Coverage> {
         let living = living(processes);
         for &(id, count) in counts {
-            let Some(&owner) = self.owners.get(&id) else {
-                continue;
-            };
             let rest = count.saturating_sub(self.told.get(&id).copied().unwrap_or(0));
             // The event that samples and the one that tells of ends differ a little.
-            if rest > count / 100 && !self.share_out(id, rest) {
-                match living.get(&owner) {
-                    Some(&pid) => self.share_evenly(id, rest, &BTreeMap::from([(owner, pid)])),
-                    // It is our own, which forked the command.
-                    None => self.share_evenly(id, rest, &living),
-                }
+            if self.owners.contains_key(&id) && rest > count / 100 {
+                self.share_out(id, rest, &living);
             }
         }
         for (tid, thread) in std::mem::take(&mut self.threads) {
@@ -194,46 +196,63 @@ impl Lifetimes {
         all
     }
 
-    /// Gives the living threads their parts of `rest` by what is known of them from samples.
-    fn share_out(&mut self, id: u64, rest: u64) -> bool {
-        let age = |thread: &Thread| {
-            let counted = thread.events.iter().find(|counted| counted.id == id);
-            let counted = counted.filter(|_| thread.names.is_none());
-            counted.map_or(0, |counted| counted.age)
-        };
-        let ages = self.threads.values().map(|thread| u128::from(age(thread)));
-        let sum: u128 = ages.sum();
-        if sum == 0 {
-            return false;
-        }
-        for thread in self.threads.values_mut() {
-            let part = u128::from(rest) * u128::from(age(thread)) / sum;
-            if part > 0 {
-                thread.used(id, u64::try_from(part).unwrap_or(rest));
+    /// Gives those of whom no READ record told their parts of `rest`, by what their samples say.
+    fn share_out(&mut self, id: u64, rest: u64, living: &BTreeMap<Tid, Pid>) {
+        let mut sharers = self.sharers(id, living);
+        let exact = sharers.len() == 1;
+        if sharers.values().all(|&age| age == 0) {
+            // A thread whose events were opened on itself rather did it than one that inherits.
+            let owner = self.owners.get(&id).copied().unwrap_or(0);
+            if sharers.contains_key(&owner) {
+                sharers.retain(|&tid, _| tid == owner);
             }
+            sharers.values_mut().for_each(|age| *age = 1);
         }
-        true
-    }
-
-    /// Gives these threads, none of which was sampled, equal parts of `rest`.
-    fn share_evenly(&mut self, id: u64, mut rest: u64, threads: &BTreeMap<Tid, Pid>) {
-        for (left, (&tid, &pid)) in (1..=threads.len() as u64).rev().zip(threads) {
-            let part = rest / left;
-            rest -= part;
-            let thread = self.threads.entry(tid).or_default();
-            thread.pid = pid;
-            thread.used(id, part);
-        }
-        if rest > 0 {
-            // Nobody lives: what they did was told, but that got lost.
+        if sharers.is_empty() {
+            // Somebody who has ended and has no samples, and whose record got lost.
             let thread = self.threads.entry(0).or_default();
             thread.names = Some(others());
-            thread.used(id, rest);
+            thread.take_part(id, rest, exact);
         }
+        let mut rest = u128::from(rest);
+        let mut left: u128 = sharers.values().map(|&age| u128::from(age)).sum();
+        for (tid, age) in sharers {
+            let part = rest * u128::from(age) / left.max(1);
+            rest -= part;
+            left -= u128::from(age);
+            let thread = self.threads.entry(tid).or_default();
+            thread.pid = living.get(&tid).copied().unwrap_or(thread.pid);
+            thread.take_part(id, u64::try_from(part).unwrap_or(u64::MAX), exact);
+        }
+    }
+
+    /// The threads that may have done what no READ record told of this event, with what their
+    /// samples say that they did. The kernel writes such a record for a thread that inherited the
+    /// event; not for the one that it was opened on, which may have ended; not yet for those that
+    /// live; and it, or we, may have lost one.
+    fn sharers(&self, id: u64, living: &BTreeMap<Tid, Pid>) -> BTreeMap<Tid, u64> {
+        let owner = self.owners.get(&id).copied();
+        let owners: HashSet<Tid> = self.owners.values().copied().collect();
+        let heirs = living.keys().filter(|tid| !owners.contains(tid));
+        let itself = owner.filter(|tid| living.contains_key(tid));
+        let mut sharers: BTreeMap<Tid, u64> =
+            heirs.copied().chain(itself).map(|tid| (tid, 0)).collect();
+        for (&tid, thread) in &self.threads {
+            match thread.events.iter().find(|counted| counted.id == id) {
+                Some(counted) if counted.told => {
+                    sharers.remove(&tid);
+                }
+                Some(counted) if counted.age > 0 => {
+                    sharers.insert(tid, counted.age);
+                }
+                _ => {}
+            }
+        }
+        sharers
     }
 
     fn add(&mut self, tid: Tid, thread: Thread, processes: &Processes) {
-        if thread.samples == 0 && thread.events.iter().all(|counted| counted.used == 0) {
+        if thread.samples.number == 0 && thread.events.iter().all(|counted| counted.used == 0) {
             return;
         }
         let names = (thread.names).unwrap_or_else(|| names(thread.pid, tid, processes));
@@ -242,11 +261,7 @@ impl Lifetimes {
             false => others(),
         };
         let named = self.names.entry(names).or_insert_with_key(Named::new);
-        named.add(
-            (thread.samples, thread.sampled),
-            &thread.events,
-            self.half_blind,
-        );
+        named.add(thread.samples, &thread.events, self.half_blind);
     }
 }
 
@@ -263,9 +278,11 @@ impl Thread {
         &mut self.events[index]
     }
 
-    fn used(&mut self, id: u64, count: u64) {
+    /// Takes its part of what no record told of. `exact`: nobody else may have done it.
+    fn take_part(&mut self, id: u64, part: u64, exact: bool) {
         let counted = self.counted(id);
-        counted.used = counted.used.saturating_add(count);
+        counted.used = counted.used.saturating_add(part);
+        counted.estimated |= !exact;
     }
 }
 
@@ -323,6 +340,7 @@ mod tests {
             threads,
             used,
             sampled,
+            periods: sampled,
             samples,
             ..Coverage::default()
         };
@@ -333,6 +351,63 @@ mod tests {
                 coverage("main", 1, 150, 100, 1)
             ]
         );
+    }
+
+    /// `lived`: what each thread has samples for. `told`: of whom a READ record told how much.
+    fn check_rest(
+        owner: Tid,
+        lived: &[(Tid, u64, bool)],
+        told: &[(Tid, u64)],
+        count: u64,
+        expected: &[(&str, u64, u64)],
+    ) {
+        let mut processes = Processes::default();
+        let mut lives = lifetimes(&[(7, owner), (8, 40)]);
+        processes.rename(40, 40, "apart");
+        for &(tid, age, ends) in lived {
+            processes.rename(tid, tid, format!("t{tid}").as_str());
+            if age > 0 {
+                lives.weigh((tid, tid), 7, age);
+            }
+            if ends {
+                lives.end((tid, tid), &processes);
+                processes.exit(tid, tid);
+            }
+        }
+        for &(tid, used) in told {
+            lives.counted((tid, tid), 7, used);
+        }
+        let all = lives.finish(&[(7, count)], 0.0, &processes);
+        let mut found: Vec<_> = (all.iter())
+            .map(|one| (one.process.as_str(), one.used, one.estimated))
+            .collect();
+        found.sort_unstable();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn what_no_record_told_was_done_by_those_of_whom_none_told() {
+        // The events were opened on a thread that ends while it is recorded.
+        check_rest(2, &[(2, 100, true)], &[], 105, &[("t2", 105, 0)]);
+        // A command ends, and one of its records is lost.
+        let command = [(2, 100, true), (3, 300, true)];
+        check_rest(
+            1,
+            &command,
+            &[(2, 101)],
+            406,
+            &[("t2", 101, 0), ("t3", 305, 0)],
+        );
+        // Two live on, and only what both did is known.
+        let both = [(2, 100, false), (3, 300, false)];
+        let expected = [("t2", 200, 200), ("t3", 600, 600)];
+        check_rest(1, &both, &[], 800, &expected);
+        // So it is of one without samples.
+        let both = [(2, 100, false), (3, 0, false)];
+        check_rest(1, &both, &[], 110, &[("t2", 110, 110)]);
+        // Nobody else inherits from the one that has its own.
+        check_rest(2, &[(2, 100, false)], &[], 110, &[("t2", 110, 0)]);
+        check_rest(2, &[(2, 0, false)], &[], 110, &[("t2", 110, 0)]);
     }
 
     #[test]
@@ -400,5 +475,19 @@ mod tests {
         lives.counted((1, 2), 7, 20);
         let all = lives.finish(&[], 0.0, &processes);
         assert_eq!((all[0].threads, all[0].used), (2, 30));
+    }
+
+    #[test]
+    fn who_is_gone_for_good_did_what_its_samples_say() {
+        let mut processes = Processes::default();
+        processes.rename(3, 3, "last");
+        let mut lives = lifetimes(&[(7, 1)]);
+        lives.weigh((2, 2), 7, 100);
+        lives.begin(2, &processes);
+        lives.weigh((3, 3), 7, 50);
+        let all = lives.finish(&[(7, 160)], 0.0, &processes);
+        let told = |one: &Coverage| (one.process.clone(), one.used, one.estimated);
+        let told: Vec<_> = all.iter().map(told).collect();
+        assert_eq!(told, [(":2".into(), 100, 100), ("last".into(), 60, 0)]);
     }
 }

@@ -370,7 +370,7 @@ impl Session {
         last.quality.losses.ring_full += lost.saturating_sub(self.told_lost);
         last.quality.size_limit = self.max_size.filter(|_| full);
         let counts = outcome.map_or(&[][..], |outcome| &outcome.counts);
-        let covered_event = self.lifetimes.event().map(str::to_owned);
+        let (covered_event, unsampled) = self.lifetimes.subject();
         let mut all = self.total.quality.clone();
         all.add(&last.quality);
         let coverage = match full {
@@ -381,6 +381,7 @@ impl Session {
         if self.series.is_one() {
             last.quality.coverage.clone_from(&coverage);
             last.quality.covered_event.clone_from(&covered_event);
+            last.quality.unsampled.clone_from(&unsampled);
         }
         let ended = self.series.complete(last);
         let ended = ended.map(|contents| self.total.add(contents));
@@ -388,6 +389,7 @@ impl Session {
             quality: Quality {
                 coverage,
                 covered_event,
+                unsampled,
                 ..self.total.quality
             },
             kept: self.keeper.finish(&self.modules),

@@ -2,78 +2,114 @@
 
 use super::{percent, share};
 use crate::coverage::Coverage;
-use crate::quality::Quality;
+use crate::quality::{Quality, Unsampled, UnsampledCode};
 
-/// The threads that were hardly sampled, if they did anything that counts.
+/// A line for each name whose samples stand for too little or too much, if it did anything that
+/// counts.
 pub(super) fn coverage(quality: &Quality) -> impl Iterator<Item = String> {
     const MOST: usize = 3;
-    const MATTERS: f64 = 0.01;
-    const MANY: u64 = 20;
     let total = Coverage::total(&quality.coverage);
-    let matters = move |one: &&Coverage| {
-        one.is_short() && share(one.used, total.used).unwrap_or(0.0) >= MATTERS
-    };
-    // What was lost of samples is missing everywhere: it has its own line.
-    let lost = u128::from(total.sampled) * u128::from(quality.losses.samples())
-        / u128::from(total.samples.max(1));
-    let missing = total
-        .used
-        .saturating_sub(total.unseen.saturating_add(total.sampled));
-    let was_lost = 2 * lost > u128::from(missing);
-    quality.coverage.iter().filter(matters).take(MOST).map(move |one| {
-        let sampled = match one.share() {
-            Some(share) if one.samples > 0 => percent(share),
-            _ => "nothing".to_owned(),
-        };
+    let wrong = wrong(quality, total.clone()).take(MOST);
+    wrong.map(move |one| {
+        let (what, remedy) = what(one, quality, &total);
         let corrected = match one.correction() {
-            Some(_) => "; their weights are corrected by what the kernel counted",
+            Some(_) => "; weights are corrected",
             None => "",
         };
-        // Who has many samples lives long enough for them.
-        let is_long = one.samples / one.threads.max(1) >= MANY;
-        let cause = match one.threads {
-            _ if is_long => "the kernel's clock was late, on a busy host, say",
-            1 => "it is too short",
-            _ => "they are too short",
-        };
-        let (why, remedy) = if was_lost {
-            ("samples were lost".to_owned(), String::new())
-        } else if quality.losses.throttled > 0 {
-            (format!("sampling was throttled, or {cause}"), String::new())
-        } else if is_long {
-            (cause.to_owned(), String::new())
-        } else {
-            (cause.to_owned(), format!("; use {}", quality.sampled_by.more()))
-        };
-        format!(
-            "{sampled} was sampled of what {} did ({} of all), mostly because {why}{corrected}{remedy}",
-            names(one),
-            percent(share(one.used, total.used).unwrap_or(0.0)),
-        )
+        format!("{}: {what}{corrected}{remedy}", names(one, &total))
     })
 }
 
-/// What the event does not sample, though it counts it.
-pub(super) fn unseen(coverage: &[Coverage]) -> Option<String> {
+/// Whether shares mislead, because the samples of some stand for much less, or more, than they did.
+pub(super) fn misleads(quality: &Quality) -> bool {
+    let total = Coverage::total(&quality.coverage);
+    let all = total.misleads() && total.is_wrong(&total);
+    all || wrong(quality, total).any(Coverage::misleads)
+}
+
+/// Those who did much, and whose samples stand for something else.
+fn wrong(quality: &Quality, total: Coverage) -> impl Iterator<Item = &Coverage> {
+    const MUCH: f64 = 0.01;
+    quality.coverage.iter().filter(move |one| {
+        one.is_wrong(&total) && share(one.used, total.used).unwrap_or(0.0) >= MUCH
+    })
+}
+
+/// What is wrong with the samples of these threads, and what helps.
+fn what(one: &Coverage, quality: &Quality, total: &Coverage) -> (String, String) {
+    /// Who has so many samples lives long enough for them.
+    const MANY: u64 = 20;
+    let covered = one.share().unwrap_or(0.0);
+    if covered > 1.0 {
+        let told = format!("its samples stand for {} of its work", percent(covered));
+        return (told, String::new());
+    }
+    let missing = match one.samples {
+        0 => "no sample".to_owned(),
+        _ => format!("no samples of {} of its work", percent(1.0 - covered)),
+    };
+    let is_long = one.samples / one.threads.max(1) >= MANY;
+    if was_lost(quality, total) {
+        (format!("{missing} (samples were lost)"), String::new())
+    } else if quality.losses.throttled > 0 {
+        let or = if is_long { "busy machine" } else { "too short" };
+        (format!("{missing} (throttled, or {or})"), String::new())
+    } else if is_long {
+        let missing = percent(1.0 - covered);
+        let told = format!("{missing} of its samples came late or not at all (busy machine)");
+        (told, String::new())
+    } else {
+        let why = match one.threads {
+            1 => "too short",
+            _ => "its threads are too short",
+        };
+        let remedy = format!("; use {}", quality.sampled_by.more());
+        (format!("{missing} ({why})"), remedy)
+    }
+}
+
+/// Whether most of what is missing was lost, which is missing everywhere and has its own line.
+fn was_lost(quality: &Quality, total: &Coverage) -> bool {
+    let lost = u128::from(total.sampled) * u128::from(quality.losses.samples())
+        / u128::from(total.samples.max(1));
+    let known = total.unseen.saturating_add(total.sampled);
+    2 * lost > u128::from(total.used.saturating_sub(known))
+}
+
+/// The time that the event counts and does not sample.
+pub(super) fn unseen(quality: &Quality) -> Option<String> {
     const MUCH: f64 = 0.05;
-    let total = Coverage::total(coverage);
+    let total = Coverage::total(&quality.coverage);
     let unseen = share(total.unseen, total.used).filter(|&unseen| unseen >= MUCH)?;
+    let place = match &quality.unsampled {
+        Some(Unsampled { code, cause }) => {
+            let code = match code {
+                UnsampledCode::Kernel => "the kernel",
+                UnsampledCode::User => "user code",
+            };
+            format!("{code} and is not shown ({cause})")
+        }
+        None => "code that the event does not sample".to_owned(),
+    };
     Some(format!(
-        "about {} of the CPU time is not in the profile: the event samples user code only, or kernel \
-         code only, and that much was in the other",
-        percent(unseen)
+        "{:.0} % of the CPU time was in {place}",
+        (unseen * 100.0).clamp(0.0, 100.0)
     ))
 }
 
-/// `12 threads "worker" of server`
-fn names(one: &Coverage) -> String {
-    let threads = match one.threads {
-        1 => "1 thread".to_owned(),
-        more => format!("{more} threads"),
+/// `server "worker" (12 threads, 30 % of all)`
+fn names(one: &Coverage, total: &Coverage) -> String {
+    let name = match one.thread == one.process {
+        true => one.process.clone(),
+        false => format!("{} \"{}\"", one.process, one.thread),
     };
-    match one.thread == one.process {
-        true => format!("{threads} of {}", one.process),
-        false => format!("{threads} \"{}\" of {}", one.thread, one.process),
+    let threads = (one.threads > 1).then(|| format!("{} threads", one.threads));
+    let part = share(one.used, total.used).filter(|part| *part < 0.995);
+    let part = part.map(|part| format!("{} of all work", percent(part)));
+    let more: Vec<String> = threads.into_iter().chain(part).collect();
+    match more.is_empty() {
+        true => name,
+        false => format!("{name} ({})", more.join(", ")),
     }
 }
 
@@ -109,12 +145,12 @@ mod tests {
         };
         assert!(
             worker.starts_with(
-                "50 % was sampled of what 500 threads \"worker\" of server did (9.8 %"
+                "server \"worker\" (500 threads, 9.8 % of all work): no samples of 50 % of its work"
             ) && worker.contains("corrected"),
             "{worker}"
         );
         assert!(
-            tick.starts_with("nothing was sampled") && !tick.contains("corrected"),
+            tick.contains("of all work): no sample (its threads") && !tick.contains("corrected"),
             "{tick}"
         );
         assert!(tick.contains("too short") && tick.contains("-F"), "{tick}");
@@ -122,7 +158,8 @@ mod tests {
         redis.coverage = vec![coverage("server", 1_000_000, 940_000, 940)];
         redis.coverage[0].threads = 1;
         let verdict = Verdict::new(&redis).to_string();
-        assert!(verdict.contains("clock was late"), "{verdict}");
+        let line = "- server: 6 % of its samples came late or not at all (busy machine); weights are corrected";
+        assert!(verdict.contains(line), "{verdict}");
         assert!(
             !verdict.contains("short") && !verdict.contains("-F"),
             "{verdict}"
@@ -140,14 +177,18 @@ mod tests {
         assert!(told(&quality).contains("(-c)"), "{}", told(&quality));
         assert!(!told(&quality).contains("-F"), "{}", told(&quality));
         quality.losses.throttled = 1;
-        assert!(told(&quality).contains("throttled, or they are too short"));
+        assert!(told(&quality).contains("(throttled, or too short)"));
         assert!(!told(&quality).contains("smaller period"));
     }
 
     #[test]
     fn time_in_the_kernel_that_is_not_sampled_is_told() {
-        let check = |unseen, expected: Option<&str>| {
+        let check = |unseen, unsampled: Option<UnsampledCode>, expected: Option<&str>| {
             let mut quality = quality(&[(StackEnd::Root, 100)], 0);
+            quality.unsampled = unsampled.map(|code| Unsampled {
+                code,
+                cause: "-e cpu-clock:u".into(),
+            });
             quality.coverage = vec![Coverage {
                 used: 1000,
                 unseen,
@@ -156,11 +197,44 @@ mod tests {
                 ..Coverage::default()
             }];
             let verdict = Verdict::new(&quality);
-            let told = verdict.problems().first().map(|told| &told[..14]);
+            let told = verdict.problems().first().map(String::as_str);
             assert_eq!((verdict.grade, told), (Grade::Good, expected));
         };
-        check(640, Some("about 64 % of "));
-        check(50, Some("about 5 % of t"));
-        check(49, None);
+        let (kernel, user) = (Some(UnsampledCode::Kernel), Some(UnsampledCode::User));
+        let line = "64 % of the CPU time was in the kernel and is not shown (-e cpu-clock:u)";
+        check(640, kernel, Some(line));
+        let line = "64 % of the CPU time was in user code and is not shown (-e cpu-clock:u)";
+        check(640, user, Some(line));
+        let line = "5 % of the CPU time was in code that the event does not sample";
+        check(50, None, Some(line));
+        check(49, kernel, None);
+    }
+
+    #[test]
+    fn what_is_far_from_covered_is_not_good() {
+        let check = |sampled, grade, told: Option<&str>| {
+            let mut quality = quality(&[(StackEnd::Root, 1000)], 0);
+            quality.coverage = vec![Coverage {
+                process: "cc1".into(),
+                thread: "cc1".into(),
+                threads: 1,
+                used: 1000,
+                sampled,
+                samples: sampled,
+                ..Coverage::default()
+            }];
+            let verdict = Verdict::new(&quality);
+            assert_eq!(verdict.grade, grade, "{verdict}");
+            assert_eq!(verdict.problems().first().map(String::as_str), told);
+        };
+        check(1000, Grade::Good, None);
+        check(1040, Grade::Good, None);
+        let line = "cc1: its samples stand for 109 % of its work";
+        check(1090, Grade::Good, Some(line));
+        let line = "cc1: its samples stand for 150 % of its work";
+        check(1500, Grade::Fair, Some(line));
+        let line = "cc1: 11 % of its samples came late or not at all (busy machine); weights are \
+                    corrected";
+        check(890, Grade::Fair, Some(line));
     }
 }

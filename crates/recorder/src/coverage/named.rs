@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use prof_events::{OpenedEvent, Sampling};
-use prof_model::Coverage;
+use prof_events::{Opened, OpenedEvent, Sampling};
+use prof_model::{Coverage, Fallback, Unsampled, UnsampledCode};
 
 /// What one event tells of a thread.
 #[derive(Clone, Copy, Debug, Default)]
@@ -14,6 +14,10 @@ pub(super) struct Counted {
     /// Of the first sample.
     pub(super) period: u64,
     pub(super) used: u64,
+    /// Whether a READ record said how much that is.
+    pub(super) told: bool,
+    /// Whether others may have done some of it.
+    pub(super) estimated: bool,
     /// When the kernel stopped sampling it, if it has not gone on since, in nanoseconds.
     pub(super) stopped: Option<u64>,
     /// For how long it was stopped, in nanoseconds.
@@ -24,6 +28,15 @@ impl Counted {
     /// The kernel goes on sampling at its next tick, 100 of which a second are the fewest there are.
     /// A thread that waits meanwhile is told of later.
     const LONGEST_STOP: u64 = 10_000_000;
+
+    /// Nobody will tell what the thread did: takes what its samples say for it.
+    pub(super) fn assume(&mut self, each: impl FnOnce(u64, u64)) {
+        if !self.told && self.age > 0 {
+            self.used = self.age;
+            self.estimated = true;
+            each(self.id, self.used);
+        }
+    }
 
     /// Too much of it was sampled (PERF_RECORD_THROTTLE).
     pub(super) fn stop(&mut self, time: u64) {
@@ -36,6 +49,24 @@ impl Counted {
             let stop = time.saturating_sub(stopped).min(Self::LONGEST_STOP);
             self.throttled = self.throttled.saturating_add(stop);
         }
+    }
+}
+
+/// The samples of a thread.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Samples {
+    pub(super) number: u64,
+    /// What their periods add up to.
+    periods: u64,
+    /// What their weights add up to.
+    weight: u64,
+}
+
+impl Samples {
+    pub(super) fn add(&mut self, period: u64, weight: u64) {
+        self.number += 1;
+        self.periods = self.periods.saturating_add(period);
+        self.weight = self.weight.saturating_add(weight);
     }
 }
 
@@ -74,19 +105,18 @@ impl Named {
         }
     }
 
-    /// A thread with so many samples, of this weight together. `half_blind`: see there.
-    pub(super) fn add(
-        &mut self,
-        (samples, sampled): (u64, u64),
-        events: &[Counted],
-        half_blind: Option<u64>,
-    ) {
+    /// A thread with these samples. `half_blind`: see there.
+    pub(super) fn add(&mut self, samples: Samples, events: &[Counted], half_blind: Option<u64>) {
         let coverage = &mut self.coverage;
         coverage.threads += 1;
-        coverage.sampled = coverage.sampled.saturating_add(sampled);
-        coverage.samples += samples;
+        coverage.sampled = coverage.sampled.saturating_add(samples.weight);
+        coverage.periods = coverage.periods.saturating_add(samples.periods);
+        coverage.samples += samples.number;
         for event in events {
             self.coverage.used = self.coverage.used.saturating_add(event.used);
+            if event.estimated {
+                self.coverage.estimated = self.coverage.estimated.saturating_add(event.used);
+            }
             if let Some(usual) = half_blind {
                 self.expect(event, usual);
             }
@@ -146,6 +176,28 @@ pub(super) fn half_blind(event: &OpenedEvent) -> Option<u64> {
     }
 }
 
+/// What code such an event counts and does not sample, and why.
+pub(super) fn unsampled(opened: &Opened) -> Option<Unsampled> {
+    let event = opened.told_event()?;
+    half_blind(event)?;
+    let spec = &event.setup.spec;
+    let paranoid = opened.fallbacks.iter().find_map(|fallback| match fallback {
+        Fallback::UserOnly { paranoid } => Some(paranoid),
+        _ => None,
+    });
+    let cause = match paranoid {
+        Some(paranoid) if !spec.modifiers.explicit_modes => {
+            format!("perf_event_paranoid={paranoid}")
+        }
+        _ => format!("-e {spec}"),
+    };
+    let code = match spec.modifiers.kernel {
+        true => UnsampledCode::User,
+        false => UnsampledCode::Kernel,
+    };
+    Some(Unsampled { code, cause })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -163,7 +215,7 @@ mod tests {
                     used,
                     ..Counted::default()
                 };
-                named.add((samples, age), &[counted], half_blind);
+                named.add(Samples::default(), &[counted], half_blind);
             }
             assert_eq!(named.coverage(lost).unseen, unseen, "{threads:?}");
         };
@@ -206,7 +258,7 @@ mod tests {
             }
             // One that nobody heard the begin of.
             counted.go_on(u64::MAX);
-            named.add((samples, age), &[counted], Some(period));
+            named.add(Samples::default(), &[counted], Some(period));
             assert_eq!(named.coverage(0.0).unseen, unseen, "{stops:?}");
         };
         check(&[], 600, 4_000_000);

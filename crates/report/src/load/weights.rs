@@ -100,6 +100,7 @@ mod tests {
                 threads: 10,
                 used,
                 sampled: 1000,
+                periods: 300,
                 samples: 1000,
                 ..Coverage::default()
             }],
