@@ -1,11 +1,12 @@
 /* Waits in ways that a tracer could disturb, beside a thread that is busy, and says how often a
- * wait was broken off. */
+ * wait was broken off, and how much CPU time all took, in nanoseconds. */
 #include "burn.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/epoll.h>
+#include <time.h>
 #include <unistd.h>
 
 DEFINE_SINK;
@@ -30,6 +31,8 @@ int main(int argc, char **argv) {
             broken++;
     over = 1;
     pthread_join(thread, NULL);
-    printf("%d broken\n", broken);
+    struct timespec used;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    printf("%d %lld\n", broken, used.tv_sec * 1000000000LL + used.tv_nsec);
     return 0;
 }

@@ -86,8 +86,9 @@ fn a_terminal_that_is_gone_ends_the_command_and_the_recording_is_whole() {
         return;
     }
     let session = Session::new();
+    // It works on until it is told, but for some minutes at most.
     let script = "work() { i=0; while test $i -lt $1; do i=$((i+1)); done; }; \
-                  trap 'exit 42' HUP; work 50000; echo hang up; work 3000000; exit 43";
+                  trap 'exit 42' HUP; work 50000; echo hang up; work 300000000; exit 43";
     on_a_terminal(&session, script).assert_code(42);
     session.run(["report"]).assert_code(0);
 }

@@ -199,7 +199,7 @@ fn check(args: &[&str]) -> Option<Lines> {
     let ours = our_lines(&path);
     let theirs = their_lines(&path, args.contains(&"-"));
     let times: Vec<_> = ours.iter().filter_map(|(time, _)| *time).collect();
-    assert!(times.is_sorted(), "{args:?}");
+    assert!(times.is_sorted() || breaks_order(&path), "{args:?}");
     // They don't parse switches in CPU-wide mode as we do, and may order records of one time,
     // and those without a time, differently.
     let comparable = |lines: &Lines| {
@@ -219,6 +219,13 @@ fn check(args: &[&str]) -> Option<Lines> {
     let samples = ours.iter().filter(|(_, line)| line.starts_with("sample"));
     assert!(samples.count() > 10, "{args:?}");
     Some(ours)
+}
+
+/// Whether records come in later rounds than they may (docs/format.md), by what perf says itself. So it is
+/// where a CPU is held up while it writes one.
+fn breaks_order(path: &Path) -> bool {
+    let said = run_perf(&["script", "-i", &path.to_string_lossy()]).unwrap();
+    String::from_utf8_lossy(&said.stderr).contains("out of order")
 }
 
 #[test]
@@ -243,8 +250,10 @@ fn stack_dumps() {
 
 #[test]
 fn several_events() {
-    let events = "cpu-clock,page-faults,context-switches";
-    let Some(lines) = check(&["-e", events, "-c", "1000", "-g"]) else {
+    // A clock's period is nanoseconds. With few of them, interrupts hold up the writing of records, and
+    // then rounds do not tell their order.
+    let events = "cpu-clock/period=1000000/,page-faults/period=10/,context-switches/period=1/";
+    let Some(lines) = check(&["-e", events, "-g"]) else {
         return;
     };
     assert!(
@@ -254,11 +263,9 @@ fn several_events() {
     );
     check(&[
         "-e",
-        "cpu-clock",
+        "cpu-clock/period=1000000/",
         "-e",
-        "page-faults",
-        "-c",
-        "10",
+        "page-faults/period=10/",
         "--call-graph",
         "dwarf",
         "-d",

@@ -124,6 +124,14 @@ mod tests {
     }
 
     #[test]
+    fn records_that_come_too_late_follow_at_once() {
+        check(
+            &[&[4], &[6], &[2, 7], &[8]],
+            &[&[], &[4], &[2, 6], &[7], &[8]],
+        );
+    }
+
+    #[test]
     fn records_of_one_time_stay_in_the_files_order() {
         let mut order = Rounds::default();
         for offset in 0..100 {
