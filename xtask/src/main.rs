@@ -1,4 +1,4 @@
-//! The project's own chores: `cargo xtask demo|test|tidy|bench|storm`.
+//! The project's own chores: `cargo xtask demo|test|fuzz|tidy|bench|storm`.
 #![forbid(unsafe_code)]
 #![allow(
     clippy::print_stdout,
@@ -8,6 +8,7 @@
 
 mod bench;
 mod demo;
+mod fuzz;
 mod process;
 mod storm;
 mod test;
@@ -26,6 +27,8 @@ enum Chore {
     Demo(demo::Options),
     /// Runs every check there is: formatting, lints, documentation, structure, tests.
     Test(test::Options),
+    /// Runs the fuzz targets (`cargo install cargo-fuzz`).
+    Fuzz(fuzz::Options),
     /// Measures prof beside perf and samply and writes docs/benchmarks.md.
     Bench(bench::Options),
     /// Records processes, threads and libraries that come and go by the ten thousand.
@@ -38,6 +41,7 @@ fn main() -> ExitCode {
     let done = match Chore::parse() {
         Chore::Demo(options) => demo::run(&options),
         Chore::Test(options) => test::run(&options),
+        Chore::Fuzz(options) => fuzz::run(&options),
         Chore::Bench(options) => bench::run(&options),
         Chore::Storm(options) => storm::run(&options),
         Chore::Tidy => tidy::run(),

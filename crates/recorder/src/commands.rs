@@ -19,6 +19,11 @@ pub struct Control {
 }
 
 impl Control {
+    /// Through these files, whatever they are.
+    pub(crate) fn new(commands: Arc<File>, answers: Option<Arc<File>>) -> Self {
+        Self { commands, answers }
+    }
+
     /// Through these FIFOs, which must be there.
     ///
     /// # Errors

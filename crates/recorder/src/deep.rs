@@ -132,7 +132,7 @@ fn seam(stack: &StackPart) -> Option<u64> {
 }
 
 /// The line of /proc/PID/maps that holds `address`.
-fn find(maps: &str, address: u64) -> Option<Range<u64>> {
+pub(crate) fn find(maps: &str, address: u64) -> Option<Range<u64>> {
     maps.lines()
         .filter_map(|line| {
             let (start, end) = line.split_once(' ')?.0.split_once('-')?;

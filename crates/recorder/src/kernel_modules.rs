@@ -17,6 +17,13 @@ pub(crate) fn synthesize(each: &mut dyn FnMut(&Record<'_>)) {
     }
 }
 
+/// Reads a line for `fuzzing`.
+pub(crate) fn fuzz(line: &str) {
+    if let Some(module) = LoadedModule::parse(line) {
+        module.record();
+    }
+}
+
 /// A line of /proc/modules.
 #[derive(Debug, PartialEq, Eq)]
 struct LoadedModule {

@@ -21,6 +21,8 @@ mod ending;
 mod error;
 mod failures;
 mod files;
+#[doc(hidden)]
+pub mod fuzzing;
 mod haste;
 mod held;
 mod hits;

@@ -100,6 +100,17 @@ pub(crate) fn mappings(
     }
 }
 
+/// Reads what is read here of /proc and /sys, for `fuzzing`.
+pub(crate) fn fuzz(bytes: &[u8]) {
+    for line in bytes.split(|&byte| byte == b'\n') {
+        if let Some(line) = MapsLine::parse(line) {
+            line.record(1, None);
+        }
+    }
+    let _ = kernel_text(bytes);
+    note_build_id(bytes);
+}
+
 /// The COMM record of a command that has not called `exec` yet.
 pub(crate) fn held_command(pid: Pid) -> Record<'static> {
     named(pid, pid, b"prof-exec")

@@ -12,7 +12,7 @@ use super::Problem;
 ///
 /// `prof-recorder` and `prof-report` must never know each other, not even in their tests: a
 /// recording is the only thing between them.
-const LAYERS: [(&str, &[&str]); 12] = [
+const LAYERS: [(&str, &[&str]); 13] = [
     ("prof-model", &[]),
     ("prof-filemap", &[]),
     ("prof-events", &["prof-model"]),
@@ -58,6 +58,19 @@ const LAYERS: [(&str, &[&str]); 12] = [
     (
         "prof-tests",
         &["prof-model", "prof-perfdata", "prof-filemap"],
+    ),
+    (
+        "prof-fuzz-targets",
+        &[
+            "prof-model",
+            "prof-filemap",
+            "prof-events",
+            "prof-perfdata",
+            "prof-unwinder",
+            "prof-symbols",
+            "prof-recorder",
+            "prof-report",
+        ],
     ),
     ("xtask", &[]),
 ];

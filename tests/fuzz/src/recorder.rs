@@ -1,0 +1,39 @@
+//! What the recorder reads: of the command line, of those who control it, and of /proc.
+
+use std::path::PathBuf;
+
+use prof_events::names::Catalog;
+
+/// Any text as a list of events, on a machine that has no others than the kernel's own.
+pub fn event_names(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return;
+    };
+    let nowhere = || PathBuf::from("/nowhere");
+    let catalog = Catalog {
+        devices: nowhere(),
+        tracefs: vec![nowhere()],
+        library_cache: nowhere(),
+        libraries: Vec::new(),
+        programs: Vec::new(),
+    };
+    match catalog.parse(text) {
+        // What it is called in reports is understood again.
+        Ok(groups) => {
+            for event in groups.iter().flat_map(|group| &group.events) {
+                let _ = catalog.parse(&event.to_string());
+            }
+        }
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+}
+
+/// Any bytes as commands of a control pipe.
+pub fn control(bytes: &[u8]) {
+    prof_recorder::fuzzing::control(bytes);
+}
+
+/// Any bytes as /proc/PID/maps, and as the other lists in /proc that the recorder reads.
+pub fn maps(bytes: &[u8]) {
+    prof_recorder::fuzzing::maps(bytes);
+}
