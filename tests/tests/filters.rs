@@ -245,17 +245,16 @@ fn of_folded(text: &str) -> Shown {
 }
 
 fn of_flamegraph(svg: &str) -> Shown {
-    // A rectangle's title is `function (12,345 ns, 6.78%)`.
+    // A rectangle's title is `function (12.3 ms, 6.78%)`.
     let rectangles = svg.split("<title>").skip(1).map(|rest| {
         let title = rest.split("</title>").next().unwrap();
         title.rsplit_once(" (").unwrap()
     });
     let mut shown = Shown::default();
-    for (name, weight) in rectangles {
-        if name == "all" {
-            let weight = weight.split(" ns").next().unwrap().replace(',', "");
-            shown.weight = weight.parse().ok();
-        } else if !is_thread(name) {
+    let (_, frames) = svg.split_once(" total_samples=\"").unwrap();
+    shown.weight = frames.split('"').next().unwrap().parse().ok();
+    for (name, _) in rectangles {
+        if name != "all" && !is_thread(name) {
             let name = name.replace("&lt;", "<").replace("&gt;", ">");
             let functions = shown.functions.get_or_insert_default();
             functions.insert(name.replace("&amp;", "&"));
@@ -267,7 +266,7 @@ fn of_flamegraph(svg: &str) -> Shown {
     shown
 }
 
-/// As a flamegraph, but as wide as all threads' time, whether they ran or not.
+/// As a flamegraph, but as wide as the time that passed.
 fn of_flamechart(svg: &str) -> Shown {
     Shown {
         weight: None,

@@ -31,9 +31,10 @@ fn straight_from_one_command() {
     let words = [
         "<svg",
         "burn_sixty",
-        "samples of cpu-clock",
-        " ns, ",
+        "samples of cpu-clock — verdict: ",
+        " ms, ",
         "Search",
+        ">libc.so.6</text>",
         "_start",
     ];
     assert_svg(&session, "out.svg", &words);

@@ -78,7 +78,7 @@ fn recordings_follow_each_other_on_the_timeline() {
 }
 
 #[test]
-fn the_flame_chart_shows_threads_side_by_side() {
+fn the_flame_chart_has_a_lane_for_each_thread() {
     let session = Session::new();
     let recorded = record(&session);
     recorded.report(&["--flamechart", "chart.svg", "--width", "900"]);
@@ -88,9 +88,14 @@ fn the_flame_chart_shows_threads_side_by_side() {
         "in the order of time",
         "thread_main",
         "width=\"900\"",
+        "id=\"axis\"",
+        "s</text>",
     ] {
         assert!(svg.contains(text), "no {text}");
     }
+    // The thread itself is the first row of its lane, as wide as all of the time.
+    let lanes = svg.matches("<rect x=\"0.0000%\"").count();
+    assert!(svg.matches("sampled for ").count() <= lanes, "{svg}");
 }
 
 /// Everything that can be written of a recording, in one run.

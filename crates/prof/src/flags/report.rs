@@ -166,12 +166,16 @@ pub(crate) struct FileFlags {
     pub(crate) width: Option<u32>,
 
     /// What the hues of flamegraphs and charts tell
-    #[arg(long, value_enum, value_name = "WHAT", default_value = "language")]
+    #[arg(long, value_enum, value_name = "WHAT", default_value = "kind")]
     pub(crate) palette: PaletteFlag,
 
-    /// Draw flamegraphs and charts with their roots at the top
+    /// Draw flamegraphs and charts with their roots at the bottom
     #[arg(long)]
-    pub(crate) inverted: bool,
+    pub(crate) upwards: bool,
+
+    /// Accepted for old scripts: roots are at the top anyway
+    #[arg(long, hide = true, conflicts_with = "upwards")]
+    inverted: bool,
 
     /// Merge the flamegraph from the innermost function outwards: who calls what is hot
     #[arg(long, requires = "flamegraph")]
@@ -229,6 +233,8 @@ impl FileFlags {
 /// `--palette`
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum PaletteFlag {
+    /// The languages of programs, and the shared libraries that functions are in
+    Kind,
     /// The languages of functions
     Language,
     /// The modules that functions are in
@@ -238,6 +244,7 @@ pub(crate) enum PaletteFlag {
 impl From<PaletteFlag> for PaletteBy {
     fn from(flag: PaletteFlag) -> Self {
         match flag {
+            PaletteFlag::Kind => Self::Kind,
             PaletteFlag::Language => Self::Language,
             PaletteFlag::Module => Self::Module,
         }

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
+use prof_report::format::flamegraph::FlameOptions;
 use prof_report::format::json::CallView;
 use prof_report::format::{csv, firefox, flamechart, flamegraph, folded, json, pprof, speedscope};
 use prof_report::view::chart::Chart;
@@ -21,7 +22,14 @@ pub(super) fn write(flags: &OutputFlags, tree: &CallTree<'_>, filter: &Filter) -
     }
     let profile = tree.symbolized();
     if let Some(path) = &files.flamechart {
-        let options = flame_options(files, flags.min_percent, "Flame Chart");
+        let options = FlameOptions {
+            min_percent: match flags.min_percent {
+                // One sample in ten thousand: zooming shows it.
+                0.0 => 0.01,
+                given => given,
+            },
+            ..flame_options(files, flags.min_percent, "Flame Chart")
+        };
         let split = flags.by.map_or(Split::Thread, Split::from);
         let chart = Chart::new(profile, filter, split, options.min_percent / 100.0)?;
         write_file(path, |out| Ok(flamechart::write(&chart, &options, out)?))?;
@@ -62,22 +70,18 @@ fn call_view(flags: &TextFlags) -> CallView {
 }
 
 /// Draws a flamegraph.
-pub(super) fn draw(
-    path: &Path,
-    tree: &CallTree<'_>,
-    options: &flamegraph::FlameOptions,
-) -> Result<()> {
+pub(super) fn draw(path: &Path, tree: &CallTree<'_>, options: &FlameOptions) -> Result<()> {
     write_file(path, |out| Ok(flamegraph::write(tree, options, out)?))
 }
 
 /// What the flags say of a picture with this title, unless they have another one.
-fn flame_options(files: &FileFlags, min_percent: f64, title: &str) -> flamegraph::FlameOptions {
-    let defaults = flamegraph::FlameOptions::default();
-    flamegraph::FlameOptions {
+fn flame_options(files: &FileFlags, min_percent: f64, title: &str) -> FlameOptions {
+    let defaults = FlameOptions::default();
+    FlameOptions {
         title: files.title.clone().unwrap_or_else(|| title.into()),
         width: files.width.map(|width| width as usize),
         palette: files.palette.into(),
-        inverted: files.inverted,
+        upwards: files.upwards,
         reversed: files.reverse,
         min_percent: match min_percent {
             0.0 => defaults.min_percent,

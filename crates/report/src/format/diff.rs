@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use inferno::flamegraph::{Direction, Options};
+use inferno::flamegraph::color::StrokeColor;
 
 use crate::calltree::CallTree;
 use crate::error::Error;
@@ -13,6 +13,8 @@ use crate::view::diff::{Basis, Certainty, Diff, Row, check_units};
 use super::flamegraph::FlameOptions;
 use super::folded;
 use super::number::{grouped, percent};
+use super::page::Page;
+use super::palette::Entry;
 use super::table::shorten;
 
 /// How a table of changes is laid out.
@@ -167,23 +169,77 @@ pub fn flamegraph(
     } else {
         (before, after)
     };
-    let lines = lines(narrow, wide, options);
-    let mut drawing = Options::default();
-    drawing.title = options.title.clone();
-    drawing.subtitle = options.subtitle.clone();
-    drawing.image_width = options.width;
-    drawing.count_name = wide.event().unit.name().to_owned();
-    drawing.min_width = options.min_percent;
+    let stacks = stacks(narrow, wide, options);
+    let legend = legend(&stacks, wide.total().value);
+    let unit = &wide.event().unit;
+    let mut drawing = options.drawing();
+    drawing.subtitle = Some(options.subtitle.clone().unwrap_or_else(|| {
+        let count = |tree: &CallTree<'_>| grouped(tree.total().samples);
+        format!(
+            "{} samples of {} before, {} after; widths: {}; colours: own time",
+            count(before),
+            wide.event().name,
+            count(after),
+            if gone { "before" } else { "after" },
+        )
+    }));
+    drawing.count_name = unit.name().to_owned();
     drawing.negate_differentials = gone;
-    if options.inverted {
-        drawing.direction = Direction::Inverted;
-    }
-    inferno::flamegraph::from_lines(&mut drawing, lines.iter().map(String::as_str), out)?;
+    // Most frames are as bright as what is behind them.
+    drawing.stroke_color = StrokeColor::Color([205, 205, 205].into());
+    let lines: Vec<String> = stacks.iter().map(Stack::line).collect();
+    let mut svg = Vec::new();
+    // inferno takes them from the last to the first.
+    let lines = lines.iter().rev().map(String::as_str);
+    inferno::flamegraph::from_lines(&mut drawing, lines, &mut svg)?;
+    let page = Page::parse(&svg, options.layout())?;
+    page.write_with_legend(&legend, options.width, unit, out)?;
     Ok(())
 }
 
-/// `stack weight-compared-with weight-shown`, the first scaled to the whole of the second.
-fn lines(compared: &CallTree<'_>, shown: &CallTree<'_>, options: &FlameOptions) -> Vec<String> {
+/// inferno's colours of frames that grew most, of those that did not change and of those that
+/// shrank most, and how much that is.
+fn legend(stacks: &[Stack], whole: u64) -> [Entry; 3] {
+    let changes = stacks
+        .iter()
+        .map(|stack| stack.compared.abs_diff(stack.shown));
+    let most = changes.max().unwrap_or(0) as f64 / whole.max(1) as f64 * 100.0;
+    let entry = |color: [u8; 3], text| Entry {
+        color: color.into(),
+        text,
+    };
+    [
+        entry(
+            [255, 100, 100],
+            format!("more than before (full colour: by {most:.2} points)"),
+        ),
+        entry([235, 235, 235], "the same (white)".into()),
+        entry(
+            [100, 100, 255],
+            format!("less than before (full colour: by {most:.2} points)"),
+        ),
+    ]
+}
+
+/// A stack of either recording.
+struct Stack {
+    /// Its frames, separated by `;`.
+    frames: String,
+    /// Its weight in the recording that the widths are not of, scaled to the whole of the other.
+    compared: u64,
+    /// Its weight in the recording that the widths are of.
+    shown: u64,
+}
+
+impl Stack {
+    /// As inferno reads it.
+    fn line(&self) -> String {
+        format!("{} {} {}", self.frames, self.compared, self.shown)
+    }
+}
+
+/// The stacks of both, functions by name: a function's own time comes before what it calls.
+fn stacks(compared: &CallTree<'_>, shown: &CallTree<'_>, options: &FlameOptions) -> Vec<Stack> {
     let scale = shown.total().value as f64 / compared.total().value.max(1) as f64;
     let mut stacks: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     let both = [(compared, false), (shown, true)];
@@ -199,9 +255,16 @@ fn lines(compared: &CallTree<'_>, shown: &CallTree<'_>, options: &FlameOptions) 
             }
         }
     }
-    let line =
-        |(stack, (compared, shown)): (String, (u64, u64))| format!("{stack} {compared} {shown}");
-    stacks.into_iter().map(line).collect()
+    let stacks = stacks.into_iter();
+    let mut stacks: Vec<Stack> = stacks
+        .map(|(frames, (compared, shown))| Stack {
+            frames,
+            compared,
+            shown,
+        })
+        .collect();
+    stacks.sort_by(|a, b| a.frames.split(';').cmp(b.frames.split(';')));
+    stacks
 }
 
 #[cfg(test)]
@@ -270,7 +333,8 @@ mod tests {
     fn stacks_are_scaled_to_the_same_whole() {
         let (before, after) = recordings();
         let tree = |profile| CallTree::new(profile, &everything(), Split::Nothing).unwrap();
-        let lines = lines(&tree(&before), &tree(&after), &FlameOptions::default());
+        let stacks = stacks(&tree(&before), &tree(&after), &FlameOptions::default());
+        let lines: Vec<String> = stacks.iter().map(Stack::line).collect();
         let expected = [
             "main;gone 200000000 0",
             "main;ns::new|<T> 0 760000000",
@@ -284,6 +348,8 @@ mod tests {
             flamegraph(&tree(&before), &tree(&after), gone, &options, &mut svg).unwrap();
             let svg = String::from_utf8(svg).unwrap();
             assert_eq!(svg.contains("<title>gone "), gone);
+            let legend = "less than before (full colour: by 38.00 points)";
+            assert!(svg.contains(legend), "{svg}");
         }
     }
 }

@@ -1,160 +1,84 @@
-//! The flame chart: an SVG of calls in the order of time, thread beside thread.
+//! The flame chart: an SVG of calls in the order of time, a lane for each thread.
 
+mod axis;
+mod lane;
+#[cfg(test)]
+mod tests;
+
+use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use inferno::flamegraph::color::PaletteMap;
+use crate::view::chart::Chart;
 
-use crate::symbolized::FunctionKind;
-use crate::view::chart::{Call, Chart, Run, Thread};
-
-use super::flamegraph::{FlameOptions, Marks, described};
-use super::folded;
+use super::flamegraph::{FlameOptions, described};
 use super::number::grouped;
-use super::palette::{Manner, Palette};
+use super::page::{self, MARGIN, Page};
+use super::palette::{Legend, Palette};
 
-/// Draws `chart`. Below each thread's calls is the thread itself, as wide as all of the time;
-/// where there is nothing above it, it was not sampled.
+use lane::{Lane, Pen};
+
+/// Zooms into time, in all lanes at once.
+const SCRIPT: &str = include_str!("flamechart/zoom.js");
+
+/// Draws `chart`: a time axis, and below it a lane for each thread, all on one scale. The first row
+/// of a lane is the thread itself, as wide as all of the time; where there is nothing next to it,
+/// the thread was not sampled.
 ///
 /// # Errors
 /// Those of `out`.
 pub fn write(chart: &Chart<'_>, options: &FlameOptions, out: impl Write) -> io::Result<()> {
-    let mut names = Names::new(chart, options);
-    let mut lines: Vec<String> = Vec::new();
+    let palette = Palette::new(chart.symbolized(), options.palette);
+    let mut legend = Legend::new(&palette);
+    let mut lanes = Vec::new();
+    let mut height = axis::HEIGHT;
     for thread in &chart.threads {
-        thread_lines(thread, chart.duration, &mut names, &mut lines);
+        let lane = Lane::new(thread, height);
+        height = lane.bottom;
+        lane.add_to(&mut legend);
+        lanes.push(lane);
     }
-    let mut drawing = options.drawing();
-    drawing.palette_map = Some(&mut names.colors);
-    drawing.flame_chart = true;
-    // Weights are nanoseconds.
-    drawing.factor = 1e-3;
-    drawing.count_name = "µs".into();
-    let legend = names.marks.legend(options.palette);
+    let width = options.width.unwrap_or(page::WIDTH).max(3 * MARGIN) - 2 * MARGIN;
+    let pen = Pen {
+        chart,
+        palette: &palette,
+        upwards: options.upwards,
+        width: width as f64,
+    };
+    let frames = |top: usize| {
+        // A `String` takes everything that is written to it.
+        let mut drawn = axis::draw(chart.duration, (top, height), width);
+        let duration = chart.duration;
+        let _ = write!(
+            drawn,
+            "<svg id=\"frames\" x=\"{MARGIN}\" y=\"{top}\" width=\"{width}\" \
+             total_samples=\"{duration}\">"
+        );
+        lanes.iter().for_each(|lane| pen.draw(lane, &mut drawn));
+        let script = SCRIPT.replace("LENGTH", &duration.to_string());
+        let _ = write!(
+            drawn,
+            "</svg><script type=\"text/ecmascript\"><![CDATA[{script}]]></script>"
+        );
+        drawn
+    };
+    let svg = frame_of(chart, options)?;
+    let page = Page::parse(&svg, options.layout())?;
+    page.write_around(&legend.entries(), options.width, height, frames, out)
+}
+
+/// What is around the frames: drawn by inferno, with a frame that nobody gets to see.
+fn frame_of(chart: &Chart<'_>, options: &FlameOptions) -> io::Result<Vec<u8>> {
     let counted = format!(
-        "{} samples of {} over {:.3} s, in the order of time",
+        "{} samples of {} in {:.3} s, in the order of time",
         grouped(chart.samples as u64),
         chart.event.name,
         chart.duration as f64 / 1e9
     );
-    let length = options.subtitle_length();
-    let subtitle = || described(chart.symbolized(), &counted, &legend, length);
+    let subtitle = || described(chart.symbolized(), &counted, options.subtitle_length());
+    let mut drawing = options.drawing();
     drawing.subtitle = Some(options.subtitle.clone().unwrap_or_else(subtitle));
-    // inferno expects the last first.
-    let lines = lines.iter().rev().map(String::as_str);
-    inferno::flamegraph::from_lines(&mut drawing, lines, out)
-}
-
-/// What calls are called, and in which colours they are drawn.
-struct Names<'c, 'p> {
-    chart: &'c Chart<'p>,
-    palette: Palette<'p>,
-    colors: PaletteMap,
-    marks: Marks,
-}
-
-impl<'c, 'p> Names<'c, 'p> {
-    fn new(chart: &'c Chart<'p>, options: &FlameOptions) -> Self {
-        let mut colors = PaletteMap::default();
-        colors.insert("", Palette::part());
-        Self {
-            chart,
-            palette: Palette::new(chart.symbolized(), options.palette),
-            colors,
-            marks: Marks::default(),
-        }
-    }
-
-    fn of_thread(&mut self, thread: &Thread) -> String {
-        let name = folded::plain(&thread.name, true).into_owned();
-        self.colors.insert(name.clone(), Palette::part());
-        name
-    }
-
-    fn of_call(&mut self, (function, inlined): Call) -> String {
-        let kind = self.chart.symbolized()[function].kind;
-        self.marks.add(kind, inlined);
-        let mark = match kind {
-            FunctionKind::Kernel => "_[k]",
-            FunctionKind::Jit => "_[j]",
-            _ if inlined => "_[i]",
-            _ => "",
-        };
-        let name = folded::plain(&self.chart.symbolized()[function].name, true);
-        let name = format!("{name}{mark}");
-        let manner = Manner {
-            inlined,
-            read_back: false,
-        };
-        let color = self.palette.function(function, manner);
-        self.colors.insert(name.clone(), color);
-        name
-    }
-}
-
-/// The thread's time as folded lines, without a gap.
-fn thread_lines(
-    thread: &Thread,
-    duration: u64,
-    names: &mut Names<'_, '_>,
-    lines: &mut Vec<String>,
-) {
-    let mut stack = names.of_thread(thread);
-    // The runs that go on, and how long the line is without each.
-    let mut open: Vec<(Run, usize)> = Vec::new();
-    let mut now = 0;
-    let mut line = |stack: &str, until: u64, now: &mut u64| {
-        if until > *now {
-            lines.push(format!("{stack} {}", until - *now));
-            *now = until;
-        }
-    };
-    for run in &thread.runs {
-        while let Some((ended, length)) = open.pop_if(|(run_before, _)| ended_by(run_before, run)) {
-            line(&stack, ended.end, &mut now);
-            stack.truncate(length);
-        }
-        line(&stack, run.start, &mut now);
-        open.push((*run, stack.len()));
-        stack.push(';');
-        stack.push_str(&names.of_call(run.call));
-    }
-    while let Some((ended, length)) = open.pop() {
-        line(&stack, ended.end, &mut now);
-        stack.truncate(length);
-    }
-    line(&stack, duration, &mut now);
-}
-
-/// Whether a run is over when the next begins: it is if that has no more callers.
-fn ended_by(run: &Run, next: &Run) -> bool {
-    next.depth <= run.depth
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::calltree::Split;
-    use crate::testing::{TestProfile, everything};
-
-    #[test]
-    fn lines_fill_the_time() {
-        let symbolized = TestProfile::of(&["z m 1", "t m;a 1", "t m;k:b 1", "u n 1", "t m;a 1"]);
-        let chart = Chart::new(&symbolized, &everything(), Split::Name, 0.0).unwrap();
-        let mut names = Names::new(&chart, &FlameOptions::default());
-        let mut lines = Vec::new();
-        thread_lines(&chart.threads[1], chart.duration, &mut names, &mut lines);
-        let expected = [
-            "t;m;a 1000000",
-            "t;m;b_[k] 1000000",
-            "t 1000000",
-            "t;m;a 1000000",
-        ];
-        assert_eq!(lines, expected);
-        let mut svg = Vec::new();
-        write(&chart, &FlameOptions::default(), &mut svg).unwrap();
-        let svg = String::from_utf8(svg).unwrap();
-        for text in ["in the order of time", "orange: kernel", "m (2,000 µs"] {
-            assert!(svg.contains(text), "{text}");
-        }
-    }
+    drawing.min_width = 0.0;
+    let mut svg = Vec::new();
+    inferno::flamegraph::from_lines(&mut drawing, ["thread 1"], &mut svg)?;
+    Ok(svg)
 }

@@ -1,16 +1,19 @@
 //! The flame graph: an SVG to zoom and search in.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
-use inferno::flamegraph::color::PaletteMap;
-use inferno::flamegraph::{Direction, FuncFrameAttrsMap, Options};
+use inferno::flamegraph::color::{BackgroundColor, PaletteMap};
+use inferno::flamegraph::{Direction, FuncFrameAttrsMap, Options, TextTruncateDirection};
+use prof_model::Verdict;
 
 use crate::calltree::{CallTree, Label, Node, NodeId};
 use crate::symbolized::{FunctionKind, SymbolizedProfile};
 
 use super::folded;
-use super::palette::{Manner, Palette};
+use super::page::{self, Layout, Page};
+use super::palette::{Entry, Legend, Manner, Palette};
 use super::table::{columns, shorten};
 
 pub use super::palette::PaletteBy;
@@ -20,14 +23,14 @@ pub use super::palette::PaletteBy;
 pub struct FlameOptions {
     /// The headline.
     pub title: String,
-    /// The line below it; unless given, the command, what was counted and what the marks mean.
+    /// The line below it; unless given, the command, what was counted and the verdict.
     pub subtitle: Option<String>,
     /// What the hue of a function tells.
     pub palette: PaletteBy,
     /// Width in pixels; as wide as the window unless given.
     pub width: Option<usize>,
-    /// Whether the root is at the top.
-    pub inverted: bool,
+    /// Whether the root is at the bottom.
+    pub upwards: bool,
     /// Whether to merge from the innermost function outwards: who calls what is hot.
     pub reversed: bool,
     /// Leave out frames narrower than so many percent of the whole.
@@ -41,16 +44,14 @@ impl Default for FlameOptions {
             subtitle: None,
             palette: PaletteBy::default(),
             width: None,
-            inverted: false,
+            upwards: false,
             reversed: false,
-            min_percent: 0.01,
+            min_percent: 0.1,
         }
     }
 }
 
-/// Draws `tree`. The same tree gives the same bytes, and a function the same colour in every
-/// graph: orange for the kernel, green for code made at run time, brown for Rust, yellow for C++,
-/// red for C, grey for what has no name or is missing; or a hue for each module. Inlined functions
+/// Draws `tree`, with a legend of its colours. The same tree gives the same bytes. Inlined functions
 /// are paler, and frames that were read back after most of their samples dull and in italics.
 ///
 /// # Errors
@@ -65,17 +66,18 @@ pub fn write(tree: &CallTree<'_>, options: &FlameOptions, out: impl Write) -> io
 
 fn draw(tree: &CallTree<'_>, options: &FlameOptions, out: impl Write) -> io::Result<()> {
     let lines = lines(tree, options);
-    let marks = Marks::of(tree);
-    let mut colors = colors(tree, options.palette);
+    let palette = Palette::new(tree.symbolized(), options.palette);
+    let (mut colors, legend) = colors(tree, &palette, options);
+    let unit = &tree.event().unit;
     let mut drawing = options.drawing();
     drawing.palette_map = Some(&mut colors);
     drawing.func_frameattrs = italics(tree)?;
-    drawing.subtitle = Some(options.subtitle.clone().unwrap_or_else(|| {
-        let length = options.subtitle_length();
-        subtitle(tree, &marks.legend(options.palette), length)
-    }));
-    drawing.count_name = tree.event().unit.name().to_owned();
-    inferno::flamegraph::from_lines(&mut drawing, lines.iter().map(String::as_str), out)
+    drawing.subtitle = Some(subtitle(tree, options));
+    drawing.count_name = unit.name().to_owned();
+    let mut svg = Vec::new();
+    inferno::flamegraph::from_lines(&mut drawing, lines.iter().map(String::as_str), &mut svg)?;
+    let page = Page::parse(&svg, options.layout())?;
+    page.write_with_legend(&legend, options.width, unit, out)
 }
 
 impl FlameOptions {
@@ -86,43 +88,66 @@ impl FlameOptions {
         drawing.title = self.title.clone();
         drawing.image_width = self.width;
         drawing.min_width = self.min_percent;
-        if self.inverted {
-            drawing.direction = Direction::Inverted;
-        }
+        drawing.text_truncate_direction = TextTruncateDirection::Right;
+        drawing.bgcolors = Some(BackgroundColor::Flat([252, 252, 252].into()));
+        // Lines come in the order in which they are to be drawn; this is what keeps it.
+        drawing.flame_chart = true;
+        drawing.direction = match self.layout() {
+            Layout::Downwards => Direction::Inverted,
+            Layout::Upwards => Direction::Straight,
+        };
         drawing
+    }
+
+    pub(super) fn layout(&self) -> Layout {
+        match self.upwards {
+            true => Layout::Upwards,
+            false => Layout::Downwards,
+        }
     }
 
     /// How many characters of a subtitle fit into the picture.
     pub(super) fn subtitle_length(&self) -> usize {
-        /// inferno's, unless told otherwise: pixels of the picture and of a character.
-        const WIDTH: usize = 1200;
         const CHARACTER: f64 = 7.5;
-        (self.width.unwrap_or(WIDTH) as f64 / CHARACTER) as usize
+        (self.width.unwrap_or(page::WIDTH) as f64 / CHARACTER) as usize
     }
 }
 
-/// What was run, what was counted, how much of it, and what the marks mean, in a line of about so
-/// many characters.
-fn subtitle(tree: &CallTree<'_>, legend: &str, length: usize) -> String {
-    let event = &tree.event().name;
-    let samples = super::number::grouped(tree.total().samples);
-    let counted = format!("{samples} samples of {event}");
-    described(tree.symbolized(), &counted, legend, length)
+/// What was run, what was counted, how much of it, and what it is worth, in a line.
+fn subtitle(tree: &CallTree<'_>, options: &FlameOptions) -> String {
+    let subtitle = || {
+        let event = &tree.event().name;
+        let samples = super::number::grouped(tree.total().samples);
+        let counted = format!("{samples} samples of {event}");
+        described(tree.symbolized(), &counted, options.subtitle_length())
+    };
+    options.subtitle.clone().unwrap_or_else(subtitle)
 }
 
-/// The command, what was counted, and a legend; the command is shortened first.
-pub(super) fn described(
-    symbolized: &SymbolizedProfile,
-    counted: &str,
-    legend: &str,
-    length: usize,
-) -> String {
+/// The verdict in a line, if the profile allows one.
+fn verdict(symbolized: &SymbolizedProfile) -> Option<String> {
+    if symbolized.profile().lacks.quality {
+        return None;
+    }
+    /// In characters; what comes after the most important things is left out if need be.
+    const LONGEST: usize = 70;
+    let verdict = Verdict::new(symbolized.quality()).to_string();
+    let mut line = verdict.lines().next()?;
+    while let Some((start, _)) = line.rsplit_once(", ").filter(|_| columns(line) > LONGEST) {
+        line = start;
+    }
+    Some(line.to_owned())
+}
+
+/// The command, what was counted, and the verdict, in a line of about so many characters; the
+/// command is shortened.
+pub(super) fn described(symbolized: &SymbolizedProfile, counted: &str, length: usize) -> String {
     const SHORTEST: usize = 24;
-    let mut text = match legend {
-        "" => counted.to_owned(),
-        legend => format!("{counted} — {legend}"),
+    let mut text = match verdict(symbolized) {
+        Some(verdict) => format!("{counted} — {verdict}"),
+        None => counted.to_owned(),
     };
-    let command = symbolized.profile().header.command_line.join(" ");
+    let command = program(&symbolized.profile().header.command_line);
     if !command.is_empty() {
         let left = length.saturating_sub(columns(&text) + 3).max(SHORTEST);
         text = format!("{} — {text}", shorten(&command, left));
@@ -130,51 +155,12 @@ pub(super) fn described(
     text
 }
 
-/// Which marks there are in a graph.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Marks {
-    pub(super) kernel: bool,
-    pub(super) jit: bool,
-    pub(super) inlined: bool,
-    pub(super) read_back: bool,
-    pub(super) missing: bool,
-}
-
-impl Marks {
-    fn of(tree: &CallTree<'_>) -> Self {
-        let mut marks = Self::default();
-        for (_, node) in tree.nodes().filter(|(_, node)| node.total.samples > 0) {
-            if let Label::Function(function) = node.label {
-                marks.add(tree.symbolized()[function].kind, node.inlined);
-                marks.read_back |= node.is_read_back();
-            }
-        }
-        marks
-    }
-
-    pub(super) fn add(&mut self, kind: FunctionKind, inlined: bool) {
-        self.inlined |= inlined;
-        match kind {
-            FunctionKind::Kernel => self.kernel = true,
-            FunctionKind::Jit => self.jit = true,
-            FunctionKind::Missing => self.missing = true,
-            FunctionKind::User | FunctionKind::State => {}
-        }
-    }
-
-    /// What those that there are mean.
-    pub(super) fn legend(self, palette: PaletteBy) -> String {
-        let by_language = palette == PaletteBy::Language;
-        let all = [
-            (!by_language, "a hue for each module"),
-            (self.kernel, "orange: kernel"),
-            (self.jit && by_language, "green: run-time code"),
-            (self.inlined, "pale: inlined"),
-            (self.read_back, "dull italics: read back later"),
-            (self.missing, "grey: missing"),
-        ];
-        let there = all.into_iter().filter(|(is_there, _)| *is_there);
-        there.map(|(_, text)| text).collect::<Vec<_>>().join(", ")
+/// What was recorded, if a command line tells; otherwise all of the command line.
+fn program(command_line: &[String]) -> String {
+    let own = command_line.iter().position(|word| word == "--");
+    match own.map(|own| &command_line[own + 1..]) {
+        Some(program) if !program.is_empty() => program.join(" "),
+        _ => command_line.join(" "),
     }
 }
 
@@ -184,9 +170,13 @@ fn marked(tree: &CallTree<'_>, id: NodeId) -> String {
     format!("{name}{}", mark(tree, &tree[id]))
 }
 
-fn colors(tree: &CallTree<'_>, by: PaletteBy) -> PaletteMap {
-    let palette = Palette::new(tree.symbolized(), by);
+fn colors(
+    tree: &CallTree<'_>,
+    palette: &Palette<'_>,
+    options: &FlameOptions,
+) -> (PaletteMap, Vec<Entry>) {
     let mut colors = PaletteMap::default();
+    let mut legend = Legend::new(palette);
     // What inferno calls the frame of everything.
     colors.insert("", Palette::part());
     for (id, node) in tree.nodes() {
@@ -196,13 +186,16 @@ fn colors(tree: &CallTree<'_>, by: PaletteBy) -> PaletteMap {
                     inlined: node.inlined,
                     read_back: node.is_read_back(),
                 };
+                if is_drawn(tree, id, options) {
+                    legend.add(function, manner, node.own.value);
+                }
                 palette.function(function, manner)
             }
             Label::All | Label::Part(_) => Palette::part(),
         };
         colors.insert(marked(tree, id), color);
     }
-    colors
+    (colors, legend.entries())
 }
 
 /// Attributes of the frames that were read back, in inferno's syntax.
@@ -215,26 +208,35 @@ fn italics(tree: &CallTree<'_>) -> io::Result<FuncFrameAttrsMap> {
     FuncFrameAttrsMap::from_reader(lines.as_bytes())
 }
 
-/// The stacks as folded lines. Frames too narrow to be drawn are given to their callers, which
-/// draws the same graph from far fewer lines.
-fn lines(tree: &CallTree<'_>, options: &FlameOptions) -> Vec<String> {
+/// Whether a node is wide enough, or the part of a split.
+fn is_drawn(tree: &CallTree<'_>, id: NodeId, options: &FlameOptions) -> bool {
     let narrow = options.min_percent / 100.0;
-    let is_drawn = |id: NodeId| {
-        tree[id].parent == NodeId::ROOT || tree[id].total.share_of(tree.total()) >= narrow
-    };
+    let node = &tree[id];
+    node.parent == NodeId::ROOT || node.total.share_of(tree.total()) >= narrow
+}
+
+/// The stacks as folded lines, from right to left, functions by name. Frames too narrow to be drawn
+/// are given to their callers, which draws the same graph from far fewer lines.
+///
+/// Names are compared one by one. Whole lines must not be: `f;g` comes after `f2` then, and inferno
+/// draws `f` in two pieces.
+fn lines(tree: &CallTree<'_>, options: &FlameOptions) -> Vec<String> {
     let mut lines = Vec::new();
     let mut pending = vec![NodeId::ROOT];
     while let Some(id) = pending.pop() {
-        let (drawn, narrow): (Vec<_>, Vec<_>) =
-            tree.children(id).iter().partition(|&&id| is_drawn(id));
+        let (mut drawn, narrow): (Vec<_>, Vec<_>) = tree
+            .children(id)
+            .iter()
+            .partition(|&&id| is_drawn(tree, id, options));
         let rest = narrow.iter().map(|&id| tree[id].total.value);
         let weight = tree[id].own.value + rest.sum::<u64>();
         if weight > 0 && id != NodeId::ROOT {
             lines.push(folded::line(tree, id, weight, mark));
         }
+        drawn.sort_by_cached_key(|&id| Reverse(marked(tree, id)));
         pending.extend(drawn);
     }
-    lines.sort_unstable();
+    lines.reverse();
     lines
 }
 
@@ -288,9 +290,11 @@ mod tests {
         });
         for text in [
             "Mine",
-            "prof record -- demo — 9 samples of cpu-clock",
-            " ns, ",
+            "demo — 9 samples of cpu-clock — verdict: ",
+            "main (880 ms, ",
             "search",
+            "opacity:1",
+            ">libc.so.6</text>",
         ] {
             assert!(svg.contains(text), "{text}");
         }
@@ -318,29 +322,73 @@ mod tests {
         let svg = String::from_utf8(svg).unwrap();
         let italic = |name| svg.contains(&format!("<g font-style=\"italic\"><title>{name} ("));
         assert_eq!(["main", "deep", "a"].map(italic), [true, false, false]);
-        let legend = "orange: kernel, pale: inlined, dull italics: read back later";
-        assert!(svg.contains(legend), "{svg}");
-        assert!(!svg.contains("grey: missing"), "{svg}");
+        for text in ["kernel", "pale: inlined", "dull italics: read back later"] {
+            assert!(svg.contains(&format!(">{text}</text>")), "{text}: {svg}");
+        }
+        assert!(!svg.contains(">missing<"), "{svg}");
     }
 
     #[test]
     fn the_subtitle_fits_the_picture() {
-        let symbolized = demo();
-        let check = |length, expected: &str| {
-            assert_eq!(
-                described(&symbolized, "9 samples", "pale: x", length),
-                expected
-            );
-        };
-        check(100, "prof record -- demo — 9 samples — pale: x");
-        check(10, "prof record -- demo — 9 samples — pale: x");
+        let symbolized = TestProfile::of(&["a b 1"; 50]);
+        let verdict = verdict(&symbolized).unwrap();
+        let text = |length| described(&symbolized, "9 samples", length);
+        let whole = format!("demo — 9 samples — {verdict}");
+        assert_eq!(text(200), whole);
+        assert_eq!(text(10), whole);
         let mut test = TestProfile::new();
         test.line("a b 1");
         test.profile.header.command_line = vec!["long".repeat(50)];
+        test.profile.lacks.quality = true;
         let symbolized = test.finish();
-        let text = described(&symbolized, "9 samples", "pale: x", 60);
-        assert_eq!(columns(&text), 60, "{text}");
-        assert!(text.ends_with("long — 9 samples — pale: x"), "{text}");
+        let text = described(&symbolized, "9 samples", 50);
+        assert_eq!(columns(&text), 50, "{text}");
+        assert!(text.ends_with("long — 9 samples"), "{text}");
+    }
+
+    #[test]
+    fn the_first_screen_shows_the_hot_part() {
+        // A thousand frames of start-up, in 0.05 % of the samples.
+        let deep = format!("a main;{} 1", vec!["init"; 1000].join(";"));
+        let mut lines = vec!["a main;hot 1"; 1999];
+        lines.push(&deep);
+        let symbolized = TestProfile::of(&lines);
+        let tree = CallTree::new(&symbolized, &everything(), Split::Name).unwrap();
+        let draw = |upwards| {
+            let options = FlameOptions {
+                upwards,
+                ..FlameOptions::default()
+            };
+            let mut svg = Vec::new();
+            write(&tree, &options, &mut svg).unwrap();
+            String::from_utf8(svg).unwrap()
+        };
+        let number = |text: &str, from: &str| -> f64 {
+            let (_, rest) = text.split_once(from).unwrap();
+            rest.split_once('"').unwrap().0.parse().unwrap()
+        };
+        let place = |svg: &str, title: &str| {
+            let (_, frame) = svg.split_once(&format!("<title>{title} (")).unwrap();
+            number(frame, " y=\"")
+        };
+        for upwards in [false, true] {
+            let svg = draw(upwards);
+            assert!(number(&svg, "height=\"") < 200.0, "{svg}");
+            assert!(!svg.contains("<title>init "), "{svg}");
+            let (root, leaf) = (place(&svg, "all"), place(&svg, "hot"));
+            assert_eq!(root > leaf, upwards);
+        }
+    }
+
+    #[test]
+    fn a_function_is_drawn_in_one_piece() {
+        let lines = ["a main;sort 1", "a main;sort2 1", "a main;sort;swap 1"];
+        let symbolized = TestProfile::of(&lines);
+        let tree = CallTree::new(&symbolized, &everything(), Split::Name).unwrap();
+        let mut svg = Vec::new();
+        write(&tree, &FlameOptions::default(), &mut svg).unwrap();
+        let svg = String::from_utf8(svg).unwrap();
+        assert_eq!(svg.matches("<title>sort (").count(), 1, "{svg}");
     }
 
     #[test]
@@ -351,7 +399,8 @@ mod tests {
             min_percent: 1.0,
             ..FlameOptions::default()
         };
-        let expected = ["a;main 1000000", "a;main;wide;b 9999000000"];
+        // From right to left.
+        let expected = ["a;main;wide;b 9999000000", "a;main 1000000"];
         assert_eq!(lines(&tree, &options), expected);
     }
 }

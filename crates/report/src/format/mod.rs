@@ -15,6 +15,7 @@ pub mod flamegraph;
 pub mod folded;
 pub mod json;
 pub(crate) mod number;
+mod page;
 mod palette;
 pub mod pprof;
 pub mod script;

@@ -20,6 +20,32 @@ pub(crate) fn percent(share: f64) -> String {
     format!("{:.2}", share * 100.0)
 }
 
+/// Whether there are prefixes for amounts of this unit.
+pub(crate) fn is_scaled(unit: &Unit) -> bool {
+    *unit == Unit::Nanoseconds || unit.name() == "bytes"
+}
+
+/// An amount by itself, in three digits with its unit: `237 ms`, `1.50 MiB`, `11,900 cycles`.
+pub(crate) fn scaled(amount: u64, unit: &Unit) -> String {
+    let (names, step): (&[&str], f64) = match unit {
+        Unit::Nanoseconds => (&["ns", "µs", "ms", "s"], 1000.0),
+        _ if is_scaled(unit) => (&["bytes", "KiB", "MiB", "GiB", "TiB"], 1024.0),
+        _ => return format!("{} {}", grouped(amount), unit.name()),
+    };
+    let (mut value, mut index) = (amount as f64, 0);
+    while value >= step - 0.5 && index + 1 < names.len() {
+        value /= step;
+        index += 1;
+    }
+    let decimals = match value {
+        _ if index == 0 => 0,
+        ..9.995 => 2,
+        ..99.95 => 1,
+        _ => 0,
+    };
+    format!("{value:.decimals$} {}", names[index])
+}
+
 /// How the weights of one view are written: all in the same unit, so that they compare at sight.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scale<'a> {
@@ -78,6 +104,28 @@ mod tests {
         check(999, "999");
         check(1000, "1,000");
         check(1_234_567, "1,234,567");
+    }
+
+    #[test]
+    fn amounts_have_three_digits_and_a_unit() {
+        let check = |amount, expected: &str| {
+            assert_eq!(scaled(amount, &Unit::Nanoseconds), expected);
+        };
+        check(0, "0 ns");
+        check(999, "999 ns");
+        check(1_000, "1.00 µs");
+        check(35_149, "35.1 µs");
+        check(999_400, "999 µs");
+        check(999_700, "1.00 ms");
+        check(237_237_237, "237 ms");
+        check(1_237_000_000, "1.24 s");
+        check(3_600_000_000_000, "3600 s");
+        let bytes = Unit::Count("bytes".into());
+        assert_eq!(scaled(3 << 29, &bytes), "1.50 GiB");
+        assert_eq!(
+            scaled(12_000, &Unit::Count("cycles".into())),
+            "12,000 cycles"
+        );
     }
 
     #[test]

@@ -1,22 +1,35 @@
-//! Colours of a flame graph: a hue for each kind of code, and a shade of it for each function, the
-//! same in every graph.
+//! Colours of a flame graph: a hue for each kind of code, and a shade of it for each function.
+
+mod languages;
+mod legend;
+mod libraries;
+#[cfg(test)]
+mod tests;
 
 use inferno::flamegraph::color::Color;
-use rustc_hash::FxHashSet;
 
 use crate::symbolized::{Function, FunctionId, FunctionKind, SymbolizedProfile};
 
-/// Kinds of code that have a hue of their own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+use languages::{Languages, looks_like_rust};
+use libraries::Libraries;
+
+pub(super) use legend::{Entry, Legend};
+
+/// Kinds of code that have a hue of their own, in the order in which legends list them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Hue {
     /// A thread, process or CPU.
     Part,
-    Kernel,
-    Jit,
-    Rust,
-    Cpp,
-    /// C, and all that nothing is known of but a name.
+    /// Code of a program of which nothing is known but names: C, as a rule.
     Plain,
+    Cpp,
+    Rust,
+    Jit,
+    /// Code of shared libraries that have this hue.
+    Library(u8),
+    Kernel,
+    /// What a thread was doing.
+    State,
     /// A function without a name.
     Unnamed,
     /// Frames that are missing.
@@ -27,14 +40,16 @@ impl Hue {
     /// Red, green and blue of the darkest shade, and how much is added to them at most.
     fn range(self) -> ([u8; 3], [u8; 3]) {
         match self {
-            Self::Part => ([170, 190, 225], [0, 0, 0]),
+            Self::Part => ([205, 212, 222], [0, 0, 0]),
             Self::Kernel => ([220, 120, 20], [30, 35, 20]),
             Self::Jit => ([90, 180, 90], [40, 40, 40]),
-            Self::Rust => ([222, 150, 95], [28, 35, 35]),
-            Self::Cpp => ([200, 185, 70], [35, 35, 30]),
-            Self::Plain => ([215, 95, 80], [35, 50, 45]),
+            Self::Rust => ([205, 150, 105], [25, 30, 30]),
+            Self::Cpp => ([205, 185, 60], [35, 35, 30]),
+            Self::Plain => ([222, 95, 85], [30, 50, 45]),
+            Self::State => ([150, 160, 175], [0, 0, 0]),
             Self::Unnamed => ([180, 170, 165], [25, 25, 25]),
-            Self::Missing => ([205, 205, 205], [0, 0, 0]),
+            Self::Missing => ([145, 145, 145], [0, 0, 0]),
+            Self::Library(hue) => libraries::range(hue),
         }
     }
 
@@ -56,8 +71,10 @@ impl Hue {
 /// What the hue of a function's colour tells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PaletteBy {
-    /// The language it is written in.
+    /// The language of programs, and the module of shared libraries.
     #[default]
+    Kind,
+    /// The language it is written in.
     Language,
     /// The module it is in.
     Module,
@@ -68,10 +85,11 @@ pub(super) struct Palette<'p> {
     symbolized: &'p SymbolizedProfile,
     by: PaletteBy,
     languages: Languages,
+    libraries: Libraries<'p>,
 }
 
 /// How a function is called, as far as it shows in its colour.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Manner {
     /// Paler.
     pub(super) inlined: bool,
@@ -85,19 +103,44 @@ impl<'p> Palette<'p> {
             symbolized,
             by,
             languages: Languages::of(symbolized),
+            libraries: match by {
+                PaletteBy::Kind => Libraries::of(symbolized),
+                PaletteBy::Language | PaletteBy::Module => Libraries::default(),
+            },
         }
     }
 
     /// The colour of a function.
     pub(super) fn function(&self, id: FunctionId, manner: Manner) -> Color {
         let function = &self.symbolized[id];
-        let hue = hue(function, self.languages.is_rust[id.index()]);
-        let is_code = !matches!(hue, Hue::Kernel | Hue::Missing);
-        let color = match self.by {
-            PaletteBy::Module if is_code => of_module(&function.module, &function.name),
-            _ => hue.shade(&function.name),
+        let color = match self.module_hue(id) {
+            Some(module) => of_module(module, &function.name),
+            None => self.hue(id).shade(&function.name),
         };
         manner.seen_in(color)
+    }
+
+    fn hue(&self, id: FunctionId) -> Hue {
+        let function = &self.symbolized[id];
+        let library = self.libraries.hue(&function.module).map(Hue::Library);
+        match function.kind {
+            FunctionKind::User => library.unwrap_or_else(|| self.language(id)),
+            FunctionKind::Kernel => Hue::Kernel,
+            FunctionKind::Jit => Hue::Jit,
+            FunctionKind::Missing => Hue::Missing,
+            FunctionKind::State => Hue::State,
+        }
+    }
+
+    fn language(&self, id: FunctionId) -> Hue {
+        language(&self.symbolized[id], self.languages.is_rust[id.index()])
+    }
+
+    /// The module that tells the hue of a function, if hues tell modules.
+    fn module_hue(&self, id: FunctionId) -> Option<&'p str> {
+        let is_code = !matches!(self.hue(id), Hue::Kernel | Hue::Missing | Hue::State);
+        let symbolized = self.symbolized;
+        (self.by == PaletteBy::Module && is_code).then(|| &*symbolized[id].module)
     }
 
     /// The colour of a thread, process or CPU.
@@ -141,16 +184,15 @@ fn of_module(module: &str, function: &str) -> Color {
     }
 }
 
-fn hue(function: &Function, is_rust: bool) -> Hue {
-    match function.kind {
-        FunctionKind::Kernel => Hue::Kernel,
-        FunctionKind::Jit => Hue::Jit,
-        FunctionKind::Missing => Hue::Missing,
-        FunctionKind::State => Hue::Plain,
-        _ if is_unnamed(function) => Hue::Unnamed,
-        _ if is_rust || looks_like_rust(&function.name) => Hue::Rust,
-        _ if function.name.contains("::") => Hue::Cpp,
-        _ => Hue::Plain,
+fn language(function: &Function, is_rust: bool) -> Hue {
+    if is_unnamed(function) {
+        Hue::Unnamed
+    } else if is_rust || looks_like_rust(&function.name) {
+        Hue::Rust
+    } else if function.name.contains("::") {
+        Hue::Cpp
+    } else {
+        Hue::Plain
     }
 }
 
@@ -159,137 +201,10 @@ fn is_unnamed(function: &Function) -> bool {
     rest.is_some_and(|rest| rest.starts_with("+0x")) || function.name.starts_with("[unknown]")
 }
 
-fn looks_like_rust(name: &str) -> bool {
-    is_surely_rust(name) || name.starts_with('<')
-}
-
-fn is_surely_rust(name: &str) -> bool {
-    let starts = ["core::", "alloc::", "std::rt::", "std::sys::"];
-    starts.iter().any(|start| name.starts_with(start))
-        || name.starts_with('<') && name.contains(" as ")
-}
-
-/// Which functions are written in Rust, as far as their source files tell; without debug info, by
-/// the company they keep: `a::b` is Rust in a module with other functions that are.
-struct Languages {
-    is_rust: Vec<bool>,
-}
-
-impl Languages {
-    fn of(symbolized: &SymbolizedProfile) -> Self {
-        let functions = symbolized.functions();
-        let mut is_rust: Vec<Option<bool>> = vec![None; functions.len()];
-        for (frame, _) in symbolized.profile().frames.iter() {
-            for location in symbolized.locations(frame) {
-                if let Some(file) = &location.file {
-                    let known = &mut is_rust[location.function.index()];
-                    *known = Some(known.unwrap_or(false) || file.ends_with(".rs"));
-                }
-            }
-        }
-        let named = |(function, is_rust): (&Function, &Option<bool>)| {
-            is_rust.unwrap_or_else(|| is_surely_rust(&function.name))
-        };
-        let pairs = functions.iter().zip(&is_rust);
-        let modules: FxHashSet<&str> = pairs
-            .filter(|&pair| named(pair))
-            .map(|(function, _)| &*function.module)
-            .filter(|module| !module.is_empty())
-            .collect();
-        let guess = |function: &Function| {
-            function.name.contains("::") && modules.contains(&*function.module)
-        };
-        let pairs = functions.iter().zip(&is_rust);
-        Self {
-            is_rust: pairs
-                .map(|(function, known)| known.unwrap_or_else(|| guess(function)))
-                .collect(),
-        }
-    }
-}
-
 /// A number from 0 to 255 that is the same for the same name on every machine (FNV-1a, folded).
 fn hash(name: &str) -> u16 {
     let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
     (hash >> 32) as u16 & 0xff
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use super::*;
-    use crate::testing::TestProfile;
-
-    #[test]
-    fn hues() {
-        let check = |name: &str, kind, expected| {
-            let function = Function {
-                name: Arc::from(name),
-                module: Arc::from("libz.so.1"),
-                kind,
-            };
-            assert_eq!(hue(&function, false), expected, "{name}");
-        };
-        check("vfs_read", FunctionKind::Kernel, Hue::Kernel);
-        check("deflate", FunctionKind::User, Hue::Plain);
-        check("libz.so.1+0x10", FunctionKind::User, Hue::Unnamed);
-        check("[unknown] 0x10", FunctionKind::User, Hue::Unnamed);
-        check("ns::Class::method(int)", FunctionKind::User, Hue::Cpp);
-        check(
-            "<T as core::fmt::Debug>::fmt",
-            FunctionKind::User,
-            Hue::Rust,
-        );
-        check("[truncated: ...]", FunctionKind::Missing, Hue::Missing);
-    }
-
-    #[test]
-    fn without_debug_info_the_module_tells_the_language() {
-        let mut test = TestProfile::new();
-        test.line("t rg!core::iter::next;rg!grep::search;cc1!ns::parse 1");
-        let symbolized = test.finish_without_files();
-        let languages = Languages::of(&symbolized);
-        let is_rust = |name: &str| {
-            let mut ids = symbolized.function_ids();
-            let id = ids.find(|&id| &*symbolized[id].name == name).unwrap();
-            languages.is_rust[id.index()]
-        };
-        let found = ["core::iter::next", "grep::search", "ns::parse"].map(is_rust);
-        assert_eq!(found, [true, true, false]);
-    }
-
-    #[test]
-    fn a_function_has_one_colour_and_a_module_one_hue() {
-        let symbolized = TestProfile::of(&["t main;libz!deflate+inlined;libz!inflate 1"]);
-        let find = |name: &str| {
-            let mut ids = symbolized.function_ids();
-            ids.find(|&id| &*symbolized[id].name == name).unwrap()
-        };
-        for by in [PaletteBy::Language, PaletteBy::Module] {
-            let palette = Palette::new(&symbolized, by);
-            let color = |name, inlined, read_back| {
-                let manner = Manner { inlined, read_back };
-                let Color { r, g, b } = palette.function(find(name), manner);
-                [r, g, b]
-            };
-            let plain = color("deflate", false, false);
-            assert_eq!(plain, color("deflate", false, false));
-            assert_ne!(plain, color("inflate", false, false));
-            assert_ne!(plain, color("deflate", true, false));
-            assert_ne!(plain, color("deflate", false, true));
-        }
-        // The strongest channel is that of the module, whatever the function.
-        let strongest = |function| {
-            let Color { r, g, b } = of_module("libz", function);
-            [r, g, b]
-                .iter()
-                .enumerate()
-                .max_by_key(|(_, value)| **value)
-                .map(|(i, _)| i)
-        };
-        assert_eq!(strongest("deflate"), strongest("inflate"));
-    }
 }

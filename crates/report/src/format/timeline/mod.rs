@@ -10,6 +10,7 @@ use crate::view::timeline::{Row, Timeline};
 use super::number::{grouped, percent};
 use super::table::{columns, shorten};
 
+pub(super) use svg::escaped;
 pub use svg::{SvgOptions, write as write_svg};
 
 /// Names are not shown wider than this, in columns.

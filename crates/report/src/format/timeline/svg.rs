@@ -166,7 +166,7 @@ impl Plot<'_> {
 }
 
 /// Text as it may stand in XML.
-fn escaped(text: &str) -> Cow<'_, str> {
+pub(in crate::format) fn escaped(text: &str) -> Cow<'_, str> {
     let is_special = |c: char| matches!(c, '<' | '>' | '&') || c.is_control();
     if !text.contains(is_special) {
         return Cow::Borrowed(text);

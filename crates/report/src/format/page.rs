@@ -1,0 +1,241 @@
+//! The page around the frames of a picture: what inferno draws, with a legend, and with units for
+//! people.
+//!
+//! ```text
+//! Reset Zoom              title                Search
+//!                       subtitle
+//! what the pointer is on                      Matched      (or at the bottom, see `Layout`)
+//! legend, one or more rows
+//! ┌ frames ──────────────────────────────────────────┐
+//! ```
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+use crate::profile::Unit;
+
+use super::number;
+use super::palette::Entry;
+use super::table::columns;
+use super::timeline::escaped;
+
+/// inferno's width of pictures that follow the window.
+pub(super) const WIDTH: usize = 1200;
+/// Left and right of the frames, in pixels.
+pub(super) const MARGIN: usize = 10;
+/// A row of frames, in pixels.
+pub(super) const FRAME: usize = 16;
+
+const LEGEND_ROW: usize = 18;
+/// Of a character of the legend, in pixels.
+const CHARACTER: f64 = 7.3;
+
+/// How inferno begins the frames.
+const FRAMES: &str = "<svg id=\"frames\"";
+
+/// Search can be seen, and the legend does not take the pointer from the frames.
+const STYLE: &str = "<style type=\"text/css\">\
+    #search { opacity:1; fill:rgb(0,80,180); text-decoration:underline; } \
+    #subtitle { fill:rgb(90,90,90); } \
+    #legend { pointer-events:none; }\
+    </style>";
+
+/// Where inferno puts things that must move when the page grows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Layout {
+    /// Roots at the top: what the pointer is on stands above the frames.
+    Downwards,
+    /// Roots at the bottom: it stands below them.
+    Upwards,
+}
+
+impl Layout {
+    /// Where frames begin in a picture of inferno's with a subtitle.
+    fn top(self) -> usize {
+        match self {
+            Self::Downwards => 76,
+            Self::Upwards => 60,
+        }
+    }
+
+    /// How far from the bottom the lines are that inferno puts there.
+    fn below(self) -> usize {
+        match self {
+            Self::Downwards => 11,
+            Self::Upwards => 17,
+        }
+    }
+}
+
+/// A picture that inferno drew, in parts.
+pub(super) struct Page<'s> {
+    /// All before the frames.
+    head: &'s str,
+    /// The frames, and what closes the picture.
+    frames: &'s str,
+    height: usize,
+    layout: Layout,
+}
+
+impl<'s> Page<'s> {
+    /// # Errors
+    /// If it does not look like one of inferno's.
+    pub(super) fn parse(svg: &'s [u8], layout: Layout) -> io::Result<Self> {
+        let parse = || {
+            let svg = std::str::from_utf8(svg).ok()?;
+            let (head, frames) = svg.split_at(svg.find(FRAMES)?);
+            let (_, height) = head.split_once(" height=\"")?;
+            let (height, _) = height.split_once('"')?;
+            Some(Self {
+                head,
+                frames,
+                height: height.parse().ok()?,
+                layout,
+            })
+        };
+        parse().ok_or_else(|| io::Error::other("inferno drew something unexpected"))
+    }
+
+    /// Writes the picture with a legend, and with amounts of `unit` as people write them.
+    pub(super) fn write_with_legend(
+        &self,
+        legend: &[Entry],
+        width: Option<usize>,
+        unit: &Unit,
+        mut out: impl Write,
+    ) -> io::Result<()> {
+        let (legend, shift) = self.legend(legend, width);
+        out.write_all(self.head(self.height + shift).as_bytes())?;
+        write!(out, "{STYLE}{legend}{FRAMES} y=\"{shift}\"")?;
+        let frames = self.frames.strip_prefix(FRAMES).unwrap_or_default();
+        out.write_all(with_units(frames, unit).as_bytes())
+    }
+
+    /// Writes the picture with a legend and `frames` instead of inferno's, which begin at the top
+    /// of what is `height` pixels high.
+    pub(super) fn write_around(
+        &self,
+        legend: &[Entry],
+        width: Option<usize>,
+        height: usize,
+        frames: impl FnOnce(usize) -> String,
+        mut out: impl Write,
+    ) -> io::Result<()> {
+        let (legend, shift) = self.legend(legend, width);
+        let top = self.layout.top() + shift;
+        let bottom = 2 * self.layout.below();
+        out.write_all(self.head(top + height + bottom).as_bytes())?;
+        write!(out, "{STYLE}{legend}{}</svg>", frames(top))
+    }
+
+    /// All before the frames, for a picture that is so high.
+    fn head(&self, height: usize) -> String {
+        let at_bottom = |height: usize| {
+            let y = height.saturating_sub(self.layout.below());
+            format!("y=\"{y}.00\"")
+        };
+        let matched = match self.layout {
+            // Far below the window, as a rule: nobody would see it.
+            Layout::Downwards => "y=\"64.00\"".to_owned(),
+            Layout::Upwards => at_bottom(height),
+        };
+        let old = self.height;
+        self.head
+            .replace(
+                &format!("height=\"{old}\""),
+                &format!("height=\"{height}\""),
+            )
+            .replace(&format!(" {old}\" xmlns"), &format!(" {height}\" xmlns"))
+            .replace(&at_bottom(old), &matched)
+    }
+
+    /// The legend, and how much room it takes.
+    fn legend(&self, entries: &[Entry], width: Option<usize>) -> (String, usize) {
+        if entries.is_empty() {
+            return (String::new(), 0);
+        }
+        let right = (width.unwrap_or(WIDTH) - MARGIN) as f64;
+        let (mut x, mut row) = (MARGIN as f64, 0);
+        let mut legend = String::from("<g id=\"legend\">");
+        for entry in entries {
+            let length = 16.0 + CHARACTER * (columns(&entry.text) + 2) as f64;
+            if x + length > right && x > MARGIN as f64 {
+                (x, row) = (MARGIN as f64, row + 1);
+            }
+            let y = self.layout.top() + row * LEGEND_ROW;
+            let (color, text) = (entry.color, escaped(&entry.text));
+            // A `String` takes everything that is written to it.
+            let _ = write!(
+                legend,
+                "<g transform=\"translate({x:.1},{y})\">\
+                 <path d=\"M0 0h11v11h-11z\" fill=\"rgb({},{},{})\"/>\
+                 <text x=\"16\" y=\"10\">{text}</text></g>",
+                color.r, color.g, color.b,
+            );
+            x += length;
+        }
+        legend += "</g>";
+        (legend, (row + 1) * LEGEND_ROW)
+    }
+}
+
+/// The frames with the amounts in their titles, `(237,237,237 ns, 5.00%)`, as people write them.
+fn with_units<'f>(frames: &'f str, unit: &Unit) -> Cow<'f, str> {
+    const TITLE: &str = "<title>";
+    if !number::is_scaled(unit) {
+        return Cow::Borrowed(frames);
+    }
+    let end = format!(" {}, ", unit.name());
+    let mut written = String::with_capacity(frames.len());
+    let mut titles = frames.split(TITLE);
+    written.push_str(titles.next().unwrap_or_default());
+    for title in titles {
+        written.push_str(TITLE);
+        let amount = || {
+            let (title, _) = title.split_once("</title>")?;
+            let start = title.rfind(" (")? + 2;
+            let length = title[start..].find(&end)?;
+            let digits = title[start..start + length].replace(',', "");
+            let text = number::scaled(digits.parse().ok()?, unit);
+            Some((start, text, start + length + end.len()))
+        };
+        match amount() {
+            Some((start, text, rest)) => {
+                let _ = write!(written, "{}{text}, {}", &title[..start], &title[rest..]);
+            }
+            None => written.push_str(title),
+        }
+    }
+    Cow::Owned(written)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn titles_have_amounts_for_people() {
+        let check = |unit: &Unit, title: &str, expected: &str| {
+            let frame = |title| format!("<g><title>{title}</title><rect/></g>");
+            assert_eq!(with_units(&frame(title), unit), frame(expected));
+        };
+        let time = Unit::Nanoseconds;
+        check(&time, "f (237,237,237 ns, 5.00%)", "f (237 ms, 5.00%)");
+        check(
+            &time,
+            "f (a) (1,200 ns, 5.00%; +1.00%)",
+            "f (a) (1.20 µs, 5.00%; +1.00%)",
+        );
+        check(&time, "all (2,000,000,000 ns, 100%)", "all (2.00 s, 100%)");
+        check(&time, "odd", "odd");
+        let bytes = Unit::Count("bytes".into());
+        check(&bytes, "f (2,097,152 bytes, 5.00%)", "f (2.00 MiB, 5.00%)");
+        let cycles = Unit::Count("cycles".into());
+        check(
+            &cycles,
+            "f (1,200 cycles, 5.00%)",
+            "f (1,200 cycles, 5.00%)",
+        );
+    }
+}

@@ -1,0 +1,159 @@
+//! What the colours of a picture mean.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use inferno::flamegraph::color::Color;
+use rustc_hash::FxHashMap;
+
+use crate::symbolized::FunctionId;
+
+use super::{Hue, Manner, Palette, PaletteBy, of_module};
+
+/// A colour, and what it means.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::format) struct Entry {
+    /// As it is in the middle of its shades.
+    pub(in crate::format) color: Color,
+    /// What has this colour.
+    pub(in crate::format) text: String,
+}
+
+/// Gathers what is drawn in a picture.
+pub(in crate::format) struct Legend<'a, 'p> {
+    palette: &'a Palette<'p>,
+    hues: BTreeMap<Group<'p>, FxHashMap<&'p str, u64>>,
+    manner: Manner,
+}
+
+/// What has a line of its own in the legend.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Group<'p> {
+    Module(&'p str),
+    Hue(Hue),
+}
+
+impl<'a, 'p> Legend<'a, 'p> {
+    pub(in crate::format) fn new(palette: &'a Palette<'p>) -> Self {
+        Self {
+            palette,
+            hues: BTreeMap::new(),
+            manner: Manner::default(),
+        }
+    }
+
+    /// A frame of this function is in the picture; `own` is its weight without what it calls.
+    pub(in crate::format) fn add(&mut self, id: FunctionId, manner: Manner, own: u64) {
+        let group = match self.palette.module_hue(id) {
+            Some(module) => Group::Module(module),
+            None => Group::Hue(self.palette.hue(id)),
+        };
+        let symbolized = self.palette.symbolized;
+        let modules = self.hues.entry(group).or_default();
+        *modules.entry(&symbolized[id].module).or_default() += own;
+        self.manner.inlined |= manner.inlined;
+        self.manner.read_back |= manner.read_back;
+    }
+
+    /// The entries: kinds of code in their order, libraries and modules by weight; then what marks
+    /// mean.
+    pub(in crate::format) fn entries(&self) -> Vec<Entry> {
+        const MOST: usize = 16;
+        let mut groups: Vec<(&Group<'p>, &FxHashMap<&str, u64>)> = self.hues.iter().collect();
+        groups.sort_by_key(|(group, modules)| {
+            let weight = Reverse(modules.values().sum::<u64>());
+            match group {
+                Group::Module(_) => (Hue::Plain, weight),
+                Group::Hue(Hue::Library(_)) => (Hue::Library(0), weight),
+                Group::Hue(hue) => (*hue, weight),
+            }
+        });
+        let left_out = groups.len().saturating_sub(MOST);
+        let mut entries: Vec<Entry> = groups
+            .into_iter()
+            .take(MOST)
+            .map(|(&group, modules)| Entry {
+                color: middle(group),
+                text: self.text(group, modules),
+            })
+            .collect();
+        if left_out > 0 {
+            entries.push(Entry {
+                color: middle(Group::Hue(Hue::Missing)),
+                text: format!("{left_out} more"),
+            });
+        }
+        let marks = [
+            (self.manner.inlined, "pale: inlined", true),
+            (
+                self.manner.read_back,
+                "dull italics: read back later",
+                false,
+            ),
+        ];
+        for (_, text, inlined) in marks.into_iter().filter(|(is_there, ..)| *is_there) {
+            let manner = Manner {
+                inlined,
+                read_back: !inlined,
+            };
+            entries.push(Entry {
+                color: manner.seen_in(middle(Group::Hue(Hue::Plain))),
+                text: text.into(),
+            });
+        }
+        entries
+    }
+
+    fn text(&self, group: Group<'p>, modules: &FxHashMap<&str, u64>) -> String {
+        let hue = match group {
+            Group::Module("") => return "no module".into(),
+            Group::Module(module) => return module.into(),
+            Group::Hue(hue) => hue,
+        };
+        let language = match hue {
+            Hue::Cpp => "C++",
+            Hue::Rust => "Rust",
+            Hue::Plain => "C and others",
+            Hue::Library(_) => "",
+            Hue::Jit => return "run-time code".into(),
+            Hue::Kernel => return "kernel".into(),
+            Hue::State => return "on and off CPU".into(),
+            Hue::Unnamed => return "no name".into(),
+            Hue::Missing => return "missing".into(),
+            Hue::Part => return "thread".into(),
+        };
+        if self.palette.by == PaletteBy::Language {
+            return language.into();
+        }
+        match (heaviest(modules), hue) {
+            (modules, Hue::Cpp | Hue::Rust) if !modules.is_empty() => {
+                format!("{modules} ({language})")
+            }
+            (modules, _) if modules.is_empty() => language.into(),
+            (modules, _) => modules,
+        }
+    }
+}
+
+/// The names of the two heaviest, and how many there are besides.
+fn heaviest(modules: &FxHashMap<&str, u64>) -> String {
+    const SHOWN: usize = 2;
+    let mut names: Vec<(&str, u64)> = modules.iter().map(|(name, own)| (*name, *own)).collect();
+    names.retain(|(name, _)| !name.is_empty());
+    names.sort_unstable_by_key(|&(name, own)| (Reverse(own), name));
+    let shown: Vec<&str> = names.iter().take(SHOWN).map(|(name, _)| *name).collect();
+    match names.len().saturating_sub(SHOWN) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+/// The colour that stands for all shades.
+fn middle(group: Group<'_>) -> Color {
+    // A name whose shade happens to be in the middle.
+    const MIDDLE: &str = "middle";
+    match group {
+        Group::Module(module) => of_module(module, MIDDLE),
+        Group::Hue(hue) => hue.shade(MIDDLE),
+    }
+}
