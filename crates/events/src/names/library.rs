@@ -85,7 +85,14 @@ fn program(catalog: &Catalog, name: &str) -> Option<PathBuf> {
         .find_map(|path| absolute(&path).ok())
 }
 
-/// The names and paths in /etc/ld.so.cache, as glibc writes it since 2.32 (elf/cache.c,
+/// The ABI of our own kind of programs in the cache: `FLAG_X8664_LIB64`, `FLAG_AARCH64_LIB64`.
+const OWN_ABI: usize = if cfg!(target_arch = "aarch64") {
+    0x0a00
+} else {
+    0x0300
+};
+
+/// The names and paths of libraries of our own ABI in /etc/ld.so.cache, as glibc writes it since 2.32 (elf/cache.c,
 /// sysdeps/generic/dl-cache.h); nothing if it is anything else.
 ///
 /// ```text
@@ -103,8 +110,10 @@ fn cached_libraries(cache: &[u8]) -> impl Iterator<Item = (&str, &str)> {
     };
     let entries = cache.get(HEADER..).unwrap_or_default().chunks_exact(ENTRY);
     entries.take(count).filter_map(move |entry| {
+        const ABI: usize = 0xff00;
         let string = |at| string(cache, word(entry, at)?);
-        Some((string(4)?, string(8)?))
+        let is_own = word(entry, 0)? & ABI == OWN_ABI;
+        Some((string(4)?, string(8)?)).filter(|_| is_own)
     })
 }
 
@@ -153,6 +162,27 @@ mod tests {
         };
         assert_eq!(find(&without_cache, "libc.so.6"), Ok(path));
         assert!(find(&without_cache, "sh").is_ok());
+    }
+
+    #[test]
+    fn libraries_of_other_abis_are_passed_over() {
+        let mut cache = b"glibc-ld.so.cache1.1".to_vec();
+        cache.resize(48, 0);
+        cache[20] = 3;
+        // i386 has no ABI flag; x32 has 0x0800.
+        for (flags, name, path) in [(3, 120, 132), (0x0803, 120, 132), (OWN_ABI + 3, 120, 144)] {
+            let fields = [flags, name, path, 0, 0, 0_usize];
+            cache.extend(
+                fields
+                    .iter()
+                    .flat_map(|&field| (field as u32).to_ne_bytes()),
+            );
+        }
+        for text in ["libc.so.6", "/lib32/libc", "/lib64/libc"] {
+            cache.extend(text.bytes().chain([0; 12]).take(12));
+        }
+        let found: Vec<_> = cached_libraries(&cache).collect();
+        assert_eq!(found, [("libc.so.6", "/lib64/libc")]);
     }
 
     #[test]
