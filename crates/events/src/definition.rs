@@ -15,7 +15,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use perf_event_open_sys::bindings as sys;
 
-use crate::names::{Catalog, EventSpec, Family};
+use crate::names::{EventSpec, Family};
+use crate::tracefs;
 
 /// A uprobe that is defined for as long as this value lives. Events of it must be closed before.
 #[derive(Debug, PartialEq, Eq)]
@@ -46,12 +47,7 @@ impl Definition {
         let Some(path) = &spec.encoding.path else {
             return Ok(None);
         };
-        let tracefs = Catalog::system().tracefs.into_iter();
-        let list = tracefs
-            .map(|root| root.join("uprobe_events"))
-            .find(|list| list.exists())
-            .ok_or(io::ErrorKind::NotFound)?;
-        remove_stale(&list);
+        let list = list().ok_or(io::ErrorKind::NotFound)?;
         // A path with a blank would be two words; the file has another path without.
         let file = File::open(std::ffi::OsStr::from_bytes(path.to_bytes()))?;
         let process = std::process::id();
@@ -92,12 +88,20 @@ fn append(list: &PathBuf, line: &[u8]) -> io::Result<()> {
     OpenOptions::new().append(true).open(list)?.write_all(line)
 }
 
-/// Removes what processes of ours have defined that were killed.
-fn remove_stale(list: &PathBuf) {
-    let defined = fs::read_to_string(list).unwrap_or_default();
+/// Removes the probes that killed processes of ours have left defined. Only root may.
+pub fn remove_leftovers() {
+    let Some(list) = list() else { return };
+    let defined = fs::read_to_string(&list).unwrap_or_default();
     for name in defined.lines().filter_map(stale) {
-        let _ = append(list, format!("-:{name}\n").as_bytes());
+        let _ = append(&list, format!("-:{name}\n").as_bytes());
     }
+}
+
+/// The file that holds the definitions.
+fn list() -> Option<PathBuf> {
+    let folders = tracefs::folders().into_iter();
+    let mut lists = folders.map(|root| root.join("uprobe_events"));
+    lists.find(|list| list.exists())
 }
 
 /// The name in a line of definitions, if it is of a process that has ended.

@@ -42,13 +42,14 @@ mod setup;
 mod signals;
 mod sizes;
 mod tellers;
+mod tracefs;
 mod whom;
 
 pub use advice::{Refusal, advice};
 pub use allocators::allocations;
 pub use anchor::Anchor;
 pub use cpus::AllowedCpus;
-pub use definition::Definition;
+pub use definition::{Definition, remove_leftovers};
 pub use error::Error;
 pub use event::{
     AllocationWeight, CallGraph, EventRequest, GroupRequest, MAX_STACK_DUMP, Rate, SizeArguments,

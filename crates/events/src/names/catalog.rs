@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use super::error::ParseError;
 use super::spec::EventGroup;
 use super::{library, parse, symbol};
+use crate::tracefs;
 
 /// Where names are looked up that the kernel does not fix: sysfs, tracefs, and the folders of
 /// libraries and programs.
@@ -32,7 +33,7 @@ impl Catalog {
         let path = std::env::var_os("PATH").unwrap_or_else(|| OsString::from("/usr/bin:/bin"));
         Self {
             devices: "/sys/bus/event_source/devices".into(),
-            tracefs: paths(&["/sys/kernel/tracing", "/sys/kernel/debug/tracing"]),
+            tracefs: tracefs::folders(),
             library_cache: "/etc/ld.so.cache".into(),
             libraries: paths(&[
                 "/lib/x86_64-linux-gnu",

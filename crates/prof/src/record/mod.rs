@@ -121,6 +121,7 @@ pub(crate) fn run(job: Job) -> Result<ExitCode> {
         None => Signals::block(),
     }
     .context("cannot watch for signals")?;
+    prof_events::remove_leftovers();
     let console = Console::new(job.sampling.quiet, job.sampling.verbose);
     let target = job.target.find(&signals)?;
     let course = course(job.course, job.sampling.duration, job.sampling.quiet)?;

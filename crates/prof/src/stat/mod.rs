@@ -40,6 +40,7 @@ use printer::Printer;
 pub(crate) fn run(flags: StatFlags) -> Result<ExitCode> {
     // Before any thread is made: they inherit the blocked signals.
     let signals = Signals::block().context("cannot watch for signals")?;
+    prof_events::remove_leftovers();
     let wanted = wanted::Wanted::new(&flags)?;
     let mut printer = Printer::new(&flags)?;
     let run = match (

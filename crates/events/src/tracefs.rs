@@ -1,0 +1,59 @@
+//! Where tracefs is: where it is mounted, or a mount of our own.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
+
+/// Where tracefs is usually mounted.
+const USUAL: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+
+/// The folders in which tracefs may be; the first one that exists counts.
+///
+/// Root gets a mount of its own where there is none. It is attached nowhere, so that nobody else
+/// sees it, and ends with the process.
+pub(crate) fn folders() -> Vec<PathBuf> {
+    static PRIVATE: OnceLock<io::Result<OwnedFd>> = OnceLock::new();
+    let mut folders: Vec<PathBuf> = USUAL.iter().map(PathBuf::from).collect();
+    let is_mounted = |folder: &PathBuf| fs::exists(folder.join("events")).unwrap_or(true);
+    if !folders.iter().any(is_mounted)
+        && let Ok(mount) = PRIVATE.get_or_init(mount)
+    {
+        folders.push(format!("/proc/self/fd/{}", mount.as_raw_fd()).into());
+    }
+    folders
+}
+
+/// Mounts tracefs without attaching it (Linux 5.2). EPERM for all but root.
+fn mount() -> io::Result<OwnedFd> {
+    let tracefs = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    fsconfig_create(tracefs.as_fd())?;
+    let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID
+        | MountAttrFlags::MOUNT_ATTR_NODEV
+        | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+    Ok(fsmount(
+        tracefs.as_fd(),
+        FsMountFlags::FSMOUNT_CLOEXEC,
+        attributes,
+    )?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn root_needs_no_mounted_tracefs() {
+        let Ok(mount) = mount() else {
+            // A plain user, or a kernel without tracing.
+            return;
+        };
+        let root = PathBuf::from(format!("/proc/self/fd/{}", mount.as_raw_fd()));
+        assert!(fs::exists(root.join("events")).unwrap());
+        let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+        assert!(!mounts.contains(root.to_str().unwrap()));
+    }
+}
