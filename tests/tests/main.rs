@@ -31,6 +31,7 @@ mod odd_surroundings;
 mod perf_agrees;
 mod pipe;
 mod plain_user;
+mod probes;
 mod robust;
 mod rotation;
 mod security;

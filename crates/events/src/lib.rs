@@ -35,6 +35,7 @@ mod opened;
 mod opening;
 mod pace;
 mod plan;
+mod probe_reach;
 mod refusal;
 mod ring;
 mod sampler;

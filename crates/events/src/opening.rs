@@ -13,6 +13,7 @@ use crate::error::Error;
 use crate::ladder::Refused;
 use crate::opened::{Opened, OpenedEvent};
 use crate::plan::{self, Planned};
+use crate::probe_reach::ProbeReach;
 use crate::refusal;
 use crate::ring::Ring;
 use crate::sampler::{Request, Sampler, Stream, StreamEvent};
@@ -96,6 +97,7 @@ impl<'a> Opening<'a> {
             waiter,
             streams: Vec::with_capacity(cpus.len()),
             anchors: Vec::with_capacity(threads.len()),
+            reach: ProbeReach::default(),
             places: HashMap::new(),
             switch: self.request.switch,
             notices: None,
@@ -192,6 +194,10 @@ impl<'a> Opening<'a> {
         // Without an anchor, what follows works all the same, until threads swap events.
         let anchors = threads.iter().map(|&tid| kernel::open_anchor(tid));
         sampler.anchors.extend(anchors.flatten());
+        let setups = sampler.opened.events.iter().map(|event| &event.setup);
+        let inherited = setups.filter(|setup| setup.inherit && setup.definition.is_some());
+        let probes: Vec<_> = inherited.map(Setup::attr).collect();
+        sampler.reach.extend(threads, &probes);
         for &cpu in &self.cpus {
             for &tid in threads {
                 match self.add(sampler, tid, cpu) {

@@ -16,6 +16,7 @@ use crate::kernel;
 use crate::notices::Notices;
 use crate::opened::Opened;
 use crate::opening;
+use crate::probe_reach::ProbeReach;
 use crate::ring::{Drained, Ring};
 use crate::setup::Setup;
 use crate::tellers::Tellers;
@@ -67,6 +68,8 @@ pub struct Sampler {
     pub(crate) streams: Vec<Stream>,
     /// What keeps each event on its thread (`kernel::open_anchor`).
     pub(crate) anchors: Vec<OwnedFd>,
+    /// What lets probes reach every program.
+    pub(crate) reach: ProbeReach,
     /// By an event's id: the number of its stream, and its own number there.
     pub(crate) places: HashMap<u64, (usize, usize)>,
     pub(crate) opened: Opened,

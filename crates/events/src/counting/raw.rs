@@ -11,6 +11,7 @@ use super::attr::{AttrOptions, attr};
 use super::page::UserPage;
 use crate::definition::Definition;
 use crate::names::EventSpec;
+use crate::probe_reach::ProbeReach;
 
 /// Where an event counts.
 #[derive(Clone, Copy, Debug)]
@@ -28,13 +29,26 @@ pub enum Place<'a> {
     Cgroup(BorrowedFd<'a>, u32),
 }
 
+impl Place<'_> {
+    /// The thread, as the kernel is told: 0 is the caller.
+    fn thread(self) -> Option<Tid> {
+        match self {
+            Self::ThisThread => Some(0),
+            Self::Thread(tid) | Self::ThreadOnCpu(tid, _) => Some(tid),
+            Self::Cpu(_) | Self::Cgroup(..) => None,
+        }
+    }
+}
+
 /// One event at one place. Dropping it ends the counting; if it leads a group, its members count
 /// on, each by itself.
 #[derive(Debug)]
 pub struct RawCounter {
     fd: OwnedFd,
     id: u64,
-    /// Dropped after the descriptor.
+    /// Lets an inherited probe reach every program.
+    _reach: ProbeReach,
+    /// Dropped after the descriptors.
     _definition: Option<Definition>,
 }
 
@@ -108,9 +122,14 @@ impl RawCounter {
         };
         let id = id(fd.as_fd())?;
         let definition = definition.map_err(|_| Errno::NOENT)?;
+        let mut reach = ProbeReach::default();
+        if definition.is_some() {
+            reach.extend(place.thread().as_slice(), &[attr]);
+        }
         Ok(Self {
             fd,
             id,
+            _reach: reach,
             _definition: definition,
         })
     }

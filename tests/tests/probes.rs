@@ -1,0 +1,90 @@
+//! Probes in whatever comes of a command, and what killed recorders leave.
+
+use std::path::Path;
+
+use prof_tests::{Need, Outcome, Program, Session, needs};
+
+/// Programs that exec another one after they have had children.
+const CHAINS: &str = r#"
+bash -c '/bin/true; /bin/true; exec "$0" 100' "$0"
+python3 -c 'import os, subprocess, sys
+for _ in range(2): subprocess.run("/bin/true")
+os.execv(sys.argv[1], [sys.argv[1], "100"])' "$0"
+perl -e 'system("/bin/true"); system("/bin/true"); exec @ARGV' "$0" 100
+printf 'all:\n\t@/bin/true; /bin/true; exec %s 100\n' "$0" > Makefile
+make -s
+printf '100\n100\n' | xargs -n 1 sh -c '/bin/true; exec "$0" "$1"' "$0"
+sh -c 'make -s; make -s; exec "$0" 100' "$0"
+true
+"#;
+
+#[test]
+fn probes_reach_what_is_execd_after_children() {
+    let tools = ["bash", "python3", "perl", "make", "xargs"].map(Need::Tool);
+    if !needs(&[Need::Root]) || !needs(&tools) {
+        return;
+    }
+    let session = Session::new();
+    let calls = Program::c(&["calls.c"]).build();
+    let probe = format!("uprobe:{}:hit", calls.display());
+    let command = ["bash", "-c", CHAINS, calls.to_str().unwrap()];
+    let recorded = session.record(&["-e", &probe, "--call-graph", "none"], &command);
+    assert_eq!(recorded.samples(), 900, "{}", recorded.outcome);
+    let counted = session.run([&["stat", "-x", ",", "-e", &probe, "--"], &command[..]].concat());
+    counted.assert_code(0).assert_says(&["900,"]);
+}
+
+/// What tracefs holds, wherever it is mounted: nowhere, maybe.
+fn defined(session: &Session) -> String {
+    let script = "mkdir -p traces && mount -t tracefs none traces && cat traces/uprobe_events";
+    let command = session.command(Path::new("unshare"), ["--mount", "sh", "-c", script]);
+    let outcome = Outcome::of(command);
+    outcome.assert_code(0);
+    outcome.stdout
+}
+
+#[test]
+fn probes_of_killed_recorders_are_removed() {
+    if !needs(&[Need::Root, Need::MountNamespaces]) {
+        return;
+    }
+    let session = Session::alone();
+    for next in [["record", "--", "true"], ["stat", "--", "true"]] {
+        // The command kills the recorder.
+        let mut prof = session.prof(["record", "--alloc", "--", "sh", "-c", "kill -KILL $PPID"]);
+        let prof = prof.spawn().unwrap();
+        let group = format!("prof_{}/", prof.id());
+        let mut prof = prof;
+        assert!(!prof.wait().unwrap().success());
+        assert!(defined(&session).contains(&group));
+        session.run(next).assert_code(0);
+        assert!(!defined(&session).contains(&group), "{next:?}");
+    }
+}
+
+#[test]
+fn root_needs_no_mounted_tracefs() {
+    if !needs(&[Need::Root, Need::MountNamespaces]) {
+        return;
+    }
+    let session = Session::new();
+    let calls = Program::c(&["calls.c"]).build();
+    let script = "mount -t tmpfs none /sys/kernel && exec \"$@\"";
+    let launcher = ["unshare", "--mount", "sh", "-c", script, "sh"].map(Into::into);
+    let probe = format!("uprobe:{}:hit", calls.display());
+    let calls = calls.to_str().unwrap();
+    let words = [
+        "record",
+        "-e",
+        &probe,
+        "-e",
+        "sched:sched_switch",
+        "--",
+        calls,
+        "50",
+    ];
+    Outcome::of(session.prof_under(&launcher, words)).assert_code(0);
+    let words = ["stat", "-x", ",", "-e", &probe, "--", calls, "50"];
+    let counted = Outcome::of(session.prof_under(&launcher, words));
+    counted.assert_code(0).assert_says(&["50,"]);
+}
