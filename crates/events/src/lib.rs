@@ -38,6 +38,7 @@ mod plan;
 mod probe_reach;
 mod refusal;
 mod ring;
+mod sample_cost;
 mod sampler;
 mod setup;
 mod signals;

@@ -21,7 +21,7 @@ use crate::setup::Setup;
 use crate::sizes::{Sizes, Wishes};
 use crate::system::System;
 use crate::tellers::Tellers;
-use crate::{kernel, ladder, pace, system};
+use crate::{kernel, ladder, pace, sample_cost, system};
 
 /// Opens the events and their rings, of the next smaller size as long as there is no room.
 pub(crate) fn open(request: &Request) -> Result<Sampler, Error> {
@@ -144,7 +144,8 @@ impl<'a> Opening<'a> {
             setup.definition = defined.as_ref().ok().cloned().flatten();
             let whose = |setup: &Setup| self.request.threads.whose(tid, setup);
             let open = |setup: &Setup| kernel::open(setup, whose(setup), cpu, group);
-            let (fd, setup, said) =
+            let asked = setup.sampling;
+            let (fd, setup, mut said) =
                 ladder::descend(setup, self.system, open).map_err(|refused| {
                     let Refused { errno, setup } = refused;
                     let alone = || kernel::open(&setup, whose(&setup), cpu, None).is_ok();
@@ -161,6 +162,11 @@ impl<'a> Opening<'a> {
                        /sys/kernel/tracing)",
                 source,
             })?;
+            let (setup, slower) = sample_cost::limited(setup, asked);
+            if let Some(slower) = slower {
+                said.retain(|fallback| !matches!(fallback, Fallback::Rate { .. }));
+                said.push(slower);
+            }
             // Each event steps down by itself, for the same reasons.
             for fallback in said {
                 if !fallbacks.contains(&fallback) {

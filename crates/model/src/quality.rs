@@ -195,6 +195,15 @@ pub enum Fallback {
         /// Samples per second used: the kernel's maximum.
         used: u64,
     },
+    /// Sampling is slower than asked for, lest it takes more than a quarter of a CPU.
+    SampleCost {
+        /// Samples per second asked for.
+        asked: u64,
+        /// Samples per second used.
+        used: u64,
+        /// Nanoseconds that a sample takes.
+        cost: u64,
+    },
     /// Children of the sampled threads are not sampled.
     NoChildren {
         /// The event, whose group's counts are sampled.
@@ -257,6 +266,12 @@ impl fmt::Display for Fallback {
                 f,
                 "sampling at {used} Hz, the kernel's maximum, instead of {asked} Hz \
                  (`sudo sysctl kernel.perf_event_max_sample_rate={asked}` raises it)"
+            ),
+            Self::SampleCost { asked, used, cost } => write!(
+                f,
+                "sampling at {used} Hz instead of {asked} Hz: a sample takes {:.1} µs of the program's time on \
+                 this machine, and all together take a quarter of it at most",
+                *cost as f64 / 1000.0
             ),
             Self::NoChildren { event } => write!(
                 f,
