@@ -70,6 +70,30 @@ impl AsFd for ThreadSignal {
     }
 }
 
+/// Which signals a thread blocks.
+pub(crate) struct SignalMask(libc::sigset_t);
+
+impl SignalMask {
+    /// Blocks all in the calling thread, and returns what it blocked before.
+    pub(crate) fn block_all() -> Self {
+        let mut all = MaybeUninit::uninit();
+        let mut before = MaybeUninit::uninit();
+        // SAFETY: both point to memory for a set; the first call fills one, which the second reads
+        // before it fills the other. Neither can fail with these arguments.
+        unsafe {
+            libc::sigfillset(all.as_mut_ptr());
+            libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
+            Self(before.assume_init())
+        }
+    }
+
+    /// Blocks these, and no others, in the calling thread.
+    pub(crate) fn restore(self) {
+        // SAFETY: the set is valid, and what was before is not asked for.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, ptr::null_mut()) };
+    }
+}
+
 /// A signal that came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interrupt {

@@ -8,6 +8,8 @@ use std::path::Path;
 use prof_model::{Pid, Tid};
 use rustix::process::{Resource, Rlimit};
 
+use crate::signals::SignalMask;
+
 /// The machine's settings that bound what can be sampled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct System {
@@ -222,6 +224,30 @@ fn run_in_short_turns(nice: i32) -> bool {
     };
     // SAFETY: the kernel reads the structure, whose size it is told, until the call returns.
     unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) == 0 }
+}
+
+/// Calls `work` with a stack of at least so many bytes: on a thread of its own if the limit on ours
+/// is lower. Signals then go to that thread, as if it were the only one.
+///
+/// # Errors
+///
+/// When no thread can be started.
+pub fn with_stack<T: Send>(bytes: usize, work: fn() -> T) -> io::Result<T> {
+    let limit = rustix::process::getrlimit(Resource::Stack).current;
+    if limit.is_none_or(|limit| limit >= bytes as u64) {
+        return Ok(work());
+    }
+    let before = SignalMask::block_all();
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(bytes);
+        let running = thread.spawn_scoped(scope, move || {
+            before.restore();
+            work()
+        })?;
+        running
+            .join()
+            .or_else(|panic| std::panic::resume_unwind(panic))
+    })
 }
 
 /// A descriptor that we were started with, under another number and closed on exec.

@@ -18,7 +18,7 @@ mod targets;
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use clap::Parser;
 
 use console::Console;
@@ -26,6 +26,10 @@ use flags::{CargoCli, CargoCommand, ProfCli, ProfCommand};
 
 /// `prof`
 pub fn prof() -> ExitCode {
+    with_room(run_prof)
+}
+
+fn run_prof() -> ExitCode {
     finish(match ProfCli::parse().command {
         ProfCommand::Record(flags) => needing_proc(|| record::run((*flags).into())),
         ProfCommand::Report(flags) => report::run(*flags),
@@ -41,8 +45,16 @@ pub fn prof() -> ExitCode {
 
 /// `cargo prof`
 pub fn cargo_prof() -> ExitCode {
-    let CargoCommand::Prof(flags) = CargoCli::parse().command;
-    finish(cargo::run(*flags))
+    with_room(|| {
+        let CargoCommand::Prof(flags) = CargoCli::parse().command;
+        finish(cargo::run(*flags))
+    })
+}
+
+/// Runs `main` on a stack that is large enough, whatever `ulimit -s` says.
+fn with_room(main: fn() -> ExitCode) -> ExitCode {
+    const STACK: usize = 8 << 20;
+    finish(prof_events::system::with_stack(STACK, main).context("cannot start a thread"))
 }
 
 /// For verbs that look at processes: without /proc, they would find none and say so.
