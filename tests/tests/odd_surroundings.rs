@@ -1,7 +1,7 @@
 //! Machines, directories, outputs and names that hardly anybody has: prof says what is wrong, or
 //! works all the same.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -185,4 +185,34 @@ fn a_recording_within_a_recording() {
         assert!(share > 0.3, "{file}: {share}\n{stacks}");
     }
     outer.outcome.assert_says(&["inner.data", "outer.data"]);
+}
+
+/// Limits that a shell may have set for us and the program.
+#[test]
+fn small_limits_do_no_harm() {
+    if !needs(&[Need::Root]) {
+        return;
+    }
+    let session = Session::new();
+    let under = |limit: &str, words: &[&str]| {
+        let script = format!("ulimit {limit}; exec \"$@\"");
+        let launcher = ["sh", "-c", &script, "sh"].map(OsString::from);
+        Outcome::of(session.prof_under(&launcher, words))
+    };
+    // The stack of the first thread has 64 KB.
+    let record = [
+        "record",
+        "-e",
+        "cpu-clock:u",
+        "--",
+        "sh",
+        "-c",
+        "kill -TERM $$",
+    ];
+    under("-s 64", &record).assert_code(143);
+    under("-s 64", &["report"]).assert_refused(&["no samples"]);
+    let refused = under("-n 16", &record);
+    refused
+        .assert_code(126)
+        .assert_says(&["open files", "ulimit -n"]);
 }

@@ -1,5 +1,6 @@
 //! Our own words. They go to the standard error output, so that the command's are untouched.
 
+use std::error::Error;
 use std::fmt::Display;
 use std::io::Write;
 
@@ -56,7 +57,17 @@ fn in_one_line(error: &anyhow::Error) -> String {
             line.push_str(&cause);
         }
     }
+    if error.chain().any(is_out_of_descriptors) && !line.contains("ulimit") {
+        line.push_str(": raise the limit on open files (`ulimit -n`)");
+    }
     line
+}
+
+/// Whether the process may open no more files (EMFILE).
+fn is_out_of_descriptors(error: &(dyn Error + 'static)) -> bool {
+    const EMFILE: i32 = 24;
+    let error = error.downcast_ref::<std::io::Error>();
+    error.and_then(std::io::Error::raw_os_error) == Some(EMFILE)
 }
 
 #[cfg(test)]
@@ -71,6 +82,16 @@ mod tests {
         assert_eq!(
             in_one_line(&error.context("no luck")),
             "no luck: cannot write x: disk on fire"
+        );
+    }
+
+    #[test]
+    fn the_limit_on_open_files_is_named() {
+        let error = anyhow::Error::new(std::io::Error::from_raw_os_error(24));
+        let line = in_one_line(&error.context("cannot start x"));
+        assert!(
+            line.starts_with("cannot start x: ") && line.ends_with("(`ulimit -n`)"),
+            "{line}"
         );
     }
 }
