@@ -155,6 +155,9 @@ impl EveryFlag {
         };
         match every {
             Self::Calls(0) | Self::Bytes(0) => Err("it must be at least 1".into()),
+            Self::Calls(calls) if i64::try_from(calls).is_err() => {
+                Err(format!("it must be at most {}", i64::MAX))
+            }
             every => Ok(every),
         }
     }
