@@ -11,6 +11,7 @@ mod anchors;
 mod backlog;
 mod captured;
 mod catching_up;
+mod checkpoints;
 mod commands;
 mod contents;
 mod coverage;

@@ -4,7 +4,7 @@ mod samples;
 mod state;
 mod tally;
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use prof_events::{Weight, system};
 use prof_model::{AbsoluteAddress, Mapping, Modules, Pid, Processes, Quality, StackEnd};
@@ -15,6 +15,7 @@ use prof_perfdata::{
 use crate::allocation::EveryBytes;
 use crate::backlog::{Backlog, Batch, Popped, ReaderCounts};
 use crate::catching_up::CatchingUp;
+use crate::checkpoints::Checkpoints;
 use crate::contents::Contents;
 use crate::coverage::Lifetimes;
 use crate::duplicates::Duplicates;
@@ -62,8 +63,7 @@ pub(crate) struct Session {
     urgent: bool,
     /// Bytes of records after which the recording ends.
     max_size: Option<u64>,
-    /// When the file was last made readable.
-    checked: Instant,
+    checkpoints: Checkpoints,
     /// A record while it is put together.
     out: Vec<u8>,
     chain: Vec<u64>,
@@ -101,9 +101,6 @@ pub(crate) struct Finished {
 impl Session {
     /// Readers sort records in memory from one end of a round to the next.
     const ROUND: usize = 256 << 10;
-    /// The file is made readable this often.
-    const CHECKPOINT: Duration = Duration::from_secs(1);
-
     pub(crate) fn new(
         format: RecordFormat,
         events: Vec<SessionEvent>,
@@ -134,7 +131,7 @@ impl Session {
             since_round: 0,
             urgent: false,
             max_size: None,
-            checked: Instant::now(),
+            checkpoints: Checkpoints::begin(Instant::now()),
             out: Vec::new(),
             chain: Vec::new(),
         }
@@ -172,7 +169,7 @@ impl Session {
             if let Some(time) = backlog.take_switch() {
                 self.turns.ask(time);
             }
-            let batch = match backlog.pop(Self::CHECKPOINT) {
+            let batch = match backlog.pop(self.checkpoints.interval()) {
                 Popped::Batch(batch) => batch,
                 Popped::Nothing => {
                     self.turn(system::monotonic_now())?;
@@ -231,7 +228,7 @@ impl Session {
         if self.since_round >= Self::ROUND {
             self.end_round()?;
         }
-        match self.checked.elapsed() >= Self::CHECKPOINT {
+        match self.checkpoints.are_due(Instant::now()) {
             true => self.checkpoint(),
             false => Ok(()),
         }
@@ -292,7 +289,7 @@ impl Session {
             self.end_round()?;
         }
         self.hotplug.look();
-        self.checked = Instant::now();
+        self.checkpoints.done(Instant::now());
         self.series.checkpoint()
     }
 
