@@ -5,6 +5,7 @@
 
 mod address;
 mod coverage;
+mod fallback;
 mod module;
 mod process;
 mod quality;
@@ -16,9 +17,10 @@ mod waits;
 
 pub use address::{AbsoluteAddress, ElfAddress, FileOffset, FrameAddress};
 pub use coverage::Coverage;
+pub use fallback::Fallback;
 pub use module::{BuildId, FileIdentity, Module, ModuleId, ModuleKind, Modules};
 pub use process::{AddressSpace, Mapping, Pid, Process, Processes, Tid};
-pub use quality::{Fallback, Losses, Quality, SampledBy, Unsampled, UnsampledCode, UnwindFailure};
+pub use quality::{Losses, Quality, SampledBy, Unsampled, UnsampledCode, UnwindFailure};
 pub use registers::{RegisterAbi, UserRegisters};
 pub use stack::StackEnd;
 pub use text::{counted, printable};

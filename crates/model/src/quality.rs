@@ -1,11 +1,11 @@
 //! What is known about the worth of a recording: every loss, by reason.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use crate::coverage::Coverage;
+use crate::fallback::Fallback;
 use crate::stack::StackEnd;
 use crate::waits::SeenWaits;
 
@@ -162,158 +162,6 @@ pub struct UnwindFailure {
     pub offset: u64,
     /// How many stacks ended like this.
     pub count: u64,
-}
-
-/// The next best thing that was taken where the machine or its settings refused the best.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", tag = "kind")]
-#[non_exhaustive]
-pub enum Fallback {
-    /// The event is not to be had and another one was taken.
-    Event {
-        /// The event asked for.
-        asked: String,
-        /// The event that counts instead.
-        used: String,
-    },
-    /// The event is to be had, but this is a virtual machine, where another one is better.
-    VirtualMachine {
-        /// The event that is usual elsewhere.
-        asked: String,
-        /// The event that counts instead.
-        used: String,
-    },
-    /// Only user code is sampled.
-    UserOnly {
-        /// The value of /proc/sys/kernel/perf_event_paranoid.
-        paranoid: i32,
-    },
-    /// Sampling is slower than asked for.
-    Rate {
-        /// Samples per second asked for.
-        asked: u64,
-        /// Samples per second used: the kernel's maximum.
-        used: u64,
-    },
-    /// Sampling is slower than asked for, lest it takes more than a quarter of a CPU.
-    SampleCost {
-        /// Samples per second asked for.
-        asked: u64,
-        /// Samples per second used.
-        used: u64,
-        /// Nanoseconds that a sample takes.
-        cost: u64,
-    },
-    /// Children of the sampled threads are not sampled.
-    NoChildren {
-        /// The event, whose group's counts are sampled.
-        event: String,
-    },
-    /// The ring buffers are smaller than they should be.
-    Rings {
-        /// Bytes per CPU wanted.
-        asked: u64,
-        /// Bytes per CPU that the budget of locked memory allows.
-        used: u64,
-    },
-    /// No event may be opened (or none was wanted), and threads are stopped for a moment to see
-    /// where they are.
-    Stops {
-        /// Why no event may be opened, and what to do; `None` if stops were asked for.
-        reason: Option<String>,
-        /// Stops per second of each thread that runs, at most.
-        hertz: u64,
-    },
-    /// There are no records of calls in branches, and stacks are copied and unwound instead.
-    NoLastBranches {
-        /// The event that should have come with them.
-        event: String,
-    },
-    /// The kernel tells how long threads wait, and the recorder looks itself where.
-    Sleepers {
-        /// The value of /proc/sys/kernel/perf_event_paranoid.
-        paranoid: i32,
-    },
-    /// Less of each stack is copied than wanted, to fit the ring buffers.
-    StackDump {
-        /// Bytes per sample wanted.
-        asked: u32,
-        /// Bytes per sample used.
-        used: u32,
-    },
-}
-
-impl fmt::Display for Fallback {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Event { asked, used } => {
-                write!(
-                    f,
-                    "{asked} is not available on this machine (no hardware counters): sampling {used} instead"
-                )
-            }
-            Self::VirtualMachine { asked, used } => write!(
-                f,
-                "sampling {used}: on virtual machines {asked} cost more and leave some stacks broken \
-                 (-e {asked} asks for them)"
-            ),
-            Self::UserOnly { paranoid } => write!(
-                f,
-                "kernel code is not sampled (perf_event_paranoid is {paranoid}; \
-                 `sudo sysctl kernel.perf_event_paranoid=1` allows it)"
-            ),
-            Self::Rate { asked, used } => write!(
-                f,
-                "sampling at {used} Hz, the kernel's maximum, instead of {asked} Hz \
-                 (`sudo sysctl kernel.perf_event_max_sample_rate={asked}` raises it)"
-            ),
-            Self::SampleCost { asked, used, cost } => write!(
-                f,
-                "sampling at {used} Hz instead of {asked} Hz: a sample takes {:.1} µs of the program's time on \
-                 this machine, and all together take a quarter of it at most",
-                *cost as f64 / 1000.0
-            ),
-            Self::NoChildren { event } => write!(
-                f,
-                "{event} samples the counts of its group, which kernels before Linux 6.13 cannot do \
-                 for later threads and processes: only the first thread is sampled"
-            ),
-            Self::Rings { asked, used } => write!(
-                f,
-                "ring buffers of {} KiB per CPU instead of {} KiB: the limit on locked memory is low \
-                 (`ulimit -l` or kernel.perf_event_mlock_kb raise it)",
-                used / 1024,
-                asked / 1024
-            ),
-            Self::Stops { reason, hertz } => {
-                write!(
-                    f,
-                    "sampling by stopping threads (ptrace), {hertz} times a second at most, user code only"
-                )?;
-                match reason {
-                    Some(reason) => write!(f, "; perf_event_open is refused: {reason}"),
-                    None => Ok(()),
-                }
-            }
-            Self::NoLastBranches { event } => write!(
-                f,
-                "{event} comes without call stacks from branch records (LBR) on this machine: stacks \
-                 are copied and unwound instead, as with --call-graph dwarf"
-            ),
-            Self::Sleepers { paranoid } => write!(
-                f,
-                "where threads wait is read from the threads while they sleep, without the kernel's part \
-                 (perf_event_paranoid is {paranoid}; `sudo sysctl kernel.perf_event_paranoid=1` has \
-                 the kernel tell it of each wait)"
-            ),
-            Self::StackDump { asked, used } => write!(
-                f,
-                "copying {} KiB of each stack instead of {} KiB, to fit the ring buffers",
-                used / 1024,
-                asked / 1024
-            ),
-        }
-    }
 }
 
 impl Quality {
