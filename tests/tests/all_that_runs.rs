@@ -368,10 +368,7 @@ fn a_cpu_that_goes_offline_is_told_of_and_the_others_go_on() {
         command.stderr(Stdio::piped());
         let mut prof = command.spawn().unwrap();
         let signal = |prof: &Child, name: &str| {
-            let sent = Command::new("kill")
-                .args([name, &prof.id().to_string()])
-                .status();
-            assert!(sent.unwrap().success());
+            prof_tests::signal(name, prof.id());
         };
         // A file is complete: sampling has begun.
         wait_until(&mut prof, || session.path("prof.data").exists());

@@ -67,6 +67,9 @@ fn instructions_weigh_what_perf_says() {
 
 #[test]
 fn inlined_code_belongs_to_its_own_function_and_file() {
+    if !needs(&[Need::Tool("g++")]) {
+        return;
+    }
     let session = Session::new();
     session.record(USER_CODE, &[INLINING.build()]);
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs/inlining.cpp");

@@ -56,7 +56,7 @@ fn assert_same(before: &[String], after: &[String]) {
 
 #[test]
 fn all_views_are_the_same_without_the_program_and_the_kernel() {
-    if !needs(&[Need::MountNamespaces]) {
+    if !needs(&[Need::Tool("g++"), Need::MountNamespaces]) {
         return;
     }
     let session = Session::new();
@@ -127,6 +127,9 @@ fn perf_samples(file: &Path) -> Option<Vec<(u64, u64, u64, usize)>> {
 
 #[test]
 fn names_can_be_embedded_when_recording() {
+    if !needs(&[Need::Tool("g++")]) {
+        return;
+    }
     let session = Session::new();
     let program = install(&session);
     let options = [USER_CODE, &["--embed-symbols", "--flamegraph", "out.svg"]].concat();
@@ -141,7 +144,7 @@ fn names_can_be_embedded_when_recording() {
 
 #[test]
 fn recordings_of_perf_can_be_archived() {
-    if !needs(&[Need::Tool("perf")]) {
+    if !needs(&[Need::Tool("g++"), Need::Tool("perf")]) {
         return;
     }
     let session = Session::new();
@@ -157,6 +160,9 @@ fn recordings_of_perf_can_be_archived() {
 
 #[test]
 fn a_file_that_cannot_be_archived_stays_as_it_is() {
+    if !needs(&[Need::Tool("g++")]) {
+        return;
+    }
     let session = Session::new();
     let program = install(&session);
     let recorded = session.record(USER_CODE, &[&program]);

@@ -5,7 +5,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use prof_tests::{Outcome, Program, Session, Stacks, wait_until};
+use prof_tests::{Outcome, Program, Session, Stacks, signal, wait_until};
 
 fn reports() -> String {
     Program::c(&["reports.c"])
@@ -175,7 +175,7 @@ impl Waiting {
 
     /// What Ctrl-C does: SIGINT for the whole foreground group.
     fn interrupt(&self) {
-        signal("-INT", &format!("-{}", self.child.id()));
+        signal("-INT", format!("-{}", self.child.id()));
     }
 
     /// Ends the standard input: the target must still be there to notice.
@@ -205,14 +205,6 @@ impl Waiting {
     }
 }
 
-fn signal(name: &str, target: &str) {
-    let status = Command::new("kill")
-        .args([name, "--", target])
-        .status()
-        .unwrap();
-    assert!(status.success(), "kill {name} -- {target}");
-}
-
 #[track_caller]
 fn assert_valid(session: &Session, file: &str) {
     let outcome = session.run(["report", "-i", file, "--folded", "-"]);
@@ -240,7 +232,7 @@ fn sigterm_to_prof_alone_stops_the_command_too() {
     let binary = waits();
     let arguments = ["record", "-e", CLOCK, "--", binary.to_str().unwrap()];
     let mut prof = Waiting::start(session.prof(arguments));
-    signal("-TERM", &prof.pid());
+    signal("-TERM", prof.pid());
     let (_, said) = prof.wait();
     assert!(said.contains("verdict: good"), "{said}");
     // The end of its output says that the command is gone too.
@@ -272,7 +264,7 @@ fn ctrl_c_with_a_pid_leaves_the_target_running() {
     let mut target = Waiting::start(session.command(&waits(), NONE));
     let mut prof = attach(&session, &target);
     until_recording(&mut prof, &session.path("prof.data"));
-    signal("-INT", &format!("-{}", prof.id()));
+    signal("-INT", format!("-{}", prof.id()));
     let output = prof.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{said}");

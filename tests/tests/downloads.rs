@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use prof_tests::{Need, Outcome, Program, Session, USER_CODE, needs};
+use prof_tests::{Need, Outcome, Program, Session, USER_CODE, needs, signal};
 
 const INLINING: Program = Program::cpp(&["inlining.cpp"]);
 
@@ -87,7 +87,7 @@ fn has_found_files(port: u16) -> bool {
 
 #[test]
 fn names_and_inlined_functions_come_from_the_server() {
-    if !needs(&[Need::Tool("debuginfod")]) {
+    if !needs(&[Need::Tool("g++"), Need::Tool("debuginfod")]) {
         return;
     }
     let session = Session::new();
@@ -186,6 +186,9 @@ fn read_up_to(output: &mut impl Read, words: &str) -> String {
 /// The first one skips, and is heeded though there is no terminal; the next one is for prof itself.
 #[test]
 fn the_second_interrupt_ends_prof() {
+    if !needs(&[Need::Tool("g++")]) {
+        return;
+    }
     let session = Session::new();
     record_stripped(&session);
     let (listener, url) = silent_server();
@@ -194,11 +197,7 @@ fn the_second_interrupt_ends_prof() {
     command.env("DEBUGINFOD_CACHE_PATH", session.path("cache"));
     command.env("DEBUGINFOD_TIMEOUT", "3600");
     let mut prof = command.stdout(Stdio::piped()).spawn().unwrap();
-    let interrupt = |prof: &Child| {
-        let mut kill = Command::new("kill");
-        let status = kill.args(["-INT", &prof.id().to_string()]).status();
-        assert!(status.unwrap().success());
-    };
+    let interrupt = |prof: &Child| signal("-INT", prof.id());
     let connection = listener.accept().unwrap();
     interrupt(&prof);
     // It prints, having given up the download, and waits for us to read more than a pipe holds.
@@ -211,6 +210,9 @@ fn the_second_interrupt_ends_prof() {
 
 #[test]
 fn control_c_skips_downloads() {
+    if !needs(&[Need::Tool("g++")]) {
+        return;
+    }
     let session = Session::new();
     record_stripped(&session);
     let (listener, url) = silent_server();

@@ -62,6 +62,9 @@ print(sorted(str(i) for i in range(100000))[0])
 
 #[test]
 fn gcc() {
+    if !needs(&[Need::Tool("g++")]) {
+        return;
+    }
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/programs/inlining.cpp");
     let command = [
         "g++",

@@ -5,11 +5,11 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use prof_tests::{
-    Need, Outcome, Program, Session, Stacks, assert_shares, needs, perf_script, wait_until,
+    Need, Outcome, Program, Session, Stacks, assert_shares, needs, perf_script, signal, wait_until,
 };
 
 const SHARES: Program = Program::c(&["shares.c"]);
@@ -130,9 +130,7 @@ fn with_much_left(session: &Session) -> (Child, impl Iterator<Item = String>) {
 }
 
 fn interrupt(pid: u32) {
-    let mut kill = Command::new("kill");
-    let killed = kill.args(["-INT", &pid.to_string()]).status().unwrap();
-    assert!(killed.success());
+    signal("-INT", pid);
 }
 
 /// Whether a signal that was sent to a process has not been taken yet.

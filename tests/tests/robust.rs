@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 
 use prof_tests::{
     Compiler, Need, Outcome, Program, Session, Stacks, USER_CODE, assert_shares, copy_executable,
-    needs, perf_script, wait_until,
+    needs, perf_script, signal, wait_until,
 };
 
 const SHARES: Program = Program::c(&["shares.c"]);
@@ -31,9 +31,7 @@ impl Running {
     }
 
     fn signal(&self, name: &str) {
-        let mut kill = Command::new("kill");
-        let status = kill.args([name, &self.pid()]).status().unwrap();
-        assert!(status.success(), "{name}");
+        signal(name, self.pid());
     }
 }
 
@@ -140,7 +138,7 @@ fn record_without_room(session: &Session, prepare: &str) -> (Outcome, Outcome) {
 
 #[test]
 fn a_full_disk() {
-    if !needs(&[Need::Root, Need::Tool("unshare")]) {
+    if !needs(&[Need::Root, Need::MountNamespaces]) {
         return;
     }
     let session = Session::new();
@@ -155,7 +153,7 @@ fn a_full_disk() {
 
 #[test]
 fn a_limit_on_the_size_of_files() {
-    if !needs(&[Need::Root, Need::Tool("unshare")]) {
+    if !needs(&[Need::Root, Need::MountNamespaces]) {
         return;
     }
     let session = Session::new();

@@ -157,10 +157,7 @@ fn outermost_first(sample: &PerfSample) -> Vec<String> {
 }
 
 fn signal(child: &Child, name: &str) {
-    let sent = Command::new("kill")
-        .args([name, &child.id().to_string()])
-        .status();
-    assert!(sent.unwrap().success());
+    prof_tests::signal(name, child.id());
 }
 
 fn spawn(session: &Session, arguments: &[&str]) -> (Command, Child) {

@@ -2,9 +2,9 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
-use prof_tests::{Endless, Program, Session, wait_until};
+use prof_tests::{Endless, Program, Session, signal, wait_until};
 
 /// A program under a name of its own, which says that it is ready and ends when we let it.
 fn start(session: &Session, name: &str) -> Child {
@@ -154,10 +154,7 @@ fn a_process_that_comes_later_is_waited_for() {
 fn waiting_for_a_process_ends_with_a_signal() {
     let session = Session::new();
     let prof = waiting(&session, "^no-such-name$");
-    let sent = Command::new("kill")
-        .args(["-INT", &prof.id().to_string()])
-        .status();
-    assert!(sent.unwrap().success());
+    signal("-INT", prof.id());
     let output = prof.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");

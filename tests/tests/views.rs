@@ -113,6 +113,9 @@ const ALL_FILES: [(&str, &str); 9] = [
 
 #[test]
 fn one_thread_and_many_write_the_same() {
+    if !needs(&[Need::Tool("g++")]) {
+        return;
+    }
     let session = Session::new();
     let recorded = session.record(USER_CODE, &[Program::cpp(&["inlining.cpp"]).build()]);
     let write = |threads: &str| -> Vec<Vec<u8>> {
@@ -192,7 +195,7 @@ fn a_report_that_fails_leaves_files_as_they_were() {
 
 #[test]
 fn tables_follow_the_terminal() {
-    if !needs(&[Need::Tool("script")]) {
+    if !needs(&[Need::Tool("g++"), Need::Tool("script")]) {
         return;
     }
     let session = Session::new();

@@ -262,6 +262,9 @@ fn signal_handlers_on_an_alternate_stack() {
 
 #[test]
 fn frames_of_odd_shape() {
+    if !needs(&[Need::Tool("g++")]) {
+        return;
+    }
     let hottest = &[
         "main",
         "aligned_and_variable",
@@ -278,6 +281,9 @@ fn frames_of_odd_shape() {
 
 #[test]
 fn exceptions() {
+    if !needs(&[Need::Tool("g++")]) {
+        return;
+    }
     let session = Session::new();
     let binary = Program::cpp(&["exceptions.cpp"]).build();
     let stacks = session.record(USER_CODE, &[binary]).physical_stacks();
@@ -457,6 +463,9 @@ fn stripped_executables() {
 
 #[test]
 fn inlined_functions_of_cpp() {
+    if !needs(&[Need::Tool("g++")]) {
+        return;
+    }
     let session = Session::new();
     let binary = INLINING.build();
     let recorded = session.record(USER_CODE, &[binary]);

@@ -9,6 +9,7 @@ use std::process::Command;
 use prof_events::counting::{AttrOptions, Inherit, Place, RawCounter};
 use prof_events::names::{Catalog, EventSpec, Family};
 use prof_events::{HeldCommand, Program, Signals};
+use prof_needs::tools;
 
 const PROGRAM: &str = r#"
 namespace shapes {
@@ -103,6 +104,9 @@ fn offset_by_binutils(file: &Path, symbol: &str) -> u64 {
 
 #[test]
 fn functions_are_where_binutils_says() {
+    if !tools(&["g++"]) {
+        return;
+    }
     for options in [&[][..], &["-static"], &["-no-pie"]] {
         let program = build(options);
         let file = program.path.display();
@@ -130,6 +134,9 @@ fn functions_are_where_binutils_says() {
 
 #[test]
 fn an_address_is_that_of_the_symbol_table() {
+    if !tools(&["g++"]) {
+        return;
+    }
     let program = build(&[]);
     let file = program.path.display();
     let table = output("nm", &[], &program.path);
@@ -146,6 +153,9 @@ fn an_address_is_that_of_the_symbol_table() {
 
 #[test]
 fn what_cannot_be_probed_is_said() {
+    if !tools(&["g++"]) {
+        return;
+    }
     let program = build(&[]);
     let file = program.path.display();
     let check = |event: &str, expected: &str| {
@@ -196,6 +206,9 @@ fn what_cannot_be_probed_is_said() {
 
 #[test]
 fn a_damaged_file_is_refused_or_read() {
+    if !tools(&["g++"]) {
+        return;
+    }
     let program = build(&[]);
     let bytes = std::fs::read(&program.path).unwrap();
     let damaged = program.path.with_extension("damaged");
@@ -243,6 +256,9 @@ fn counted(event: &str, program: &Path) -> u64 {
 
 #[test]
 fn calls_are_counted_where_the_name_points() {
+    if !tools(&["g++"]) {
+        return;
+    }
     if !rustix::process::geteuid().is_root() {
         eprintln!("skipped: uprobes are for root");
         return;

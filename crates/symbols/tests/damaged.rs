@@ -10,6 +10,7 @@ use std::path::Path;
 use common::{build, have, offsets_of, options, run};
 use object::{Object, ObjectSection};
 use prof_model::Module;
+use prof_needs::tools;
 use prof_symbols::{Query, Source, Symbolizer};
 
 /// A xorshift generator: the same damage each time.
@@ -99,6 +100,9 @@ fn compressed_sections() {
 
 #[test]
 fn packed_symbol_tables() {
+    if !tools(&["xz"]) {
+        return;
+    }
     let (directory, program) = build("gcc", &["-g"]);
     let offsets = offsets_of(&program, "middle");
     let directory = directory.path();

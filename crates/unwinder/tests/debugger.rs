@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use prof_model::{Modules, RegisterAbi, StackEnd, UserRegisters};
+use prof_needs::tools;
 use prof_unwinder::{LocalFiles, Memory, StackDump, Target as Process, Unwinder};
 use support::live::{ProcessMemory, Target, signal};
 use support::programs::{OPTIMIZED, Workshop};
@@ -117,6 +118,9 @@ fn check(program: &Path, arguments: &[&str], workshop: &Workshop) {
 
 #[test]
 fn same_frames_as_gdb_and_eu_stack() {
+    if !tools(&["gcc", "gdb", "eu-stack"]) {
+        return;
+    }
     let workshop = Workshop::new();
     let build = |name: &str, source: &str, flags: &[&str]| {
         workshop.build(name, "gcc", &[OPTIMIZED, &["-g", source], flags])

@@ -5,6 +5,7 @@ mod support;
 use std::path::Path;
 
 use prof_model::StackEnd;
+use prof_needs::tools;
 use prof_unwinder::{LocalFiles, Unwinder};
 use support::Samples;
 use support::oracle::Framehop;
@@ -51,6 +52,9 @@ fn check(samples: &Samples) {
 
 #[test]
 fn programs_of_the_system() {
+    if !tools(&["perf", "gcc"]) {
+        return;
+    }
     let workshop = Workshop::new();
     let python = "import json; x = [{'a': i, 'b': [1]} for i in range(20000)]\n\
                   for _ in range(6): json.loads(json.dumps(x)); sorted(x, key=lambda d: -d['a'])";
@@ -62,6 +66,9 @@ fn programs_of_the_system() {
 
 #[test]
 fn our_own_programs() {
+    if !tools(&["perf", "gcc"]) {
+        return;
+    }
     let workshop = Workshop::new();
     for (name, compiler, source) in [
         ("callbacks", "gcc", "callbacks.c"),

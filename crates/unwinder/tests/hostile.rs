@@ -7,6 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use prof_model::{Mapping, Module, Pid, RegisterAbi, UserRegisters};
+use prof_needs::tools;
 use prof_unwinder::{Memory, ModuleFiles, StackDump, Unwinder};
 use support::programs::{NO_CFI, OPTIMIZED, Workshop};
 use support::{Samples, UserSample};
@@ -128,11 +129,17 @@ fn check_file(flags: &[&[&str]], source: &str, part: impl Fn(&Path) -> std::ops:
 
 #[test]
 fn damaged_headers() {
+    if !tools(&["perf", "gcc"]) {
+        return;
+    }
     check_file(&[&["-static"]], "shallow.c", |_| 0..0x400);
 }
 
 #[test]
 fn damaged_eh_frame() {
+    if !tools(&["perf", "gcc"]) {
+        return;
+    }
     check_file(&[], "frames.c", |program| section(program, ".eh_frame"));
     let no_header: &[&str] = &["-Wl,--no-eh-frame-hdr"];
     check_file(&[no_header], "frames.c", |program| {
@@ -142,6 +149,9 @@ fn damaged_eh_frame() {
 
 #[test]
 fn damaged_eh_frame_hdr() {
+    if !tools(&["perf", "gcc"]) {
+        return;
+    }
     check_file(&[], "shallow.c", |program| {
         section(program, ".eh_frame_hdr")
     });
@@ -149,6 +159,9 @@ fn damaged_eh_frame_hdr() {
 
 #[test]
 fn damaged_debug_frame() {
+    if !tools(&["perf", "gcc"]) {
+        return;
+    }
     check_file(&[NO_CFI, &["-g"]], "shallow.c", |program| {
         section(program, ".debug_frame")
     });
@@ -160,11 +173,17 @@ fn damaged_debug_frame() {
 
 #[test]
 fn damaged_code() {
+    if !tools(&["perf", "gcc"]) {
+        return;
+    }
     check_file(&[NO_CFI], "shallow.c", |program| section(program, ".text"));
 }
 
 #[test]
 fn damaged_stacks_and_registers() {
+    if !tools(&["perf", "gcc"]) {
+        return;
+    }
     const MASK: u64 = 0x00ff_0fff;
     let (_workshop, program, samples) = record(&[], "frames.c");
     let mut random = Random(0xfeed_beef_dead_c0de);

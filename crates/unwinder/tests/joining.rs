@@ -4,6 +4,7 @@ mod support;
 
 use std::ops::Range;
 
+use prof_needs::tools;
 use prof_unwinder::{LocalFiles, Memory, StackDump, Trail, Unwinder};
 use support::programs::{OPTIMIZED, Workshop};
 use support::{Answer, Samples, UserSample};
@@ -119,6 +120,9 @@ fn compare(samples: &Samples, copied: usize) -> (usize, usize) {
 
 #[test]
 fn stacks_that_go_up_and_down() {
+    if !tools(&["perf", "gcc"]) {
+        return;
+    }
     for arguments in [&[][..], &["-fno-omit-frame-pointer"], &["-O1"]] {
         let (samples, _workshop) = record(arguments);
         compare(&samples, 8 << 10);
@@ -130,6 +134,9 @@ fn stacks_that_go_up_and_down() {
 /// Whatever else is on the stack the second time, nothing is joined that does not follow from it.
 #[test]
 fn stacks_that_change_anywhere() {
+    if !tools(&["perf", "gcc"]) {
+        return;
+    }
     let (samples, _workshop) = record(&[]);
     let mut unwinder = Unwinder::new(LocalFiles);
     let mut random = fastrand::Rng::with_seed(7);
@@ -175,6 +182,9 @@ fn stacks_that_change_anywhere() {
 /// Of a stack that is the same but for its innermost frames, those are all that is walked.
 #[test]
 fn little_is_walked_and_nothing_allocated() {
+    if !tools(&["perf", "gcc"]) {
+        return;
+    }
     let (samples, _workshop) = record(&[]);
     let deepest = samples
         .samples

@@ -6,6 +6,7 @@ mod support;
 use std::ops::Range;
 
 use prof_model::StackEnd;
+use prof_needs::tools;
 use prof_unwinder::{FRAME_LIMIT, LocalFiles, Memory, NoMemory, StackDump, Unwinder};
 use support::live::{ProcessMemory, Target};
 use support::programs::{OPTIMIZED, Workshop};
@@ -60,6 +61,9 @@ fn check(stopped: &mut Stopped, depth: usize, read_back: bool) {
 
 #[test]
 fn recursion_deeper_than_the_dump() {
+    if !tools(&["perf", "gcc"]) {
+        return;
+    }
     check(&mut stop("recursion.c", &["100", "x"], 8 << 10), 100, false);
     check(
         &mut stop("recursion.c", &["2000", "x"], 8 << 10),
@@ -80,6 +84,9 @@ fn recursion_deeper_than_the_dump() {
 
 #[test]
 fn the_main_stack_under_a_handler_on_its_own_stack() {
+    if !tools(&["perf", "gcc"]) {
+        return;
+    }
     check(
         &mut stop("signals.c", &["alternate", "x"], 16 << 10),
         9,
@@ -107,6 +114,9 @@ impl Memory for Changed<'_> {
 
 #[test]
 fn a_changed_seam_is_not_believed() {
+    if !tools(&["perf", "gcc"]) {
+        return;
+    }
     let mut stopped = stop("recursion.c", &["2000", "x"], 8 << 10);
     for sample in &stopped.samples.samples {
         let dump_end = sample.stack_start + sample.stack.len() as u64;
@@ -125,6 +135,9 @@ fn a_changed_seam_is_not_believed() {
 /// Where the kernel was being entered, it copies the stack from where it was at the entry before.
 #[test]
 fn the_copy_may_start_elsewhere_than_at_the_stack_pointer() {
+    if !tools(&["perf", "gcc"]) {
+        return;
+    }
     const MOVED: usize = 1024;
     let stopped = stop("recursion.c", &["100", "x"], 16 << 10);
     for sample in &stopped.samples.samples {
@@ -202,6 +215,9 @@ impl Memory for Remembered<'_> {
 
 #[test]
 fn what_was_there_earlier_is_believed_if_it_joins_the_dump() {
+    if !tools(&["perf", "gcc"]) {
+        return;
+    }
     let mut stopped = stop("recursion.c", &["2000", "x"], 8 << 10);
     let mut check = |below_end: Range<u64>, expected| {
         for sample in &stopped.samples.samples {
@@ -235,6 +251,9 @@ impl Memory for Emptied {
 
 #[test]
 fn zeros_that_join_zeros_are_no_end_of_the_stack() {
+    if !tools(&["perf", "gcc"]) {
+        return;
+    }
     let stopped = stop("roomy.c", &["20", "x"], 16 << 10);
     for sample in &stopped.samples.samples {
         let copied = &sample.stack[sample.stack.len() - 512..];
@@ -260,6 +279,9 @@ impl Memory for EmptiedSince<'_> {
 
 #[test]
 fn what_joins_by_chance_gives_way_to_what_was_there_earlier() {
+    if !tools(&["perf", "gcc"]) {
+        return;
+    }
     let mut stopped = stop("roomy.c", &["20", "x"], 16 << 10);
     for sample in &stopped.samples.samples {
         let mut memory = EmptiedSince(&mut stopped.memory);
@@ -271,6 +293,9 @@ fn what_joins_by_chance_gives_way_to_what_was_there_earlier() {
 
 #[test]
 fn without_memory_the_reason_is_the_dump() {
+    if !tools(&["perf", "gcc"]) {
+        return;
+    }
     let stopped = stop("recursion.c", &["2000", "x"], 8 << 10);
     for answer in stopped.samples.unwind(&mut Unwinder::new(LocalFiles)) {
         assert_eq!(answer.unwound.end, StackEnd::TruncatedDump);
@@ -345,6 +370,9 @@ fn check_kernel_chain(
 
 #[test]
 fn the_kernels_chain_is_taken_where_nothing_else_leads_on() {
+    if !tools(&["perf", "gcc"]) {
+        return;
+    }
     let check = |change: fn(&mut Vec<u64>), expected| {
         check_kernel_chain("shallow.c", &["x"], change, expected);
     };
@@ -360,6 +388,9 @@ fn the_kernels_chain_is_taken_where_nothing_else_leads_on() {
 
 #[test]
 fn the_kernels_chain_is_not_joined_in_recursion() {
+    if !tools(&["perf", "gcc"]) {
+        return;
+    }
     let ambiguous = |chain: &mut Vec<u64>| {
         let second = chain[1];
         chain.insert(2, second);

@@ -13,6 +13,7 @@ use gimli::{
 };
 use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol};
 use prof_model::{AbsoluteAddress, StackEnd};
+use prof_needs::tools;
 use prof_unwinder::{LocalFiles, Unwinder};
 use support::programs::{OPTIMIZED, Workshop};
 use support::{Samples, UserSample};
@@ -302,6 +303,9 @@ fn check_built(compiler: &str, flags: &[&str], possible: &[Class]) {
 
 #[test]
 fn all_is_the_same_where_there_are_tables() {
+    if !tools(&["perf", "gcc"]) {
+        return;
+    }
     check_built("gcc", &["shallow.c"], &[]);
     check_built("gcc", &["callbacks.c"], &[]);
     check_built("gcc", &["frames.c"], &[]);
@@ -311,6 +315,9 @@ fn all_is_the_same_where_there_are_tables() {
 
 #[test]
 fn without_tables_perf_ends() {
+    if !tools(&["perf", "gcc"]) {
+        return;
+    }
     check_built("gcc", &["assembly.c", "assembly.S"], &[Class::NoTable]);
     check_built("gcc", &["-static", "shallow.c"], &[Class::NoIndex]);
     check_built("gcc", &["jit.c"], &[Class::Generated]);
@@ -318,6 +325,9 @@ fn without_tables_perf_ends() {
 
 #[test]
 fn where_exceptions_land() {
+    if !tools(&["perf", "g++"]) {
+        return;
+    }
     check_built(
         "g++",
         &["throwing.cc"],
@@ -327,6 +337,9 @@ fn where_exceptions_land() {
 
 #[test]
 fn where_llvm_has_popped_registers() {
+    if !tools(&["perf", "clang"]) {
+        return;
+    }
     let workshop = Workshop::new();
     let program = workshop.build("rust", "rustc", &[&["--edition=2021", "-O", "inlining.rs"]]);
     check(&program, &workshop, &[Class::Popped]);

@@ -5,6 +5,7 @@ mod support;
 
 use std::path::Path;
 
+use prof_needs::tools;
 use support::Samples;
 use support::programs::{Functions, NO_CFI, OPTIMIZED, Workshop};
 
@@ -63,6 +64,9 @@ fn check_shallow(name: &str, compiler: &str, flags: &[&str]) {
 
 #[test]
 fn dynamic_and_static() {
+    if !tools(&["perf", "gcc"]) {
+        return;
+    }
     check_shallow("dynamic", "gcc", &[]);
     check_shallow("static", "gcc", &["-static"]);
     check_shallow("static-pie", "gcc", &["-static-pie"]);
@@ -72,6 +76,9 @@ fn dynamic_and_static() {
 
 #[test]
 fn other_cfi_or_none() {
+    if !tools(&["perf", "gcc", "clang"]) {
+        return;
+    }
     check_c(
         "debug_frame",
         "shallow.c",
@@ -115,12 +122,8 @@ fn other_cfi_or_none() {
 /// musl is built without any CFI, and without frame pointers.
 #[test]
 fn musl() {
-    if std::process::Command::new("musl-gcc")
-        .arg("-v")
-        .output()
-        .is_err()
-    {
-        return; // Debian: musl-tools
+    if !tools(&["perf", "musl-gcc"]) {
+        return;
     }
     check_c("musl", "shallow.c", "musl-gcc", &[&["-static"]], SHALLOW);
     check_c(
@@ -137,6 +140,9 @@ fn musl() {
 
 #[test]
 fn no_section_headers() {
+    if !tools(&["perf", "gcc"]) {
+        return;
+    }
     let workshop = Workshop::new();
     let program = workshop.build("no-sections", "gcc", &[OPTIMIZED, &["shallow.c"]]);
     let mut bytes = std::fs::read(&program).expect("program");
@@ -149,6 +155,9 @@ fn no_section_headers() {
 
 #[test]
 fn linkers_and_layouts() {
+    if !tools(&["perf", "gcc", "clang", "ld.lld", "mold"]) {
+        return;
+    }
     check_shallow("lld", "clang", &["-fuse-ld=lld"]);
     check_shallow("rosegment", "clang", &["-fuse-ld=lld", "-Wl,--rosegment"]);
     check_shallow(
@@ -163,6 +172,9 @@ fn linkers_and_layouts() {
 
 #[test]
 fn calls_from_libc() {
+    if !tools(&["perf", "gcc"]) {
+        return;
+    }
     check_c("callbacks", "callbacks.c", "gcc", &[], &[]);
     check_c(
         "callbacks-static",
@@ -185,6 +197,9 @@ fn calls_from_libc() {
 
 #[test]
 fn unusual_frames() {
+    if !tools(&["perf", "gcc", "clang"]) {
+        return;
+    }
     check_c("frames", "frames.c", "gcc", &[], &[]);
     check_c("frames-clang", "frames.c", "clang", &[], &[]);
     check_c("frames-avx", "frames.c", "gcc", &[&["-O3", "-mavx2"]], &[]);
@@ -192,6 +207,9 @@ fn unusual_frames() {
 
 #[test]
 fn recursion() {
+    if !tools(&["perf", "gcc"]) {
+        return;
+    }
     let workshop = Workshop::new();
     let program = workshop.build("recursion", "gcc", &[OPTIMIZED, &["recursion.c"]]);
     for depth in ["100", "1900"] {
@@ -202,6 +220,9 @@ fn recursion() {
 
 #[test]
 fn signal_handlers() {
+    if !tools(&["perf", "gcc"]) {
+        return;
+    }
     let chain = ["spin_leaf", "spin", "in_handler"];
     let workshop = Workshop::new();
     let program = workshop.build("signals", "gcc", &[OPTIMIZED, &["signals.c"]]);
@@ -221,11 +242,17 @@ fn signal_handlers() {
 
 #[test]
 fn assembly() {
+    if !tools(&["perf", "gcc"]) {
+        return;
+    }
     check_c("assembly", "assembly.c", "gcc", &[&["assembly.S"]], &[]);
 }
 
 #[test]
 fn threads_and_processes() {
+    if !tools(&["perf", "gcc"]) {
+        return;
+    }
     check_c(
         "threads",
         "threads.c",
@@ -238,6 +265,9 @@ fn threads_and_processes() {
 
 #[test]
 fn libraries_that_come_and_go() {
+    if !tools(&["perf", "gcc"]) {
+        return;
+    }
     let workshop = Workshop::new();
     let shared: &[&str] = &["-shared", "-fPIC", "library.c"];
     let small = workshop.build("small.so", "gcc", &[OPTIMIZED, shared, &["-DSIZE=96"]]);
@@ -253,6 +283,9 @@ fn libraries_that_come_and_go() {
 
 #[test]
 fn coroutines() {
+    if !tools(&["perf", "gcc"]) {
+        return;
+    }
     let chain = ["spin_leaf", "step", "body"];
     check_c("coroutines", "coroutines.c", "gcc", &[], &chain);
     check_c("switch", "switch.c", "gcc", &[&["switch.S"]], &chain);
@@ -260,11 +293,17 @@ fn coroutines() {
 
 #[test]
 fn just_in_time_code() {
+    if !tools(&["perf", "gcc"]) {
+        return;
+    }
     check_c("jit", "jit.c", "gcc", &[], &[]);
 }
 
 #[test]
 fn inlining() {
+    if !tools(&["perf", "g++", "clang++", "rustc"]) {
+        return;
+    }
     let workshop = Workshop::new();
     for compiler in ["g++", "clang++"] {
         let program = workshop.build(compiler, compiler, &[&["-O3", "inlining.cc"]]);
@@ -281,6 +320,9 @@ fn inlining() {
 /// static executables: their addresses are on the stack more often.
 #[test]
 fn exceptions_without_end() {
+    if !tools(&["perf", "g++", "clang++"]) {
+        return;
+    }
     for compiler in ["g++", "clang++"] {
         for (flags, least) in [(&[][..], 0.997), (&["-static"], 0.99)] {
             let workshop = Workshop::new();

@@ -12,7 +12,7 @@ use super::Problem;
 ///
 /// `prof-recorder` and `prof-report` must never know each other, not even in their tests: a
 /// recording is the only thing between them.
-const LAYERS: [(&str, &[&str]); 13] = [
+const LAYERS: [(&str, &[&str]); 14] = [
     ("prof-model", &[]),
     ("prof-filemap", &[]),
     ("prof-events", &["prof-model"]),
@@ -72,11 +72,12 @@ const LAYERS: [(&str, &[&str]); 13] = [
             "prof-report",
         ],
     ),
+    ("prof-needs", &[]),
     ("xtask", &[]),
 ];
 
 /// What a crate's tests may use besides its own layers.
-const FOR_TESTS: [&str; 3] = ["prof-model", "prof-filemap", "prof-perfdata"];
+const FOR_TESTS: [&str; 4] = ["prof-model", "prof-filemap", "prof-perfdata", "prof-needs"];
 
 /// Checks the dependencies of every member in what `cargo metadata` printed.
 pub(super) fn check(metadata: &Value) -> Vec<Problem> {

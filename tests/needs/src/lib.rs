@@ -1,0 +1,53 @@
+//! What tests need of the machine: a test that lacks something says so and passes, or fails under `CI=true`.
+#![forbid(unsafe_code)]
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+/// Whether these programs can be run. A test begins with `if !tools(&["perf"]) { return; }`.
+///
+/// # Panics
+/// Under `CI=true`, if one cannot.
+#[track_caller]
+pub fn tools(names: &[&str]) -> bool {
+    let missing: Vec<&str> = names.iter().copied().filter(|name| !runs(name)).collect();
+    met(missing.is_empty(), &missing.join(", "))
+}
+
+/// Says that the test needs `what`, unless that is there.
+///
+/// # Panics
+/// Under `CI=true`, if it is not.
+#[track_caller]
+pub fn met(is_there: bool, what: &str) -> bool {
+    let in_ci = std::env::var_os("CI").is_some_and(|value| value == "true");
+    assert!(is_there || !in_ci, "this machine lacks {what}");
+    if !is_there {
+        let thread = std::thread::current();
+        let test = thread.name().unwrap_or("a test");
+        // Not eprintln!, which libtest keeps to itself when a test passes.
+        let message = format!("\n!!! {test} NOT RUN: this machine lacks {what}\n");
+        let _ = std::io::stderr().write_all(message.as_bytes());
+    }
+    is_there
+}
+
+/// Debian's perf is a script that fails where there is no perf for the kernel; others know no such option,
+/// and fail as well.
+fn runs(name: &str) -> bool {
+    let mut command = Command::new(name);
+    let quiet = command.arg("--version").stdin(Stdio::null());
+    let status = quiet.stdout(Stdio::null()).stderr(Stdio::null()).status();
+    status.is_ok_and(|status| name != "perf" || status.success())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_missed() {
+        assert!(runs("sh") && !runs("no such program"));
+        assert!(met(true, "nothing"));
+    }
+}
