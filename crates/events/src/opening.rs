@@ -175,7 +175,7 @@ impl<'a> Opening<'a> {
             }
             fds.push(fd);
             let setup = match alone {
-                true => pace::paced(setup, self.system),
+                true => pace::paced(setup, self.system, sizes),
                 false => setup,
             };
             events.push(OpenedEvent {

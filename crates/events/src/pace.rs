@@ -15,6 +15,7 @@ use perf_event_open_sys::bindings as sys;
 use crate::kernel;
 use crate::names::EventSpec;
 use crate::setup::{Sampling, Setup};
+use crate::sizes::Sizes;
 use crate::system::System;
 
 /// The periods to sample by.
@@ -30,6 +31,19 @@ impl Pace {
     /// The shortest periods are as if the rate were this, which stays clear of the shortest that
     /// the kernel's clocks take (10 µs).
     const HIGHEST_RATE: u64 = 50_000;
+
+    /// The rate at which rings of these sizes do not fill while the reader is away.
+    fn unlost_rate(sizes: Sizes, hertz: u64) -> u64 {
+        /// The reader draws periods each millisecond, and without privileges may have to wait for
+        /// a CPU as others do, for about 3 ms. Meanwhile all new threads have the same period.
+        const READER_AWAY_MS: u64 = 5;
+        /// However small the rings, threads of an eighth of a period are sampled.
+        const LEAST: u64 = 8;
+        match sizes.samples_held() {
+            Some(samples) => (samples * 1000 / READER_AWAY_MS).max(hertz.saturating_mul(LEAST)),
+            None => u64::MAX,
+        }
+    }
 
     /// After so many of the usual periods, a thread's age makes no difference.
     const OLD: u64 = 50;
@@ -112,13 +126,20 @@ fn sum_of_terms(first: u64, last: u64) -> f64 {
 
 /// Turns a rate into a period where that can be done: for an event by itself of which it is known
 /// how many there are in a second.
-pub(crate) fn paced(setup: Setup, system: &System) -> Setup {
-    paced_by(setup, system, cycles_per_second)
+pub(crate) fn paced(setup: Setup, system: &System, sizes: Sizes) -> Setup {
+    // So many samples from the first moments of a thread are not throttled.
+    let unthrottled = system.max_rate.saturating_mul(4);
+    let highest = unthrottled.min(Pace::HIGHEST_RATE);
+    let highest = match setup.sampling {
+        Sampling::Hertz(hertz) => highest.min(Pace::unlost_rate(sizes, hertz)),
+        _ => highest,
+    };
+    paced_by(setup, highest, cycles_per_second)
 }
 
 fn paced_by(
     setup: Setup,
-    system: &System,
+    highest: u64,
     cycles_per_second: impl FnOnce(&Setup) -> Option<u64>,
 ) -> Setup {
     let Sampling::Hertz(hertz) = setup.sampling else {
@@ -130,8 +151,6 @@ fn paced_by(
         spec if is_cycles(spec) => cycles_per_second(&setup),
         _ => None,
     };
-    // So many samples from the first moments of a thread are not throttled.
-    let highest = system.max_rate.saturating_mul(4).min(Pace::HIGHEST_RATE);
     let pace = events_per_second.and_then(|number| Pace::new(number, hertz, highest));
     match pace {
         Some(pace) => Setup {
@@ -240,6 +259,38 @@ mod tests {
         check(0, Some((1_000_000_000, 20_000)));
     }
 
+    const SIZES: Sizes = Sizes {
+        ring: 4 << 20,
+        dump: Some(65_528),
+        wakeup: 1,
+    };
+
+    #[test]
+    fn rings_hold_what_comes_while_the_reader_is_away() {
+        let check = |sizes, hertz, shortest| {
+            let setup = Setup {
+                sampling: Sampling::Hertz(hertz),
+                ..setup("cpu-clock")
+            };
+            let pace = paced(setup, &system(), sizes).pace();
+            assert_eq!(pace.map(|pace| pace.shortest), Some(shortest), "{sizes:?}");
+        };
+        // 63 samples in 5 ms.
+        check(SIZES, 999, 79_365);
+        let small = Sizes {
+            ring: 64 << 10,
+            dump: Some(8192),
+            ..SIZES
+        };
+        check(small, 999, 125_125);
+        check(small, 100, 714_285);
+        let no_dump = Sizes {
+            dump: None,
+            ..SIZES
+        };
+        check(no_dump, 999, 20_000);
+    }
+
     #[test]
     fn terms_are_summed_up() {
         let check = |first, last, expected: f64| {
@@ -324,7 +375,7 @@ mod tests {
     #[test]
     fn where_cycles_cannot_be_measured_the_kernel_keeps_the_rate() {
         let check = |measured: Option<u64>, expected: Option<u64>| {
-            let paced = paced_by(setup("cycles"), &system(), |_| measured);
+            let paced = paced_by(setup("cycles"), Pace::HIGHEST_RATE, |_| measured);
             assert_eq!(paced.pace().map(|pace| pace.period), expected);
             if expected.is_none() {
                 assert_eq!(paced.sampling, Sampling::Hertz(999));
@@ -341,7 +392,7 @@ mod tests {
                 sampling,
                 ..setup("cpu-clock")
             };
-            assert_eq!(paced(setup, &system()).pace().is_some(), paced_by_us);
+            assert_eq!(paced(setup, &system(), SIZES).pace().is_some(), paced_by_us);
         };
         check(Sampling::Period(77), false);
         check(Sampling::Hertz(999), true);

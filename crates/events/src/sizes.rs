@@ -16,6 +16,14 @@ pub struct Sizes {
     pub wakeup: u32,
 }
 
+impl Sizes {
+    /// How many samples a ring holds; `None` if no stacks are copied, so that it holds very many.
+    pub(crate) fn samples_held(&self) -> Option<u64> {
+        let dump = u64::from(self.dump?);
+        Some(self.ring / (dump + Wishes::SAMPLE_REST))
+    }
+}
+
 /// What sizes are chosen from.
 #[derive(Clone, Copy, Debug)]
 pub struct Wishes {
