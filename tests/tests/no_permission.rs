@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::process::{Child, Stdio};
 
 use prof_tests::{
-    Need, Outcome, PERF_EVENT_OPEN, PTRACE, Program, Session, Stacks, assert_shares, needs,
-    perf_script, refusing, wait_until,
+    Compiler, Need, Outcome, PERF_EVENT_OPEN, PTRACE, Program, Session, Stacks, assert_shares,
+    needs, perf_script, refusing, wait_until,
 };
 
 const EPERM: i32 = 1;
@@ -133,6 +133,25 @@ fn handlers_on_another_stack() {
     let (outcome, stacks) = record(&session, EPERM, &Program::c(&["signals.c"]), &arguments);
     outcome.assert_code(0);
     stacks.assert_hottest(&["handler", "in_handler"]);
+}
+
+/// Both samplers say that they do not unwind it.
+#[test]
+fn code_of_32_bits() {
+    let flags = &["-m32", "-nostdlib", "-static", "-fno-pic", "-fno-pie"];
+    let binary = Program::new(&["compat.c"], Compiler::Gcc, flags).build();
+    let session = Session::new();
+    for sampler in ["perf", "ptrace"] {
+        let command = ["--sampler", sampler, "--strict", "--"];
+        let command = ["record", "-e", "cpu-clock:u"].iter().chain(&command);
+        let outcome = session.run(command.copied().chain([binary.to_str().unwrap()]));
+        let why = "32-bit code: prof unwinds 64-bit programs only (most in ";
+        outcome
+            .assert_code(3)
+            .assert_says(&["verdict: BAD: 0 %", why]);
+        assert!(!outcome.stderr.contains("; "), "no remedy: {outcome}");
+        stacks(&session).assert_hottest(&["compat_burn"]);
+    }
 }
 
 #[test]

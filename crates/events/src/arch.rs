@@ -58,6 +58,16 @@ pub(crate) const COMPAT_IP: usize = 12;
 #[cfg(target_arch = "x86_64")]
 pub(crate) const COMPAT_SP: usize = 15;
 
+/// Where the sampled registers are among the words of a 32-bit program: ebx ecx edx esi edi ebp eax ds
+/// es fs gs orig_eax eip cs eflags esp ss. It has no r8 to r15.
+#[cfg(target_arch = "x86_64")]
+pub(crate) const SAMPLED_FROM_COMPAT: [usize; 20] = {
+    const NONE: usize = usize::MAX;
+    [
+        6, 0, 1, 2, 3, 4, 5, 15, 12, 14, 13, 16, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE,
+    ]
+};
+
 /// Words of `user_regs_struct`: x0 to x30, sp, pc, pstate.
 #[cfg(target_arch = "aarch64")]
 pub(crate) const DEBUGGER_REGISTERS: usize = 34;
@@ -79,3 +89,17 @@ pub(crate) const DEBUGGER_SP: usize = 31;
 pub(crate) const COMPAT_IP: usize = 15;
 #[cfg(target_arch = "aarch64")]
 pub(crate) const COMPAT_SP: usize = 13;
+
+/// r0 to r14; the kernel's samples have sp and pc of 32-bit programs where 64-bit ones have theirs.
+#[cfg(target_arch = "aarch64")]
+pub(crate) const SAMPLED_FROM_COMPAT: [usize; 33] = {
+    let mut from = [usize::MAX; 33];
+    let mut register = 0;
+    while register < 15 {
+        from[register] = register;
+        register += 1;
+    }
+    from[31] = COMPAT_SP;
+    from[32] = COMPAT_IP;
+    from
+};

@@ -39,11 +39,14 @@ pub enum StackEnd {
     NotSeen = 12,
     /// Nobody wanted to wait until it was unwound.
     NotUnwound = 13,
+    /// The code is 32-bit code on a 64-bit kernel (compat mode), of which only the innermost
+    /// function is told.
+    CompatMode = 14,
 }
 
 impl StackEnd {
     /// Every way to end, in the order of their numbers.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Root,
         Self::TruncatedDump,
         Self::NoUnwindInfo,
@@ -58,6 +61,7 @@ impl StackEnd {
         Self::StaleRegisters,
         Self::NotSeen,
         Self::NotUnwound,
+        Self::CompatMode,
     ];
 
     /// Kernel code that does anything has at least three frames: the entry, its handler in C,
@@ -120,6 +124,7 @@ impl StackEnd {
             }
             Self::NotSeen => "waits over before their stack could be read",
             Self::NotUnwound => "still to be unwound when prof was told to end",
+            Self::CompatMode => "32-bit code: prof unwinds 64-bit programs only",
         }
     }
 }

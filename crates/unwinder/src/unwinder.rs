@@ -137,9 +137,8 @@ impl Unwinder {
         let (end, read_back) = match self.layout.registers(registers) {
             None => (StackEnd::NoUserState, 0),
             Some(first) if registers.abi() == RegisterAbi::Bits32 => {
-                // 32-bit programs are named, but not unwound.
                 frames.push(first.get(self.layout.program_counter).unwrap_or(0));
-                (StackEnd::NoUnwindInfo, 0)
+                (StackEnd::CompatMode, 0)
             }
             Some(first) => {
                 let top = first.get(self.layout.stack_pointer);

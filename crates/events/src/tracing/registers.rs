@@ -13,7 +13,7 @@ pub struct StoppedRegisters {
     pub ip: u64,
     /// The top of its stack.
     pub sp: u64,
-    /// All that a sample holds; `None` for 32-bit programs.
+    /// All that a sample holds.
     pub user: Option<UserRegisters>,
 }
 
@@ -23,7 +23,7 @@ pub(super) fn read(tid: Tid) -> Result<StoppedRegisters, Errno> {
     let mut bytes = [0; arch::DEBUGGER_REGISTERS * 8];
     let length = calls::registers(tid, &mut bytes)?;
     if length < bytes.len() {
-        return compat(&bytes).ok_or(Errno::NOTSUP);
+        return compat(&bytes[..length]).ok_or(Errno::NOTSUP);
     }
     let word = |index: usize| {
         let word = bytes.get(index * 8..index * 8 + 8)?;
@@ -40,15 +40,19 @@ pub(super) fn read(tid: Tid) -> Result<StoppedRegisters, Errno> {
     })
 }
 
-/// Of a 32-bit program: where it is, and no more.
+/// Of a 32-bit program: `user_regs_struct32`, which is words of 32 bits. What it has not is 0.
 fn compat(bytes: &[u8]) -> Option<StoppedRegisters> {
     let word = |index: usize| {
-        let word = bytes.get(index * 4..index * 4 + 4)?;
+        let start = index.checked_mul(4)?;
+        let word = bytes.get(start..start + 4)?;
         Some(u64::from(u32::from_ne_bytes(word.try_into().ok()?)))
     };
+    let values = arch::SAMPLED_FROM_COMPAT
+        .iter()
+        .map(|&index| word(index).unwrap_or(0));
     Some(StoppedRegisters {
         ip: word(arch::COMPAT_IP)?,
         sp: word(arch::COMPAT_SP)?,
-        user: None,
+        user: UserRegisters::new(RegisterAbi::Bits32, arch::USER_REGISTERS, values),
     })
 }

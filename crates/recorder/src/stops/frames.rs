@@ -4,7 +4,7 @@
 //! not in the copy, and is another one as soon as the thread goes on.
 
 use prof_events::LiveMemory;
-use prof_model::UserRegisters;
+use prof_model::{RegisterAbi, UserRegisters};
 use prof_perfdata::context;
 
 /// The number of the register that points to a function's frame.
@@ -43,6 +43,8 @@ impl Frames {
         self.chain.extend([context::USER, ip]);
         self.block.clear();
         let mut blocks = 0;
+        // The frames of 32-bit code have words of 4 bytes.
+        let registers = registers.filter(|registers| registers.abi() == RegisterAbi::Bits64);
         let mut frame = registers.and_then(|registers| registers.get(FRAME_POINTER));
         while let Some(at) = frame
             && at != 0
@@ -83,7 +85,7 @@ fn pair((start, bytes): (u64, &[u8]), at: u64) -> Option<(u64, u64)> {
 
 #[cfg(test)]
 mod tests {
-    use prof_model::{Pid, RegisterAbi};
+    use prof_model::Pid;
 
     use super::*;
 
