@@ -179,7 +179,7 @@ impl Stops {
                     _ => None,
                 };
                 let teller = Teller::new(attr);
-                let mut tracees = Tracees::new(Tracer::new(spared), teller, stacks);
+                let mut tracees = Tracees::new(Tracer::new(spared), teller, hertz, stacks);
                 let result = seize(&mut tracees, &threads);
                 let go = result.is_ok();
                 let _ = seized.send(result);

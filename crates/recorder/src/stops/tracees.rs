@@ -20,6 +20,8 @@ pub(super) struct Tracees {
     /// looked at for the first time: whether short threads are met is a matter of chance, in
     /// proportion to their CPU time, and so those that are met stand for the others.
     owed: u64,
+    /// What one sample stands for at most, in nanoseconds.
+    most: u64,
     /// Bytes of stack to copy.
     dump: usize,
     stack: Vec<u8>,
@@ -27,6 +29,7 @@ pub(super) struct Tracees {
     frames: Option<Frames>,
 }
 
+#[derive(Default)]
 struct Thread {
     pid: Pid,
     /// CPU time up to the last sample, in nanoseconds.
@@ -45,6 +48,19 @@ struct Thread {
     skip: u8,
 }
 
+impl Thread {
+    /// What a sample stands for, at most `most`, that is taken when the thread has used so much CPU
+    /// time; in nanoseconds.
+    fn weigh(&mut self, time: u64, owed: &mut u64, most: u64) -> u64 {
+        let mut weight = time.saturating_sub(self.accounted);
+        if !self.sampled {
+            weight = weight.saturating_add(std::mem::take(owed));
+        }
+        (self.accounted, self.sampled) = (time, true);
+        weight.clamp(1, most)
+    }
+}
+
 #[derive(Default)]
 struct Process {
     threads: usize,
@@ -56,14 +72,19 @@ impl Tracees {
     /// Threads that never run are looked at this seldom, in looks.
     const LONGEST_SKIP: u8 = 8;
 
+    /// How many periods one sample may stand for. What a thread does while nobody can look at it is no
+    /// single place's: it is counted as not sampled.
+    const MOST_PERIODS: u64 = 50;
+
     /// `stacks`: how many bytes to copy of each, and whether to follow frame pointers.
-    pub(super) fn new(tracer: Tracer, teller: Teller, stacks: (usize, bool)) -> Self {
+    pub(super) fn new(tracer: Tracer, teller: Teller, hertz: u64, stacks: (usize, bool)) -> Self {
         Self {
             tracer,
             teller,
             threads: HashMap::new(),
             processes: HashMap::new(),
             owed: 0,
+            most: Self::MOST_PERIODS * 1_000_000_000 / hertz.max(1),
             dump: stacks.0,
             stack: Vec::new(),
             frames: stacks.1.then(Frames::default),
@@ -85,7 +106,9 @@ impl Tracees {
     pub(super) fn seize_thread(&mut self, tid: Tid) -> Result<(), Errno> {
         let pid = Family::read(tid).map_or(tid, |family| family.pid);
         self.tracer.seize(tid)?;
-        self.add(pid, tid).accounted = cpu_time(pid, tid).unwrap_or(0);
+        let thread = self.add(pid, tid);
+        thread.accounted = cpu_time(pid, tid).unwrap_or(0);
+        thread.before = thread.accounted;
         Ok(())
     }
 
@@ -158,6 +181,12 @@ impl Tracees {
     }
 
     fn attend_to(&mut self, Stopped { tid, why }: Stopped) {
+        if why != Why::Interrupted
+            && let Some(thread) = self.threads.get_mut(&tid)
+        {
+            // In the kernel, any stop takes the place of the one that was asked for.
+            thread.asked = false;
+        }
         match why {
             Why::Interrupted => self.interrupted(tid),
             Why::GroupStop => self.tracer.leave_stopped(tid),
@@ -218,17 +247,13 @@ impl Tracees {
         let Some(thread) = self.threads.get_mut(&tid) else {
             return;
         };
-        let mut weight = time.saturating_sub(thread.accounted);
-        if !thread.sampled {
-            weight += std::mem::take(&mut self.owed);
-        }
-        (thread.accounted, thread.sampled) = (time, true);
+        let weight = thread.weigh(time, &mut self.owed, self.most);
         self.teller.sampled(&Seen {
             pid,
             tid,
             cpu: thread.cpu,
             ip: registers.ip,
-            weight: weight.max(1),
+            weight,
             registers: registers.user,
             chain: self.frames.as_ref().map_or(&[], Frames::chain),
             stack: &self.stack,
@@ -328,15 +353,7 @@ impl Tracees {
         self.processes.entry(pid).or_default().threads += 1;
         self.threads.entry(tid).or_insert(Thread {
             pid,
-            accounted: 0,
-            before: 0,
-            sampled: false,
-            asked: false,
-            held: false,
-            name: Vec::new(),
-            cpu: 0,
-            idle: 0,
-            skip: 0,
+            ..Thread::default()
         })
     }
 
@@ -355,5 +372,24 @@ impl Tracees {
             }
         }
         Some(pid)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_sample_stands_for_a_time_when_nobody_could_look() {
+        let (mut thread, mut owed) = (Thread::default(), 30);
+        let mut check = |time, expected| {
+            assert_eq!(thread.weigh(time, &mut owed, 50), expected, "{time}");
+        };
+        // The first one stands for threads that ended unseen, too.
+        check(10, 40);
+        check(22, 12);
+        check(938, 50);
+        check(940, 2);
+        check(940, 1);
     }
 }
