@@ -94,6 +94,11 @@ fn strict_makes_a_bad_verdict_an_error() {
         .run(["record"].iter().chain(&nothing).chain(&["--", "true"]))
         .assert_code(0)
         .assert_says(&["BAD", "no samples"]);
+    // It is not the output's fault.
+    let script = session.run(["script"]);
+    script
+        .assert_code(1)
+        .assert_says(&["error: no samples to show"]);
     session
         .run(
             ["record", "--strict"]

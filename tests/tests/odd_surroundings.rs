@@ -2,6 +2,7 @@
 //! works all the same.
 
 use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -215,4 +216,30 @@ fn small_limits_do_no_harm() {
     refused
         .assert_code(126)
         .assert_says(&["open files", "ulimit -n"]);
+}
+
+#[test]
+fn a_limit_on_the_size_of_what_is_made_of_recordings() {
+    let session = Session::new();
+    session.record(
+        &["-e", "cpu-clock"],
+        &[SHARES.build().to_str().unwrap(), "300"],
+    );
+    let prof = prof_tests::prof();
+    for verb in [
+        "archive -o new.data",
+        "report --flamegraph new.svg",
+        "report --pprof new.pb",
+    ] {
+        // One block of 512 bytes (dash) or 1024 (bash).
+        let script = format!("ulimit -f 1; '{}' {verb}", prof.display());
+        let outcome = Outcome::of(session.command(Path::new("sh"), ["-c", &script]));
+        outcome
+            .assert_code(1)
+            .assert_says(&["cannot write new", "too large"]);
+    }
+    let left = fs::read_dir(session.path("")).unwrap();
+    let left = left.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let left: Vec<_> = left.filter(|name| name.contains("new")).collect();
+    assert!(left.is_empty(), "{left:?}");
 }

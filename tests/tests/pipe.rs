@@ -26,6 +26,36 @@ fn shell(session: &Session, script: &str) -> Outcome {
 }
 
 #[test]
+fn a_closed_standard_output_is_an_error() {
+    let session = Session::new();
+    session.record(
+        &["-e", "cpu-clock"],
+        &[SHARES.build().to_str().unwrap(), "300"],
+    );
+    for arguments in [
+        "record -o - -- true",
+        "report",
+        "report --folded -",
+        "report --csv -",
+        "report --json -",
+        "script",
+        "annotate main",
+        "diff prof.data prof.data",
+        "list",
+        "doctor",
+    ] {
+        let outcome = shell(&session, &format!("\"$0\" {arguments} >&-"));
+        outcome
+            .assert_code(1)
+            .assert_says(&["the standard output is closed"]);
+    }
+    // What it is to Rust programs that do not look.
+    shell(&session, "\"$0\" report <>/dev/null >&0").assert_code(0);
+    shell(&session, "\"$0\" report --folded out.txt >&-").assert_code(0);
+    assert!(session.path("out.txt").exists());
+}
+
+#[test]
 fn what_comes_out_of_the_pipe_is_a_recording() {
     let session = Session::new();
     let script = "\"$0\" record -e cpu-clock -o - -- sh -c 'echo spoken; \"$0\" 500' \"$1\" | cat > piped.data";

@@ -5,13 +5,31 @@ use std::mem::{self, MaybeUninit};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr;
 
+/// Has a write beyond the limit on the size of files (`ulimit -f`) fail with EFBIG, instead of ending
+/// this process without a word (SIGXFSZ). A signal that is ignored stays ignored.
+///
+/// The signal is handled, not blocked or ignored: a program that we start finds it as we did.
+pub fn survive_file_size_limit() {
+    extern "C" fn ignore(_: i32) {}
+    let handler: extern "C" fn(i32) = ignore;
+    // SAFETY: a `sigaction` of zeros is valid: default action, no flags, empty mask.
+    let mut action: libc::sigaction = unsafe { mem::zeroed() };
+    // SAFETY: the pointer is valid for the call, which only writes what the action is.
+    unsafe { libc::sigaction(libc::SIGXFSZ, ptr::null(), &raw mut action) };
+    if action.sa_sigaction == libc::SIG_DFL {
+        action.sa_sigaction = handler as usize;
+        action.sa_flags = libc::SA_RESTART;
+        // SAFETY: the action is valid, and its handler does nothing.
+        unsafe { libc::sigaction(libc::SIGXFSZ, &raw const action, ptr::null_mut()) };
+    }
+}
+
 /// SIGINT, SIGTERM and SIGHUP, blocked and readable from a descriptor (signalfd). SIGCHLD is
-/// blocked with them, for [`Signals::children`], and SIGXFSZ, so that a write beyond the limit on
-/// the size of files fails instead of killing us.
+/// blocked with them, for [`Signals::children`].
 ///
 /// Nothing is handled, only blocked, so dispositions stay what they were: a SIGHUP that `nohup`
 /// ignores stays ignored, for us and for the command. Dropping it restores the signal mask of the
-/// thread it is dropped in; whatever came and was not read is then delivered, except SIGXFSZ.
+/// thread it is dropped in; whatever came and was not read is then delivered.
 #[derive(Debug)]
 pub struct Signals {
     fd: OwnedFd,
@@ -151,7 +169,6 @@ impl Signals {
         // SAFETY: the set is initialized, and the signals' numbers valid.
         unsafe {
             libc::sigaddset(&raw mut blocked, libc::SIGCHLD);
-            libc::sigaddset(&raw mut blocked, libc::SIGXFSZ);
         }
         let mut before = MaybeUninit::<libc::sigset_t>::uninit();
         // SAFETY: both sets are valid for the call, which fills in `before` when it succeeds, and
@@ -235,16 +252,6 @@ impl AsFd for Signals {
 
 impl Drop for Signals {
     fn drop(&mut self) {
-        // A write beyond the limit has failed already; to be killed for it now helps nobody.
-        let file_size = set(&[libc::SIGXFSZ]);
-        let now = libc::timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        };
-        // SAFETY: set and time are valid; nothing is to be known of the signal.
-        while unsafe { libc::sigtimedwait(&raw const file_size, ptr::null_mut(), &raw const now) }
-            > 0
-        {}
         // SAFETY: the set is the one that pthread_sigmask gave us.
         unsafe {
             libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, ptr::null_mut())

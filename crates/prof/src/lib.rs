@@ -20,6 +20,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
+use prof_events::survive_file_size_limit;
 
 use console::Console;
 use flags::{CargoCli, CargoCommand, ProfCli, ProfCommand};
@@ -51,9 +52,11 @@ pub fn cargo_prof() -> ExitCode {
     })
 }
 
-/// Runs `main` on a stack that is large enough, whatever `ulimit -s` says.
+/// Runs `main` on a stack that is large enough, whatever `ulimit -s` says, and has writes beyond
+/// `ulimit -f` fail.
 fn with_room(main: fn() -> ExitCode) -> ExitCode {
     const STACK: usize = 8 << 20;
+    survive_file_size_limit();
     finish(prof_events::system::with_stack(STACK, main).context("cannot start a thread"))
 }
 

@@ -1,6 +1,7 @@
 //! Files that are written whole or not at all, and a standard output that may close early.
 
-use std::io::{self, BufWriter, ErrorKind, Write};
+use std::fmt::Display;
+use std::io::{self, BufWriter, ErrorKind, Stdout, Write};
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -59,7 +60,7 @@ fn write(
         }
         Ok(())
     };
-    write().with_context(|| format!("cannot write {}", path.display()))
+    named(write(), || format!("cannot write {}", path.display()))
 }
 
 /// Finds out early whether [`write_file`] would fail for where the file is to be.
@@ -78,7 +79,7 @@ pub(crate) fn ensure_writable(path: &Path) -> Result<()> {
         }
     };
     if path == Path::new("-") {
-        return Ok(());
+        return standard_output().map(drop);
     }
     can_write().with_context(|| format!("cannot write {}", path.display()))
 }
@@ -89,7 +90,7 @@ pub(crate) fn ensure_writable(path: &Path) -> Result<()> {
 ///
 /// When the output cannot be written for another reason, or `fill` fails.
 pub(crate) fn write_stdout(fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
-    let mut out = BufWriter::new(io::stdout().lock());
+    let mut out = BufWriter::new(standard_output()?.lock());
     let written = fill(&mut out).and_then(|()| Ok(out.flush()?));
     match written {
         Err(error) if is_broken_pipe(&error) => {
@@ -97,8 +98,30 @@ pub(crate) fn write_stdout(fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> R
             let _ = out.into_parts();
             Ok(())
         }
-        written => written.context("cannot write to the standard output"),
+        written => named(written, || STANDARD_OUTPUT),
     }
+}
+
+const STANDARD_OUTPUT: &str = "cannot write to the standard output";
+
+fn standard_output() -> Result<Stdout> {
+    prof_events::stdout().context(STANDARD_OUTPUT)
+}
+
+/// Names the output in errors of writing to it. That there is nothing to report is not its fault.
+fn named<C>(written: Result<()>, output: impl FnOnce() -> C) -> Result<()>
+where
+    C: Display + Send + Sync + 'static,
+{
+    match written {
+        Err(error) if !is_of_report(&error) => Err(error.context(output())),
+        written => written,
+    }
+}
+
+fn is_of_report(error: &anyhow::Error) -> bool {
+    let error = error.downcast_ref::<prof_report::Error>();
+    error.is_some_and(|error| !matches!(error, prof_report::Error::Write(_)))
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

@@ -24,7 +24,7 @@ impl Output {
     /// directory, a device, a pipe) is left alone and is an error.
     pub(crate) fn create(path: &Path) -> io::Result<(Self, File)> {
         if is_stdout(path) {
-            let stdout = io::stdout();
+            let stdout = prof_events::stdout()?;
             if stdout.is_terminal() {
                 let why = "the standard output is a terminal: write to a file or into a pipe";
                 return Err(io::Error::other(why));
