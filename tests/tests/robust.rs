@@ -202,6 +202,12 @@ fn programs_that_gain_privileges_go_unseen_and_unharmed() {
     let stacks = recorded.physical_stacks();
     let share = stacks.share(|frames| frames.iter().any(|frame| frame == "work"));
     assert!(share > 0.9, "{stacks}");
+    recorded
+        .outcome
+        .assert_says(&["privileged was not sampled: it gains"]);
+    let unseen = session.run(["record", "--", privileged.to_str().unwrap()]);
+    let why = "nothing was sampled: privileged was not sampled: it gains privileges";
+    unseen.assert_code(0).assert_says(&[why]);
 }
 
 /// Records a storm, and says how much memory prof took at most, in KiB.

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Stdio};
 
-use prof_tests::{Endless, Program, Session, signal, wait_until};
+use prof_tests::{Endless, Outcome, Program, Session, signal, wait_until};
 
 /// A program under a name of its own, which says that it is ready and ends when we let it.
 fn start(session: &Session, name: &str) -> Child {
@@ -171,4 +171,30 @@ fn nobody_of_that_name_is_said_and_how_to_wait() {
     let outcome = session.run(["record", "--name", "^no-such-name$"]);
     outcome.assert_refused(&["no-such-name", "--wait"]);
     assert!(!session.path("prof.data").exists());
+}
+
+#[test]
+fn what_the_command_leaves_running_is_why_nothing_was_sampled() {
+    let session = Session::new();
+    // The process ends when the pipe that it reads from does, which is ours.
+    let script = "exec 3<&0; cat <&3 >/dev/null 2>&1 & exec true";
+    let arguments = [
+        "record",
+        "-e",
+        "cpu-clock",
+        "-c",
+        "9000000000",
+        "--",
+        "sh",
+        "-c",
+        script,
+    ];
+    let mut command = session.prof(arguments);
+    command.stdin(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let held_open = child.stdin.take();
+    child.wait().unwrap();
+    drop(held_open);
+    let outcome = Outcome::new(&command, child.wait_with_output().unwrap());
+    outcome.assert_says(&["nothing was sampled: the command ended and left 1 process running"]);
 }

@@ -12,6 +12,7 @@ mod quality;
 mod registers;
 mod stack;
 mod text;
+mod unseen;
 mod verdict;
 mod waits;
 
@@ -24,5 +25,6 @@ pub use quality::{Losses, Quality, SampledBy, Unsampled, UnsampledCode, UnwindFa
 pub use registers::{RegisterAbi, UserRegisters};
 pub use stack::StackEnd;
 pub use text::{counted, printable};
+pub use unseen::UnseenProcesses;
 pub use verdict::{Grade, Verdict};
 pub use waits::SeenWaits;

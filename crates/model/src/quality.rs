@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::coverage::Coverage;
 use crate::fallback::Fallback;
 use crate::stack::StackEnd;
+use crate::unseen::UnseenProcesses;
 use crate::waits::SeenWaits;
 
 /// Counts every loss with its reason; travels with the data to every output.
@@ -42,6 +43,9 @@ pub struct Quality {
     pub unsampled: Option<Unsampled>,
     /// How many of the waits were seen, where not all were.
     pub waits: Option<SeenWaits>,
+    /// Processes that could not be sampled.
+    #[serde(skip_serializing_if = "UnseenProcesses::are_none")]
+    pub unseen: UnseenProcesses,
     /// CPUs that went offline or came online, so that what ran there then was not sampled.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changed_cpus: Vec<u32>,
@@ -179,6 +183,7 @@ impl Quality {
         if let Some(waits) = &other.waits {
             self.waits.get_or_insert_default().add(waits);
         }
+        self.unseen.add(&other.unseen);
         self.size_limit = self.size_limit.or(other.size_limit);
         self.changed_cpus.extend(&other.changed_cpus);
         self.changed_cpus.sort_unstable();

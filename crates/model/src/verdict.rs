@@ -68,11 +68,7 @@ impl Verdict {
             return Self {
                 grade: Grade::Bad,
                 summary: "no samples".into(),
-                problems: vec![format!(
-                    "nothing was sampled: the target used too little CPU time, or what was to be \
-                     sampled never happened; use {}",
-                    quality.sampled_by.more()
-                )],
+                problems: vec![format!("nothing was sampled: {}", quality.why_no_samples())],
             };
         }
         let stacks = quality.user_stacks();
@@ -98,6 +94,7 @@ impl Verdict {
             .chain(coverage(quality))
             .chain(unseen(quality))
             .chain(quality.waits.as_ref().map(waits))
+            .chain(quality.unseen.protected())
             .chain(quality.size_limit.map(size_limit))
             .chain(changed_cpus(&quality.changed_cpus))
             .collect();
@@ -107,6 +104,7 @@ impl Verdict {
             Grade::Good if quality.losses.corrupt_rings > 0 => Grade::Fair,
             Grade::Good if !quality.changed_cpus.is_empty() => Grade::Fair,
             Grade::Good if misleads(quality) => Grade::Fair,
+            Grade::Good if quality.unseen.protected.is_some() => Grade::Fair,
             Grade::Good if quality.waits.is_some_and(hides_much) => Grade::Fair,
             grade => grade,
         };

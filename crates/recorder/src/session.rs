@@ -366,6 +366,7 @@ impl Session {
         let lost = outcome.map_or(0, |outcome| outcome.lost);
         last.quality.losses.ring_full += lost.saturating_sub(self.told_lost);
         last.quality.size_limit = self.max_size.filter(|_| full);
+        last.quality.unseen.left_running = self.left_running(outcome);
         let counts = outcome.map_or(&[][..], |outcome| &outcome.counts);
         let (covered_event, unsampled) = self.lifetimes.subject();
         let mut all = self.total.quality.clone();
@@ -380,8 +381,7 @@ impl Session {
             last.quality.covered_event.clone_from(&covered_event);
             last.quality.unsampled.clone_from(&unsampled);
         }
-        let ended = self.series.complete(last);
-        let ended = ended.map(|contents| self.total.add(contents));
+        let ended = (self.series.complete(last)).map(|contents| self.total.add(contents));
         Finished {
             quality: Quality {
                 coverage,

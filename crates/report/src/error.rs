@@ -3,8 +3,6 @@
 use std::io;
 use std::path::PathBuf;
 
-use prof_model::SampledBy;
-
 use crate::filter::InvalidPattern;
 use crate::suggest::did_you_mean;
 
@@ -111,14 +109,11 @@ pub enum InputError {
 }
 
 /// Why there are no samples.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoSamples {
-    /// There are none in the recording, which was sampled by this.
-    #[error(
-        "the recording holds none: the target used too little CPU time, or what was to be sampled \
-         never happened; record it with {}", .0.more()
-    )]
-    Recorded(SampledBy),
+    /// There are none in the recording, for this reason.
+    #[error("the recording holds none: {0}")]
+    Recorded(Box<str>),
     /// The filters leave none.
     #[error("the filters leave none of the recording's")]
     Left,

@@ -31,7 +31,7 @@ impl<'p> Shown<'p> {
         let profile = symbolized.profile();
         if profile.samples.is_empty() {
             return Err(Error::NoSamples(NoSamples::Recorded(
-                profile.quality.sampled_by,
+                profile.quality.why_no_samples().into(),
             )));
         }
         let selection = Selection::new(symbolized, filter)?;

@@ -5,6 +5,7 @@ use prof_perfdata::{Attr, Record, WriteError, encode, follow};
 
 use super::{Session, SessionEvent};
 use crate::kernel_modules;
+use crate::reader::Outcome;
 use crate::restate::restate;
 use crate::synthesize::{self, BuildIds};
 
@@ -49,6 +50,13 @@ impl Session {
             follow(record, &mut self.processes, &mut self.modules);
         });
         self.series.write(&out)
+    }
+
+    /// How many processes a command has left running that has ended.
+    pub(super) fn left_running(&self, outcome: Option<&Outcome>) -> u64 {
+        let has_ended = outcome.is_some_and(|outcome| outcome.exit.is_some());
+        let running = self.processes.iter().filter(|&(pid, _)| pid > 0);
+        if has_ended { running.count() as u64 } else { 0 }
     }
 
     /// What is known by now, as the records that a file begins with.

@@ -1,6 +1,8 @@
 //! What is counted on the way.
 
-use prof_model::{Modules, Quality};
+use std::collections::HashMap;
+
+use prof_model::{Modules, Pid, Quality};
 use prof_perfdata::Record;
 
 use crate::backlog::ReaderCounts;
@@ -16,12 +18,26 @@ pub(super) struct Tally {
     pub(super) hits: Hits,
     /// Time of the first and of the last sample.
     pub(super) sample_time: Option<(u64, u64)>,
+    /// The names of programs that have just been started, and have mapped nothing yet.
+    starting: HashMap<Pid, Box<str>>,
 }
 
 impl Tally {
     pub(super) fn count(&mut self, record: &Record<'_>) {
         let losses = &mut self.quality.losses;
+        // When a process may not be sampled any more, its program's name is the last thing before its end
+        // (UnseenProcesses::protected).
         match record {
+            Record::Comm(comm) if comm.exec => {
+                let name = comm.name.to_string_lossy();
+                self.starting.insert(comm.pid, name.into());
+            }
+            Record::Mmap(mmap) => drop(self.starting.remove(&mmap.pid)),
+            Record::Exit(task) if task.tid == task.pid => {
+                let program = self.starting.remove(&task.pid);
+                let known = &mut self.quality.unseen.protected;
+                *known = known.take().or(program);
+            }
             Record::Lost(lost) | Record::LostSamples(lost) => losses.ring_full += lost.count,
             Record::Throttle(_) => losses.throttled += 1,
             _ => {}

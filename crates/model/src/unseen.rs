@@ -1,0 +1,90 @@
+//! What ran, and could not be sampled at all.
+
+use serde::{Deserialize, Serialize};
+
+use crate::quality::Quality;
+
+/// Processes of the target that were not sampled, whatever they did.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct UnseenProcesses {
+    /// A program that gained privileges, or that the user may not read: the kernel takes its events
+    /// from a process that becomes one.
+    pub protected: Option<Box<str>>,
+    /// How many processes the command left running when it ended, and the recording with it.
+    pub left_running: u64,
+}
+
+impl UnseenProcesses {
+    pub(crate) fn add(&mut self, other: &Self) {
+        if self.protected.is_none() {
+            self.protected.clone_from(&other.protected);
+        }
+        self.left_running = self.left_running.max(other.left_running);
+    }
+
+    pub(crate) fn are_none(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Which program could not be sampled, and what helps.
+    pub(crate) fn protected(&self) -> Option<String> {
+        let program = self.protected.as_deref()?;
+        Some(format!(
+            "{program} was not sampled: it gains privileges (setuid, setgid or file capabilities) or its file \
+             may not be read; record it as root"
+        ))
+    }
+
+    /// What the command left to do when it ended, and what helps.
+    fn left_running(&self) -> Option<String> {
+        let (processes, them) = match self.left_running {
+            0 => return None,
+            1 => ("1 process".to_owned(), "it"),
+            more => (format!("{more} processes"), "them"),
+        };
+        Some(format!(
+            "the command ended and left {processes} running, and prof records until the command ends; start \
+             {them} in the foreground, or record {them} with -p PID"
+        ))
+    }
+}
+
+impl Quality {
+    /// Why there is no sample, and what helps.
+    pub fn why_no_samples(&self) -> String {
+        let unseen = &self.unseen;
+        let known = unseen.protected().or_else(|| unseen.left_running());
+        known.unwrap_or_else(|| {
+            format!(
+                "the target used too little CPU time, or what was to be sampled never happened; use {}",
+                self.sampled_by.more()
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn why_there_are_no_samples() {
+        let check = |protected: Option<&str>, left_running, expected: &str| {
+            let unseen = UnseenProcesses {
+                protected: protected.map(Into::into),
+                left_running,
+            };
+            let why = Quality {
+                unseen,
+                ..Quality::default()
+            }
+            .why_no_samples();
+            assert!(why.contains(expected), "{why}");
+        };
+        check(None, 0, "too little CPU time");
+        check(None, 1, "left 1 process running");
+        check(None, 2, "record them with -p PID");
+        check(Some("sudo"), 1, "sudo was not sampled: it gains privileges");
+    }
+}
