@@ -49,6 +49,8 @@ fn a_closed_standard_output_is_an_error() {
             .assert_code(1)
             .assert_says(&["the standard output is closed"]);
     }
+    // There, nothing can be said of it.
+    shell(&session, "\"$0\" stat -e task-clock -- true 2>&-").assert_code(1);
     // What it is to Rust programs that do not look.
     shell(&session, "\"$0\" report <>/dev/null >&0").assert_code(0);
     shell(&session, "\"$0\" report --folded out.txt >&-").assert_code(0);

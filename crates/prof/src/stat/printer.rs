@@ -40,7 +40,9 @@ pub(super) struct Prefix {
 impl Printer {
     pub(super) fn new(flags: &StatFlags) -> Result<Self> {
         let out: Box<dyn Write> = match &flags.output {
-            None => Box::new(io::stderr()),
+            None => Box::new(
+                prof_events::stderr().context("cannot write to the standard error output")?,
+            ),
             Some(path) => {
                 let file =
                     create(path).with_context(|| format!("cannot write {}", path.display()))?;

@@ -1,24 +1,26 @@
-//! The standard output, if there is one.
+//! The standard output and the standard error output, if there are any.
 //!
 //! Rust's runtime opens /dev/null for each standard stream that is closed when it starts, so that `main` sees an
 //! open one, and all that is written there is lost without an error. /dev/null that others have opened looks the
 //! same. So we look before the runtime: the loader calls the functions that `.init_array` holds before `main`.
 
-use std::io::{self, Stdout};
+use std::io::{self, Stderr, Stdout};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-static WAS_CLOSED: AtomicBool = AtomicBool::new(false);
+static STDOUT_WAS_CLOSED: AtomicBool = AtomicBool::new(false);
+static STDERR_WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 
 // SAFETY: the loader calls what this section holds once, with arguments that C functions may ignore.
-// `look` needs nothing of Rust's runtime, which is not there yet: a system call and an atomic store.
+// `look` needs nothing of Rust's runtime, which is not there yet: system calls and atomic stores.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static LOOK: extern "C" fn() = look;
 
 extern "C" fn look() {
     // SAFETY: F_GETFD asks for a descriptor's flags and changes nothing; it fails if there is none.
-    let is_closed = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) } < 0;
-    WAS_CLOSED.store(is_closed, Ordering::Relaxed);
+    let is_closed = |fd| unsafe { libc::fcntl(fd, libc::F_GETFD) } < 0;
+    STDOUT_WAS_CLOSED.store(is_closed(libc::STDOUT_FILENO), Ordering::Relaxed);
+    STDERR_WAS_CLOSED.store(is_closed(libc::STDERR_FILENO), Ordering::Relaxed);
 }
 
 /// The standard output.
@@ -27,8 +29,20 @@ extern "C" fn look() {
 ///
 /// When it was closed (`>&-`) as the program started.
 pub fn stdout() -> io::Result<Stdout> {
-    match WAS_CLOSED.load(Ordering::Relaxed) {
+    match STDOUT_WAS_CLOSED.load(Ordering::Relaxed) {
         true => Err(io::Error::other("the standard output is closed")),
         false => Ok(io::stdout()),
+    }
+}
+
+/// The standard error output.
+///
+/// # Errors
+///
+/// When it was closed (`2>&-`) as the program started.
+pub fn stderr() -> io::Result<Stderr> {
+    match STDERR_WAS_CLOSED.load(Ordering::Relaxed) {
+        true => Err(io::Error::other("the standard error output is closed")),
+        false => Ok(io::stderr()),
     }
 }
