@@ -46,11 +46,20 @@ pub struct Samples {
     names: Vec<NameId>,
     stacks: Vec<StackId>,
     ends: Vec<(StackEnd, u16)>,
+    /// What all of them stand for.
+    total: Weight,
 }
 
 impl Samples {
-    /// Appends a sample.
-    pub fn push(&mut self, sample: Sample) {
+    /// All samples together stand for no more, so that sums of them fit into 64 bits: as nanoseconds, 146
+    /// years.
+    const MOST: u64 = 1 << 62;
+
+    /// Appends a sample. Of one that stands for more than there is room for, the rest is left out.
+    pub fn push(&mut self, mut sample: Sample) {
+        sample.period = sample.period.min(Self::MOST - self.total.value);
+        sample.count = sample.count.min(Self::MOST - self.total.samples);
+        self.total += Weight::of(&sample);
         self.times.push(sample.time);
         self.threads.push((sample.pid, sample.tid));
         self.cpus.push(sample.cpu);
@@ -151,5 +160,23 @@ impl AddAssign for Weight {
     fn add_assign(&mut self, other: Self) {
         self.value = self.value.saturating_add(other.value);
         self.samples = self.samples.saturating_add(other.samples);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::TestProfile;
+
+    #[test]
+    fn all_samples_together_fit_into_64_bits() {
+        let mut test = TestProfile::new();
+        // Milliseconds.
+        test.line("t main;a 4000000000000");
+        test.line("t main;b 4000000000000");
+        let samples = test.profile.samples.iter();
+        let periods: Vec<u64> = samples.map(|sample| sample.period).collect();
+        let first = 4_000_000_000_000_000_000;
+        assert_eq!(periods, [first, Samples::MOST - first]);
     }
 }
