@@ -1,6 +1,6 @@
 //! Every stack is whole and right, whatever the program does to its stack and however it is built.
 
-use prof_tests::{Compiler, Need, Program, Session, USER_CODE, Variant, needs};
+use prof_tests::{Compiler, Need, Program, Session, USER_CODE, Variant, needs, starts_at_root};
 
 const DEEP: Program = Program::c(&["deep.c"]);
 const THREADS: Program = Program::c(&["threads.c"]);
@@ -138,6 +138,42 @@ fn deep_stacks_are_read_before_they_change() {
     let wrong = share("in_left", "right") + share("in_right", "left");
     assert!(
         right > 0.8 && wrong < 0.01,
+        "{right}, {wrong} wrong:\n{stacks}"
+    );
+}
+
+/// The innermost function tells who called the recursion. It is left at once, so that much is read too
+/// late, and then what it has left behind would join its next callers.
+#[test]
+fn frames_of_two_moments_are_not_joined() {
+    const DEPTH: usize = 2001;
+    const CALLERS: &[(&str, &str)] = &[
+        ("in_direct", "direct"),
+        ("in_lower", "lower"),
+        ("in_pointer", "pointer"),
+    ];
+    let session = Session::alone();
+    let binary = Program::c(&["returns.c"]).build();
+    let command = [binary.to_str().unwrap(), "1000"];
+    let recorded = session.record(&["-e", "cpu-clock:u", "-F", "1999"], &command);
+    let stacks = recorded.physical_stacks();
+    let share = |is_right: bool| {
+        stacks.share(|frames| {
+            let innermost = frames.last().map_or("", |frame| frame.as_str());
+            let caller = CALLERS.iter().find(|(name, _)| *name == innermost);
+            let Some((_, caller)) = caller.filter(|_| starts_at_root(frames)) else {
+                return false;
+            };
+            let outer = frames.iter().skip_while(|frame| *frame != "main").skip(1);
+            let expected = std::iter::once(*caller)
+                .chain(["rec"; DEPTH])
+                .chain([innermost]);
+            outer.map(String::as_str).eq(expected) == is_right
+        })
+    };
+    let (right, wrong) = (share(true), share(false));
+    assert!(
+        right > 0.4 && wrong == 0.0,
         "{right}, {wrong} wrong:\n{stacks}"
     );
 }

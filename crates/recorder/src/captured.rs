@@ -17,6 +17,8 @@ pub(crate) struct Captured<'a> {
     earlier: Option<&'a EarlierStack>,
     found: &'a [u64],
     recalled: bool,
+    /// Whether anything was read that the reader thread did not.
+    read_late: bool,
     unchanged: Range<u64>,
 }
 
@@ -34,6 +36,7 @@ impl<'a> Captured<'a> {
             earlier,
             found,
             recalled: false,
+            read_late: false,
             unchanged: 0..0,
         }
     }
@@ -62,6 +65,11 @@ impl Memory for Captured<'_> {
                 return length;
             }
         }
+        self.read_late = true;
+        self.read_lasting(address, buffer)
+    }
+
+    fn read_lasting(&mut self, address: u64, buffer: &mut [u8]) -> usize {
         self.live
             .and_then(|live| live.read(address, buffer).ok())
             .unwrap_or(0)
@@ -71,6 +79,11 @@ impl Memory for Captured<'_> {
         self.recalled = true;
         self.earlier
             .map_or(0, |earlier| earlier.read(address, buffer))
+    }
+
+    fn stood_still(&self) -> bool {
+        let beyond = self.now.beyond.filter(|_| !self.read_late);
+        beyond.is_some_and(|(beyond, _)| beyond.stood_still)
     }
 
     fn unchanged(&mut self) -> Range<u64> {
@@ -102,6 +115,7 @@ mod tests {
             length: 8,
             mapping: (0x800, 0x2000),
             reading: 0,
+            stood_still: true,
         };
         let now = StackNow {
             start: 0x1000,
@@ -113,9 +127,12 @@ mod tests {
         let mut read = |address| (memory.read(address, &mut buffer), buffer[0]);
         assert_eq!(read(0x1000), (4, 1));
         assert_eq!(read(0x1004), (4, 5));
+        assert!(memory.stood_still());
+        let mut read = |address| (memory.read(address, &mut buffer), buffer[0]);
         assert_eq!(read(0x1006).0, 0, "there is no live target");
         assert_eq!(read(0x0fff).0, 0);
         assert_eq!(read(0x1009).0, 0);
+        assert!(!memory.stood_still(), "that was later");
         assert_eq!(memory.mapping(0x1fff), Some(0x800..0x2000));
         assert_eq!(memory.mapping(0x2000), None);
     }

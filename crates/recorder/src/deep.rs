@@ -21,6 +21,8 @@ pub(crate) struct Beyond {
     pub(crate) mapping: (u64, u64),
     /// Which reading it is from: what two have of one is the same.
     pub(crate) reading: u64,
+    /// Whether the thread certainly did not run between the sample and the reading.
+    pub(crate) stood_still: bool,
 }
 
 /// Reads stacks on from where the kernel's copy was full.
@@ -63,6 +65,7 @@ impl DeepStacks {
         let rest = Beyond {
             start,
             length: beyond.length - before,
+            stood_still: false,
             ..*beyond
         };
         Some((rest, at + before))
@@ -95,6 +98,7 @@ impl DeepStacks {
             length,
             mapping: (mapping.start, mapping.end),
             reading: self.readings,
+            stood_still: false,
         })
     }
 

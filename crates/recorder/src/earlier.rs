@@ -250,6 +250,7 @@ mod tests {
             length: bytes.len(),
             mapping: (0, u64::MAX),
             reading,
+            stood_still: false,
         };
         Some((beyond, bytes))
     }

@@ -330,8 +330,11 @@ impl Take<'_> {
         {
             read_on(deep, &stack, batch);
             if let Some(nearby) = &mut self.nearby
-                && let Some(cpu) = layout::cpu(record)
+                && let (Some(cpu), Some(time)) = (layout::cpu(record), layout::time(record))
             {
+                if nearby.came_next(cpu, time) {
+                    batch.note_standstill();
+                }
                 nearby.deep_stack(cpu);
             }
         }

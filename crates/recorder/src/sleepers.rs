@@ -19,7 +19,7 @@ use prof_model::{Pid, RegisterAbi, Tid, UserRegisters};
 use prof_perfdata::{Attr, CpuMode, encode};
 
 use crate::backlog::Batch;
-use crate::deep::DeepStacks;
+use crate::deep::{Beyond, DeepStacks};
 use crate::layout::{self, StackPart, SwitchPart};
 
 /// Looks at threads that sleep.
@@ -215,7 +215,12 @@ impl Sleepers {
             start: stack,
         };
         if part.is_full() {
-            batch.push_beyond(|bytes| deep.read(&part, bytes));
+            // It sleeps; should it wake in the meantime, the time of the sample tells.
+            let asleep = |beyond| Beyond {
+                stood_still: true,
+                ..beyond
+            };
+            batch.push_beyond(|bytes| deep.read(&part, bytes).map(asleep));
         }
         Some(registers)
     }

@@ -32,13 +32,10 @@ pub(crate) struct CachedRule {
 #[derive(Clone, Copy)]
 struct Entry {
     module: u32,
-    /// The rule's number; [`FOLLOWS_CALL`] is a flag.
+    /// The rule's number.
     rule: u32,
     address: u64,
 }
-
-/// The address is known to follow a call instruction.
-const FOLLOWS_CALL: u32 = 1 << 31;
 
 impl Entry {
     #[inline]
@@ -71,23 +68,7 @@ impl RuleCache {
     #[inline]
     pub(crate) fn get(&self, module: ModuleId, address: u64) -> Option<&CachedRule> {
         let entry = self.entry(module, address)?;
-        self.rules.get((entry.rule & !FOLLOWS_CALL) as usize)
-    }
-
-    /// Whether the address is known to follow a call instruction.
-    #[inline]
-    pub(crate) fn follows_call(&self, module: ModuleId, address: u64) -> bool {
-        let entry = self.entry(module, address);
-        entry.is_some_and(|entry| entry.rule & FOLLOWS_CALL != 0)
-    }
-
-    /// Remembers that the address follows a call, if it has a rule.
-    pub(crate) fn note_call(&mut self, module: ModuleId, address: u64) {
-        let set = set(module, address);
-        let ways = self.entries.get_mut(set..set + WAYS).into_iter().flatten();
-        for entry in ways.filter(|entry| entry.is(module, address)) {
-            entry.rule |= FOLLOWS_CALL;
-        }
+        self.rules.get(entry.rule as usize)
     }
 
     #[inline]

@@ -174,7 +174,7 @@ impl Walk<'_> {
         let target = place.elf_address(self.program_counter());
         let address = place.elf_address(self.lookup_address());
         let tables = self.unwinder.modules.get(place.module)?;
-        let start = tables.eh_frame.as_ref()?.function(address)?;
+        let start = tables.eh_frame.as_ref()?.function(address)?.start;
         if target.checked_sub(start)? > FAR {
             return None;
         }

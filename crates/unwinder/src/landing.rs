@@ -79,7 +79,7 @@ impl Walk<'_> {
         let layout = self.unwinder.layout;
         let address = place.elf_address(self.lookup_address());
         let tables = self.unwinder.modules.get(place.module)?;
-        let start = tables.eh_frame.as_ref()?.function(address)?;
+        let start = tables.eh_frame.as_ref()?.function(address)?.start;
         for at in self.words_above() {
             let target = self.stack.read_dumped(at)?;
             let Some(caller) = target.checked_sub(1).and_then(|at| self.locate(at)) else {

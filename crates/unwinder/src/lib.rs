@@ -10,6 +10,7 @@ mod arch;
 mod cache;
 mod candidates;
 mod cfi;
+mod edges;
 mod entry;
 mod files;
 mod frames;

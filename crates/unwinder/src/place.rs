@@ -26,6 +26,11 @@ impl Place {
         address.wrapping_add(self.bias)
     }
 
+    /// Where an address of the module's tables is in the process.
+    pub(crate) fn address(&self, elf_address: u64) -> u64 {
+        elf_address.wrapping_sub(self.bias)
+    }
+
     #[inline]
     pub(crate) fn holds(&self, address: u64) -> bool {
         (self.start..self.end).contains(&address)

@@ -175,6 +175,18 @@ impl<'a> Stack<'a> {
         self.memory.unchanged()
     }
 
+    /// Whether what live memory holds is of the very moment of the sample.
+    pub(crate) fn stood_still(&self) -> bool {
+        !self.earlier && self.memory.stood_still()
+    }
+
+    /// A pointer that is not on the stack, as it is now.
+    pub(crate) fn read_pointer(&mut self, address: u64) -> Option<u64> {
+        let mut bytes = [0; 8];
+        let count = self.memory.read_lasting(address, &mut bytes);
+        (count == bytes.len()).then(|| u64::from_le_bytes(bytes))
+    }
+
     /// Whether the seam of the live memory holds nothing but zeros.
     pub(crate) fn is_seam_blank(&self) -> bool {
         let seam = self.block.filled.min(SEAM);

@@ -24,9 +24,12 @@ impl Walk<'_> {
         let layout = self.unwinder.layout;
         let address = self.lookup_address();
         let holds = |place: &&Option<Place>, address| place.is_some_and(|p| p.holds(address));
-        let Some(Some(place)) = self.places.iter().find(|place| holds(place, address)) else {
+        let Some(&Some(place)) = self.places.iter().find(|place| holds(place, address)) else {
             return false;
         };
+        if let Some(callee) = self.callee.take() {
+            self.note_call_of(callee, &place);
+        }
         let key = cache_key(place.elf_address(address), self.interrupted);
         let Some(CachedRule {
             rule: Rule::Compact(rule),
@@ -56,11 +59,14 @@ impl Walk<'_> {
         if cfa <= stack_pointer {
             return false;
         }
+        let here = (place.module, place.elf_address(address));
         if live {
-            let key = cache_key(next.elf_address(caller), false);
-            if !self.unwinder.cache.follows_call(next.module, key) {
+            let caller = (next.module, next.elf_address(caller));
+            if !self.unwinder.edges.contain(here, caller) {
                 return false;
             }
+        } else if self.unwinder.edges.wanted {
+            self.callee = Some(here);
         }
         self.used |= 1 << rule.cfa_register;
         for (slot, words) in rule.saved() {

@@ -47,6 +47,17 @@ pub trait Memory {
         0
     }
 
+    /// Like [`read`](Self::read), for what does not change: code, and pointers to functions.
+    fn read_lasting(&mut self, address: u64, buffer: &mut [u8]) -> usize {
+        self.read(address, buffer)
+    }
+
+    /// Whether the target certainly did not run between the sample and the moment that
+    /// [`read`](Self::read) has the stack of.
+    fn stood_still(&self) -> bool {
+        false
+    }
+
     /// The addresses from where up to where memory is as it was at the walk that left the
     /// [`Trail`](crate::Trail): what was copied with this sample as well as what
     /// [`read`](Self::read) has of the rest. Asked for at most once per stack, and only for deep

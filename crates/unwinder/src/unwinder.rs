@@ -6,6 +6,7 @@ use crate::arch::{Architecture, Layout};
 use crate::cache::RuleCache;
 use crate::candidates::{Candidates, Known};
 use crate::cfi::UnwindContext;
+use crate::edges::KnownEdges;
 use crate::entry::Entry;
 use crate::files::ModuleFiles;
 use crate::frames::Frames;
@@ -30,6 +31,7 @@ pub struct Unwinder {
     pub(crate) candidates: Known<Candidates>,
     /// Whether threads start there.
     pub(crate) entries: Known<bool>,
+    pub(crate) edges: KnownEdges,
     pub(crate) context: UnwindContext,
     pub(crate) steps: Steps,
     block: Block,
@@ -63,6 +65,7 @@ impl Unwinder {
             cache: RuleCache::new(),
             candidates: Known::default(),
             entries: Known::default(),
+            edges: KnownEdges::new(),
             context: UnwindContext::new(),
             steps: Steps::default(),
             block: Block::default(),

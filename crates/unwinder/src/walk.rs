@@ -2,12 +2,12 @@
 
 use prof_model::StackEnd;
 
+use crate::candidates::CodePlace;
 use crate::frames::Frames;
 use crate::join::Earlier;
 use crate::place::Place;
 use crate::registers::Registers;
 use crate::rule::Rule;
-use crate::rules::cache_key;
 use crate::stack::Stack;
 use crate::target::Target;
 use crate::unwinder::Unwinder;
@@ -36,6 +36,8 @@ pub(crate) struct Walk<'w> {
     pub(crate) read_back: u16,
     /// The numbers of the registers that were used since this was last reset, as bits.
     pub(crate) used: u64,
+    /// Where the frame before is, if the copy alone has shown that the current one called it.
+    pub(crate) callee: Option<CodePlace>,
     /// What the walk may join.
     pub(crate) earlier: Option<Earlier<'w>>,
     pub(crate) places: [Option<Place>; PLACES],
@@ -69,6 +71,7 @@ impl<'w> Walk<'w> {
             descents: 0,
             read_back: 0,
             used: 0,
+            callee: None,
             earlier,
             places: [None; PLACES],
             next_place: 0,
@@ -130,6 +133,7 @@ impl<'w> Walk<'w> {
         self.registers = caller.registers;
         self.interrupted = caller.interrupted;
         self.by_frame_pointer = caller.by_frame_pointer;
+        self.callee = None;
         let now = self.stack_pointer();
         self.stack.reach(now);
         if now < was || (now == was && !was_interrupted) {
@@ -172,14 +176,16 @@ impl<'w> Walk<'w> {
             interrupted: found.signal_frame,
             by_frame_pointer: false,
         });
-        match caller.and_then(|caller| self.check(caller)) {
+        let callee = (!found.starts_function).then_some(&place);
+        match caller.and_then(|caller| self.check(callee, caller)) {
             Ok(caller) => Ok(caller),
             Err(end) => self.without_cfi(&place, end),
         }
     }
 
-    /// Whether a caller that CFI yields can be.
-    fn check(&mut self, caller: Caller) -> Result<Caller, StackEnd> {
+    /// Whether a caller that CFI yields can be. `callee` is where the current frame's function is, if
+    /// that was called.
+    fn check(&mut self, callee: Option<&Place>, caller: Caller) -> Result<Caller, StackEnd> {
         let layout = self.unwinder.layout;
         let target = caller.registers.get(layout.program_counter);
         let target = target.ok_or(StackEnd::UnreadableMemory)?;
@@ -210,9 +216,8 @@ impl<'w> Walk<'w> {
             if follows_call == Some(false) && !self.is_coroutine_end(&place, target) {
                 return Err(StackEnd::Stale);
             }
-            if follows_call == Some(true) {
-                let key = cache_key(place.elf_address(target.wrapping_sub(1)), false);
-                self.unwinder.cache.note_call(place.module, key);
+            if let (Some(true), Some(callee)) = (follows_call, callee) {
+                self.check_call(callee, &place, &caller)?;
             }
         }
         Ok(caller)

@@ -2,7 +2,7 @@
 
 use prof_model::StackEnd;
 
-use super::{Architecture, Code, Layout, ReadWord};
+use super::{Architecture, Called, Code, Layout, ReadWord};
 use crate::registers::Registers;
 use crate::rule::{CompactRule, Rule};
 
@@ -106,6 +106,14 @@ pub(super) fn is_return_address(before: &[u8], after: &[u8]) -> bool {
             || word & 0xfeff_f800 == 0xd63f_0800
     };
     call.is_some_and(is_call) || [word(after, 0), word(after, 4)] == SIGNAL_RETURN.map(Some)
+}
+
+/// What the call at the end of these bytes calls.
+pub(super) fn called(before: &[u8], target: u64) -> Option<Called> {
+    match call_target(before, target) {
+        Some(function) => Some(Called::Function(function)),
+        None => is_return_address(before, &[]).then_some(Called::Anything),
+    }
 }
 
 /// What the `bl` at the end of these bytes calls.

@@ -4,6 +4,8 @@
 mod aarch64;
 mod x86_64;
 
+use std::ops::Range;
+
 use prof_model::{StackEnd, UserRegisters};
 
 use crate::entry::Entry;
@@ -14,6 +16,19 @@ use crate::rule::{CompactRule, Rule};
 pub(crate) type Code<'a> = &'a mut dyn FnMut(u64, &mut [u8]) -> usize;
 /// Reads a word of the stack.
 pub(crate) type ReadWord<'a> = &'a mut dyn FnMut(u64) -> Result<u64, StackEnd>;
+
+/// What a call instruction calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Called {
+    /// The function at this address.
+    Function(u64),
+    /// This one, unless the bytes are those of another instruction and the end of the one before.
+    PerhapsFunction(u64),
+    /// The function that the pointer at this address points to.
+    Pointer(u64),
+    /// What a register or a place in memory says that nobody knows any more.
+    Anything,
+}
 
 /// A processor architecture whose stacks can be unwound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +101,36 @@ impl Architecture {
         match self {
             Self::X86_64 => x86_64::is_return_address(before, after),
             Self::Aarch64 => aarch64::is_return_address(before, after),
+        }
+    }
+
+    /// What the call at the end of these bytes calls, which returns to `target`; `None` if there is none.
+    pub(crate) fn called(self, before: &[u8], target: u64) -> Option<Called> {
+        match self {
+            Self::X86_64 => x86_64::called(before, target),
+            Self::Aarch64 => aarch64::called(before, target),
+        }
+    }
+
+    /// If the code at `address` is nothing but a jump through a pointer, as in procedure linkage tables,
+    /// where that pointer is.
+    pub(crate) fn jumps_through(self, code: Code<'_>, address: u64) -> Option<u64> {
+        match self {
+            Self::X86_64 => x86_64::jumps_through(code, address),
+            Self::Aarch64 => None,
+        }
+    }
+
+    /// Tells where a function's jumps leave it to; returns whether these are all.
+    pub(crate) fn jumps_out(
+        self,
+        code: Code<'_>,
+        function: Range<u64>,
+        to: &mut dyn FnMut(u64),
+    ) -> bool {
+        match self {
+            Self::X86_64 => x86_64::jumps_out(code, function, to),
+            Self::Aarch64 => false,
         }
     }
 

@@ -4,6 +4,8 @@ mod expression;
 mod index;
 mod rows;
 
+use std::ops::Range;
+
 use gimli::{BaseAddresses, DebugFrame, EhFrame, EndianSlice, LittleEndian, UnwindSection, Vendor};
 
 pub(crate) use rows::{Found, UnwindContext};
@@ -141,13 +143,13 @@ impl CfiSection {
         }
     }
 
-    /// The first address of the function that the entry for `address` describes.
-    pub(crate) fn function(&self, address: u64) -> Option<u64> {
+    /// The addresses of the function that the entry for `address` describes.
+    pub(crate) fn function(&self, address: u64) -> Option<Range<u64>> {
         let fde = match self.kind {
             Kind::EhFrame => self.fde(&self.as_eh_frame(), address),
             Kind::DebugFrame => self.fde(&self.as_debug_frame(), address),
         };
-        fde.map(|fde| fde.initial_address())
+        fde.map(|fde| fde.initial_address()..fde.end_address())
     }
 
     fn with_row<'a, S, T>(

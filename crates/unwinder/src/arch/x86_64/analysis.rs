@@ -4,6 +4,8 @@
 //! `ret`, the stack pointer's value tells where the return address is, and the registers that
 //! were popped on the way tell where the caller's values are saved.
 
+use std::ops::Range;
+
 use super::SIGNAL_RETURN;
 use super::decode::{Instruction, decode};
 use super::state::State;
@@ -76,6 +78,41 @@ pub(in crate::arch) fn follow_to(code: Code<'_>, start: u64, target: u64) -> Opt
         }
     }
     (state.at == target).then(|| state.rule_from_entry())?
+}
+
+/// Tells where jumps leave a function to; returns whether these are all that there are.
+pub(in crate::arch) fn jumps_out(
+    code: Code<'_>,
+    function: Range<u64>,
+    to: &mut dyn FnMut(u64),
+) -> bool {
+    /// Of longer ones, it would take too long.
+    const LONGEST: u64 = 16 << 10;
+    /// A call in a shorter one may only serve to jump by `ret` (retpolines).
+    const SHORT: u64 = 32;
+    let length = function.end.saturating_sub(function.start);
+    if length > LONGEST {
+        return false;
+    }
+    let (mut window, mut at, mut all) = (Window::default(), function.start, true);
+    while at < function.end {
+        let Some(instruction) = window.decode(code, at) else {
+            return false;
+        };
+        at += u64::from(instruction.length);
+        match kind(&instruction) {
+            Kind::Jump(distance) | Kind::Branch(distance) => {
+                let target = at.wrapping_add_signed(distance);
+                if !function.contains(&target) {
+                    to(target);
+                }
+            }
+            Kind::IndirectJump => all = false,
+            Kind::Call => all &= length > SHORT,
+            _ => {}
+        }
+    }
+    all
 }
 
 /// Whether a function or the padding behind one can end so.

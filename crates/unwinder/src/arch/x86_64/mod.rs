@@ -8,9 +8,9 @@ mod state;
 
 use prof_model::StackEnd;
 
-use super::{Architecture, Layout, NONE, ReadWord};
+use super::{Architecture, Called, Code, Layout, NONE, ReadWord};
 use crate::registers::Registers;
-pub(super) use analysis::{analyze, analyze_from_entry, follow_to, is_go_entry};
+pub(super) use analysis::{analyze, analyze_from_entry, follow_to, is_go_entry, jumps_out};
 pub(super) use entry::entry;
 
 const RAX: u8 = 0;
@@ -48,16 +48,17 @@ pub(super) fn is_return_address(before: &[u8], after: &[u8]) -> bool {
 
 /// Whether the last of these bytes are a call instruction.
 fn follows_call(before: &[u8]) -> bool {
+    matches!(before, [.., 0xe8, _, _, _, _]) || follows_indirect_call(before)
+}
+
+/// Whether they are a call through a register or memory.
+fn follows_indirect_call(before: &[u8]) -> bool {
     let from_end = |count: usize| {
         before
             .len()
             .checked_sub(count)
             .and_then(|at| before.get(at..))
     };
-    // call rel32
-    if from_end(5).is_some_and(|bytes| bytes[0] == 0xe8) {
-        return true;
-    }
     // call r/m64: opcode, ModRM, and as much as ModRM asks for.
     (2..=7).any(|length| {
         let Some([0xff, modrm, rest @ ..]) = from_end(length) else {
@@ -83,7 +84,41 @@ pub(super) fn call_target(before: &[u8], target: u64) -> Option<u64> {
     let [0xe8, distance @ ..] = *call else {
         return None;
     };
-    Some(target.wrapping_add_signed(i64::from(i32::from_le_bytes(distance))))
+    Some(relative(target, distance))
+}
+
+/// What the call at the end of these bytes calls.
+pub(super) fn called(before: &[u8], target: u64) -> Option<Called> {
+    let direct = call_target(before, target);
+    match (direct, follows_indirect_call(before)) {
+        (Some(function), false) => Some(Called::Function(function)),
+        (Some(function), true) => Some(Called::PerhapsFunction(function)),
+        (None, true) => Some(match *before {
+            // call *disp32(%rip)
+            [.., 0xff, 0x15, a, b, c, d] => Called::Pointer(relative(target, [a, b, c, d])),
+            _ => Called::Anything,
+        }),
+        (None, false) => None,
+    }
+}
+
+/// `endbr64; bnd jmp *disp32(%rip)`, where the first two may be missing.
+pub(super) fn jumps_through(code: Code<'_>, address: u64) -> Option<u64> {
+    const ENDBR64: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
+    let mut bytes = [0; 16];
+    let count = code(address, &mut bytes);
+    let bytes = bytes.get(..count)?;
+    let rest = bytes.strip_prefix(&ENDBR64).unwrap_or(bytes);
+    let rest = rest.strip_prefix(&[0xf2]).unwrap_or(rest);
+    let [0xff, 0x25, a, b, c, d, behind @ ..] = rest else {
+        return None;
+    };
+    let next = address.wrapping_add((bytes.len() - behind.len()) as u64);
+    Some(relative(next, [*a, *b, *c, *d]))
+}
+
+fn relative(to: u64, distance: [u8; 4]) -> u64 {
+    to.wrapping_add_signed(i64::from(i32::from_le_bytes(distance)))
 }
 
 /// `nop; call runtime.goexit1; nop`, returned to behind the first `nop`.
@@ -211,4 +246,69 @@ pub(super) fn signal_registers(
         registers.set(register, read(first.wrapping_add(8 * at))?);
     }
     Ok(registers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_tell_what_they_call() {
+        let check = |before: &[u8], expected| assert_eq!(called(before, 0x1000), expected);
+        let direct = [0x90, 0x90, 0x90, 0xe8, 0x10, 0, 0, 0];
+        check(&direct, Some(Called::Function(0x1010)));
+        let through_table = [0x90, 0x90, 0xff, 0x15, 0x20, 0, 0, 0];
+        check(&through_table, Some(Called::Pointer(0x1020)));
+        check(
+            &[0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0xff, 0xd0],
+            Some(Called::Anything),
+        );
+        // call *0x10(%rbx), or a direct call whose distance ends with these bytes.
+        let either = [0x90, 0x90, 0x90, 0xe8, 0, 0xff, 0x53, 0x10];
+        check(&either, Some(Called::PerhapsFunction(0x1000 + 0x1053_ff00)));
+        check(&[0x90; 8], None);
+    }
+
+    fn code_of(bytes: &[u8]) -> impl FnMut(u64, &mut [u8]) -> usize + '_ {
+        |at, buffer| {
+            let bytes = bytes.get(at as usize..).unwrap_or_default();
+            let count = bytes.len().min(buffer.len());
+            buffer[..count].copy_from_slice(&bytes[..count]);
+            count
+        }
+    }
+
+    #[test]
+    fn procedure_linkage_tables_jump_through_pointers() {
+        let check = |bytes: &[u8], expected| {
+            assert_eq!(jumps_through(&mut code_of(bytes), 0), expected);
+        };
+        check(&[0xff, 0x25, 0x10, 0, 0, 0, 0x90], Some(0x16));
+        check(
+            &[0xf3, 0x0f, 0x1e, 0xfa, 0xff, 0x25, 0x10, 0, 0, 0],
+            Some(0x1a),
+        );
+        check(
+            &[0xf3, 0x0f, 0x1e, 0xfa, 0xf2, 0xff, 0x25, 0x10, 0, 0, 0],
+            Some(0x1b),
+        );
+        check(&[0xff, 0x15, 0x10, 0, 0, 0], None);
+        check(&[0xff], None);
+    }
+
+    #[test]
+    fn functions_are_left_by_jumps() {
+        let check = |bytes: &[u8], expected: (bool, &[u64])| {
+            let mut found = Vec::new();
+            let all = jumps_out(&mut code_of(bytes), 0..bytes.len() as u64, &mut |to| {
+                found.push(to)
+            });
+            assert_eq!((all, &found[..]), expected);
+        };
+        check(&[0x90, 0xeb, 0xfd, 0xc3], (true, &[]));
+        check(&[0x75, 0x10, 0xe9, 0, 1, 0, 0], (true, &[0x12, 0x107]));
+        check(&[0x74, 0x10, 0xff, 0xe0], (false, &[0x12]));
+        // A part of an instruction.
+        check(&[0xe9, 0], (false, &[]));
+    }
 }

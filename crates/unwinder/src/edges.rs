@@ -1,0 +1,336 @@
+//! Whether a call leads to the function below it.
+//!
+//! Bytes of two moments may seem to join: what a returned function leaves behind stays as it was until
+//! something else is written there. The frames of such a stack are real, each at another time, and one
+//! of them is not the caller of the next:
+//!
+//! ```text
+//!   at the sample            when the rest was read         walked
+//!     main                     main                           main
+//!       descend                  cpu_now                        cpu_now
+//!         descend                  clock_gettime                  clock_gettime    no call of descend
+//!           descend                (left as it was)                 descend
+//! ```
+//! So each call edge beyond the copy must be possible: the call in front of the return address leads to the
+//! function that is said to have been called. Where the code does not tell (a call through a register),
+//! the edge must have been seen in memory of a single moment.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use prof_model::StackEnd;
+
+use crate::arch::Called;
+use crate::candidates::CodePlace;
+use crate::place::Place;
+use crate::rule::Rule;
+use crate::walk::{Caller, Walk};
+
+/// What the code says about a call edge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Edge {
+    /// The call leads to the function.
+    Proven,
+    /// It may lead anywhere.
+    Indirect,
+    /// It leads elsewhere.
+    Disproved,
+    /// Without unwind tables, functions have no bounds.
+    Unknown,
+}
+
+/// The call edges that are known to be possible: an address in the called function, and the return address
+/// minus 1.
+#[derive(Debug)]
+pub(crate) struct KnownEdges {
+    /// Fingerprints, direct-mapped.
+    edges: Vec<u64>,
+    /// Indirect calls: the called function's start, and the return address minus 1.
+    indirect: HashSet<(CodePlace, CodePlace)>,
+    /// Whether any stack has gone on beyond its copy: until then, nothing is noted.
+    pub(crate) wanted: bool,
+}
+
+impl KnownEdges {
+    /// As many as there are cached rules.
+    const EDGES: usize = 1 << 15;
+    /// Room made for indirect calls at first.
+    const FEW: usize = 1024;
+    /// Bounds what hostile programs can make up.
+    const INDIRECT: usize = 1 << 15;
+
+    pub(crate) fn new() -> Self {
+        Self {
+            edges: Vec::new(),
+            indirect: HashSet::new(),
+            wanted: false,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn contain(&self, callee: CodePlace, caller: CodePlace) -> bool {
+        let edge = fingerprint(callee, caller);
+        self.edges.get(slot(edge)) == Some(&edge)
+    }
+
+    fn want(&mut self) {
+        if !self.wanted {
+            self.wanted = true;
+            self.edges.resize(Self::EDGES, 0);
+            self.indirect.reserve(Self::FEW);
+        }
+    }
+
+    fn add(&mut self, callee: CodePlace, caller: CodePlace) {
+        let edge = fingerprint(callee, caller);
+        if let Some(known) = self.edges.get_mut(slot(edge)) {
+            *known = edge;
+        }
+    }
+
+    fn add_indirect(&mut self, function: CodePlace, caller: CodePlace) {
+        if self.indirect.len() >= Self::INDIRECT {
+            self.indirect.clear();
+        }
+        self.indirect.insert((function, caller));
+    }
+}
+
+/// A number for an edge, never 0.
+#[inline]
+fn fingerprint(callee: CodePlace, caller: CodePlace) -> u64 {
+    const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
+    let number = |(module, address): CodePlace| address ^ (module.index() as u64) << 44;
+    let mixed = number(callee).wrapping_mul(MIX).rotate_left(32) ^ number(caller);
+    mixed.wrapping_mul(MIX).max(1)
+}
+
+#[inline]
+fn slot(fingerprint: u64) -> usize {
+    (fingerprint >> 40) as usize % KnownEdges::EDGES
+}
+
+impl Walk<'_> {
+    /// Notes that the current frame called the one before, which the copy alone has shown.
+    pub(crate) fn note_call_of(&mut self, callee: CodePlace, place: &Place) {
+        let caller = (place.module, place.elf_address(self.lookup_address()));
+        if self.unwinder.edges.contain(callee, caller) {
+            return;
+        }
+        self.unwinder.edges.add(callee, caller);
+        let target = self.program_counter();
+        if let Some(Called::Anything | Called::Pointer(_)) = self.called(place, target)
+            && let Some((function, _)) = self.function_at(callee)
+        {
+            self.unwinder.edges.add_indirect(function, caller);
+        }
+    }
+
+    /// Whether a caller that was read at another time than the copy can have called the current
+    /// frame's function.
+    pub(crate) fn check_call(
+        &mut self,
+        place: &Place,
+        caller_place: &Place,
+        caller: &Caller,
+    ) -> Result<(), StackEnd> {
+        let layout = self.unwinder.layout;
+        let target = caller.registers.get(layout.program_counter).unwrap_or(0);
+        let callee = (place.module, place.elf_address(self.lookup_address()));
+        let from = caller_place.elf_address(target.wrapping_sub(1));
+        let from = (caller_place.module, from);
+        self.unwinder.edges.want();
+        if self.unwinder.edges.contain(callee, from) {
+            return Ok(());
+        }
+        let function = self.function_at(callee).map(|(function, _)| function);
+        let possible = match self.edge(function, caller_place, target) {
+            Edge::Proven | Edge::Unknown => true,
+            Edge::Disproved => false,
+            Edge::Indirect => function.is_some_and(|function| {
+                let may = self.stack.stood_still() || self.starts_thread(caller);
+                let edges = &mut self.unwinder.edges;
+                if may {
+                    edges.add_indirect(function, from);
+                }
+                may || edges.indirect.contains(&(function, from))
+            }),
+        };
+        if !possible {
+            return Err(StackEnd::Stale);
+        }
+        self.unwinder.edges.add(callee, from);
+        Ok(())
+    }
+
+    /// Whether the call in front of `target` can lead to `function`.
+    fn edge(&mut self, function: Option<CodePlace>, place: &Place, target: u64) -> Edge {
+        let Some(function) = function else {
+            return Edge::Unknown;
+        };
+        let reach = match self.called(place, target) {
+            None => return Edge::Unknown,
+            Some(Called::Anything) => return Edge::Indirect,
+            Some(Called::Function(address)) => {
+                let mut reach = Reach::of(function);
+                reach.add(*place, address);
+                reach
+            }
+            Some(Called::PerhapsFunction(address)) => {
+                let mut reach = Reach::of(function);
+                reach.is_open = true;
+                reach.add(*place, address);
+                reach
+            }
+            Some(Called::Pointer(at)) => {
+                let mut reach = Reach::of(function);
+                // Another function may have been called by it since.
+                reach.is_open = true;
+                self.add_pointer(&mut reach, place, at);
+                reach
+            }
+        };
+        self.follow(reach)
+    }
+
+    /// What the call in front of `target` calls; `None` if there is none.
+    fn called(&mut self, place: &Place, target: u64) -> Option<Called> {
+        let mut bytes = [0; 8];
+        let (before, _) = self.code_around(place, target, 8, &mut bytes)?;
+        let architecture = self.unwinder.layout.architecture;
+        architecture.called(before, place.elf_address(target))
+    }
+
+    /// Follows tail calls from where a call leads, and the jumps between the parts of a function.
+    fn follow(&mut self, mut reach: Reach) -> Edge {
+        let mut next = 0;
+        while let Some(&Some((place, address))) = reach.places.get(next) {
+            next += 1;
+            let found = self.function_at((place.module, address));
+            if found.as_ref().map(|(start, _)| *start) == Some(reach.function) {
+                return Edge::Proven;
+            }
+            let module = place.module;
+            let architecture = self.unwinder.layout.architecture;
+            let modules = &mut self.unwinder.modules;
+            let mut code = |at, buffer: &mut [u8]| modules.read_code(module, at, buffer);
+            if let Some(at) = architecture.jumps_through(&mut code, address) {
+                self.add_pointer(&mut reach, &place, at);
+                continue;
+            }
+            let is_closed = found.is_some_and(|(_, range)| {
+                architecture.jumps_out(&mut code, range, &mut |to| reach.add(place, to))
+            });
+            reach.is_open |= !is_closed;
+        }
+        match reach.is_open {
+            true => Edge::Indirect,
+            false => Edge::Disproved,
+        }
+    }
+
+    /// Adds where the pointer at an address of the place's module leads now.
+    fn add_pointer(&mut self, reach: &mut Reach, place: &Place, at: u64) {
+        let pointer = self.stack.read_pointer(place.address(at));
+        let to = pointer.and_then(|to| Some((self.locate(to)?, to)));
+        match to {
+            Some((to, address)) => {
+                // A procedure linkage table may not have looked its function up yet.
+                reach.is_open |= to.module == place.module;
+                reach.add(to, to.elf_address(address));
+            }
+            None => reach.is_open = true,
+        }
+    }
+
+    /// The bounds of the function at an address; first where it begins.
+    fn function_at(&mut self, (module, address): CodePlace) -> Option<(CodePlace, Range<u64>)> {
+        let tables = self.unwinder.modules.get(module)?;
+        let sections = [tables.eh_frame.as_ref(), tables.read_debug_frame()];
+        let range = (sections.into_iter().flatten()).find_map(|cfi| cfi.function(address))?;
+        Some(((module, range.start), range))
+    }
+
+    /// Whether a caller is what the kernel or the C library starts a thread with: nothing ever returns
+    /// above its call.
+    fn starts_thread(&mut self, caller: &Caller) -> bool {
+        // All that is read here the walk itself reads, too.
+        let needed = (self.used, self.stack.addresses_read, self.stack.guessed);
+        let frame = (self.registers, self.interrupted);
+        (self.registers, self.interrupted) = (caller.registers, false);
+        let starts = self.is_near_root();
+        (self.registers, self.interrupted) = frame;
+        (self.used, self.stack.addresses_read, self.stack.guessed) = needed;
+        starts
+    }
+
+    /// `start_thread <- clone3`, or `__libc_start_call_main <- __libc_start_main <- _start`.
+    fn is_near_root(&mut self) -> bool {
+        const FRAMES: usize = 3;
+        // Of the calls up to here, but for the last: that one needs no proof if its caller has none.
+        let (mut proven, mut last) = (true, true);
+        for frames in 1..=FRAMES {
+            let Some(place) = self.locate(self.lookup_address()) else {
+                return false;
+            };
+            let rule = match self.find_rule(&place).rule {
+                Rule::Entry | Rule::ProgramEntry => return frames < FRAMES || proven,
+                Rule::Compact(rule) | Rule::Guess(rule) => rule,
+                _ => return false,
+            };
+            let Ok(registers) = self.apply(&rule) else {
+                return false;
+            };
+            let callee = (place.module, place.elf_address(self.lookup_address()));
+            let function = self.function_at(callee).map(|(function, _)| function);
+            self.registers = registers;
+            let target = self.program_counter();
+            if target == 0 {
+                return frames < FRAMES || proven;
+            }
+            let Some(place) = self.locate(target.wrapping_sub(1)) else {
+                return false;
+            };
+            proven &= last;
+            last = self.edge(function, &place, target) == Edge::Proven;
+        }
+        false
+    }
+}
+
+/// Where a call may lead to by jumps.
+struct Reach {
+    function: CodePlace,
+    places: [Option<(Place, u64)>; Self::PLACES],
+    count: usize,
+    /// Whether it may also lead elsewhere.
+    is_open: bool,
+}
+
+impl Reach {
+    const PLACES: usize = 8;
+
+    fn of(function: CodePlace) -> Self {
+        Self {
+            function,
+            places: [None; Self::PLACES],
+            count: 0,
+            is_open: false,
+        }
+    }
+
+    fn add(&mut self, place: Place, address: u64) {
+        let known = (self.places.iter().flatten())
+            .any(|(known, at)| known.module == place.module && *at == address);
+        if known {
+            return;
+        }
+        match self.places.get_mut(self.count) {
+            Some(slot) => {
+                *slot = Some((place, address));
+                self.count += 1;
+            }
+            None => self.is_open = true,
+        }
+    }
+}
