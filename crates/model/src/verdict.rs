@@ -187,6 +187,11 @@ fn remedy(end: StackEnd, quality: &Quality) -> Cow<'static, str> {
         StackEnd::TruncatedDump => {
             "; copy more with --call-graph dwarf,65528 and larger rings (-m 32M)"
         }
+        StackEnd::NoUnwindInfo | StackEnd::FramePointersEnded
+            if is_made_at_run_time(end, quality) =>
+        {
+            "; have its run-time compiler keep frame pointers (java -XX:+PreserveFramePointer)"
+        }
         StackEnd::NoUnwindInfo => {
             "; build that code with -fasynchronous-unwind-tables or -fno-omit-frame-pointer"
         }
@@ -203,6 +208,12 @@ fn remedy(end: StackEnd, quality: &Quality) -> Cow<'static, str> {
         _ => "",
     };
     remedy.into()
+}
+
+/// Whether most stacks with this end stop in code that is in no file.
+fn is_made_at_run_time(end: StackEnd, quality: &Quality) -> bool {
+    let place = quality.failures.iter().find(|failure| failure.end == end);
+    place.is_some_and(|place| place.module.starts_with("//anon"))
 }
 
 fn losses(quality: &Quality) -> impl Iterator<Item = String> {
@@ -505,5 +516,12 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("-fasynchronous-unwind-tables"), "{text}");
+        quality
+            .failures
+            .iter_mut()
+            .for_each(|place| place.module = "//anon".into());
+        let text = Verdict::new(&quality).to_string();
+        assert!(text.contains("-XX:+PreserveFramePointer"), "{text}");
+        assert!(!text.contains("-fasynchronous"), "{text}");
     }
 }

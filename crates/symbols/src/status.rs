@@ -180,7 +180,7 @@ impl ModuleStatus {
                 .into(),
             Self::NoJitMap { .. } => {
                 "let the run-time compiler write one (node --perf-basic-prof, \
-                 java -XX:+DumpPerfMapAtExit, PYTHONPERFSUPPORT=1)"
+                 java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit, PYTHONPERFSUPPORT=1)"
                     .into()
             }
             Self::UntrustedJitMap { .. } => {

@@ -70,6 +70,9 @@ impl Walk<'_> {
         if self.is_entry(place) {
             return Err(StackEnd::Root);
         }
+        if let Some(caller) = self.leave_trampoline(place) {
+            return Ok(caller);
+        }
         if let Some((caller, rule)) = self.guess_from_entry(place) {
             self.remember_guess(place, &rule);
             return Ok(caller);

@@ -28,6 +28,7 @@ mod stack;
 mod step;
 mod target;
 mod trail;
+mod trampoline;
 mod unwinder;
 mod walk;
 

@@ -183,8 +183,13 @@ impl<'a> Stack<'a> {
     /// A pointer that is not on the stack, as it is now.
     pub(crate) fn read_pointer(&mut self, address: u64) -> Option<u64> {
         let mut bytes = [0; 8];
-        let count = self.memory.read_lasting(address, &mut bytes);
+        let count = self.read_elsewhere(address, &mut bytes);
         (count == bytes.len()).then(|| u64::from_le_bytes(bytes))
+    }
+
+    /// Copies live memory that is not on the stack; returns how many bytes there were.
+    pub(crate) fn read_elsewhere(&mut self, address: u64, buffer: &mut [u8]) -> usize {
+        self.memory.read_lasting(address, buffer).min(buffer.len())
     }
 
     /// Whether the seam of the live memory holds nothing but zeros.

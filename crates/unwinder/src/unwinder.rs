@@ -13,6 +13,7 @@ use crate::frames::Frames;
 use crate::join::Earlier;
 use crate::module::ModuleError;
 use crate::modules::ModuleStore;
+use crate::rule::CompactRule;
 use crate::stack::{Block, Stack};
 use crate::target::{Memory, StackDump, Target, Unwound};
 use crate::trail::{Steps, Trail};
@@ -32,6 +33,7 @@ pub struct Unwinder {
     /// Whether threads start there.
     pub(crate) entries: Known<bool>,
     pub(crate) edges: KnownEdges,
+    pub(crate) trampolines: Known<CompactRule>,
     pub(crate) context: UnwindContext,
     pub(crate) steps: Steps,
     block: Block,
@@ -66,6 +68,7 @@ impl Unwinder {
             candidates: Known::default(),
             entries: Known::default(),
             edges: KnownEdges::new(),
+            trampolines: Known::default(),
             context: UnwindContext::new(),
             steps: Steps::default(),
             block: Block::default(),

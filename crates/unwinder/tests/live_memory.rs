@@ -94,6 +94,12 @@ fn the_main_stack_under_a_handler_on_its_own_stack() {
     );
 }
 
+/// Their code is in no file.
+#[test]
+fn trampolines_of_cpython() {
+    check(&mut stop("trampoline.c", &["20", "x"], 16 << 10), 40, false);
+}
+
 /// Memory as it is, but for one changed byte every so often.
 struct Changed<'a> {
     memory: &'a mut ProcessMemory,

@@ -121,6 +121,15 @@ impl Architecture {
         }
     }
 
+    /// The rule for a place between these bytes, if it is in one of CPython's trampolines.
+    pub(crate) fn trampoline(self, before: &[u8], after: &[u8]) -> Option<CompactRule> {
+        match self {
+            Self::X86_64 => x86_64::trampoline(before, after),
+            // They keep frame pointers.
+            Self::Aarch64 => None,
+        }
+    }
+
     /// Tells where a function's jumps leave it to; returns whether these are all.
     pub(crate) fn jumps_out(
         self,

@@ -10,6 +10,7 @@ use prof_model::StackEnd;
 
 use super::{Architecture, Called, Code, Layout, NONE, ReadWord};
 use crate::registers::Registers;
+use crate::rule::CompactRule;
 pub(super) use analysis::{analyze, analyze_from_entry, follow_to, is_go_entry, jumps_out};
 pub(super) use entry::entry;
 
@@ -115,6 +116,35 @@ pub(super) fn jumps_through(code: Code<'_>, address: u64) -> Option<u64> {
     };
     let next = address.wrapping_add((bytes.len() - behind.len()) as u64);
     Some(relative(next, [*a, *b, *c, *d]))
+}
+
+/// The rule for a place between these bytes, if it is in one of CPython's trampolines, where that has a
+/// frame (Python/asm_trampoline.S): `sub $8, %rsp; call *%rcx; add $8, %rsp; ret`, or in later versions
+/// `push %rbp; mov %rsp, %rbp; call *%rcx; pop %rbp; ret`.
+pub(super) fn trampoline(before: &[u8], after: &[u8]) -> Option<CompactRule> {
+    const PADDED: (&[u8], &[u8]) = (
+        &[0x48, 0x83, 0xec, 0x08],
+        &[0xff, 0xd1, 0x48, 0x83, 0xc4, 0x08, 0xc3],
+    );
+    const LINKED: (&[u8], &[u8]) = (&[0x55, 0x48, 0x89, 0xe5], &[0xff, 0xd1, 0x5d, 0xc3]);
+    const CALL: usize = 2;
+    let is = |(entry, rest): (&[u8], &[u8])| {
+        let (call, end) = rest.split_at(CALL);
+        let called = before.strip_suffix(call);
+        before.ends_with(entry) && after.starts_with(rest)
+            || called.is_some_and(|it| it.ends_with(entry)) && after.starts_with(end)
+    };
+    let mut rule = CompactRule {
+        cfa_register: RSP,
+        cfa_offset: 16,
+        return_address: Some(-1),
+        ..CompactRule::default()
+    };
+    if is(LINKED) {
+        rule.save(LAYOUT.saved_slot(u16::from(RBP))?, -16)?;
+        return Some(rule);
+    }
+    is(PADDED).then_some(rule)
 }
 
 fn relative(to: u64, distance: [u8; 4]) -> u64 {
@@ -310,5 +340,20 @@ mod tests {
         check(&[0x74, 0x10, 0xff, 0xe0], (false, &[0x12]));
         // A part of an instruction.
         check(&[0xe9, 0], (false, &[]));
+    }
+
+    #[test]
+    fn trampolines_have_a_frame_from_their_call_on() {
+        let padded = [0x48, 0x83, 0xec, 8, 0xff, 0xd1, 0x48, 0x83, 0xc4, 8, 0xc3];
+        let linked = [0x55, 0x48, 0x89, 0xe5, 0xff, 0xd1, 0x5d, 0xc3];
+        let saved = |code: &[u8], at: usize| {
+            let (before, after) = code.split_at(at);
+            trampoline(before, after).map(|rule| (rule.cfa_offset, rule.saved_mask != 0))
+        };
+        for at in 0..8 {
+            let framed = [4, 6].contains(&at);
+            assert_eq!(saved(&padded, at), framed.then_some((16, false)), "{at}");
+            assert_eq!(saved(&linked, at), framed.then_some((16, true)), "{at}");
+        }
     }
 }
