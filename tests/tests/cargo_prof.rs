@@ -75,10 +75,20 @@ fn the_binary_is_built_recorded_and_drawn_without_touching_the_manifest() {
 fn examples_and_other_profiles() {
     let session = Session::new();
     package(&session);
-    let arguments = ["--example", "other", "--profile", "dev", "--", "10"];
+    let arguments = [
+        "--example",
+        "other",
+        "--profile",
+        "dev",
+        "-o",
+        "my.svg",
+        "--",
+        "10",
+    ];
     Outcome::of(cargo_prof(&session, &arguments)).assert_code(0);
-    let svg = std::fs::read_to_string(session.path("flamegraph.svg")).unwrap();
+    let svg = std::fs::read_to_string(session.path("my.svg")).unwrap();
     assert!(svg.contains("other::other_spin"));
+    assert!(session.path("prof.data").exists());
     assert!(session.path("target/debug/examples/other").exists());
 }
 

@@ -194,6 +194,70 @@ fn a_report_that_fails_leaves_files_as_they_were() {
 }
 
 #[test]
+fn every_output_that_is_asked_for_is_written() {
+    let session = Session::new();
+    let recorded = record(&session);
+    let check = |options: &[&str], text: &str, files: &[&str]| {
+        let outcome = recorded.report(options);
+        assert!(outcome.stdout.contains(text), "{options:?}: {outcome}");
+        for file in files {
+            let size = std::fs::metadata(session.path(file)).map(|file| file.len());
+            assert!(size.is_ok_and(|size| size > 0), "{options:?}: no {file}");
+            std::fs::remove_file(session.path(file)).unwrap();
+        }
+    };
+    let all = [
+        "--timeline=t.svg",
+        "--flamegraph",
+        "f.svg",
+        "--pprof",
+        "p.gz",
+    ];
+    check(&all, "", &["t.svg", "f.svg", "p.gz"]);
+    check(&["--timeline", "--csv", "r.csv"], "full height", &["r.csv"]);
+    check(&["--tree", "--folded", "f"], "thread_main", &["f"]);
+    check(&["--coverage", "--json", "r.json"], "", &["r.json"]);
+    check(&["--unwind-failures", "--folded", "f"], "", &["f"]);
+    let file = recorded.file.to_str().unwrap();
+    let both = ["report", "-i", file, "--tree", "--folded", "-"];
+    session.run(both).assert_refused(&["only one output"]);
+}
+
+#[test]
+fn spellings_of_perf() {
+    let session = Session::new();
+    let recorded = record(&session);
+    let table = |options: &[&str]| recorded.report(options).stdout;
+    let by_total = table(&["--sort", "total"]);
+    assert_eq!(by_total, table(&["--children"]));
+    assert_ne!(by_total, table(&[]));
+    assert_eq!(table(&["--no-children"]), table(&[]));
+    assert_eq!(table(&["-g"]), table(&["--tree"]));
+    for (flag, advice) in [("-b", "--call-graph lbr"), ("-i", "--tid")] {
+        let outcome = session.run(["record", flag, "--", "true"]);
+        outcome.assert_refused(&[advice]);
+    }
+    let outcome = session.run(["record", "-o", "my.svg", "--", "true"]);
+    outcome.assert_refused(&["--flamegraph my.svg"]);
+}
+
+#[test]
+fn scripts_have_the_samples_of_all_events() {
+    let session = Session::new();
+    let program = Program::c(&["threads.c"]).build();
+    let events = ["-e", "cpu-clock:u,page-faults:u"];
+    let recorded = session.record(&events, &[&program]);
+    let script = |options: &[&str]| {
+        let file = recorded.file.to_str().unwrap();
+        let outcome = session.run(["script", "-i", file].iter().chain(options));
+        outcome.assert_code(0);
+        ["cpu-clock:u: ", "page-faults:u: "].map(|event| outcome.stdout.contains(event))
+    };
+    assert_eq!(script(&[]), [true, true]);
+    assert_eq!(script(&["--event", "page-faults:u"]), [false, true]);
+}
+
+#[test]
 fn tables_follow_the_terminal() {
     if !needs(&[Need::Tool("g++"), Need::Tool("script")]) {
         return;

@@ -10,7 +10,8 @@ use crate::symbolized::{Function, FunctionId, FunctionKind, Location, Symbolized
 /// The samples and frames of a profile that a filter lets through.
 pub(crate) struct Selection<'a> {
     filter: &'a Filter,
-    event: u16,
+    /// The only one that is looked at, if so.
+    event: Option<u16>,
     /// By thread name's number: whether `comm` matches.
     names: Vec<bool>,
     /// By function's number.
@@ -35,7 +36,28 @@ pub(crate) struct Seen {
 }
 
 impl<'a> Selection<'a> {
+    /// What is let through of the event that the filter names, or of the main one.
     pub(crate) fn new(symbolized: &SymbolizedProfile, filter: &'a Filter) -> Result<Self, Error> {
+        let event = choose_event(symbolized, filter.event.as_deref())?;
+        Self::of(symbolized, filter, Some(event))
+    }
+
+    /// What is let through of the event that the filter names, or of all.
+    pub(crate) fn of_all_events(
+        symbolized: &SymbolizedProfile,
+        filter: &'a Filter,
+    ) -> Result<Self, Error> {
+        match filter.event {
+            Some(_) => Self::new(symbolized, filter),
+            None => Self::of(symbolized, filter, None),
+        }
+    }
+
+    fn of(
+        symbolized: &SymbolizedProfile,
+        filter: &'a Filter,
+        event: Option<u16>,
+    ) -> Result<Self, Error> {
         let profile = symbolized.profile();
         check_lacks(filter, profile.lacks)?;
         let matches = |pattern: &Option<Pattern>, name: &str| {
@@ -58,7 +80,7 @@ impl<'a> Selection<'a> {
         };
         Ok(Self {
             filter,
-            event: choose_event(symbolized, filter.event.as_deref())?,
+            event,
             names,
             functions,
             times: (
@@ -75,16 +97,16 @@ impl<'a> Selection<'a> {
         self.filter
     }
 
-    /// Index of the event that is looked at.
+    /// Index of the event that is looked at; the first one of all.
     pub(crate) fn event(&self) -> u16 {
-        self.event
+        self.event.unwrap_or_default()
     }
 
     /// Whether the sample is let through, whatever its stack.
     pub(crate) fn has(&self, sample: &Sample) -> bool {
         let any = |list: &[i32], value| list.is_empty() || list.contains(&value);
         let cpus = &self.filter.cpus;
-        sample.event == self.event
+        self.event.is_none_or(|event| sample.event == event)
             && self.names[sample.name.index()]
             && any(&self.filter.pids, sample.pid)
             && any(&self.filter.tids, sample.tid)

@@ -28,13 +28,24 @@ impl<'p> Shown<'p> {
     /// # Errors
     /// [`Error::NoSamples`] if nothing is left, [`Error::NoSuchEvent`].
     pub(crate) fn new(symbolized: &'p SymbolizedProfile, filter: &Filter) -> Result<Self, Error> {
+        check_samples(symbolized)?;
+        Self::select(symbolized, &Selection::new(symbolized, filter)?)
+    }
+
+    /// Applies `filter`; samples of all events, unless it names one.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub(crate) fn of_all_events(
+        symbolized: &'p SymbolizedProfile,
+        filter: &Filter,
+    ) -> Result<Self, Error> {
+        check_samples(symbolized)?;
+        Self::select(symbolized, &Selection::of_all_events(symbolized, filter)?)
+    }
+
+    fn select(symbolized: &'p SymbolizedProfile, selection: &Selection<'_>) -> Result<Self, Error> {
         let profile = symbolized.profile();
-        if profile.samples.is_empty() {
-            return Err(Error::NoSamples(NoSamples::Recorded(
-                profile.quality.why_no_samples().into(),
-            )));
-        }
-        let selection = Selection::new(symbolized, filter)?;
         let mut shown = Self {
             symbolized,
             event: selection.event(),
@@ -49,7 +60,7 @@ impl<'p> Shown<'p> {
                 .extend(locations.filter(|location| selection.shows(location)));
             shown.ends.push(shown.locations.len() as u32);
         }
-        let fates = shown.fates(&selection);
+        let fates = shown.fates(selection);
         let is_shown = |sample: &Sample| fates[sample.stack.index()] && selection.has(sample);
         shown.samples = profile.samples.iter().filter(is_shown).collect();
         if shown.samples.is_empty() {
@@ -166,5 +177,15 @@ impl<'p> Shown<'p> {
         }
         let is_shown = |&(seen, any): &(Seen, bool)| any && selection.takes(seen);
         found.iter().map(is_shown).collect()
+    }
+}
+
+fn check_samples(symbolized: &SymbolizedProfile) -> Result<(), Error> {
+    let profile = symbolized.profile();
+    match profile.samples.is_empty() {
+        true => Err(Error::NoSamples(NoSamples::Recorded(
+            profile.quality.why_no_samples().into(),
+        ))),
+        false => Ok(()),
     }
 }

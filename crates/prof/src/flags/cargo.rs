@@ -18,9 +18,9 @@ pub(crate) struct CargoFlags {
     #[command(flatten)]
     pub sampling: SamplingFlags,
 
-    /// Where to draw the flamegraph
-    #[arg(long, value_name = "FILE", default_value = "flamegraph.svg")]
-    pub flamegraph: PathBuf,
+    /// Where to draw the flamegraph [default: flamegraph.svg, or what -o names if that ends in .svg]
+    #[arg(long, value_name = "FILE")]
+    pub flamegraph: Option<PathBuf>,
 
     /// Arguments for the program
     #[arg(last = true)]

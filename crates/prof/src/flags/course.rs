@@ -12,7 +12,7 @@ pub(crate) struct CourseFlags {
     #[arg(short = 'D', long, value_name = "MS", allow_hyphen_values = true, value_parser = DelayFlag::parse)]
     pub delay: Option<DelayFlag>,
 
-    /// Run the command N times, in one recording
+    /// Run the command N times, in one recording (as perf stat -r; perf record's -r is a priority)
     #[arg(short, long, value_name = "N", default_value = "1", requires = "command", value_parser = clap::value_parser!(u32).range(1..))]
     pub repeat: u32,
 

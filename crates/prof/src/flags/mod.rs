@@ -7,6 +7,7 @@ mod course;
 mod diff;
 mod doctor;
 mod list;
+mod output;
 mod quantity;
 mod record;
 mod report;

@@ -88,6 +88,14 @@ pub(crate) struct SamplingFlags {
     #[arg(short = 'g', hide = true)]
     pub with_call_graph: bool,
 
+    /// perf's, refused with a word on what to do
+    #[arg(short = 'b', long, hide = true)]
+    pub branch_any: bool,
+
+    /// perf's, refused with a word on what to do
+    #[arg(short = 'i', long, hide = true)]
+    pub no_inherit: bool,
+
     /// By what means to sample: perf (perf_event_open), ptrace (threads are stopped for a moment:
     /// slower, user code only, needs no permission), or auto: perf, or ptrace where that is refused
     #[arg(long, value_name = "MEANS", default_value = "auto")]
@@ -104,7 +112,7 @@ pub(crate) struct SamplingFlags {
 
     /// Write the recording here; an existing FILE is kept as FILE.old; `-` is the standard output,
     /// and the command's goes where its errors go
-    #[arg(short, long, value_name = "FILE", default_value = "prof.data")]
+    #[arg(short, long, value_name = "FILE", default_value = Self::DEFAULT_OUTPUT)]
     pub output: PathBuf,
 
     /// Put the names of all that was hit into the recording, to report it anywhere (as `prof
@@ -112,7 +120,8 @@ pub(crate) struct SamplingFlags {
     #[arg(long)]
     pub embed_symbols: bool,
 
-    /// Stop after this time: seconds, or with ms, s, m, h
+    /// Stop after this time: seconds, or with ms, s, m, h (perf's -d is something else: addresses of
+    /// data, which prof does not record)
     #[arg(short, long, value_name = "TIME", value_parser = parse_duration)]
     pub duration: Option<Duration>,
 
@@ -127,6 +136,11 @@ pub(crate) struct SamplingFlags {
     /// Say more about what is done
     #[arg(short, long)]
     pub verbose: bool,
+}
+
+impl SamplingFlags {
+    /// Where recordings go.
+    pub(crate) const DEFAULT_OUTPUT: &'static str = "prof.data";
 }
 
 /// `--alloc[=WHAT]`.

@@ -118,7 +118,8 @@ pub(crate) struct TextFlags {
     pub(crate) timeline: Option<Option<PathBuf>>,
 
     /// Show a table of these instead of functions: modules (dso), threads (comm, tid), processes
-    /// (pid), CPUs (cpu). With a second key, of one of the former for each of the latter
+    /// (pid), CPUs (cpu). With a second key, of one of the former for each of the latter. `total`
+    /// puts those first that take most with all they call, `self` those that take most themselves
     #[arg(
         short,
         long,
@@ -136,11 +137,32 @@ pub(crate) struct TextFlags {
     #[arg(long, group = "text")]
     pub(crate) coverage: bool,
 
+    /// Put those first that take most with all they call, as `--sort total`; perf's name for it
+    #[arg(long, overrides_with = "no_children")]
+    pub(super) children: bool,
+
+    /// Put those first that take most themselves, which is the default
+    #[arg(long, hide = true, overrides_with = "children")]
+    pub(super) no_children: bool,
+
+    /// perf's name for --tree
+    #[arg(
+        short = 'g',
+        long,
+        value_name = "HOW",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "graph",
+        hide = true,
+        conflicts_with = "tree"
+    )]
+    pub(super) call_graph: Option<String>,
+
     /// What perf needs to be told in order to write text
     #[arg(long, hide = true)]
     stdio: bool,
 
-    /// Show at most this many rows of a table
+    /// Show at most this many rows of a table (perf's -n shows numbers of samples: here they always are)
     #[arg(short = 'n', long, value_name = "ROWS")]
     pub(crate) limit: Option<usize>,
 }
@@ -214,16 +236,16 @@ impl OutputFlags {
 }
 
 impl FileFlags {
-    /// The files to be written.
+    /// The files to be written, JSON first.
     pub(crate) fn paths(&self) -> impl Iterator<Item = &PathBuf> {
         let files = [
+            &self.json,
             &self.flamegraph,
             &self.flamechart,
             &self.folded,
             &self.pprof,
             &self.firefox,
             &self.speedscope,
-            &self.json,
             &self.csv,
         ];
         files.into_iter().flatten()

@@ -9,6 +9,8 @@ use super::report::ByFlag;
 pub(crate) struct Sort {
     pub(crate) by: Option<ByFlag>,
     pub(crate) rows: Rows,
+    /// Whether rows are in the order of what they take with all they call.
+    pub(crate) by_total: bool,
 }
 
 /// What rows of a table stand for.
@@ -27,6 +29,7 @@ impl FromStr for Sort {
     fn from_str(keys: &str) -> Result<Self, String> {
         let mut by = None;
         let mut code = None;
+        let mut by_total = false;
         for key in keys.split(',') {
             let split = match key {
                 "comm" => (ByFlag::Comm, "Command"),
@@ -37,6 +40,11 @@ impl FromStr for Sort {
                     code.get_or_insert(Rows::Modules);
                     continue;
                 }
+                "total" | "children" | "overhead_children" => {
+                    by_total = true;
+                    continue;
+                }
+                "self" | "overhead" => continue,
                 // A function's row names its module.
                 "sym" | "symbol" | "function" => {
                     code = Some(Rows::Functions);
@@ -44,7 +52,7 @@ impl FromStr for Sort {
                 }
                 _ => {
                     return Err(format!(
-                        "there is no key `{key}`; the keys are comm, pid, tid, cpu, dso and sym"
+                        "there is no key `{key}`; the keys are comm, pid, tid, cpu, dso, sym, self and total"
                     ));
                 }
             };
@@ -56,6 +64,7 @@ impl FromStr for Sort {
         Ok(Self {
             by: by.map(|(by, _)| by),
             rows: code.unwrap_or(parts),
+            by_total,
         })
     }
 }
@@ -65,7 +74,9 @@ mod tests {
     use super::*;
 
     fn check(keys: &str, by: Option<ByFlag>, rows: Rows) {
-        assert_eq!(keys.parse(), Ok(Sort { by, rows }), "{keys}");
+        let by_total = keys.contains("total");
+        let expected = Sort { by, rows, by_total };
+        assert_eq!(keys.parse(), Ok(expected), "{keys}");
     }
 
     #[test]
@@ -76,6 +87,9 @@ mod tests {
         check("symbol,dso", None, Rows::Functions);
         check("comm,dso,sym", Some(ByFlag::Comm), Rows::Functions);
         check("pid,module", Some(ByFlag::Process), Rows::Modules);
+        check("total", None, Rows::Functions);
+        check("overhead,comm,sym", Some(ByFlag::Comm), Rows::Functions);
+        check("total,dso", None, Rows::Modules);
         check("cpu", Some(ByFlag::Cpu), Rows::Parts("CPU"));
     }
 

@@ -13,6 +13,15 @@ use crate::flags::{AllocFlag, CallGraphFlag, EveryFlag, RateFlag, SamplingFlags}
 
 /// The events that the flags name, or the usual one.
 pub(super) fn groups(target: &Target, flags: &SamplingFlags) -> Result<Vec<GroupRequest>> {
+    ensure!(
+        !flags.branch_any,
+        "-b: prof does not record branches; --call-graph lbr finds callers by those that the CPU keeps"
+    );
+    ensure!(
+        !flags.no_inherit,
+        "-i: prof records a process with all its threads and children; prof record --tid TID records \
+         one running thread, and prof report --pid PID shows one process"
+    );
     let call_graph = call_graph(flags);
     if flags.off_cpu || flags.wall || flags.alloc.is_some() {
         ensure!(

@@ -111,6 +111,12 @@ fn wanted(flags: WhomFlags, stdout_is_taken: bool) -> Wanted {
 pub(crate) fn run(job: Job) -> Result<ExitCode> {
     // A long recording should not end with the news that its picture has no place.
     job.flamegraph.as_deref().map_or(Ok(()), ensure_writable)?;
+    if is_picture(&job.sampling.output) {
+        anyhow::bail!(
+            "-o names the recording, which is no picture: use --flamegraph {}",
+            job.sampling.output.display()
+        );
+    }
     let read_again = job.flamegraph.is_some() || job.sampling.embed_symbols;
     if read_again && job.sampling.output == Path::new("-") {
         anyhow::bail!("--flamegraph and --embed-symbols need a file, not -o -: name one with -o");
@@ -157,6 +163,12 @@ pub(crate) fn run(job: Job) -> Result<ExitCode> {
         }
         (shown, exit) => shown.map(|()| exit_code(exit, job.sampling.strict, &verdict)),
     }
+}
+
+/// Whether a path is that of a picture, by its ending.
+pub(crate) fn is_picture(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|ending| ending.eq_ignore_ascii_case("svg"))
 }
 
 /// Puts names into the recording and draws it, if that is asked for.

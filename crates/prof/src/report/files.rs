@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use prof_report::format::flamegraph::FlameOptions;
 use prof_report::format::json::CallView;
 use prof_report::format::{csv, firefox, flamechart, flamegraph, folded, json, pprof, speedscope};
@@ -17,9 +17,6 @@ use crate::output::write_file;
 /// Writes each file that the flags ask for.
 pub(super) fn write(flags: &OutputFlags, tree: &CallTree<'_>, filter: &Filter) -> Result<()> {
     let files = &flags.files;
-    if files.paths().filter(|path| *path == Path::new("-")).count() > 1 {
-        bail!("only one output can go to the standard output: name files for the others");
-    }
     let profile = tree.symbolized();
     if let Some(path) = &files.flamechart {
         let options = FlameOptions {
@@ -53,9 +50,11 @@ pub(super) fn write(flags: &OutputFlags, tree: &CallTree<'_>, filter: &Filter) -
     to(&files.speedscope, &|out| {
         Ok(speedscope::write(profile, filter, out)?)
     })?;
-    to(&files.json, &|out| {
-        Ok(json::calls(tree, call_view(&flags.text), out)?)
-    })?;
+    if !flags.text.has_json() {
+        to(&files.json, &|out| {
+            Ok(json::calls(tree, call_view(&flags.text), out)?)
+        })?;
+    }
     to(&files.csv, &|out| {
         Ok(csv::write(tree, &Flat::new(tree), out)?)
     })

@@ -38,17 +38,21 @@ pub(crate) fn run(flags: ReportFlags) -> Result<ExitCode> {
     )?;
     let worth = Worth::of(&profile);
     let output = &flags.output;
+    output.check_standard_output()?;
+    let filter = Filter::from(flags.filter);
     if output.text.unwind_failures {
         match &output.files.json {
             Some(path) => write_file(path, |out| Ok(json::failures(&profile, out)?))?,
             None => text::write_failures(&profile, output.text.limit)?,
         }
     } else if let Some(picture) = &output.text.timeline {
-        timeline::write(output, picture.as_deref(), &profile, &flags.filter.into())?;
+        timeline::write(output, picture.as_deref(), &profile, &filter)?;
     } else if output.text.coverage {
         text::write_coverage(profile.quality(), output.text.limit)?;
-    } else {
-        let filter = Filter::from(flags.filter);
+    }
+    // Without a view of its own, the recording is shown by functions or calls.
+    let has_view = output.text.has_view();
+    if !has_view || output.call_files().next().is_some() {
         let split = output.split().map(Split::from).unwrap_or_default();
         let calls = CallTree::new(&profile, &filter, split)?;
         let tree = match (&output.text.callers, &output.text.callees) {
@@ -56,13 +60,14 @@ pub(crate) fn run(flags: ReportFlags) -> Result<ExitCode> {
             (_, Some(pattern)) => calls.callees_of(pattern)?,
             _ => calls,
         };
-        let asides = asides(&profile, tree.event());
-        if output.files.paths().next().is_some() {
-            files::write(output, &tree, &filter)?;
-            tell(&asides, &worth);
-        } else {
+        files::write(output, &tree, &filter)?;
+        if !has_view && output.wants_calls() {
             text::write(output, &tree)?;
-            text::write_closing(&asides, &worth)?;
+        }
+        let asides = asides(&profile, tree.event());
+        match output.call_files().next() {
+            Some(_) => tell(&asides, &worth),
+            None => text::write_closing(&asides, &worth)?,
         }
     }
     Ok(match flags.strict && !worth.is_trusted() {

@@ -1,5 +1,6 @@
 //! What a person reads in the terminal.
 
+use std::cmp::Reverse;
 use std::io::{self, IsTerminal};
 
 use anyhow::Result;
@@ -18,7 +19,7 @@ use crate::output::write_stdout;
 /// Writes the view that the flags ask for, a table of functions if none.
 pub(super) fn write(flags: &OutputFlags, calls: &CallTree<'_>) -> Result<()> {
     let text = &flags.text;
-    if text.tree || text.callers.is_some() || text.callees.is_some() {
+    if text.is_tree() || text.callers.is_some() || text.callees.is_some() {
         write_tree(flags, calls)
     } else {
         write_table(flags, calls)
@@ -44,8 +45,17 @@ fn write_table(flags: &OutputFlags, calls: &CallTree<'_>) -> Result<()> {
         min_percent: flags.min_percent,
     };
     let rows = flags.text.sort.map(|sort| sort.rows).unwrap_or_default();
-    let functions = |flat: Flat, out: &mut dyn io::Write| table::write(calls, &flat, &options, out);
-    let groups = |groups: Groups, title: &str, out: &mut dyn io::Write| {
+    let by_total = flags.text.by_total();
+    let functions = |mut flat: Flat, out: &mut dyn io::Write| {
+        if by_total {
+            flat.rows.sort_by_key(|row| Reverse(row.total));
+        }
+        table::write(calls, &flat, &options, out)
+    };
+    let groups = |mut groups: Groups, title: &str, out: &mut dyn io::Write| {
+        if by_total {
+            groups.rows.sort_by_key(|row| Reverse(row.total));
+        }
         table::write_groups(calls, &groups, title, &options, out)
     };
     write_stdout(|out| match (rows, flags.split()) {

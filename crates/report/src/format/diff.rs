@@ -1,11 +1,11 @@
 //! What changed between two recordings, as a table and as a picture.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 use inferno::flamegraph::color::StrokeColor;
 
-use crate::calltree::CallTree;
+use crate::calltree::{CallTree, Label, NodeId};
 use crate::error::Error;
 use crate::profile::Weight;
 use crate::view::diff::{Basis, Certainty, Diff, Row, check_units};
@@ -242,12 +242,20 @@ impl Stack {
 fn stacks(compared: &CallTree<'_>, shown: &CallTree<'_>, options: &FlameOptions) -> Vec<Stack> {
     let scale = shown.total().value as f64 / compared.total().value.max(1) as f64;
     let mut stacks: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+    let renamed = renamed_part(compared, shown);
     let both = [(compared, false), (shown, true)];
     for (tree, is_shown) in both {
         let inverted = options.reversed.then(|| tree.inverted());
         let tree = inverted.as_ref().unwrap_or(tree);
         for (id, node) in tree.nodes().filter(|(_, node)| node.own.samples > 0) {
-            let weights = stacks.entry(folded::stack(tree, id)).or_default();
+            let mut frames = folded::stack(tree, id);
+            if let Some((old, new)) = renamed.as_ref().filter(|_| !is_shown) {
+                let (part, calls) = frames.split_once(';').unwrap_or((&frames, ""));
+                if part == old {
+                    frames = format!("{new};{calls}");
+                }
+            }
+            let weights = stacks.entry(frames).or_default();
             if is_shown {
                 weights.1 += node.own.value;
             } else {
@@ -265,6 +273,24 @@ fn stacks(compared: &CallTree<'_>, shown: &CallTree<'_>, options: &FlameOptions)
         .collect();
     stacks.sort_by(|a, b| a.frames.split(';').cmp(b.frames.split(';')));
     stacks
+}
+
+/// The one thread name that only the first has, and the one that only the second has: two builds of
+/// a program have different names.
+fn renamed_part(first: &CallTree<'_>, second: &CallTree<'_>) -> Option<(String, String)> {
+    let names = |tree: &CallTree<'_>| -> BTreeSet<String> {
+        let parts = tree.children(NodeId::ROOT).iter();
+        let parts = parts.filter(|&&id| matches!(tree[id].label, Label::Part(_)));
+        parts
+            .map(|&id| folded::plain(tree.name(id), false).into_owned())
+            .collect()
+    };
+    let (first, second) = (names(first), names(second));
+    let alone = |of: &BTreeSet<String>, other: &BTreeSet<String>| {
+        let mut alone = of.difference(other);
+        alone.next().filter(|_| alone.next().is_none()).cloned()
+    };
+    Some((alone(&first, &second)?, alone(&second, &first)?))
 }
 
 #[cfg(test)]
@@ -327,6 +353,19 @@ mod tests {
         };
         check(None, 0.0, "\n\nno function changed\n");
         check(Some(3), 0.5, "changed by 0.5 percentage points\n");
+    }
+
+    #[test]
+    fn two_builds_of_a_program_are_compared() {
+        let before = TestProfile::of(&["app-1 main 1", "sh main 1"]);
+        let after = TestProfile::of(&["app-2 main 1", "sh main 1"]);
+        let tree = |profile| CallTree::new(profile, &everything(), Split::Name).unwrap();
+        let stacks = stacks(&tree(&before), &tree(&after), &FlameOptions::default());
+        let lines: Vec<String> = stacks.iter().map(Stack::line).collect();
+        assert_eq!(
+            lines,
+            ["app-2;main 1000000 1000000", "sh;main 1000000 1000000"]
+        );
     }
 
     #[test]

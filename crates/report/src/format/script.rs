@@ -21,7 +21,8 @@ use crate::profile::{Frame, FrameId, Profile, Sample, StackId};
 use crate::shown::Shown;
 use crate::symbolized::SymbolizedProfile;
 
-/// Writes the samples that `filter` lets through as text, in time order.
+/// Writes the samples that `filter` lets through as text, in time order: of all events, unless it
+/// names one.
 ///
 /// # Errors
 /// [`Error::NoSamples`], [`Error::NoSuchEvent`], [`Error::Write`].
@@ -30,7 +31,7 @@ pub fn write(
     filter: &Filter,
     out: impl Write,
 ) -> Result<(), Error> {
-    let shown = Shown::new(symbolized, filter)?;
+    let shown = Shown::of_all_events(symbolized, filter)?;
     let mut out = BufWriter::new(out);
     let mut stacks = FxHashMap::default();
     for sample in shown.samples() {
@@ -44,7 +45,8 @@ pub fn write(
 }
 
 fn headline(sample: &Sample, shown: &Shown<'_>) -> String {
-    let comm = match printable(&shown.symbolized().profile().names[sample.name]) {
+    let profile = shown.symbolized().profile();
+    let comm = match printable(&profile.names[sample.name]) {
         // Readers take the first word that is no number for the name.
         comm if comm.is_empty() => Cow::Borrowed("[no name]"),
         comm => comm,
@@ -59,7 +61,7 @@ fn headline(sample: &Sample, shown: &Shown<'_>) -> String {
         seconds = sample.time / 1_000_000_000,
         micros = sample.time / 1_000 % 1_000_000,
         period = sample.period,
-        event = shown.event().name,
+        event = profile.events[usize::from(sample.event)].name,
     )
 }
 

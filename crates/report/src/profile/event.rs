@@ -15,6 +15,11 @@ impl Event {
     /// The name of the event that is all time, on and off the CPUs, of a recording that has both
     /// (`prof record --wall`).
     pub const WALL_CLOCK: &'static str = "wall-clock";
+
+    /// Whether its samples are waits: time that threads spend off the CPUs.
+    pub(crate) fn is_off_cpu(&self) -> bool {
+        self.name.split(':').next() == Some("offcpu-time")
+    }
 }
 
 /// What a weight counts. Weights of different units must not be added.

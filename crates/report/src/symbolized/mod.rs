@@ -16,7 +16,7 @@ use crate::profile::{FrameId, Profile, StackId};
 pub use functions::{Function, FunctionId, FunctionKind};
 pub use naming::ModuleNaming;
 pub use resolve::StoredNames;
-pub(crate) use resolve::{JIT, KERNEL};
+pub(crate) use resolve::{JIT, KERNEL, OFF_CPU};
 
 /// A profile whose frames have names. Views work on this.
 #[derive(Clone, Debug)]

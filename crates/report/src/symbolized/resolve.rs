@@ -135,6 +135,8 @@ impl Place {
 pub(crate) const KERNEL: &str = "[kernel]";
 /// The module of functions made at run time.
 pub(crate) const JIT: &str = "[jit]";
+/// What all waits are called, where running and waiting are in one view.
+pub(crate) const OFF_CPU: &str = "[off-CPU]";
 
 /// All questions, and where the answer to each frame is.
 pub(super) struct Plan {
@@ -272,7 +274,7 @@ impl Named {
             Frame::LeftOut(count) => left_out_label(count),
             Frame::Named(_) => "[no name]".into(),
             Frame::OnCpu => "[on-CPU]".into(),
-            Frame::OffCpu => "[off-CPU]".into(),
+            Frame::OffCpu => OFF_CPU.into(),
         };
         self.functions.intern(Function {
             name: name.into(),

@@ -1,5 +1,7 @@
 //! What changed between two recordings: function by function, and whether it is more than noise.
 
+mod builds;
+
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -104,6 +106,7 @@ impl Diff {
         let scales = Scales::new(before, after, basis)?;
         let mut sides: BTreeMap<Key, (Side, Side)> = BTreeMap::new();
         let (first, second) = (by_name(before, scales.before), by_name(after, scales.after));
+        let first = builds::renamed(first, &second);
         for (key, side) in borrow_modules(&first, &second) {
             sides.entry(key).or_default().0 = side;
         }

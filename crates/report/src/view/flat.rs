@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 
 use crate::calltree::{CallTree, Label, NodeId};
-use crate::profile::Weight;
-use crate::symbolized::FunctionId;
+use crate::profile::{Event, Weight};
+use crate::symbolized::{FunctionId, FunctionKind, OFF_CPU};
 
 /// Functions by weight, the heaviest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,13 +85,14 @@ pub(super) fn weigh(
 ) -> Vec<Weights> {
     let mut weights = vec![Weights::default(); count];
     let mut active = vec![0_u32; count];
+    let waits = Waits::of(tree);
     let mut steps = vec![Step::Enter(of)];
     while let Some(step) = steps.pop() {
         match step {
             Step::Enter(id) => {
                 if let Label::Function(function) = tree[id].label {
+                    weights[kind(waits.owner(id).unwrap_or(function))].own += tree[id].own;
                     let kind = kind(function);
-                    weights[kind].own += tree[id].own;
                     // Only the outermost of recursive calls counts: it holds the others.
                     if active[kind] == 0 {
                         weights[kind].total += tree[id].total;
@@ -105,6 +106,48 @@ pub(super) fn weigh(
         }
     }
     weights
+}
+
+/// Who has the time off the CPUs for itself. Each wait ends in the scheduler, which says nothing:
+/// the innermost function of the program has it.
+struct Waits {
+    /// By node's number: the function that has the node's own weight, if it is not the node's.
+    owners: Vec<Option<FunctionId>>,
+}
+
+impl Waits {
+    fn of(tree: &CallTree<'_>) -> Self {
+        let symbolized = tree.symbolized();
+        let off_cpu = tree.event().is_off_cpu();
+        if !off_cpu && tree.event().name != Event::WALL_CLOCK {
+            return Self { owners: Vec::new() };
+        }
+        // By node: whether the thread waits there, and the innermost function of the program.
+        let mut found: Vec<(bool, Option<FunctionId>)> = Vec::with_capacity(tree.nodes().count());
+        let mut owners = Vec::new();
+        for (id, node) in tree.nodes() {
+            let (mut waits, mut user) = match id {
+                NodeId::ROOT => (off_cpu, None),
+                _ => found[node.parent.index()],
+            };
+            let mut owner = None;
+            if let Label::Function(function) = node.label {
+                match symbolized[function].kind {
+                    FunctionKind::State => waits |= &*symbolized[function].name == OFF_CPU,
+                    FunctionKind::Kernel if waits => owner = user,
+                    FunctionKind::Kernel | FunctionKind::Missing => {}
+                    FunctionKind::User | FunctionKind::Jit => user = Some(function),
+                }
+            }
+            found.push((waits, user));
+            owners.push(owner);
+        }
+        Self { owners }
+    }
+
+    fn owner(&self, id: NodeId) -> Option<FunctionId> {
+        self.owners.get(id.index()).copied().flatten()
+    }
 }
 
 enum Step {
@@ -143,6 +186,34 @@ mod tests {
             &["t main;a;b 3", "t main;a 2", "u/2 main;b 4"],
             &[("b", 7, 7), ("a", 2, 5), ("main", 0, 9)],
         );
+    }
+
+    #[test]
+    fn a_wait_is_the_programs_not_the_schedulers() {
+        let lines = [
+            "t main;reads;k:vfs_read;k:schedule 3",
+            "t k:kthread;k:schedule 1",
+        ];
+        let own = |event: &str| -> Vec<(String, u64)> {
+            let mut test = TestProfile::new();
+            test.profile.events[0].name = event.into();
+            lines.iter().for_each(|line| test.line(line));
+            let symbolized = test.finish();
+            let tree = CallTree::new(&symbolized, &everything(), Split::Name).unwrap();
+            let rows = Flat::new(&tree).rows.into_iter();
+            let own = rows.filter(|row| row.own.samples > 0);
+            own.map(|row| {
+                (
+                    symbolized[row.function].name.to_string(),
+                    row.own.value / 1_000_000,
+                )
+            })
+            .collect()
+        };
+        let expected = [("reads".to_owned(), 3), ("schedule".to_owned(), 1)];
+        assert_eq!(own("offcpu-time"), expected);
+        assert_eq!(own("offcpu-time:u"), expected);
+        assert_eq!(own("cpu-clock"), [("schedule".to_owned(), 4)]);
     }
 
     #[test]

@@ -1,0 +1,64 @@
+//! What the flags of `prof report` ask for, and where it goes.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+
+use super::report::{OutputFlags, TextFlags};
+
+impl OutputFlags {
+    /// Refuses what would mix several outputs in the standard output.
+    pub(crate) fn check_standard_output(&self) -> Result<()> {
+        let is_standard = |path: &&PathBuf| *path == Path::new("-");
+        let picture = self.text.timeline.iter().flatten();
+        let files = self.files.paths().chain(picture).filter(is_standard);
+        let text = match &self.text.timeline {
+            Some(picture) => picture.is_none() && self.files.json.is_none(),
+            None if self.text.unwind_failures => self.files.json.is_none(),
+            None => self.text.coverage || self.text.is_tree(),
+        };
+        if files.count() + usize::from(text) > 1 {
+            bail!("only one output can go to the standard output: name files for the others");
+        }
+        Ok(())
+    }
+
+    /// The files that show functions or calls.
+    pub(crate) fn call_files(&self) -> impl Iterator<Item = &PathBuf> {
+        let json = self.files.json.iter().filter(|_| self.text.has_json());
+        let elsewhere = json.count();
+        self.files.paths().skip(elsewhere)
+    }
+
+    /// Whether functions or calls are shown as text: if asked for, or if nothing else is.
+    /// `--callers`, `--callees` and `--sort` shape files, too.
+    pub(crate) fn wants_calls(&self) -> bool {
+        let to_standard_output = || self.files.paths().any(|path| path == Path::new("-"));
+        let sorts = self.text.sort.is_some() && !to_standard_output();
+        self.text.is_tree() || sorts || self.files.paths().next().is_none()
+    }
+}
+
+impl TextFlags {
+    /// Whether calls are shown as a tree from the outermost functions inwards.
+    pub(crate) fn is_tree(&self) -> bool {
+        let is_shown = |how: &String| how != "none";
+        self.tree || self.call_graph.as_ref().is_some_and(is_shown)
+    }
+
+    /// Whether tables are in the order of what functions take with all they call.
+    pub(crate) fn by_total(&self) -> bool {
+        let sorted = self.sort.is_some_and(|sort| sort.by_total);
+        (sorted || self.children) && !self.no_children
+    }
+
+    /// Whether there is a view of something other than functions and calls.
+    pub(crate) fn has_view(&self) -> bool {
+        self.unwind_failures || self.timeline.is_some() || self.coverage
+    }
+
+    /// Whether `--json` writes that view.
+    pub(crate) fn has_json(&self) -> bool {
+        self.unwind_failures || self.timeline.is_some()
+    }
+}
