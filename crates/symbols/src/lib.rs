@@ -12,6 +12,7 @@ mod debuginfod;
 mod download;
 mod dwarf;
 mod embedded;
+mod fde;
 mod files;
 mod image;
 mod jit;

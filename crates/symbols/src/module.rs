@@ -6,6 +6,7 @@ use prof_model::FileOffset;
 use rayon::prelude::*;
 
 use crate::dwarf::{Dwarf, DwarfContext, Sections, SplitFiles};
+use crate::fde::UnwindTables;
 use crate::files::ModuleFiles;
 use crate::image::Image;
 use crate::names::Names;
@@ -43,7 +44,8 @@ pub(crate) fn resolve_by(
         Ok(images) => images,
         Err(status) => return Resolved::unnamed(status, addresses.len()),
     };
-    let addresses: Vec<Option<u64>> = addresses
+    let asked = addresses;
+    let addresses: Vec<Option<u64>> = asked
         .iter()
         .map(|&address| to_elf(&images.main, address))
         .collect();
@@ -68,6 +70,17 @@ pub(crate) fn resolve_by(
         })
         .collect();
     let mut resolved = joined(parts, files.path_of_names());
+    if resolved.named() < resolved.len() {
+        let tables = UnwindTables::of(&images.main);
+        for (index, (&asked, &address)) in asked.iter().zip(&addresses).enumerate() {
+            let unnamed = resolved.frames(index).is_empty();
+            let start = address.filter(|_| unnamed).and_then(|address| {
+                let start = tables.function_start(address)?;
+                asked.checked_sub(address.checked_sub(start)?)
+            });
+            resolved.starts.extend(start.map(|start| (index, start)));
+        }
+    }
     resolved.detail = match &resolved.frames[..] {
         [] => Detail::Nothing,
         // Debug info that is damaged, or of other parts of the file, is none.

@@ -69,6 +69,8 @@ pub struct Resolved {
     pub(crate) frames: Vec<SymbolFrame>,
     /// Where the frames of each address end in `frames`.
     pub(crate) ends: Vec<u32>,
+    /// By the index of an address without a name: where its function begins, if that is known.
+    pub(crate) starts: HashMap<usize, u64>,
 }
 
 impl Resolved {
@@ -115,6 +117,12 @@ impl Resolved {
         self.frames.get(start..end).unwrap_or_default()
     }
 
+    /// Where the function begins that the `index`-th address is in, as an address of the query, if
+    /// it has no name and the file's unwind tables know its bounds.
+    pub fn unnamed_start(&self, index: usize) -> Option<u64> {
+        self.starts.get(&index).copied()
+    }
+
     /// How many addresses have a name.
     pub fn named(&self) -> usize {
         (0..self.len())
@@ -154,6 +162,7 @@ impl Resolved {
             downloads: None,
             frames: Vec::new(),
             ends: vec![0; addresses],
+            starts: HashMap::new(),
         }
     }
 }

@@ -62,7 +62,7 @@ impl SymbolizedProfile {
         profile: Profile,
         names: impl Fn(FrameId) -> &'a [prof_symbols::SymbolFrame],
     ) -> Self {
-        resolve::with_names(profile, names, Vec::new())
+        resolve::with_names(profile, names, |_| None, Vec::new())
     }
 
     /// The profile without names.

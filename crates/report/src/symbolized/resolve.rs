@@ -22,7 +22,11 @@ pub(super) fn symbolize(
     let plan = Plan::new(&profile);
     let answers = symbolizer.resolve_watched(&plan.queries(&profile), watch);
     let naming = naming::of_modules(&profile, &plan, &answers);
-    with_names(profile, |id| plan.answer(id, &answers), naming)
+    let start = |id| {
+        let (place, address) = plan.position(id)?;
+        answers.get(place)?.unnamed_start(address)
+    };
+    with_names(profile, |id| plan.answer(id, &answers), start, naming)
 }
 
 /// Names to be kept with a recording.
@@ -62,10 +66,12 @@ impl StoredNames {
     }
 }
 
-/// Expands every frame into the functions that `names` has for it, innermost first.
+/// Expands every frame into the functions that `names` has for it, innermost first. What has no name
+/// is called by where its function begins, if `start` knows that.
 pub(super) fn with_names<'a>(
     profile: Profile,
     names: impl Fn(FrameId) -> &'a [SymbolFrame],
+    start: impl Fn(FrameId) -> Option<u64>,
     naming: Vec<ModuleNaming>,
 ) -> SymbolizedProfile {
     let mut named = Named::default();
@@ -73,6 +79,13 @@ pub(super) fn with_names<'a>(
         let answer = match frame {
             Frame::Named(id) => &profile.named[id].functions,
             _ => names(id),
+        };
+        let frame = match (frame, start(id)) {
+            (Frame::Module { module, .. }, Some(start)) => Frame::Module {
+                module,
+                offset: FileOffset(start),
+            },
+            (frame, _) => frame,
         };
         named.push(&profile, frame, answer);
     }
