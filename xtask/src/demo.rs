@@ -16,9 +16,13 @@ pub(crate) struct Options {
     output: PathBuf,
 }
 
-/// Builds prof, records python3 (or a bundled program where there is none), and draws.
+/// Builds prof, compiles a program whose functions have names, records it, and draws.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let target = workspace::target_directory()?;
+    println!(
+        "building prof for release: several minutes of CPU time the first time; `cargo install \
+         --locked --path crates/prof` then needs no second build"
+    );
     let mut build = process::cargo();
     build.current_dir(workspace::root());
     process::run(build.args(["build", "--release", "--locked", "--package", "prof"]))?;
@@ -31,7 +35,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 
     let mut record = Command::new(&prof);
     record.args(["record", "--output"]).arg(&recording);
-    record.arg("--").args(program(&directory)?);
+    record.arg("--").arg(program(&directory)?);
     println!("$ {}", process::line(&record));
     process::run(&mut record)?;
 
@@ -60,19 +64,16 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// A command that computes for a few seconds, and that people know.
-fn program(directory: &Path) -> Result<Vec<PathBuf>> {
-    let sources = workspace::root().join("xtask/demo");
-    if let Some(python) = process::find("python3") {
-        return Ok(vec![python, sources.join("queens.py")]);
-    }
+/// A program that computes for a few seconds, with debug info. The python3 of a distribution has no
+/// names.
+fn program(directory: &Path) -> Result<PathBuf> {
     let binary = directory.join("queens");
     let mut compile = Command::new("rustc");
     compile
         .args(["--edition=2024", "-O", "-g", "-o"])
         .arg(&binary);
-    process::run(compile.arg(sources.join("queens.rs")))?;
-    Ok(vec![binary])
+    process::run(compile.arg(workspace::root().join("xtask/demo/queens.rs")))?;
+    Ok(binary)
 }
 
 /// The folded lines (`outer;...;inner count`) with the highest counts, those first.
