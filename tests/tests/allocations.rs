@@ -143,7 +143,7 @@ fn too_many_allocations_can_be_had_less() {
         let recorded = session.record(&[options, &["-m", "64K"]].concat(), &command);
         let told = recorded
             .outcome
-            .assert_says(&["lost in full ring buffers", remedy]);
+            .assert_says(&["ring buffers were full", remedy]);
         assert!(!told.stderr.contains("(-F)"), "{told}");
         let reported = recorded.report(&[]).stdout;
         assert!(reported.contains(remedy), "{reported}");

@@ -32,6 +32,7 @@ mod perf_agrees;
 mod pipe;
 mod plain_user;
 mod probes;
+mod remedies;
 mod robust;
 mod rotation;
 mod security;

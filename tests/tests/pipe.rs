@@ -114,13 +114,13 @@ fn what_is_left_to_be_unwound_at_the_end_is_told_and_can_be_cut_short() {
     assert!(prof.wait().unwrap().success());
     let rest: Vec<String> = said.collect();
     let told = |words: &str| rest.iter().any(|line| line.contains(words));
-    assert!(told("when prof was told to end"), "{rest:#?}");
+    assert!(told("because prof was told to end"), "{rest:#?}");
     assert!(told("no sample lost"), "{rest:#?}");
 
     let report = session.run(["report", "-i", "piped.data", "--no-inline", "--folded", "-"]);
     report
         .assert_code(0)
-        .assert_says(&["when prof was told to end"]);
+        .assert_says(&["because prof was told to end"]);
     let stacks = Stacks::from_folded(&report.stdout);
     let cut = stacks.share(|frames| frames.iter().any(|frame| frame.contains("told to end")));
     assert!(cut > 0.1, "{stacks}");

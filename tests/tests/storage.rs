@@ -120,13 +120,13 @@ fn a_recording_ends_at_its_largest_size() {
     let stdin = child.stdin.take();
     let outcome = Outcome::new(&command, child.wait_with_output().unwrap());
     drop(stdin);
-    outcome.assert_says(&["as large as it may be", "--max-size"]);
+    outcome.assert_says(&["size limit (--max-size)", "--max-size"]);
     let size = std::fs::metadata(session.path("prof.data")).unwrap().len();
     assert!((100 << 10..200 << 10).contains(&size), "{size}");
     let outcome = session.run(["report"]);
     outcome.assert_code(0);
     assert!(
-        outcome.stdout.contains("as large as it may be"),
+        outcome.stdout.contains("size limit (--max-size)"),
         "{outcome}"
     );
     assert!(outcome.stdout.contains("burn"), "{outcome}");

@@ -6,7 +6,9 @@ use std::os::fd::{FromRawFd, OwnedFd};
 use std::path::Path;
 
 use prof_model::{Pid, Tid};
-use rustix::process::{Resource, Rlimit};
+use rustix::process::{Resource, Rlimit, getrlimit};
+
+use crate::access::{Capability, Standing};
 
 use crate::signals::SignalMask;
 
@@ -74,6 +76,28 @@ pub fn setting(name: &str) -> Option<i64> {
 pub(crate) fn memory() -> u64 {
     let info = rustix::system::sysinfo();
     (info.totalram as u64).saturating_mul(info.mem_unit.into())
+}
+
+/// The most bytes that each of so many ring buffers may have: a power of two. All of them together
+/// may be as large as the kernel allows to lock, for those who may not lock without limit.
+pub fn largest_ring(rings: usize) -> u64 {
+    const MOST: u64 = 1 << 30;
+    const PAGE: u64 = 4096;
+    let standing = Standing::read().unwrap_or_default();
+    let is_unlimited = standing.has(Capability::IpcLock)
+        || setting("kernel/perf_event_paranoid").is_some_and(|level| level < 0);
+    let Some(locked) = getrlimit(Resource::Memlock)
+        .maximum
+        .filter(|_| !is_unlimited)
+    else {
+        return MOST;
+    };
+    let per_cpu = setting("kernel/perf_event_mlock_kb").unwrap_or(516);
+    let cpus = online_cpus().map_or(1, |cpus| cpus.len()) as u64;
+    let shared = cpus.saturating_mul(per_cpu.unsigned_abs().saturating_mul(1024));
+    let each = locked.saturating_add(shared) / rings.max(1) as u64;
+    let most = each.saturating_sub(PAGE).min(MOST);
+    most.checked_ilog2().map_or(0, |bits| 1 << bits)
 }
 
 /// The kernel's version, as `uname -r` prints it.

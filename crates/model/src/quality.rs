@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::coverage::Coverage;
 use crate::fallback::Fallback;
+use crate::settings::RecordingSettings;
 use crate::stack::StackEnd;
 use crate::unseen::UnseenProcesses;
 use crate::waits::SeenWaits;
@@ -22,6 +23,9 @@ pub struct Quality {
     /// Each event is a sample, so that even a few show all that happened.
     #[serde(skip_serializing_if = "is_false")]
     pub every_event: bool,
+    /// How it was recorded; `None` if that is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub settings: Option<RecordingSettings>,
     /// How the user stacks ended, samples by reason.
     pub stacks: BTreeMap<StackEnd, u64>,
     /// Stacks with outer frames that were read from the live target after the sample.
@@ -212,6 +216,7 @@ impl Quality {
     pub fn set_settings(&mut self, other: &Self) {
         self.sampled_by = other.sampled_by;
         self.every_event = other.every_event;
+        self.settings.clone_from(&other.settings);
         self.fallbacks.clone_from(&other.fallbacks);
     }
 

@@ -109,21 +109,19 @@ impl StackEnd {
     pub fn describe(self) -> &'static str {
         match self {
             Self::Root => "whole",
-            Self::TruncatedDump => "deeper than the copied part of the stack",
-            Self::NoUnwindInfo => "no unwind information for the code",
+            Self::TruncatedDump => "deeper than the copy of the stack",
+            Self::NoUnwindInfo => "the code has no unwind information",
             Self::UnreadableMemory => "stack memory could not be read",
-            Self::NotCode => "return address outside of any code",
-            Self::Loop => "the walk went in a circle",
-            Self::FrameLimit => "more frames than a sample can hold, the middle left out",
-            Self::Stale => "older stack changed before it could be read",
+            Self::NotCode => "a return address is not in any code",
+            Self::Loop => "the callers form a loop",
+            Self::FrameLimit => "more frames than a sample can hold (the middle is left out)",
+            Self::Stale => "the outer part changed before it could be read",
             Self::NoUserState => "no user stack",
-            Self::NotRecorded => "stacks not recorded",
-            Self::FramePointersEnded => "frame pointers ended early",
-            Self::StaleRegisters => {
-                "sampled while the kernel was being entered, registers of an earlier moment"
-            }
-            Self::NotSeen => "waits over before their stack could be read",
-            Self::NotUnwound => "still to be unwound when prof was told to end",
+            Self::NotRecorded => "stacks were not recorded",
+            Self::FramePointersEnded => "the frame pointers end early",
+            Self::StaleRegisters => "sampled at the entry of the kernel, with outdated registers",
+            Self::NotSeen => "the wait was over before its stack could be read",
+            Self::NotUnwound => "not unwound, because prof was told to end at once",
             Self::CompatMode => "32-bit code: prof unwinds 64-bit programs only",
         }
     }

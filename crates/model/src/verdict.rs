@@ -1,16 +1,17 @@
 //! The verdict on a recording: is it good, what is wrong with it, and what to do.
 
 mod coverage;
+mod remedy;
 
-use std::borrow::Cow;
 use std::fmt;
 
 use serde::Serialize;
 
 use crate::quality::Quality;
-use crate::stack::StackEnd;
+use crate::text::counted;
 use crate::waits::SeenWaits;
 use coverage::{coverage, misleads, unseen};
+use remedy::Cause;
 
 /// How far a profile can be trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -77,12 +78,19 @@ impl Verdict {
         let lost_share = quality.lost_share();
         let mut summary = match stacks {
             0 => "no user stacks".to_owned(),
-            1 => format!("{} of 1 user stack whole", percent(whole)),
-            _ => format!("{} of {stacks} user stacks whole", percent(whole)),
+            _ => format!(
+                "{} of {} whole",
+                percent(whole),
+                counted(stacks, "user stack")
+            ),
         };
         summary += &match lost {
             0 => ", no sample lost".to_owned(),
-            _ => format!(", {lost} samples ({}) lost", percent(lost_share)),
+            _ => format!(
+                ", {} ({}) lost",
+                counted(lost, "sample"),
+                percent(lost_share)
+            ),
         };
         if quality.read_back > 0 {
             let share = share(quality.read_back, stacks).unwrap_or(0.0);
@@ -147,7 +155,7 @@ fn partial_stacks(quality: &Quality, stacks: u64) -> impl Iterator<Item = String
         .into_iter()
         .map(move |(end, count)| {
             let share = percent(share(count, stacks).unwrap_or(0.0));
-            let stacks = if count == 1 { "stack" } else { "stacks" };
+            let stacks = counted(count, "stack");
             let place = match quality.failures.iter().find(|failure| failure.end == end) {
                 Some(failure) if !failure.module.is_empty() => {
                     format!(" (most in {}+{:#x})", failure.module, failure.offset)
@@ -155,9 +163,9 @@ fn partial_stacks(quality: &Quality, stacks: u64) -> impl Iterator<Item = String
                 _ => String::new(),
             };
             format!(
-                "{count} {stacks} ({share}): {}{place}{}",
+                "{stacks} ({share}): {}{place}{}",
                 end.describe(),
-                remedy(end, quality)
+                remedy::ending(Cause::Stack(end), quality)
             )
         })
 }
@@ -168,87 +176,59 @@ fn has_few_samples(quality: &Quality) -> bool {
 }
 
 fn few_samples(quality: &Quality) -> Option<String> {
-    let counted = match quality.samples {
+    let are = match quality.samples {
         1 => "1 sample is".to_owned(),
         samples => format!("{samples} samples are"),
     };
+    let more = match remedy::remedy(Cause::FewSamples, quality) {
+        Some(remedy) => format!(", or {remedy}"),
+        None => String::new(),
+    };
     has_few_samples(quality).then(|| {
         format!(
-            "{counted} too few to show where the time goes: at least {} are needed; record for \
-             longer, or use {}",
+            "{are} too few to show where the time goes: at least {} are needed; record for \
+             longer{more}",
             Grade::ENOUGH_SAMPLES,
-            quality.sampled_by.more()
         )
     })
 }
 
-fn remedy(end: StackEnd, quality: &Quality) -> Cow<'static, str> {
-    let remedy = match end {
-        StackEnd::TruncatedDump => {
-            "; copy more with --call-graph dwarf,65528 and larger rings (-m 32M)"
-        }
-        StackEnd::NoUnwindInfo | StackEnd::FramePointersEnded
-            if is_made_at_run_time(end, quality) =>
-        {
-            "; have its run-time compiler keep frame pointers (java -XX:+PreserveFramePointer)"
-        }
-        StackEnd::NoUnwindInfo => {
-            "; build that code with -fasynchronous-unwind-tables or -fno-omit-frame-pointer"
-        }
-        StackEnd::FramePointersEnded => "; use --call-graph dwarf",
-        StackEnd::StaleRegisters => "; -e cpu-clock samples time without such stacks",
-        StackEnd::Stale => {
-            let fewer = quality.sampled_by.fewer();
-            let told = format!("; use {fewer}, or copy more with --call-graph dwarf,65528");
-            return told.into();
-        }
-        StackEnd::NotCode | StackEnd::UnreadableMemory | StackEnd::Loop => {
-            "; to reproduce and report it, record with --no-unwind"
-        }
-        _ => "",
-    };
-    remedy.into()
-}
-
-/// Whether most stacks with this end stop in code that is in no file.
-fn is_made_at_run_time(end: StackEnd, quality: &Quality) -> bool {
-    let place = quality.failures.iter().find(|failure| failure.end == end);
-    place.is_some_and(|place| place.module.starts_with("//anon"))
-}
-
 fn losses(quality: &Quality) -> impl Iterator<Item = String> {
     let losses = quality.losses;
-    let fewer = quality.sampled_by.fewer();
-    let counted = |count: u64, text: &str| (count > 0).then(|| format!("{count} {text}"));
+    let ending = |cause| remedy::ending(cause, quality);
+    let some = |count: u64, text: &dyn Fn(u64) -> String| (count > 0).then(|| text(count));
     [
-        counted(
-            losses.ring_full,
-            &format!("samples lost in full ring buffers; use larger ones (-m 32M) or {fewer}"),
-        ),
-        counted(
-            losses.backlog,
-            &format!("samples dropped because unwinding could not keep up; use {fewer}"),
-        ),
-        counted(
-            losses.cut_stacks,
-            &format!("stacks cut short because unwinding could not keep up; use {fewer}"),
-        ),
-        counted(
-            losses.throttled,
-            &format!(
-                "times the kernel throttled sampling; raise kernel.perf_event_max_sample_rate, or use \
-                 {fewer}"
-            ),
-        ),
-        counted(
-            losses.malformed,
-            "samples could not be read: the recording is damaged",
-        ),
-        counted(
-            losses.corrupt_rings,
-            "times a ring buffer held garbage, and all that was in it is lost; record again, and \
-             report it if it comes back",
-        ),
+        some(losses.ring_full, &|count| {
+            let samples = counted(count, "sample");
+            let remedy = ending(Cause::FullRings);
+            format!("{samples} lost: the ring buffers were full{remedy}")
+        }),
+        some(losses.backlog, &|count| {
+            let samples = counted(count, "sample");
+            let remedy = ending(Cause::SlowUnwinding);
+            format!("{samples} dropped: unwinding was too slow{remedy}")
+        }),
+        some(losses.cut_stacks, &|count| {
+            let stacks = counted(count, "stack");
+            let remedy = ending(Cause::SlowUnwinding);
+            format!("{stacks} cut short: unwinding was too slow{remedy}")
+        }),
+        some(losses.throttled, &|count| {
+            let times = times(count);
+            let remedy = ending(Cause::Throttled);
+            format!("the kernel throttled sampling {times}{remedy}")
+        }),
+        some(losses.malformed, &|count| {
+            let samples = counted(count, "sample");
+            format!("{samples} could not be read: the recording is damaged")
+        }),
+        some(losses.corrupt_rings, &|count| {
+            let times = times(count);
+            format!(
+                "a ring buffer held garbage {times}, and the samples in it are lost; record again, \
+                 and report this bug if it comes back"
+            )
+        }),
         losses.truncated_file.then(|| {
             "the recording ends early: it was cut off while it was written or copied".to_owned()
         }),
@@ -259,8 +239,8 @@ fn losses(quality: &Quality) -> impl Iterator<Item = String> {
 
 fn size_limit(bytes: u64) -> String {
     format!(
-        "the recording ended when it had {bytes} bytes, as large as it may be: what came later is \
-         not in it (--max-size)"
+        "the recording reached its size limit (--max-size) of {bytes} bytes: it ends there, and \
+         later samples are missing"
     )
 }
 
@@ -269,8 +249,8 @@ fn changed_cpus(cpus: &[u32]) -> Option<String> {
     let mut named = String::from(if others.is_empty() { "CPU " } else { "CPUs " });
     others.iter().for_each(|cpu| named += &format!("{cpu}, "));
     Some(format!(
-        "{named}{last} went offline or came online: what ran there then, and later, is not in the \
-         recording; record again"
+        "{named}{last} went offline or came online: what ran there after that is missing; record \
+         again"
     ))
 }
 
@@ -284,25 +264,32 @@ fn hides_much(waits: SeenWaits) -> bool {
 fn waits(waits: &SeenWaits) -> String {
     let of_time = |part| percent(share(part, waits.time).unwrap_or(0.0));
     let mut told = format!(
-        "{} of the waiting time was seen with its stack ({} of {} waits)",
+        "{} of the waiting time has a stack ({} of {} waits)",
         of_time(waits.seen_time),
         waits.seen,
         waits.waits,
     );
     if waits.placed_time > 0 {
         told += &format!(
-            "; {} were waits too short to be looked at, counted with seen ones of their thread and \
-             length",
+            "; {} were waits too short to look at: they are counted like others of the same thread \
+             and length",
             of_time(waits.placed_time)
         );
     }
     if waits.unseen_time() > 0 {
         told += &format!(
-            "; where the other {} was is not known",
+            "; where the other {} was spent is unknown",
             of_time(waits.unseen_time())
         );
     }
     told
+}
+
+fn times(count: u64) -> String {
+    match count {
+        1 => "once".to_owned(),
+        more => format!("{more} times"),
+    }
 }
 
 fn share(part: u64, whole: u64) -> Option<f64> {
@@ -330,6 +317,7 @@ fn percent(share: f64) -> String {
 mod tests {
     use super::*;
     use crate::quality::{SampledBy, UnwindFailure};
+    use crate::stack::StackEnd;
 
     pub(super) fn quality(ends: &[(StackEnd, u64)], lost: u64) -> Quality {
         let mut quality = Quality {
@@ -352,7 +340,7 @@ mod tests {
         quality.losses.corrupt_rings = 1;
         let verdict = Verdict::new(&quality);
         assert_eq!(verdict.grade, Grade::Fair);
-        assert!(verdict.problems()[0].starts_with("1 times a ring buffer held garbage"));
+        assert!(verdict.problems()[0].starts_with("a ring buffer held garbage once"));
     }
 
     #[test]
@@ -449,18 +437,12 @@ mod tests {
             assert_eq!(verdict.problems().len(), 4);
             for told in verdict.problems() {
                 assert!(told.ends_with(remedy), "{told}");
-                let can_be_allowed = told.contains("kernel.perf_event_max_sample_rate");
-                assert_eq!(can_be_allowed, told.contains("throttled"), "{told}");
                 assert_eq!(told.contains("-F"), sampled_by == SampledBy::Rate, "{told}");
             }
         };
         check(SampledBy::Rate, "a lower rate (-F)");
         check(SampledBy::Period, "a larger period (-c)");
         check(SampledBy::Allocations, "(--every N, or a larger N)");
-        let mut quality = quality(&[(StackEnd::Root, 97), (StackEnd::Stale, 3)], 0);
-        quality.sampled_by = SampledBy::Period;
-        let verdict = Verdict::new(&quality);
-        assert!(verdict.problems()[0].contains("use a larger period (-c), or copy more"));
     }
 
     #[test]
@@ -481,22 +463,14 @@ mod tests {
             };
             assert!(told.contains(expected), "{told}");
         };
-        check(900, 90, Grade::Good, "90 % of the waiting time was seen");
-        check(900, 90, Grade::Good, "where the other 1 % was is not known");
+        check(900, 90, Grade::Good, "90 % of the waiting time has a stack");
+        check(
+            900,
+            90,
+            Grade::Good,
+            "where the other 1 % was spent is unknown",
+        );
         check(500, 400, Grade::Fair, "(10 of 50 waits)");
-    }
-
-    #[test]
-    fn registers_of_an_earlier_moment_are_not_the_clocks() {
-        let verdict = Verdict::new(&quality(
-            &[(StackEnd::Root, 97), (StackEnd::StaleRegisters, 3)],
-            0,
-        ));
-        let [told] = verdict.problems() else {
-            panic!("{verdict}");
-        };
-        assert!(told.starts_with("3 stacks (3 %)"), "{told}");
-        assert!(told.contains("-e cpu-clock"), "{told}");
     }
 
     #[test]
@@ -511,7 +485,7 @@ mod tests {
         let text = Verdict::new(&quality).to_string();
         assert!(
             text.contains(
-                "10 stacks (10 %): no unwind information for the code (most in /lib/x.so+0x10)"
+                "10 stacks (10 %): the code has no unwind information (most in /lib/x.so+0x10)"
             ),
             "{text}"
         );

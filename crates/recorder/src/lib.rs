@@ -45,6 +45,7 @@ mod restate;
 mod rotation;
 mod series;
 mod session;
+mod settings;
 mod sleepers;
 mod source;
 mod steering;

@@ -21,8 +21,9 @@ use crate::launch;
 use crate::options::{Course, Delay, Options, Summary, Target};
 use crate::output::is_stdout;
 use crate::reader::{Outcome, Reader};
-use crate::series::{Series, settings};
+use crate::series::Series;
 use crate::session::{Finished, Session, SessionEvent, StackWork};
+use crate::settings::settings;
 use crate::sleepers::Sleepers;
 use crate::source::Source;
 use crate::steering::Running;
@@ -291,7 +292,7 @@ fn summary(options: &Options, opened: &Opened, recorded: Recorded) -> Result<Sum
     let outcome = outcome?;
     written.and(finished.ended).map_err(writing(options))?;
     let mut quality = finished.quality;
-    quality.set_settings(&settings(opened));
+    quality.set_settings(&settings(opened, options));
     Ok(Summary {
         samples: quality.samples,
         files: finished.written.files,

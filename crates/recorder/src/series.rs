@@ -8,9 +8,9 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use prof_events::{Opened, Sampling, Weight, system};
+use prof_events::{Opened, system};
 use prof_filemap::output::with_suffix;
-use prof_model::{Quality, SampledBy};
+use prof_model::Quality;
 use prof_perfdata::{ClockData, CpuCounts, EventDescription, Features, WriteError, Writer};
 
 use crate::contents::Contents;
@@ -19,6 +19,7 @@ use crate::options::Options;
 use crate::output::{Output, is_stdout};
 use crate::recent::Recent;
 use crate::rotation::{Rotation, When};
+use crate::settings::settings;
 
 /// Writes records to a file, or keeps the last ones for one, and goes on in another.
 pub(crate) struct Series {
@@ -71,7 +72,7 @@ impl Series {
             command_line,
             rotation,
             events,
-            settings: settings(opened),
+            settings: settings(opened, options),
             output,
             writer: None,
             began_with: 0,
@@ -240,30 +241,6 @@ impl Series {
             files: self.complete.into(),
             bytes: self.bytes,
         }
-    }
-}
-
-/// A quality without samples, which only says how is recorded.
-pub(crate) fn settings(opened: &Opened) -> Quality {
-    let mut sampling = opened.events.iter().map(|event| event.setup.sampling);
-    Quality {
-        fallbacks: opened.fallbacks.clone(),
-        sampled_by: sampled_by(opened),
-        every_event: sampling.all(|sampling| sampling == Sampling::Period(1)),
-        ..Quality::default()
-    }
-}
-
-/// What says how many samples there are.
-fn sampled_by(opened: &Opened) -> SampledBy {
-    let setups = || opened.events.iter().map(|event| &event.setup);
-    let by_rate = |sampling| matches!(sampling, Sampling::Hertz(_) | Sampling::Paced(..));
-    if setups().any(|setup| matches!(setup.weight, Weight::Allocation { .. })) {
-        SampledBy::Allocations
-    } else if setups().any(|setup| by_rate(setup.sampling)) {
-        SampledBy::Rate
-    } else {
-        SampledBy::Period
     }
 }
 

@@ -169,7 +169,7 @@ impl Source {
 
 /// Stops per second and thread: beyond this the target feels it, and looking at its threads takes
 /// all of the time.
-const FASTEST: u64 = 999;
+pub(crate) const FASTEST: u64 = 999;
 
 /// Leaves room for the rest of the sample, a chain of frame pointers above all, in the 65,535 bytes of
 /// a record. The kernel cuts its copies by as much.

@@ -1,5 +1,6 @@
 //! How much of what threads did was sampled, in words.
 
+use super::remedy::{self, Cause};
 use super::{percent, share};
 use crate::coverage::Coverage;
 use crate::quality::{Quality, Unsampled, UnsampledCode};
@@ -63,7 +64,7 @@ fn what(one: &Coverage, quality: &Quality, total: &Coverage) -> (String, String)
             1 => "too short",
             _ => "its threads are too short",
         };
-        let remedy = format!("; use {}", quality.sampled_by.more());
+        let remedy = remedy::ending(Cause::FewSamples, quality);
         (format!("{missing} ({why})"), remedy)
     }
 }

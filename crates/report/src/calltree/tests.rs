@@ -82,7 +82,7 @@ fn filters_on_stacks() {
             ignore: pattern("main|kthread"),
             ..Filter::default()
         },
-        &["[truncated: no unwind information for the code];libz.so.1+0x1380 40"],
+        &["[truncated: the code has no unwind information];libz.so.1+0x1380 40"],
     );
 }
 
@@ -231,7 +231,7 @@ fn frame_pointer_stacks_that_reach_an_entry_are_whole() {
     assert_eq!(
         folded(&symbolized, &Filter::default(), Split::Nothing),
         [
-            "[truncated: frame pointers ended early];main 2",
+            "[truncated: the frame pointers end early];main 2",
             "_start;main 1"
         ]
     );

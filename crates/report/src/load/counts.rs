@@ -2,8 +2,10 @@
 
 use std::cmp::Reverse;
 
-use prof_model::{Quality, SampledBy, StackEnd, UnwindFailure};
-use prof_perfdata::{Recording, StackNote};
+use prof_model::{
+    CallGraphSettings, Quality, RecordingSettings, SampledBy, StackEnd, UnwindFailure,
+};
+use prof_perfdata::{Attr, Recording, SampleType, StackNote};
 use rustc_hash::FxHashMap;
 
 use crate::profile::{Frame, FrameId, Frames, Profile};
@@ -56,6 +58,7 @@ impl Counts {
             None => Quality {
                 sampled_by: sampled_by(recording),
                 every_event: is_every_event(recording),
+                settings: Some(settings(recording)),
                 ..self.quality
             },
         };
@@ -87,6 +90,34 @@ fn sampled_by(recording: &Recording) -> SampledBy {
     match by_period && !events.is_empty() {
         true => SampledBy::Period,
         false => SampledBy::Rate,
+    }
+}
+
+/// What the events' attributes tell.
+fn settings(recording: &Recording) -> RecordingSettings {
+    let attrs = || recording.events().iter().map(|event| &event.attr);
+    let call_graph = attrs().next().map_or(CallGraphSettings::None, |attr| {
+        let has = |field| attr.sample_type.contains(field);
+        if has(SampleType::STACK_USER) {
+            CallGraphSettings::Dump(attr.sample_stack_user)
+        } else if has(SampleType::BRANCH_STACK) {
+            CallGraphSettings::LastBranches
+        } else if has(SampleType::CALLCHAIN) {
+            CallGraphSettings::FramePointers
+        } else {
+            CallGraphSettings::None
+        }
+    });
+    const SOFTWARE: u32 = 1;
+    let is_clock = |attr: &Attr| attr.kind == SOFTWARE && attr.config <= 1;
+    RecordingSettings {
+        call_graph,
+        unwound: !matches!(call_graph, CallGraphSettings::Dump(_)),
+        by_clock: attrs().all(is_clock),
+        rate: attrs().find_map(Attr::frequency),
+        // Who recorded is not known: rights are not advised.
+        root: true,
+        ..RecordingSettings::default()
     }
 }
 

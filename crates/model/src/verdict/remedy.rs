@@ -1,0 +1,364 @@
+//! What would make a recording better.
+
+use std::fmt;
+
+use crate::quality::{Quality, SampledBy};
+use crate::settings::{CallGraphSettings, RecordingSettings};
+use crate::stack::StackEnd;
+
+/// Why something is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cause {
+    /// Stacks ended like this.
+    Stack(StackEnd),
+    /// The ring buffers were full.
+    FullRings,
+    /// Unwinding was too slow.
+    SlowUnwinding,
+    /// The kernel throttled the event.
+    Throttled,
+    /// There are few samples, of everything or of some threads.
+    FewSamples,
+}
+
+/// What to do about it. A remedy that was in force, or could not be, is not offered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Remedy {
+    CopyMore,
+    UnwindWhileRecording,
+    CallGraphDwarf,
+    CpuClock,
+    LargerRings(u64),
+    FewerSamples(SampledBy),
+    MoreSamples(SampledBy),
+    Root,
+    UnwindTables,
+    /// In code that a run-time compiler made.
+    KeepFramePointers,
+    ReportIt,
+}
+
+/// The most useful thing to do, if anything helps.
+pub(super) fn remedy(cause: Cause, quality: &Quality) -> Option<Remedy> {
+    let helps = |remedy: &Remedy| remedy.helps(cause, quality);
+    candidates(cause, quality).into_iter().find(helps)
+}
+
+/// The same as the end of a sentence.
+pub(super) fn ending(cause: Cause, quality: &Quality) -> String {
+    remedy(cause, quality).map_or_else(String::new, |remedy| format!("; {remedy}"))
+}
+
+/// What may help, the most useful first.
+fn candidates(cause: Cause, quality: &Quality) -> Vec<Remedy> {
+    let fewer = Remedy::FewerSamples(quality.sampled_by);
+    match cause {
+        Cause::Stack(StackEnd::TruncatedDump | StackEnd::Stale) => vec![
+            Remedy::CopyMore,
+            Remedy::UnwindWhileRecording,
+            fewer,
+            Remedy::Root,
+        ],
+        Cause::Stack(StackEnd::FramePointersEnded) => {
+            vec![
+                Remedy::KeepFramePointers,
+                Remedy::CallGraphDwarf,
+                Remedy::UnwindTables,
+            ]
+        }
+        Cause::Stack(StackEnd::NoUnwindInfo) => {
+            vec![Remedy::KeepFramePointers, Remedy::UnwindTables]
+        }
+        Cause::Stack(StackEnd::StaleRegisters) => vec![Remedy::CpuClock],
+        Cause::Stack(StackEnd::NotCode | StackEnd::UnreadableMemory | StackEnd::Loop) => {
+            vec![Remedy::ReportIt]
+        }
+        Cause::Stack(_) => Vec::new(),
+        Cause::FullRings => {
+            let rings = quality.settings.as_ref();
+            let rings = rings.map_or(0, |known| {
+                known.ring.saturating_mul(4).min(known.largest_ring)
+            });
+            vec![Remedy::LargerRings(rings), fewer, Remedy::Root]
+        }
+        Cause::SlowUnwinding | Cause::Throttled => vec![fewer],
+        Cause::FewSamples => vec![Remedy::MoreSamples(quality.sampled_by)],
+    }
+}
+
+impl Remedy {
+    fn helps(self, cause: Cause, quality: &Quality) -> bool {
+        let known = quality.settings.as_ref();
+        let is = |holds: fn(&RecordingSettings) -> bool| known.is_some_and(holds);
+        match self {
+            // Larger copies fill the rings sooner.
+            Self::CopyMore => quality.losses.ring_full == 0 && is(could_copy_more),
+            Self::UnwindWhileRecording => {
+                is(|known| !known.unwound && known.call_graph != CallGraphSettings::None)
+            }
+            Self::CallGraphDwarf => {
+                is(|known| !matches!(known.call_graph, CallGraphSettings::Dump(_)))
+            }
+            Self::CpuClock => is(|known| !known.by_clock),
+            // Rings with room for more samples than a moment's only put it off.
+            Self::LargerRings(_) => quality.lost_share() < 0.1 && is(could_hold_more),
+            // Where many samples share the rings, each has a smaller copy.
+            Self::FewerSamples(_) if matches!(cause, Cause::Stack(_)) => {
+                quality.sampled_by == SampledBy::Rate && is(copies_less_than_it_could)
+            }
+            Self::FewerSamples(SampledBy::Rate) => {
+                known.is_none_or(|known| known.rate.is_none_or(|rate| rate > 1))
+            }
+            Self::FewerSamples(_) => true,
+            Self::MoreSamples(by) => !has_too_many_samples(quality) && could_be_more(by, quality),
+            Self::Root => is(|known| !known.root),
+            Self::UnwindTables => true,
+            Self::KeepFramePointers => is_made_at_run_time(cause, quality),
+            Self::ReportIt => is(|known| known.unwound),
+        }
+    }
+}
+
+/// Whether most stacks with this end stop in code that is in no file.
+fn is_made_at_run_time(cause: Cause, quality: &Quality) -> bool {
+    let mut failures = quality.failures.iter();
+    let place = failures.find(|failure| cause == Cause::Stack(failure.end));
+    place.is_some_and(|place| place.module.starts_with("//anon"))
+}
+
+fn copies_less_than_it_could(known: &RecordingSettings) -> bool {
+    matches!(known.call_graph, CallGraphSettings::Dump(bytes) if bytes < CallGraphSettings::LARGEST_DUMP)
+}
+
+/// Whether the rings have room for larger copies. Those of recordings by others are not known.
+fn could_copy_more(known: &RecordingSettings) -> bool {
+    const COPIES: u64 = 64;
+    let largest = COPIES * u64::from(CallGraphSettings::LARGEST_DUMP);
+    let has_room = known.ring == 0 || known.largest_ring >= largest;
+    copies_less_than_it_could(known) && has_room
+}
+
+/// Whether larger rings hold more samples: where they could not hold many of the largest copies,
+/// the copies are smaller instead.
+fn could_hold_more(known: &RecordingSettings) -> bool {
+    known.ring > 0 && known.largest_ring / 2 >= known.ring && !copies_less_than_it_could(known)
+}
+
+/// Who should take fewer samples is not told to take more.
+fn has_too_many_samples(quality: &Quality) -> bool {
+    let losses = quality.losses;
+    let counts = [
+        losses.ring_full,
+        losses.backlog,
+        losses.cut_stacks,
+        losses.throttled,
+    ];
+    counts.iter().any(|&count| count > 0)
+}
+
+fn could_be_more(by: SampledBy, quality: &Quality) -> bool {
+    let known = quality.settings.as_ref();
+    let rates = known.and_then(|known| Some((known.rate?, known.max_rate)));
+    match by {
+        SampledBy::Rate => rates.is_none_or(|(rate, most)| most == 0 || rate < most),
+        SampledBy::Period | SampledBy::Allocations => !quality.every_event,
+    }
+}
+
+impl fmt::Display for Remedy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::CopyMore => write!(
+                f,
+                "copy more of each stack (--call-graph dwarf,{})",
+                CallGraphSettings::LARGEST_DUMP
+            ),
+            Self::UnwindWhileRecording => {
+                f.write_str("record with prof, and leave out --no-unwind")
+            }
+            Self::CallGraphDwarf => f.write_str("use --call-graph dwarf"),
+            Self::CpuClock => f.write_str("use -e cpu-clock, which has no such stacks"),
+            Self::LargerRings(bytes) => {
+                write!(f, "use larger ring buffers (-m {}K)", bytes / 1024)
+            }
+            Self::FewerSamples(by) => write!(f, "use {}", by.fewer()),
+            Self::MoreSamples(by) => write!(f, "use {}", by.more()),
+            Self::Root => f.write_str("record as root"),
+            Self::UnwindTables => f.write_str(
+                "build this code with -fasynchronous-unwind-tables or -fno-omit-frame-pointer",
+            ),
+            Self::KeepFramePointers => f.write_str(
+                "have its run-time compiler keep frame pointers (java -XX:+PreserveFramePointer)",
+            ),
+            Self::ReportIt => f.write_str("to report this bug, record with --no-unwind"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verdict::Verdict;
+
+    /// As root by default.
+    fn usual() -> RecordingSettings {
+        RecordingSettings {
+            call_graph: CallGraphSettings::Dump(65_528),
+            unwound: true,
+            by_clock: true,
+            rate: Some(999),
+            max_rate: 100_000,
+            ring: 4 << 20,
+            largest_ring: 1 << 30,
+            root: true,
+        }
+    }
+
+    /// A thousand samples, some of whose stacks ended so.
+    fn recorded(settings: RecordingSettings, ends: &[StackEnd]) -> Quality {
+        let mut quality = Quality {
+            samples: 1000,
+            settings: Some(settings),
+            ..Quality::default()
+        };
+        quality.stacks.insert(StackEnd::Root, 1000);
+        for &end in ends {
+            quality.stacks.insert(end, 100);
+        }
+        quality
+    }
+
+    /// Each problem ends in its remedy; what was expected to have none has none.
+    fn check(quality: &Quality, expected: &[&str]) {
+        let verdict = Verdict::new(quality);
+        let remedies: Vec<&str> = (verdict.problems().iter())
+            .map(|line| line.split_once("; ").map_or("", |(_, remedy)| remedy))
+            .collect();
+        assert_eq!(remedies, expected, "{verdict}");
+    }
+
+    fn check_end(end: StackEnd, settings: RecordingSettings, expected: &str) {
+        check(&recorded(settings, &[end]), &[expected]);
+    }
+
+    const COPY_MORE: &str = "copy more of each stack (--call-graph dwarf,65528)";
+    const LOWER_RATE: &str = "use a lower rate (-F)";
+    const WITH_TABLES: &str =
+        "build this code with -fasynchronous-unwind-tables or -fno-omit-frame-pointer";
+
+    #[test]
+    fn deep_stacks_need_larger_copies_unless_they_are_the_largest() {
+        for end in [StackEnd::TruncatedDump, StackEnd::Stale] {
+            let with = |change: fn(&mut RecordingSettings), expected| {
+                let mut settings = usual();
+                change(&mut settings);
+                check_end(end, settings, expected);
+            };
+            with(|_| (), "");
+            with(|it| it.root = false, "record as root");
+            with(
+                |it| it.call_graph = CallGraphSettings::Dump(8192),
+                COPY_MORE,
+            );
+            with(
+                |it| it.unwound = false,
+                "record with prof, and leave out --no-unwind",
+            );
+            // A plain user at a high rate, whose rings cannot hold larger copies.
+            with(
+                |it| {
+                    it.call_graph = CallGraphSettings::Dump(8192);
+                    it.largest_ring = 2 << 20;
+                },
+                LOWER_RATE,
+            );
+        }
+    }
+
+    #[test]
+    fn what_was_in_force_is_no_remedy() {
+        let fp = RecordingSettings {
+            call_graph: CallGraphSettings::FramePointers,
+            ..usual()
+        };
+        let ended = StackEnd::FramePointersEnded;
+        check_end(ended, fp, "use --call-graph dwarf");
+        check_end(ended, usual(), WITH_TABLES);
+        check_end(StackEnd::NoUnwindInfo, usual(), WITH_TABLES);
+        let cycles = RecordingSettings {
+            by_clock: false,
+            ..usual()
+        };
+        let stale = StackEnd::StaleRegisters;
+        check_end(stale, cycles, "use -e cpu-clock, which has no such stacks");
+        check_end(stale, usual(), "");
+        let kept = RecordingSettings {
+            unwound: false,
+            ..usual()
+        };
+        check_end(
+            StackEnd::NotCode,
+            usual(),
+            "to report this bug, record with --no-unwind",
+        );
+        check_end(StackEnd::NotCode, kept, "");
+        check_end(StackEnd::FrameLimit, usual(), "");
+    }
+
+    #[test]
+    fn rings_grow_where_they_may_and_where_that_helps() {
+        let check = |settings: RecordingSettings, lost, expected| {
+            let mut quality = recorded(settings, &[]);
+            quality.losses.ring_full = lost;
+            check(&quality, &[expected]);
+        };
+        check(usual(), 10, "use larger ring buffers (-m 16384K)");
+        check(usual(), 500, LOWER_RATE);
+        let locked = RecordingSettings {
+            largest_ring: 4 << 20,
+            root: false,
+            ..usual()
+        };
+        check(locked.clone(), 10, LOWER_RATE);
+        let slowest = RecordingSettings {
+            rate: Some(1),
+            ..locked
+        };
+        check(slowest, 10, "record as root");
+        // Larger rings would have larger copies, and as many.
+        let fast = RecordingSettings {
+            call_graph: CallGraphSettings::Dump(5592),
+            rate: Some(100_000),
+            ..usual()
+        };
+        check(fast, 10, LOWER_RATE);
+    }
+
+    #[test]
+    fn nobody_is_told_to_take_fewer_samples_and_more() {
+        let mut few = Quality {
+            samples: 3,
+            settings: Some(usual()),
+            stacks: [(StackEnd::Root, 3)].into(),
+            ..Quality::default()
+        };
+        check(&few, &["record for longer, or use a higher rate (-F)"]);
+        few.losses.throttled = 1;
+        check(&few, &["record for longer", LOWER_RATE]);
+        few.losses.throttled = 0;
+        let fastest = RecordingSettings {
+            rate: Some(100_000),
+            ..usual()
+        };
+        few.settings = Some(fastest);
+        check(&few, &["record for longer"]);
+    }
+
+    #[test]
+    fn of_old_recordings_nothing_is_known() {
+        let mut quality = recorded(usual(), &[StackEnd::TruncatedDump, StackEnd::NoUnwindInfo]);
+        quality.settings = None;
+        quality.losses.ring_full = 1;
+        check(&quality, &["", WITH_TABLES, LOWER_RATE]);
+    }
+}
