@@ -38,7 +38,7 @@ fn stacks(recorded: &Recorded<'_>, filter: &[&str]) -> Stacks {
 }
 
 /// Three busy threads for each of two CPUs. What tests record with is hardly optimized: higher rates
-/// are measured (docs/stress.md).
+/// are measured (docs/design/reading.md).
 #[test]
 fn all_cpus_of_a_busy_machine_lose_next_to_nothing() {
     if !needs(ALL) {

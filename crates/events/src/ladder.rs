@@ -164,7 +164,7 @@ fn other_event(refused: &Setup) -> Option<(Setup, Option<Fallback>)> {
 }
 
 /// What suits the machine better than what it opened. Virtual machines are interrupted by cycles
-/// and by devices at once, which hides the registers of user code (see `docs/unwinding.md`).
+/// and by devices at once, which hides the registers of user code (see `docs/design/unwinding.md`).
 ///
 /// CPUs keep their cycles: their clock falls into step with programs that sleep on timers. So does
 /// what needs no registers.

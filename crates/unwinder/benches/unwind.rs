@@ -2,7 +2,7 @@
 //! programs that are recorded when the benchmark starts.
 //!
 //! The counter column is frames per second. `cargo bench -p prof-unwinder` also prints a table
-//! first, in the form that docs/unwinding.md has.
+//! first, in the form that docs/design/unwinding.md has.
 
 #[path = "../tests/support/mod.rs"]
 mod support;

@@ -50,7 +50,7 @@ const FREE: Entry = Entry {
     address: 0,
 };
 
-/// 512 KiB of entries. docs/unwinding.md compares its speed with that of a small cache.
+/// 512 KiB of entries. docs/design/unwinding.md compares its speed with that of a small cache.
 const ENTRIES: usize = 1 << 15;
 const WAYS: usize = 2;
 /// Bounds what damaged CFI can make up.

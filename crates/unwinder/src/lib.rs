@@ -3,7 +3,7 @@
 //! [`Unwinder::unwind`] takes the user registers of a sample, the copied stack bytes and the
 //! process's mappings, and yields the callers and *why the walk ended*: a stack is whole, or its
 //! reason is named. What the copied bytes don't hold comes from a [`Memory`], if there is one,
-//! and is checked before it is believed. docs/unwinding.md has the whole picture.
+//! and is checked before it is believed. docs/design/unwinding.md has the whole picture.
 #![forbid(unsafe_code)]
 
 mod arch;

@@ -1,5 +1,5 @@
 //! Frame by frame against `perf script` on the same file: whatever differs belongs to a class that
-//! docs/unwinding.md explains.
+//! docs/design/unwinding.md explains.
 
 mod support;
 
@@ -289,7 +289,7 @@ fn check(program: &Path, workshop: &Workshop, possible: &[Class]) {
     print_counts(&summary);
 }
 
-/// For the table in docs/unwinding.md: run with `--nocapture`.
+/// For the table in docs/design/unwinding.md: run with `--nocapture`.
 #[expect(clippy::print_stderr, reason = "asked for by --nocapture")]
 fn print_counts(summary: &str) {
     eprint!("{summary}");

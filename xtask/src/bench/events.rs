@@ -226,18 +226,18 @@ fn measure(place: &Place, program: &Path, case: &Case, repetitions: usize) -> Re
 const ABOUT: &str = "
 ## What a sample costs the program, by event
 
-CPU time of the program itself, recorded, less that of the program alone, for each sample (`cpu-clock` each
-200 \u{b5}s, `cycles` each 500,000) or each hit (of 50,000 that follow on each other at once): median, least and
-most. The program is below 20 functions, has frame pointers, and 5 KB of stack. *kept*: samples in the recording, of
-the hits; those that the kernel drops where its buffer is full cost the program less.
+CPU time of the program itself, recorded, less that of the program alone, for each sample (`cpu-clock`
+each 200 \u{b5}s, `cycles` each 500,000) or each hit (50,000 in a row): median, least and most. The
+program is 20 functions deep, has frame pointers, and 5 KB of stack. *kept*: samples in the
+recording, of the hits; those that the kernel drops because its ring is full cost the program less.
 
-prof's reader looks by itself where samples come at a known rate. It is woken by hits of what may come at any time, because
-what a deep stack holds beyond the kernel's copy must be read before it changes, while perf lets half its ring fill first;
-without copies of stacks (`--call-graph fp`), prof waits as well. `cycles` has a second counter beside it, which tells how much
-was sampled of each thread; on virtual machines, each takes its time.
+prof polls where samples come at a known rate. Hits may come at any time, and each wakes the
+reader, because it must read a deep stack before that changes; perf lets half its ring fill first.
+Without copies of stacks (`--call-graph fp`), prof waits as well. `cycles` has a second counter
+beside it, for coverage; on virtual machines, each counter takes its time.
 ";
 
-/// The section of docs/benchmarks.md.
+/// The section of docs/results/benchmarks.md.
 pub(super) fn section(rows: &[Row]) -> Result<String> {
     let mut page = String::new();
     if rows.is_empty() {

@@ -5,7 +5,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::process;
+use super::Options;
+use crate::{process, workspace};
 
 const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
 
@@ -86,6 +87,26 @@ pub(super) fn description() -> String {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     format!("{model}, {cores} CPUs, Linux {}", kernel.trim())
+}
+
+/// Which build is measured: the checkout's commit, or the file that was given.
+pub(super) fn build(options: &Options) -> String {
+    if let Some(prof) = &options.prof {
+        return format!("`{}`, as it was given", prof.display());
+    }
+    let mut git = Command::new("git");
+    git.current_dir(workspace::root());
+    git.args([
+        "describe",
+        "--always",
+        "--exclude=*",
+        "--dirty=, with changes",
+    ]);
+    let commit = process::output(&mut git);
+    commit.map_or_else(
+        |_| "an unknown commit".into(),
+        |commit| format!("commit {}", commit.trim()),
+    )
 }
 
 /// Today's date, UTC.

@@ -1,4 +1,4 @@
-//! The tables of docs/benchmarks.md.
+//! The tables of docs/results/benchmarks.md.
 
 use std::fmt::Write;
 
@@ -48,9 +48,11 @@ pub(super) fn page(
         machine::date()
     )?;
     writeln!(page, "{}.", machine::description())?;
+    writeln!(page, "Measured build: {}.", machine::build(options))?;
+    writeln!(page, "Written by `cargo xtask bench`.")?;
     writeln!(
         page,
-        "Written by `cargo xtask bench`; medians of {repetitions} interleaved repetitions at {frequency} Hz.\n"
+        "Medians of {repetitions} interleaved repetitions at {frequency} Hz.\n"
     )?;
     writeln!(page, "## Programs\n")?;
     for workload in workloads {
@@ -82,7 +84,7 @@ const ABOUT_RECORDING: &str = "
 
 - *slowdown*: wall time of the program recorded, over that of the program alone
 - *its CPU*: CPU time of the program recorded, over that of the program alone
-- *own CPU*: CPU time of the profiler itself (user and system, all its threads), over that of the program
+- *own CPU*: CPU time of the profiler itself (all its threads), over that of the program alone
 - *taken*: samples in the recording, of those due (the program's CPU time times the frequency)
 - *whole*: share of the stacks that reach their root, as perf reads the recording
 - *lost*: samples lost, by the profiler's own account, in all repetitions together
@@ -128,8 +130,8 @@ fn recording_section(
 const ABOUT_DRAWING: &str = "
 ## From the recording to the SVG
 
-Time and peak memory of the largest process, and how many times those of prof they are. [scale.md](scale.md)
-has the same for a million samples.
+Time, peak memory of the largest process, and their ratios to those of prof.
+[scale.md](scale.md) has the same for a million samples.
 ";
 
 fn drawing_section(

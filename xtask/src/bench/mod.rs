@@ -42,7 +42,7 @@ pub(crate) struct Options {
     #[arg(long, conflicts_with = "only_rates")]
     only_events: bool,
     /// Where the tables go.
-    #[arg(short, long, default_value = "docs/benchmarks.md")]
+    #[arg(short, long, default_value = "docs/results/benchmarks.md")]
     output: PathBuf,
     /// Measures only workloads whose names contain this.
     #[arg(long, default_value = "")]
@@ -51,7 +51,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
     scale: Option<Option<PathBuf>>,
     /// Where the tables of --scale go.
-    #[arg(long, default_value = "docs/scale.md")]
+    #[arg(long, default_value = "docs/results/scale.md")]
     scale_output: PathBuf,
     /// How often the programs of that recording run: a round is some hundred thousand samples.
     #[arg(long, default_value_t = 10)]

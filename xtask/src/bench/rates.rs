@@ -70,7 +70,7 @@ const ABOUT: &str = "
 As above, and the CPU time that the profiler takes for each sample that it keeps.
 ";
 
-/// The section of docs/benchmarks.md.
+/// The section of docs/results/benchmarks.md.
 pub(super) fn section(all: &[AtRate]) -> Result<String> {
     let mut page = String::new();
     if all.is_empty() {

@@ -223,16 +223,18 @@ fn head(file: &Path, samples: u64, options: &Options) -> Result<String> {
     Ok(format!(
         "# A million samples\n\n\
          Written by `cargo xtask bench --scale`: {}. {}.\n\
-         Medians of {} interleaved repetitions; one of what takes over a minute. CPU seconds are user and\n\
-         system time of all processes and threads; peak memory is that of the largest process.\n\n\
-         All read one recording of prof of {} samples, {} MB: real programs, one after the other. samply\n\
-         looks no names up and draws nothing: what it writes is for a browser that asks for names later. The\n\
-         fair line beside it is that for the Firefox Profiler, in which prof writes the same format with names,\n\
-         lines and inlined functions. perf names no inlined functions in such a file.\n\n\
-         The goal is a third of samply's time, and with inlined functions a hundredth of that of perf script\n\
-         and inferno.\n\n",
+         Measured build: {}.\n\
+         Medians of {} interleaved repetitions; one of what takes over a minute. CPU seconds are user\n\
+         and system time of all processes and threads; peak memory is that of the largest process.\n\n\
+         All read one recording of prof: {} samples, {} MB, real programs, one after the other.\n\
+         samply looks up no names and draws nothing: a browser asks for names later. The line to\n\
+         compare it with is that for the Firefox Profiler: there prof writes the same format with\n\
+         names, lines and inlined functions. perf names no inlined functions in such a file.\n\n\
+         The goal is a third of samply's time, and with inlined functions a hundredth of that of perf\n\
+         script and inferno.\n\n",
         machine::date(),
         machine::description(),
+        machine::build(options),
         options.repetitions,
         thousands(samples as f64),
         thousands(std::fs::metadata(file)?.len() as f64 / 1e6),
@@ -242,11 +244,11 @@ fn head(file: &Path, samples: u64, options: &Options) -> Result<String> {
 const ABOUT_PARTS: &str = "
 ## With inlined functions
 
-perf shows inlined functions only for stacks that it unwinds itself, from copies (`perf record --call-graph
-dwarf,8192`), and a million of these would be 8 GB. So these are parts of such programs, at several rates,
-which prof unwinds, too, before it draws. What perf takes grows with the samples, what prof takes mostly with
-the programs: the larger the part, the larger the ratio. perf's CPU seconds are too few, for it does not wait
-for the addr2line that it starts for each file.
+perf shows inlined functions only for stacks that it unwinds itself, from copies (`perf record
+--call-graph dwarf,8192`), and a million of these would be 8 GB. So these are parts of such
+programs, at several rates; prof unwinds them, too, before it draws. perf's time grows with the
+samples, prof's mostly with the programs: the larger the part, the larger the ratio. perf's CPU
+seconds are too few: it does not wait for the addr2line that it starts for each file.
 ";
 
 const COMMANDS: &str = "

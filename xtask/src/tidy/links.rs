@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 
 use super::Problem;
 
-/// Checks the Markdown files at the top and in docs/.
+/// Checks the Markdown files at the top and in docs/ with its folders.
 pub(super) fn check(root: &Path) -> Result<Vec<Problem>> {
     let mut problems = Vec::new();
     for file in documents(root)? {
@@ -29,7 +29,14 @@ pub(super) fn check(root: &Path) -> Result<Vec<Problem>> {
 
 fn documents(root: &Path) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
-    for folder in [root.to_path_buf(), root.join("docs")] {
+    let docs = root.join("docs");
+    let folders = [
+        root.to_path_buf(),
+        docs.join("design"),
+        docs.join("results"),
+        docs,
+    ];
+    for folder in folders {
         if folder.is_dir() {
             for entry in fs::read_dir(folder)? {
                 let path = entry?.path();
