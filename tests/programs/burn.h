@@ -26,8 +26,12 @@ static inline __attribute__((always_inline)) uint64_t burn(uint64_t rounds) {
 #define MILLISECOND ((uint64_t)1100000)
 
 /* What lies beyond the copied part of a stack is read from the living program. Programs that want
- * all of their samples whole do something shallow at last, so that nothing deep is read too late. */
-#define DEFINE_LAST_WORDS NOINLINE void last_words(void) { sink += burn(150 * MILLISECOND); }
+ * all of their samples whole do something shallow at last, so that nothing deep is read too late. It is
+ * no call: that would put another return address where the deep one was. */
+#define DEFINE_LAST_WORDS                                                                          \
+    static inline __attribute__((always_inline)) void last_words(void) {                           \
+        sink += burn(150 * MILLISECOND);                                                           \
+    }
 
 /* A number from the command line. */
 static inline uint64_t argument(int argc, char **argv, int index, uint64_t otherwise) {
