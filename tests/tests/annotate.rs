@@ -163,7 +163,8 @@ fn what_is_not_there_is_told_with_what_may_be_meant() {
     let recorded = session.record(USER_CODE, &[binary.to_str().unwrap(), "200"]);
     annotate(&session, &["burn_sxity"]).assert_refused(&["burn_sxity", "did you mean burn_sixty"]);
     annotate(&session, &["burn_("]).assert_refused(&["not a regular expression"]);
-    annotate(&session, &["main", "--tid", "1"]).assert_refused(&["the filters leave none"]);
+    annotate(&session, &["main", "--tid", "1"])
+        .assert_refused(&["the filters leave out all samples"]);
     // A function that ran, but not on the stacks that are left.
     annotate(&session, &["burn_ten", "--function", "burn_sixty"])
         .assert_refused(&["no function on the stacks shown matches burn_ten"]);

@@ -86,49 +86,47 @@ pub enum Fallback {
 impl fmt::Display for Fallback {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Event { asked, used } => {
-                write!(
-                    f,
-                    "{asked} is not available on this machine (no hardware counters): sampling {used} instead"
-                )
-            }
+            Self::Event { asked, used } => write!(
+                f,
+                "sampling {used} instead of {asked}: this machine has no hardware counters"
+            ),
             Self::VirtualMachine { asked, used } => write!(
                 f,
-                "sampling {used}: on virtual machines {asked} cost more and leave some stacks broken \
-                 (-e {asked} asks for them)"
+                "sampling {used} instead of {asked}: in virtual machines, samples of {asked} cost \
+                 more and some of their stacks are broken (-e {asked} samples {asked} anyway)"
             ),
             Self::UserOnly { paranoid } => write!(
                 f,
-                "kernel code is not sampled (perf_event_paranoid is {paranoid}; \
-                 `sudo sysctl kernel.perf_event_paranoid=1` allows it)"
+                "kernel code is not sampled, because perf_event_paranoid is {paranoid} (`sudo \
+                 sysctl kernel.perf_event_paranoid=1` allows it)"
             ),
             Self::Rate { asked, used } => write!(
                 f,
-                "sampling at {used} Hz, the kernel's maximum, instead of {asked} Hz \
-                 (`sudo sysctl kernel.perf_event_max_sample_rate={asked}` raises it)"
+                "sampling at {used} Hz instead of {asked} Hz: the kernel allows no more (`sudo \
+                 sysctl kernel.perf_event_max_sample_rate={asked}` raises the limit)"
             ),
             Self::SampleCost { asked, used, cost } => write!(
                 f,
-                "sampling at {used} Hz instead of {asked} Hz: a sample takes {:.1} µs of the program's time on \
-                 this machine, and all together take a quarter of it at most",
+                "sampling at {used} Hz instead of {asked} Hz: a sample takes {:.1} µs on this \
+                 machine, and all samples together take at most a quarter of the program's time",
                 *cost as f64 / 1000.0
             ),
             Self::NoChildren { event } => write!(
                 f,
-                "{event} samples the counts of its group, which kernels before Linux 6.13 cannot do \
-                 for later threads and processes: only the first thread is sampled"
+                "only the first thread is sampled: {event} reads the counts of its group, and \
+                 kernels before Linux 6.13 cannot do that in new threads and processes"
             ),
             Self::Rings { asked, used } => write!(
                 f,
-                "ring buffers of {} KiB per CPU instead of {} KiB: the limit on locked memory is low \
-                 (`ulimit -l` or kernel.perf_event_mlock_kb raise it)",
+                "ring buffers have {} KiB per CPU instead of {} KiB: the limit on locked memory is \
+                 low (`ulimit -l` or kernel.perf_event_mlock_kb raises it)",
                 used / 1024,
                 asked / 1024
             ),
             Self::Stops { reason, hertz } => {
                 write!(
                     f,
-                    "sampling by stopping threads (ptrace), {hertz} times a second at most, user code only"
+                    "sampling by stopping threads (ptrace): user code only, at most {hertz} Hz"
                 )?;
                 match reason {
                     Some(reason) => write!(f, "; perf_event_open is refused: {reason}"),
@@ -137,18 +135,19 @@ impl fmt::Display for Fallback {
             }
             Self::NoLastBranches { event } => write!(
                 f,
-                "{event} comes without call stacks from branch records (LBR) on this machine: stacks \
-                 are copied and unwound instead, as with --call-graph dwarf"
+                "this machine has no branch records (LBR) with call stacks for {event}: stacks are \
+                 copied and unwound instead, as with --call-graph dwarf"
             ),
             Self::Sleepers { paranoid } => write!(
                 f,
-                "where threads wait is read from the threads while they sleep, without the kernel's part \
-                 (perf_event_paranoid is {paranoid}; `sudo sysctl kernel.perf_event_paranoid=1` has \
-                 the kernel tell it of each wait)"
+                "waits are shown without kernel functions: prof reads the stacks of sleeping threads \
+                 itself, because perf_event_paranoid is {paranoid} (`sudo sysctl \
+                 kernel.perf_event_paranoid=1` lets the kernel report each wait)"
             ),
             Self::StackDump { asked, used } => write!(
                 f,
-                "copying {} KiB of each stack instead of {} KiB, to fit the ring buffers",
+                "copying {} KiB of each stack instead of {} KiB, so that the ring buffers hold \
+                 enough samples",
                 used / 1024,
                 asked / 1024
             ),

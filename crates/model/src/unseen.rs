@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::quality::Quality;
+use crate::verdict::more_samples;
 
 /// Processes of the target that were not sampled, whatever they did.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,10 +57,12 @@ impl Quality {
         let unseen = &self.unseen;
         let known = unseen.protected().or_else(|| unseen.left_running());
         known.unwrap_or_else(|| {
-            format!(
-                "the target used too little CPU time, or what was to be sampled never happened; use {}",
-                self.sampled_by.more()
-            )
+            let why = match (self.losses.samples(), self.every_event) {
+                (0, true) => "the event did not happen",
+                (0, false) => "the target used too little CPU time, or the event did not happen",
+                _ => "all samples were lost",
+            };
+            format!("{why}; {}", more_samples(self))
         })
     }
 }
@@ -67,6 +70,8 @@ impl Quality {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::quality::SampledBy;
+    use crate::settings::RecordingSettings;
 
     #[test]
     fn why_there_are_no_samples() {
@@ -86,5 +91,36 @@ mod tests {
         check(None, 1, "left 1 process running");
         check(None, 2, "record them with -p PID");
         check(Some("sudo"), 1, "sudo was not sampled: it gains privileges");
+    }
+
+    #[test]
+    fn nobody_is_told_to_raise_the_highest_rate() {
+        let at = |rate| {
+            let settings = RecordingSettings {
+                rate: Some(rate),
+                max_rate: 100_000,
+                ..RecordingSettings::default()
+            };
+            Quality {
+                settings: Some(settings),
+                ..Quality::default()
+            }
+        };
+        let check = |quality: Quality, expected: &str| {
+            let why = quality.why_no_samples();
+            assert!(why.ends_with(expected), "{why}");
+        };
+        check(at(999), "; record for longer, or use a higher rate (-F)");
+        check(at(100_000), "the event did not happen; record for longer");
+        let mut every = at(999);
+        every.every_event = true;
+        every.sampled_by = SampledBy::Period;
+        assert_eq!(
+            every.why_no_samples(),
+            "the event did not happen; record for longer"
+        );
+        let mut lost = at(999);
+        lost.losses.ring_full = 3;
+        check(lost, "all samples were lost; record for longer");
     }
 }

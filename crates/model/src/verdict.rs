@@ -4,6 +4,7 @@ mod coverage;
 mod remedy;
 
 use std::fmt;
+use std::iter::once;
 
 use serde::Serialize;
 
@@ -69,7 +70,9 @@ impl Verdict {
             return Self {
                 grade: Grade::Bad,
                 summary: "no samples".into(),
-                problems: vec![format!("nothing was sampled: {}", quality.why_no_samples())],
+                problems: once(format!("nothing was sampled: {}", quality.why_no_samples()))
+                    .chain(losses(quality))
+                    .collect(),
             };
         }
         let stacks = quality.user_stacks();
@@ -180,17 +183,20 @@ fn few_samples(quality: &Quality) -> Option<String> {
         1 => "1 sample is".to_owned(),
         samples => format!("{samples} samples are"),
     };
-    let more = match remedy::remedy(Cause::FewSamples, quality) {
-        Some(remedy) => format!(", or {remedy}"),
-        None => String::new(),
-    };
     has_few_samples(quality).then(|| {
         format!(
-            "{are} too few to show where the time goes: at least {} are needed; record for \
-             longer{more}",
+            "{are} too few to show where the time goes: at least {} are needed; {}",
             Grade::ENOUGH_SAMPLES,
+            more_samples(quality),
         )
     })
+}
+
+/// How to have more samples.
+pub(crate) fn more_samples(quality: &Quality) -> String {
+    let remedy = remedy::remedy(Cause::FewSamples, quality);
+    let more = remedy.map_or_else(String::new, |remedy| format!(", or {remedy}"));
+    format!("record for longer{more}")
 }
 
 fn losses(quality: &Quality) -> impl Iterator<Item = String> {

@@ -22,7 +22,10 @@ pub enum Error {
         source: Box<InputError>,
     },
     /// A filter or view asks for what the profile does not tell.
-    #[error("{asked} cannot be had: the profile holds no {lacking} (recordings do)")]
+    #[error(
+        "{asked} cannot be used: this profile has no {lacking}, which only recordings have \
+         (prof.data, perf.data)"
+    )]
     Lacking {
         /// The filter or view.
         asked: &'static str,
@@ -55,7 +58,7 @@ pub enum Error {
     #[error(transparent)]
     InvalidPattern(#[from] InvalidPattern),
     /// Two recordings that can't be compared.
-    #[error("{before} and {after} count different things; compare recordings of one event")]
+    #[error("{before} and {after} count different things; compare recordings of the same event")]
     DifferentUnits {
         /// The event of the first recording.
         before: String,
@@ -76,34 +79,32 @@ pub enum InputError {
     Recording(#[from] prof_perfdata::Error),
     /// None of the formats.
     #[error(
-        "it is no recording of prof or perf (perf.data), no folded stacks (lines like \
-         `main;work 12`) and no pprof profile"
+        "it is not a recording (prof.data, perf.data), nor folded stacks (lines like \
+         `main;work 12`), nor a pprof profile"
     )]
     Unknown,
     /// A gzipped file that is cut off or damaged.
-    #[error("it is gzipped, but damaged or cut off: {0}")]
+    #[error("its gzip data is damaged or cut off: {0}")]
     Gzip(io::Error),
     /// A gzipped file that is huge.
-    #[error("it is gzipped and has more than 1 GiB when unpacked; unpack it and use that")]
+    #[error("it is gzipped and has more than 1 GiB when unpacked; unpack it first (gunzip)")]
     TooLarge,
     /// A pprof profile that is cut off or damaged.
     #[error("it looks like a pprof profile, but is damaged or cut off")]
     DamagedPprof,
     /// A pprof profile that is made to fill the memory.
-    #[error(
-        "it is a pprof profile that would take several GiB of memory or text, for little in the file"
-    )]
+    #[error("it is a small pprof profile that would expand to several GiB")]
     PprofTooLarge,
     /// Not one line of folded stacks.
-    #[error("line {line} has no number at its end, as folded stacks have, and no other line has")]
+    #[error("no line ends in a number, as lines of folded stacks do (line {line} is the first)")]
     Folded {
         /// The first bad line, from 1.
         line: usize,
     },
     /// A pprof profile that is a difference.
     #[error(
-        "its samples have negative values: it is a comparison already; give the two profiles that \
-         it was made of to `prof diff`"
+        "its samples have negative values, so it is a comparison already; give `prof diff` the \
+         two profiles that it compares"
     )]
     NegativeValue,
 }
@@ -112,9 +113,9 @@ pub enum InputError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoSamples {
     /// There are none in the recording, for this reason.
-    #[error("the recording holds none: {0}")]
+    #[error("the recording has none: {0}")]
     Recorded(Box<str>),
     /// The filters leave none.
-    #[error("the filters leave none of the recording's")]
+    #[error("the filters leave out all samples of the recording")]
     Left,
 }

@@ -37,7 +37,7 @@ impl Split {
             // Outermost frames may well be the names of threads.
             Self::Name => Ok(Self::Nothing),
             Self::Thread | Self::Process | Self::Cpu => Err(Error::Lacking {
-                asked: "a split by threads, processes or CPUs",
+                asked: "a split by thread, process or CPU",
                 lacking: "threads",
             }),
         }

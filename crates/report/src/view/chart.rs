@@ -60,7 +60,7 @@ impl<'p> Chart<'p> {
         split: Split,
         shortest: f64,
     ) -> Result<Self, Error> {
-        symbolized.profile().lacks.check_times("a flame chart")?;
+        symbolized.profile().lacks.check_times("--flamechart")?;
         let shown = Shown::new(symbolized, filter)?;
         let lengths = Lengths::new(&shown);
         let begins = |sample: &Sample| sample.time.saturating_sub(lengths.most(sample));

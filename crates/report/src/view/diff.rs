@@ -165,7 +165,7 @@ impl Scales {
 /// From the first sample of the tree's event to the last.
 fn seconds(tree: &CallTree<'_>) -> Result<f64, Error> {
     let lacking = Error::Lacking {
-        asked: "a comparison of rates",
+        asked: "--normalize rate",
         lacking: "times",
     };
     let profile = tree.symbolized().profile();

@@ -52,7 +52,7 @@ impl<'p> Timeline<'p> {
         moments: usize,
     ) -> Result<Self, Error> {
         let profile = symbolized.profile();
-        profile.lacks.check_times("a timeline")?;
+        profile.lacks.check_times("--timeline")?;
         let shown = Shown::new(symbolized, filter)?;
         let zero = profile.samples.iter().next().map_or(0, |first| first.time);
         let moments = moments.max(1);
