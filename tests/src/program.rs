@@ -142,7 +142,8 @@ impl Program {
     }
 
     fn compile(&self, variant: Variant, output: &Path) {
-        // Another test may be building the same one: the last to finish wins, nobody sees half.
+        // Another test may be building the same one: the first to finish wins, nobody sees half, and the
+        // file stays the one that is probed or runs.
         let parts = tempfile::tempdir_in(output.parent().unwrap()).unwrap();
         let unfinished = parts.path().join(self.name());
         let mut command = self.compiler.command();
@@ -154,7 +155,10 @@ impl Program {
         let result = result.unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
         let complaints = String::from_utf8_lossy(&result.stderr);
         assert!(result.status.success(), "{command:?}:\n{complaints}");
-        std::fs::rename(&unfinished, output).unwrap();
+        match std::fs::hard_link(&unfinished, output) {
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            linked => linked.unwrap(),
+        }
     }
 }
 
