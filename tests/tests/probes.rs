@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use prof_tests::{Need, Outcome, Program, Session, needs};
+use prof_tests::{Need, Outcome, Program, Session, Variant, needs};
 
 /// Programs that exec another one after they have had children.
 const CHAINS: &str = r#"
@@ -87,4 +87,49 @@ fn root_needs_no_mounted_tracefs() {
     let words = ["stat", "-x", ",", "-e", &probe, "--", calls, "50"];
     let counted = Outcome::of(session.prof_under(&launcher, words));
     counted.assert_code(0).assert_says(&["50,"]);
+}
+
+/// A stripped static program has its own allocator, without a name that could be probed.
+#[test]
+fn programs_that_probes_do_not_reach_are_named() {
+    if !needs(&[Need::Root]) {
+        return;
+    }
+    let session = Session::new();
+    let variant = Variant::new("stripped-static", &["-static", "-s"]);
+    let own = Program::c(&["calls.c"]).build_as(variant);
+    let allocations = Program::c(&["allocations.c"]).build();
+    let script = format!("{} 1; {} 1", allocations.display(), own.display());
+    let recorded = session.record(&["--alloc"], &["sh", "-c", &script]);
+    let line = "1 program does not use the probed libc.so.6, so its allocations are not recorded: calls (ran";
+    let told = recorded.outcome.assert_says(&[line]);
+    assert!(!told.stderr.contains("verdict: good"), "{told}");
+    assert!(recorded.samples() > 0, "{told}");
+    let reported = recorded.report(&[]);
+    assert!(reported.stdout.contains(line), "{reported}");
+}
+
+#[test]
+fn probes_that_nobody_hit_are_not_called_too_little_cpu_time() {
+    if !needs(&[Need::Root]) {
+        return;
+    }
+    let session = Session::new();
+    let calls = Program::c(&["calls.c"]).build();
+    let probe = format!("uprobe:{}:hit", calls.display());
+    let check = |command: &[&str], why: &str| {
+        let words = [&["record", "-e", &probe, "--"], command].concat();
+        let outcome = session.run(words);
+        outcome.assert_code(0).assert_says(&[why]);
+        assert!(!outcome.stderr.contains("CPU time"), "{outcome}");
+    };
+    check(
+        &["true"],
+        "nothing was sampled: no program used the probed calls",
+    );
+    let calls = calls.to_str().unwrap();
+    check(
+        &[calls, "0"],
+        "nothing was sampled: no probed function was called",
+    );
 }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::coverage::Coverage;
 use crate::fallback::Fallback;
+use crate::probes::ProbedPrograms;
 use crate::settings::RecordingSettings;
 use crate::stack::StackEnd;
 use crate::unseen::UnseenProcesses;
@@ -50,6 +51,9 @@ pub struct Quality {
     /// Processes that could not be sampled.
     #[serde(skip_serializing_if = "UnseenProcesses::are_none")]
     pub unseen: UnseenProcesses,
+    /// Which programs the probes reached, where there were probes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub probes: Option<ProbedPrograms>,
     /// CPUs that went offline or came online, so that what ran there then was not sampled.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changed_cpus: Vec<u32>,
@@ -188,6 +192,10 @@ impl Quality {
             self.waits.get_or_insert_default().add(waits);
         }
         self.unseen.add(&other.unseen);
+        match (&mut self.probes, &other.probes) {
+            (Some(probes), Some(more)) => probes.add(more),
+            (probes, more) => *probes = probes.take().or_else(|| more.clone()),
+        }
         self.size_limit = self.size_limit.or(other.size_limit);
         self.changed_cpus.extend(&other.changed_cpus);
         self.changed_cpus.sort_unstable();

@@ -56,6 +56,7 @@ impl Quality {
     pub fn why_no_samples(&self) -> String {
         let unseen = &self.unseen;
         let known = unseen.protected().or_else(|| unseen.left_running());
+        let known = known.or_else(|| self.why_probes_were_not_hit());
         known.unwrap_or_else(|| {
             let why = match (self.losses.samples(), self.every_event) {
                 (0, true) => "the event did not happen",

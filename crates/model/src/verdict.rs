@@ -1,6 +1,7 @@
 //! The verdict on a recording: is it good, what is wrong with it, and what to do.
 
 mod coverage;
+mod probes;
 mod remedy;
 
 use std::fmt;
@@ -105,6 +106,7 @@ impl Verdict {
             .chain(coverage(quality))
             .chain(unseen(quality))
             .chain(quality.waits.as_ref().map(waits))
+            .chain(probes::unreached(quality))
             .chain(quality.unseen.protected())
             .chain(quality.size_limit.map(size_limit))
             .chain(changed_cpus(&quality.changed_cpus))
@@ -115,6 +117,7 @@ impl Verdict {
             Grade::Good if quality.losses.corrupt_rings > 0 => Grade::Fair,
             Grade::Good if !quality.changed_cpus.is_empty() => Grade::Fair,
             Grade::Good if misleads(quality) => Grade::Fair,
+            Grade::Good if probes::misses_much(quality) => Grade::Fair,
             Grade::Good if quality.unseen.protected.is_some() => Grade::Fair,
             Grade::Good if quality.waits.is_some_and(hides_much) => Grade::Fair,
             grade => grade,

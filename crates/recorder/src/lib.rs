@@ -38,6 +38,7 @@ mod options;
 mod order;
 mod outer;
 mod output;
+mod probe_coverage;
 mod reader;
 mod recent;
 mod record;

@@ -62,6 +62,8 @@ pub(crate) struct Outcome {
     pub(crate) stopped_by: Option<i32>,
     /// How long it took.
     pub(crate) duration: Duration,
+    /// When sampling ended, by the clock of the records.
+    pub(crate) ended: u64,
     /// Records that found a ring full, by the kernel's own count if it has one.
     pub(crate) lost: u64,
     /// What each event counted, by its id.
@@ -123,6 +125,7 @@ impl<'a> Reader<'a> {
         self.pass();
         while !self.step(&mut steering)? {}
         self.source.end();
+        let ended = system::monotonic_now();
         self.pass();
         // What was recorded is written while we wait for a command that takes its time to end.
         backlog.close();
@@ -134,6 +137,7 @@ impl<'a> Reader<'a> {
             exit: steering.wait_for_command().map_err(refused)?,
             stopped_by: steering.stopped_by(),
             duration,
+            ended,
         })
     }
 

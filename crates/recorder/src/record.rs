@@ -20,6 +20,7 @@ use crate::hotplug::Hotplug;
 use crate::launch;
 use crate::options::{Course, Delay, Options, Summary, Target};
 use crate::output::is_stdout;
+use crate::probe_coverage::ProbeCoverage;
 use crate::reader::{Outcome, Reader};
 use crate::series::Series;
 use crate::session::{Finished, Session, SessionEvent, StackWork};
@@ -182,6 +183,7 @@ fn session(options: &Options, opened: &Opened) -> Result<Session, Error> {
     let lifetimes = Lifetimes::new(opened, covered_event(opened));
     let hotplug = Hotplug::new(&opened.cpus, &options.target);
     let session = Session::new(format, events, series, duplicates, lifetimes, hotplug);
+    let session = session.probing(ProbeCoverage::new(opened));
     Ok(session.stored(&options.storage))
 }
 

@@ -7,10 +7,8 @@ mod tally;
 use std::time::Instant;
 
 use prof_events::{Weight, system};
-use prof_model::{AbsoluteAddress, Mapping, Modules, Pid, Processes, Quality, StackEnd};
-use prof_perfdata::{
-    Attr, Record, RecordFormat, Sample, StackNote, WriteError, context, encode, follow,
-};
+use prof_model::{Modules, Pid, Processes, Quality, StackEnd};
+use prof_perfdata::{Attr, Record, RecordFormat, WriteError, encode, follow};
 
 use crate::allocation::EveryBytes;
 use crate::backlog::{Backlog, Batch, Popped, ReaderCounts};
@@ -19,12 +17,12 @@ use crate::checkpoints::Checkpoints;
 use crate::contents::Contents;
 use crate::coverage::Lifetimes;
 use crate::duplicates::Duplicates;
-use crate::failures::Place;
 use crate::held::Held;
 use crate::hotplug::Hotplug;
 use crate::kept::{Keeper, KeptFiles};
 use crate::options::Storage;
 use crate::order::{Order, Waiting};
+use crate::probe_coverage::ProbeCoverage;
 use crate::reader::Outcome;
 use crate::rotation::{Turn, Turns};
 use crate::series::{Series, Written};
@@ -55,6 +53,7 @@ pub(crate) struct Session {
     /// Samples that records have told to be lost.
     told_lost: u64,
     lifetimes: Lifetimes,
+    probes: ProbeCoverage,
     hotplug: Hotplug,
     own_pid: Pid,
     /// Bytes written since readers were last told that all before is in order.
@@ -126,6 +125,7 @@ impl Session {
             counted: ReaderCounts::default(),
             told_lost: 0,
             lifetimes,
+            probes: ProbeCoverage::default(),
             hotplug,
             own_pid: std::process::id() as Pid,
             since_round: 0,
@@ -145,6 +145,11 @@ impl Session {
             turns: Turns::new(when),
             ..self
         }
+    }
+
+    /// Follows which programs the probes reach.
+    pub(crate) fn probing(self, probes: ProbeCoverage) -> Self {
+        Self { probes, ..self }
     }
 
     /// What is written stays, whatever comes: the target runs.
@@ -316,46 +321,9 @@ impl Session {
         }
         self.lifetimes.follow(&record, &self.processes);
         follow(&record, &mut self.processes, &mut self.modules);
+        self.probes.follow(&record, &self.processes);
         self.since_round += bytes.len();
         self.series.write(bytes)
-    }
-
-    /// Counts how a sample's stack ended, and which modules it was in.
-    fn note(&mut self, sample: &Sample<'_>, note: StackNote, unwound: bool) {
-        let tally = &mut self.tally;
-        tally.quality.count_stack(note.end);
-        tally.quality.read_back += u64::from(note.read_back > 0);
-        if let Some(time) = sample.time {
-            let (first, last) = tally.sample_time.unwrap_or((time, time));
-            tally.sample_time = Some((first.min(time), last.max(time)));
-        }
-        let process = self.processes.get(sample.pid);
-        let space = process.map(|process| process.space());
-        if let Some(process) = process {
-            self.keeper.meet(sample.pid, process.generation());
-        }
-        if let Some(space) = space {
-            let (keeper, modules) = (&mut self.keeper, &self.modules);
-            let keep = |mapping: &Mapping| keeper.hit(sample.pid, mapping, modules);
-            tally.hits.mark(space, &self.chain, keep);
-        }
-        tally.hits.kernel |= sample.mode.is_kernel();
-        let unwound = unwound && note.end != StackEnd::NotUnwound;
-        if note.end.is_whole() || !note.end.counts() || !unwound {
-            return;
-        }
-        let last = self
-            .chain
-            .last()
-            .copied()
-            .filter(|&last| last < context::MAX);
-        let address = AbsoluteAddress(last.unwrap_or(sample.ip));
-        let mapping = space.and_then(|space| space.find(address));
-        tally.failures.count(Place {
-            end: note.end,
-            module: mapping.map(|mapping| mapping.module),
-            offset: mapping.map_or(address.0, |mapping| mapping.file_offset_of(address).0),
-        });
     }
 
     /// Completes the last file. `outcome` is what the reader found out at the end.
@@ -369,6 +337,7 @@ impl Session {
         last.quality.unseen.left_running = self.left_running(outcome);
         let counts = outcome.map_or(&[][..], |outcome| &outcome.counts);
         let (covered_event, unsampled) = self.lifetimes.subject();
+        let probes = self.probes.finish(outcome.map(|outcome| outcome.ended));
         let mut all = self.total.quality.clone();
         all.add(&last.quality);
         let coverage = match full {
@@ -380,6 +349,7 @@ impl Session {
             last.quality.coverage.clone_from(&coverage);
             last.quality.covered_event.clone_from(&covered_event);
             last.quality.unsampled.clone_from(&unsampled);
+            last.quality.probes.clone_from(&probes);
         }
         let ended = (self.series.complete(last)).map(|contents| self.total.add(contents));
         Finished {
@@ -387,6 +357,7 @@ impl Session {
                 coverage,
                 covered_event,
                 unsampled,
+                probes,
                 ..self.total.quality
             },
             kept: self.keeper.finish(&self.modules),

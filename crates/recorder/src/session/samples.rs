@@ -1,11 +1,12 @@
 //! Samples: unwound, weighed, written.
 
 use prof_events::{AllocationWeight, Weight, system};
-use prof_model::{AbsoluteAddress, Pid, Process, StackEnd};
+use prof_model::{AbsoluteAddress, Mapping, Pid, Process, StackEnd};
 use prof_perfdata::{CpuMode, Sample, StackNote, Stamp, Switch, WriteError, context, encode};
 
 use super::{Session, SessionEvent, StackWork};
 use crate::backlog::Batch;
+use crate::failures::Place;
 use crate::sleepers::Sleepers;
 use crate::waits::Unseen;
 use crate::{allocation, layout};
@@ -229,5 +230,43 @@ impl Session {
     fn sleepers(&self) -> Option<&SessionEvent> {
         let mut events = self.events.iter();
         events.find(|event| event.weight == Weight::Asleep)
+    }
+
+    /// Counts how a sample's stack ended, and which modules it was in.
+    pub(super) fn note(&mut self, sample: &Sample<'_>, note: StackNote, unwound: bool) {
+        let tally = &mut self.tally;
+        tally.quality.count_stack(note.end);
+        tally.quality.read_back += u64::from(note.read_back > 0);
+        if let Some(time) = sample.time {
+            let (first, last) = tally.sample_time.unwrap_or((time, time));
+            tally.sample_time = Some((first.min(time), last.max(time)));
+        }
+        let process = self.processes.get(sample.pid);
+        let space = process.map(|process| process.space());
+        if let Some(process) = process {
+            self.keeper.meet(sample.pid, process.generation());
+        }
+        if let Some(space) = space {
+            let (keeper, modules) = (&mut self.keeper, &self.modules);
+            let keep = |mapping: &Mapping| keeper.hit(sample.pid, mapping, modules);
+            tally.hits.mark(space, &self.chain, keep);
+        }
+        tally.hits.kernel |= sample.mode.is_kernel();
+        let unwound = unwound && note.end != StackEnd::NotUnwound;
+        if note.end.is_whole() || !note.end.counts() || !unwound {
+            return;
+        }
+        let last = self
+            .chain
+            .last()
+            .copied()
+            .filter(|&last| last < context::MAX);
+        let address = AbsoluteAddress(last.unwrap_or(sample.ip));
+        let mapping = space.and_then(|space| space.find(address));
+        tally.failures.count(Place {
+            end: note.end,
+            module: mapping.map(|mapping| mapping.module),
+            offset: mapping.map_or(address.0, |mapping| mapping.file_offset_of(address).0),
+        });
     }
 }

@@ -48,6 +48,7 @@ impl Session {
             }
             append(&mut out, attr, record);
             follow(record, &mut self.processes, &mut self.modules);
+            self.probes.follow(record, &self.processes);
         });
         self.series.write(&out)
     }

@@ -52,6 +52,7 @@ impl Counts {
             Some(recorded) if !self.unwound => recorded.clone(),
             Some(recorded) => {
                 self.quality.losses = recorded.losses;
+                self.quality.probes.clone_from(&recorded.probes);
                 self.quality.set_settings(recorded);
                 self.quality
             }

@@ -8,7 +8,7 @@ mod timeline;
 
 use std::io::{self, Write};
 
-use prof_model::{Coverage, Fallback, Grade, Losses, Verdict};
+use prof_model::{Coverage, Fallback, Grade, Losses, ProbedPrograms, Verdict};
 use serde::Serialize;
 
 use crate::profile::{Event as ProfileEvent, Weight as Sum};
@@ -89,6 +89,8 @@ struct Worth<'a> {
     fallbacks: &'a [Fallback],
     coverage: &'a [Coverage],
     covered_event: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    probes: Option<&'a ProbedPrograms>,
 }
 
 #[derive(Serialize)]
@@ -145,6 +147,7 @@ fn worth(symbolized: &SymbolizedProfile) -> Option<Worth<'_>> {
         fallbacks: &quality.fallbacks,
         coverage: &quality.coverage,
         covered_event: quality.covered_event.as_deref(),
+        probes: quality.probes.as_ref(),
     })
 }
 
