@@ -1,13 +1,16 @@
-//! Files: read-only memory maps ([`MappedFile`], the one place where a file becomes a `&[u8]`), and
-//! files that we write ([`output`]).
+//! Files: read-only memory maps ([`MappedFile`], the one place where a file becomes a `&[u8]`), files
+//! that others name ([`foreign`]), and files that we write ([`output`]).
 
+pub mod foreign;
 pub mod output;
+mod rights;
+
+pub use rights::Rights;
 
 use std::fmt;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Deref;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use memmap2::Mmap;
@@ -36,6 +39,18 @@ pub enum Error {
         /// The path.
         path: PathBuf,
     },
+    /// The path leads to a link that must not be followed.
+    #[error("cannot read {}: it is a symbolic link", path.display())]
+    Link {
+        /// The link.
+        path: PathBuf,
+    },
+    /// Root may read the file, and others may not.
+    #[error("cannot show {}: not everybody may read it", path.display())]
+    Private {
+        /// The file.
+        path: PathBuf,
+    },
 }
 
 impl Error {
@@ -43,7 +58,17 @@ impl Error {
     pub fn io_kind(&self) -> Option<io::ErrorKind> {
         match self {
             Self::Io { source, .. } => Some(source.kind()),
-            Self::Directory { .. } | Self::NotRegular { .. } => None,
+            Self::Private { .. } => Some(io::ErrorKind::PermissionDenied),
+            Self::Directory { .. } | Self::NotRegular { .. } | Self::Link { .. } => None,
+        }
+    }
+}
+
+impl From<Error> for io::Error {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Io { source, .. } => source,
+            error => Self::new(error.io_kind().unwrap_or(io::ErrorKind::Other), error),
         }
     }
 }
@@ -74,7 +99,7 @@ impl MappedFile {
     /// waits for the other end of a pipe.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
-        let file = open_regular(path)?;
+        let file = foreign::open(path)?;
         Self::from_file(&file).map_err(|source| io_error(path, source))
     }
 
@@ -104,36 +129,10 @@ impl MappedFile {
     pub fn read(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
         let mut bytes = Vec::new();
-        open_regular(path)?
+        foreign::open(path)?
             .read_to_end(&mut bytes)
             .map_err(|source| io_error(path, source))?;
         Ok(Self::from(bytes))
-    }
-}
-
-fn open_regular(path: &Path) -> Result<File, Error> {
-    // Asked before opening, because opening a device may do something, and after, because the
-    // path may lead elsewhere by then.
-    let metadata = std::fs::metadata(path).map_err(|source| io_error(path, source))?;
-    check_regular(path, &metadata)?;
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(libc::O_NONBLOCK)
-        .open(path)
-        .map_err(|source| io_error(path, source))?;
-    let metadata = file.metadata().map_err(|source| io_error(path, source))?;
-    check_regular(path, &metadata)?;
-    Ok(file)
-}
-
-fn check_regular(path: &Path, metadata: &std::fs::Metadata) -> Result<(), Error> {
-    let path = || path.to_owned();
-    if metadata.is_dir() {
-        Err(Error::Directory { path: path() })
-    } else if !metadata.is_file() {
-        Err(Error::NotRegular { path: path() })
-    } else {
-        Ok(())
     }
 }
 

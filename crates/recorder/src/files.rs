@@ -1,11 +1,13 @@
 //! The files that code was mapped from, while their processes live.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use prof_filemap::Rights;
+use prof_filemap::foreign::{self, Links};
 use prof_model::{Mapping, Module, Pid};
 use prof_unwinder::ModuleFiles;
 
@@ -24,7 +26,7 @@ impl ModuleFiles for LiveFiles {
 /// Opens the file that process `pid` has mapped, however it can be had: by its path as the process
 /// sees it, by the mapping itself (which takes privileges, and works for deleted files and memfds),
 /// as the program that the process runs, or by its path as we see it. Another file is not taken
-/// for it.
+/// for it. Paths are followed with the rights of the process's user.
 pub(crate) fn open_mapped(pid: Pid, module: &Module, mapping: &Mapping) -> io::Result<File> {
     let process = PathBuf::from(format!("/proc/{pid}"));
     let path = without_deleted(&module.path);
@@ -32,34 +34,27 @@ pub(crate) fn open_mapped(pid: Pid, module: &Module, mapping: &Mapping) -> io::R
     let range = format!("map_files/{:x}-{:x}", mapping.start.0, mapping.end.0);
     let exe = process.join("exe");
     let is_exe = fs::read_link(&exe).is_ok_and(|exe| without_deleted(&exe) == path);
-    let places = [
-        Some(process.join("root").join(relative)),
-        Some(process.join(range)),
-        is_exe.then_some(exe),
-        Some(path.to_owned()),
+    let ways: [&dyn Fn() -> io::Result<File>; 4] = [
+        &|| Ok(foreign::open(&process.join("root").join(relative))?),
+        &|| Ok(foreign::open(&process.join(&range))?),
+        &|| match is_exe {
+            true => Ok(foreign::open(&exe)?),
+            false => Err(io::ErrorKind::NotFound.into()),
+        },
+        &|| {
+            let rights = Rights::of_process(pid)?;
+            Ok(foreign::open_with(path, Some(&rights), Links::Follow)?)
+        },
     ];
     let mut problem = io::Error::from(io::ErrorKind::NotFound);
-    for place in places.into_iter().flatten() {
-        match open_regular(&place) {
+    for way in ways {
+        match way() {
             Ok(file) if is(&file, module) => return Ok(file),
             Ok(_) => problem = io::Error::other("another file has replaced it since it was mapped"),
             Err(_) => {}
         }
     }
     Err(problem)
-}
-
-/// Pipes and devices that somebody named like a library could block or never end.
-fn open_regular(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    let file = options
-        .read(true)
-        .custom_flags(libc::O_NONBLOCK)
-        .open(path)?;
-    match file.metadata()?.is_file() {
-        true => Ok(file),
-        false => Err(io::ErrorKind::InvalidInput.into()),
-    }
 }
 
 /// Whether this is the file that was mapped, as far as the recording knows it.

@@ -9,6 +9,7 @@ use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use prof_filemap::Rights;
 use prof_model::{Mapping, Module, ModuleKind, Modules, Pid};
 
 use crate::files::open_mapped;
@@ -35,14 +36,14 @@ pub struct KeptRoot {
 }
 
 /// A process with a root directory of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptProcess {
     /// Its id in our PID namespace.
     pub pid: Pid,
     /// Its id in its own.
     pub inner_pid: Pid,
-    /// Its user.
-    pub user: u32,
+    /// Of its user.
+    pub rights: Rights,
     /// Its root directory, as an index of [`KeptFiles::roots`].
     pub root: usize,
 }
@@ -131,7 +132,7 @@ impl Keeper {
         Some(KeptProcess {
             pid,
             inner_pid: inner_pid.unwrap_or(pid),
-            user: fs::metadata(format!("/proc/{pid}")).ok()?.uid(),
+            rights: Rights::parse(&status)?,
             root: index,
         })
     }

@@ -10,6 +10,7 @@ use std::path::Path;
 
 use object::{Object, ReadCache};
 use prof_events::system;
+use prof_filemap::foreign;
 use prof_model::{BuildId, FileIdentity, Pid, Tid};
 use prof_perfdata::{Comm, CpuMode, Mmap, Record, Stamp};
 
@@ -212,17 +213,13 @@ impl MapsLine {
             .join("root")
             .join(path);
         // map_files takes privileges that plain users lack.
-        let file = File::open(mapped).or_else(|_| File::open(seen)).ok()?;
-        build_id_of(file)
+        let file = foreign::open(Path::new(&mapped)).or_else(|_| foreign::open(&seen));
+        build_id_of(file.ok()?)
     }
 }
 
 /// The build id of an ELF file.
 pub(crate) fn build_id_of(file: File) -> Option<BuildId> {
-    // Devices and pipes that somebody mapped or named like a library could block or never end.
-    if !file.metadata().ok()?.is_file() {
-        return None;
-    }
     let cache = ReadCache::new(file);
     let elf = object::File::parse(&cache).ok()?;
     BuildId::new(elf.build_id().ok()??)

@@ -1,9 +1,11 @@
 //! Source files, found by the paths that compilers left in debug info.
 
 use std::fmt;
-use std::fs;
+use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
+
+use prof_filemap::foreign;
 
 /// Where to look for source files.
 #[derive(Clone, Debug, Default)]
@@ -47,12 +49,24 @@ impl Sources {
     pub fn find(&self, file: &str) -> Result<SourceFile, NoSource> {
         let mut tried = Vec::new();
         for path in self.candidates(Path::new(file)) {
-            match read(&path) {
+            let read = match self.is_named(&path) {
+                true => foreign::open(&path),
+                false => foreign::open_to_show(&path),
+            };
+            match read.map_err(io::Error::from).and_then(lines) {
                 Ok(lines) => return Ok(SourceFile { path, lines }),
                 Err(error) => tried.push((path, error)),
             }
         }
         Err(NoSource { tried })
+    }
+
+    /// Whether the user named the directory that it is in.
+    fn is_named(&self, path: &Path) -> bool {
+        let mapped = self.maps.iter().map(|(_, to)| to);
+        let mut directories = mapped.chain(&self.directories);
+        let goes_up = path.components().any(|part| part == Component::ParentDir);
+        !goes_up && directories.any(|directory| path.starts_with(directory))
     }
 
     /// The paths to try, each once.
@@ -103,23 +117,20 @@ impl fmt::Display for NoSource {
     }
 }
 
-fn read(path: &Path) -> io::Result<Vec<String>> {
+fn lines(file: File) -> io::Result<Vec<String>> {
     /// Generated files are large, but not that large.
     const LARGEST: u64 = 64 << 20;
-    // Debug info may name anything: pipes wait and devices go on for ever.
-    if !fs::metadata(path)?.is_file() {
-        return Err(io::Error::other("not a file"));
-    }
     let mut bytes = Vec::new();
-    fs::File::open(path)?
-        .take(LARGEST)
-        .read_to_end(&mut bytes)?;
+    file.take(LARGEST).read_to_end(&mut bytes)?;
     let text = String::from_utf8_lossy(&bytes);
     Ok(text.lines().map(str::to_owned).collect())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
     use super::*;
 
     fn check(sources: &Sources, file: &str, expected: &[&str]) {
@@ -169,7 +180,40 @@ mod tests {
              say where it is"
         );
         let device = Sources::default().find("/dev/zero").unwrap_err();
-        assert!(device.to_string().contains("not a file"), "{device}");
+        assert!(
+            device.to_string().contains("not a regular file"),
+            "{device}"
+        );
+    }
+
+    /// Debug info of others may name what only root can read.
+    #[test]
+    fn root_shows_private_files_only_of_directories_that_were_named() {
+        if !fs::metadata("/proc/self").is_ok_and(|found| found.uid() == 0) {
+            return;
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.c");
+        fs::write(&path, "secret").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+        let name = path.to_str().unwrap();
+        let refused = Sources::default().find(name).unwrap_err().to_string();
+        assert!(refused.contains("not everybody may read it"), "{refused}");
+        let named = Sources {
+            directories: vec![directory.path().into()],
+            ..Sources::default()
+        };
+        named.find(name).unwrap();
+        // No way up out of it.
+        let inner = Sources {
+            directories: vec![directory.path().join("inner")],
+            ..Sources::default()
+        };
+        inner
+            .find(&format!("{}/inner/../a.c", directory.path().display()))
+            .unwrap_err();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        Sources::default().find(name).unwrap();
     }
 
     #[test]

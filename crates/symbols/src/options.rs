@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use prof_filemap::Rights;
 use prof_model::{BuildId, Module, Pid};
 
 use crate::kernel;
@@ -132,9 +133,9 @@ pub trait Places: Send + Sync {
     /// case.
     fn candidates(&self, module: &Module) -> Vec<PathBuf>;
 
-    /// The user that a process belongs to, if it is known better than from `/proc` (where it is
+    /// The rights of a process's user, if they are known better than from `/proc` (where they are
     /// gone once the process is).
-    fn owner(&self, _pid: Pid) -> Option<u32> {
+    fn rights(&self, _pid: Pid) -> Option<Rights> {
         None
     }
 

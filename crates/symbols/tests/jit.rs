@@ -5,7 +5,8 @@
 mod common;
 
 use std::fs;
-use std::os::unix::fs::{MetadataExt, chown, symlink};
+use std::io::Read;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -34,6 +35,8 @@ impl Target {
         }
         let child = command.spawn().unwrap();
         let directory = tempfile::tempdir().unwrap();
+        // As /tmp is, for all to look into.
+        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let map = directory.path().join(format!("perf-{}.map", child.id()));
         Self {
             child,
@@ -105,6 +108,42 @@ fn the_map_of_a_live_process() {
         matches!(&code, Err(CodeError::NoJitDump { path: told }) if told.ends_with(path.file_name().unwrap())),
         "{code:?}"
     );
+}
+
+/// In a mount namespace of their own, users put root's files where they like.
+#[test]
+fn a_file_of_root_that_a_user_mounted_is_not_read() {
+    if !is_root() || !have("unshare", "util-linux") {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o1777)).unwrap();
+    let secret = directory.path().join("secret");
+    fs::write(&secret, MAP).unwrap();
+    fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
+    let script =
+        "cd $0 && touch perf-$$.map && mount --bind secret perf-$$.map && echo && exec cat";
+    let mut command = Command::new("unshare");
+    command
+        .args(["-Urm", "sh", "-c", script])
+        .arg(directory.path());
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.uid(OTHER_USER).gid(OTHER_USER).spawn().unwrap();
+    let mounted = child
+        .stdout
+        .as_mut()
+        .map(|out| out.read(&mut [0; 1]).unwrap());
+    let pid = Pid::try_from(child.id()).unwrap();
+    let refused = resolve(directory.path(), pid, &[0x1000]);
+    fs::set_permissions(&secret, fs::Permissions::from_mode(0o644)).unwrap();
+    let public = resolve(directory.path(), pid, &[0x1000]);
+    drop(child.stdin.take());
+    child.wait().unwrap();
+    // Where users have no namespaces there is nothing to refuse. What is left outside is the
+    // user's own empty file.
+    if mounted == Some(1) {
+        assert_eq!((refused.named(), public.named()), (0, 1));
+    }
 }
 
 #[test]

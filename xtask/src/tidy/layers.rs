@@ -15,7 +15,7 @@ use super::Problem;
 const LAYERS: [(&str, &[&str]); 14] = [
     ("prof-model", &[]),
     ("prof-filemap", &[]),
-    ("prof-events", &["prof-model"]),
+    ("prof-events", &["prof-model", "prof-filemap"]),
     ("prof-counters", &["prof-model", "prof-events"]),
     ("prof-perfdata", &["prof-model", "prof-filemap"]),
     ("prof-unwinder", &["prof-model"]),

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::{self, Write};
-use std::fs::File;
 use std::path::Path;
 
 use object::{
     Object, ObjectSegment, ObjectSymbol, ReadCache, SegmentFlags, SymbolFlags, SymbolKind,
 };
+use prof_filemap::foreign;
 
 use super::error::Problem;
 use super::suggest;
@@ -22,7 +22,10 @@ pub(super) fn file_offset(path: &Path, symbol: &str, offset: u64) -> Result<u64,
         path: shown.clone(),
         reason,
     };
-    let file = File::open(path).map_err(|error| bad(error.to_string()))?;
+    let file = foreign::open(path).map_err(|error| match error {
+        prof_filemap::Error::Io { source, .. } => bad(source.to_string()),
+        _ => bad("it is not a regular file".into()),
+    })?;
     let cache = ReadCache::new(Window::new(file));
     let elf = object::File::parse(&cache)
         .map_err(|_| bad("it is not an ELF file and has no functions to probe".into()))?;
@@ -44,7 +47,7 @@ pub(super) fn file_offset(path: &Path, symbol: &str, offset: u64) -> Result<u64,
 /// Those of these functions that the file has under their linker's names; none if it cannot be read.
 pub(super) fn functions_in(path: &Path, wanted: &HashSet<&str>) -> HashSet<String> {
     let mut found = HashSet::new();
-    let Ok(file) = File::open(path) else {
+    let Ok(file) = foreign::open(path) else {
         return found;
     };
     let cache = ReadCache::new(Window::new(file));

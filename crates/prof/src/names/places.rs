@@ -8,6 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use prof_filemap::Rights;
 use prof_model::{Module, Pid};
 use prof_recorder::{KeptFiles, KeptProcess};
 use prof_report::Profile;
@@ -149,8 +150,8 @@ impl Places for Kept {
         places
     }
 
-    fn owner(&self, pid: Pid) -> Option<u32> {
-        Some(self.process(pid)?.user)
+    fn rights(&self, pid: Pid) -> Option<Rights> {
+        Some(self.process(pid)?.rights.clone())
     }
 
     fn root(&self, pid: Pid) -> Option<(PathBuf, Pid)> {

@@ -3,9 +3,9 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use prof_filemap::MappedFile;
+use prof_filemap::{MappedFile, foreign};
 use prof_model::{Mapping, Module, Pid};
 use prof_unwinder::ModuleFiles;
 
@@ -18,32 +18,32 @@ impl ModuleFiles for RecordedFiles {
     fn open(&mut self, pid: Pid, module: &Module, _: &Mapping) -> io::Result<File> {
         let relative = module.path.strip_prefix("/").unwrap_or(&module.path);
         let seen = PathBuf::from(format!("/proc/{pid}/root")).join(relative);
-        if matches!(is_same(&seen, module), Ok(Some(true))) {
-            return File::open(seen);
+        if let Ok(file) = foreign::open(&seen)
+            && matches!(is_same(&file, module), Ok(Some(true)))
+        {
+            return Ok(file);
         }
-        match is_same(&module.path, module)? {
+        let file = foreign::open(&module.path)?;
+        match is_same(&file, module)? {
             Some(false) => {
                 let reason = format!("{} was replaced since", module.path.display());
                 Err(io::Error::new(io::ErrorKind::InvalidData, reason))
             }
-            _ => File::open(&module.path),
+            _ => Ok(file),
         }
     }
 }
 
-/// Whether the file at `path` is the one that was recorded; `None` if that can't be known.
-fn is_same(path: &Path, module: &Module) -> io::Result<Option<bool>> {
-    if !path.exists() {
-        return Ok(None);
-    }
+/// Whether it is the file that was recorded; `None` if that can't be known.
+fn is_same(file: &File, module: &Module) -> io::Result<Option<bool>> {
     let Some(recorded) = module.build_id else {
         let inode = module.identity.map(|identity| identity.inode);
-        let found = path.metadata()?.ino();
+        let found = file.metadata()?.ino();
         // A copy is another inode and may be the same all the same.
         return Ok(inode.filter(|&inode| inode == found).map(|_| true));
     };
-    let file = MappedFile::open(path).map_err(io::Error::other)?;
-    let found = object::File::parse(&*file).map_err(io::Error::other)?;
+    let bytes = MappedFile::from_file(file)?;
+    let found = object::File::parse(&*bytes).map_err(io::Error::other)?;
     let found = object::Object::build_id(&found).ok().flatten();
     Ok(found.map(|found| found.starts_with(recorded.as_bytes())))
 }

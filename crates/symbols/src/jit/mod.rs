@@ -90,10 +90,10 @@ struct Log {
 
 /// The process's code, from its jitdump (which is richer) or else its perf map.
 fn read(pid: Pid, places: &dyn Places, directory: &Path) -> Result<Log, ModuleStatus> {
-    let owner = trusted::owner(pid, places);
+    let rights = trusted::rights(pid, places);
     let mut untrusted = None;
     for path in places.jitdumps(pid) {
-        match trusted::open(&path, pid, owner) {
+        match trusted::open(&path, pid, rights.as_ref()) {
             Ok(file) => match dump::read(&file) {
                 Some(code) => return Ok(Log { code, path, file }),
                 None => continue,
@@ -102,7 +102,7 @@ fn read(pid: Pid, places: &dyn Places, directory: &Path) -> Result<Log, ModuleSt
         }
     }
     for place in trusted::map_places(pid, places, directory) {
-        match place.open(pid, owner) {
+        match place.open(pid, rights.as_ref()) {
             Ok(file) => {
                 return Ok(Log {
                     code: map::read(&file),

@@ -5,37 +5,32 @@
 //! within a container, anything on the way may lead out.
 
 use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use prof_filemap::foreign::{self, Links};
+use prof_filemap::{Error, Rights};
 use prof_model::Pid;
-use rustix::fs::{Mode, OFlags, ResolveFlags};
 
 use crate::options::Places;
 use crate::status::ModuleStatus;
 
-/// The user that a process belongs to, if it can be known.
-pub(super) fn owner(pid: Pid, places: &dyn Places) -> Option<u32> {
-    places.owner(pid).or_else(|| {
-        let process = fs::metadata(format!("/proc/{pid}")).ok()?;
-        Some(process.uid())
-    })
+/// The rights of the user that a process belongs to, if they can be known.
+pub(super) fn rights(pid: Pid, places: &dyn Places) -> Option<Rights> {
+    places.rights(pid).or_else(|| Rights::of_process(pid).ok())
 }
 
 /// Opens a file that the process should have left. `Err(None)` if there is none.
 pub(super) fn open(
     path: &Path,
     pid: Pid,
-    owner: Option<u32>,
+    rights: Option<&Rights>,
 ) -> Result<File, Option<ModuleStatus>> {
-    let opened = rustix::fs::open(path, FLAGS, Mode::empty());
-    check(opened, path, pid, owner)
+    // In a directory of ours, nobody but us and root mounts what others may not read.
+    let opened = foreign::open_with(path, None, Links::Refuse);
+    check(opened, path, pid, rights)
 }
-
-const FLAGS: OFlags = OFlags::RDONLY
-    .union(OFlags::CLOEXEC)
-    .union(OFlags::NOFOLLOW)
-    .union(OFlags::NONBLOCK);
 
 /// A place where a process's perf map may be.
 pub(super) enum MapPlace {
@@ -78,26 +73,27 @@ impl MapPlace {
         }
     }
 
-    pub(super) fn open(&self, pid: Pid, owner: Option<u32>) -> Result<File, Option<ModuleStatus>> {
+    pub(super) fn open(
+        &self,
+        pid: Pid,
+        rights: Option<&Rights>,
+    ) -> Result<File, Option<ModuleStatus>> {
+        let path = self.path();
         match self {
-            Self::Here(path) => open(path, pid, owner),
-            Self::Inside { root, name } => {
-                let directory = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-                let opened = rustix::fs::open(root, directory, Mode::empty()).and_then(|root| {
-                    let within = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-                    rustix::fs::openat2(root, name, FLAGS, Mode::empty(), within)
-                });
-                check(opened, &self.path(), pid, owner)
+            Self::Here(path) => open(path, pid, rights),
+            Self::Inside { .. } => {
+                let opened = foreign::open_with(&path, rights, Links::Refuse);
+                check(opened, &path, pid, rights)
             }
         }
     }
 }
 
 fn check(
-    opened: rustix::io::Result<rustix::fd::OwnedFd>,
+    opened: Result<File, Error>,
     path: &Path,
     pid: Pid,
-    owner: Option<u32>,
+    rights: Option<&Rights>,
 ) -> Result<File, Option<ModuleStatus>> {
     let untrusted = |reason: String| {
         Some(ModuleStatus::UntrustedJitMap {
@@ -106,9 +102,12 @@ fn check(
         })
     };
     let file = match opened {
-        Ok(file) => File::from(file),
-        Err(rustix::io::Errno::LOOP) => return Err(untrusted("it is a symbolic link".into())),
-        Err(rustix::io::Errno::ACCESS) => {
+        Ok(file) => file,
+        Err(Error::Link { .. }) => return Err(untrusted("it is a symbolic link".into())),
+        Err(Error::NotRegular { .. } | Error::Directory { .. }) => {
+            return Err(untrusted("it is not a regular file".into()));
+        }
+        Err(error) if error.io_kind() == Some(ErrorKind::PermissionDenied) => {
             return Err(Some(ModuleStatus::NoPermission { path: path.into() }));
         }
         Err(_) => return Err(None),
@@ -116,12 +115,12 @@ fn check(
     let metadata = file
         .metadata()
         .map_err(|error| untrusted(error.to_string()))?;
-    if !metadata.is_file() {
-        return Err(untrusted("it is not a regular file".into()));
+    if metadata.nlink() > 1 {
+        return Err(untrusted("the file has another name elsewhere".into()));
     }
     let ours = rustix::process::geteuid().as_raw();
     let user = metadata.uid();
-    match owner {
+    match rights.map(Rights::user) {
         _ if user == 0 => Ok(file),
         Some(owner) if user == owner => Ok(file),
         Some(owner) => Err(untrusted(format!(
