@@ -137,6 +137,9 @@ pub struct Losses {
     pub corrupt_rings: u64,
     /// Whether the recording ends before its end (a truncated file).
     pub truncated_file: bool,
+    /// Whether that is because compressed records hold more than any recording of its size should.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub too_large_file: bool,
 }
 
 impl Losses {
@@ -154,6 +157,7 @@ impl Losses {
             add(count, more);
         }
         self.truncated_file |= other.truncated_file;
+        self.too_large_file |= other.too_large_file;
     }
 
     /// Samples that were taken, or due, and are not in the recording.
@@ -295,6 +299,7 @@ mod tests {
                 malformed: u64::MAX,
                 corrupt_rings: u64::MAX,
                 truncated_file: false,
+                too_large_file: false,
             },
             failures: vec![UnwindFailure {
                 end: StackEnd::Loop,

@@ -9,7 +9,7 @@ use std::iter::once;
 
 use serde::Serialize;
 
-use crate::quality::Quality;
+use crate::quality::{Losses, Quality};
 use crate::text::counted;
 use crate::waits::SeenWaits;
 use coverage::{coverage, misleads, unseen};
@@ -238,12 +238,22 @@ fn losses(quality: &Quality) -> impl Iterator<Item = String> {
                  and report this bug if it comes back"
             )
         }),
-        losses.truncated_file.then(|| {
-            "the recording ends early: it was cut off while it was written or copied".to_owned()
-        }),
+        losses
+            .truncated_file
+            .then(|| ends_early(&losses).to_owned()),
     ]
     .into_iter()
     .flatten()
+}
+
+fn ends_early(losses: &Losses) -> &'static str {
+    match losses.too_large_file {
+        true => {
+            "only the start of the recording was read: its compressed records hold more than any \
+             recording of this size should"
+        }
+        false => "the recording ends early: it was cut off while it was written or copied",
+    }
 }
 
 fn size_limit(bytes: u64) -> String {

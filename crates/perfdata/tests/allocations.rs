@@ -116,7 +116,11 @@ fn records_have_a_size_that_can_be_moved() {
 
 /// A small file whose compressed records unpack to a gigabyte of samples.
 fn bomb() -> Vec<u8> {
-    const RECORDS: usize = 17_000;
+    equal_samples(16_000, &[7; NewSample::MAX_CHAIN])
+}
+
+/// A small file of many samples that are the same.
+fn equal_samples(count: usize, callchain: &[u64]) -> Vec<u8> {
     let event = EventDescription {
         attr: Attr {
             sample_type: SampleType::TIME | SampleType::CALLCHAIN,
@@ -127,14 +131,14 @@ fn bomb() -> Vec<u8> {
     let mut record = Vec::new();
     let sample = NewSample {
         time: 1,
-        callchain: &[7; NewSample::MAX_CHAIN],
+        callchain,
         ..NewSample::default()
     };
     encode::sample(&mut record, &event.attr, &sample).unwrap();
     let mut packer = zstd_safe::CCtx::create();
     let mut packed = vec![0; 1 << 20];
     let mut out = zstd_safe::OutBuffer::around(&mut packed[..]);
-    for _ in 0..RECORDS {
+    for _ in 0..count {
         let mut input = zstd_safe::InBuffer::around(&record);
         while input.pos() < record.len() {
             packer.compress_stream(&mut out, &mut input).unwrap();
@@ -167,7 +171,22 @@ fn a_zstd_bomb_takes_bounded_memory() {
             samples += 1;
         }
     });
-    assert_eq!(samples, 17_000);
+    assert_eq!(samples, 16_000);
     assert!(!recording.truncated());
     assert!(info.bytes_max < 300 << 20, "{}", info.bytes_max);
+}
+
+/// Equal samples compress to next to nothing; who keeps each of them is at their mercy.
+#[test]
+fn no_more_records_come_out_than_a_file_of_its_size_should_hold() {
+    let bytes = equal_samples(5_000_000, &[7]);
+    let size = bytes.len();
+    assert!(size < 500_000, "{size}");
+    let mut recording = Recording::from_file(MappedFile::from(bytes)).unwrap();
+    let mut records = 0;
+    while recording.next().unwrap().is_some() {
+        records += 1;
+    }
+    assert_eq!(records, 4_000_000 + size);
+    assert!(recording.truncated() && recording.is_too_large());
 }

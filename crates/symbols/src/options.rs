@@ -85,6 +85,10 @@ pub struct Debuginfod {
     pub cache: PathBuf,
     /// Give up on a download that makes no progress for so long (`DEBUGINFOD_TIMEOUT`).
     pub timeout: Duration,
+    /// Give up on a file that takes longer in all (`DEBUGINFOD_MAXTIME`, else 15 minutes).
+    pub longest: Duration,
+    /// Give up on a file of more bytes (`DEBUGINFOD_MAXSIZE`, else 2 GiB).
+    pub largest: u64,
 }
 
 impl Debuginfod {
@@ -105,6 +109,8 @@ impl Debuginfod {
 
     fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
         const DEFAULT_TIMEOUT: Duration = Duration::from_secs(90);
+        const LONGEST: u64 = 15 * 60;
+        const LARGEST: u64 = 2 << 30;
         let urls: Vec<String> = variable("DEBUGINFOD_URLS")?
             .split_ascii_whitespace()
             .filter(|url| url.starts_with("http://") || url.starts_with("https://"))
@@ -115,11 +121,18 @@ impl Debuginfod {
             let home = path("XDG_CACHE_HOME").or_else(|| Some(path("HOME")?.join(".cache")))?;
             Some(home.join("debuginfod_client"))
         })?;
+        // Zero stands for none, and an answer without end would fill the disk.
+        let number = |name: &str| {
+            let number: Option<u64> = variable(name)?.parse().ok();
+            number.filter(|&number| number > 0)
+        };
         let timeout = variable("DEBUGINFOD_TIMEOUT").and_then(|text| text.parse().ok());
         (!urls.is_empty()).then_some(Self {
             urls,
             cache,
             timeout: timeout.map_or(DEFAULT_TIMEOUT, Duration::from_secs),
+            longest: Duration::from_secs(number("DEBUGINFOD_MAXTIME").unwrap_or(LONGEST)),
+            largest: number("DEBUGINFOD_MAXSIZE").unwrap_or(LARGEST),
         })
     }
 }
@@ -176,6 +189,8 @@ mod tests {
             urls: urls.iter().map(|&url| url.to_owned()).collect(),
             cache: cache.into(),
             timeout: Duration::from_secs(seconds),
+            longest: Duration::from_secs(15 * 60),
+            largest: 2 << 30,
         });
         assert_eq!(Debuginfod::from_variables(variable), expected);
     }
@@ -197,6 +212,7 @@ mod tests {
                 ("XDG_CACHE_HOME", "/c"),
                 ("DEBUGINFOD_URLS", "http://a"),
                 ("DEBUGINFOD_TIMEOUT", "5"),
+                ("DEBUGINFOD_MAXSIZE", "0"),
             ],
             Some((&["http://a"], "/c/debuginfod_client", 5)),
         );

@@ -73,6 +73,11 @@ pub enum ModuleStatus {
         /// Why it is not trusted.
         reason: String,
     },
+    /// There is a map of run-time code, but more of it than is kept in memory.
+    JitMapTooLarge {
+        /// The map.
+        path: PathBuf,
+    },
     /// The recording's embedded symbols don't have this module.
     NotEmbedded,
     /// There were no names when the recording was archived.
@@ -97,7 +102,8 @@ impl ModuleStatus {
             | Self::NoPermission { path }
             | Self::Unreadable { path, .. }
             | Self::NoJitMap { path, .. }
-            | Self::UntrustedJitMap { path, .. } => Some(path),
+            | Self::UntrustedJitMap { path, .. }
+            | Self::JitMapTooLarge { path } => Some(path),
             Self::Named
             | Self::OtherKernel { .. }
             | Self::KernelHidden
@@ -143,6 +149,10 @@ impl ModuleStatus {
             Self::UntrustedJitMap { path, reason } => {
                 format!("{} is not trusted: {reason}", path.display())
             }
+            Self::JitMapTooLarge { path } => format!(
+                "{} has more than 2,000,000 functions or 256 MiB of names, and the rest was not read",
+                path.display()
+            ),
             Self::NotEmbedded => "the recording has no symbols of it".into(),
             Self::Archived { reason } => format!("{reason} (when the recording was archived)"),
         }
@@ -168,7 +178,7 @@ impl ModuleStatus {
             Self::NoPermission { .. } => {
                 "make the file readable, or report as a user who may read it".into()
             }
-            Self::Unreadable { .. } => return None,
+            Self::Unreadable { .. } | Self::JitMapTooLarge { .. } => return None,
             Self::OtherKernel { .. } => {
                 "report on the kernel that was recorded, install its vmlinux with debug info, or run \
                  `prof archive` where you record"

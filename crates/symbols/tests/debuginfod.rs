@@ -28,6 +28,8 @@ struct Setup {
     directory: tempfile::TempDir,
     module: Module,
     offsets: Vec<u64>,
+    longest: Duration,
+    largest: u64,
 }
 
 impl Setup {
@@ -43,6 +45,8 @@ impl Setup {
             module: module(&program),
             directory,
             offsets,
+            longest: Duration::from_secs(3600),
+            largest: 1 << 30,
         }
     }
 
@@ -56,6 +60,8 @@ impl Setup {
                 urls: vec![url.into()],
                 cache: self.cache(),
                 timeout,
+                longest: self.longest,
+                largest: self.largest,
             }),
             ..options(Path::new("/nowhere"))
         }
@@ -312,4 +318,40 @@ fn a_download_that_breaks_off_leaves_nothing() {
     let resolved = setup.resolve(&url, PATIENT, Watch::default());
     check_problem(&resolved, "could not be downloaded");
     assert!(!setup.cached("debuginfo").exists());
+}
+
+#[test]
+fn an_answer_without_end_has_one() {
+    let mut setup = Setup::new();
+    setup.largest = 1 << 20;
+    let kept = setup.cached("debuginfo.killed");
+    fs::create_dir_all(kept.parent().unwrap()).unwrap();
+    let old = fs::File::create(&kept).unwrap();
+    old.set_modified(std::time::UNIX_EPOCH).unwrap();
+    let url = serve(|mut stream| {
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n");
+        while stream.write_all(&[b'x'; 1 << 16]).is_ok() {}
+    });
+    let resolved = setup.resolve(&url, PATIENT, Watch::default());
+    check_problem(
+        &resolved,
+        "it is larger than 1048576 bytes (DEBUGINFOD_MAXSIZE)",
+    );
+    // Neither this one nor what was being downloaded when a process was killed.
+    let left: Vec<_> = fs::read_dir(setup.cached("")).unwrap().collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn a_file_may_take_only_so_long() {
+    let mut setup = Setup::new();
+    setup.longest = Duration::from_millis(100);
+    let (keep, _kept) = std::sync::mpsc::channel();
+    let url = serve(move |mut stream| {
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n\x7fELF");
+        keep.send(stream).unwrap_or_default();
+    });
+    // An hour: if only the next part were waited for, this would not end.
+    let resolved = setup.resolve(&url, Duration::from_secs(3600), Watch::default());
+    check_problem(&resolved, "timeout");
 }

@@ -162,6 +162,8 @@ fn ask(url: &str, cache: &Path) {
             urls: vec![url.into()],
             cache: cache.into(),
             timeout: Duration::from_secs(10),
+            longest: Duration::from_secs(60),
+            largest: 1 << 20,
         }),
         ..SymbolOptions::default()
     });

@@ -143,6 +143,12 @@ impl Recording {
         self.source.truncated()
     }
 
+    /// Whether that is because compressed records hold more than any recording of this size should:
+    /// 4 million records and one for each byte of the file, 1 GiB and 256 bytes for each.
+    pub fn is_too_large(&self) -> bool {
+        self.source.is_too_large()
+    }
+
     /// How many records so far were [`Damaged`](Record::Damaged).
     pub fn malformed(&self) -> u64 {
         self.malformed

@@ -25,6 +25,44 @@ pub(super) struct Source {
     /// The zstd stream cannot be read on.
     unpackable: bool,
     truncated: bool,
+    allowance: Allowance,
+    too_large: bool,
+}
+
+/// What may come out of compressed records. A few bytes can hold millions of records, each of
+/// which its reader may have to remember.
+#[derive(Debug)]
+struct Allowance {
+    records: u64,
+    bytes: u64,
+}
+
+impl Allowance {
+    /// In all, and what each byte of the file adds: even the times of equal samples, which are a
+    /// few bits each, take more room than that.
+    const RECORDS: (u64, u64) = (4_000_000, 1);
+    const BYTES: (u64, u64) = (1 << 30, 256);
+
+    fn new(file_size: usize) -> Self {
+        let of = |(fixed, per_byte)| (file_size as u64).saturating_mul(per_byte) + fixed;
+        Self {
+            records: of(Self::RECORDS),
+            bytes: of(Self::BYTES),
+        }
+    }
+
+    /// Whether another record of so many bytes is too much.
+    fn is_spent(&mut self, size: usize) -> bool {
+        let left = (
+            self.records.checked_sub(1),
+            self.bytes.checked_sub(size as u64),
+        );
+        let (Some(records), Some(bytes)) = left else {
+            return true;
+        };
+        *self = Self { records, bytes };
+        false
+    }
 }
 
 impl Source {
@@ -32,6 +70,7 @@ impl Source {
     const MOST_UNPACKED: usize = 256 << 20;
 
     pub(super) fn new(file: MappedFile, data: Range<usize>, truncated: bool) -> Self {
+        let allowance = Allowance::new(file.len());
         Self {
             file,
             data,
@@ -41,7 +80,15 @@ impl Source {
             cut_record: Vec::new(),
             unpackable: true,
             truncated,
+            allowance,
+            too_large: false,
         }
+    }
+
+    /// Whether the rest was left out, because more would come out of it than a file of this size
+    /// should hold.
+    pub(super) fn is_too_large(&self) -> bool {
+        self.too_large
     }
 
     /// Whether something is missing, as far as it was read.
@@ -200,6 +247,10 @@ impl Source {
         let rest = rest.unwrap_or_default();
         let size = RecordHeader::parse(rest).map(|header| usize::from(header.size));
         match size {
+            Some(size) if size <= rest.len() && self.allowance.is_spent(size) => {
+                self.too_large = true;
+                self.give_up_unpacking();
+            }
             Some(size) if size <= rest.len() => {
                 self.open_chunk = Some(Place {
                     offset: place.offset + size,

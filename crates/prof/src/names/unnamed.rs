@@ -2,6 +2,7 @@
 
 use prof_model::counted;
 use prof_report::symbolized::ModuleNaming;
+use prof_symbols::ModuleStatus;
 
 /// Lines, and modules in a line, at most.
 const MOST: usize = 5;
@@ -44,6 +45,12 @@ pub(crate) fn unnamed(all: &[ModuleNaming]) -> Vec<String> {
         grouped(missed)
             .map(|(problem, modules)| format!("no inlined functions in {modules}: {problem}")),
     );
+    let cut = all.iter().filter(|naming| naming.unnamed_samples == 0);
+    let cut = cut.filter(|naming| matches!(naming.status, ModuleStatus::JitMapTooLarge { .. }));
+    lines.extend(cut.map(|naming| {
+        let (module, reason) = (&naming.module, naming.status.reason());
+        format!("names of {module} may be old: {reason}")
+    }));
     lines
 }
 
@@ -72,7 +79,6 @@ mod tests {
     use std::path::PathBuf;
 
     use prof_model::BuildId;
-    use prof_symbols::ModuleStatus;
 
     use super::*;
 

@@ -66,6 +66,7 @@ impl Counts {
         let malformed = &mut quality.losses.malformed;
         *malformed = malformed.saturating_add(recording.malformed());
         quality.losses.truncated_file |= recording.truncated();
+        quality.losses.too_large_file |= recording.is_too_large();
         quality
     }
 

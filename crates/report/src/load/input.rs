@@ -54,6 +54,9 @@ const MAGICS: [&[u8]; 3] = [b"PERFILE2", b"2ELIFREP", b"PERFFILE"];
 /// Bytes: gzip can make a thousand times as much of a hostile file.
 const MOST_UNPACKED: u64 = 1 << 30;
 
+/// Bytes: they are held in memory.
+const MOST_PIPED: u64 = 4 << 30;
+
 fn plain(file: MappedFile, options: &LoadOptions) -> Result<Profile, InputError> {
     let start = &file[..file.len().min(MAGICS[0].len())];
     if MAGICS.iter().any(|magic| magic.starts_with(start)) {
@@ -73,17 +76,22 @@ fn open(path: &Path) -> Result<MappedFile, Error> {
         })
     };
     let mut bytes = Vec::new();
+    let mut read = |input: &mut dyn Read| {
+        let read = input.take(MOST_PIPED + 1).read_to_end(&mut bytes);
+        match read.map_err(cannot_read)? as u64 > MOST_PIPED {
+            true => Err(cannot_read(io::Error::other(
+                "more than 4 GiB came through the pipe: write them to a file",
+            ))),
+            false => Ok(()),
+        }
+    };
     if path == Path::new("-") {
-        io::stdin()
-            .lock()
-            .read_to_end(&mut bytes)
-            .map_err(cannot_read)?;
+        read(&mut io::stdin().lock())?;
     } else if path
         .metadata()
         .is_ok_and(|metadata| metadata.file_type().is_fifo())
     {
-        let mut pipe = File::open(path).map_err(cannot_read)?;
-        pipe.read_to_end(&mut bytes).map_err(cannot_read)?;
+        read(&mut File::open(path).map_err(cannot_read)?)?;
     } else {
         return Ok(MappedFile::open(path)?);
     }

@@ -6,9 +6,10 @@
 //!   CACHE/cache_miss_s               for how many seconds an empty one is believed
 //! ```
 
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -18,10 +19,13 @@ use tempfile::NamedTempFile;
 
 use super::Kind;
 use crate::image::Image;
+use crate::options::Debuginfod;
 
 /// The directory.
 pub(super) struct Cache {
     directory: PathBuf,
+    /// How long a download may take.
+    longest: Duration,
 }
 
 /// What the cache says of a file.
@@ -35,9 +39,10 @@ pub(super) enum Cached {
 const BELIEVE_MISSING: Duration = Duration::from_secs(600);
 
 impl Cache {
-    pub(super) fn new(directory: &Path) -> Self {
+    pub(super) fn new(options: &Debuginfod) -> Self {
         Self {
-            directory: directory.into(),
+            directory: options.cache.clone(),
+            longest: options.longest,
         }
     }
 
@@ -64,7 +69,8 @@ impl Cache {
         // If it can't be noted, the servers are asked again.
         let path = self.path(id, kind);
         let _ = fs::remove_file(&path);
-        let _ = File::create_new(path);
+        let mut options = OpenOptions::new();
+        let _ = options.write(true).create_new(true).mode(0o600).open(path);
     }
 
     /// A file to download to.
@@ -72,10 +78,25 @@ impl Cache {
         let path = self.path(id, kind);
         let directory = self.directory.join(id.to_string());
         fs::create_dir_all(&directory)?;
+        self.remove_leftovers(&directory, kind);
         let file = tempfile::Builder::new()
             .prefix(&format!("{}.", kind.name()))
             .tempfile_in(directory)?;
         Ok(Download { file, path, id })
+    }
+
+    /// Removes what was being downloaded when a process was killed.
+    fn remove_leftovers(&self, directory: &Path, kind: Kind) {
+        let prefix = format!("{}.", kind.name());
+        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+            let is_partial = entry.file_name().as_bytes().starts_with(prefix.as_bytes());
+            let changed = entry.metadata().and_then(|found| found.modified()).ok();
+            let age = changed.and_then(|time| time.elapsed().ok());
+            // Nobody downloads for so long.
+            if is_partial && age.is_some_and(|age| age > self.longest) {
+                let _ = fs::remove_file(entry.path());
+            }
+        }
     }
 
     fn believe_missing(&self) -> Duration {

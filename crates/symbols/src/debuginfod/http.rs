@@ -2,13 +2,17 @@
 
 use std::io::{Read, Write};
 use std::sync::mpsc::SyncSender;
-use std::time::Duration;
 
 use super::cache::Download;
+use crate::options::Debuginfod;
 
 /// Makes requests and keeps connections.
 #[derive(Clone)]
-pub(super) struct Agent(ureq::Agent);
+pub(super) struct Agent {
+    http: ureq::Agent,
+    /// In bytes.
+    largest: u64,
+}
 
 /// What happens during a download.
 pub(super) enum Event {
@@ -22,20 +26,23 @@ pub(super) enum Failed {
     Other(String),
 }
 
-/// More is not taken of any server, in bytes.
-const LONGEST: u64 = 16 << 30;
-
 impl Agent {
-    /// Waits `timeout` for a connection, for an answer, and for each next part of it.
-    pub(super) fn new(timeout: Duration) -> Self {
+    /// Waits for a connection, for an answer, for each next part of it, and for all of it, as long
+    /// as the options say.
+    pub(super) fn new(options: &Debuginfod) -> Self {
+        let timeout = options.timeout;
         let config = ureq::Agent::config_builder()
             .timeout_resolve(Some(timeout))
             .timeout_connect(Some(timeout))
             .timeout_recv_response(Some(timeout))
             .timeout_per_read(Some(timeout))
+            .timeout_global(Some(options.longest))
             .user_agent(concat!("prof/", env!("CARGO_PKG_VERSION")))
             .build();
-        Self(config.into())
+        Self {
+            http: config.into(),
+            largest: options.largest,
+        }
     }
 }
 
@@ -52,12 +59,18 @@ fn transfer(
     mut target: Download,
     events: &SyncSender<Event>,
 ) -> Result<Download, Failed> {
-    let response = agent.0.get(url).call()?;
+    let response = agent.http.get(url).call()?;
     let total = response.body().content_length();
-    let mut body = response.into_body().into_reader().take(LONGEST);
+    let mut body = response.into_body().into_reader();
     let mut buffer = vec![0; 1 << 16];
     let mut received = 0;
     loop {
+        if received.max(total.unwrap_or(0)) > agent.largest {
+            return Err(Failed::Other(format!(
+                "it is larger than {} bytes (DEBUGINFOD_MAXSIZE)",
+                agent.largest
+            )));
+        }
         let count = body.read(&mut buffer)?;
         let Some(part) = buffer.get(..count).filter(|part| !part.is_empty()) else {
             return Ok(target);

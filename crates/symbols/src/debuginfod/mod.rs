@@ -75,8 +75,8 @@ impl<'a> Client<'a> {
     pub(crate) fn new(options: &'a Debuginfod, watch: Watch<'a>) -> Self {
         Self {
             urls: &options.urls,
-            agent: Agent::new(options.timeout),
-            cache: Cache::new(&options.cache),
+            agent: Agent::new(options),
+            cache: Cache::new(options),
             watch,
         }
     }

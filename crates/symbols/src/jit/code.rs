@@ -12,6 +12,10 @@ pub(crate) struct JitCode {
     ranges: BTreeMap<u64, Range>,
     functions: Vec<Function>,
     files: Vec<String>,
+    /// Of functions, and bytes of names and lines.
+    count: usize,
+    size: usize,
+    is_full: bool,
     /// What the code is for, as far as is known.
     pub(crate) machine: Option<Machine>,
 }
@@ -63,8 +67,29 @@ pub(crate) struct Found<'a> {
 }
 
 impl JitCode {
+    /// More functions are not kept: a large browser's or server's compiler makes some 100,000.
+    const MOST_FUNCTIONS: usize = 2_000_000;
+    /// Nor more bytes of names and lines.
+    const MOST_BYTES: usize = 256 << 20;
+
+    /// Whether it holds as much as it may. What comes later is left out.
+    pub(crate) fn is_full(&self) -> bool {
+        self.is_full
+    }
+
+    fn add_size(&mut self, bytes: usize) {
+        self.size = self.size.saturating_add(bytes);
+        self.is_full |= self.size > Self::MOST_BYTES;
+    }
+
     /// Adds a function; whatever it overlaps is gone.
     pub(crate) fn insert(&mut self, start: u64, size: u64, mut function: Function) {
+        self.count += 1;
+        self.is_full |= self.count > Self::MOST_FUNCTIONS;
+        self.add_size(function.name.len() + size_of_val(&function.lines[..]));
+        if self.is_full {
+            return;
+        }
         function.lines.sort_by_key(|line| line.address);
         self.functions.push(function);
         let range = Range {
@@ -94,6 +119,7 @@ impl JitCode {
     pub(crate) fn file(&mut self, path: &str) -> usize {
         // Lines of one file come in long runs.
         if self.files.last().is_none_or(|last| last != path) {
+            self.add_size(path.len() + size_of::<String>());
             self.files.push(path.to_owned());
         }
         self.files.len() - 1
@@ -172,6 +198,25 @@ mod tests {
             lines,
             bytes: Some(1000..1010),
         }
+    }
+
+    #[test]
+    fn what_is_kept_has_a_bound() {
+        let check = |mut code: JitCode| {
+            code.insert(0, 1, function("last", Vec::new()));
+            assert!(!code.is_full());
+            code.insert(0, 1, function("later", Vec::new()));
+            assert!(code.is_full());
+            assert_eq!(code.find(0).map(|found| found.name), Some("last"));
+        };
+        check(JitCode {
+            count: JitCode::MOST_FUNCTIONS - 1,
+            ..JitCode::default()
+        });
+        check(JitCode {
+            size: JitCode::MOST_BYTES - "last".len(),
+            ..JitCode::default()
+        });
     }
 
     fn names(code: &JitCode, addresses: impl IntoIterator<Item = u64>) -> String {

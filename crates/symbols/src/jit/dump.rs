@@ -49,7 +49,9 @@ pub(super) fn read(file: &File) -> Option<JitCode> {
         pending: Vec::new(),
     };
     let mut record = Vec::new();
-    while let Some(kind) = next_record(&mut input, &mut record, big_endian) {
+    while !reader.code.is_full()
+        && let Some(kind) = next_record(&mut input, &mut record, big_endian)
+    {
         reader.position += RECORD_HEADER as u64;
         let fields = Fields {
             bytes: &record,

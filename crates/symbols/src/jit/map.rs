@@ -1,12 +1,14 @@
 //! Perf maps: `/tmp/perf-PID.map`, one function a line, `START SIZE name` in hex.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
 
 use super::code::{Function, JitCode};
 
 /// More of a map is not read, in bytes.
 const LONGEST: u64 = 1 << 30;
+/// Nor of a line.
+const LONGEST_LINE: u64 = 64 << 10;
 
 /// Reads a perf map. Lines that are not of its form are left out; of several functions at one
 /// address the one that was written last counts.
@@ -17,7 +19,7 @@ pub(super) fn read(file: &File) -> JitCode {
 fn parse(mut input: impl BufRead) -> JitCode {
     let mut code = JitCode::default();
     let mut line = Vec::new();
-    while matches!(input.read_until(b'\n', &mut line), Ok(read) if read > 0) {
+    while !code.is_full() && matches!(read_line(&mut input, &mut line), Ok(read) if read > 0) {
         if let Some((start, size, name)) = parse_line(&String::from_utf8_lossy(&line)) {
             let function = Function {
                 name: name.to_owned(),
@@ -28,6 +30,15 @@ fn parse(mut input: impl BufRead) -> JitCode {
         line.clear();
     }
     code
+}
+
+/// Reads a line; what is too long for one is passed over.
+fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<usize> {
+    let read = input.by_ref().take(LONGEST_LINE).read_until(b'\n', line)?;
+    if read as u64 == LONGEST_LINE && line.last() != Some(&b'\n') {
+        input.skip_until(b'\n')?;
+    }
+    Ok(read)
 }
 
 fn parse_line(line: &str) -> Option<(u64, u64, &str)> {
@@ -61,5 +72,14 @@ mod tests {
         check(0x7f18, None);
         check(0x7f30, None);
         check(0x7f40, Some("last"));
+    }
+
+    #[test]
+    fn of_a_long_line_the_start_counts() {
+        let long = "x".repeat(1 << 20);
+        let code = parse(format!("7f00 10 {long}\n7f10 10 next\n").as_bytes());
+        let length = code.find(0x7f00).map(|found| found.name.len());
+        assert_eq!(length, Some(LONGEST_LINE as usize - "7f00 10 ".len()));
+        assert_eq!(code.find(0x7f10).map(|found| found.name), Some("next"));
     }
 }

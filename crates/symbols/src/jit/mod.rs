@@ -31,7 +31,11 @@ pub(crate) fn resolve(
         Err(status) => return Resolved::unnamed(status, addresses.len()),
     };
     let mut names = Names::new(options.demangle);
-    let mut resolved = Resolved::unnamed(ModuleStatus::Named, 0);
+    let status = match code.is_full() {
+        true => ModuleStatus::JitMapTooLarge { path: path.clone() },
+        false => ModuleStatus::Named,
+    };
+    let mut resolved = Resolved::unnamed(status, 0);
     resolved.detail = Detail::Functions;
     resolved.file = Some(path);
     for &address in addresses {
