@@ -1,15 +1,45 @@
 //! Text that others chose, and people get to see.
 
 use std::borrow::Cow;
+use std::fmt::Write;
 
-/// `text` with a space for each control character. Names of files, threads and functions are chosen
-/// by the programs that are recorded: a line break in one would tear a table apart, an escape
-/// sequence would speak to the terminal.
+/// `text` with an escape (`\n`, `\x1b`, `\u{202e}`) for each character that is not
+/// [shown as itself](is_printable). Names of files, threads, events and functions are chosen by
+/// the programs that are recorded: a line break in one would tear a table apart, an escape sequence
+/// would speak to the terminal, an invisible character would make two names look the same.
 pub fn printable(text: &str) -> Cow<'_, str> {
-    match text.contains(char::is_control) {
-        true => Cow::Owned(text.replace(char::is_control, " ")),
-        false => Cow::Borrowed(text),
+    if text.chars().all(is_printable) {
+        return Cow::Borrowed(text);
     }
+    let mut clean = String::with_capacity(text.len());
+    for character in text.chars() {
+        // A `String` takes everything that is written to it.
+        let _ = match character {
+            c if is_printable(c) => clean.write_char(c),
+            '\n' => clean.write_str("\\n"),
+            '\r' => clean.write_str("\\r"),
+            '\t' => clean.write_str("\\t"),
+            c if c.is_ascii() => write!(clean, "\\x{:02x}", u32::from(c)),
+            c => write!(clean, "\\u{{{:x}}}", u32::from(c)),
+        };
+    }
+    Cow::Owned(clean)
+}
+
+/// Whether a character is shown as itself, everywhere: it controls nothing, does not change the
+/// direction of writing, has a width, and XML has it.
+pub fn is_printable(character: char) -> bool {
+    !character.is_control()
+        && !matches!(
+            character,
+            // Soft hyphen, marks and embeddings of direction, joiners, separators of lines.
+            '\u{ad}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{180e}' | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}'
+            // Annotations; what is no character.
+            | '\u{fff9}'..='\u{fffb}' | '\u{fdd0}'..='\u{fdef}' | '\u{fffe}' | '\u{ffff}'
+            // Tags.
+            | '\u{e0000}'..='\u{e007f}'
+        )
 }
 
 /// How many of something there are: `1 sample`, `2 samples`.
@@ -31,12 +61,16 @@ mod tests {
     }
 
     #[test]
-    fn control_characters_are_blanks() {
+    fn what_is_not_shown_as_itself_is_escaped() {
         let check = |text, expected: &str| assert_eq!(printable(text), expected);
         check("main", "main");
         check("größe<T>;x", "größe<T>;x");
-        check("a\nb\tc\0", "a b c ");
+        check("a\nb\tc\0", "a\\nb\\tc\\x00");
         // ESC and its shorter form of the second Latin block.
-        check("\u{1b}[2Jx\u{9b}", " [2Jx ");
+        check("\u{1b}[2Jx\u{9b}", "\\x1b[2Jx\\u{9b}");
+        check(
+            "a\u{202e}b\u{200b}c\u{ffff}",
+            "a\\u{202e}b\\u{200b}c\\u{ffff}",
+        );
     }
 }

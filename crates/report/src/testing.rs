@@ -129,7 +129,7 @@ impl TestProfile {
         self.finish_with(None)
     }
 
-    fn finish_with(self, file: Option<&str>) -> SymbolizedProfile {
+    pub(crate) fn finish_with(self, file: Option<&str>) -> SymbolizedProfile {
         let names = self.names.iter();
         let answers: Vec<Vec<SymbolFrame>> = names.map(|names| symbols(names, file)).collect();
         SymbolizedProfile::with_names(self.profile, |id| &answers[id.index()])

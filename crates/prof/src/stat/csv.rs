@@ -7,7 +7,7 @@ use super::report::{Estimate, Report, Value};
 pub(super) fn lines(report: &Report, prefix: &Prefix, separator: &str) -> String {
     let mut before: Vec<String> = Vec::new();
     before.extend(prefix.time.map(|time| format!("{:.9}", time.as_secs_f64())));
-    before.extend(prefix.place.clone());
+    before.extend(prefix.place.as_deref().map(text));
     let mut text = String::new();
     for line in &report.lines {
         let (value, estimate) = match &line.value {
@@ -38,6 +38,14 @@ pub(super) fn lines(report: &Report, prefix: &Prefix, separator: &str) -> String
         }
     }
     text
+}
+
+/// Programs choose their names: what a spreadsheet would take for a formula has an apostrophe.
+fn text(field: &str) -> String {
+    match field.starts_with(['=', '+', '-', '@']) {
+        true => format!("'{field}"),
+        false => field.to_owned(),
+    }
 }
 
 fn spread(report: &Report, estimate: Option<&Estimate>) -> Option<String> {

@@ -154,7 +154,7 @@ fn named(place: PlaceName) -> (PlaceName, String) {
         PlaceName::Cpu(cpu) => format!("CPU{cpu}"),
         PlaceName::Thread(tid) => {
             let comm = std::fs::read_to_string(format!("/proc/{tid}/comm")).unwrap_or_default();
-            format!("{}-{tid}", comm.trim())
+            format!("{}-{tid}", prof_model::printable(comm.trim()))
         }
     };
     (place, name)

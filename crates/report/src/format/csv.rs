@@ -1,7 +1,8 @@
 //! The flat table as comma-separated values (RFC 4180), one row for each function.
 //!
 //! Columns: `function`, `module`, `kind`, `self`, `self_percent`, `self_samples`, `total`,
-//! `total_percent`, `total_samples`, `unit`, `event`. Weights are whole numbers in `unit`.
+//! `total_percent`, `total_samples`, `unit`, `event`. Weights are whole numbers in `unit`. A text
+//! that a spreadsheet would take for a formula (`-[NSString length]`) has an apostrophe before it.
 
 use std::io::{self, Write};
 
@@ -41,8 +42,8 @@ fn cells(row: &Row, flat: &Flat, tree: &CallTree<'_>) -> [String; COLUMNS.len()]
     let function = &tree.symbolized()[row.function];
     let event = tree.event();
     [
-        function.name.to_string(),
-        function.module.to_string(),
+        text(&function.name),
+        text(&function.module),
         function.kind.name().to_owned(),
         row.own.value.to_string(),
         percent(row.own.share_of(flat.total)),
@@ -50,7 +51,15 @@ fn cells(row: &Row, flat: &Flat, tree: &CallTree<'_>) -> [String; COLUMNS.len()]
         row.total.value.to_string(),
         percent(row.total.share_of(flat.total)),
         row.total.samples.to_string(),
-        event.unit.name().to_owned(),
-        event.name.clone(),
+        text(event.unit.name()),
+        text(&event.name),
     ]
+}
+
+/// Spreadsheets take what begins so for a formula, and an apostrophe for the start of a text.
+fn text(cell: &str) -> String {
+    match cell.starts_with(['=', '+', '-', '@']) {
+        true => format!("'{cell}"),
+        false => cell.to_owned(),
+    }
 }

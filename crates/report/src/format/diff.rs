@@ -146,8 +146,22 @@ fn line(cells: &[String; 6], names: usize, cut: bool, out: &mut impl Write) -> i
     writeln!(out, "{}", text.trim_end())
 }
 
+/// Text that Markdown shows as it is: no links, no code, no emphasis, no HTML.
 fn escape(cell: &str) -> String {
-    cell.replace('|', "\\|").replace('<', "&lt;")
+    let mut escaped = String::with_capacity(cell.len());
+    for character in cell.chars() {
+        match character {
+            '<' => escaped.push_str("&lt;"),
+            '&' => escaped.push_str("&amp;"),
+            '|' | '`' | '[' | ']' | '*' | '_' | '~' | '\\' | '!' => {
+                escaped.push('\\');
+                escaped.push(character);
+            }
+            _ => escaped.push(character),
+        }
+    }
+    // Addresses become links all by themselves.
+    escaped.replace("://", ":\\//").replace("www.", "www\\.")
 }
 
 /// Draws the stacks of `after`, red where they grew and blue where they shrank since `before`.

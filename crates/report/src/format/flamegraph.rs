@@ -6,7 +6,7 @@ use std::io::{self, Write};
 
 use inferno::flamegraph::color::{BackgroundColor, PaletteMap};
 use inferno::flamegraph::{Direction, FuncFrameAttrsMap, Options, TextTruncateDirection};
-use prof_model::Verdict;
+use prof_model::{Verdict, printable};
 
 use crate::calltree::{CallTree, Label, Node, NodeId};
 use crate::symbolized::{FunctionKind, SymbolizedProfile};
@@ -136,7 +136,7 @@ fn verdict(symbolized: &SymbolizedProfile) -> Option<String> {
     while let Some((start, _)) = line.rsplit_once(", ").filter(|_| columns(line) > LONGEST) {
         line = start;
     }
-    Some(line.to_owned())
+    Some(printable(line).into_owned())
 }
 
 /// The command, what was counted, and the verdict, in a line of about so many characters; the

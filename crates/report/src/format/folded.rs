@@ -100,7 +100,7 @@ mod tests {
         check("[u8; 4]", true, "[u8: 4]");
         check("worker 12", false, "worker 12");
         check("worker 12", true, "worker_12");
-        check("a\nb", true, "a b");
+        check("a\nb", true, "a\\nb");
         check("", true, "[no name]");
         check(
             "operator new(unsigned long)",

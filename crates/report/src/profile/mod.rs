@@ -16,7 +16,9 @@ mod names;
 mod samples;
 mod stacks;
 
-use prof_model::{Modules, Quality};
+use std::borrow::Cow;
+
+use prof_model::{Modules, Quality, printable};
 use prof_symbols::RecordedKernel;
 
 use crate::error::Error;
@@ -62,6 +64,32 @@ pub struct Profile {
 }
 
 impl Profile {
+    /// Whatever formats show of events and of the recording as it is gets [`printable`]. Threads and
+    /// functions are that when they are interned.
+    pub(crate) fn clean_texts(&mut self) {
+        let clean = |text: &mut String| {
+            if let Cow::Owned(clean) = printable(text) {
+                *text = clean;
+            }
+        };
+        for event in &mut self.events {
+            clean(&mut event.name);
+            if let Unit::Count(unit) = &mut event.unit
+                && let Cow::Owned(clean) = printable(unit)
+            {
+                *unit = clean.into();
+            }
+        }
+        let header = &mut self.header;
+        let known = [
+            &mut header.hostname,
+            &mut header.os_release,
+            &mut header.arch,
+        ];
+        let known = known.into_iter().flatten();
+        header.command_line.iter_mut().chain(known).for_each(clean);
+    }
+
     /// How many samples there are of each event.
     pub fn sample_counts(&self) -> Vec<u64> {
         let mut counts = vec![0_u64; self.events.len()];

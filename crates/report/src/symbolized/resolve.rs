@@ -69,11 +69,12 @@ impl StoredNames {
 /// Expands every frame into the functions that `names` has for it, innermost first. What has no name
 /// is called by where its function begins, if `start` knows that.
 pub(super) fn with_names<'a>(
-    profile: Profile,
+    mut profile: Profile,
     names: impl Fn(FrameId) -> &'a [SymbolFrame],
     start: impl Fn(FrameId) -> Option<u64>,
     naming: Vec<ModuleNaming>,
 ) -> SymbolizedProfile {
+    profile.clean_texts();
     let mut named = Named::default();
     for (id, frame) in profile.frames.iter() {
         let answer = match frame {

@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+use prof_model::printable;
+
 use crate::view::annotate::{CodeListing, Instruction, Place};
 
 use super::super::number::grouped;
@@ -17,7 +19,10 @@ pub(super) fn write(
     let title = in_module(&listing.function, &listing.module);
     let instructions = match &listing.instructions {
         Ok(instructions) => instructions,
-        Err(why) => return writeln!(out, "\n{title}: {why}"),
+        Err(why) => {
+            let line = format!("{title}: {why}");
+            return writeln!(out, "\n{}", printable(&line));
+        }
     };
     let address = |instruction: &Instruction| format!("{:x}", instruction.address);
     let widths = instructions.iter().map(|i| address(i).len());

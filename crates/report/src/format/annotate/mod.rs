@@ -7,6 +7,8 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 use std::sync::Arc;
 
+use prof_model::printable;
+
 use crate::profile::Weight;
 use crate::source::{NoSource, SourceFile, Sources};
 use crate::view::annotate::{Annotation, CodeListing};
@@ -150,6 +152,7 @@ impl<'a> Layout<'a> {
             format!("{number} {} ({share} %)", self.scale.unit())
         };
         let (own, total) = (weight(weights.0), weight(weights.1));
+        let (name, remark) = (printable(name), printable(remark));
         writeln!(out, "\n{name}: self {own}, total {total}\n{remark}\n")?;
         let cells = self.titles.each_ref().map(String::as_str);
         self.row(out, cells, place)
@@ -204,6 +207,8 @@ impl<'a> Layout<'a> {
         let own = format!("{own_share:>6}  {own:>weight$}");
         let line = format!("  {total_share:>7}  {total:>weight$}  {place:>width$}  ");
         let before = columns(&own) + columns(&line);
+        // Names, paths, and lines of sources.
+        let text = &*printable(text);
         let text = match self.options.width {
             Some(width) => cut(text, width.saturating_sub(before).max(20)),
             None => text.to_owned(),
@@ -228,7 +233,7 @@ fn cut(text: &str, width: usize) -> String {
     start
 }
 
-/// A source line as a terminal can show it: tabs become spaces, and nothing else moves the cursor.
+/// A source line with spaces in the place of tabs.
 fn plain(line: &str) -> String {
     const TAB: usize = 4;
     let mut text = String::with_capacity(line.len());
@@ -236,7 +241,6 @@ fn plain(line: &str) -> String {
     for character in line.chars() {
         let (shown, times) = match character {
             '\t' => (' ', TAB - column % TAB),
-            c if c.is_control() => (' ', 1),
             c => (c, 1),
         };
         text.extend(std::iter::repeat_n(shown, times));
@@ -357,6 +361,5 @@ mod tests {
     fn lines_stay_lines() {
         let check = |line, expected: &str| assert_eq!(plain(line), expected);
         check("\tif (x)\t\ty;", "    if (x)      y;");
-        check("a\u{1b}[31mb", "a [31mb");
     }
 }

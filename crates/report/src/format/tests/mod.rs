@@ -3,6 +3,7 @@
 
 mod firefox;
 mod golden;
+mod hostile;
 mod pprof;
 mod readers;
 mod script;

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
+use prof_model::printable;
+
 use crate::view::timeline::{Row, Timeline};
 
 use super::super::table::shorten;
@@ -167,9 +169,9 @@ impl Plot<'_> {
 
 /// Text as it may stand in XML.
 pub(in crate::format) fn escaped(text: &str) -> Cow<'_, str> {
-    let is_special = |c: char| matches!(c, '<' | '>' | '&') || c.is_control();
-    if !text.contains(is_special) {
-        return Cow::Borrowed(text);
+    let text = printable(text);
+    if !text.contains(['<', '>', '&']) {
+        return text;
     }
     let mut escaped = String::with_capacity(text.len() + 16);
     for character in text.chars() {
@@ -178,7 +180,6 @@ pub(in crate::format) fn escaped(text: &str) -> Cow<'_, str> {
             '<' => escaped.write_str("&lt;"),
             '>' => escaped.write_str("&gt;"),
             '&' => escaped.write_str("&amp;"),
-            c if c.is_control() => escaped.write_char(' '),
             c => escaped.write_char(c),
         };
     }
@@ -193,6 +194,6 @@ mod tests {
     fn text_in_xml() {
         let check = |text, expected: &str| assert_eq!(escaped(text), expected);
         check("worker 1/2", "worker 1/2");
-        check("a<b> & c\u{7}", "a&lt;b&gt; &amp; c ");
+        check("a<b> & c\u{7}", "a&lt;b&gt; &amp; c\\x07");
     }
 }
