@@ -149,7 +149,7 @@ fn each_file_is_complete_by_itself() {
 fn assert_no_coverage(session: &Session, file: &Path) {
     let file = file.to_str().unwrap();
     let told = session.run(["report", "--coverage", "-i", file]).stdout;
-    assert!(told.contains("does not tell what threads did"), "{told}");
+    assert!(told.contains("does not say how much work"), "{told}");
 }
 
 fn outermost_first(sample: &PerfSample) -> Vec<String> {

@@ -109,7 +109,7 @@ fn the_coverage_is_listed_by_name() {
     let recorded = session.record(&["-e", "cpu-clock:u", "-F", "99"], &command);
     let text = recorded.report(&["--coverage"]).stdout;
     assert!(
-        text.contains("% was sampled of what 101 threads did"),
+        text.starts_with("samples cover ") && text.contains(" % of the work of 101 threads\n"),
         "{text}"
     );
     assert!(text.contains("lives  lives"), "{text}");

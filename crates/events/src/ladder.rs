@@ -501,7 +501,7 @@ mod tests {
         };
         let root = Kernel::default();
         check(&root, off_cpu(), Ok(("offcpu-time", &[])));
-        let words = ["read from the threads while they sleep"];
+        let words = ["the stacks of sleeping threads"];
         check(&user, off_cpu(), Ok(("offcpu-time:u", &words)));
         let sandbox = Kernel {
             refuses_all: true,

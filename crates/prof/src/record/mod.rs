@@ -113,7 +113,7 @@ pub(crate) fn run(job: Job) -> Result<ExitCode> {
     job.flamegraph.as_deref().map_or(Ok(()), ensure_writable)?;
     if is_picture(&job.sampling.output) {
         anyhow::bail!(
-            "-o names the recording, which is no picture: use --flamegraph {}",
+            "-o names the recording, not a picture: use --flamegraph {}",
             job.sampling.output.display()
         );
     }

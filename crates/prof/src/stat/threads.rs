@@ -29,7 +29,7 @@ pub(super) fn run(
 ) -> Result<ExitCode> {
     if flags.interval.is_some() {
         bail!(
-            "what a thread of a command counted is known when it ends, not each interval: leave out -I, or name \
+            "the threads of a command are counted when they end, not each interval: leave out -I, or name \
              a running process (-p PID), whose threads can be read at any time"
         );
     }

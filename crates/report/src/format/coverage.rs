@@ -16,18 +16,18 @@ use super::number::{grouped, percent};
 pub fn write(quality: &Quality, rows: Option<usize>, mut out: impl Write) -> io::Result<()> {
     let all = &quality.coverage[..];
     let by = quality.covered_event.as_deref().map(printable);
-    let by = by.map_or_else(String::new, |event| format!(", by {event}"));
+    let by = by.map_or_else(String::new, |event| format!(", counted by {event}"));
     let total = Coverage::total(all);
     if total.used == 0 {
         return writeln!(
             out,
-            "the recording does not tell what threads did (prof tells it of commands and \
-             processes, by cycles or a clock, in recordings of one file)"
+            "the recording does not say how much work the samples cover (recordings of commands and \
+             processes by cycles or a clock do, if they are one file)"
         );
     }
     writeln!(
         out,
-        "{} % was sampled of what {} {} did{by}",
+        "samples cover {} % of the work of {} {}{by}",
         percent(total.share().unwrap_or(0.0)),
         grouped(total.threads),
         if total.threads == 1 {
@@ -39,7 +39,7 @@ pub fn write(quality: &Quality, rows: Option<usize>, mut out: impl Write) -> io:
     if total.unseen > 0 {
         writeln!(
             out,
-            "({} % of it aside, about, which was where the event does not sample)",
+            "(without about {} % that ran in code that the event does not sample)",
             percent(total.unseen as f64 / total.used as f64)
         )?;
     }
@@ -97,7 +97,7 @@ mod tests {
         write(&quality, None, &mut out).expect("written");
         let text = String::from_utf8(out).expect("text");
         let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines[0], "50.00 % was sampled of what 2 threads did");
+        assert_eq!(lines[0], "samples cover 50.00 % of the work of 2 threads");
         assert!(
             lines[3].contains("33.33*") && lines[3].ends_with("server  worker"),
             "{text}"
@@ -107,7 +107,7 @@ mod tests {
         quality.covered_event = Some("cycles:u".into());
         let mut out = Vec::new();
         write(&quality, None, &mut out).expect("written");
-        let first = b"50.00 % was sampled of what 2 threads did, by cycles:u\n";
+        let first = b"samples cover 50.00 % of the work of 2 threads, counted by cycles:u\n";
         assert!(out.starts_with(first));
     }
 
@@ -125,7 +125,7 @@ mod tests {
         let mut out = Vec::new();
         write(&quality, None, &mut out).expect("written");
         let text = String::from_utf8(out).expect("text");
-        let expected = "0.00 % was sampled of what 1 thread did\n(100.00 % of it aside, about,";
+        let expected = "samples cover 0.00 % of the work of 1 thread\n(without about 100.00 % that";
         assert!(text.starts_with(expected), "{text}");
     }
 
@@ -133,6 +133,6 @@ mod tests {
     fn not_knowing_is_said() {
         let mut out = Vec::new();
         write(&Quality::default(), None, &mut out).expect("written");
-        assert!(out.starts_with(b"the recording does not tell"));
+        assert!(out.starts_with(b"the recording does not say"));
     }
 }

@@ -65,7 +65,7 @@ pub enum NoCode {
     )]
     OtherMachine,
     /// Nothing tells where the code is.
-    #[error("what was recorded does not tell where its code is")]
+    #[error("the recording does not say where its code is")]
     Unknown,
 }
 
