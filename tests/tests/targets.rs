@@ -52,6 +52,51 @@ fn processes_by_name() {
     check_recorded(&session, prof, target);
 }
 
+#[test]
+fn children_are_not_sampled_if_they_are_not_to_inherit() {
+    let session = Session::alone();
+    let forks = Program::c(&["forks.c"]).build();
+    let command = [forks.to_str().unwrap(), "100"];
+    let check = |options: &[&str], report: &[&str], children: bool| {
+        let recorded = session.record(options, &command);
+        let folded = recorded
+            .report(&[report, &["--folded", "-"]].concat())
+            .stdout;
+        assert!(folded.contains("in_parent"), "{options:?}: {folded}");
+        for function in ["in_child", "in_grandchild"] {
+            let found = folded.contains(function);
+            assert_eq!(found, children, "{options:?}: {folded}");
+        }
+        recorded.report(&["--coverage"]).stdout
+    };
+    let first = "samples cover ";
+    let alone = " of the work of 1 thread\n";
+    for options in [
+        &["-e", "cpu-clock:u", "-i"][..],
+        &["-e", "cpu-clock/no-inherit/u"],
+        &["-e", "cpu-clock:u", "--no-inherit", "--delay", "1"],
+    ] {
+        let coverage = check(options, &[], false);
+        assert!(
+            coverage.starts_with(first) && coverage.contains(alone),
+            "{coverage}"
+        );
+    }
+    // Of two events, one is inherited: what its children map is known.
+    let both = ["-e", "cpu-clock/no-inherit/u,page-faults/period=1/u"];
+    check(&both, &["--event", "cpu-clock/no-inherit/u"], false);
+    check(&both, &["--event", "page-faults/period=1/u"], true);
+}
+
+#[test]
+fn what_samples_one_run_only_is_not_run_again() {
+    let session = Session::new();
+    let again = ["record", "-i", "--repeat", "2", "--", "true"];
+    session.run(again).assert_refused(&["leave out --repeat"]);
+    let stopped = ["record", "-i", "--sampler", "ptrace", "--", "true"];
+    session.run(stopped).assert_refused(&["leave out -i"]);
+}
+
 /// The kernel tells what a thread did as it ends only if it inherited its event.
 #[test]
 fn what_a_thread_did_that_ends_is_its_own() {

@@ -28,6 +28,14 @@ impl Opened {
         self.events.iter().flat_map(|event| &event.ids)
     }
 
+    /// Whether an event is not inherited by new threads and children of the threads it was opened on.
+    pub fn excludes_children(&self) -> bool {
+        let setups = self.events.iter().map(|event| &event.setup);
+        setups
+            .into_iter()
+            .any(|setup| !setup.inherit && !setup.cpu_wide)
+    }
+
     /// By what periods is sampled, if they are ours to choose.
     pub fn pace(&self) -> Option<Pace> {
         self.told_event().and_then(|event| event.setup.pace())

@@ -91,7 +91,10 @@ pub(crate) fn events(request: &Request, system: &System, sizes: Sizes) -> Vec<Pl
     if let Some(told) = planned_to_tell(&planned).and_then(|told| planned.get_mut(told)) {
         told.setup.tells_ends = true;
     }
-    if request.needs_tracking() {
+    // New threads and children are followed by an event that they inherit: the threads that are
+    // sampled run what those map.
+    let is_partial = |planned: &Planned| !planned.setup.inherit && !planned.setup.cpu_wide;
+    if request.needs_tracking() || planned.iter().any(is_partial) {
         track_apart(&mut planned, request, sizes);
     }
     if request.threads.are_all() && request.groups.iter().flat_map(|it| &it.events).any(is_hit) {

@@ -12,10 +12,11 @@ use crate::kernel::Whose;
 use crate::setup::Setup;
 use crate::system;
 
-/// Which threads to sample. Their later children, threads and processes, always belong to them.
+/// Which threads to sample. Their later children, threads and processes, belong to them, unless an
+/// event is not inherited.
 #[derive(Clone, Debug)]
 pub enum Threads {
-    /// One that waits to call `exec`, which is when sampling begins.
+    /// One that waits to call `exec`, or the one that forks it; sampling begins with the `exec`.
     UntilExec(Tid),
     /// All threads of running processes; sampling begins with
     /// [`Sampler::enable`](crate::Sampler::enable).

@@ -26,6 +26,8 @@ pub(crate) struct Lifetimes {
     half_blind: Option<u64>,
     /// The threads that the events were opened on, by the events' ids.
     owners: HashMap<u64, Tid>,
+    /// Whether nobody else inherits them.
+    excludes_children: bool,
     threads: HashMap<Tid, Thread>,
     /// Threads that have ended, the last of them lately: their READ records come after.
     ended: VecDeque<Tid>,
@@ -60,6 +62,7 @@ impl Lifetimes {
             event,
             unsampled: unsampled(opened),
             pace: opened.pace(),
+            excludes_children: opened.excludes_children(),
             half_blind: opened.told_event().and_then(half_blind),
             owners: opened
                 .told_event()
@@ -209,10 +212,15 @@ impl Lifetimes {
             sharers.values_mut().for_each(|age| *age = 1);
         }
         if sharers.is_empty() {
-            // Somebody who has ended and has no samples, and whose record got lost.
-            let thread = self.threads.entry(0).or_default();
-            thread.names = Some(others());
-            thread.take_part(id, rest, exact);
+            // The thread that the event was opened on, which has ended without a sample of it; or
+            // one that inherited it, and whose record got lost.
+            let owner = self.owners.get(&id).copied();
+            let owner = owner.filter(|tid| self.threads.contains_key(tid));
+            let thread = self.threads.entry(owner.unwrap_or(0)).or_default();
+            if owner.is_none() {
+                thread.names = Some(others());
+            }
+            thread.take_part(id, rest, self.excludes_children);
         }
         let mut rest = u128::from(rest);
         let mut left: u128 = sharers.values().map(|&age| u128::from(age)).sum();
@@ -233,7 +241,8 @@ impl Lifetimes {
     fn sharers(&self, id: u64, living: &BTreeMap<Tid, Pid>) -> BTreeMap<Tid, u64> {
         let owner = self.owners.get(&id).copied();
         let owners: HashSet<Tid> = self.owners.values().copied().collect();
-        let heirs = living.keys().filter(|tid| !owners.contains(tid));
+        let inherits = |tid: &&Tid| !self.excludes_children && !owners.contains(tid);
+        let heirs = living.keys().filter(inherits);
         let itself = owner.filter(|tid| living.contains_key(tid));
         let mut sharers: BTreeMap<Tid, u64> =
             heirs.copied().chain(itself).map(|tid| (tid, 0)).collect();
@@ -389,6 +398,7 @@ mod tests {
     fn what_no_record_told_was_done_by_those_of_whom_none_told() {
         // The events were opened on a thread that ends while it is recorded.
         check_rest(2, &[(2, 100, true)], &[], 105, &[("t2", 105, 0)]);
+        check_rest(2, &[(2, 0, true)], &[], 105, &[("t2", 105, 105)]);
         // A command ends, and one of its records is lost.
         let command = [(2, 100, true), (3, 300, true)];
         check_rest(
@@ -408,6 +418,31 @@ mod tests {
         // Nobody else inherits from the one that has its own.
         check_rest(2, &[(2, 100, false)], &[], 110, &[("t2", 110, 0)]);
         check_rest(2, &[(2, 0, false)], &[], 110, &[("t2", 110, 0)]);
+    }
+
+    #[test]
+    fn nobody_else_did_what_is_not_inherited() {
+        for (samples, ends) in [(0, true), (0, false), (1, true), (1, false)] {
+            let mut processes = Processes::default();
+            processes.rename(5, 5, "first");
+            let mut lives = Lifetimes {
+                excludes_children: true,
+                ..lifetimes(&[(7, 5)])
+            };
+            for _ in 0..samples {
+                lives.weigh((5, 5), 7, 100);
+            }
+            if ends {
+                lives.end((5, 5), &processes);
+                processes.exit(5, 5);
+            }
+            processes.rename(6, 6, "child");
+            let all = lives.finish(&[(7, 450)], 0.0, &processes);
+            let told: Vec<_> = (all.iter())
+                .map(|one| (one.process.as_str(), one.used, one.estimated))
+                .collect();
+            assert_eq!(told, [("first", 450, 0)], "{samples} {ends}");
+        }
     }
 
     #[test]

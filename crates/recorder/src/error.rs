@@ -71,6 +71,17 @@ pub enum Error {
          -a, -C and --cgroup"
     )]
     NotOfCpus,
+    /// New threads and children are traced with those that make them.
+    #[error(
+        "the ptrace sampler follows all threads and children: leave out -i (--no-inherit) and the term \
+         no-inherit"
+    )]
+    FollowsChildren,
+    /// Events that are not inherited belong to one run of the command.
+    #[error(
+        "events that are not inherited (-i, no-inherit) sample the first run only: leave out --repeat"
+    )]
+    OnlyFirstRun,
     /// What is traced is one command.
     #[error("the ptrace sampler runs a command only once: leave out --repeat")]
     OnlyOnce,

@@ -6,7 +6,8 @@ use std::sync::mpsc;
 use std::thread;
 
 use prof_events::{
-    HeldCommand, Launcher, Opened, OpenedEvent, Request, Signals, Stacks, Switch, Weight,
+    HeldCommand, Launcher, Opened, OpenedEvent, Program, Request, Signals, Stacks, Switch, Threads,
+    Weight,
 };
 use prof_model::{Pid, StackEnd};
 use prof_perfdata::{Attr, EventDescription, RecordFormat, SampleType, WriteError};
@@ -55,14 +56,24 @@ pub fn record(options: &Options, signals: &Signals) -> Result<Summary, Error> {
     if options.course.again > 0 && matches!(source, Source::Stops(_)) {
         return Err(Error::OnlyOnce);
     }
+    let (source, command) = match (&options.target, launcher) {
+        (Target::Command(program), Some(launcher)) if source.opened().excludes_children() => {
+            drop(source);
+            open_on_command(options, (program, launcher), request, signals)?
+        }
+        (_, launcher) => (source, launcher.map(Starting::Launcher)),
+    };
     let mut opened = source.opened().clone();
     let at_once = options.course.delay == Delay::None;
     let named = matches!(options.target, Target::Processes(_) | Target::Threads(_));
     let attached = at_once && named;
     let sleepers = Sleepers::new(&mut opened, attached);
     let mut session = session(options, &opened)?;
-    let held = match (options.target.command(), launcher) {
-        (Some(program), Some(launcher)) => Some(launch::hold(launcher, program, signals)?),
+    let held = match (options.target.command(), command) {
+        (Some(program), Some(Starting::Launcher(launcher))) => {
+            Some(launch::hold(launcher, program, signals)?)
+        }
+        (_, Some(Starting::Held(held))) => Some(held),
         _ => None,
     };
     if opened
@@ -93,6 +104,34 @@ pub fn record(options: &Options, signals: &Signals) -> Result<Summary, Error> {
         start,
     )?;
     summary(options, &opened, recorded)
+}
+
+/// How far the start of a command has come.
+enum Starting {
+    /// Its events are open on the thread that will fork it.
+    Launcher(Launcher),
+    /// It is forked, and its events are open on itself.
+    Held(HeldCommand),
+}
+
+/// Opens events that are not inherited on the command itself, which waits to call `exec`: those on
+/// the thread that forks it would never reach it.
+fn open_on_command(
+    options: &Options,
+    (program, launcher): (&Program, Launcher),
+    request: Request,
+    signals: &Signals,
+) -> Result<(Source, Option<Starting>), Error> {
+    if options.course.again > 0 {
+        return Err(Error::OnlyFirstRun);
+    }
+    let held = launch::hold(launcher, program, signals)?;
+    let request = Request {
+        threads: Threads::UntilExec(held.pid()),
+        ..request
+    };
+    let source = Source::open(&request, options.how, signals)?;
+    Ok((source, Some(Starting::Held(held))))
 }
 
 fn request(options: &Options, launcher: Option<&Launcher>) -> Result<Request, Error> {

@@ -52,6 +52,9 @@ impl Source {
             return Err(Error::NotOfCpus);
         }
         let event = suits_stops(request).ok_or(Error::NotByStops)?;
+        if event.spec.terms.inherit == Some(false) {
+            return Err(Error::FollowsChildren);
+        }
         let hertz = match event.rate {
             Rate::Hertz(hertz) => hertz.min(FASTEST),
             Rate::Maximum => FASTEST,

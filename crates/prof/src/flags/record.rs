@@ -92,8 +92,8 @@ pub(crate) struct SamplingFlags {
     #[arg(short = 'b', long, hide = true)]
     pub branch_any: bool,
 
-    /// perf's, refused with a word on what to do
-    #[arg(short = 'i', long, hide = true)]
+    /// Do not sample new threads and child processes: of a command, its first thread only
+    #[arg(short = 'i', long)]
     pub no_inherit: bool,
 
     /// By what means to sample: perf (perf_event_open), ptrace (threads are stopped for a moment:

@@ -17,11 +17,16 @@ pub(super) fn groups(target: &Target, flags: &SamplingFlags) -> Result<Vec<Group
         !flags.branch_any,
         "-b: prof does not record branches; --call-graph lbr finds callers by those that the CPU keeps"
     );
-    ensure!(
-        !flags.no_inherit,
-        "-i: prof records a process with all its threads and children; prof record --tid TID records \
-         one running thread, and prof report --pid PID shows one process"
-    );
+    let mut groups = wanted(target, flags)?;
+    if flags.no_inherit {
+        for event in groups.iter_mut().flat_map(|group| &mut group.events) {
+            event.spec.terms.inherit.get_or_insert(false);
+        }
+    }
+    Ok(groups)
+}
+
+fn wanted(target: &Target, flags: &SamplingFlags) -> Result<Vec<GroupRequest>> {
     let call_graph = call_graph(flags);
     if flags.off_cpu || flags.wall || flags.alloc.is_some() {
         ensure!(
