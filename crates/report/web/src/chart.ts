@@ -1,0 +1,143 @@
+// The flame chart: the calls of one thread in the order of time.
+
+import { context, cssColor, fit, h } from './dom';
+import type { CallTree } from './calltree';
+import { eachSample, lowerBound } from './selection';
+import { clean, duration } from './format';
+import { niceStep } from './timeline';
+
+const ROW = 17;
+const AXIS = 18;
+
+export interface ChartOptions {
+  color(id: number): string;
+  label(id: number): string;
+  onChoose(id: number): void;
+}
+
+interface Run {
+  id: number;
+  x: number;
+  end: number;
+  depth: number;
+}
+
+export class ChartView {
+  readonly element: HTMLElement;
+  private readonly picker = h('select', { 'aria-label': 'thread', change: () => this.redraw() });
+  private readonly canvas = h('canvas');
+  private readonly tip = h('div', { class: 'tip', hidden: true });
+  private runs: Run[] = [];
+  private tree!: CallTree;
+  private options!: ChartOptions;
+  private span: [number, number] = [0, 1];
+
+  constructor() {
+    const scroll = h('div', { class: 'scroll' }, this.canvas, this.tip);
+    this.element = h('div', { class: 'chart' }, h('label', {}, 'Thread ', this.picker), scroll);
+    this.canvas.addEventListener('mousemove', (event) => this.hover(event));
+    this.canvas.addEventListener('mouseleave', () => (this.tip.hidden = true));
+    this.canvas.addEventListener('click', (event) => {
+      const run = this.at(event);
+      if (run) this.options.onChoose(run.id);
+    });
+  }
+
+  draw(tree: CallTree, options: ChartOptions) {
+    [this.tree, this.options] = [tree, options];
+    this.pickThread();
+    this.redraw();
+  }
+
+  /** The threads of the selection, the one with most samples first. */
+  private pickThread() {
+    const { profile, filter } = this.tree;
+    const counts = new Map<string, { count: number; label: string }>();
+    eachSample(profile, filter, (at) => {
+      const { pid, tid, name } = profile.threads[profile.sampleThread[at]!]!;
+      const known = counts.get(`${pid}/${tid}`);
+      if (known) known.count++;
+      else counts.set(`${pid}/${tid}`, { count: 1, label: `${clean(name)} ${pid}/${tid}` });
+    });
+    const chosen = this.picker.value;
+    const sorted = [...counts].sort((a, b) => b[1].count - a[1].count);
+    this.picker.replaceChildren(...sorted.map(([key, { label }]) => h('option', { value: key, selected: key === chosen }, label)));
+  }
+
+  private redraw() {
+    const { profile, filter } = this.tree;
+    const times = profile.sampleTime;
+    this.span = filter.range ?? [0, times.length ? times[times.length - 1]! : 1];
+    const width = this.element.clientWidth || 800;
+    this.runs = this.find(width);
+    const depth = this.runs.reduce((most, run) => Math.max(most, run.depth), 0);
+    const drawing = context(this.canvas, width, AXIS + (depth + 1) * ROW + 2);
+    drawing.font = '11px ui-monospace, "DejaVu Sans Mono", monospace';
+    drawing.textBaseline = 'middle';
+    drawing.fillStyle = cssColor('--quiet');
+    const [from, to] = this.span;
+    const step = niceStep((to - from) / Math.max(1, width / 90));
+    for (let time = Math.ceil(from / step) * step; time <= to; time += step) {
+      const x = ((time - from) / (to - from)) * width;
+      drawing.fillRect(x, 0, 1, AXIS - 4);
+      drawing.fillText(duration(time), x + 3, AXIS / 2 - 2);
+    }
+    for (const run of this.runs) {
+      const y = AXIS + run.depth * ROW;
+      drawing.fillStyle = this.options.color(run.id);
+      drawing.fillRect(run.x, y, Math.max(1, run.end - run.x - 0.5), ROW - 1);
+      if (run.end - run.x < 24) continue;
+      drawing.fillStyle = '#111';
+      drawing.fillText(fit(drawing, this.options.label(run.id), run.end - run.x - 6), run.x + 3, y + ROW / 2);
+    }
+  }
+
+  /** Calls as wide as the samples in a row that have them: one sample for each pixel. */
+  private find(width: number): Run[] {
+    const { profile, shape, filter } = this.tree;
+    const [pid, tid] = this.picker.value.split('/').map(Number);
+    const isThread = Uint8Array.from(profile.threads, (thread) => (thread.pid === pid && thread.tid === tid ? 1 : 0));
+    const positions: number[] = [];
+    eachSample(profile, filter, (at) => {
+      if (isThread[profile.sampleThread[at]!]) positions.push(at);
+    });
+    const times = Float64Array.from(positions, (at) => profile.sampleTime[at]!);
+    const isTime = profile.events[filter.event]?.unit === 'ns';
+    const [from, to] = this.span;
+    const runs: Run[] = [];
+    const open: { node: number; run: Run }[] = [];
+    for (let x = 0; x < width; x++) {
+      const time = from + ((x + 0.5) / width) * (to - from);
+      const index = lowerBound(times, time);
+      const at = positions[index];
+      // A sample stands for its period before it; other events say nothing of how long.
+      const reaches = at !== undefined && (!isTime || times[index]! - profile.samplePeriod[at]! * 1.5 <= time);
+      const path = reaches ? this.tree.path(shape.nodeOfStack[profile.sampleStack[at]!]!) : [];
+      let same = 0;
+      while (same < open.length && open[same]!.node === path[same]) open[same++]!.run.end = x + 1;
+      open.length = same;
+      for (let depth = same; depth < path.length; depth++) {
+        const run = { id: shape.function[path[depth]!]!, x, end: x + 1, depth };
+        open.push({ node: path[depth]!, run });
+        runs.push(run);
+      }
+    }
+    return runs;
+  }
+
+  private at(event: MouseEvent): Run | undefined {
+    const depth = Math.floor((event.offsetY - AXIS) / ROW);
+    return this.runs.find((run) => run.depth === depth && run.x <= event.offsetX && event.offsetX < run.end);
+  }
+
+  private hover(event: MouseEvent) {
+    const run = this.at(event);
+    this.tip.hidden = !run;
+    if (!run) return;
+    const [from, to] = this.span;
+    const length = ((run.end - run.x) / this.canvas.clientWidth) * (to - from);
+    this.tip.replaceChildren(h('div', {}, this.options.label(run.id)), h('div', {}, `about ${duration(length)}`));
+    this.tip.style.left = `${Math.max(0, Math.min(event.offsetX + 12, this.element.clientWidth - this.tip.offsetWidth - 4))}px`;
+    this.tip.style.top = `${event.offsetY + 16}px`;
+  }
+}

@@ -1,0 +1,113 @@
+// Two recordings compared: function by function, and as a flamegraph of changes.
+
+import { ROOT, type CallTree } from './calltree';
+import { functions, type FunctionRow } from './flat';
+import type { Box } from './graph';
+
+export interface DiffRow {
+  name: string;
+  module: string;
+  before: FunctionRow | null;
+  after: FunctionRow | null;
+  /** Shares of each recording's whole, from 0 to 1. */
+  own: [number, number];
+  total: [number, number];
+  certainty: 'noise' | 'likely' | 'clear';
+}
+
+/** Every function of either recording, the largest change of the own share first. */
+export function compare(before: CallTree, after: CallTree): DiffRow[] {
+  const sides = [before, after].map((tree) => byName(tree)) as [Map<string, FunctionRow>, Map<string, FunctionRow>];
+  const rows = [...new Set([...sides[0].keys(), ...sides[1].keys()])].map((key) => {
+    const [one, other] = [sides[0].get(key) ?? null, sides[1].get(key) ?? null];
+    const [name, module] = key.split('\0') as [string, string];
+    const own: [number, number] = [(one?.own ?? 0) / (before.total[ROOT] || 1), (other?.own ?? 0) / (after.total[ROOT] || 1)];
+    const total: [number, number] = [(one?.total ?? 0) / (before.total[ROOT] || 1), (other?.total ?? 0) / (after.total[ROOT] || 1)];
+    const hits = [one?.ownSamples ?? 0, other?.ownSamples ?? 0] as const;
+    const certainty = certaintyOf(hits, [before.totalSamples[ROOT]!, after.totalSamples[ROOT]!]);
+    return { name, module, before: one, after: other, own, total, certainty };
+  });
+  const change = (row: DiffRow) => Math.abs(row.own[1] - row.own[0]);
+  const totalChange = (row: DiffRow) => Math.abs(row.total[1] - row.total[0]);
+  return rows.sort((a, b) => change(b) - change(a) || totalChange(b) - totalChange(a));
+}
+
+function byName(tree: CallTree): Map<string, FunctionRow> {
+  const { profile } = tree;
+  const found = new Map<string, FunctionRow>();
+  for (const row of functions(tree)) {
+    const key = `${profile.strings[profile.functionName[row.id]!]!}\0${profile.strings[profile.functionModule[row.id]!]!}`;
+    const known = found.get(key);
+    if (!known) found.set(key, row);
+    else {
+      known.own += row.own;
+      known.total += row.total;
+      known.ownSamples += row.ownSamples;
+      known.totalSamples += row.totalSamples;
+    }
+  }
+  return found;
+}
+
+/** The two-proportion z test, with the bounds of `prof diff`. */
+function certaintyOf(hits: readonly [number, number], samples: readonly [number, number]): DiffRow['certainty'] {
+  const pooled = (hits[0] + hits[1]) / (samples[0] + samples[1]);
+  const variance = pooled * (1 - pooled) * (1 / samples[0] + 1 / samples[1]);
+  const z = Math.abs(hits[1] / samples[1] - hits[0] / samples[0]) / Math.sqrt(variance);
+  return z >= 2.576 ? 'clear' : z >= 1.96 ? 'likely' : 'noise';
+}
+
+/** A call in both recordings; its width is its share of one of them. */
+export class PairBox implements Box {
+  private found: PairBox[] | null = null;
+
+  constructor(
+    private readonly trees: readonly [CallTree, CallTree],
+    private readonly nodes: readonly [number, number],
+    readonly parent: Box | null,
+    /** Which recording gives the width. */
+    private readonly side: number,
+  ) {}
+
+  /** The function's number in the second recording; of those that only the first has, behind these. */
+  get id(): number {
+    const [before, after] = this.nodes;
+    if (after >= 0) return this.trees[1].shape.function[after]!;
+    return this.trees[1].profile.functionName.length + this.trees[0].shape.function[before]!;
+  }
+  share(side: number): number {
+    const node = this.nodes[side]!;
+    const tree = this.trees[side]!;
+    return node < 0 ? 0 : tree.total[node]! / (tree.total[ROOT] || 1);
+  }
+  get value(): number {
+    return this.share(this.side);
+  }
+  get samples(): number {
+    const node = this.nodes[this.side]!;
+    return node < 0 ? 0 : this.trees[this.side]!.totalSamples[node]!;
+  }
+  get own(): number {
+    const node = this.nodes[this.side]!;
+    return node < 0 ? 0 : this.trees[this.side]!.own[node]!;
+  }
+  readonly remote = 0;
+
+  children(): PairBox[] {
+    if (this.found) return this.found;
+    const pairs = new Map<string, [number, number]>();
+    this.trees.forEach((tree, side) => {
+      const node = this.nodes[side]!;
+      if (node < 0) return;
+      for (const child of tree.children(node)) {
+        const id = tree.shape.function[child]!;
+        const key = `${tree.name(child)}\0${tree.profile.strings[tree.profile.functionModule[id]!]!}`;
+        const pair = pairs.get(key) ?? [-1, -1];
+        pair[side] = child;
+        pairs.set(key, pair);
+      }
+    });
+    const boxes = [...pairs.values()].map((pair) => new PairBox(this.trees, pair, this, this.side));
+    return (this.found = boxes.sort((a, b) => b.value - a.value || a.id - b.id));
+  }
+}

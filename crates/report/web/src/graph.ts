@@ -1,0 +1,172 @@
+// What a flamegraph draws: boxes in boxes, their children found when they are looked at.
+
+import { ROOT, type CallTree } from './calltree';
+
+/** A box of a flamegraph. */
+export interface Box {
+  /** The function; -1 for what holds everything. */
+  id: number;
+  value: number;
+  samples: number;
+  /** The part that was sampled in the box itself. */
+  own: number;
+  /** In how many of the samples it was read from the live target. */
+  remote: number;
+  parent: Box | null;
+  children(): Box[];
+}
+
+/** From the outermost functions inwards. */
+export function callees(tree: CallTree): Box {
+  return new TreeBox(tree, ROOT, null);
+}
+
+class TreeBox implements Box {
+  private found: Box[] | null = null;
+
+  constructor(private readonly tree: CallTree, private readonly node: number, readonly parent: Box | null) {}
+
+  get id() {
+    return this.tree.shape.function[this.node]!;
+  }
+  get value() {
+    return this.tree.total[this.node]!;
+  }
+  get samples() {
+    return this.tree.totalSamples[this.node]!;
+  }
+  get own() {
+    return this.tree.own[this.node]!;
+  }
+  get remote() {
+    return this.tree.remote[this.node]!;
+  }
+  children(): Box[] {
+    this.found ??= this.tree.children(this.node).map((child) => new TreeBox(this.tree, child, this));
+    return this.found;
+  }
+}
+
+/** A place on the way outwards: a node of the tree, and what of its weight came along. */
+interface Cursor {
+  node: number;
+  value: number;
+  samples: number;
+}
+
+/** From the functions that samples were taken in to their callers. */
+export function byLeaf(tree: CallTree): Box {
+  const cursors: Cursor[] = [];
+  for (let node = 1; node < tree.shape.size; node++) {
+    if (tree.ownSamples[node]! > 0) {
+      cursors.push({ node, value: tree.own[node]!, samples: tree.ownSamples[node]! });
+    }
+  }
+  return new CallerBox(tree, -1, cursors, null, 0);
+}
+
+/** The callers of one function, with the weight of that function and all it called. */
+export function callersOf(tree: CallTree, id: number): Box {
+  return new CallerBox(tree, id, outermost(tree, id), null, 1);
+}
+
+/** The calls of one function, merged: what it called. Of recursive calls the outermost counts. */
+export function calleesOf(tree: CallTree, id: number): Box {
+  return new MergedBox(tree, id, outermost(tree, id).map((cursor) => cursor.node), null);
+}
+
+function outermost(tree: CallTree, id: number): Cursor[] {
+  const { shape } = tree;
+  const inside = new Uint8Array(shape.size);
+  const found: Cursor[] = [];
+  for (let node = 1; node < shape.size; node++) {
+    inside[node] = inside[shape.parent[node]!]!;
+    if (inside[node] || shape.function[node] !== id || !tree.totalSamples[node]) continue;
+    inside[node] = 1;
+    found.push({ node, value: tree.total[node]!, samples: tree.totalSamples[node]! });
+  }
+  return found;
+}
+
+function heaviestFirst(boxes: Box[]): Box[] {
+  return boxes.sort((a, b) => b.value - a.value || a.id - b.id);
+}
+
+class CallerBox implements Box {
+  readonly value: number = 0;
+  readonly samples: number = 0;
+  readonly own: number = 0;
+  readonly remote: number = 0;
+  private found: Box[] | null = null;
+
+  constructor(
+    private readonly tree: CallTree,
+    readonly id: number,
+    private readonly cursors: Cursor[],
+    readonly parent: Box | null,
+    /** How many nodes out from the cursors' the callers of this box are. */
+    private readonly steps: number,
+  ) {
+    for (const { node, value, samples } of cursors) {
+      this.value += value;
+      this.samples += samples;
+      if (tree.remote[node]! > tree.totalSamples[node]! / 2) this.remote += samples;
+    }
+  }
+
+  children(): Box[] {
+    if (this.found) return this.found;
+    const { shape } = this.tree;
+    const groups = new Map<number, Cursor[]>();
+    for (const cursor of this.cursors) {
+      const node = this.steps ? shape.parent[cursor.node]! : cursor.node;
+      if (node === ROOT) continue;
+      const id = shape.function[node]!;
+      const group = groups.get(id);
+      const moved = { ...cursor, node };
+      if (group) group.push(moved);
+      else groups.set(id, [moved]);
+    }
+    const boxes = [...groups].map(([id, cursors]) => new CallerBox(this.tree, id, cursors, this, 1));
+    return (this.found = heaviestFirst(boxes));
+  }
+}
+
+class MergedBox implements Box {
+  readonly value: number = 0;
+  readonly samples: number = 0;
+  readonly own: number = 0;
+  readonly remote: number = 0;
+  private found: Box[] | null = null;
+
+  constructor(
+    private readonly tree: CallTree,
+    readonly id: number,
+    private readonly nodes: number[],
+    readonly parent: Box | null,
+  ) {
+    for (const node of nodes) {
+      this.value += tree.total[node]!;
+      this.samples += tree.totalSamples[node]!;
+      this.own += tree.own[node]!;
+      this.remote += tree.remote[node]!;
+    }
+  }
+
+  children(): Box[] {
+    if (this.found) return this.found;
+    const { shape } = this.tree;
+    const groups = new Map<number, number[]>();
+    for (const node of this.nodes) {
+      for (const child of shape.children(node)) {
+        if (!this.tree.totalSamples[child]) continue;
+        const id = shape.function[child]!;
+        const group = groups.get(id);
+        if (group) group.push(child);
+        else groups.set(id, [child]);
+      }
+    }
+    const boxes = [...groups].map(([id, nodes]) => new MergedBox(this.tree, id, nodes, this));
+    return (this.found = heaviestFirst(boxes));
+  }
+}
