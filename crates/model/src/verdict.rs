@@ -54,6 +54,18 @@ impl Grade {
     }
 }
 
+/// The grade in a word or two, as the verdict has it.
+impl fmt::Display for Grade {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Good => "good",
+            Self::Fair => "fair",
+            Self::TooFewSamples => "too few samples",
+            Self::Bad => "BAD",
+        })
+    }
+}
+
 /// What [`Quality`]'s counts amount to. Its [`Display`](fmt::Display) is one line that sums up,
 /// then one line for each problem with its remedy.
 #[derive(Clone, Debug, PartialEq)]
@@ -142,13 +154,7 @@ impl Verdict {
 
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let grade = match self.grade {
-            Grade::Good => "good",
-            Grade::Fair => "fair",
-            Grade::TooFewSamples => "too few samples",
-            Grade::Bad => "BAD",
-        };
-        write!(f, "verdict: {grade}: {}", self.summary)?;
+        write!(f, "verdict: {}: {}", self.grade, self.summary)?;
         self.problems
             .iter()
             .try_for_each(|problem| write!(f, "\n  - {problem}"))

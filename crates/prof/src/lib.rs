@@ -34,6 +34,7 @@ fn run_prof() -> ExitCode {
     finish(match ProfCli::parse().command {
         ProfCommand::Record(flags) => needing_proc(|| record::run((*flags).into())),
         ProfCommand::Report(flags) => report::run(*flags),
+        ProfCommand::View(flags) => report::view(&flags),
         ProfCommand::Annotate(flags) => report::annotate(*flags),
         ProfCommand::Script(flags) => report::script(*flags),
         ProfCommand::Archive(flags) => archive::run(&flags),

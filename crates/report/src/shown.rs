@@ -180,7 +180,8 @@ impl<'p> Shown<'p> {
     }
 }
 
-fn check_samples(symbolized: &SymbolizedProfile) -> Result<(), Error> {
+/// That the recording has any.
+pub(crate) fn check_samples(symbolized: &SymbolizedProfile) -> Result<(), Error> {
     let profile = symbolized.profile();
     match profile.samples.is_empty() {
         true => Err(Error::NoSamples(NoSamples::Recorded(

@@ -43,6 +43,7 @@ pub(crate) fn run(flags: CargoFlags) -> Result<ExitCode> {
         // As it was typed: cargo starts us as `cargo-prof prof ...`.
         command_line: once("cargo".into()).chain(args_os().skip(1)).collect(),
         flamegraph: Some(flamegraph),
+        html: None,
     })
 }
 

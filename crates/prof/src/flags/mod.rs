@@ -15,6 +15,7 @@ mod sort;
 mod stat;
 mod storage;
 mod symbols;
+mod view;
 mod whom;
 
 pub(crate) use annotate::AnnotateFlags;
@@ -33,6 +34,7 @@ pub(crate) use sort::Rows;
 pub(crate) use stat::StatFlags;
 pub(crate) use storage::StorageFlags;
 pub(crate) use symbols::{ServerFlags, SymbolFlags};
+pub(crate) use view::ViewFlags;
 pub(crate) use whom::WhomFlags;
 
 use clap::{Parser, Subcommand};
@@ -60,6 +62,8 @@ pub(crate) enum ProfCommand {
     Record(Box<RecordFlags>),
     /// Turn a recording into a table, a tree, a flamegraph or other tools' formats
     Report(Box<ReportFlags>),
+    /// Show a recording in a browser: one page that loads nothing
+    View(ViewFlags),
     /// Show source lines, or instructions, with the weight of each
     Annotate(Box<AnnotateFlags>),
     /// Print every sample with its stack, as `perf script` does

@@ -35,6 +35,10 @@ pub(crate) struct RecordFlags {
     /// Also draw the flamegraph of the recording to this SVG file
     #[arg(long, value_name = "FILE", conflicts_with = "rotation")]
     pub flamegraph: Option<PathBuf>,
+
+    /// Also write the recording as a page for browsers to this file, as `prof report --html` does
+    #[arg(long, value_name = "FILE", conflicts_with = "rotation")]
+    pub html: Option<PathBuf>,
 }
 
 /// How to sample, as `prof record` and `cargo prof` both take it.

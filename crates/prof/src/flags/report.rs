@@ -175,6 +175,10 @@ pub(crate) struct FileFlags {
     #[arg(long, value_name = "FILE")]
     pub(crate) flamegraph: Option<PathBuf>,
 
+    /// Write a page for any browser, with a timeline, flamegraphs, tables and source; it loads nothing
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+
     /// Draw a flame chart (SVG): calls in the order of time, thread beside thread
     #[arg(long, value_name = "FILE")]
     pub(crate) flamechart: Option<PathBuf>,
@@ -241,6 +245,7 @@ impl FileFlags {
         let files = [
             &self.json,
             &self.flamegraph,
+            &self.html,
             &self.flamechart,
             &self.folded,
             &self.pprof,

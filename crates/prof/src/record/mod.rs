@@ -41,6 +41,8 @@ pub(crate) struct Job {
     pub(crate) command_line: Vec<OsString>,
     /// Also draw this flamegraph.
     pub flamegraph: Option<PathBuf>,
+    /// Also write this page for browsers.
+    pub html: Option<PathBuf>,
 }
 
 /// What to record, as it was asked for.
@@ -76,6 +78,7 @@ impl From<RecordFlags> for Job {
             storage: flags.storage,
             command_line: std::env::args_os().collect(),
             flamegraph: flags.flamegraph,
+            html: flags.html,
         }
     }
 }
@@ -110,16 +113,21 @@ fn wanted(flags: WhomFlags, stdout_is_taken: bool) -> Wanted {
 /// When nothing could be recorded, or what was recorded could not be written or drawn.
 pub(crate) fn run(job: Job) -> Result<ExitCode> {
     // A long recording should not end with the news that its picture has no place.
-    job.flamegraph.as_deref().map_or(Ok(()), ensure_writable)?;
+    let pictures = [&job.flamegraph, &job.html].into_iter().flatten();
+    pictures
+        .clone()
+        .try_for_each(|path| ensure_writable(path))?;
     if is_picture(&job.sampling.output) {
         anyhow::bail!(
             "-o names the recording, not a picture: use --flamegraph {}",
             job.sampling.output.display()
         );
     }
-    let read_again = job.flamegraph.is_some() || job.sampling.embed_symbols;
+    let read_again = pictures.count() > 0 || job.sampling.embed_symbols;
     if read_again && job.sampling.output == Path::new("-") {
-        anyhow::bail!("--flamegraph and --embed-symbols need a file, not -o -: name one with -o");
+        anyhow::bail!(
+            "--flamegraph, --html and --embed-symbols need a file, not -o -: name one with -o"
+        );
     }
     // Before any thread is made: they inherit the blocked signals.
     let signals = match job.storage.when() {
@@ -153,7 +161,10 @@ pub(crate) fn run(job: Job) -> Result<ExitCode> {
     let shown = show(
         &summary.files,
         job.sampling.embed_symbols,
-        job.flamegraph.as_deref(),
+        &[
+            (job.flamegraph, report::draw_recording),
+            (job.html, report::write_page),
+        ],
         console,
     );
     match (shown, summary.exit) {
@@ -171,22 +182,22 @@ pub(crate) fn is_picture(path: &Path) -> bool {
         .is_some_and(|ending| ending.eq_ignore_ascii_case("svg"))
 }
 
+/// A picture to be made, and how it is made of a recording.
+type Picture = (Option<PathBuf>, fn(&Path, &Path) -> Result<()>);
+
 /// Puts names into the recording and draws it, if that is asked for.
-fn show(
-    recording: &[PathBuf],
-    embed: bool,
-    flamegraph: Option<&Path>,
-    console: Console,
-) -> Result<()> {
+fn show(recording: &[PathBuf], embed: bool, pictures: &[Picture], console: Console) -> Result<()> {
     for file in recording {
         if embed {
             let naming = names::embed(file, file, &SymbolFlags::default())?;
             let unnamed = names::unnamed(&naming);
             unnamed.iter().for_each(|line| console.say(line));
         }
-        if let Some(svg) = flamegraph {
-            report::draw_recording(file, svg)?;
-            console.say(format_args!("wrote {}", svg.display()));
+        for (path, draw) in pictures {
+            if let Some(path) = path {
+                draw(file, path)?;
+                console.say(format_args!("wrote {}", path.display()));
+            }
         }
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! `prof diff`: what changed from one recording to another.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
@@ -10,6 +10,7 @@ use prof_report::format::{diff, json};
 use prof_report::view::diff::{Basis, Certainty, Diff};
 use prof_report::{CallTree, Filter, Split, SymbolizedProfile};
 
+use super::html::{self, Named};
 use super::text::terminal_width;
 use crate::console::Console;
 use crate::exit;
@@ -17,16 +18,19 @@ use crate::flags::{DiffFlags, GrowthLimit};
 use crate::names::{self, Detail};
 use crate::output::{write_file, write_stdout};
 
-/// Compares two recordings: a table, or the flamegraphs that the flags ask for.
+/// Compares two recordings: a table, or the pictures that the flags ask for.
 ///
 /// # Errors
 ///
 /// When a recording cannot be read or has no samples to compare, the two count different things,
 /// or an output cannot be written.
 pub(crate) fn run(flags: DiffFlags) -> Result<ExitCode> {
-    let detail = Detail::new(flags.filter.no_inline);
-    let before = names::read(std::slice::from_ref(&flags.before), &flags.symbols, detail)?;
-    let after = names::read(std::slice::from_ref(&flags.after), &flags.symbols, detail)?;
+    let detail = Detail::new(flags.filter.no_inline && flags.html.is_none());
+    let read = |path: &PathBuf| {
+        names::read_with_symbolizer(std::slice::from_ref(path), &flags.symbols, detail)
+    };
+    let (before, symbolizer_before) = read(&flags.before)?;
+    let (after, symbolizer_after) = read(&flags.after)?;
     let basis = Basis::from(flags.normalize);
     if basis == Basis::Rate && (flags.filter.since.is_some() || flags.filter.until.is_some()) {
         bail!(
@@ -53,11 +57,20 @@ pub(crate) fn run(flags: DiffFlags) -> Result<ExitCode> {
         }
     }
     let diff = Diff::new(&tree_before, &tree_after, basis)?;
+    if let Some(path) = &flags.html {
+        let sides = [(&before, &symbolizer_before), (&after, &symbolizer_after)];
+        let named = sides.map(|(profile, symbolizer)| Named {
+            profile,
+            symbolizer,
+        });
+        let title = format!("{} and {}", flags.before.display(), flags.after.display());
+        html::write(path, &title, &named, &filter)?;
+    }
     if let Some(path) = &flags.json {
         write_file(path, |out| {
             Ok(json::diff(&tree_before, &tree_after, &diff, out)?)
         })?;
-    } else if graphs.iter().all(|(path, _)| path.is_none()) {
+    } else if flags.html.is_none() && graphs.iter().all(|(path, _)| path.is_none()) {
         let options = diff::DiffOptions {
             before: flags.before.display().to_string(),
             after: flags.after.display().to_string(),

@@ -4,6 +4,7 @@ mod annotate;
 mod closing;
 mod diff;
 mod files;
+mod html;
 mod text;
 mod timeline;
 
@@ -17,6 +18,7 @@ use prof_report::{CallTree, Filter, Split};
 
 pub(crate) use annotate::run as annotate;
 pub(crate) use diff::run as diff;
+pub(crate) use html::{view, write_recording as write_page};
 
 use closing::{Worth, asides, tell};
 
@@ -31,14 +33,13 @@ use crate::output::{write_file, write_stdout};
 ///
 /// When the recording cannot be read, holds no samples to show, or an output cannot be written.
 pub(crate) fn run(flags: ReportFlags) -> Result<ExitCode> {
-    let profile = names::read(
-        &flags.input.inputs,
-        &flags.symbols,
-        Detail::new(flags.filter.no_inline),
-    )?;
-    let worth = Worth::of(&profile);
     let output = &flags.output;
     output.check_standard_output()?;
+    // The page has a switch for inlined functions of its own.
+    let no_inline = flags.filter.no_inline && output.files.html.is_none();
+    let (profile, symbolizer) =
+        names::read_with_symbolizer(&flags.input.inputs, &flags.symbols, Detail::new(no_inline))?;
+    let worth = Worth::of(&profile);
     let filter = Filter::from(flags.filter);
     if output.text.unwind_failures {
         match &output.files.json {
@@ -60,6 +61,15 @@ pub(crate) fn run(flags: ReportFlags) -> Result<ExitCode> {
             (_, Some(pattern)) => calls.callees_of(pattern)?,
             _ => calls,
         };
+        if let Some(path) = &output.files.html {
+            let named = html::Named {
+                profile: &profile,
+                symbolizer: &symbolizer,
+            };
+            let default = html::title_of(&profile, &flags.input.inputs[0]);
+            let title = output.files.title.as_deref().unwrap_or(&default);
+            html::write(path, title, &[named], &filter)?;
+        }
         files::write(output, &tree, &filter)?;
         if !has_view && output.wants_calls() {
             text::write(output, &tree)?;

@@ -13,6 +13,7 @@ pub mod firefox;
 pub mod flamechart;
 pub mod flamegraph;
 pub mod folded;
+pub mod html;
 pub mod json;
 pub(crate) mod number;
 mod page;

@@ -1,5 +1,6 @@
 //! Colours of a flame graph: a hue for each kind of code, and a shade of it for each function.
 
+mod category;
 mod languages;
 mod legend;
 mod libraries;
@@ -13,6 +14,7 @@ use crate::symbolized::{Function, FunctionId, FunctionKind, SymbolizedProfile};
 use languages::{Languages, looks_like_rust};
 use libraries::Libraries;
 
+pub(super) use category::{Category, categories};
 pub(super) use legend::{Entry, Legend};
 
 /// Kinds of code that have a hue of their own, in the order in which legends list them.

@@ -1,0 +1,94 @@
+//! The head of the page's data, in JSON. `web/src/data.ts` reads it.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::start::Start;
+
+/// Raised when the page of an earlier version could not read the data.
+pub(super) const VERSION: u32 = 1;
+
+#[derive(Serialize)]
+pub(super) struct Head<'a> {
+    pub(super) version: u32,
+    pub(super) title: &'a str,
+    pub(super) profiles: Vec<ProfileHead<'a>>,
+}
+
+#[derive(Serialize)]
+pub(super) struct ProfileHead<'a> {
+    pub(super) recording: Recording<'a>,
+    pub(super) verdict: Option<VerdictText>,
+    pub(super) has_times: bool,
+    pub(super) has_threads: bool,
+    pub(super) events: Vec<EventHead<'a>>,
+    pub(super) start: Start,
+    pub(super) threads: Vec<Thread<'a>>,
+    pub(super) lifetimes: Vec<Lifetime>,
+    pub(super) strings: Vec<String>,
+    pub(super) ends: Vec<&'static str>,
+    pub(super) sources: Vec<SourceText>,
+    pub(super) code: Vec<Code<'a>>,
+    pub(super) columns: BTreeMap<&'static str, (usize, usize)>,
+}
+
+#[derive(Serialize)]
+pub(super) struct Recording<'a> {
+    pub(super) command: String,
+    pub(super) hostname: &'a str,
+    pub(super) kernel: &'a str,
+    pub(super) arch: &'a str,
+}
+
+#[derive(Serialize)]
+pub(super) struct VerdictText {
+    pub(super) grade: String,
+    pub(super) summary: String,
+    pub(super) problems: Vec<String>,
+}
+
+#[derive(Serialize)]
+pub(super) struct EventHead<'a> {
+    pub(super) name: &'a str,
+    pub(super) unit: &'a str,
+}
+
+#[derive(Serialize)]
+pub(super) struct Thread<'a> {
+    pub(super) pid: i32,
+    pub(super) tid: i32,
+    pub(super) name: &'a str,
+    pub(super) process: &'a str,
+}
+
+#[derive(Serialize)]
+pub(super) struct Lifetime {
+    pub(super) pid: i32,
+    pub(super) tid: i32,
+    pub(super) start: Option<u64>,
+    pub(super) end: Option<u64>,
+}
+
+#[derive(Serialize)]
+pub(super) struct SourceText {
+    pub(super) file: usize,
+    pub(super) first: u32,
+    pub(super) lines: Vec<String>,
+}
+
+#[derive(Serialize)]
+pub(super) struct Code<'a> {
+    pub(super) function: &'a str,
+    pub(super) module: &'a str,
+    pub(super) instructions: Vec<CodeLine<'a>>,
+}
+
+#[derive(Serialize)]
+pub(super) struct CodeLine<'a> {
+    pub(super) address: u64,
+    pub(super) text: &'a str,
+    pub(super) line: u32,
+    pub(super) own: u64,
+    pub(super) total: u64,
+}

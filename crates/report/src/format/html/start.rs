@@ -1,0 +1,74 @@
+//! The filter that the page begins with.
+
+use serde::Serialize;
+
+use super::head::Thread;
+use crate::error::Error;
+use crate::filter::{Filter, Pattern};
+use crate::selection::Selection;
+use crate::symbolized::SymbolizedProfile;
+
+/// A [`Filter`] as the page keeps it: by indexes, times counted from the first sample.
+#[derive(Serialize)]
+pub(super) struct Start {
+    event: u16,
+    /// Nanoseconds, from and up to but without.
+    range: Option<(u64, u64)>,
+    threads: Option<Vec<usize>>,
+    cpus: Option<Vec<u32>>,
+    comm: String,
+    module: String,
+    function: String,
+    ignore: String,
+    hide: String,
+    no_kernel: bool,
+    no_inline: bool,
+    fold_async: bool,
+}
+
+pub(super) fn of(
+    symbolized: &SymbolizedProfile,
+    filter: &Filter,
+    threads: &[Thread<'_>],
+    zero: u64,
+) -> Result<Start, Error> {
+    let text = |pattern: &Option<Pattern>| {
+        pattern
+            .as_ref()
+            .map_or_else(String::new, Pattern::to_string)
+    };
+    let last = symbolized
+        .profile()
+        .samples
+        .iter()
+        .map(|sample| sample.time)
+        .max();
+    let nanoseconds =
+        |time: std::time::Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    let end = last.unwrap_or(zero) - zero + 1;
+    let range = (filter.since.is_some() || filter.until.is_some()).then(|| {
+        let from = filter.since.map_or(0, nanoseconds).min(end);
+        (from, filter.until.map_or(end, nanoseconds).min(end))
+    });
+    let any = |list: &[i32], value| list.is_empty() || list.contains(&value);
+    let named = !filter.pids.is_empty() || !filter.tids.is_empty();
+    let threads = named.then(|| {
+        let all = threads.iter().enumerate();
+        let wanted = all.filter(|(_, it)| any(&filter.pids, it.pid) && any(&filter.tids, it.tid));
+        wanted.map(|(index, _)| index).collect()
+    });
+    Ok(Start {
+        event: Selection::new(symbolized, filter)?.event(),
+        range,
+        threads,
+        cpus: (!filter.cpus.is_empty()).then(|| filter.cpus.clone()),
+        comm: text(&filter.comm),
+        module: text(&filter.module),
+        function: text(&filter.function),
+        ignore: text(&filter.ignore),
+        hide: text(&filter.hide),
+        no_kernel: filter.no_kernel,
+        no_inline: filter.no_inline,
+        fold_async: filter.fold_async,
+    })
+}
