@@ -1,4 +1,4 @@
-//! The project's own chores: `cargo xtask demo|test|fuzz|tidy|bench|storm`.
+//! The project's own chores: `cargo xtask demo|test|fuzz|tidy|bench|storm|web`.
 #![forbid(unsafe_code)]
 #![allow(
     clippy::print_stdout,
@@ -13,6 +13,7 @@ mod process;
 mod storm;
 mod test;
 mod tidy;
+mod web;
 mod workspace;
 
 use std::process::ExitCode;
@@ -33,6 +34,8 @@ enum Chore {
     Bench(bench::Options),
     /// Records processes, threads and libraries that come and go by the ten thousand.
     Storm(storm::Options),
+    /// Bundles the page of `prof report --html` (npm).
+    Web(web::Options),
     /// Checks what docs/architecture.md promises about the source tree.
     Tidy,
 }
@@ -44,6 +47,7 @@ fn main() -> ExitCode {
         Chore::Fuzz(options) => fuzz::run(&options),
         Chore::Bench(options) => bench::run(&options),
         Chore::Storm(options) => storm::run(&options),
+        Chore::Web(options) => web::run(&options),
         Chore::Tidy => tidy::run(),
     };
     match done {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 
-use crate::{process, tidy, workspace};
+use crate::{process, tidy, web, workspace};
 
 #[derive(Args)]
 pub(crate) struct Options {
@@ -25,7 +25,7 @@ struct Step {
     run: fn(&Options) -> Result<()>,
 }
 
-const CHECKS: [Step; 5] = [
+const CHECKS: [Step; 6] = [
     Step {
         name: "fmt",
         run: |_| process::run(cargo().args(["fmt", "--all", "--check"])),
@@ -47,6 +47,10 @@ const CHECKS: [Step; 5] = [
     Step {
         name: "tidy",
         run: |_| tidy::run(),
+    },
+    Step {
+        name: "web",
+        run: |_| web::check(),
     },
     Step {
         name: "aarch64",
