@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod aliases;
+pub mod browser;
 mod endless;
 mod need;
 mod perf;

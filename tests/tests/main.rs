@@ -28,6 +28,7 @@ mod memory;
 mod names;
 mod no_permission;
 mod odd_surroundings;
+mod page;
 mod perf_agrees;
 mod pipe;
 mod plain_user;

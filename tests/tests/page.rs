@@ -1,0 +1,281 @@
+//! `prof report --html`: the page's tables are those of the report, and the page works in a browser.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use prof_tests::browser::Browser;
+use prof_tests::{Need, Outcome, Program, Session, USER_CODE, needs};
+use serde_json::{Value, json};
+
+const SHARES: Program = Program::c(&["shares.c"]);
+const THREADS: Program = Program::c(&["threads.c"]);
+
+/// Two programs, one of them with threads.
+fn record(session: &Session, file: &str, time: u32) {
+    let (shares, threads) = (SHARES.build(), THREADS.build());
+    let script = format!("{} {time}; {} 150", shares.display(), threads.display());
+    let options = [USER_CODE, &["-o", file]].concat();
+    session.record(&options, &["sh", "-c", &script]);
+}
+
+fn write_page(session: &Session, arguments: &[&str]) -> PathBuf {
+    let arguments = [arguments, &["--html", "page.html"]].concat();
+    session.run(arguments).assert_code(0);
+    session.path("page.html")
+}
+
+/// What the page's own code computes.
+fn tables(page: &Path, wanted: &str) -> Value {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let mut node = Command::new("node");
+    node.arg(root.join("crates/report/web/test/tables.mjs"));
+    node.arg(page).arg(wanted);
+    let outcome = Outcome::of(node);
+    outcome.assert_code(0);
+    serde_json::from_str(&outcome.stdout).unwrap()
+}
+
+fn sorted(rows: impl Iterator<Item = Value>) -> Vec<String> {
+    let mut rows: Vec<String> = rows.map(|row| row.to_string()).collect();
+    rows.sort();
+    rows
+}
+
+fn functions(table: &Value) -> Vec<String> {
+    let rows = table["functions"].as_array().unwrap().iter();
+    sorted(rows.map(|row| json!([row["name"], row["module"], row["self"], row["total"]])))
+}
+
+/// Weights by path, of all functions and threads of the same names together.
+#[derive(Debug, Default, PartialEq)]
+struct Paths(BTreeMap<String, (u64, u64)>);
+
+impl Paths {
+    fn add(&mut self, path: &[Value], total: &Value) {
+        let sum = self.0.entry(json!(path).to_string()).or_default();
+        sum.0 += total["value"].as_u64().unwrap();
+        sum.1 += total["samples"].as_u64().unwrap();
+    }
+
+    fn of_report(report: &Value) -> Self {
+        let mut known: Vec<Vec<Value>> = Vec::new();
+        let mut paths = Self::default();
+        for node in report["tree"].as_array().unwrap() {
+            let parent = node["parent"].as_u64();
+            let mut path = parent.map_or_else(Vec::new, |parent| known[parent as usize].clone());
+            if let Some(function) = node["function"].as_u64() {
+                path.push(report["functions"][function as usize]["name"].clone());
+                paths.add(&path, &node["total"]);
+            }
+            known.push(path);
+        }
+        paths
+    }
+
+    fn of_page(table: &Value, view: &str) -> Self {
+        let mut paths = Self::default();
+        for row in table[view].as_array().unwrap() {
+            paths.add(row["path"].as_array().unwrap(), &row["total"]);
+        }
+        paths
+    }
+}
+
+#[test]
+fn tables_of_the_page_are_those_of_the_report() {
+    if !needs(&[Need::Tool("node")]) {
+        return;
+    }
+    let session = Session::new();
+    record(&session, "prof.data", 150);
+    let conditions: [&[&str]; 10] = [
+        &[],
+        &["--function", "burn_(sixty|thirty)"],
+        &["--ignore", "burn_ten"],
+        &["--hide", "^burn$"],
+        &["--module", "threads"],
+        &["--since", "50ms", "--until", "200ms"],
+        &["--no-kernel", "--comm", "shares"],
+        &["--cpu", "0"],
+        &["--no-inline"],
+        &["--fold-async"],
+    ];
+    for flags in conditions {
+        let page = write_page(&session, &[&["report"], flags].concat());
+        let table = tables(&page, "^burn_thirty$");
+        let report = |view: &[&str]| -> Option<Value> {
+            let arguments = [&["report", "--json", "-"], flags, view].concat();
+            serde_json::from_str(&session.run(arguments).stdout).ok()
+        };
+        let calls = report(&[]).unwrap();
+        assert_eq!(functions(&table), functions(&calls), "{flags:?}");
+        assert_eq!(
+            Paths::of_page(&table, "calls"),
+            Paths::of_report(&calls),
+            "{flags:?}"
+        );
+        for view in ["callers", "callees"] {
+            match report(&[&format!("--{view}"), "^burn_thirty$"]) {
+                Some(report) => {
+                    assert_eq!(
+                        Paths::of_page(&table, view),
+                        Paths::of_report(&report),
+                        "{flags:?} {view}"
+                    );
+                }
+                None => assert!(table.get(view).is_none(), "{flags:?}: {table}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn the_page_works_in_a_browser() {
+    if !needs(&[Need::Tool("chromedriver"), Need::Tool("chromium")]) {
+        return;
+    }
+    let session = Session::new();
+    record(&session, "prof.data", 300);
+    let page = write_page(&session, &["report"]);
+    let browser = Browser::start(session.directory());
+    browser.open(&page, "");
+    browser.assert_shows("verdict");
+
+    // A box of the flamegraph: a click zooms, the fragment says where to, Escape goes back.
+    let sixty =
+        || browser.script("return prof.boxes().find(box => prof.name(box.id) === 'burn_sixty')");
+    let narrow = sixty();
+    browser.click_box("main canvas", &narrow);
+    let fragment = browser.script("return location.hash");
+    assert!(fragment.as_str().unwrap().contains("zoom="), "{fragment}");
+    let width = |found: &Value| found["width"].as_f64().unwrap();
+    assert!(width(&sixty()) > width(&narrow), "{narrow}");
+    let zoomed = width(&sixty());
+    browser.keys("main canvas", ESCAPE);
+    assert!(width(&sixty()) < zoomed, "{narrow}");
+    browser.click_text("button", "Reset");
+    assert_eq!(sixty(), narrow);
+
+    // What is drawn has colours, and names in front of them.
+    let colours = browser.script(
+        "const c = document.querySelector('main canvas');
+         const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
+         const s = new Set();
+         for (let i = 0; i < d.length; i += 4) s.add(d[i] << 16 | d[i + 1] << 8 | d[i + 2]);
+         return s.size",
+    );
+    assert!(colours.as_u64().unwrap() > 5, "{colours}");
+
+    // Search, by the key for it.
+    browser.keys("body", "/");
+    browser.keys("input[type=search]", "burn_sixty");
+    browser.assert_shows("1 function, ");
+    browser.keys("input[type=search]", ESCAPE);
+
+    // Tables by key; a row leads to callers and callees.
+    browser.keys("body", "3");
+    browser.assert_shows("burn_thirty");
+    browser.click_text(".rows .row", "burn_thirty");
+    browser.assert_shows("Callers: who calls it");
+    for key in ["2", "4", "6", "7", "1"] {
+        browser.keys("body", key);
+        browser.assert_shows("cpu-clock");
+    }
+
+    // A range of time, chosen in the timeline by key: fewer samples are left.
+    let samples = || browser.script("return document.querySelector('.status').textContent");
+    let all = samples();
+    browser.keys(".timeline canvas", "+");
+    assert_ne!(samples(), all);
+    browser.keys(".timeline canvas", ESCAPE);
+    assert_eq!(samples(), all);
+
+    // A link says "look here".
+    browser.open(&page, "#view=functions&range=0-100000000&search=burn_sixty");
+    browser.assert_shows("from 0 ns to 100 ms");
+    browser.assert_shows("1 function, self");
+    assert_eq!(browser.errors(), Vec::<String>::new());
+}
+
+const ESCAPE: &str = "\u{e00c}";
+
+#[test]
+fn hostile_names_are_only_text() {
+    if !needs(&[Need::Tool("chromedriver"), Need::Tool("chromium")]) {
+        return;
+    }
+    let session = Session::new();
+    let script = "</script><script>window.ran=1</script>";
+    let image = "<img src=http://127.0.0.1:9/x onerror=window.ran=1>";
+    let odd = "a\u{202e}bc\u{200b}d";
+    let folded = format!("{script};{image};{odd};{{{{DATA}}}} 5\n{script};$&$`<b>bold</b> 3\n");
+    session.write("prof.folded", folded.as_bytes());
+    let arguments = ["report", "-i", "prof.folded", "--title", image];
+    let page = write_page(&session, &arguments);
+    let browser = Browser::start(session.directory());
+    for view in ["flame", "leaf", "functions", "tree", "source"] {
+        browser.open(&page, &format!("#view={view}&search={image}"));
+        browser.open(&page, &format!("#view={view}"));
+        let elements = browser.script("return document.querySelectorAll('img, b').length");
+        assert_eq!(elements, 0, "{view}");
+        assert_eq!(browser.script("return window.ran ?? null"), Value::Null);
+        let requests = "return performance.getEntriesByType('resource').length";
+        assert_eq!(browser.script(requests), 0);
+        assert!(!browser.text().contains(['\u{202e}', '\u{200b}']), "{view}");
+    }
+    browser.open(&page, "#view=functions");
+    browser.assert_shows(image);
+    browser.assert_shows(r"a\u{202e}bc\u{200b}d");
+    assert_eq!(browser.errors(), Vec::<String>::new());
+}
+
+#[test]
+fn changes_on_the_page_are_those_of_the_diff() {
+    if !needs(&[Need::Tool("node")]) {
+        return;
+    }
+    let session = Session::new();
+    record(&session, "a.data", 100);
+    record(&session, "b.data", 300);
+    let page = write_page(&session, &["diff", "a.data", "b.data"]);
+    let diff = session.run(["diff", "a.data", "b.data", "--json", "-"]);
+    let diff: Value = serde_json::from_str(&diff.stdout).unwrap();
+    let share = |share: &Value| format!("{:.9}", share.as_f64().unwrap());
+    let expected = diff["functions"].as_array().unwrap().iter().map(|row| {
+        let sides = [&row["before"], &row["after"]];
+        let own = sides.map(|side| share(&side["self_share"]));
+        let total = sides.map(|side| share(&side["total_share"]));
+        json!([
+            row["name"],
+            row["module"],
+            own,
+            total,
+            row["self_certainty"]
+        ])
+    });
+    let table = tables(&page, "");
+    let found = table["changes"].as_array().unwrap().iter().map(|row| {
+        let pair = |name: &str| [share(&row[name][0]), share(&row[name][1])];
+        json!([
+            row["name"],
+            row["module"],
+            pair("own"),
+            pair("total"),
+            row["certainty"]
+        ])
+    });
+    assert_eq!(sorted(found), sorted(expected));
+}
+
+#[test]
+fn pages_of_recordings_as_they_are_made() {
+    let session = Session::new();
+    let shares = SHARES.build();
+    let options = [USER_CODE, &["--html", "made.html"]].concat();
+    session.record(&options, &[shares.as_os_str(), "50".as_ref()]);
+    let made = std::fs::read_to_string(session.path("made.html")).unwrap();
+    session.run(["view", "--no-open"]).assert_code(0);
+    let viewed = std::fs::read_to_string(session.path("prof.html")).unwrap();
+    assert!(made == viewed && made.starts_with("<!DOCTYPE html>"));
+}
