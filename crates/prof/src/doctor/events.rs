@@ -24,21 +24,28 @@ pub(super) fn own_programs(machine: &Machine) -> Check {
     match Trial::UserCode.run() {
         Ok(()) if machine.system.virtual_machine && Trial::Cycles.run().is_ok() => Check::ok(
             NAME,
-            "sampled by perf_event_open: by cpu-clock, as on all virtual machines, unless -e cycles \
-             asks for cycles",
+            "sampled with perf_event_open; in virtual machines by cpu-clock (-e cycles samples by \
+             cycles)",
         ),
-        Ok(()) => Check::ok(NAME, "sampled by perf_event_open"),
+        Ok(()) => Check::ok(NAME, "sampled with perf_event_open"),
         Err(errno) => {
             let cause = cause(machine, errno, 2);
             match may_trace() {
                 Ok(()) => Check::limited(
                     NAME,
-                    format!("by stopping threads (ptrace); {}", cause.why),
-                    "user code only, up to 999 Hz, and the program feels it: some 25 \u{b5}s a sample",
+                    format!(
+                        "sampled by stopping threads (ptrace); perf_event_open is refused: {}",
+                        cause.why
+                    ),
+                    "user code only, at most 999 Hz, and a sample stops its thread for about 25 \u{b5}s",
                 ),
                 Err(errno) => Check::no(
                     NAME,
-                    format!("{}; ptrace: {}", cause.why, io::Error::from(errno)),
+                    format!(
+                        "perf_event_open is refused: {}; ptrace: {}",
+                        cause.why,
+                        io::Error::from(errno)
+                    ),
                     "nothing can be recorded",
                 ),
             }
@@ -75,10 +82,10 @@ pub(super) fn checks(machine: &Machine) -> Vec<Check> {
 fn kernel_code(machine: &Machine) -> Check {
     const NAME: &str = "kernel-code";
     match Trial::KernelCode.run() {
-        Ok(()) => Check::ok(NAME, "sampled with its callers"),
+        Ok(()) => Check::ok(NAME, "sampled, with call chains"),
         Err(errno) => {
             let cause = cause(machine, errno, 1);
-            let cost = "time in system calls and page faults is not in the profile";
+            let cost = "time in system calls and page faults is missing from profiles";
             Check::no(NAME, cause.why, cost).fix(cause.fix)
         }
     }
@@ -88,11 +95,11 @@ fn all_cpus(machine: &Machine) -> Check {
     const NAME: &str = "all-cpus";
     let cpu = machine.system.cpus.first().copied().unwrap_or(0);
     match Trial::WholeCpu(cpu).run() {
-        Ok(()) => Check::ok(NAME, "whole CPUs can be sampled"),
+        Ok(()) => Check::ok(NAME, "whole CPUs can be sampled (-a)"),
         Err(errno) => {
             let cause = cause(machine, errno, 0);
-            let cost = "only one's own processes can be recorded; threads much shorter than the \
-                        sampling period are seldom seen";
+            let cost = "only your own processes can be recorded; threads much shorter than the \
+                        sampling period are seldom sampled";
             Check::no(NAME, cause.why, cost).fix(cause.fix)
         }
     }
@@ -104,8 +111,8 @@ fn hardware(machine: &Machine) -> Check {
         Ok(()) => match system::setting("kernel/nmi_watchdog") {
             Some(1) => Check::limited(
                 NAME,
-                "the kernel's watchdog keeps one of them",
-                "prof stat measures one event less at a time",
+                "the kernel's NMI watchdog uses one of them",
+                "prof stat can count one event fewer at a time",
             )
             .fix(machine.sysctl("kernel.nmi_watchdog", 0)),
             _ => Check::ok(NAME, "cycles can be sampled"),
@@ -113,8 +120,8 @@ fn hardware(machine: &Machine) -> Check {
         Err(_) if Trial::UserCode.run().is_err() => no_events(NAME),
         Err(errno) => Check::no(
             NAME,
-            format!("cycles cannot be opened ({errno}): virtual machines often hide the counters"),
-            "sampling goes by the CPU's clock; no cycles, cache misses and the like",
+            format!("cycles cannot be opened ({errno}); virtual machines often hide the counters"),
+            "prof samples by cpu-clock; cycles, cache misses and the like are unavailable",
         ),
     }
 }
@@ -122,24 +129,28 @@ fn hardware(machine: &Machine) -> Check {
 fn branches() -> Check {
     const NAME: &str = "branch-stacks";
     match Trial::Branches.run() {
-        Ok(()) => Check::ok(NAME, "recorded by the CPU (LBR or the like)"),
+        Ok(()) => Check::ok(NAME, "the CPU records branches (LBR or similar)"),
         Err(_) if Trial::UserCode.run().is_err() => no_events(NAME),
         Err(errno) => Check::no(
             NAME,
-            format!("not with this CPU or virtual machine ({errno})"),
-            "stacks are unwound by the programs' tables alone",
+            format!("this CPU or virtual machine does not record branches ({errno})"),
+            "--call-graph lbr is unavailable; stacks are unwound with unwind tables (dwarf)",
         ),
     }
 }
 
 /// Where perf_event_open is refused altogether, nothing is known of the machine.
 pub(super) fn no_events(name: &'static str) -> Check {
-    Check::no(name, "there are no events to have them", "see own-programs")
+    Check::no(
+        name,
+        "unknown, because perf_event_open is refused",
+        "see own-programs",
+    )
 }
 
 fn tracepoints(machine: &Machine, prober: &Prober) -> Check {
     const NAME: &str = "tracepoints";
-    const COST: &str = "events of the kernel (sched:*, syscalls:*) cannot be counted or sampled";
+    const COST: &str = "kernel events (sched:*, syscalls:*) cannot be counted or sampled";
     match ability(prober, "sched:sched_switch") {
         Ok(ability) => match ability.sample {
             Answer::No(why) => {
@@ -149,7 +160,7 @@ fn tracepoints(machine: &Machine, prober: &Prober) -> Check {
                 };
                 Check::no(NAME, why, COST).fix(fix)
             }
-            _ => Check::ok(NAME, "can be opened"),
+            _ => Check::ok(NAME, "can be counted and sampled"),
         },
         Err(why) => {
             let mounted = Path::new("/sys/kernel/tracing/events").exists();
@@ -168,14 +179,14 @@ fn uprobes(machine: &Machine, prober: &Prober) -> Check {
     let why = match ability(prober, "uprobe:libc.so.6:malloc") {
         Ok(ability) => match ability.sample {
             Answer::No(why) => why,
-            _ => return Check::ok(NAME, "can be set in any program"),
+            _ => return Check::ok(NAME, "can be placed in any program"),
         },
         Err(why) => why,
     };
     Check::no(
         NAME,
         why,
-        "calls of functions in programs cannot be counted or sampled",
+        "function calls in programs (-e uprobe:...) cannot be counted or sampled",
     )
     .fix((!machine.is_root()).then(|| machine.as_root("prof record ...")))
 }
@@ -194,13 +205,13 @@ fn others(machine: &Machine) -> Check {
     const NAME: &str = "other-processes";
     let everybody = machine.standing.has(Capability::SysPtrace);
     if everybody && !machine.standing.in_user_namespace {
-        return Check::ok(NAME, "those of every user (CAP_SYS_PTRACE)");
+        return Check::ok(NAME, "processes of every user (CAP_SYS_PTRACE)");
     }
     if everybody {
         return Check::limited(
             NAME,
-            "those of this user namespace (CAP_SYS_PTRACE)",
-            "those outside need root of the machine",
+            "processes in this user namespace (CAP_SYS_PTRACE)",
+            "processes outside of it need root of the host",
         )
         .fix(machine.as_root("prof record -p PID"));
     }
@@ -208,8 +219,8 @@ fn others(machine: &Machine) -> Check {
     match scope {
         None | Some(0) => Check::limited(
             NAME,
-            "running processes of this user",
-            "those of other users need root",
+            "your own running processes",
+            "processes of other users need root",
         )
         .fix(machine.as_root("prof record -p PID")),
         Some(level) => Check::limited(

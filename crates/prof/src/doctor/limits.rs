@@ -6,6 +6,7 @@ use prof_events::{
     CallGraph, EventRequest, GroupRequest, Rate, Request, Sampler, Switch, Threads, USUAL_HERTZ,
     system::{self, Ahead, Priority},
 };
+use prof_model::counted;
 use rustix::process::{Resource, getrlimit};
 
 use super::Check;
@@ -43,19 +44,19 @@ fn rings(machine: &Machine) -> Check {
             let sizes = sampler.opened().sizes;
             let dump = sizes.dump.unwrap_or(0);
             let found = format!(
-                "{} KiB a CPU and {dump} bytes of each stack ({budget})",
+                "{} KiB per CPU, and {dump} bytes of each stack ({budget})",
                 sizes.ring >> 10
             );
             match sizes.ring >= GOOD_RING {
                 true => Check::ok(NAME, found),
-                false => Check::limited(NAME, found, "samples are lost on a busy machine")
+                false => Check::limited(NAME, found, "samples may be lost on a busy machine")
                     .fix(more_memory(machine)),
             }
         }
         Err(prof_events::Error::Ring { errno, .. }) => Check::no(
             NAME,
-            format!("not even a page can be mapped: {errno} ({budget})"),
-            "nothing can be recorded by perf_event_open",
+            format!("not even one page can be mapped: {errno} ({budget})"),
+            "perf_event_open cannot record anything",
         )
         .fix(more_memory(machine)),
         Err(_) => no_events(NAME),
@@ -76,11 +77,9 @@ fn budget(machine: &Machine) -> String {
     let per_cpu = system::setting("kernel/perf_event_mlock_kb").unwrap_or(516);
     let locked = match getrlimit(Resource::Memlock).maximum {
         Some(bytes) => format!("{} KiB", bytes >> 10),
-        None => "no".into(),
+        None => "none".into(),
     };
-    format!(
-        "kernel.perf_event_mlock_kb is {per_cpu} for each CPU, hard limit on locked memory {locked}"
-    )
+    format!("kernel.perf_event_mlock_kb is {per_cpu}; hard limit on locked memory: {locked}")
 }
 
 fn rate(machine: &Machine) -> Check {
@@ -94,8 +93,7 @@ fn rate(machine: &Machine) -> Check {
         true => Check::limited(
             NAME,
             found,
-            "the kernel lowered it because sampling took too long, or somebody did: higher rates \
-             are cut to it",
+            "higher rates are lowered to this (the kernel reduces it when samples take too long)",
         )
         .fix(machine.sysctl("kernel.perf_event_max_sample_rate", 100_000)),
         false => Check::ok(NAME, found),
@@ -106,8 +104,8 @@ fn rate(machine: &Machine) -> Check {
 fn unknown(name: &'static str, setting: &str, taken: String) -> Check {
     Check::limited(
         name,
-        format!("not known: there is no /proc/sys/kernel/{setting}"),
-        format!("taken to be as usual, {taken}"),
+        format!("unknown: there is no /proc/sys/kernel/{setting}"),
+        format!("prof assumes the usual value, {taken}"),
     )
 }
 
@@ -122,7 +120,7 @@ fn stack_depth(machine: &Machine) -> Check {
         true => Check::limited(
             NAME,
             found,
-            "deeper stacks of the kernel, and of --call-graph fp, are cut; unwound ones are not",
+            "deeper kernel stacks, and deeper stacks with --call-graph fp, are cut",
         )
         .fix(machine.sysctl("kernel.perf_event_max_stack", USUAL)),
         false => Check::ok(NAME, found),
@@ -137,9 +135,12 @@ fn descriptors(machine: &Machine) -> Check {
     };
     // For each thread and CPU what samples and what tells of ends, and what keeps these in their place.
     let threads = limit / (2 * cpus + 1);
-    let found = format!("{limit}: running processes of up to {threads} threads can be recorded");
+    let found = format!(
+        "{limit}: enough to record running processes of up to {}",
+        counted(threads, "thread")
+    );
     match threads < 1000 {
-        true => Check::limited(NAME, found, "-p needs two for each thread and CPU")
+        true => Check::limited(NAME, found, "-p needs two for each thread on each CPU")
             .fix("ulimit -H -n 1048576   (as root)".to_owned()),
         false => Check::ok(NAME, found),
     }
@@ -151,7 +152,7 @@ fn priority(machine: &Machine) -> Check {
     let raise = || system::raise_thread_priority(Ahead::OfThese);
     let reached = std::thread::spawn(raise).join();
     let (found, raised) = match reached.unwrap_or(Priority::Nice(0)) {
-        Priority::RealTime => ("real time".to_owned(), true),
+        Priority::RealTime => ("real-time".to_owned(), true),
         Priority::Nice(nice) => (format!("nice {nice}"), nice < 0),
     };
     match raised {
@@ -159,7 +160,7 @@ fn priority(machine: &Machine) -> Check {
         false => Check::limited(
             NAME,
             found,
-            "at high rates on a busy machine samples are lost while prof waits for a CPU",
+            "at high rates on a busy machine, samples are lost while prof waits for a CPU",
         )
         .fix(machine.as_root("setcap cap_sys_nice+ep $(command -v prof)")),
     }

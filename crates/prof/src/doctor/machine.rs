@@ -92,14 +92,14 @@ impl Machine {
             .map(Capability::name)
             .collect();
         let found = match held.is_empty() {
-            true => "none of those that matter here".into(),
+            true => "none that prof can use".into(),
             false => held.join(" "),
         };
         match self.standing.in_user_namespace {
             true => Check::limited(
                 "capabilities",
-                format!("in a user namespace, as in rootless containers: {found}"),
-                "to the kernel's settings and to processes outside, who is root here is a plain user",
+                format!("{found}, only in a user namespace (as in rootless containers)"),
+                "outside of it, this root is a plain user: it cannot change the kernel's settings",
             ),
             false => Check::ok("capabilities", found),
         }
@@ -123,7 +123,7 @@ impl Machine {
                 None => "none",
                 Some(Container::Docker) => "Docker (/.dockerenv)",
                 Some(Container::Podman) => "Podman (/run/.containerenv)",
-                Some(Container::Namespace) => "a PID namespace of our own",
+                Some(Container::Namespace) => "a separate PID namespace",
             },
         )
     }
@@ -131,12 +131,12 @@ impl Machine {
     fn cpus(&self) -> Check {
         let online = self.system.cpus.len();
         let allowed = std::thread::available_parallelism().map_or(online, usize::from);
-        let found = format!("{online} online, {allowed} of them for us");
+        let found = format!("{online} online; prof may use {allowed} of them");
         match allowed < online {
             true => Check::limited(
                 "cpus",
                 found,
-                "programs started from here share these CPUs with prof",
+                "prof and the programs that it starts share these CPUs",
             ),
             false => Check::ok("cpus", found),
         }

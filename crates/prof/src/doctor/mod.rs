@@ -104,9 +104,9 @@ impl Report {
             can_record,
             sections: vec![
                 section("What can be recorded", what),
-                section("How much of it", limits::checks(machine)),
-                section("Names for addresses", names::checks(machine)),
-                section("Where we are", machine.checks()),
+                section("Limits", limits::checks(machine)),
+                section("Symbols", names::checks(machine)),
+                section("Environment", machine.checks()),
             ],
         }
     }

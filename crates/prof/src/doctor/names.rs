@@ -16,7 +16,7 @@ pub(super) fn checks(machine: &Machine) -> Vec<Check> {
 /// Looks whether /proc/kallsyms shows addresses: what `kptr_restrict` means depends on who asks.
 fn kernel_symbols(machine: &Machine) -> Check {
     const NAME: &str = "kernel-symbols";
-    const COST: &str = "functions of the kernel have no names";
+    const COST: &str = "kernel functions have no names";
     let Ok(file) = File::open("/proc/kallsyms") else {
         return Check::no(NAME, "/proc/kallsyms cannot be read", COST);
     };
@@ -53,7 +53,7 @@ fn debuginfod() -> Check {
         None => Check::limited(
             NAME,
             "DEBUGINFOD_URLS names no server",
-            "libraries without debug info on this machine are named by their exported functions",
+            "libraries without debug info on this machine show only the names of exported functions",
         )
         .fix("export DEBUGINFOD_URLS=https://debuginfod.elfutils.org/".to_owned()),
     }

@@ -115,7 +115,7 @@ pub(super) fn not_started(flags: &StatFlags, error: &io::Error) -> ExitCode {
         Console::error(&anyhow!("{command}: command not found"));
         return ExitCode::from(127);
     }
-    Console::error(&anyhow!("{command}: cannot be started: {error}"));
+    Console::error(&anyhow!("cannot start {command}: {error}"));
     ExitCode::from(126)
 }
 

@@ -195,7 +195,7 @@ impl Row {
         let zero = hidden && self.event.happens_in_kernel_only();
         zero.then(|| {
             format!(
-                "{} is always 0, because it happens in the kernel: leave out the :u",
+                "{} is always 0, because it happens in the kernel: leave out :u",
                 self.name
             )
         })

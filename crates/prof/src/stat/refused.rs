@@ -26,7 +26,7 @@ impl Refused {
         let mut notes = Vec::new();
         let has_hardware = rows.iter().any(|row| row.event.family.is_hardware());
         if let (Some(error), false) = (self.hardware.into_iter().next(), has_hardware) {
-            notes.push(format!("no hardware events: {error}"));
+            notes.push(format!("hardware events are left out: {error}"));
         }
         let missing: Vec<String> = self.others.iter().map(|(name, _)| name.clone()).collect();
         if rows.is_empty()
@@ -35,22 +35,21 @@ impl Refused {
             return Err(error.into());
         }
         let from_notes = rows.iter().any(|row| row.origin == Origin::Usage);
+        let are = if missing.len() == 1 { "is" } else { "are" };
+        let left_out = format!("{} {are} left out", missing.join(" and "));
         match (missing.is_empty(), from_notes) {
-            (true, true) => notes.push(format!("{HIDDEN}: context switches are from getrusage")),
-            (false, true) => {
-                let missing = missing.join(", ");
-                notes.push(format!(
-                    "{HIDDEN}: context switches are from getrusage, {missing} is left out"
-                ));
-            }
-            (false, false) => notes.push(format!("{HIDDEN}: {} left out", missing.join(" and "))),
+            (true, true) => notes.push(format!("{HIDDEN}; {FROM_GETRUSAGE}")),
+            (false, true) => notes.push(format!("{HIDDEN}; {FROM_GETRUSAGE}, {left_out}")),
+            (false, false) => notes.push(format!("{HIDDEN}; {left_out}")),
             (true, false) => {}
         }
         Ok(notes)
     }
 }
 
-const HIDDEN: &str = "kernel.perf_event_paranoid hides what happens in the kernel";
+const HIDDEN: &str = "kernel.perf_event_paranoid hides events of the kernel (`sudo sysctl \
+                      kernel.perf_event_paranoid=1` shows them)";
+const FROM_GETRUSAGE: &str = "context switches come from getrusage";
 
 #[cfg(test)]
 mod tests {
@@ -89,7 +88,7 @@ mod tests {
         let notes = all.notes(&[row("task-clock", Origin::Counter)]).unwrap();
         assert_eq!(
             notes,
-            ["no hardware events: cannot count cycles: no hardware counters"]
+            ["hardware events are left out: cannot count cycles: no hardware counters"]
         );
         let one = refused(&[("stalled-cycles-backend", "not here")]);
         let rows = [
@@ -110,13 +109,13 @@ mod tests {
             .unwrap();
         assert_eq!(notes.len(), 1);
         assert!(
-            notes[0].ends_with("context switches are from getrusage, cpu-migrations is left out"),
+            notes[0].ends_with("context switches come from getrusage, cpu-migrations is left out"),
             "{notes:?}"
         );
         let both = refused(&[("context-switches", "hidden"), ("cpu-migrations", "hidden")]);
         let notes = both.notes(&rows[..1]).unwrap();
         assert!(
-            notes[0].ends_with("context-switches and cpu-migrations left out"),
+            notes[0].ends_with("context-switches and cpu-migrations are left out"),
             "{notes:?}"
         );
     }

@@ -10,6 +10,7 @@ use prof_counters::Count;
 use prof_events::counting::{RawCount, ThreadCount, ThreadCounters, ThreadCountersError, Usage};
 use prof_events::system::{self, System};
 use prof_events::{HeldCommand, Program, Signals};
+use prof_model::counted;
 
 use super::command::{self, Outcome, Tick};
 use super::counters::{Counts, Origin, Row};
@@ -29,12 +30,12 @@ pub(super) fn run(
 ) -> Result<ExitCode> {
     if flags.interval.is_some() {
         bail!(
-            "the threads of a command are counted when they end, not each interval: leave out -I, or name \
-             a running process (-p PID), whose threads can be read at any time"
+            "-I cannot be used with --per-thread and a command, because the counts of its threads \
+             are known only when they end: leave out -I, or count a running process (-p PID)"
         );
     }
     if flags.no_inherit {
-        bail!("with -i, the command's first thread alone is counted: leave out --per-thread");
+        bail!("-i counts only the first thread of the command: leave out -i or --per-thread");
     }
     let console = Console::new(false, false);
     let mut runs: Vec<Run> = Vec::new();
@@ -54,8 +55,8 @@ pub(super) fn run(
         };
         if run.lost > 0 {
             console.say(format_args!(
-                "{} records of threads that ended were lost; what they counted is with the first thread",
-                run.lost
+                "the ring buffers were full: the counts of {} are added to those of the first thread",
+                counted(run.lost, "ended thread")
             ));
         }
         runs.push(run);
@@ -139,21 +140,24 @@ fn open(rows: &[Row], held: &HeldCommand) -> Result<ThreadCounters> {
     // A descriptor for each event and CPU. The command was forked before and keeps its limits.
     system::raise_limits();
     let cpus = System::read()
-        .context("cannot tell which CPUs are online")?
+        .context("cannot read which CPUs are online")?
         .cpus;
     let events: Vec<_> = rows.iter().map(|row| row.event.clone()).collect();
     ThreadCounters::open(&events, held.pid(), &cpus).map_err(|error| match error {
         ThreadCountersError::Event(index, errno) => {
-            let name = rows.get(index).map(|row| row.name.as_str()).unwrap_or_default();
-            anyhow!("cannot count {name} of each thread: {errno}")
+            let name = rows
+                .get(index)
+                .map(|row| row.name.as_str())
+                .unwrap_or_default();
+            anyhow!("cannot count {name} in each thread: {errno}")
         }
         ThreadCountersError::Mixed => anyhow!(
-            "this kernel is too old (before Linux 6.12) to tell threads apart for events of several \
-             kinds: name events of one kind only, with -e"
+            "--per-thread needs Linux 6.12 or newer for events of several kinds: name events of \
+             one kind with -e"
         ),
         ThreadCountersError::Ring(error) => anyhow!(
-            "cannot map ring buffers for what the threads count: {error}: raise the limit on locked memory \
-             with `ulimit -l` or kernel.perf_event_mlock_kb"
+            "cannot map ring buffers for the counts of the threads: {error}: raise the limit on \
+             locked memory (`ulimit -l` or kernel.perf_event_mlock_kb)"
         ),
     })
 }

@@ -95,7 +95,7 @@ fn threads_of_repeated_runs_are_added_up_by_name() {
 
 #[test]
 fn what_cannot_be_told_of_each_thread_is_refused() {
-    for (flag, words) in [("-I10", "-p PID"), ("-i", "first thread alone")] {
+    for (flag, words) in [("-I10", "-p PID"), ("-i", "only the first thread")] {
         let output = prof(&["stat", "--per-thread", flag, "--", "echo", "started"]);
         assert_eq!(output.status.code(), Some(1));
         assert!(stderr(&output).contains(words), "{output:?}");
