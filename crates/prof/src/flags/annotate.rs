@@ -12,8 +12,8 @@ use super::report::{FilterFlags, InputFlags};
 /// `prof annotate [FUNCTION|FILE] [-i FILE] [...]`
 #[derive(Debug, Args)]
 pub(crate) struct AnnotateFlags {
-    /// A function's name, a source file (its path or the end of that), or a regular expression for
-    /// functions; the function with most samples of its own if not given
+    /// A function name, a regular expression for functions, or a source file (its path or the end
+    /// of it) [default: the function with the most samples of its own]
     #[arg(value_name = "FUNCTION|FILE")]
     pub(crate) wanted: Option<String>,
 
@@ -21,7 +21,7 @@ pub(crate) struct AnnotateFlags {
     #[command(flatten)]
     pub(crate) input: InputFlags,
 
-    /// Show instructions with the source between them
+    /// Show instructions, with the source lines between them
     #[arg(
         long,
         value_enum,
@@ -32,24 +32,24 @@ pub(crate) struct AnnotateFlags {
     )]
     pub(crate) asm: Option<SyntaxFlag>,
 
-    /// Show so many lines or instructions without samples around those that have some
+    /// Show up to LINES lines or instructions without samples around those that have some
     #[arg(short = 'C', long, value_name = "LINES", default_value_t = 5)]
     pub(crate) context: usize,
 
-    /// Look for source files in this directory: by their whole paths, then without the first
-    /// directories of these. May be given several times
+    /// Look for source files in DIR: by their full paths, then without the first directories of
+    /// these. May be repeated
     #[arg(long, value_name = "DIR")]
     pub(crate) source_path: Vec<PathBuf>,
 
-    /// Put TO in the place of FROM where source paths begin so. May be given several times
+    /// Replace FROM with TO at the start of source paths. May be repeated
     #[arg(long, value_name = "FROM=TO", value_parser = parse_map)]
     pub(crate) source_map: Vec<(PathBuf, PathBuf)>,
 
-    /// Write the lines as JSON
+    /// Write the lines to FILE as JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
 
-    /// Leave out functions and files below so many percent of the whole
+    /// Omit functions and files below PERCENT of the total
     #[arg(
         long,
         value_name = "PERCENT",
@@ -70,9 +70,9 @@ pub(crate) struct AnnotateFlags {
 /// `--asm`
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum SyntaxFlag {
-    /// As GNU tools write instructions
+    /// AT&T syntax, as in GNU tools
     Att,
-    /// As Intel writes them
+    /// Intel syntax
     Intel,
 }
 

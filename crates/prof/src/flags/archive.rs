@@ -9,11 +9,11 @@ use super::symbols::SymbolFlags;
 /// `prof archive [FILE] [-o FILE]`
 #[derive(Debug, Args)]
 pub(crate) struct ArchiveFlags {
-    /// The recording, of prof or of perf
+    /// The recording, made by prof or perf
     #[arg(value_name = "FILE", default_value = "prof.data")]
     pub(crate) input: PathBuf,
 
-    /// Write the recording with names here, instead of in place of FILE
+    /// Write the recording with names to this file, instead of changing it in place
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 

@@ -18,7 +18,7 @@ pub(crate) struct CargoFlags {
     #[command(flatten)]
     pub sampling: SamplingFlags,
 
-    /// Where to draw the flamegraph [default: flamegraph.svg, or what -o names if that ends in .svg]
+    /// Write the flamegraph to FILE [default: flamegraph.svg, or the file of -o if it ends in .svg]
     #[arg(long, value_name = "FILE")]
     pub flamegraph: Option<PathBuf>,
 
@@ -74,15 +74,15 @@ pub(crate) struct TargetFlags {
     #[arg(long, value_name = "PATH")]
     pub manifest_path: Option<PathBuf>,
 
-    /// Directory for everything that is built
+    /// Directory for all that Cargo builds
     #[arg(long, value_name = "DIR")]
     pub target_dir: Option<PathBuf>,
 
-    /// Require that Cargo.lock stays as it is
+    /// Fail if Cargo.lock would change
     #[arg(long)]
     pub locked: bool,
 
-    /// Run without the network
+    /// Do not use the network
     #[arg(long)]
     pub offline: bool,
 }

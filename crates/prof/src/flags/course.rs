@@ -8,16 +8,17 @@ use clap::Args;
 /// When to sample.
 #[derive(Debug, Default, Args)]
 pub(crate) struct CourseFlags {
-    /// Begin to sample so many milliseconds after the start; -1: when --control says so
+    /// Start to sample after MS milliseconds; -1 waits for `enable` from --control
     #[arg(short = 'D', long, value_name = "MS", allow_hyphen_values = true, value_parser = DelayFlag::parse)]
     pub delay: Option<DelayFlag>,
 
-    /// Run the command N times, in one recording (as perf stat -r; perf record's -r is a priority)
+    /// Run the command N times, into one recording (as perf stat -r; perf record's -r is a
+    /// priority)
     #[arg(short, long, value_name = "N", default_value = "1", requires = "command", value_parser = clap::value_parser!(u32).range(1..))]
     pub repeat: u32,
 
-    /// Take commands (enable, disable, ping, stop) from a FIFO or a descriptor, and answer each with
-    /// `ack` through the other one: fifo:COMMANDS[,ANSWERS] or fd:N[,M]
+    /// Read commands (enable, disable, ping, stop) from a FIFO or file descriptor, and write `ack`
+    /// to a second one after each: fifo:COMMANDS[,ANSWERS] or fd:N[,M]
     #[arg(long, value_name = "WHERE", value_parser = ControlFlag::parse)]
     pub control: Option<ControlFlag>,
 }

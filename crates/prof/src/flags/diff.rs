@@ -13,19 +13,19 @@ use super::symbols::SymbolFlags;
 /// `prof diff BEFORE AFTER [...]`
 #[derive(Debug, Args)]
 pub(crate) struct DiffFlags {
-    /// The recording to compare with; folded stacks and pprof profiles will do, too
+    /// The older recording; folded stacks and pprof profiles work, too
     #[arg(default_value = "prof.data.old")]
     pub(crate) before: PathBuf,
 
-    /// The recording to compare
+    /// The newer recording
     #[arg(default_value = "prof.data")]
     pub(crate) after: PathBuf,
 
-    /// Draw a flamegraph of AFTER in which growth is red and shrinkage blue
+    /// Write a flamegraph of AFTER (SVG), where growth is red and shrinkage is blue
     #[arg(long, value_name = "FILE")]
     pub(crate) flamegraph: Option<PathBuf>,
 
-    /// Draw a flamegraph of BEFORE in the same colours: it shows what has gone
+    /// Write a flamegraph of BEFORE in the same colors, which shows functions that are gone
     #[arg(long, value_name = "FILE")]
     pub(crate) flamegraph_before: Option<PathBuf>,
 
@@ -33,29 +33,29 @@ pub(crate) struct DiffFlags {
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
 
-    /// Write the table for Markdown
+    /// Print the table as Markdown
     #[arg(long)]
     pub(crate) markdown: bool,
 
-    /// Write the comparison as JSON
+    /// Write the comparison to FILE as JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
 
-    /// What makes the two comparable
+    /// What to compare
     #[arg(long, value_enum, value_name = "BY", default_value = "weight")]
     pub(crate) normalize: NormalizeFlag,
 
-    /// Exit with status 3 if a function's own share grew by more than so many percentage points,
-    /// beyond chance; with a REGEX, if that of a matching function with all it calls did. With
-    /// `--normalize run` or `rate` the whole counts, too. May be given several times
+    /// Exit with status 3 if the self share of a function grew by more than POINTS percentage
+    /// points, beyond chance; with REGEX, if the share of a matching function and all that it calls
+    /// did. With `--normalize run` or `rate`, growth of the total counts, too. May be repeated
     #[arg(long, value_name = "POINTS[:REGEX]")]
     pub(crate) fail_above: Vec<GrowthLimit>,
 
-    /// Show at most this many rows
+    /// Show at most ROWS rows
     #[arg(short = 'n', long, value_name = "ROWS")]
     pub(crate) limit: Option<usize>,
 
-    /// Leave out functions whose own share changed by less than so many percentage points
+    /// Omit functions whose self share changed by less than POINTS percentage points
     #[arg(long, value_name = "POINTS", default_value_t = 0.0)]
     pub(crate) min_change: f64,
 
@@ -71,11 +71,11 @@ pub(crate) struct DiffFlags {
 /// `--normalize`
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum NormalizeFlag {
-    /// Shares of each one's whole weight
+    /// Shares of the total of each recording
     Weight,
-    /// Weights themselves: each recording is one run of the same work
+    /// Totals: each recording is one run of the same work
     Run,
-    /// Weights by time: each recording is a stretch of something that goes on
+    /// Totals per second: each recording is a part of work that goes on
     Rate,
 }
 

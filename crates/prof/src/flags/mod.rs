@@ -58,25 +58,25 @@ pub(crate) struct ProfCli {
 /// The verbs of `prof`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ProfCommand {
-    /// Sample a command or running processes and write a recording
+    /// Sample a command or running processes, and write a recording
     Record(Box<RecordFlags>),
-    /// Turn a recording into a table, a tree, a flamegraph or other tools' formats
+    /// Show a recording as a table, tree or flamegraph, or write it in other tools' formats
     Report(Box<ReportFlags>),
     /// Show a recording in a browser: one page that loads nothing
     View(ViewFlags),
-    /// Show source lines, or instructions, with the weight of each
+    /// Show source lines or instructions, with the weight of each
     Annotate(Box<AnnotateFlags>),
-    /// Print every sample with its stack, as `perf script` does
+    /// Print each sample with its stack, as `perf script` does
     Script(Box<ScriptFlags>),
-    /// Put the names of all that was hit into a recording, to report it anywhere
+    /// Store the names of functions in a recording, so that any machine can report it
     Archive(Box<ArchiveFlags>),
     /// Compare two recordings: which functions got slower or faster, and how sure that is
     Diff(Box<DiffFlags>),
     /// Count events in a command, in running processes or on all CPUs
     Stat(Box<StatFlags>),
-    /// List the events that this machine and this user can count and sample
+    /// List the events that you can count and sample on this machine
     List(ListFlags),
-    /// Say what this user can record on this machine, what is lacking, and what changes that
+    /// Show what you can record on this machine, what is missing, and what changes that
     Doctor(DoctorFlags),
 }
 

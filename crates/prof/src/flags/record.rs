@@ -32,7 +32,7 @@ pub(crate) struct RecordFlags {
     #[command(flatten)]
     pub whom: WhomFlags,
 
-    /// Also draw the flamegraph of the recording to this SVG file
+    /// Also write a flamegraph of the recording (SVG)
     #[arg(long, value_name = "FILE", conflicts_with = "rotation")]
     pub flamegraph: Option<PathBuf>,
 
@@ -44,21 +44,21 @@ pub(crate) struct RecordFlags {
 /// How to sample, as `prof record` and `cargo prof` both take it.
 #[derive(Debug, Args)]
 pub(crate) struct SamplingFlags {
-    /// What to sample by, as perf writes it: page-faults, cycles:u, sched:sched_switch,
-    /// uprobe:FILE:FUNCTION, '{cycles,instructions}:S', several with commas; `prof list` shows what
-    /// there is [default: cycles, or cpu-clock on virtual machines and without hardware counters]
+    /// Events to sample: page-faults, cycles:u, sched:sched_switch, uprobe:FILE:FUNCTION,
+    /// '{cycles,instructions}:S', or several with commas; `prof list` shows all [default: cycles,
+    /// or cpu-clock in virtual machines and without hardware counters]
     #[arg(short, long = "event", value_name = "EVENTS")]
     pub events: Vec<String>,
 
-    /// Record where threads wait, off the CPUs, and for how long, instead of where they run
+    /// Record where threads wait and for how long (off-CPU time), instead of where they run
     #[arg(long, conflicts_with = "events")]
     pub off_cpu: bool,
 
-    /// Record both where threads run and where they wait, as time in one view
+    /// Record both where threads run and where they wait (wall-clock time)
     #[arg(long, conflicts_with_all = ["events", "off_cpu"])]
     pub wall: bool,
 
-    /// Record who allocates memory, by bytes asked for or by calls (as root: with uprobes)
+    /// Record which code allocates memory, weighted by bytes or by calls (uprobes, needs root)
     #[arg(
         long,
         value_name = "WHAT",
@@ -69,22 +69,22 @@ pub(crate) struct SamplingFlags {
     )]
     pub alloc: Option<AllocFlag>,
 
-    /// With --alloc: sample each Nth call, or once each so many bytes (with K, M or G)
+    /// With --alloc: sample every Nth call, or once every so many bytes (with K, M or G)
     #[arg(long, value_name = "N|BYTES", requires = "alloc", value_parser = EveryFlag::parse)]
     pub every: Option<EveryFlag>,
 
-    /// Samples per second of each thread, or `max` for the kernel's maximum [default: 999; each
-    /// hit of a tracepoint, breakpoint or probe]
+    /// Samples per second of each thread, or `max` for the kernel's maximum [default: 999; every
+    /// hit of tracepoints, breakpoints and probes]
     #[arg(short = 'F', long = "freq", value_name = "HZ", value_parser = RateFlag::parse_frequency)]
     pub rate: Option<RateFlag>,
 
-    /// Take a sample each PERIOD events (nanoseconds for the clocks) instead of at a frequency
+    /// Take a sample every PERIOD events (clocks: nanoseconds), instead of at a frequency
     #[arg(short = 'c', long = "count", value_name = "PERIOD", conflicts_with = "rate", value_parser = clap::value_parser!(u64).range(1..=i64::MAX as u64))]
     pub period: Option<u64>,
 
-    /// How to find callers: dwarf[,BYTES of stack copied with each sample], fp (frame pointers,
-    /// walked by the kernel), lbr (calls that the CPU keeps, some 30 at most; dwarf where it does not)
-    /// or none
+    /// How to find callers: dwarf[,BYTES] copies BYTES of each stack and unwinds it; fp has the
+    /// kernel follow frame pointers; lbr reads the branch records of the CPU (about 30 calls; dwarf
+    /// where it has none); none
     #[arg(long, value_name = "HOW", default_value = "dwarf", value_parser = CallGraphFlag::parse)]
     pub call_graph: CallGraphFlag,
 
@@ -100,44 +100,44 @@ pub(crate) struct SamplingFlags {
     #[arg(short = 'i', long)]
     pub no_inherit: bool,
 
-    /// By what means to sample: perf (perf_event_open), ptrace (threads are stopped for a moment:
-    /// slower, user code only, needs no permission), or auto: perf, or ptrace where that is refused
+    /// How to sample: perf (perf_event_open); ptrace (stops threads: slower, user code only, needs
+    /// no permission); auto: perf, or ptrace where perf is refused
     #[arg(long, value_name = "MEANS", default_value = "auto")]
     pub sampler: SamplerFlag,
 
-    /// Keep registers and stack bytes in the file, to unwind in `prof report` (to reproduce a
-    /// failed unwind; files get large)
+    /// Store registers and stack copies in the file and unwind them in `prof report`; files get
+    /// large (for reports of unwinding bugs)
     #[arg(long)]
     pub no_unwind: bool,
 
-    /// Size of each CPU's ring buffer: a number of pages, or bytes with K, M or G
+    /// Size of the ring buffer of each CPU: a number of pages, or bytes with K, M or G
     #[arg(short, long, value_name = "PAGES|SIZE", value_parser = parse_ring)]
     pub mmap_pages: Option<u64>,
 
-    /// Write the recording here; an existing FILE is kept as FILE.old; `-` is the standard output,
-    /// and the command's goes where its errors go
+    /// Write the recording to FILE; an existing FILE becomes FILE.old. With `-`, the recording goes
+    /// to the standard output, and the output of the command to the standard error output
     #[arg(short, long, value_name = "FILE", default_value = Self::DEFAULT_OUTPUT)]
     pub output: PathBuf,
 
-    /// Put the names of all that was hit into the recording, to report it anywhere (as `prof
+    /// Store the names of functions in the recording, so that any machine can report it (as `prof
     /// archive` does)
     #[arg(long)]
     pub embed_symbols: bool,
 
-    /// Stop after this time: seconds, or with ms, s, m, h (perf's -d is something else: addresses of
-    /// data, which prof does not record)
+    /// Stop after TIME: seconds, or a number with ms, s, m or h (perf's -d records data addresses,
+    /// which prof does not do)
     #[arg(short, long, value_name = "TIME", value_parser = parse_duration)]
     pub duration: Option<Duration>,
 
-    /// Exit with status 3 when the verdict on the recording is bad or "too few samples"
+    /// Exit with status 3 if the verdict on the recording is bad or "too few samples"
     #[arg(long)]
     pub strict: bool,
 
-    /// Say nothing but errors
+    /// Print only errors
     #[arg(short, long, conflicts_with = "verbose")]
     pub quiet: bool,
 
-    /// Say more about what is done
+    /// Print more details
     #[arg(short, long)]
     pub verbose: bool,
 }
@@ -150,9 +150,9 @@ impl SamplingFlags {
 /// `--alloc[=WHAT]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum AllocFlag {
-    /// Weigh each call by the bytes that it asks for
+    /// Weight each call by the bytes that it requests
     Bytes,
-    /// Weigh all calls the same
+    /// Weight all calls the same
     Calls,
 }
 
@@ -204,11 +204,11 @@ impl RateFlag {
 /// `--sampler auto|perf|ptrace`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SamplerFlag {
-    /// perf, or ptrace where that is refused.
+    /// perf, or ptrace where perf is refused
     Auto,
-    /// perf_event_open.
+    /// perf_event_open
     Perf,
-    /// Stopping threads.
+    /// Stop threads for a moment
     Ptrace,
 }
 

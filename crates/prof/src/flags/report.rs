@@ -15,7 +15,8 @@ use super::symbols::SymbolFlags;
 /// The flag of all verbs that show profiles.
 #[derive(Debug, Args)]
 pub(crate) struct InputFlags {
-    /// A recording of prof or perf, folded stacks or a pprof profile; several are merged
+    /// The file to read: a recording of prof or perf, folded stacks or a pprof profile. Several are
+    /// merged
     #[arg(
         short,
         long = "input",
@@ -44,7 +45,7 @@ pub(crate) struct ReportFlags {
     #[command(flatten)]
     pub symbols: SymbolFlags,
 
-    /// Exit with status 3 when the verdict on the recording is bad or "too few samples"
+    /// Exit with status 3 if the verdict on the recording is bad or "too few samples"
     #[arg(long)]
     pub strict: bool,
 }
@@ -76,7 +77,7 @@ pub(crate) struct OutputFlags {
     #[command(flatten)]
     pub(crate) files: FileFlags,
 
-    /// Leave out what is below so many percent of the whole
+    /// Omit what is below PERCENT of the total
     #[arg(
         long,
         alias = "percent-limit",
@@ -86,7 +87,7 @@ pub(crate) struct OutputFlags {
     )]
     pub(crate) min_percent: f64,
 
-    /// Split by what the code ran in
+    /// Split the output by thread name (comm), thread, process or CPU
     #[arg(long, value_enum, value_name = "WHAT", help_heading = "Filters")]
     pub(crate) by: Option<ByFlag>,
 }
@@ -94,20 +95,20 @@ pub(crate) struct OutputFlags {
 /// What to show on the standard output. A table of functions if it is none of these.
 #[derive(Debug, Args)]
 pub(crate) struct TextFlags {
-    /// Show the calls as a tree, from the outermost functions inwards
+    /// Show a call tree, from the outermost functions inwards
     #[arg(long, group = "text")]
     pub(crate) tree: bool,
 
-    /// Show as a tree who calls the functions whose name matches
+    /// Show a tree of the callers of the functions whose name matches
     #[arg(long, value_name = "REGEX", group = "text")]
     pub(crate) callers: Option<Pattern>,
 
-    /// Show as a tree what the functions whose name matches call
+    /// Show a tree of what the functions whose name matches call
     #[arg(long, value_name = "REGEX", group = "text")]
     pub(crate) callees: Option<Pattern>,
 
-    /// Show the activity of each thread over time, or draw it into a file (SVG); --by tells of
-    /// what else
+    /// Show the activity of each thread over time, or write it to FILE (SVG). --by comm, process or
+    /// cpu shows these instead of threads
     #[arg(
         long,
         value_name = "FILE",
@@ -117,9 +118,9 @@ pub(crate) struct TextFlags {
     )]
     pub(crate) timeline: Option<Option<PathBuf>>,
 
-    /// Show a table of these instead of functions: modules (dso), threads (comm, tid), processes
-    /// (pid), CPUs (cpu). With a second key, of one of the former for each of the latter. `total`
-    /// puts those first that take most with all they call, `self` those that take most themselves
+    /// Show a table of modules (dso), thread names (comm), threads (tid), processes (pid) or CPUs
+    /// (cpu) instead of functions (sym); comm,dso shows the modules of each comm. `total` (with
+    /// callees) or `self` sets the order
     #[arg(
         short,
         long,
@@ -133,11 +134,11 @@ pub(crate) struct TextFlags {
     #[arg(long, group = "text")]
     pub(crate) unwind_failures: bool,
 
-    /// List how much of what threads did was sampled, by their names
+    /// List how much of the activity of threads was sampled, by thread name
     #[arg(long, group = "text")]
     pub(crate) coverage: bool,
 
-    /// Put those first that take most with all they call, as `--sort total`; perf's name for it
+    /// Sort by total: a function with all that it calls (as --sort total)
     #[arg(long, overrides_with = "no_children")]
     pub(super) children: bool,
 
@@ -162,7 +163,7 @@ pub(crate) struct TextFlags {
     #[arg(long, hide = true)]
     stdio: bool,
 
-    /// Show at most this many rows of a table (perf's -n shows numbers of samples: here they always are)
+    /// Show at most ROWS rows of a table (perf's -n shows sample counts, which prof always shows)
     #[arg(short = 'n', long, value_name = "ROWS")]
     pub(crate) limit: Option<usize>,
 }
@@ -171,7 +172,7 @@ pub(crate) struct TextFlags {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Files (`-` is the standard output)")]
 pub(crate) struct FileFlags {
-    /// Draw a flamegraph (SVG)
+    /// Write a flamegraph (SVG)
     #[arg(long, value_name = "FILE")]
     pub(crate) flamegraph: Option<PathBuf>,
 
@@ -179,23 +180,23 @@ pub(crate) struct FileFlags {
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
 
-    /// Draw a flame chart (SVG): calls in the order of time, thread beside thread
+    /// Write a flame chart (SVG): the calls of each thread over time
     #[arg(long, value_name = "FILE")]
     pub(crate) flamechart: Option<PathBuf>,
 
-    /// Title of the pictures
+    /// Title of the images
     #[arg(long)]
     pub(crate) title: Option<String>,
 
-    /// Width of the pictures in pixels; flamegraphs and charts follow the window's if not given
+    /// Width of the images in pixels [default for flamegraphs and flame charts: that of the window]
     #[arg(long, value_name = "PIXELS", value_parser = clap::value_parser!(u32).range(200..=100_000))]
     pub(crate) width: Option<u32>,
 
-    /// What the hues of flamegraphs and charts tell
+    /// What the colors of flamegraphs and flame charts show
     #[arg(long, value_enum, value_name = "WHAT", default_value = "kind")]
     pub(crate) palette: PaletteFlag,
 
-    /// Draw flamegraphs and charts with their roots at the bottom
+    /// Draw flamegraphs and flame charts with their roots at the bottom
     #[arg(long)]
     pub(crate) upwards: bool,
 
@@ -203,7 +204,7 @@ pub(crate) struct FileFlags {
     #[arg(long, hide = true, conflicts_with = "upwards")]
     inverted: bool,
 
-    /// Merge the flamegraph from the innermost function outwards: who calls what is hot
+    /// Draw the flamegraph from the innermost functions outwards, to show who calls the hot ones
     #[arg(long, requires = "flamegraph")]
     pub(crate) reverse: bool,
 
@@ -211,7 +212,7 @@ pub(crate) struct FileFlags {
     #[arg(long, value_name = "FILE")]
     pub(crate) folded: Option<PathBuf>,
 
-    /// Write a profile for pprof (gzipped profile.proto)
+    /// Write a pprof profile (gzipped profile.proto)
     #[arg(long, value_name = "FILE")]
     pub(crate) pprof: Option<PathBuf>,
 
@@ -223,11 +224,11 @@ pub(crate) struct FileFlags {
     #[arg(long, value_name = "FILE")]
     pub(crate) speedscope: Option<PathBuf>,
 
-    /// Write the view as JSON
+    /// Write what is shown as JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
 
-    /// Write the functions as CSV
+    /// Write the table of functions as CSV
     #[arg(long, value_name = "FILE")]
     pub(crate) csv: Option<PathBuf>,
 }
@@ -260,11 +261,11 @@ impl FileFlags {
 /// `--palette`
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum PaletteFlag {
-    /// The languages of programs, and the shared libraries that functions are in
+    /// Languages of programs, and names of shared libraries
     Kind,
-    /// The languages of functions
+    /// Languages of functions
     Language,
-    /// The modules that functions are in
+    /// Modules of functions
     Module,
 }
 
@@ -281,9 +282,9 @@ impl From<PaletteFlag> for PaletteBy {
 /// `--by`
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ByFlag {
-    /// Name of the thread
+    /// Thread names
     Comm,
-    /// Single threads
+    /// Threads
     Thread,
     /// Processes
     Process,
@@ -306,7 +307,7 @@ impl From<ByFlag> for Split {
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Filters")]
 pub struct FilterFlags {
-    /// Only this event; the first one that has samples if not given
+    /// Only samples of this event [default: the first event that has some; `prof script`: all]
     #[arg(long, value_name = "NAME")]
     pub event: Option<String>,
 
@@ -322,19 +323,19 @@ pub struct FilterFlags {
     #[arg(long = "tid", value_name = "TID", value_delimiter = ',')]
     pub tids: Vec<Tid>,
 
-    /// Only what ran on these CPUs
+    /// Only samples on these CPUs
     #[arg(long = "cpu", value_name = "CPU", value_delimiter = ',')]
     pub cpus: Vec<u32>,
 
-    /// Only from this time on, counted from the first sample (as 1.5, 250ms, 2m)
+    /// Only samples from TIME on, counted from the first sample (1.5, 250ms, 2m)
     #[arg(long, value_name = "TIME", value_parser = parse_moment)]
     pub since: Option<Duration>,
 
-    /// Only before this time, counted from the first sample
+    /// Only samples before TIME, counted from the first sample
     #[arg(long, value_name = "TIME", value_parser = parse_moment)]
     pub until: Option<Duration>,
 
-    /// Only stacks with code of a module whose name matches
+    /// Only stacks with code of a module (dso) whose name matches
     #[arg(long, aliases = ["dso", "dsos"], value_name = "REGEX")]
     pub module: Option<Pattern>,
 
@@ -342,29 +343,29 @@ pub struct FilterFlags {
     #[arg(long, visible_alias = "focus", alias = "symbols", value_name = "REGEX")]
     pub function: Option<Pattern>,
 
-    /// No stacks with a function whose name matches
+    /// Omit stacks with a function whose name matches
     #[arg(long, value_name = "REGEX")]
     pub ignore: Option<Pattern>,
 
-    /// Leave out functions whose name matches; their weight goes to their callers
+    /// Omit functions whose name matches; their weight goes to their callers
     #[arg(long, value_name = "REGEX")]
     pub hide: Option<Pattern>,
 
-    /// Leave out kernel functions
+    /// Omit kernel functions
     #[arg(long)]
     pub no_kernel: bool,
 
-    /// Leave out inlined functions, and lines: names come from symbol tables only, which is quick
+    /// Omit inlined functions and source lines: this is faster, only symbol tables are read
     #[arg(long)]
     pub no_inline: bool,
 
-    /// Leave out executors and what else stands between the functions of an async task (tokio,
-    /// futures, async-std, the standard library); their weight goes to their callers
+    /// Omit executors and other frames between the functions of an async task (tokio, futures,
+    /// async-std, the standard library); their weight goes to their callers
     #[arg(long)]
     pub fold_async: bool,
 
-    /// Take threads for one whose names differ only in their numbers (worker-1 and worker-2 for
-    /// worker-*), or in what matches. With --by thread within each process
+    /// Merge threads whose names differ only in numbers (worker-1 and worker-2 become worker-*), or
+    /// in what REGEX matches. With --by thread, within each process
     #[arg(
         long,
         value_name = "REGEX",

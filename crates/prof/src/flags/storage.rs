@@ -11,26 +11,26 @@ use super::quantity::{parse_bytes, parse_duration};
 #[derive(Debug, Default, Args)]
 #[command(group = ArgGroup::new("rotation").args(["switch_output", "snapshot"]))]
 pub(crate) struct StorageFlags {
-    /// Pack the recording with zstd, at a level from 1 (quick, the default) to 22 (small)
+    /// Compress the recording with zstd: LEVEL is 1 (fast, the default) to 22 (small)
     #[arg(short = 'z', long = "compression-level", value_name = "LEVEL", num_args = 0..=1, require_equals = true, default_missing_value = "1", value_parser = clap::value_parser!(i32).range(1..=22))]
     pub compression: Option<i32>,
 
-    /// End the recording when it has so many bytes (with K, M or G)
+    /// Stop when the recording has SIZE bytes (with K, M or G)
     #[arg(long, value_name = "SIZE", value_parser = parse_size, conflicts_with = "rotation")]
     pub max_size: Option<u64>,
 
-    /// Go on in another file, without a gap, at SIGUSR2 (`signal`, the default), or also each so
-    /// many bytes (with B, K, M or G), or each so much time (with ms, s, m, h or d); those that are
-    /// complete are called FILE.TIMESTAMP
+    /// Continue in a new file, without a gap: on SIGUSR2 (`signal`, the default), and also after
+    /// SIZE bytes (with B, K, M or G) or after TIME (with ms, s, m, h or d). Complete files are
+    /// named FILE.TIMESTAMP
     #[arg(long, value_name = "signal|SIZE|TIME", num_args = 0..=1, require_equals = true, default_missing_value = "signal", value_parser = parse_switch)]
     pub switch_output: Option<When>,
 
-    /// Of the files, keep the last N only
+    /// With --switch-output or --snapshot: keep only the last N files
     #[arg(long, value_name = "N", requires = "rotation", value_parser = clap::value_parser!(u32).range(1..))]
     pub switch_max_files: Option<u32>,
 
-    /// Keep what was recorded last in memory, so much time (or, with K, M or G, so many bytes), and
-    /// write it to FILE.TIMESTAMP at SIGUSR2 and at the end [default: 30s, of 64M at most]
+    /// Keep only the last TIME, or the last SIZE bytes (with K, M or G), in memory, and write it to
+    /// FILE.TIMESTAMP on SIGUSR2 and at the end [default: 30s, at most 64M]
     #[arg(long, value_name = "TIME|SIZE", num_args = 0..=1, require_equals = true, default_missing_value = "30s", value_parser = parse_snapshot)]
     pub snapshot: Option<When>,
 }

@@ -6,12 +6,12 @@ use clap::Args;
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Names")]
 pub(crate) struct SymbolFlags {
-    /// Show names as the linker sees them
+    /// Show mangled names, as the linker sees them
     #[arg(long)]
     pub(crate) no_demangle: bool,
 
-    /// Leave out template and generic arguments, parameters and return types; functions that differ
-    /// only there become one
+    /// Omit template and generic arguments, parameters and return types; functions that differ only
+    /// in these become one
     #[arg(long, conflicts_with = "no_demangle")]
     pub(crate) short_names: bool,
 
@@ -23,8 +23,8 @@ pub(crate) struct SymbolFlags {
 /// Whom to ask for debug info that is not on this machine.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct ServerFlags {
-    /// Download missing debug info from these debuginfod servers, separated by spaces; without
-    /// URLS from those that DEBUGINFOD_URLS names, which is what happens anyway if it is set
+    /// Download missing debug info from these debuginfod servers, separated by spaces [default:
+    /// those in DEBUGINFOD_URLS]
     #[arg(
         long,
         value_name = "URLS",
@@ -34,7 +34,7 @@ pub(crate) struct ServerFlags {
     )]
     pub(crate) debuginfod: Option<String>,
 
-    /// Don't download anything, even if DEBUGINFOD_URLS is set
+    /// Download nothing, even if DEBUGINFOD_URLS is set
     #[arg(long, conflicts_with = "debuginfod")]
     pub(crate) no_debuginfod: bool,
 }

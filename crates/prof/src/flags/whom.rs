@@ -10,36 +10,36 @@ use super::quantity::CpuList;
 /// A command, running processes or threads, or all that runs on CPUs.
 #[derive(Debug, Args)]
 pub(crate) struct WhomFlags {
-    /// Record these running processes, with all their threads and later children
+    /// Record running processes, with all their threads and later children
     #[arg(short, long = "pid", value_name = "PID", value_delimiter = ',', conflicts_with = "command", value_parser = clap::value_parser!(i32).range(1..))]
     pub pids: Vec<i32>,
 
-    /// Record these running threads, without the others of their processes
+    /// Record running threads, without the other threads of their processes
     #[arg(short, long = "tid", value_name = "TID", value_delimiter = ',', conflicts_with_all = ["command", "pids"], value_parser = clap::value_parser!(i32).range(1..))]
     pub tids: Vec<i32>,
 
-    /// Record the running processes whose name, or that of their program, matches this regular
+    /// Record running processes whose name, or the name of whose program, matches this regular
     /// expression
     #[arg(long, value_name = "PATTERN", conflicts_with_all = ["command", "pids", "tids"])]
     pub name: Option<Pattern>,
 
-    /// Wait until there is a process of that name
+    /// With --name: wait until such a process starts
     #[arg(long, requires = "name")]
     pub wait: bool,
 
-    /// Record all that runs on all CPUs: while the command runs, or until Ctrl-C
+    /// Record everything on all CPUs, while the command runs or until Ctrl-C
     #[arg(short, long, conflicts_with_all = ["pids", "tids", "name"])]
     pub all_cpus: bool,
 
-    /// Record all that runs on these CPUs, as in 0,2-3; without other flags, as -a
+    /// Record everything on these CPUs, as in 0,2-3 (as -a, on fewer CPUs)
     #[arg(short = 'C', long = "cpu", value_name = "LIST", value_parser = CpuList::parse, conflicts_with_all = ["pids", "tids", "name"])]
     pub cpus: Option<CpuList>,
 
-    /// Record all that runs and belongs to this cgroup, as -a
+    /// Record everything in this cgroup (as -a, for fewer processes)
     #[arg(short = 'G', long, value_name = "NAME", conflicts_with_all = ["pids", "tids", "name"])]
     pub cgroup: Option<String>,
 
-    /// The command to start and record, with its arguments
+    /// The command to run and record, with its arguments
     #[arg(trailing_var_arg = true, required_unless_present_any = ["pids", "tids", "name", "all_cpus", "cpus", "cgroup"])]
     pub command: Vec<OsString>,
 }
