@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::fallback::Fallback;
 use crate::quality::{Quality, SampledBy};
 use crate::settings::{CallGraphSettings, RecordingSettings};
 use crate::stack::StackEnd;
@@ -160,7 +161,11 @@ fn could_be_more(by: SampledBy, quality: &Quality) -> bool {
     let known = quality.settings.as_ref();
     let rates = known.and_then(|known| Some((known.rate?, known.max_rate)));
     match by {
-        SampledBy::Rate => rates.is_none_or(|(rate, most)| most == 0 || rate < most),
+        SampledBy::Rate => {
+            let is_limit = |fallback| matches!(fallback, &Fallback::SampleCost { .. });
+            let is_highest = rates.is_some_and(|(rate, most)| most > 0 && rate >= most);
+            !is_highest && !quality.fallbacks.iter().any(is_limit)
+        }
         SampledBy::Period | SampledBy::Allocations => !quality.every_event,
     }
 }
@@ -351,6 +356,14 @@ mod tests {
             ..usual()
         };
         few.settings = Some(fastest);
+        check(&few, &["record for longer"]);
+        // Where samples cost too much, a higher -F changes nothing.
+        few.settings = Some(usual());
+        few.fallbacks.push(Fallback::SampleCost {
+            asked: 100_000,
+            used: 30_000,
+            cost: 8_000,
+        });
         check(&few, &["record for longer"]);
     }
 
