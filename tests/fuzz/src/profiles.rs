@@ -119,7 +119,11 @@ fn json<E>(write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) {
 fn svg<E>(write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) {
     let mut out = Vec::new();
     if write(&mut out).is_ok() {
-        assert!(std::str::from_utf8(&out).is_ok());
+        let text = std::str::from_utf8(&out).expect("UTF-8");
+        let legal = |c: char| {
+            !c.is_control() && !matches!(c, '\u{fffe}' | '\u{ffff}') || "\n\r\t".contains(c)
+        };
+        assert!(text.chars().all(legal), "{text:?}");
     }
 }
 
