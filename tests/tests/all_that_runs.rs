@@ -52,7 +52,7 @@ fn all_cpus_of_a_busy_machine_lose_next_to_nothing() {
     let json = recorded.report(&["--json", "-"]).stdout;
     let losses =
         serde_json::from_str::<serde_json::Value>(&json).unwrap()["quality"]["losses"].take();
-    let lost = ["ring_full", "backlog", "malformed", "corrupt_rings"].map(|why| &losses[why]);
+    let lost = ["ring_full", "queue_full", "malformed", "corrupt_rings"].map(|why| &losses[why]);
     let lost: u64 = lost.iter().map(|count| count.as_u64().unwrap()).sum();
     assert!(
         lost * 1000 <= recorded.samples(),

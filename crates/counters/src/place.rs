@@ -40,7 +40,7 @@ impl fmt::Display for PlaceName {
 #[derive(Debug)]
 pub(crate) struct Places {
     pub(crate) sites: Vec<Site>,
-    life: Life,
+    life: Liveness,
 }
 
 /// A place and what keeps it open.
@@ -60,11 +60,11 @@ impl Site {
     }
 }
 
-/// How to know whether the target is still there.
+/// Backend to know whether the target is still there.
 #[derive(Debug)]
-enum Life {
+enum Liveness {
     /// The thread that opened it, and for when another one asks, as the next.
-    ThisThread(ThreadId, Box<Life>),
+    ThisThread(ThreadId, Box<Liveness>),
     /// A descriptor that is readable once the task has ended, and what to call the task.
     Task(OwnedFd, String),
     /// The task's `stat` in /proc, where there is no such descriptor.
@@ -79,15 +79,15 @@ impl Places {
         match target {
             Target::ThisThread => {
                 let tid = rustix::thread::gettid().as_raw_nonzero().get();
-                let life = Life::of_thread(tid).unwrap_or(Life::Unknown);
-                let life = Life::ThisThread(std::thread::current().id(), Box::new(life));
+                let life = Liveness::of_thread(tid).unwrap_or(Liveness::Unknown);
+                let life = Liveness::ThisThread(std::thread::current().id(), Box::new(life));
                 Ok(Self {
                     sites: vec![Site::thread(tid)],
                     life,
                 })
             }
             &Target::Thread(tid) => {
-                let life = Life::of_thread(tid).map_err(|_| OpenError::NoThread(tid))?;
+                let life = Liveness::of_thread(tid).map_err(|_| OpenError::NoThread(tid))?;
                 Ok(Self {
                     sites: vec![Site::thread(tid)],
                     life,
@@ -95,7 +95,7 @@ impl Places {
             }
             &Target::Process(pid) => {
                 let missing = |_| OpenError::NoProcess(pid);
-                let life = Life::of_process(pid).map_err(missing)?;
+                let life = Liveness::of_process(pid).map_err(missing)?;
                 let threads = system::threads(pid).map_err(missing)?;
                 let sites = threads.into_iter().map(Site::thread).collect();
                 Ok(Self { sites, life })
@@ -119,7 +119,7 @@ impl Places {
         };
         Self {
             sites: cpus.iter().map(site).collect(),
-            life: Life::of_cpus(Path::new("/sys/devices/system/cpu"), cpus),
+            life: Liveness::of_cpus(Path::new("/sys/devices/system/cpu"), cpus),
         }
     }
 
@@ -133,7 +133,7 @@ impl Places {
 
     /// Whether it is the calling thread that opened the target for itself.
     pub(crate) fn is_this_thread(&self) -> bool {
-        matches!(&self.life, Life::ThisThread(id, _) if *id == std::thread::current().id())
+        matches!(&self.life, Liveness::ThisThread(id, _) if *id == std::thread::current().id())
     }
 
     /// # Errors
@@ -153,7 +153,7 @@ impl Site {
     }
 }
 
-impl Life {
+impl Liveness {
     fn of_process(pid: Pid) -> io::Result<Self> {
         Self::of_task(pid, PidfdFlags::empty(), format!("process {pid}"))
     }
@@ -245,7 +245,7 @@ mod tests {
         let file = folder.join("cpu1/online");
         std::fs::create_dir_all(folder.join("cpu1")).unwrap();
         std::fs::write(&file, "1\n").unwrap();
-        let life = Life::of_cpus(&folder, &[0, 1]);
+        let life = Liveness::of_cpus(&folder, &[0, 1]);
         assert_eq!(life.check(), Ok(()));
         std::fs::write(&file, "0\n").unwrap();
         assert_eq!(life.check(), Err(ReadError::CpuLost(1)));
@@ -254,7 +254,7 @@ mod tests {
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
-    fn check_end(life: impl Fn(i32) -> io::Result<Life>, name: &str) {
+    fn check_end(life: impl Fn(i32) -> io::Result<Liveness>, name: &str) {
         let mut child = std::process::Command::new("cat")
             .stdin(std::process::Stdio::piped())
             .spawn()
@@ -276,19 +276,19 @@ mod tests {
 
     #[test]
     fn the_end_of_a_task_is_noticed() {
-        check_end(Life::of_process, "process");
-        check_end(Life::of_thread, "thread");
+        check_end(Liveness::of_process, "process");
+        check_end(Liveness::of_thread, "thread");
         check_end(
             |id| {
-                Ok(Life::Stat(
+                Ok(Liveness::Stat(
                     File::open(format!("/proc/{id}/stat"))?,
                     format!("task {id}"),
                 ))
             },
             "task",
         );
-        assert!(Life::of_process(i32::MAX).is_err());
-        assert!(Life::of_process(0).is_err());
-        assert!(Life::of_thread(-1).is_err());
+        assert!(Liveness::of_process(i32::MAX).is_err());
+        assert!(Liveness::of_process(0).is_err());
+        assert!(Liveness::of_thread(-1).is_err());
     }
 }

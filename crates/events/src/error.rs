@@ -6,7 +6,7 @@ use prof_model::{Pid, Tid};
 use rustix::io::Errno;
 use thiserror::Error;
 
-use crate::whom::EVERYBODY;
+use crate::target_threads::EVERYBODY;
 
 /// Why nothing can be sampled. The messages say what was tried, what the kernel answered, and
 /// what to do.

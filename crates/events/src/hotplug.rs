@@ -10,9 +10,9 @@ use rustix::net::{
 
 /// What the kernel tells everybody of CPUs (uevents, lib/kobject_uevent.c).
 #[derive(Debug)]
-pub struct CpuNews(OwnedFd);
+pub struct HotplugEvents(OwnedFd);
 
-impl CpuNews {
+impl HotplugEvents {
     /// Hears what happens from now on.
     ///
     /// # Errors
@@ -90,7 +90,7 @@ mod tests {
     /// recordings beside this test care for.
     #[test]
     fn the_kernel_is_heard() {
-        let news = CpuNews::listen().expect("a socket");
+        let news = HotplugEvents::listen().expect("a socket");
         let asked = fs::write("/sys/devices/system/cpu/cpu0/uevent", "change");
         if let Err(error) = asked {
             eprintln!("NOT TESTED: /sys/devices/system/cpu/cpu0/uevent: {error}");

@@ -129,8 +129,8 @@ pub(crate) fn open_teller(setup: &Setup, tid: Tid, cpu: u32) -> Result<OwnedFd, 
     open_plain(attr, tid, cpu)
 }
 
-/// Opens an event that counts nothing and is not inherited ([`Anchor`](crate::Anchor)).
-pub(crate) fn open_anchor(tid: Tid) -> Result<OwnedFd, Errno> {
+/// Opens an event that counts nothing and is not inherited ([`ContextPin`](crate::ContextPin)).
+pub(crate) fn open_context_pin(tid: Tid) -> Result<OwnedFd, Errno> {
     let mut attr = sys::bindings::perf_event_attr {
         size: crate::setup::ATTR_SIZE as u32,
         type_: sys::bindings::PERF_TYPE_SOFTWARE,
@@ -224,7 +224,7 @@ pub(crate) fn count_and_time(event: BorrowedFd<'_>) -> Option<(u64, u64)> {
     }
 }
 
-/// How many records of this event, and of those inherited from it, found the ring full.
+/// Backend many records of this event, and of those inherited from it, found the ring full.
 pub(crate) fn lost(event: BorrowedFd<'_>, setup: &Setup) -> Option<u64> {
     if !setup.lost_counts {
         return None;

@@ -5,20 +5,25 @@
 //!                                                          └─ Ring per CPU ──> whole records as &[u8]
 //!   Launcher ── a command held before exec ──> Command (pidfd, exit status)
 //!   Tracer ── ptrace, where events are refused
-//!   LiveMemory ── process_vm_readv   Signals ── signalfd   CpuNews ── netlink   system ── /proc and /sys
+//!   LiveMemory ── process_vm_readv   Signals ── signalfd   HotplugEvents ── netlink   system ── /proc and /sys
 //! ```
 //!
 //! All unsafe code of prof is here and in the file maps; each block says why it is sound.
 
 pub mod access;
+mod context_pin;
 pub mod counting;
+mod exit_counters;
+mod fallback;
 pub mod names;
+mod overflow_signal;
+mod sample_period;
 pub mod system;
+mod target_threads;
 pub mod tracing;
 
 mod advice;
 mod allocators;
-mod anchor;
 mod arch;
 mod cpus;
 mod definition;
@@ -27,13 +32,10 @@ mod error;
 mod event;
 mod hotplug;
 mod kernel;
-mod ladder;
 mod launcher;
 mod memory;
-mod notices;
 mod opened;
 mod opening;
-mod pace;
 mod plan;
 mod probe_reach;
 mod refusal;
@@ -44,13 +46,11 @@ mod setup;
 mod signals;
 mod sizes;
 mod streams;
-mod tellers;
 mod tracefs;
-mod whom;
 
 pub use advice::{Refusal, advice};
 pub use allocators::allocations;
-pub use anchor::Anchor;
+pub use context_pin::ContextPin;
 pub use cpus::AllowedCpus;
 pub use definition::{Definition, remove_leftovers};
 pub use error::Error;
@@ -58,15 +58,15 @@ pub use event::{
     AllocationWeight, CallGraph, EventRequest, GroupRequest, MAX_STACK_DUMP, Rate, SizeArguments,
     USUAL_HERTZ, Weight,
 };
-pub use hotplug::CpuNews;
+pub use hotplug::HotplugEvents;
 pub use launcher::{HeldCommand, Launcher, Program, RunningCommand};
 pub use memory::LiveMemory;
 pub use opened::{Opened, OpenedEvent};
-pub use pace::Pace;
 pub use ring::{Drained, Ring};
+pub use sample_period::SamplePeriod;
 pub use sampler::{Request, Sampler, Switch, Wake, wait_readable};
 pub use setup::{ATTR_SIZE, Sampling, Setup, Stacks};
 pub use signals::{ChildSignals, Interrupt, Signals, survive_file_size_limit};
-pub use sizes::{Sizes, Wishes};
+pub use sizes::{BufferRequest, Sizes};
 pub use streams::{stderr, stdout};
-pub use whom::{CpuWide, Threads};
+pub use target_threads::{CpuWide, Threads};

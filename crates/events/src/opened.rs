@@ -2,7 +2,7 @@
 
 use prof_model::{Fallback, Tid};
 
-use crate::pace::Pace;
+use crate::sample_period::SamplePeriod;
 use crate::setup::Setup;
 use crate::sizes::Sizes;
 
@@ -37,12 +37,13 @@ impl Opened {
     }
 
     /// By what periods is sampled, if they are ours to choose.
-    pub fn pace(&self) -> Option<Pace> {
-        self.told_event().and_then(|event| event.setup.pace())
+    pub fn sample_period(&self) -> Option<SamplePeriod> {
+        self.reported_event()
+            .and_then(|event| event.setup.sample_period())
     }
 
-    /// Whether [`Sampler::tell_of_samples`](crate::Sampler::tell_of_samples) can. Otherwise rings wake who waits for them early.
-    pub fn can_tell_of_samples(&self) -> bool {
+    /// Whether [`Sampler::signal_each_overflow`](crate::Sampler::signal_each_overflow) can. Otherwise rings wake who waits for them early.
+    pub fn can_signal_each_overflow(&self) -> bool {
         let setups = || self.events.iter().map(|event| &event.setup);
         // Nobody knows how many samples others bring, and so what it would take.
         self.sizes.dump.is_some()
@@ -50,8 +51,8 @@ impl Opened {
     }
 
     /// The event of which is told, as threads end, what they counted.
-    pub fn told_event(&self) -> Option<&OpenedEvent> {
-        self.events.iter().find(|event| event.setup.tells_ends)
+    pub fn reported_event(&self) -> Option<&OpenedEvent> {
+        self.events.iter().find(|event| event.setup.counts_exits)
     }
 
     /// Sets from which mark the rings wake who waits for them, now that the events are known.
@@ -59,7 +60,7 @@ impl Opened {
         let bytes = if self.events.iter().any(|event| event.setup.only_switches()) {
             // Threads that sleep are looked at at once: the reader hears of each record.
             1
-        } else if self.can_tell_of_samples() {
+        } else if self.can_signal_each_overflow() {
             (self.sizes.ring / 2) as u32
         } else {
             return;

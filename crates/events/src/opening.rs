@@ -10,18 +10,22 @@ use rustix::io::Errno;
 
 use crate::definition::Definition;
 use crate::error::Error;
-use crate::ladder::Refused;
+use crate::exit_counters::ExitCounters;
+use crate::fallback;
+use crate::fallback::Refused;
+use crate::kernel;
 use crate::opened::{Opened, OpenedEvent};
 use crate::plan::{self, Planned};
 use crate::probe_reach::ProbeReach;
 use crate::refusal;
 use crate::ring::Ring;
+use crate::sample_cost;
+use crate::sample_period;
 use crate::sampler::{Request, Sampler, Stream, StreamEvent};
 use crate::setup::Setup;
-use crate::sizes::{Sizes, Wishes};
+use crate::sizes::{BufferRequest, Sizes};
+use crate::system;
 use crate::system::System;
-use crate::tellers::Tellers;
-use crate::{kernel, ladder, pace, sample_cost, system};
 
 /// Opens the events and their rings, of the next smaller size as long as there is no room.
 pub(crate) fn open(request: &Request) -> Result<Sampler, Error> {
@@ -32,18 +36,21 @@ pub(crate) fn open(request: &Request) -> Result<Sampler, Error> {
     })?;
     request.threads.check()?;
     let opening = Opening::new(request, &system)?;
-    let wanted = opening.wishes.sizes();
+    let wanted = opening.buffer_request.sizes();
     let mut sizes = wanted;
     loop {
         match opening.open(sizes) {
             Ok(mut sampler) => {
-                let said = less_room(wanted, sizes, opening.wishes);
+                let said = less_room(wanted, sizes, opening.buffer_request);
                 sampler.opened.fallbacks.extend(said);
                 return Ok(sampler);
             }
             Err(error @ Error::Ring { errno, .. }) => {
                 let out_of_room = matches!(errno, Errno::PERM | Errno::NOMEM | Errno::AGAIN);
-                let smaller = opening.wishes.smaller(sizes).filter(|_| out_of_room);
+                let smaller = opening
+                    .buffer_request
+                    .smaller(sizes)
+                    .filter(|_| out_of_room);
                 sizes = smaller.ok_or(error)?;
             }
             Err(error) => return Err(error),
@@ -65,7 +72,7 @@ struct Opening<'a> {
     request: &'a Request,
     system: &'a System,
     cpus: Vec<u32>,
-    wishes: Wishes,
+    buffer_request: BufferRequest,
 }
 
 impl<'a> Opening<'a> {
@@ -74,7 +81,7 @@ impl<'a> Opening<'a> {
         Ok(Self {
             request,
             system,
-            wishes: plan::wishes(request, system, cpus.len()),
+            buffer_request: plan::buffer_request(request, system, cpus.len()),
             cpus,
         })
     }
@@ -100,7 +107,7 @@ impl<'a> Opening<'a> {
             reach: ProbeReach::default(),
             places: HashMap::new(),
             switch: self.request.switch,
-            notices: None,
+            overflow_signal: None,
             opened: Opened {
                 events: probed.events,
                 late: Vec::new(),
@@ -146,7 +153,7 @@ impl<'a> Opening<'a> {
             let open = |setup: &Setup| kernel::open(setup, whose(setup), cpu, group);
             let asked = setup.sampling;
             let (fd, setup, mut said) =
-                ladder::descend(setup, self.system, open).map_err(|refused| {
+                fallback::fall_back(setup, self.system, open).map_err(|refused| {
                     let Refused { errno, setup } = refused;
                     let alone = || kernel::open(&setup, whose(&setup), cpu, None).is_ok();
                     match leads {
@@ -175,7 +182,7 @@ impl<'a> Opening<'a> {
             }
             fds.push(fd);
             let setup = match alone {
-                true => pace::paced(setup, self.system, sizes),
+                true => sample_period::with_sample_period(setup, self.system, sizes),
                 false => setup,
             };
             events.push(OpenedEvent {
@@ -198,7 +205,7 @@ impl<'a> Opening<'a> {
         known: &mut Vec<Tid>,
     ) -> Result<(), Error> {
         // Without an anchor, what follows works all the same, until threads swap events.
-        let anchors = threads.iter().map(|&tid| kernel::open_anchor(tid));
+        let anchors = threads.iter().map(|&tid| kernel::open_context_pin(tid));
         sampler.anchors.extend(anchors.flatten());
         let setups = sampler.opened.events.iter().map(|event| &event.setup);
         let inherited = setups.filter(|setup| setup.inherit && setup.definition.is_some());
@@ -252,11 +259,11 @@ impl<'a> Opening<'a> {
             }
             event.ids.push((id, tid));
             sampler.places.insert(id, (place, first + number));
-            if event.setup.tells_ends
+            if event.setup.counts_exits
                 && let Some(stream) = sampler.streams.get_mut(place)
             {
                 // Without, it is not known what each thread did.
-                let _ = stream.tellers.add(&event.setup, id, tid, cpu);
+                let _ = stream.exit_counters.add(&event.setup, id, tid, cpu);
             }
         }
         Ok(())
@@ -278,7 +285,7 @@ impl<'a> Opening<'a> {
             cpu,
             ring,
             events: vec![StreamEvent { fd, number: 0 }],
-            tellers: Tellers::default(),
+            exit_counters: ExitCounters::default(),
             waiting: 0,
         })
     }
@@ -300,17 +307,17 @@ impl<'a> Opening<'a> {
 
 /// What to say when rings or dumps are smaller than asked for, or than is good. A smaller dump of our
 /// own choice is not worth a word: the rest is read from the live target, which is told of later.
-fn less_room(wanted: Sizes, used: Sizes, wishes: Wishes) -> Vec<Fallback> {
+fn less_room(wanted: Sizes, used: Sizes, buffer_request: BufferRequest) -> Vec<Fallback> {
     /// With less, samples are lost on any busy machine.
     const GOOD_RING: u64 = 256 << 10;
     let mut fallbacks = Vec::new();
-    if used.ring < wanted.ring && (wishes.ring.is_some() || used.ring < GOOD_RING) {
+    if used.ring < wanted.ring && (buffer_request.ring.is_some() || used.ring < GOOD_RING) {
         fallbacks.push(Fallback::Rings {
             asked: wanted.ring,
             used: used.ring,
         });
     }
-    if let (Some(Some(asked)), Some(used)) = (wishes.dump, used.dump)
+    if let (Some(Some(asked)), Some(used)) = (buffer_request.dump, used.dump)
         && used < asked
     {
         fallbacks.push(Fallback::StackDump { asked, used });

@@ -2,7 +2,7 @@
 
 use rustix::io::Errno;
 
-use crate::access::{Seccomp, Standing};
+use crate::access::{Privileges, Seccomp};
 use crate::advice::{Refusal, advice};
 use crate::counting::{Circumstances, Prober, why_not};
 use crate::error::Error;
@@ -79,16 +79,16 @@ fn pmu(spec: &EventSpec) -> Option<&str> {
 }
 
 fn refusal(setup: &Setup, errno: Errno, system: &System, attach: bool, ring: bool) -> Refusal {
-    let standing = Standing::read().unwrap_or_default();
+    let privileges = Privileges::read().unwrap_or_default();
     Refusal {
         errno,
         paranoid: system.paranoid,
         kernel: setup.spec.modifiers.kernel,
         everybody: setup.cpu_wide,
         attach,
-        capable: standing.may_perfmon(),
-        in_user_namespace: standing.in_user_namespace,
-        filtered: standing.seccomp == Seccomp::Filter,
+        capable: privileges.may_perfmon(),
+        in_user_namespace: privileges.in_user_namespace,
+        filtered: privileges.seccomp == Seccomp::Filter,
         ring,
     }
 }

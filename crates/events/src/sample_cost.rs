@@ -58,7 +58,7 @@ fn limited_by(
 
 const SECOND: u64 = 1_000_000_000;
 
-/// How long a thread stands still for a sample of this kind: the middle one of some.
+/// Backend long a thread stands still for a sample of this kind: the middle one of some.
 fn measure(setup: &Setup) -> Option<Duration> {
     // Another thread, so that its stack is as deep as we like.
     let measured = std::thread::scope(|scope| {
@@ -91,7 +91,7 @@ fn gaps(setup: &Setup) -> Option<Vec<Duration>> {
         sampling: Sampling::Period(PERIOD_NS),
         inherit: false,
         tracks: false,
-        tells_ends: false,
+        counts_exits: false,
         cpu_wide: false,
         enable_on_exec: false,
         ..setup.clone()

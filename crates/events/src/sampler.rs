@@ -12,15 +12,15 @@ use rustix::io::Errno;
 
 use crate::error::Error;
 use crate::event::GroupRequest;
+use crate::exit_counters::ExitCounters;
 use crate::kernel;
-use crate::notices::Notices;
 use crate::opened::Opened;
 use crate::opening;
+use crate::overflow_signal::OverflowSignal;
 use crate::probe_reach::ProbeReach;
 use crate::ring::{Drained, Ring};
 use crate::setup::Setup;
-use crate::tellers::Tellers;
-use crate::whom::Threads;
+use crate::target_threads::Threads;
 
 /// What to sample and how.
 #[derive(Clone, Debug)]
@@ -66,7 +66,7 @@ pub enum Switch {
 #[derive(Debug)]
 pub struct Sampler {
     pub(crate) streams: Vec<Stream>,
-    /// What keeps each event on its thread (`kernel::open_anchor`).
+    /// What keeps each event on its thread (`kernel::open_context_pin`).
     pub(crate) anchors: Vec<OwnedFd>,
     /// What lets probes reach every program.
     pub(crate) reach: ProbeReach,
@@ -74,7 +74,7 @@ pub struct Sampler {
     pub(crate) places: HashMap<u64, (usize, usize)>,
     pub(crate) opened: Opened,
     pub(crate) switch: Switch,
-    pub(crate) notices: Option<Notices>,
+    pub(crate) overflow_signal: Option<OverflowSignal>,
     /// Waits for one event of each stream, and for what [`Sampler::watch`] added. It holds
     /// nothing open, so it may be closed before or after the events.
     pub(crate) waiter: OwnedFd,
@@ -96,7 +96,7 @@ pub(crate) struct Stream {
     /// event forgets what its threads' children do.
     pub(crate) events: Vec<StreamEvent>,
     /// What tells of the ends of threads.
-    pub(crate) tellers: Tellers,
+    pub(crate) exit_counters: ExitCounters,
     /// The event to wait for: the first whose threads have not all ended.
     pub(crate) waiting: usize,
 }
@@ -183,29 +183,30 @@ impl Sampler {
     /// # Errors
     ///
     /// When the process has no more file descriptors.
-    pub fn tell_of_samples(&mut self, on: bool) -> io::Result<()> {
-        if !self.opened.can_tell_of_samples() {
+    pub fn signal_each_overflow(&mut self, on: bool) -> io::Result<()> {
+        if !self.opened.can_signal_each_overflow() {
             return Ok(());
         }
-        let Some(mut notices) = self.notices.take() else {
-            let notices = Notices::begin(self.events_that(|setup| !setup.only_tracks))?;
+        let Some(mut overflow_signal) = self.overflow_signal.take() else {
+            let overflow_signal =
+                OverflowSignal::begin(self.events_that(|setup| !setup.only_tracks))?;
             let data = EventData::new_u64(Self::TOLD);
-            epoll::add(&self.waiter, notices.as_fd(), data, EventFlags::IN)?;
-            self.notices = Some(notices);
-            return self.tell_of_samples(on);
+            epoll::add(&self.waiter, overflow_signal.as_fd(), data, EventFlags::IN)?;
+            self.overflow_signal = Some(overflow_signal);
+            return self.signal_each_overflow(on);
         };
-        let set = notices.set(on, self.events_that(|setup| !setup.only_tracks));
-        self.notices = Some(notices);
+        let set = overflow_signal.set(on, self.events_that(|setup| !setup.only_tracks));
+        self.overflow_signal = Some(overflow_signal);
         Ok(set?)
     }
 
     /// The events that count: those that sample, and those that tell what they counted.
     fn sampling(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        let tellers = self
+        let exit_counters = self
             .streams
             .iter()
-            .flat_map(|stream| stream.tellers.events());
-        tellers
+            .flat_map(|stream| stream.exit_counters.events());
+        exit_counters
             .map(AsFd::as_fd)
             .chain(self.events_that(|setup| !setup.only_tracks))
     }
@@ -233,7 +234,7 @@ impl Sampler {
             let drained = stream.ring.drain(|record| each(number, record));
             total.bytes += drained.bytes;
             total.corrupt |= drained.corrupt;
-            stream.tellers.drain(|record| each(number, record));
+            stream.exit_counters.drain(|record| each(number, record));
         }
         total
     }
@@ -259,7 +260,7 @@ impl Sampler {
     }
 
     /// Waits until a ring has filled to its wake-up mark, a sample comes that is to be
-    /// [told of](Self::tell_of_samples), something that is watched can be read,
+    /// [told of](Self::signal_each_overflow), something that is watched can be read,
     /// all sampled threads have ended, or the time is over.
     ///
     /// # Errors
@@ -280,9 +281,9 @@ impl Sampler {
                 self.next_of(data.u64())?;
             }
             if data.u64() == Self::TOLD
-                && let Some(notices) = &self.notices
+                && let Some(overflow_signal) = &self.overflow_signal
             {
-                notices.clear();
+                overflow_signal.clear();
             }
         }
         let over = |stream: &Stream| stream.waiting >= stream.events.len();
@@ -332,8 +333,8 @@ impl Sampler {
 
     /// What each event counted, with those that were inherited from it, by the event's id.
     pub fn counts(&self) -> Vec<(u64, u64)> {
-        let tellers = self.streams.iter().map(|stream| &stream.tellers);
-        let told: HashMap<u64, u64> = tellers.flat_map(Tellers::counts).collect();
+        let exit_counters = self.streams.iter().map(|stream| &stream.exit_counters);
+        let told: HashMap<u64, u64> = exit_counters.flat_map(ExitCounters::counts).collect();
         let count = |id| {
             told.get(&id)
                 .copied()

@@ -16,7 +16,7 @@ use crate::definition::Definition;
 use crate::encoding;
 use crate::event::Weight;
 use crate::names::EventSpec;
-use crate::pace::{self, Pace};
+use crate::sample_period::{self, SamplePeriod};
 
 /// The size of the attribute that is given to the kernel and written to files, in bytes:
 /// PERF_ATTR_SIZE_VER7. Readers as old as perf 6.1 refuse larger ones.
@@ -28,15 +28,15 @@ const OPEN_CALLS: u64 = (PERF_SAMPLE_BRANCH_USER
     | PERF_SAMPLE_BRANCH_NO_FLAGS
     | PERF_SAMPLE_BRANCH_NO_CYCLES) as u64;
 
-/// How often the kernel shall sample.
+/// Backend often the kernel shall sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sampling {
     /// So many samples per second of each thread.
     Hertz(u64),
     /// One sample each so many events.
     Period(u64),
-    /// So many samples per second, which we have turned into a period ourselves ([`Pace`]).
-    Paced(u64, Pace),
+    /// So many samples per second, which we have turned into a period ourselves ([`SamplePeriod`]).
+    Paced(u64, SamplePeriod),
     /// Never: the event is counted, and its group's leader samples.
     Never,
 }
@@ -70,7 +70,7 @@ pub struct Setup {
     pub definition: Option<Arc<Definition>>,
     /// Whether the clock may stand in for it.
     pub replaceable: bool,
-    /// How often.
+    /// Backend often.
     pub sampling: Sampling,
     /// What of the stack to sample.
     pub stacks: Stacks,
@@ -92,15 +92,15 @@ pub struct Setup {
     pub cpu_wide: bool,
     /// Whether it tells when threads leave their CPU and are back.
     pub switches: bool,
-    /// Whether it is told, as a thread ends, what the event counted in it (`tellers`).
-    pub tells_ends: bool,
+    /// Whether it is told, as a thread ends, what the event counted in it (`exit_counters`).
+    pub counts_exits: bool,
     /// What a sample weighs.
     pub weight: Weight,
     /// Whether the children of a thread, later threads and processes, are sampled with it.
     pub inherit: bool,
     /// Whether sampling begins by itself when the thread calls `exec`.
     pub enable_on_exec: bool,
-    /// How close the sampled address must be to the event (`precise_ip`, 0 to 3).
+    /// Backend close the sampled address must be to the event (`precise_ip`, 0 to 3).
     pub precise: u8,
     /// Whether MMAP2 records carry build ids (Linux 5.12).
     pub build_ids: bool,
@@ -128,7 +128,7 @@ impl Setup {
             only_tracks: false,
             cpu_wide: false,
             switches: false,
-            tells_ends: false,
+            counts_exits: false,
             weight: Weight::Period,
             inherit: true,
             enable_on_exec: false,
@@ -159,7 +159,7 @@ impl Setup {
     /// Which user registers come with a stack dump, as bits in the kernel's numbering.
     pub fn user_registers(&self) -> u64 {
         match self.weight {
-            Weight::Asleep => arch::SLEEPERS_REGISTERS,
+            Weight::Blocked => arch::SLEEPERS_REGISTERS,
             _ => arch::USER_REGISTERS,
         }
     }
@@ -179,7 +179,7 @@ impl Setup {
             stacks: Stacks::Dump(dump),
             user_chain: true,
             tracks: false,
-            weight: Weight::Asleep,
+            weight: Weight::Blocked,
             entry_registers: false,
             switches: false,
             ..self.clone()
@@ -190,15 +190,17 @@ impl Setup {
     pub fn highest_rate(&self) -> Option<u64> {
         match self.sampling {
             Sampling::Hertz(hertz) | Sampling::Paced(hertz, _) => Some(hertz),
-            Sampling::Period(period) => Some(pace::per_second_at_most(&self.spec)? / period.max(1)),
+            Sampling::Period(period) => {
+                Some(sample_period::per_second_at_most(&self.spec)? / period.max(1))
+            }
             Sampling::Never => Some(0),
         }
     }
 
     /// By what periods is sampled, if they are ours to choose.
-    pub fn pace(&self) -> Option<Pace> {
+    pub fn sample_period(&self) -> Option<SamplePeriod> {
         match self.sampling {
-            Sampling::Paced(_, pace) => Some(pace),
+            Sampling::Paced(_, sample_period) => Some(sample_period),
             _ => None,
         }
     }
@@ -269,7 +271,9 @@ impl Setup {
                 attr.__bindgen_anon_1.sample_freq = hertz;
             }
             Sampling::Period(period) => attr.__bindgen_anon_1.sample_period = period,
-            Sampling::Paced(_, pace) => attr.__bindgen_anon_1.sample_period = pace.period,
+            Sampling::Paced(_, sample_period) => {
+                attr.__bindgen_anon_1.sample_period = sample_period.period
+            }
             Sampling::Never => {}
         }
         attr.set_precise_ip(self.precise.into());
@@ -336,7 +340,7 @@ pub(crate) mod tests {
         Setup {
             stacks: Stacks::Dump(4096),
             tracks: true,
-            tells_ends: true,
+            counts_exits: true,
             enable_on_exec: true,
             wakeup_bytes: 4096,
             ..Setup::new(groups[0].events[0].clone(), Sampling::Hertz(999))

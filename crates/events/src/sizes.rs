@@ -1,4 +1,4 @@
-//! How large rings and stack dumps are: chosen together, because each dump takes its full size
+//! Backend large rings and stack dumps are: chosen together, because each dump takes its full size
 //! in the ring, however little of the stack there was to copy.
 
 use std::ops::RangeInclusive;
@@ -17,16 +17,16 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// How many samples a ring holds; `None` if no stacks are copied, so that it holds very many.
+    /// Backend many samples a ring holds; `None` if no stacks are copied, so that it holds very many.
     pub(crate) fn samples_held(&self) -> Option<u64> {
         let dump = u64::from(self.dump?);
-        Some(self.ring / (dump + Wishes::SAMPLE_REST))
+        Some(self.ring / (dump + BufferRequest::SAMPLE_REST))
     }
 }
 
 /// What sizes are chosen from.
 #[derive(Clone, Copy, Debug)]
-pub struct Wishes {
+pub struct BufferRequest {
     /// Bytes of ring per CPU that were asked for.
     pub ring: Option<u64>,
     /// Whether stacks are copied, and how much was asked for.
@@ -41,7 +41,7 @@ pub struct Wishes {
     pub page: u64,
 }
 
-impl Wishes {
+impl BufferRequest {
     /// The smallest is enough for 64 of the largest dumps. The largest leaves room in the CPU's
     /// caches: what is read from memory costs more than reading on in the live target.
     const RING_WITH_DUMPS: RangeInclusive<u64> = 4 << 20..=16 << 20;
@@ -135,8 +135,13 @@ fn prev_power_of_two(number: u64) -> u64 {
 mod tests {
     use super::*;
 
-    fn wishes(ring: Option<u64>, dump: Option<Option<u32>>, rate: u64, cpus: usize) -> Wishes {
-        Wishes {
+    fn buffer_request(
+        ring: Option<u64>,
+        dump: Option<Option<u32>>,
+        rate: u64,
+        cpus: usize,
+    ) -> BufferRequest {
+        BufferRequest {
             ring,
             dump,
             rate,
@@ -146,9 +151,9 @@ mod tests {
         }
     }
 
-    fn check(wishes: Wishes, ring: u64, dump: Option<u32>) {
-        let sizes = wishes.sizes();
-        assert_eq!((sizes.ring, sizes.dump), (ring, dump), "{wishes:?}");
+    fn check(buffer_request: BufferRequest, ring: u64, dump: Option<u32>) {
+        let sizes = buffer_request.sizes();
+        assert_eq!((sizes.ring, sizes.dump), (ring, dump), "{buffer_request:?}");
         assert!(
             u64::from(sizes.wakeup) < ring && sizes.wakeup > 0,
             "{sizes:?}"
@@ -158,28 +163,44 @@ mod tests {
     #[test]
     fn dumps_are_as_large_as_the_ring_allows_at_the_rate() {
         let chosen = Some(None);
-        check(wishes(None, chosen, 999, 2), 4 << 20, Some(65_528));
-        check(wishes(None, chosen, 4999, 2), 8 << 20, Some(56_296));
-        check(wishes(None, chosen, 20_000, 2), 16 << 20, Some(27_960));
-        check(wishes(None, chosen, 100_000, 2), 16 << 20, Some(5592));
-        check(wishes(None, chosen, 999, 64), 4 << 20, Some(65_528));
-        check(wishes(None, chosen, 20_000, 64), 4 << 20, Some(6984));
-        check(wishes(None, chosen, 999, 4096), 64 << 10, Some(4096));
-        let memory = |memory, cpus| Wishes {
+        check(buffer_request(None, chosen, 999, 2), 4 << 20, Some(65_528));
+        check(buffer_request(None, chosen, 4999, 2), 8 << 20, Some(56_296));
+        check(
+            buffer_request(None, chosen, 20_000, 2),
+            16 << 20,
+            Some(27_960),
+        );
+        check(
+            buffer_request(None, chosen, 100_000, 2),
+            16 << 20,
+            Some(5592),
+        );
+        check(buffer_request(None, chosen, 999, 64), 4 << 20, Some(65_528));
+        check(
+            buffer_request(None, chosen, 20_000, 64),
+            4 << 20,
+            Some(6984),
+        );
+        check(
+            buffer_request(None, chosen, 999, 4096),
+            64 << 10,
+            Some(4096),
+        );
+        let memory = |memory, cpus| BufferRequest {
             memory,
-            ..wishes(None, chosen, 999, cpus)
+            ..buffer_request(None, chosen, 999, cpus)
         };
         check(memory(512 << 20, 2), 4 << 20, Some(65_528));
         check(memory(512 << 20, 16), 1 << 20, Some(36_152));
         check(memory(1 << 40, 256), 2 << 20, Some(65_528));
-        check(wishes(Some(4096), chosen, 999, 2), 4096, Some(1024));
+        check(buffer_request(Some(4096), chosen, 999, 2), 4096, Some(1024));
     }
 
     /// A sample takes at least its dump in the ring, and at most 65,535 bytes.
     #[test]
     fn the_reader_is_woken_by_as_many_samples_as_come_in_a_fifth_of_a_millisecond() {
         for (rate, samples) in [(99, 1), (1999, 1), (9999, 1), (10_000, 2), (20_000, 4)] {
-            let sizes = wishes(None, Some(None), rate, 2).sizes();
+            let sizes = buffer_request(None, Some(None), rate, 2).sizes();
             let dump = u64::from(sizes.dump.unwrap_or(0));
             let wakeup = u64::from(sizes.wakeup);
             assert!(
@@ -191,31 +212,31 @@ mod tests {
 
     #[test]
     fn what_is_asked_for_is_kept_if_it_fits() {
-        check(wishes(Some(100_000), None, 999, 2), 128 << 10, None);
+        check(buffer_request(Some(100_000), None, 999, 2), 128 << 10, None);
         check(
-            wishes(None, Some(Some(8192)), 100_000, 2),
+            buffer_request(None, Some(Some(8192)), 100_000, 2),
             16 << 20,
             Some(8192),
         );
         check(
-            wishes(None, Some(Some(4096)), 20_000, 2),
+            buffer_request(None, Some(Some(4096)), 20_000, 2),
             4 << 20,
             Some(4096),
         );
         check(
-            wishes(Some(65_536), Some(Some(65_528)), 999, 2),
+            buffer_request(Some(65_536), Some(Some(65_528)), 999, 2),
             65_536,
             Some(32_256),
         );
-        check(wishes(None, None, 999, 2), 512 << 10, None);
+        check(buffer_request(None, None, 999, 2), 512 << 10, None);
     }
 
     #[test]
     fn smaller_rings_end_at_a_page() {
-        let wishes = wishes(Some(8192), Some(None), 999, 2);
-        let page = wishes.smaller(wishes.sizes());
+        let buffer_request = buffer_request(Some(8192), Some(None), 999, 2);
+        let page = buffer_request.smaller(buffer_request.sizes());
         assert_eq!(page.map(|sizes| sizes.ring), Some(4096));
-        assert_eq!(page.and_then(|sizes| wishes.smaller(sizes)), None);
+        assert_eq!(page.and_then(|sizes| buffer_request.smaller(sizes)), None);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::path::Path;
 use prof_model::{Pid, Tid};
 use rustix::process::{Resource, Rlimit, getrlimit};
 
-use crate::access::{Capability, Standing};
+use crate::access::{Capability, Privileges};
 
 use crate::signals::SignalMask;
 
@@ -83,8 +83,8 @@ pub(crate) fn memory() -> u64 {
 pub fn largest_ring(rings: usize) -> u64 {
     const MOST: u64 = 1 << 30;
     const PAGE: u64 = 4096;
-    let standing = Standing::read().unwrap_or_default();
-    let is_unlimited = standing.has(Capability::IpcLock)
+    let privileges = Privileges::read().unwrap_or_default();
+    let is_unlimited = privileges.has(Capability::IpcLock)
         || setting("kernel/perf_event_paranoid").is_some_and(|level| level < 0);
     let Some(locked) = getrlimit(Resource::Memlock)
         .maximum
@@ -187,7 +187,7 @@ pub fn raise_limits() {
     }
 }
 
-/// How far ahead of others a thread shall run.
+/// Backend far ahead of others a thread shall run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ahead {
     /// Of all ordinary threads.

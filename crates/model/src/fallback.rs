@@ -58,7 +58,8 @@ pub enum Fallback {
     },
     /// No event may be opened (or none was wanted), and threads are stopped for a moment to see
     /// where they are.
-    Stops {
+    #[serde(alias = "stops")]
+    Ptrace {
         /// Why no event may be opened, and what to do; `None` if stops were asked for.
         reason: Option<String>,
         /// Stops per second of each thread that runs, at most.
@@ -70,7 +71,7 @@ pub enum Fallback {
         event: String,
     },
     /// The kernel tells how long threads wait, and the recorder looks itself where.
-    Sleepers {
+    BlockedThreadSampler {
         /// The value of /proc/sys/kernel/perf_event_paranoid.
         paranoid: i32,
     },
@@ -123,7 +124,7 @@ impl fmt::Display for Fallback {
                 used / 1024,
                 asked / 1024
             ),
-            Self::Stops { reason, hertz } => {
+            Self::Ptrace { reason, hertz } => {
                 write!(
                     f,
                     "sampling by stopping threads (ptrace): user code only, at most {hertz} Hz"
@@ -138,7 +139,7 @@ impl fmt::Display for Fallback {
                 "this machine has no branch records (LBR) with call stacks for {event}: stacks are \
                  copied and unwound instead, as with --call-graph dwarf"
             ),
-            Self::Sleepers { paranoid } => write!(
+            Self::BlockedThreadSampler { paranoid } => write!(
                 f,
                 "waits are shown without kernel functions: prof reads the stacks of sleeping threads \
                  itself, because perf_event_paranoid is {paranoid} (`sudo sysctl \

@@ -31,4 +31,4 @@ pub use stack::StackEnd;
 pub use text::{counted, is_printable, printable};
 pub use unseen::UnseenProcesses;
 pub use verdict::{Grade, Verdict};
-pub use waits::SeenWaits;
+pub use waits::WaitCoverage;

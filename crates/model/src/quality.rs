@@ -10,7 +10,7 @@ use crate::probes::ProbedPrograms;
 use crate::settings::RecordingSettings;
 use crate::stack::StackEnd;
 use crate::unseen::UnseenProcesses;
-use crate::waits::SeenWaits;
+use crate::waits::WaitCoverage;
 
 /// Counts every loss with its reason; travels with the data to every output.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,20 +24,21 @@ pub struct Quality {
     /// Each event is a sample, so that even a few show all that happened.
     #[serde(skip_serializing_if = "is_false")]
     pub every_event: bool,
-    /// How it was recorded; `None` if that is not known.
+    /// Backend it was recorded; `None` if that is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settings: Option<RecordingSettings>,
-    /// How the user stacks ended, samples by reason.
+    /// Backend the user stacks ended, samples by reason.
     pub stacks: BTreeMap<StackEnd, u64>,
     /// Stacks with outer frames that were read from the live target after the sample.
-    pub read_back: u64,
+    #[serde(alias = "read_back")]
+    pub remote_read: u64,
     /// What is missing.
     pub losses: Losses,
     /// Where the next best thing was taken.
     pub fallbacks: Vec<Fallback>,
     /// Where unwinding stopped, most frequent first; a bounded list.
     pub failures: Vec<UnwindFailure>,
-    /// How much of what threads did was sampled, by their names; those who did most come first. A
+    /// Backend much of what threads did was sampled, by their names; those who did most come first. A
     /// bounded list, empty if it is not known.
     pub coverage: Vec<Coverage>,
     /// Which of several events the coverage is of, by its name.
@@ -46,8 +47,8 @@ pub struct Quality {
     /// The code whose time the covered event counts and does not sample.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unsampled: Option<Unsampled>,
-    /// How many of the waits were seen, where not all were.
-    pub waits: Option<SeenWaits>,
+    /// Backend many of the waits were seen, where not all were.
+    pub waits: Option<WaitCoverage>,
     /// Processes that could not be sampled.
     #[serde(skip_serializing_if = "UnseenProcesses::are_none")]
     pub unseen: UnseenProcesses,
@@ -95,7 +96,7 @@ pub enum SampledBy {
 }
 
 impl SampledBy {
-    /// How to have fewer samples.
+    /// Backend to have fewer samples.
     pub fn fewer(self) -> &'static str {
         match self {
             Self::Rate => "a lower rate (-F)",
@@ -104,7 +105,7 @@ impl SampledBy {
         }
     }
 
-    /// How to have more samples.
+    /// Backend to have more samples.
     pub fn more(self) -> &'static str {
         match self {
             Self::Rate => "a higher rate (-F)",
@@ -126,14 +127,15 @@ pub struct Losses {
     /// LOST_SAMPLES).
     pub ring_full: u64,
     /// Samples that the recorder dropped because its own buffer was full.
-    pub backlog: u64,
+    #[serde(alias = "backlog")]
+    pub queue_full: u64,
     /// Stacks that the recorder shortened because its own buffer was nearly full.
     pub cut_stacks: u64,
-    /// How often the kernel throttled the event (PERF_RECORD_THROTTLE).
+    /// Backend often the kernel throttled the event (PERF_RECORD_THROTTLE).
     pub throttled: u64,
     /// Samples that could not be understood.
     pub malformed: u64,
-    /// How often a ring buffer held what is no record, so that what was in it then is lost.
+    /// Backend often a ring buffer held what is no record, so that what was in it then is lost.
     pub corrupt_rings: u64,
     /// Whether the recording ends before its end (a truncated file).
     pub truncated_file: bool,
@@ -147,7 +149,7 @@ impl Losses {
     fn add(&mut self, other: &Self) {
         let pairs = [
             (&mut self.ring_full, other.ring_full),
-            (&mut self.backlog, other.backlog),
+            (&mut self.queue_full, other.queue_full),
             (&mut self.cut_stacks, other.cut_stacks),
             (&mut self.throttled, other.throttled),
             (&mut self.malformed, other.malformed),
@@ -162,7 +164,7 @@ impl Losses {
 
     /// Samples that were taken, or due, and are not in the recording.
     pub fn samples(&self) -> u64 {
-        let kinds = [self.ring_full, self.backlog, self.malformed];
+        let kinds = [self.ring_full, self.queue_full, self.malformed];
         sum(kinds.iter())
     }
 }
@@ -176,12 +178,12 @@ pub struct UnwindFailure {
     pub module: String,
     /// File offset in that module, or the absolute address if there is no module.
     pub offset: u64,
-    /// How many stacks ended like this.
+    /// Backend many stacks ended like this.
     pub count: u64,
 }
 
 impl Quality {
-    /// How many failures are kept, the most frequent ones.
+    /// Backend many failures are kept, the most frequent ones.
     pub const MAX_FAILURES: usize = 1000;
 
     /// Adds the counts of another recording.
@@ -190,7 +192,7 @@ impl Quality {
         for (&end, &count) in &other.stacks {
             add(self.stacks.entry(end).or_default(), count);
         }
-        add(&mut self.read_back, other.read_back);
+        add(&mut self.remote_read, other.remote_read);
         self.losses.add(&other.losses);
         if let Some(waits) = &other.waits {
             self.waits.get_or_insert_default().add(waits);
@@ -290,10 +292,10 @@ mod tests {
         let claim = Quality {
             samples: u64::MAX,
             stacks: [(StackEnd::Root, u64::MAX), (StackEnd::Loop, u64::MAX)].into(),
-            read_back: u64::MAX,
+            remote_read: u64::MAX,
             losses: Losses {
                 ring_full: u64::MAX,
-                backlog: u64::MAX,
+                queue_full: u64::MAX,
                 cut_stacks: u64::MAX,
                 throttled: u64::MAX,
                 malformed: u64::MAX,

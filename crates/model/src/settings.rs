@@ -1,12 +1,12 @@
-//! How a recording was made, as far as it decides what would make it better.
+//! Backend a recording was made, as far as it decides what would make it better.
 
 use serde::{Deserialize, Serialize};
 
-/// How a recording was made: no remedy is offered that was in force already, or could not be.
+/// Backend a recording was made: no remedy is offered that was in force already, or could not be.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RecordingSettings {
-    /// How callers were found.
+    /// Backend callers were found.
     pub call_graph: CallGraphSettings,
     /// Whether stacks were unwound while recording.
     pub unwound: bool,
@@ -24,7 +24,7 @@ pub struct RecordingSettings {
     pub root: bool,
 }
 
-/// How callers were found.
+/// Backend callers were found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]

@@ -1,4 +1,4 @@
-//! How a stack ended.
+//! Backend a stack ended.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! How much of the waiting was seen, where not all was.
+//! Backend much of the waiting was seen, where not all was.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,20 +6,20 @@ use serde::{Deserialize, Serialize};
 /// Times are in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct SeenWaits {
+pub struct WaitCoverage {
     /// All waits.
     pub waits: u64,
     /// Those with a stack.
     pub seen: u64,
-    /// How long all took.
+    /// Backend long all took.
     pub time: u64,
-    /// How long those with a stack took.
+    /// Backend long those with a stack took.
     pub seen_time: u64,
-    /// How long those took that are counted with others of the same thread and length.
+    /// Backend long those took that are counted with others of the same thread and length.
     pub placed_time: u64,
 }
 
-impl SeenWaits {
+impl WaitCoverage {
     /// Adds those of another recording.
     pub(crate) fn add(&mut self, other: &Self) {
         self.waits += other.waits;

@@ -175,7 +175,7 @@ bit_set! {
         ID = 1 << 2;
         /// All events of the group.
         GROUP = 1 << 3;
-        /// How many samples were lost.
+        /// Backend many samples were lost.
         LOST = 1 << 4;
     }
 }

@@ -2,7 +2,7 @@
 
 use prof_model::StackEnd;
 
-/// How the walk up a sample's user stack went.
+/// Backend the walk up a sample's user stack went.
 ///
 /// Recordings of prof keep it in `PERF_SAMPLE_RAW`, which other readers show or skip as opaque
 /// bytes; docs/format.md draws the bytes.
@@ -10,10 +10,10 @@ use prof_model::StackEnd;
 pub struct StackNote {
     /// Why it stopped.
     pub end: StackEnd,
-    /// How many of the outermost frames come from memory read after the sample, from the live
+    /// Backend many of the outermost frames come from memory read after the sample, from the live
     /// target.
-    pub read_back: u16,
-    /// How many frames were left out of the chain because a sample cannot hold them.
+    pub remote_read: u16,
+    /// Backend many frames were left out of the chain because a sample cannot hold them.
     pub elided: u32,
     /// Before which user frame (the innermost is number 0) they were left out.
     pub elided_at: u32,
@@ -29,7 +29,7 @@ impl StackNote {
     pub fn new(end: StackEnd) -> Self {
         Self {
             end,
-            read_back: 0,
+            remote_read: 0,
             elided: 0,
             elided_at: 0,
         }
@@ -46,7 +46,7 @@ impl StackNote {
         let mut raw = [0; Self::SIZE];
         raw[0] = Self::MAGIC;
         raw[1] = self.end.code();
-        raw[2..4].copy_from_slice(&self.read_back.to_le_bytes());
+        raw[2..4].copy_from_slice(&self.remote_read.to_le_bytes());
         raw[4..8].copy_from_slice(&self.elided.to_le_bytes());
         raw[8..12].copy_from_slice(&self.elided_at.to_le_bytes());
         raw
@@ -59,7 +59,7 @@ impl StackNote {
         };
         Some(Self {
             end: StackEnd::from_code(end)?,
-            read_back: u16::from_le_bytes([r0, r1]),
+            remote_read: u16::from_le_bytes([r0, r1]),
             elided: u32::from_le_bytes([e0, e1, e2, e3]),
             elided_at: u32::from_le_bytes([a0, a1, a2, a3]),
         })

@@ -194,7 +194,7 @@ fn check_sample(sample_type: u64, new: &NewSample<'_>) {
 fn a_stack_note_survives_and_foreign_bytes_are_none() {
     let note = StackNote {
         end: StackEnd::Stale,
-        read_back: 500,
+        remote_read: 500,
         elided: 70_000,
         elided_at: 4_000,
     };

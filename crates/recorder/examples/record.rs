@@ -7,7 +7,8 @@ use std::path::PathBuf;
 
 use prof_model::Verdict;
 use prof_recorder::{
-    CallGraph, Course, EventRequest, GroupRequest, Options, Program, Rate, Signals, Storage, Target,
+    CallGraph, EventRequest, GroupRequest, Options, Program, Rate, Schedule, Signals, Storage,
+    Target,
 };
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -26,10 +27,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             Rate::Hertz(hertz),
             CallGraph::Dwarf { dump: None },
         ))],
-        how: prof_recorder::How::Automatic,
+        backend: prof_recorder::Backend::Automatic,
         unwind: true,
         ring_bytes: None,
-        course: Course::default(),
+        schedule: Schedule::default(),
         storage: Storage::default(),
         output,
         command_line: std::env::args_os().collect(),

@@ -5,8 +5,10 @@ use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use crate::commands::{Commands, Control};
-use crate::{deep, kernel_modules, synthesize};
+use crate::control::{Control, ControlPipe};
+use crate::output::kernel_modules;
+use crate::output::synthesize;
+use crate::reader::stack_tail;
 
 /// Reads bytes as commands that come through a pipe, as many as fit into it.
 ///
@@ -23,7 +25,7 @@ pub fn control(bytes: &[u8]) {
     let written = writer.write_all(bytes.get(..ROOM).unwrap_or(bytes));
     written.expect("room in the pipe");
     drop(writer);
-    let mut commands = Commands::new(Control::new(
+    let mut commands = ControlPipe::new(Control::new(
         Arc::new(reader.into()),
         Some(Arc::new(answers.into())),
     ));
@@ -36,7 +38,7 @@ pub fn maps(bytes: &[u8]) {
     synthesize::fuzz(bytes);
     if let Ok(text) = std::str::from_utf8(bytes) {
         for address in [0, 0x5555_5555_5000, u64::MAX] {
-            if let Some(range) = deep::find(text, address) {
+            if let Some(range) = stack_tail::find(text, address) {
                 assert!(range.contains(&address));
             }
         }

@@ -13,7 +13,7 @@ use prof_model::{Pid, Tid};
 
 use crate::error::Error;
 use crate::options::Target;
-use crate::synthesize;
+use crate::output::synthesize;
 
 /// The thread that will fork the command, if there is one.
 pub(crate) fn launcher(target: &Target) -> Result<Option<Launcher>, Error> {

@@ -9,9 +9,9 @@ use std::time::Duration;
 use prof_events::{GroupRequest, Program};
 use prof_model::{Pid, Quality, Tid};
 
-use crate::commands::Control;
-use crate::kept::KeptFiles;
-use crate::rotation::Rotation;
+use crate::control::Control;
+use crate::output::pinned_files::PinnedFiles;
+use crate::output::rotation::Rotation;
 
 /// What to record, how, and where to.
 #[derive(Clone, Debug)]
@@ -21,23 +21,23 @@ pub struct Options {
     /// What to sample by. Never empty.
     pub groups: Vec<GroupRequest>,
     /// By what means.
-    pub how: How,
+    pub backend: Backend,
     /// Whether stacks are unwound while recording; if not, registers and stack bytes go to the
     /// file.
     pub unwind: bool,
     /// Bytes of each CPU's ring buffer; what suits the event and the machine if `None`.
     pub ring_bytes: Option<u64>,
     /// When to sample, from the start of the target to its end.
-    pub course: Course,
+    pub schedule: Schedule,
     /// The file to write.
     pub output: PathBuf,
-    /// How to write it.
+    /// Backend to write it.
     pub storage: Storage,
     /// The command line to store in the recording: the recorder's own, as perf does.
     pub command_line: Vec<OsString>,
 }
 
-/// How the recording is written.
+/// Backend the recording is written.
 #[derive(Clone, Debug, Default)]
 pub struct Storage {
     /// Pack records with zstd at this level, 1 to 22.
@@ -50,14 +50,14 @@ pub struct Storage {
 
 /// When to sample, from the start of the target to its end.
 #[derive(Clone, Debug, Default)]
-pub struct Course {
+pub struct Schedule {
     /// When to begin.
     pub delay: Delay,
     /// Stop after this time, which begins with the target.
     pub duration: Option<Duration>,
     /// Who may switch sampling on and off.
     pub control: Option<Control>,
-    /// How often to run the command once more when it has ended.
+    /// Backend often to run the command once more when it has ended.
     pub again: u32,
     /// Is told how many records are left to be unwound and written, if that takes more than a second
     /// after the end of sampling.
@@ -78,14 +78,14 @@ pub enum Delay {
 
 /// By what means to sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum How {
+pub enum Backend {
     /// By events, or by stops where no event may be opened at all.
     #[default]
     Automatic,
     /// By events only (perf_event_open).
     Events,
     /// By stopping threads that run, for a moment, to see where they are (ptrace).
-    Stops,
+    Ptrace,
 }
 
 /// What to sample.
@@ -139,10 +139,10 @@ pub struct Summary {
     pub events: Vec<String>,
     /// The worth of the recording.
     pub quality: Quality,
-    /// How the command ended; `None` if none was started.
+    /// Backend the command ended; `None` if none was started.
     pub exit: Option<ExitStatus>,
     /// The signal that ended the recording, if one did.
     pub stopped_by: Option<i32>,
     /// Files with names for the recording that only we can still open.
-    pub kept: Arc<KeptFiles>,
+    pub kept: Arc<PinnedFiles>,
 }

@@ -12,23 +12,23 @@ use prof_events::{
 use prof_model::{Pid, StackEnd};
 use prof_perfdata::{Attr, EventDescription, RecordFormat, SampleType, WriteError};
 
-use crate::backlog::Backlog;
-use crate::coverage::Lifetimes;
-use crate::duplicates::Duplicates;
-use crate::ending;
+use crate::coverage::CoverageTracker;
 use crate::error::Error;
-use crate::hotplug::Hotplug;
 use crate::launch;
-use crate::options::{Course, Delay, Options, Summary, Target};
-use crate::output::is_stdout;
+use crate::lifecycle::Running;
+use crate::offcpu::blocked_threads::BlockedThreadSampler;
+use crate::options::{Delay, Options, Schedule, Summary, Target};
+use crate::output::file::is_stdout;
+use crate::output::output_files::OutputFiles;
 use crate::probe_coverage::ProbeCoverage;
+use crate::queue::record_queue::RecordQueue;
+use crate::reader::drain;
 use crate::reader::{Outcome, Reader};
-use crate::series::Series;
+use crate::session::duplicates::Duplicates;
 use crate::session::{Finished, Session, SessionEvent, StackWork};
 use crate::settings::settings;
-use crate::sleepers::Sleepers;
 use crate::source::Source;
-use crate::steering::Running;
+use crate::source::hotplug::Hotplug;
 
 /// Memory for samples that wait to be unwound.
 const BUDGET: usize = 64 << 20;
@@ -52,8 +52,8 @@ pub fn record(options: &Options, signals: &Signals) -> Result<Summary, Error> {
     let launcher = launch::launcher(&options.target)?;
     let request = request(options, launcher.as_ref())?;
     let before = launch::children(&options.target, &BTreeSet::new());
-    let source = Source::open(&request, options.how, signals)?;
-    if options.course.again > 0 && matches!(source, Source::Stops(_)) {
+    let source = Source::open(&request, options.backend, signals)?;
+    if options.schedule.again > 0 && matches!(source, Source::Ptrace(_)) {
         return Err(Error::OnlyOnce);
     }
     let (source, command) = match (&options.target, launcher) {
@@ -64,16 +64,16 @@ pub fn record(options: &Options, signals: &Signals) -> Result<Summary, Error> {
         (_, launcher) => (source, launcher.map(Starting::Launcher)),
     };
     let mut opened = source.opened().clone();
-    let at_once = options.course.delay == Delay::None;
+    let at_once = options.schedule.delay == Delay::None;
     let named = matches!(options.target, Target::Processes(_) | Target::Threads(_));
     let attached = at_once && named;
-    let sleepers = Sleepers::new(&mut opened, attached);
+    let blocked_threads = BlockedThreadSampler::new(&mut opened, attached);
     let mut session = session(options, &opened)?;
     let held = match (options.target.command(), command) {
         (Some(program), Some(Starting::Launcher(launcher))) => {
             Some(launch::hold(launcher, program, signals)?)
         }
-        (_, Some(Starting::Held(held))) => Some(held),
+        (_, Some(Starting::PendingBatches(held))) => Some(held),
         _ => None,
     };
     if opened
@@ -99,19 +99,19 @@ pub fn record(options: &Options, signals: &Signals) -> Result<Summary, Error> {
     let recorded = run(
         options,
         signals,
-        (source, sleepers),
+        (source, blocked_threads),
         (session, &before),
         start,
     )?;
     summary(options, &opened, recorded)
 }
 
-/// How far the start of a command has come.
+/// Backend far the start of a command has come.
 enum Starting {
     /// Its events are open on the thread that will fork it.
     Launcher(Launcher),
     /// It is forked, and its events are open on itself.
-    Held(HeldCommand),
+    PendingBatches(HeldCommand),
 }
 
 /// Opens events that are not inherited on the command itself, which waits to call `exec`: those on
@@ -122,7 +122,7 @@ fn open_on_command(
     request: Request,
     signals: &Signals,
 ) -> Result<(Source, Option<Starting>), Error> {
-    if options.course.again > 0 {
+    if options.schedule.again > 0 {
         return Err(Error::OnlyFirstRun);
     }
     let held = launch::hold(launcher, program, signals)?;
@@ -130,8 +130,8 @@ fn open_on_command(
         threads: Threads::UntilExec(held.pid()),
         ..request
     };
-    let source = Source::open(&request, options.how, signals)?;
-    Ok((source, Some(Starting::Held(held))))
+    let source = Source::open(&request, options.backend, signals)?;
+    Ok((source, Some(Starting::PendingBatches(held))))
 }
 
 fn request(options: &Options, launcher: Option<&Launcher>) -> Result<Request, Error> {
@@ -140,13 +140,13 @@ fn request(options: &Options, launcher: Option<&Launcher>) -> Result<Request, Er
         groups: options.groups.clone(),
         user_chains: options.unwind,
         ring_bytes: options.ring_bytes,
-        switch: match &options.course {
-            Course {
+        switch: match &options.schedule {
+            Schedule {
                 delay: Delay::None,
                 control: None,
                 ..
             } => Switch::None,
-            Course {
+            Schedule {
                 delay: Delay::None, ..
             } => Switch::On,
             _ => Switch::Off,
@@ -168,7 +168,7 @@ fn name(event: &OpenedEvent) -> String {
     match event.setup.weight {
         Weight::Period => event.setup.spec.to_string(),
         // Modifiers say whose code was probed, which says nothing of what is weighed.
-        Weight::OffCpu | Weight::Asleep | Weight::Allocation { .. } => {
+        Weight::OffCpu | Weight::Blocked | Weight::Allocation { .. } => {
             event.setup.spec.name.clone()
         }
     }
@@ -194,7 +194,7 @@ fn session(options: &Options, opened: &Opened) -> Result<Session, Error> {
             StackWork::Keep(_) => ring.attr.clone(),
         };
         let same = |other: &&mut EventDescription| {
-            matches!(weight, Weight::Allocation { .. } | Weight::Asleep) && other.name == ring.name
+            matches!(weight, Weight::Allocation { .. } | Weight::Blocked) && other.name == ring.name
         };
         let attr = match written.iter_mut().find(same) {
             // All functions that allocate are one event to the reader, and all waits.
@@ -217,11 +217,11 @@ fn session(options: &Options, opened: &Opened) -> Result<Session, Error> {
         });
     }
     let format = RecordFormat::new(&rings)?;
-    let series = Series::create(options, written, opened)?;
+    let output = OutputFiles::create(options, written, opened)?;
     let duplicates = Duplicates::new(opened.ids(), &opened.late);
-    let lifetimes = Lifetimes::new(opened, covered_event(opened));
+    let lifetimes = CoverageTracker::new(opened, covered_event(opened));
     let hotplug = Hotplug::new(&opened.cpus, &options.target);
-    let session = Session::new(format, events, series, duplicates, lifetimes, hotplug);
+    let session = Session::new(format, events, output, duplicates, lifetimes, hotplug);
     let session = session.probing(ProbeCoverage::new(opened));
     Ok(session.stored(&options.storage))
 }
@@ -264,11 +264,11 @@ struct Recorded {
 fn run(
     options: &Options,
     signals: &Signals,
-    (source, sleepers): (Source, Option<Sleepers>),
+    (source, blocked_threads): (Source, Option<BlockedThreadSampler>),
     (mut session, before): (Session, &BTreeSet<Pid>),
     start: impl FnOnce(&mut Source) -> Result<Running, Error> + Send,
 ) -> Result<Recorded, Error> {
-    let backlog = Backlog::new(BUDGET);
+    let queue = RecordQueue::new(BUDGET);
     let earlier = &options.target;
     let (started, is_started) = mpsc::channel();
     let start = move |source: &mut Source| {
@@ -277,12 +277,12 @@ fn run(
         Ok(running)
     };
     thread::scope(|scope| {
-        let reader = Reader::new(source, options.unwind, sleepers, earlier, &backlog);
+        let reader = Reader::new(source, options.unwind, blocked_threads, earlier, &queue);
         let reading = thread::Builder::new()
             .name("reader".into())
             .spawn_scoped(scope, || {
-                let outcome = reader.run(start, signals, &options.course);
-                ending::see_out(&backlog, signals, options.course.unfinished);
+                let outcome = reader.run(start, signals, &options.schedule);
+                drain::drain(&queue, signals, options.schedule.unfinished);
                 outcome
             })
             .map_err(|source| Error::Sampling { source })?;
@@ -295,10 +295,10 @@ fn run(
         let mut running = launch::running(&options.target);
         running.extend(launch::children(&options.target, before));
         let written = {
-            let _done = Done(&backlog);
+            let _done = Done(&queue);
             session
                 .begin_processes(&running)
-                .and_then(|()| session.run(&backlog))
+                .and_then(|()| session.run(&queue))
         };
         let outcome = reading.join().unwrap_or_else(|_| {
             let source = io::Error::other("the reading thread panicked");
@@ -316,7 +316,7 @@ fn run(
 
 /// Tells the reader that nobody takes its batches any more: because none will come, by an error, or
 /// because the file is full.
-struct Done<'a>(&'a Backlog);
+struct Done<'a>(&'a RecordQueue);
 
 impl Drop for Done<'_> {
     fn drop(&mut self) {
@@ -351,7 +351,7 @@ fn summary(options: &Options, opened: &Opened, recorded: Recorded) -> Result<Sum
 fn covered_event(opened: &Opened) -> Option<String> {
     let sampling = |event: &&OpenedEvent| !event.setup.only_tracks;
     let several = opened.events.iter().filter(sampling).count() > 1;
-    opened.told_event().filter(|_| several).map(name)
+    opened.reported_event().filter(|_| several).map(name)
 }
 
 /// What the events are called, each once.

@@ -1,6 +1,6 @@
-//! How is recorded, for the verdict.
+//! Backend is recorded, for the verdict.
 
-use prof_events::access::Standing;
+use prof_events::access::Privileges;
 use prof_events::system::{self, System};
 use prof_events::{Opened, Sampling, Stacks, Weight};
 use prof_model::{CallGraphSettings, Quality, RecordingSettings, SampledBy};
@@ -50,7 +50,7 @@ fn recording_settings(opened: &Opened, unwound: bool) -> RecordingSettings {
         },
         ring: opened.sizes.ring,
         largest_ring: system::largest_ring(rings),
-        root: Standing::read().unwrap_or_default().is_root(),
+        root: Privileges::read().unwrap_or_default().is_root(),
     }
 }
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 use prof_model::Verdict;
 use prof_perfdata::{Record, Recording};
 use prof_recorder::{
-    CallGraph, Course, Error, GroupRequest, Options, Program, Signals, Storage, Summary, Target,
+    CallGraph, Error, GroupRequest, Options, Program, Schedule, Signals, Storage, Summary, Target,
     names::Catalog, record,
 };
 use tempfile::TempDir;
@@ -80,10 +80,10 @@ impl Bench {
         Options {
             target: Target::Command(Program::new(argv)),
             groups: groups("cpu-clock", CallGraph::Dwarf { dump: None }),
-            how: prof_recorder::How::Automatic,
+            backend: prof_recorder::Backend::Automatic,
             unwind: true,
             ring_bytes: None,
-            course: Course::default(),
+            schedule: Schedule::default(),
             storage: Storage::default(),
             output: self.path("prof.data"),
             command_line: vec!["prof".into(), "record".into()],
@@ -139,7 +139,7 @@ fn perf_stacks(file: &Path) -> Vec<Vec<String>> {
         .collect()
 }
 
-/// Every stack but one in a hundred is whole. How many samples are lost depends on what else
+/// Every stack but one in a hundred is whole. Backend many samples are lost depends on what else
 /// runs on the machine.
 fn assert_whole(summary: &Summary) {
     let quality = &summary.quality;
@@ -261,9 +261,9 @@ fn a_recording_of_processes_ends_in_time_and_leaves_them_running() {
     );
     let options = Options {
         target: Target::Processes(vec![target.0.id() as i32]),
-        course: Course {
+        schedule: Schedule {
             duration: Some(Duration::from_secs(1)),
-            ..Course::default()
+            ..Schedule::default()
         },
         ..bench.options(&[])
     };
@@ -286,9 +286,9 @@ impl Drop for Ended {
 fn a_command_is_asked_to_end_when_the_time_is_over() {
     let bench = Bench::new();
     let options = Options {
-        course: Course {
+        schedule: Schedule {
             duration: Some(Duration::from_secs(1)),
-            ..Course::default()
+            ..Schedule::default()
         },
         ..bench.options(&["sh", "-c", "while :; do :; done"])
     };
@@ -344,7 +344,7 @@ fn raw_records(file: &[u8]) -> Vec<&[u8]> {
     records
 }
 
-/// Records a program of two threads, whose records must lie in the order of time. How often the next
+/// Records a program of two threads, whose records must lie in the order of time. Backend often the next
 /// sample in the file is of another CPU than the one before.
 fn turns_of_cpus(bench: &Bench, binary: &Path) -> usize {
     let options = bench.options(&[binary.to_str().unwrap(), ROUNDS]);
@@ -378,7 +378,7 @@ fn records_of_all_cpus_lie_in_the_order_of_time() {
     let online = std::thread::available_parallelism().unwrap().get();
     // Where others are busy as well, both threads may share one CPU.
     let mut runs = (0..20).map(|_| turns_of_cpus(&bench, &binary));
-    assert!(runs.any(|turns| online == 1 || turns > 20));
+    assert!(runs.any(|rotation| online == 1 || rotation > 20));
 }
 
 #[test]
@@ -432,14 +432,17 @@ fn dumps_are_kept_for_later_unwinding() {
     };
     let summary = bench.record(&options).unwrap();
     let mut recording = Recording::open(&options.output).unwrap();
-    let mut deep = 0;
+    let mut tail_reader = 0;
     while let Some(record) = recording.next().unwrap() {
         if let Record::Sample(sample) = record {
             let stack = sample.user_stack.map_or(0, |stack| stack.bytes.len());
-            deep += u64::from(sample.user_registers().is_some() && stack > 40_000);
+            tail_reader += u64::from(sample.user_registers().is_some() && stack > 40_000);
         }
     }
-    assert!(deep * 2 > summary.samples, "{deep} of {summary:?}");
+    assert!(
+        tail_reader * 2 > summary.samples,
+        "{tail_reader} of {summary:?}"
+    );
     if perf_works() {
         assert!(!perf_stacks(&options.output).is_empty());
     }

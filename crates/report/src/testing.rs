@@ -9,7 +9,7 @@ use prof_symbols::SymbolFrame;
 
 use crate::filter::Filter;
 use crate::profile::{Event, Frame, FrameId, Profile, Sample, StackId, Unit};
-use crate::symbolized::SymbolizedProfile;
+use crate::symbolize::SymbolizedProfile;
 
 /// Builds a profile sample by sample.
 #[derive(Default)]
@@ -17,8 +17,8 @@ pub(crate) struct TestProfile {
     pub(crate) profile: Profile,
     /// By frame number: names, innermost first.
     names: Vec<Vec<String>>,
-    /// How many of the outermost frames of the lines to come were read back.
-    pub(crate) read_back: u16,
+    /// Backend many of the outermost frames of the lines to come were read back.
+    pub(crate) remote_read: u16,
 }
 
 impl TestProfile {
@@ -85,7 +85,7 @@ impl TestProfile {
             name,
             stack,
             end,
-            read_back: self.read_back,
+            remote_read: self.remote_read,
         });
     }
 
@@ -115,9 +115,9 @@ impl TestProfile {
 
     /// A thread that lives from one millisecond to another.
     pub(crate) fn life(&mut self, pid: i32, tid: i32, milliseconds: std::ops::Range<u64>) {
-        let lives = &mut self.profile.lives;
-        lives.begin(pid, tid, milliseconds.start * 1_000_000);
-        lives.end(pid, tid, milliseconds.end * 1_000_000);
+        let thread_lifetimes = &mut self.profile.thread_lifetimes;
+        thread_lifetimes.begin(pid, tid, milliseconds.start * 1_000_000);
+        thread_lifetimes.end(pid, tid, milliseconds.end * 1_000_000);
     }
 
     pub(crate) fn finish(self) -> SymbolizedProfile {

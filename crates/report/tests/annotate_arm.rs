@@ -112,7 +112,7 @@ fn profile(program: &Path, function: &str) -> Profile {
         name: profile.names.intern("arm"),
         stack: profile.stacks.intern(None, frame),
         end: StackEnd::Root,
-        read_back: 0,
+        remote_read: 0,
     });
     profile
 }

@@ -104,7 +104,7 @@ struct Lookup<'a> {
 #[derive(Default)]
 struct Part {
     frames: Vec<SymbolFrame>,
-    /// How many of them each address has.
+    /// Backend many of them each address has.
     counts: Vec<usize>,
 }
 

@@ -21,8 +21,8 @@ use std::ops::Range;
 use prof_model::StackEnd;
 
 use crate::arch::Called;
-use crate::candidates::CodePlace;
-use crate::place::Place;
+use crate::cache::code_facts::CodeAddress;
+use crate::module::code_mapping::CodeMapping;
 use crate::rule::Rule;
 use crate::walk::{Caller, Walk};
 
@@ -46,7 +46,7 @@ pub(crate) struct KnownEdges {
     /// Fingerprints, direct-mapped.
     edges: Vec<u64>,
     /// Indirect calls: the called function's start, and the return address minus 1.
-    indirect: HashSet<(CodePlace, CodePlace)>,
+    indirect: HashSet<(CodeAddress, CodeAddress)>,
     /// Whether any stack has gone on beyond its copy: until then, nothing is noted.
     pub(crate) wanted: bool,
 }
@@ -68,7 +68,7 @@ impl KnownEdges {
     }
 
     #[inline]
-    pub(crate) fn contain(&self, callee: CodePlace, caller: CodePlace) -> bool {
+    pub(crate) fn contain(&self, callee: CodeAddress, caller: CodeAddress) -> bool {
         let edge = fingerprint(callee, caller);
         self.edges.get(slot(edge)) == Some(&edge)
     }
@@ -81,14 +81,14 @@ impl KnownEdges {
         }
     }
 
-    fn add(&mut self, callee: CodePlace, caller: CodePlace) {
+    fn add(&mut self, callee: CodeAddress, caller: CodeAddress) {
         let edge = fingerprint(callee, caller);
         if let Some(known) = self.edges.get_mut(slot(edge)) {
             *known = edge;
         }
     }
 
-    fn add_indirect(&mut self, function: CodePlace, caller: CodePlace) {
+    fn add_indirect(&mut self, function: CodeAddress, caller: CodeAddress) {
         if self.indirect.len() >= Self::INDIRECT {
             self.indirect.clear();
         }
@@ -98,9 +98,9 @@ impl KnownEdges {
 
 /// A number for an edge, never 0.
 #[inline]
-fn fingerprint(callee: CodePlace, caller: CodePlace) -> u64 {
+fn fingerprint(callee: CodeAddress, caller: CodeAddress) -> u64 {
     const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
-    let number = |(module, address): CodePlace| address ^ (module.index() as u64) << 44;
+    let number = |(module, address): CodeAddress| address ^ (module.index() as u64) << 44;
     let mixed = number(callee).wrapping_mul(MIX).rotate_left(32) ^ number(caller);
     mixed.wrapping_mul(MIX).max(1)
 }
@@ -112,7 +112,7 @@ fn slot(fingerprint: u64) -> usize {
 
 impl Walk<'_> {
     /// Notes that the current frame called the one before, which the copy alone has shown.
-    pub(crate) fn note_call_of(&mut self, callee: CodePlace, place: &Place) {
+    pub(crate) fn note_call_of(&mut self, callee: CodeAddress, place: &CodeMapping) {
         let caller = (place.module, place.elf_address(self.lookup_address()));
         if self.unwinder.edges.contain(callee, caller) {
             return;
@@ -130,8 +130,8 @@ impl Walk<'_> {
     /// frame's function.
     pub(crate) fn check_call(
         &mut self,
-        place: &Place,
-        caller_place: &Place,
+        place: &CodeMapping,
+        caller_place: &CodeMapping,
         caller: &Caller,
     ) -> Result<(), StackEnd> {
         let layout = self.unwinder.layout;
@@ -164,7 +164,7 @@ impl Walk<'_> {
     }
 
     /// Whether the call in front of `target` can lead to `function`.
-    fn edge(&mut self, function: Option<CodePlace>, place: &Place, target: u64) -> Edge {
+    fn edge(&mut self, function: Option<CodeAddress>, place: &CodeMapping, target: u64) -> Edge {
         let Some(function) = function else {
             return Edge::Unknown;
         };
@@ -194,7 +194,7 @@ impl Walk<'_> {
     }
 
     /// What the call in front of `target` calls; `None` if there is none.
-    fn called(&mut self, place: &Place, target: u64) -> Option<Called> {
+    fn called(&mut self, place: &CodeMapping, target: u64) -> Option<Called> {
         let mut bytes = [0; 8];
         let (before, _) = self.code_around(place, target, 8, &mut bytes)?;
         let architecture = self.unwinder.layout.architecture;
@@ -230,7 +230,7 @@ impl Walk<'_> {
     }
 
     /// Adds where the pointer at an address of the place's module leads now.
-    fn add_pointer(&mut self, reach: &mut Reach, place: &Place, at: u64) {
+    fn add_pointer(&mut self, reach: &mut Reach, place: &CodeMapping, at: u64) {
         let pointer = self.stack.read_pointer(place.address(at));
         let to = pointer.and_then(|to| Some((self.locate(to)?, to)));
         match to {
@@ -244,7 +244,7 @@ impl Walk<'_> {
     }
 
     /// The bounds of the function at an address; first where it begins.
-    fn function_at(&mut self, (module, address): CodePlace) -> Option<(CodePlace, Range<u64>)> {
+    fn function_at(&mut self, (module, address): CodeAddress) -> Option<(CodeAddress, Range<u64>)> {
         let tables = self.unwinder.modules.get(module)?;
         let sections = [tables.eh_frame.as_ref(), tables.read_debug_frame()];
         let range = (sections.into_iter().flatten()).find_map(|cfi| cfi.function(address))?;
@@ -300,8 +300,8 @@ impl Walk<'_> {
 
 /// Where a call may lead to by jumps.
 struct Reach {
-    function: CodePlace,
-    places: [Option<(Place, u64)>; Self::PLACES],
+    function: CodeAddress,
+    places: [Option<(CodeMapping, u64)>; Self::PLACES],
     count: usize,
     /// Whether it may also lead elsewhere.
     is_open: bool,
@@ -310,7 +310,7 @@ struct Reach {
 impl Reach {
     const PLACES: usize = 8;
 
-    fn of(function: CodePlace) -> Self {
+    fn of(function: CodeAddress) -> Self {
         Self {
             function,
             places: [None; Self::PLACES],
@@ -319,7 +319,7 @@ impl Reach {
         }
     }
 
-    fn add(&mut self, place: Place, address: u64) {
+    fn add(&mut self, place: CodeMapping, address: u64) {
         let known = (self.places.iter().flatten())
             .any(|(known, at)| known.module == place.module && *at == address);
         if known {

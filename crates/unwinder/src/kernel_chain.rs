@@ -24,9 +24,9 @@ impl Walk<'_> {
         let Some(end) = end else {
             return false;
         };
-        self.unwinder.steps.spoil();
+        self.unwinder.trace.mark_uncacheable();
         for index in first..=end {
-            let address = self.stack.kernel_found(index).unwrap_or(0);
+            let address = self.stack.kernel_callchain(index).unwrap_or(0);
             frames.push(address.wrapping_sub(1));
         }
         true
@@ -37,7 +37,7 @@ impl Walk<'_> {
     fn join_kernel_chain(&mut self, depth: usize) -> Option<usize> {
         let here = self.program_counter();
         let mut found = (1..LONGEST)
-            .map_while(|index| Some((index, self.stack.kernel_found(index)?)))
+            .map_while(|index| Some((index, self.stack.kernel_callchain(index)?)))
             .filter(|&(_, address)| address == here)
             .map(|(index, _)| index + 1);
         match (found.next(), found.next()) {
@@ -52,7 +52,7 @@ impl Walk<'_> {
     fn kernel_chain_end(&mut self, first: usize) -> Option<usize> {
         self.interrupted = false;
         for index in first..LONGEST {
-            let address = self.stack.kernel_found(index)?;
+            let address = self.stack.kernel_callchain(index)?;
             let place = self.locate(address.wrapping_sub(1))?;
             let register = self.unwinder.layout.program_counter;
             self.registers.set(register, address);

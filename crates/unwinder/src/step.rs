@@ -2,14 +2,14 @@
 
 use prof_model::StackEnd;
 
-use crate::cache::CachedRule;
+use crate::cache::rule_cache::CachedRule;
 use crate::cfi::FrameState;
 use crate::frames::Frames;
-use crate::place::Place;
+use crate::memory::stack::Stack;
+use crate::module::code_mapping::CodeMapping;
 use crate::registers::Registers;
+use crate::rule::find::cache_key;
 use crate::rule::{CompactRule, Rule};
-use crate::rules::cache_key;
-use crate::stack::Stack;
 use crate::unwinder::Unwinder;
 use crate::walk::Walk;
 
@@ -23,7 +23,7 @@ impl Walk<'_> {
     pub(crate) fn fast_step(&mut self, frames: &mut Frames<'_>) -> bool {
         let layout = self.unwinder.layout;
         let address = self.lookup_address();
-        let holds = |place: &&Option<Place>, address| place.is_some_and(|p| p.holds(address));
+        let holds = |place: &&Option<CodeMapping>, address| place.is_some_and(|p| p.holds(address));
         let Some(&Some(place)) = self.places.iter().find(|place| holds(place, address)) else {
             return false;
         };
@@ -84,7 +84,7 @@ impl Walk<'_> {
                 None => self.registers.forget(register),
             }
         }
-        self.read_back = self.read_back.saturating_add(u16::from(live));
+        self.remote_read = self.remote_read.saturating_add(u16::from(live));
         self.registers.set(layout.stack_pointer, cfa);
         self.registers
             .set(layout.program_counter, caller.wrapping_add(1));
@@ -142,7 +142,7 @@ impl Walk<'_> {
     /// The caller's registers by everything that the CFI says.
     pub(crate) fn evaluate(
         &mut self,
-        place: &Place,
+        place: &CodeMapping,
         found: &CachedRule,
     ) -> Result<Registers, StackEnd> {
         self.used = ANY;

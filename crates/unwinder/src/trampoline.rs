@@ -1,13 +1,13 @@
 //! CPython's trampolines: with `-X perf`, each Python function gets one, in anonymous memory, so that it
 //! has an address of its own in stacks. They have no unwind tables, and are all alike.
 
-use crate::place::Place;
+use crate::module::code_mapping::CodeMapping;
 use crate::rule::CompactRule;
 use crate::walk::{Caller, Walk};
 
 impl Walk<'_> {
     /// A step from a trampoline, whose code is read from the live target.
-    pub(crate) fn leave_trampoline(&mut self, place: &Place) -> Option<Caller> {
+    pub(crate) fn leave_trampoline(&mut self, place: &CodeMapping) -> Option<Caller> {
         if place.has_tables {
             return None;
         }
@@ -18,7 +18,7 @@ impl Walk<'_> {
             None => self.trampoline_rule(address)?,
         };
         let registers = self.apply(&rule).ok()?;
-        let caller = self.believe(registers, false, true)?;
+        let caller = self.validate(registers, false, true)?;
         // The target may be gone at the next sample.
         self.unwinder.trampolines.insert(at, rule);
         Some(caller)

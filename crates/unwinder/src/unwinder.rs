@@ -3,20 +3,20 @@
 use prof_model::{ModuleId, RegisterAbi, StackEnd, UserRegisters};
 
 use crate::arch::{Architecture, Layout};
-use crate::cache::RuleCache;
-use crate::candidates::{Candidates, Known};
+use crate::cache::cached_stack::CachedStack;
+use crate::cache::code_facts::{Candidates, CodeFacts};
+use crate::cache::rule_cache::RuleCache;
+use crate::cache::unwind_cache::{CachedUnwind, UnwindTrace};
 use crate::cfi::UnwindContext;
 use crate::edges::KnownEdges;
 use crate::entry::Entry;
-use crate::files::ModuleFiles;
 use crate::frames::Frames;
-use crate::join::Earlier;
+use crate::memory::stack::{Block, Stack};
+use crate::memory::target::{Memory, StackDump, Target, Unwound};
 use crate::module::ModuleError;
-use crate::modules::ModuleStore;
+use crate::module::files::ModuleFiles;
+use crate::module::store::ModuleStore;
 use crate::rule::CompactRule;
-use crate::stack::{Block, Stack};
-use crate::target::{Memory, StackDump, Target, Unwound};
-use crate::trail::{Steps, Trail};
 use crate::walk::Walk;
 
 /// The most frames that a stack is given: with kernel frames and the rest of the record it stays
@@ -29,19 +29,19 @@ pub struct Unwinder {
     pub(crate) layout: &'static Layout,
     pub(crate) modules: ModuleStore,
     pub(crate) cache: RuleCache,
-    pub(crate) candidates: Known<Candidates>,
+    pub(crate) candidates: CodeFacts<Candidates>,
     /// Whether threads start there.
-    pub(crate) entries: Known<bool>,
+    pub(crate) entries: CodeFacts<bool>,
     pub(crate) edges: KnownEdges,
-    pub(crate) trampolines: Known<CompactRule>,
+    pub(crate) trampolines: CodeFacts<CompactRule>,
     pub(crate) context: UnwindContext,
-    pub(crate) steps: Steps,
+    pub(crate) trace: UnwindTrace,
     block: Block,
 }
 
 /// What is unwound.
 struct Sample<'a> {
-    earlier: Option<&'a Trail>,
+    cached_stack: Option<&'a CachedUnwind>,
     target: &'a Target<'a>,
     registers: &'a UserRegisters,
     stack: StackDump<'a>,
@@ -65,12 +65,12 @@ impl Unwinder {
             layout: architecture.layout(),
             modules: ModuleStore::new(Box::new(files)),
             cache: RuleCache::new(),
-            candidates: Known::default(),
-            entries: Known::default(),
+            candidates: CodeFacts::default(),
+            entries: CodeFacts::default(),
             edges: KnownEdges::new(),
-            trampolines: Known::default(),
+            trampolines: CodeFacts::default(),
             context: UnwindContext::new(),
-            steps: Steps::default(),
+            trace: UnwindTrace::default(),
             block: Block::default(),
         }
     }
@@ -92,11 +92,11 @@ impl Unwinder {
     }
 
     /// Like [`unwind`](Self::unwind), with the same frames, but a deep stack that joins an
-    /// `earlier` one of the thread is only walked up to there. That one's process must have had
+    /// `cached_stack` one of the thread is only walked up to there. That one's process must have had
     /// the same mappings; `memory` tells in what it is [`unchanged`](Memory::unchanged).
     pub fn unwind_after(
         &mut self,
-        earlier: Option<&Trail>,
+        cached_stack: Option<&CachedUnwind>,
         target: &Target<'_>,
         registers: &UserRegisters,
         stack: &StackDump<'_>,
@@ -104,7 +104,7 @@ impl Unwinder {
         frames: &mut Vec<u64>,
     ) -> Unwound {
         let sample = Sample {
-            earlier,
+            cached_stack,
             target,
             registers,
             stack: *stack,
@@ -136,11 +136,11 @@ impl Unwinder {
         memory: &mut dyn Memory,
         frames: &mut Vec<u64>,
     ) -> Unwound {
-        self.steps.clear();
+        self.trace.clear();
         let mut frames = Frames::new(frames, FRAME_LIMIT);
         let mut block = std::mem::take(&mut self.block);
         let registers = sample.registers;
-        let (end, read_back) = match self.layout.registers(registers) {
+        let (end, remote_read) = match self.layout.registers(registers) {
             None => (StackEnd::NoUserState, 0),
             Some(first) if registers.abi() == RegisterAbi::Bits32 => {
                 frames.push(first.get(self.layout.program_counter).unwrap_or(0));
@@ -154,29 +154,29 @@ impl Unwinder {
                     true => stack,
                     false => stack.distrusting_live(),
                 };
-                let earlier = sample.earlier.map(Earlier::new);
-                Walk::new(self, sample.target, first, stack, earlier).run(&mut frames)
+                let cached_stack = sample.cached_stack.map(CachedStack::new);
+                Walk::new(self, sample.target, first, stack, cached_stack).run(&mut frames)
             }
         };
         let (elided, elided_at) = frames.finish();
         self.block = block;
         Unwound {
             end,
-            read_back,
+            remote_read,
             elided,
             elided_at,
         }
     }
 
     /// Whether the last walk left a trail: it did if the stack was deep and whole.
-    pub fn left_trail(&self) -> bool {
-        self.steps.leave_trail()
+    pub fn is_cacheable(&self) -> bool {
+        self.trace.is_cacheable()
     }
 
-    /// Makes `trail`, which must be what the last walk was given, that of the last walk itself;
+    /// Makes `cached`, which must be what the last walk was given, that of the last walk itself;
     /// empty if it left none.
-    pub fn keep(&self, trail: &mut Trail) {
-        self.steps.keep(trail);
+    pub fn keep(&self, cached: &mut CachedUnwind) {
+        self.trace.keep(cached);
     }
 
     /// Which registers to begin with, given the user's that came with a sample (`saved`) and those

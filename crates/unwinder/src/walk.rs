@@ -2,19 +2,19 @@
 
 use prof_model::StackEnd;
 
-use crate::candidates::CodePlace;
+use crate::cache::cached_stack::CachedStack;
+use crate::cache::code_facts::CodeAddress;
 use crate::frames::Frames;
-use crate::join::Earlier;
-use crate::place::Place;
+use crate::memory::stack::Stack;
+use crate::memory::target::Target;
+use crate::module::code_mapping::CodeMapping;
 use crate::registers::Registers;
 use crate::rule::Rule;
-use crate::stack::Stack;
-use crate::target::Target;
 use crate::unwinder::Unwinder;
 
 /// No stack is deeper: 1 GB of frames of 1 KB. Keeps hostile stacks from taking forever.
 const STEPS: u32 = 1 << 20;
-/// How often a walk may go to lower addresses (another stack) before it counts as a loop.
+/// Backend often a walk may go to lower addresses (another stack) before it counts as a loop.
 const DESCENTS: u32 = 32;
 /// Of deeper stacks, the outer part is kept for the next walk.
 const DEEP: u32 = 256;
@@ -31,16 +31,16 @@ pub(crate) struct Walk<'w> {
     pub(crate) interrupted: bool,
     /// The frame was found by following a frame pointer.
     pub(crate) by_frame_pointer: bool,
-    /// How often the walk went to lower addresses.
+    /// Backend often the walk went to lower addresses.
     pub(crate) descents: u32,
-    pub(crate) read_back: u16,
+    pub(crate) remote_read: u16,
     /// The numbers of the registers that were used since this was last reset, as bits.
     pub(crate) used: u64,
     /// Where the frame before is, if the copy alone has shown that the current one called it.
-    pub(crate) callee: Option<CodePlace>,
+    pub(crate) callee: Option<CodeAddress>,
     /// What the walk may join.
-    pub(crate) earlier: Option<Earlier<'w>>,
-    pub(crate) places: [Option<Place>; PLACES],
+    pub(crate) cached_stack: Option<CachedStack<'w>>,
+    pub(crate) places: [Option<CodeMapping>; PLACES],
     pub(crate) next_place: usize,
 }
 
@@ -59,7 +59,7 @@ impl<'w> Walk<'w> {
         target: &'w Target<'w>,
         registers: Registers,
         stack: Stack<'w>,
-        earlier: Option<Earlier<'w>>,
+        cached_stack: Option<CachedStack<'w>>,
     ) -> Self {
         Self {
             unwinder,
@@ -69,10 +69,10 @@ impl<'w> Walk<'w> {
             interrupted: true,
             by_frame_pointer: false,
             descents: 0,
-            read_back: 0,
+            remote_read: 0,
             used: 0,
             callee: None,
-            earlier,
+            cached_stack,
             places: [None; PLACES],
             next_place: 0,
         }
@@ -87,7 +87,7 @@ impl<'w> Walk<'w> {
         let nothing_copied = self.stack.is_empty();
         for step in 0..STEPS {
             if step >= DEEP && self.trace(frames) {
-                return (StackEnd::Root, self.read_back);
+                return (StackEnd::Root, self.remote_read);
             }
             if self.fast_step(frames) {
                 continue;
@@ -100,16 +100,16 @@ impl<'w> Walk<'w> {
                 Ok(caller) => self.enter(caller, frames),
                 Err(StackEnd::Root) => {
                     self.end_trace();
-                    return (StackEnd::Root, self.read_back);
+                    return (StackEnd::Root, self.remote_read);
                 }
                 Err(end) => {
                     let followed = self.follow_kernel(frames);
                     let end = if followed { StackEnd::Root } else { end };
-                    return (end, self.read_back);
+                    return (end, self.remote_read);
                 }
             }
         }
-        (StackEnd::FrameLimit, self.read_back)
+        (StackEnd::FrameLimit, self.remote_read)
     }
 
     pub(crate) fn program_counter(&self) -> u64 {
@@ -140,7 +140,7 @@ impl<'w> Walk<'w> {
             self.descents += 1;
         }
         if std::mem::take(&mut self.stack.went_live) {
-            self.read_back = self.read_back.saturating_add(1);
+            self.remote_read = self.remote_read.saturating_add(1);
         }
         frames.push(self.lookup_address());
     }
@@ -159,7 +159,7 @@ impl<'w> Walk<'w> {
         let found = self.find_rule(&place);
         if found.starts_function {
             frames.replace_last(self.program_counter());
-            self.unwinder.steps.replace_last(self.program_counter());
+            self.unwinder.trace.replace_last(self.program_counter());
         }
         let caller = match found.rule {
             Rule::Compact(rule) => self.apply(&rule),
@@ -185,14 +185,14 @@ impl<'w> Walk<'w> {
 
     /// Whether a caller that CFI yields can be. `callee` is where the current frame's function is, if
     /// that was called.
-    fn check(&mut self, callee: Option<&Place>, caller: Caller) -> Result<Caller, StackEnd> {
+    fn check(&mut self, callee: Option<&CodeMapping>, caller: Caller) -> Result<Caller, StackEnd> {
         let layout = self.unwinder.layout;
         let target = caller.registers.get(layout.program_counter);
         let target = target.ok_or(StackEnd::UnreadableMemory)?;
         if target == 0 {
             // What looks like the end may be a stack that was given back in the meantime: zeros
             // all over, and no seam tells zeros that were copied from these.
-            let emptied = self.stack.went_live && self.stack.is_seam_blank();
+            let emptied = self.stack.went_live && self.stack.is_overlap_blank();
             return Err(if emptied {
                 StackEnd::Stale
             } else {

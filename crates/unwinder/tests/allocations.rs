@@ -53,7 +53,7 @@ fn reading_live_memory_does_not_allocate_once_warm() {
                 &mut memory,
                 &mut frames,
             );
-            assert!(unwound.read_back > 10_000);
+            assert!(unwound.remote_read > 10_000);
         }
     };
     run();

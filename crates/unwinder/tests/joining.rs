@@ -5,7 +5,7 @@ mod support;
 use std::ops::Range;
 
 use prof_needs::tools;
-use prof_unwinder::{LocalFiles, Memory, StackDump, Trail, Unwinder};
+use prof_unwinder::{CachedUnwind, LocalFiles, Memory, StackDump, Unwinder};
 use support::programs::{OPTIMIZED, Workshop};
 use support::{Answer, Samples, UserSample};
 
@@ -23,7 +23,7 @@ struct Stack {
 /// That stack, and the one before it.
 struct Now<'a> {
     stack: &'a Stack,
-    earlier: Option<&'a Stack>,
+    cached_stack: Option<&'a Stack>,
     reads: usize,
 }
 
@@ -39,14 +39,16 @@ impl Memory for Now<'_> {
 
     fn unchanged(&mut self) -> Range<u64> {
         let end = |stack: &Stack| stack.start + stack.bytes.len() as u64;
-        let (now, Some(earlier)) = (self.stack, self.earlier) else {
+        let (now, Some(cached_stack)) = (self.stack, self.cached_stack) else {
             return 0..0;
         };
-        if end(now) != end(earlier) {
+        if end(now) != end(cached_stack) {
             return 0..0;
         }
-        let bytes = now.bytes.iter().rev().zip(earlier.bytes.iter().rev());
-        let same = bytes.take_while(|(now, earlier)| now == earlier).count();
+        let bytes = now.bytes.iter().rev().zip(cached_stack.bytes.iter().rev());
+        let same = bytes
+            .take_while(|(now, cached_stack)| now == cached_stack)
+            .count();
         end(now) - same as u64..end(now)
     }
 }
@@ -66,7 +68,7 @@ fn unwind(
     samples: &Samples,
     sample: &UserSample,
     memory: &mut Now<'_>,
-    trail: Option<&Trail>,
+    cached: Option<&CachedUnwind>,
 ) -> Answer {
     let mut frames = Vec::new();
     let stack = memory.stack;
@@ -77,7 +79,7 @@ fn unwind(
     };
     let target = samples.target(sample);
     let registers = &sample.registers;
-    let unwound = unwinder.unwind_after(trail, &target, registers, &dump, memory, &mut frames);
+    let unwound = unwinder.unwind_after(cached, &target, registers, &dump, memory, &mut frames);
     Answer { unwound, frames }
 }
 
@@ -93,26 +95,26 @@ fn stack_of(sample: &UserSample, copied: usize) -> Stack {
 /// before; returns how many did so before they needed more than the copy, of how many that do.
 fn compare(samples: &Samples, copied: usize) -> (usize, usize) {
     let (mut alone, mut joining) = (Unwinder::new(LocalFiles), Unwinder::new(LocalFiles));
-    let mut trail = Trail::default();
-    let mut earlier: Option<Stack> = None;
+    let mut cached = CachedUnwind::default();
+    let mut cached_stack: Option<Stack> = None;
     let (mut joined, mut deep) = (0, 0);
     for sample in &samples.samples {
         let stack = stack_of(sample, copied);
         let mut memory = Now {
             stack: &stack,
-            earlier: earlier.as_ref(),
+            cached_stack: cached_stack.as_ref(),
             reads: 0,
         };
         let expected = unwind(&mut alone, samples, sample, &mut memory, None);
         let reads = std::mem::take(&mut memory.reads);
-        let found = unwind(&mut joining, samples, sample, &mut memory, Some(&trail));
+        let found = unwind(&mut joining, samples, sample, &mut memory, Some(&cached));
         assert_eq!(found.unwound, expected.unwound);
         assert_eq!(found.frames, expected.frames);
         deep += usize::from(reads > 0);
         joined += usize::from(reads > 0 && memory.reads == 0);
-        if joining.left_trail() {
-            joining.keep(&mut trail);
-            earlier = Some(stack);
+        if joining.is_cacheable() {
+            joining.keep(&mut cached);
+            cached_stack = Some(stack);
         }
     }
     (joined, deep)
@@ -142,20 +144,20 @@ fn stacks_that_change_anywhere() {
     let mut random = fastrand::Rng::with_seed(7);
     let (mut same, mut other) = (0, 0);
     for sample in samples.samples.iter().step_by(4) {
-        let earlier = stack_of(sample, 8 << 10);
+        let cached_stack = stack_of(sample, 8 << 10);
         let mut memory = Now {
-            stack: &earlier,
-            earlier: None,
+            stack: &cached_stack,
+            cached_stack: None,
             reads: 0,
         };
-        let mut trail = Trail::default();
+        let mut cached = CachedUnwind::default();
         let whole = unwind(&mut unwinder, &samples, sample, &mut memory, None);
-        if !unwinder.left_trail() {
+        if !unwinder.is_cacheable() {
             continue;
         }
-        unwinder.keep(&mut trail);
+        unwinder.keep(&mut cached);
         for _ in 0..8 {
-            let mut now = earlier.clone();
+            let mut now = cached_stack.clone();
             let words = now.bytes.len() / 8;
             for _ in 0..=random.usize(..3) {
                 let (to, from) = (random.usize(..words) * 8, random.usize(..words) * 8);
@@ -163,13 +165,13 @@ fn stacks_that_change_anywhere() {
             }
             let mut memory = Now {
                 stack: &now,
-                earlier: Some(&earlier),
+                cached_stack: Some(&cached_stack),
                 reads: 0,
             };
             // Twice, as it learns from odd stacks.
             unwind(&mut unwinder, &samples, sample, &mut memory, None);
             let expected = unwind(&mut unwinder, &samples, sample, &mut memory, None);
-            let found = unwind(&mut unwinder, &samples, sample, &mut memory, Some(&trail));
+            let found = unwind(&mut unwinder, &samples, sample, &mut memory, Some(&cached));
             assert_eq!(found.unwound, expected.unwound);
             assert_eq!(found.frames, expected.frames);
             let changed = expected.frames != whole.frames;
@@ -194,37 +196,37 @@ fn little_is_walked_and_nothing_allocated() {
     let stack = stack_of(sample, ENOUGH);
     let mut memory = Now {
         stack: &stack,
-        earlier: Some(&stack),
+        cached_stack: Some(&stack),
         reads: 0,
     };
     let mut unwinder = Unwinder::new(LocalFiles);
-    let (mut trail, mut frames) = (Trail::default(), Vec::with_capacity(10_000));
+    let (mut cached, mut frames) = (CachedUnwind::default(), Vec::with_capacity(10_000));
     let dump = StackDump {
         start: stack.start,
         bytes: &stack.bytes[..stack.copied],
         full: true,
     };
     let target = samples.target(sample);
-    let mut run = |trail: &mut Trail| {
+    let mut run = |cached: &mut CachedUnwind| {
         frames.clear();
         let before = memory.reads;
         unwinder.unwind_after(
-            Some(trail),
+            Some(cached),
             &target,
             &sample.registers,
             &dump,
             &mut memory,
             &mut frames,
         );
-        assert!(unwinder.left_trail());
-        unwinder.keep(trail);
+        assert!(unwinder.is_cacheable());
+        unwinder.keep(cached);
         (frames.len(), memory.reads - before)
     };
-    let (depth, reads) = run(&mut trail);
+    let (depth, reads) = run(&mut cached);
     assert!(depth > 700 && reads > 0, "{depth}");
-    assert_eq!(run(&mut trail), (depth, 0));
+    assert_eq!(run(&mut cached), (depth, 0));
     let warm = allocation_counter::measure(|| {
-        assert_eq!(run(&mut trail), (depth, 0));
+        assert_eq!(run(&mut cached), (depth, 0));
     });
     assert_eq!(warm.count_total, 0);
 }

@@ -47,14 +47,14 @@ fn unwind(samples: &Samples, sample: &UserSample, memory: &mut impl Memory) -> A
 }
 
 /// Every stack must be whole and at least `depth` deep, frames left out included.
-fn check(stopped: &mut Stopped, depth: usize, read_back: bool) {
+fn check(stopped: &mut Stopped, depth: usize, remote_read: bool) {
     for sample in &stopped.samples.samples {
         let answer = unwind(&stopped.samples, sample, &mut stopped.memory);
         let unwound = answer.unwound;
         assert_eq!(unwound.end, StackEnd::Root, "{}", answer.frames.len());
         let total = answer.frames.len() + unwound.elided as usize;
         assert!(total >= depth, "{total}");
-        assert_eq!(unwound.read_back > 0, read_back);
+        assert_eq!(unwound.remote_read > 0, remote_read);
         assert_eq!(unwound.elided > 0, total > FRAME_LIMIT);
     }
 }
@@ -133,7 +133,7 @@ fn a_changed_seam_is_not_believed() {
         };
         let answer = unwind(&stopped.samples, sample, &mut changed);
         assert_eq!(answer.unwound.end, StackEnd::Stale);
-        assert_eq!(answer.unwound.read_back, 0);
+        assert_eq!(answer.unwound.remote_read, 0);
         assert!(whole.frames.starts_with(&answer.frames));
     }
 }
@@ -165,7 +165,7 @@ fn the_copy_may_start_elsewhere_than_at_the_stack_pointer() {
                 },
                 &mut frames,
             );
-            (unwound.end, unwound.read_back > 0, frames == usual.frames)
+            (unwound.end, unwound.remote_read > 0, frames == usual.frames)
         };
         let start = sample.stack_start;
         let below = vec![0x55; (start % 16) as usize];
@@ -205,7 +205,7 @@ impl Memory for Copied<'_> {
 
 /// Memory that has changed, while what it was at an earlier sample is still known.
 struct Remembered<'a> {
-    earlier: Changed<'a>,
+    cached_stack: Changed<'a>,
 }
 
 impl Memory for Remembered<'_> {
@@ -214,8 +214,8 @@ impl Memory for Remembered<'_> {
         buffer.len()
     }
 
-    fn read_earlier(&mut self, address: u64, buffer: &mut [u8]) -> usize {
-        self.earlier.read(address, buffer)
+    fn read_snapshot(&mut self, address: u64, buffer: &mut [u8]) -> usize {
+        self.cached_stack.read(address, buffer)
     }
 }
 
@@ -229,14 +229,14 @@ fn what_was_there_earlier_is_believed_if_it_joins_the_dump() {
         for sample in &stopped.samples.samples {
             let dump_end = sample.stack_start + sample.stack.len() as u64;
             let mut memory = Remembered {
-                earlier: Changed {
+                cached_stack: Changed {
                     memory: &mut stopped.memory,
                     range: dump_end - below_end.end..dump_end - below_end.start,
                 },
             };
             let answer = unwind(&stopped.samples, sample, &mut memory);
             assert_eq!(answer.unwound.end, expected);
-            assert_eq!(answer.unwound.read_back > 0, expected == StackEnd::Root);
+            assert_eq!(answer.unwound.remote_read > 0, expected == StackEnd::Root);
         }
     };
     check(0..0, StackEnd::Root);
@@ -278,7 +278,7 @@ impl Memory for EmptiedSince<'_> {
         Emptied.read(address, buffer)
     }
 
-    fn read_earlier(&mut self, address: u64, buffer: &mut [u8]) -> usize {
+    fn read_snapshot(&mut self, address: u64, buffer: &mut [u8]) -> usize {
         self.0.read(address, buffer)
     }
 }
@@ -293,7 +293,7 @@ fn what_joins_by_chance_gives_way_to_what_was_there_earlier() {
         let mut memory = EmptiedSince(&mut stopped.memory);
         let answer = unwind(&stopped.samples, sample, &mut memory);
         assert_eq!(answer.unwound.end, StackEnd::Root);
-        assert!(answer.frames.len() > 20 && answer.unwound.read_back > 10);
+        assert!(answer.frames.len() > 20 && answer.unwound.remote_read > 10);
     }
 }
 
@@ -317,7 +317,7 @@ impl Memory for KernelChain {
         0
     }
 
-    fn kernel_found(&self, index: usize) -> Option<u64> {
+    fn kernel_callchain(&self, index: usize) -> Option<u64> {
         self.0.get(index).copied()
     }
 }

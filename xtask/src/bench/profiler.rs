@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn numbers_are_found_in_what_profilers_say() {
-        let perf = "[ perf record: Captured and wrote 0.1 MB perf.data (366 samples) ]";
+        let perf = "[ perf record: SampleMemory and wrote 0.1 MB perf.data (366 samples) ]";
         assert_eq!(number_before(perf, " samples)"), Some(366));
         assert_eq!(
             number_before("prof: wrote prof.data: 1204 samples, 1 KiB", " samples"),

@@ -1,7 +1,7 @@
 //! What this process may do on this machine: told by /proc, and tried.
 
-mod standing;
+mod privileges;
 mod trial;
 
-pub use standing::{Capability, Seccomp, Standing};
+pub use privileges::{Capability, Privileges, Seccomp};
 pub use trial::Trial;

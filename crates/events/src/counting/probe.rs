@@ -5,7 +5,7 @@ use rustix::io::Errno;
 use super::attr::{AttrOptions, attr};
 use super::raw::{Place, RawCounter};
 use super::reason::{Circumstances, why_not};
-use crate::access::Standing;
+use crate::access::Privileges;
 use crate::names::{Catalog, EventSpec, Family};
 use crate::system::System;
 
@@ -51,7 +51,7 @@ impl Prober {
         Self {
             circumstances: Circumstances {
                 paranoid: system.paranoid,
-                root: Standing::read().is_ok_and(|standing| standing.is_root()),
+                root: Privileges::read().is_ok_and(|privileges| privileges.is_root()),
                 hardware: has_hardware(catalog),
                 system_wide: false,
                 attach: false,

@@ -294,8 +294,10 @@ fn minus(a: RawCount, b: RawCount) -> RawCount {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::HeldCommand;
+    use crate::Program;
+    use crate::Signals;
     use crate::names::Catalog;
-    use crate::{HeldCommand, Program, Signals};
 
     fn specs(text: &str) -> Vec<EventSpec> {
         let groups = Catalog::system().parse(text).unwrap();

@@ -186,7 +186,7 @@ pub enum Problem {
         path: String,
         /// What was typed.
         symbol: String,
-        /// How many there are.
+        /// Backend many there are.
         count: usize,
         /// Some of them, in a way that says which.
         examples: Vec<String>,

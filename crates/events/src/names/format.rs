@@ -51,7 +51,7 @@ impl Format {
         Some(())
     }
 
-    /// How many bits it has.
+    /// Backend many bits it has.
     pub(super) fn bits(&self) -> u32 {
         self.bits.len() as u32
     }

@@ -48,7 +48,7 @@ fn ours(name: &str, rate: Rate, call_graph: CallGraph) -> sys::perf_event_attr {
         cpus: vec![0],
         virtual_machine: false,
     };
-    let sizes = wishes(&request, &system, 1).sizes();
+    let sizes = buffer_request(&request, &system, 1).sizes();
     events(&request, &system, sizes).remove(0).setup.attr()
 }
 

@@ -2,7 +2,9 @@ use std::collections::HashSet;
 use std::process::{Command, Stdio};
 
 use super::*;
-use crate::{HeldCommand, Program, Signals};
+use crate::HeldCommand;
+use crate::Program;
+use crate::Signals;
 
 /// Runs a command to its end with all that it makes traced, and returns what was seen.
 fn trace(argv: &[&str]) -> (Vec<Stopped>, std::process::ExitStatus) {

@@ -150,7 +150,7 @@ fn has_too_many_samples(quality: &Quality) -> bool {
     let losses = quality.losses;
     let counts = [
         losses.ring_full,
-        losses.backlog,
+        losses.queue_full,
         losses.cut_stacks,
         losses.throttled,
     ];

@@ -38,7 +38,7 @@ pub(crate) fn run(flags: CargoFlags) -> Result<ExitCode> {
             output: recording,
             ..flags.sampling
         },
-        course: CourseFlags::default(),
+        schedule: CourseFlags::default(),
         storage: StorageFlags::default(),
         // As it was typed: cargo starts us as `cargo-prof prof ...`.
         command_line: once("cargo".into()).chain(args_os().skip(1)).collect(),

@@ -203,8 +203,8 @@ fn ability(prober: &Prober, event: &str) -> Result<Ability, String> {
 /// Attaching to processes, and reading their memory.
 fn others(machine: &Machine) -> Check {
     const NAME: &str = "other-processes";
-    let everybody = machine.standing.has(Capability::SysPtrace);
-    if everybody && !machine.standing.in_user_namespace {
+    let everybody = machine.privileges.has(Capability::SysPtrace);
+    if everybody && !machine.privileges.in_user_namespace {
         return Check::ok(NAME, "processes of every user (CAP_SYS_PTRACE)");
     }
     if everybody {
@@ -242,14 +242,14 @@ fn cause(machine: &Machine, errno: Errno, paranoid: i32) -> Cause {
         kernel: paranoid < 2,
         everybody: paranoid < 1,
         attach: false,
-        capable: machine.standing.may_perfmon(),
-        in_user_namespace: machine.standing.in_user_namespace,
+        capable: machine.privileges.may_perfmon(),
+        in_user_namespace: machine.privileges.in_user_namespace,
         filtered: machine.is_filtered(),
         ring: false,
     });
     let by_setting = errno == Errno::ACCESS
         && machine.system.paranoid > paranoid
-        && !machine.standing.may_perfmon();
+        && !machine.privileges.may_perfmon();
     let fix = match by_setting {
         true => Some(machine.sysctl("kernel.perf_event_paranoid", paranoid)),
         false if machine.is_filtered() => machine.unfilter(),

@@ -1,4 +1,4 @@
-//! How much can be recorded without loss: rings, rates, descriptors, priorities.
+//! Backend much can be recorded without loss: rings, rates, descriptors, priorities.
 
 use prof_events::access::Capability;
 use prof_events::names::EventSpec;
@@ -71,7 +71,7 @@ fn more_memory(machine: &Machine) -> String {
 }
 
 fn budget(machine: &Machine) -> String {
-    if machine.standing.has(Capability::IpcLock) {
+    if machine.privileges.has(Capability::IpcLock) {
         return "no limit: CAP_IPC_LOCK".into();
     }
     let per_cpu = system::setting("kernel/perf_event_mlock_kb").unwrap_or(516);

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use prof_events::access::{Capability, Seccomp, Standing};
+use prof_events::access::{Capability, Privileges, Seccomp};
 use prof_events::system::System;
 use rustix::fs::StatVfsMountFlags;
 
@@ -13,13 +13,13 @@ use super::Check;
 /// Our rights, and what we run in.
 pub(super) struct Machine {
     pub(super) system: System,
-    pub(super) standing: Standing,
+    pub(super) privileges: Privileges,
     pub(super) container: Option<Container>,
     /// Whether the kernel's settings can only be changed from outside of the container.
     settings_are_the_hosts: bool,
 }
 
-/// How we know that we run in a container.
+/// Backend we know that we run in a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Container {
     /// Docker says so.
@@ -32,14 +32,14 @@ pub(super) enum Container {
 
 impl Machine {
     pub(super) fn read(system: System) -> Result<Self> {
-        let standing = Standing::read().context("cannot read /proc/self/status")?;
+        let privileges = Privileges::read().context("cannot read /proc/self/status")?;
         let read_only = rustix::fs::statvfs("/proc/sys")
             .is_ok_and(|mount| mount.f_flag.contains(StatVfsMountFlags::RDONLY));
         Ok(Self {
             system,
             container: Container::detect(),
-            settings_are_the_hosts: read_only || standing.in_user_namespace,
-            standing,
+            settings_are_the_hosts: read_only || privileges.in_user_namespace,
+            privileges,
         })
     }
 
@@ -69,11 +69,11 @@ impl Machine {
     }
 
     pub(super) fn is_root(&self) -> bool {
-        self.standing.is_root()
+        self.privileges.is_root()
     }
 
     pub(super) fn is_filtered(&self) -> bool {
-        self.standing.seccomp != Seccomp::Off
+        self.privileges.seccomp != Seccomp::Off
     }
 
     pub(super) fn checks(&self) -> Vec<Check> {
@@ -88,14 +88,14 @@ impl Machine {
     fn capabilities(&self) -> Check {
         let held: Vec<&str> = Capability::ALL
             .into_iter()
-            .filter(|&capability| self.standing.has(capability))
+            .filter(|&capability| self.privileges.has(capability))
             .map(Capability::name)
             .collect();
         let found = match held.is_empty() {
             true => "none that prof can use".into(),
             false => held.join(" "),
         };
-        match self.standing.in_user_namespace {
+        match self.privileges.in_user_namespace {
             true => Check::limited(
                 "capabilities",
                 format!("{found}, only in a user namespace (as in rootless containers)"),
@@ -108,7 +108,7 @@ impl Machine {
     fn seccomp(&self) -> Check {
         Check::ok(
             "seccomp",
-            match self.standing.seccomp {
+            match self.privileges.seccomp {
                 Seccomp::Off => "system calls are not filtered",
                 Seccomp::Strict => "nearly all system calls are forbidden",
                 Seccomp::Filter => "system calls are filtered",

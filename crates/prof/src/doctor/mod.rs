@@ -100,7 +100,7 @@ impl Report {
             hostname: system::host_name(),
             os_release: system::kernel_release(),
             arch: std::env::consts::ARCH,
-            user: machine.standing.user,
+            user: machine.privileges.user,
             can_record,
             sections: vec![
                 section("What can be recorded", what),

@@ -62,7 +62,7 @@ pub(crate) struct AnnotateFlags {
     #[command(flatten)]
     pub(crate) filter: FilterFlags,
 
-    /// How to name functions
+    /// Backend to name functions
     #[command(flatten)]
     pub(crate) symbols: SymbolFlags,
 }

@@ -14,7 +14,7 @@ pub(crate) struct CargoFlags {
     #[command(flatten)]
     pub target: TargetFlags,
 
-    /// How to record it
+    /// Backend to record it
     #[command(flatten)]
     pub sampling: SamplingFlags,
 

@@ -3,7 +3,6 @@
 mod annotate;
 mod archive;
 mod cargo;
-mod course;
 mod diff;
 mod doctor;
 mod list;
@@ -11,6 +10,7 @@ mod output;
 mod quantity;
 mod record;
 mod report;
+mod schedule;
 mod sort;
 mod stat;
 mod storage;
@@ -21,7 +21,6 @@ mod whom;
 pub(crate) use annotate::AnnotateFlags;
 pub(crate) use archive::ArchiveFlags;
 pub(crate) use cargo::{CargoFlags, TargetFlags};
-pub(crate) use course::{ControlFlag, CourseFlags, DelayFlag};
 pub(crate) use diff::{DiffFlags, GrowthLimit};
 pub(crate) use doctor::DoctorFlags;
 pub(crate) use list::ListFlags;
@@ -30,6 +29,7 @@ pub(crate) use record::{
     AllocFlag, CallGraphFlag, EveryFlag, RateFlag, RecordFlags, SamplerFlag, SamplingFlags,
 };
 pub(crate) use report::{FileFlags, OutputFlags, ReportFlags, ScriptFlags, TextFlags};
+pub(crate) use schedule::{ControlFlag, CourseFlags, DelayFlag};
 pub(crate) use sort::Rows;
 pub(crate) use stat::StatFlags;
 pub(crate) use storage::StorageFlags;

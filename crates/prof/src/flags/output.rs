@@ -42,7 +42,7 @@ impl OutputFlags {
 impl TextFlags {
     /// Whether calls are shown as a tree from the outermost functions inwards.
     pub(crate) fn is_tree(&self) -> bool {
-        let is_shown = |how: &String| how != "none";
+        let is_shown = |backend: &String| backend != "none";
         self.tree || self.call_graph.as_ref().is_some_and(is_shown)
     }
 

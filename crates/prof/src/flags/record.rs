@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use super::course::CourseFlags;
 use super::quantity::{parse_bytes, parse_duration};
+use super::schedule::CourseFlags;
 use super::storage::StorageFlags;
 use super::whom::WhomFlags;
 
@@ -16,15 +16,15 @@ use super::whom::WhomFlags;
     override_usage = "prof record [OPTIONS] [--] COMMAND [ARGS]...\n       prof record [OPTIONS] --pid PID[,PID...]\n       prof record [OPTIONS] --tid TID[,TID...]\n       prof record [OPTIONS] --name PATTERN [--wait]\n       prof record [OPTIONS] --all-cpus [[--] COMMAND [ARGS]...]"
 )]
 pub(crate) struct RecordFlags {
-    /// How to sample and where to write
+    /// Backend to sample and where to write
     #[command(flatten)]
     pub sampling: SamplingFlags,
 
     /// When to sample
     #[command(flatten)]
-    pub course: CourseFlags,
+    pub schedule: CourseFlags,
 
-    /// How the recording is written
+    /// Backend the recording is written
     #[command(flatten)]
     pub storage: StorageFlags,
 
@@ -41,7 +41,7 @@ pub(crate) struct RecordFlags {
     pub html: Option<PathBuf>,
 }
 
-/// How to sample, as `prof record` and `cargo prof` both take it.
+/// Backend to sample, as `prof record` and `cargo prof` both take it.
 #[derive(Debug, Args)]
 pub(crate) struct SamplingFlags {
     /// Events to sample: page-faults, cycles:u, sched:sched_switch, uprobe:FILE:FUNCTION,
@@ -82,7 +82,7 @@ pub(crate) struct SamplingFlags {
     #[arg(short = 'c', long = "count", value_name = "PERIOD", conflicts_with = "rate", value_parser = clap::value_parser!(u64).range(1..=i64::MAX as u64))]
     pub period: Option<u64>,
 
-    /// How to find callers: dwarf[,BYTES] copies BYTES of each stack and unwinds it; fp has the
+    /// Backend to find callers: dwarf[,BYTES] copies BYTES of each stack and unwinds it; fp has the
     /// kernel follow frame pointers; lbr reads the branch records of the CPU (about 30 calls; dwarf
     /// where it has none); none
     #[arg(long, value_name = "HOW", default_value = "dwarf", value_parser = CallGraphFlag::parse)]
@@ -100,7 +100,7 @@ pub(crate) struct SamplingFlags {
     #[arg(short = 'i', long)]
     pub no_inherit: bool,
 
-    /// How to sample: perf (perf_event_open); ptrace (stops threads: slower, user code only, needs
+    /// Backend to sample: perf (perf_event_open); ptrace (stops threads: slower, user code only, needs
     /// no permission); auto: perf, or ptrace where perf is refused
     #[arg(long, value_name = "MEANS", default_value = "auto")]
     pub sampler: SamplerFlag,
@@ -233,11 +233,11 @@ impl CallGraphFlag {
     const MAX_DUMP: u64 = 65_528;
 
     fn parse(text: &str) -> Result<Self, String> {
-        let (how, bytes) = match text.split_once(',') {
-            Some((how, bytes)) => (how, Some(bytes)),
+        let (backend, bytes) = match text.split_once(',') {
+            Some((backend, bytes)) => (backend, Some(bytes)),
             None => (text, None),
         };
-        match (how, bytes) {
+        match (backend, bytes) {
             ("dwarf", None) => Ok(Self::Dwarf { dump: None }),
             ("dwarf", Some(bytes)) => Self::parse_dump(bytes),
             ("fp", None) => Ok(Self::FramePointers),

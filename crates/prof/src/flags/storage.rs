@@ -1,4 +1,4 @@
-//! How the recording is written.
+//! Backend the recording is written.
 
 use std::time::Duration;
 

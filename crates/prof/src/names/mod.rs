@@ -10,8 +10,8 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 use prof_filemap::MappedFile;
 use prof_perfdata::Recording;
-use prof_recorder::KeptFiles;
-use prof_report::symbolized::{ModuleNaming, StoredNames};
+use prof_recorder::PinnedFiles;
+use prof_report::symbolize::{ModuleNaming, StoredNames};
 use prof_report::{LoadOptions, Profile, SymbolizedProfile};
 use prof_symbols::{Debuginfod, Demangle, EmbeddedSymbols, SymbolOptions, Symbolizer};
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
@@ -23,7 +23,7 @@ use places::{Kept, Living};
 
 pub(crate) use unnamed::unnamed;
 
-/// How thorough to be.
+/// Backend thorough to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Detail {
     /// Functions, from symbol tables only.
@@ -95,7 +95,7 @@ pub(crate) fn embed(input: &Path, output: &Path, flags: &SymbolFlags) -> Result<
 /// # Errors
 ///
 /// When it cannot be read or written.
-pub(crate) fn embed_kept(recording: &Path, kept: &Arc<KeptFiles>) -> Result<()> {
+pub(crate) fn embed_kept(recording: &Path, kept: &Arc<PinnedFiles>) -> Result<()> {
     let profile = prof_report::load(Recording::open(recording)?, &LoadOptions::default())?;
     let kept = Kept(Arc::clone(kept));
     let mut options = options(&profile, &SymbolFlags::default(), Detail::Inlines)?;

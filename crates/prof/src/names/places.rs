@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use prof_filemap::Rights;
 use prof_model::{Module, Pid};
-use prof_recorder::{KeptFiles, KeptProcess};
+use prof_recorder::{PinnedFiles, PinnedProcess};
 use prof_report::Profile;
 use prof_symbols::{Places, Source};
 
@@ -105,14 +105,14 @@ impl Places for Living {
 
 /// Files that the recorder kept open, in its own process.
 #[derive(Debug)]
-pub(super) struct Kept(pub(super) Arc<KeptFiles>);
+pub(super) struct Kept(pub(super) Arc<PinnedFiles>);
 
 impl Kept {
     fn root(&self, index: usize) -> Option<PathBuf> {
         Some(descriptor(&self.0.roots.get(index)?.directory))
     }
 
-    fn process(&self, pid: Pid) -> Option<&KeptProcess> {
+    fn process(&self, pid: Pid) -> Option<&PinnedProcess> {
         self.0.processes.iter().find(|process| process.pid == pid)
     }
 

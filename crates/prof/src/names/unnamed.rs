@@ -1,7 +1,7 @@
 //! What has no names, and why.
 
 use prof_model::counted;
-use prof_report::symbolized::ModuleNaming;
+use prof_report::symbolize::ModuleNaming;
 use prof_symbols::ModuleStatus;
 
 /// Lines, and modules in a line, at most.

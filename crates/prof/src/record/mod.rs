@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use prof_model::{Verdict, counted};
 use prof_recorder::{
-    CallGraph, Control, Course, CpuTarget, Delay, How, Options, Program, Rotation, Signals,
+    Backend, CallGraph, Control, CpuTarget, Delay, Options, Program, Rotation, Schedule, Signals,
     Storage, Summary, Target,
 };
 use prof_report::Pattern;
@@ -31,11 +31,11 @@ use crate::targets;
 pub(crate) struct Job {
     /// What to record.
     pub target: Wanted,
-    /// How to record it, and where to.
+    /// Backend to record it, and where to.
     pub sampling: SamplingFlags,
     /// When to sample.
-    pub course: CourseFlags,
-    /// How to write the recording.
+    pub schedule: CourseFlags,
+    /// Backend to write the recording.
     pub storage: StorageFlags,
     /// The command line to store in the recording.
     pub(crate) command_line: Vec<OsString>,
@@ -74,7 +74,7 @@ impl From<RecordFlags> for Job {
         Self {
             target: wanted(flags.whom, flags.sampling.output == Path::new("-")),
             sampling: flags.sampling,
-            course: flags.course,
+            schedule: flags.schedule,
             storage: flags.storage,
             command_line: std::env::args_os().collect(),
             flamegraph: flags.flamegraph,
@@ -138,8 +138,8 @@ pub(crate) fn run(job: Job) -> Result<ExitCode> {
     prof_events::remove_leftovers();
     let console = Console::new(job.sampling.quiet, job.sampling.verbose);
     let target = job.target.find(&signals)?;
-    let course = course(job.course, job.sampling.duration, job.sampling.quiet)?;
-    let mut options = options(target, &job.sampling, course, job.command_line)?;
+    let schedule = schedule(job.schedule, job.sampling.duration, job.sampling.quiet)?;
+    let mut options = options(target, &job.sampling, schedule, job.command_line)?;
     options.storage = storage(&job.storage, job.sampling.quiet);
     let summary = match prof_recorder::record(&options, &signals) {
         Ok(summary) => summary,
@@ -219,7 +219,7 @@ fn verdict(summary: &Summary, options: &Options) -> Result<Verdict> {
     })
 }
 
-fn course(flags: CourseFlags, duration: Option<Duration>, quiet: bool) -> Result<Course> {
+fn schedule(flags: CourseFlags, duration: Option<Duration>, quiet: bool) -> Result<Schedule> {
     let control = flags.control.map(|flag| match flag {
         ControlFlag::Fifos(commands, answers) => Control::fifos(&commands, answers.as_deref()),
         ControlFlag::Descriptors(commands, answers) => Control::descriptors(commands, answers),
@@ -230,7 +230,7 @@ fn course(flags: CourseFlags, duration: Option<Duration>, quiet: bool) -> Result
                        or a descriptor"
         );
     }
-    Ok(Course {
+    Ok(Schedule {
         delay: match flags.delay {
             None => Delay::None,
             Some(DelayFlag::After(time)) => Delay::After(time),
@@ -271,20 +271,20 @@ fn tell_completed(file: &Path) {
 fn options(
     target: Target,
     flags: &SamplingFlags,
-    course: Course,
+    schedule: Schedule,
     command_line: Vec<OsString>,
 ) -> Result<Options> {
     Ok(Options {
         groups: events::groups(&target, flags)?,
         target,
-        how: match flags.sampler {
-            SamplerFlag::Auto => How::Automatic,
-            SamplerFlag::Perf => How::Events,
-            SamplerFlag::Ptrace => How::Stops,
+        backend: match flags.sampler {
+            SamplerFlag::Auto => Backend::Automatic,
+            SamplerFlag::Perf => Backend::Events,
+            SamplerFlag::Ptrace => Backend::Ptrace,
         },
         unwind: !flags.no_unwind,
         ring_bytes: flags.mmap_pages,
-        course,
+        schedule,
         output: flags.output.clone(),
         storage: Storage::default(),
         command_line,

@@ -9,7 +9,7 @@ use prof_report::format::annotate::{self, AnnotateOptions};
 use prof_report::format::json;
 use prof_report::view::annotate::Annotation;
 
-use super::closing::{Worth, asides, tell};
+use super::closing::{ReportQuality, asides, tell};
 use super::text;
 use crate::flags::AnnotateFlags;
 use crate::names::{self, Detail};
@@ -32,7 +32,7 @@ pub(crate) fn run(flags: AnnotateFlags) -> Result<ExitCode> {
         .asm
         .map(|syntax| annotation.code(&symbolizer, syntax.into()));
     let code = code.as_deref();
-    let worth = Worth::of(&profile);
+    let worth = ReportQuality::of(&profile);
     let asides = asides(&profile, annotation.event());
     if let Some(path) = &flags.json {
         write_file(path, |out| {

@@ -10,7 +10,7 @@ use crate::console::Console;
 use crate::names;
 
 /// What a profile is worth.
-pub(super) enum Worth {
+pub(super) enum ReportQuality {
     /// As the recording says.
     Verdict(Verdict),
     /// The format does not tell; so many of its samples make no sense.
@@ -20,9 +20,9 @@ pub(super) enum Worth {
     },
 }
 
-impl Worth {
+impl ReportQuality {
     pub(super) fn of(profile: &SymbolizedProfile) -> Self {
-        match profile.profile().lacks.quality {
+        match profile.profile().missing_data.quality {
             true => Self::Unknown {
                 malformed: profile.quality().losses.malformed,
             },
@@ -39,7 +39,7 @@ impl Worth {
     }
 }
 
-impl fmt::Display for Worth {
+impl fmt::Display for ReportQuality {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Verdict(verdict) => write!(f, "{verdict}"),
@@ -66,7 +66,7 @@ pub(super) fn asides(profile: &SymbolizedProfile, event: &Event) -> Vec<String> 
 }
 
 /// Says it on the standard error output: the standard output may be the view.
-pub(super) fn tell(asides: &[String], worth: &Worth) {
+pub(super) fn tell(asides: &[String], worth: &ReportQuality) {
     let console = Console::new(false, false);
     asides.iter().for_each(|line| console.say(line));
     console.say(worth);

@@ -125,7 +125,7 @@ fn beyond(limit: &GrowthLimit, diff: &Diff) -> Vec<String> {
 
 /// A comparison is worth what the worse of its sides is.
 fn tell_verdict(path: &Path, profile: &SymbolizedProfile) {
-    if profile.profile().lacks.quality {
+    if profile.profile().missing_data.quality {
         return;
     }
     let verdict = Verdict::new(profile.quality());

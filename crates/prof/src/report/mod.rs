@@ -20,7 +20,7 @@ pub(crate) use annotate::run as annotate;
 pub(crate) use diff::run as diff;
 pub(crate) use html::{view, write_recording as write_page};
 
-use closing::{Worth, asides, tell};
+use closing::{ReportQuality, asides, tell};
 
 use crate::exit;
 use crate::flags::{ReportFlags, ScriptFlags, ServerFlags, SymbolFlags};
@@ -39,7 +39,7 @@ pub(crate) fn run(flags: ReportFlags) -> Result<ExitCode> {
     let no_inline = flags.filter.no_inline && output.files.html.is_none();
     let (profile, symbolizer) =
         names::read_with_symbolizer(&flags.input.inputs, &flags.symbols, Detail::new(no_inline))?;
-    let worth = Worth::of(&profile);
+    let worth = ReportQuality::of(&profile);
     let filter = Filter::from(flags.filter);
     if output.text.unwind_failures {
         match &output.files.json {

@@ -12,7 +12,7 @@ use prof_report::view::groups::Groups;
 use prof_report::view::outline::Outline;
 use prof_report::{CallTree, SymbolizedProfile};
 
-use super::closing::Worth;
+use super::closing::ReportQuality;
 use crate::flags::{OutputFlags, Rows};
 use crate::output::write_stdout;
 
@@ -96,7 +96,7 @@ pub(super) fn write_coverage(quality: &Quality, rows: Option<usize>) -> Result<(
 }
 
 /// What comes below each view: what it does not show, and the verdict.
-pub(super) fn write_closing(asides: &[String], worth: &Worth) -> Result<()> {
+pub(super) fn write_closing(asides: &[String], worth: &ReportQuality) -> Result<()> {
     write_stdout(|out| {
         writeln!(out)?;
         let lines = [asides, &[worth.to_string()]].concat();

@@ -8,7 +8,7 @@ use prof_report::format::timeline::{self, SvgOptions};
 use prof_report::view::timeline::Timeline;
 use prof_report::{Filter, Split, SymbolizedProfile};
 
-use super::closing::{Worth, asides, tell};
+use super::closing::{ReportQuality, asides, tell};
 use super::text::{terminal_width, write_closing};
 use crate::flags::OutputFlags;
 use crate::output::{write_file, write_stdout};
@@ -43,7 +43,7 @@ pub(super) fn write(
     if let Some(path) = &files.json {
         write_file(path, |out| Ok(json::timeline(&view, out)?))?;
     }
-    let (asides, worth) = (asides(profile, view.event), Worth::of(profile));
+    let (asides, worth) = (asides(profile, view.event), ReportQuality::of(profile));
     if picture.is_some() || files.json.is_some() {
         tell(&asides, &worth);
         return Ok(());

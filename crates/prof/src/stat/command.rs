@@ -133,9 +133,9 @@ pub(super) struct Tick {
     pub(super) over: bool,
 }
 
-/// How a run ended.
+/// Backend a run ended.
 pub(super) struct Outcome {
-    /// How the command ended, if it did.
+    /// Backend the command ended, if it did.
     pub(super) status: Option<ExitStatus>,
     /// Whether we were asked to stop.
     pub(super) interrupted: bool,

@@ -1,4 +1,4 @@
-//! How results are laid out.
+//! Backend results are laid out.
 
 use std::process::Output;
 

@@ -5,11 +5,12 @@ use prof_model::{AbsoluteAddress, Mapping, Pid, Process, StackEnd};
 use prof_perfdata::{CpuMode, Sample, StackNote, Stamp, Switch, WriteError, context, encode};
 
 use super::{Session, SessionEvent, StackWork};
-use crate::backlog::Batch;
-use crate::failures::Place;
-use crate::sleepers::Sleepers;
-use crate::waits::Unseen;
-use crate::{allocation, layout};
+use crate::offcpu::blocked_threads::BlockedThreadSampler;
+use crate::offcpu::tracker::UnseenWait;
+use crate::queue::record_queue::Batch;
+use crate::reader::sample_layout;
+use crate::session::allocation;
+use crate::session::unwind_failures::UnwindStop;
 
 impl Session {
     pub(super) fn sample(
@@ -22,7 +23,7 @@ impl Session {
         let Some(event) = self.events.get(sample.event) else {
             return Ok(());
         };
-        if event.weight == Weight::Asleep {
+        if event.weight == Weight::Blocked {
             return self.asleep(sample, batch, index);
         }
         if self.duplicates.contains(sample.tid, sample.id) {
@@ -42,15 +43,15 @@ impl Session {
             self.chain.push(sample.ip);
             self.chain.extend(sample.callchain);
             self.note(sample, StackNote::new(end), false);
-            self.tally.quality.samples += 1;
+            self.statistics.quality.samples += 1;
             self.since_round += bytes.len();
             if period == sample.period {
-                return self.series.write(bytes);
+                return self.output.write(bytes);
             }
             self.out.clear();
             self.out.extend_from_slice(bytes);
-            layout::set_period(&mut self.out, period);
-            return self.series.write(&self.out);
+            sample_layout::set_period(&mut self.out, period);
+            return self.output.write(&self.out);
         }
         let weight = event.weight;
         let Some(period) = self.weight(sample, period, weight) else {
@@ -64,9 +65,9 @@ impl Session {
             self.waits.leave(sample.tid, time, &self.out);
             return Ok(());
         }
-        self.tally.quality.samples += 1;
+        self.statistics.quality.samples += 1;
         self.since_round += self.out.len();
-        self.series.write(&self.out)
+        self.output.write(&self.out)
     }
 
     /// Unwinds a sample to what is written of it. Returns `false` if nothing is to be written.
@@ -79,11 +80,11 @@ impl Session {
     ) -> bool {
         let beyond = batch.beyond(index);
         let (processes, modules) = (&self.processes, &self.modules);
-        let note = (self.chain_maker).chain(sample, beyond, processes, modules, &mut self.chain);
+        let note = (self.chain_builder).chain(sample, beyond, processes, modules, &mut self.chain);
         if weight.is_of_mappings() && self.is_internal(sample.pid) {
             return false;
         }
-        self.urgent |= self.chain_maker.was_urgent(note);
+        self.urgent |= self.chain_builder.needs_prompt_wakeup(note);
         self.note(sample, note, true);
         self.encode(sample, period, note)
     }
@@ -104,7 +105,7 @@ impl Session {
         let encoded = encode::sample(&mut self.out, attr, &unwound);
         if encoded.is_err() {
             // Longer than a record can be, which the unwinder's limit rules out.
-            self.tally.quality.losses.malformed += 1;
+            self.statistics.quality.losses.malformed += 1;
         }
         encoded.is_ok()
     }
@@ -146,7 +147,7 @@ impl Session {
         index: usize,
     ) -> Result<(), WriteError> {
         let in_time = self.waits.is_in_time(sample.tid, sample.period);
-        if in_time && self.unwind(sample, 0, Weight::Asleep, (batch, index)) {
+        if in_time && self.unwind(sample, 0, Weight::Blocked, (batch, index)) {
             self.waits.see(sample.tid, &self.out);
         }
         Ok(())
@@ -159,7 +160,7 @@ impl Session {
         let (Some(pid), Some(tid), Some(time)) = (pid, tid, time) else {
             return Ok(());
         };
-        if (pid, tid) == (self.own_pid, layout::SAMPLING) {
+        if (pid, tid) == (self.own_pid, sample_layout::SAMPLING) {
             self.waits.switch(!switch.out, time);
             return Ok(());
         }
@@ -167,15 +168,15 @@ impl Session {
             match switch.preempted {
                 true => self.waits.preempted(tid),
                 // Where the kernel samples all waits, one without a sample is none of ours.
-                false if self.sleepers().is_none() => {}
+                false if self.blocked_threads().is_none() => {}
                 false => self.waits.out((pid, tid), time),
             }
             return Ok(());
         }
         if let Some(sample) = self.waits.back(tid, time) {
-            self.tally.quality.samples += 1;
+            self.statistics.quality.samples += 1;
             self.since_round += sample.len();
-            self.series.write(sample)?;
+            self.output.write(sample)?;
         }
         Ok(())
     }
@@ -188,8 +189,8 @@ impl Session {
         waits.finish(now, |left| {
             let result = match left {
                 Ok(sample) => {
-                    self.tally.quality.samples += 1;
-                    self.series.write(sample)
+                    self.statistics.quality.samples += 1;
+                    self.output.write(sample)
                 }
                 Err(unseen) => self.unseen(unseen, now),
             };
@@ -202,8 +203,8 @@ impl Session {
     }
 
     /// Writes for how long a thread waited, up to `time`, without anybody's seeing where.
-    pub(super) fn unseen(&mut self, unseen: Unseen, time: u64) -> Result<(), WriteError> {
-        let Some(SessionEvent { attr, .. }) = self.sleepers() else {
+    pub(super) fn unseen(&mut self, unseen: UnseenWait, time: u64) -> Result<(), WriteError> {
+        let Some(SessionEvent { attr, .. }) = self.blocked_threads() else {
             return Ok(());
         };
         let note = StackNote::new(StackEnd::NotSeen);
@@ -212,7 +213,7 @@ impl Session {
             pid: unseen.pid,
             tid: unseen.tid,
             time,
-            id: Sleepers::ID,
+            id: BlockedThreadSampler::ID,
             period: unseen.length,
             callchain: &[context::USER],
             raw: &note.to_raw(),
@@ -221,37 +222,37 @@ impl Session {
         let mut out = Vec::new();
         // It has a fixed size.
         let _ = encode::sample(&mut out, attr, &sample);
-        self.tally.quality.count_stack(note.end);
-        self.tally.quality.samples += 1;
-        self.series.write(&out)
+        self.statistics.quality.count_stack(note.end);
+        self.statistics.quality.samples += 1;
+        self.output.write(&out)
     }
 
     /// The event of samples of threads that were looked at while they slept.
-    fn sleepers(&self) -> Option<&SessionEvent> {
+    fn blocked_threads(&self) -> Option<&SessionEvent> {
         let mut events = self.events.iter();
-        events.find(|event| event.weight == Weight::Asleep)
+        events.find(|event| event.weight == Weight::Blocked)
     }
 
     /// Counts how a sample's stack ended, and which modules it was in.
     pub(super) fn note(&mut self, sample: &Sample<'_>, note: StackNote, unwound: bool) {
-        let tally = &mut self.tally;
-        tally.quality.count_stack(note.end);
-        tally.quality.read_back += u64::from(note.read_back > 0);
+        let statistics = &mut self.statistics;
+        statistics.quality.count_stack(note.end);
+        statistics.quality.remote_read += u64::from(note.remote_read > 0);
         if let Some(time) = sample.time {
-            let (first, last) = tally.sample_time.unwrap_or((time, time));
-            tally.sample_time = Some((first.min(time), last.max(time)));
+            let (first, last) = statistics.sample_time.unwrap_or((time, time));
+            statistics.sample_time = Some((first.min(time), last.max(time)));
         }
         let process = self.processes.get(sample.pid);
         let space = process.map(|process| process.space());
         if let Some(process) = process {
-            self.keeper.meet(sample.pid, process.generation());
+            self.file_pinner.meet(sample.pid, process.generation());
         }
         if let Some(space) = space {
-            let (keeper, modules) = (&mut self.keeper, &self.modules);
-            let keep = |mapping: &Mapping| keeper.hit(sample.pid, mapping, modules);
-            tally.hits.mark(space, &self.chain, keep);
+            let (file_pinner, modules) = (&mut self.file_pinner, &self.modules);
+            let keep = |mapping: &Mapping| file_pinner.hit(sample.pid, mapping, modules);
+            statistics.hits.mark(space, &self.chain, keep);
         }
-        tally.hits.kernel |= sample.mode.is_kernel();
+        statistics.hits.kernel |= sample.mode.is_kernel();
         let unwound = unwound && note.end != StackEnd::NotUnwound;
         if note.end.is_whole() || !note.end.counts() || !unwound {
             return;
@@ -263,7 +264,7 @@ impl Session {
             .filter(|&last| last < context::MAX);
         let address = AbsoluteAddress(last.unwrap_or(sample.ip));
         let mapping = space.and_then(|space| space.find(address));
-        tally.failures.count(Place {
+        statistics.failures.count(UnwindStop {
             end: note.end,
             module: mapping.map(|mapping| mapping.module),
             offset: mapping.map_or(address.0, |mapping| mapping.file_offset_of(address).0),

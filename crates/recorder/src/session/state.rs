@@ -4,10 +4,10 @@ use prof_model::{AbsoluteAddress, Modules, Pid, Process, Processes};
 use prof_perfdata::{Attr, Record, WriteError, encode, follow};
 
 use super::{Session, SessionEvent};
-use crate::kernel_modules;
+use crate::output::kernel_modules;
+use crate::output::synthesize::{self, BuildIds};
+use crate::output::synthesize_state::synthesize_state;
 use crate::reader::Outcome;
-use crate::restate::restate;
-use crate::synthesize::{self, BuildIds};
 
 impl Session {
     /// Writes where the kernel's code is.
@@ -50,10 +50,10 @@ impl Session {
             follow(record, &mut self.processes, &mut self.modules);
             self.probes.follow(record, &self.processes);
         });
-        self.series.write(&out)
+        self.output.write(&out)
     }
 
-    /// How many processes a command has left running that has ended.
+    /// Backend many processes a command has left running that has ended.
     pub(super) fn left_running(&self, outcome: Option<&Outcome>) -> u64 {
         let has_ended = outcome.is_some_and(|outcome| outcome.exit.is_some());
         let running = self.processes.iter().filter(|&(pid, _)| pid > 0);
@@ -64,7 +64,7 @@ impl Session {
     pub(super) fn state(&self) -> Vec<u8> {
         let mut out = Vec::new();
         if let Some(SessionEvent { attr, .. }) = self.events.first() {
-            restate(&self.processes, &self.modules, &mut |record| {
+            synthesize_state(&self.processes, &self.modules, &mut |record| {
                 append(&mut out, attr, record);
             });
         }

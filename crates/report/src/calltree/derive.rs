@@ -26,7 +26,7 @@ impl<'p> CallTree<'p> {
             };
             let place = nodes.child(parent, node.label, node.inlined);
             nodes.add(place, node.own);
-            nodes.add_read_back(place, node.read_back);
+            nodes.add_read_back(place, node.remote_read);
             places[id.index()] = Some(place);
         }
         self.derived(nodes, pattern)

@@ -1,5 +1,7 @@
 //! Stacks of named functions, merged into one tree: what most views are made of.
 
+pub(crate) mod groups;
+
 mod build;
 mod derive;
 mod nodes;
@@ -8,9 +10,9 @@ mod tests;
 
 use crate::error::{Error, NoSamples};
 use crate::filter::Filter;
-use crate::profile::{Event, Lacks, Weight};
-use crate::selection::Selection;
-use crate::symbolized::{FunctionId, SymbolizedProfile};
+use crate::filter::selection::Selection;
+use crate::profile::{Event, MissingData, Weight};
+use crate::symbolize::{FunctionId, SymbolizedProfile};
 
 /// What the top level of a [`CallTree`] is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -30,10 +32,10 @@ pub enum Split {
 
 impl Split {
     /// What this is for profiles that may not tell threads apart.
-    fn of(self, lacks: Lacks) -> Result<Self, Error> {
+    fn of(self, missing_data: MissingData) -> Result<Self, Error> {
         match self {
             Self::Nothing => Ok(self),
-            _ if !lacks.threads => Ok(self),
+            _ if !missing_data.threads => Ok(self),
             // Outermost frames may well be the names of threads.
             Self::Name => Ok(Self::Nothing),
             Self::Thread | Self::Process | Self::Cpu => Err(Error::Lacking {
@@ -69,7 +71,7 @@ pub struct Node {
     /// Whether the compiler inlined the function here, in every sample.
     pub inlined: bool,
     /// In how many samples this frame was read from live memory, after the sample was taken.
-    pub read_back: u64,
+    pub remote_read: u64,
     /// Samples taken in this very function.
     pub own: Weight,
     /// Samples taken in it or in anything it called.
@@ -92,7 +94,7 @@ pub struct CallTree<'p> {
 impl Node {
     /// Whether it was read back in most of its samples.
     pub fn is_read_back(&self) -> bool {
-        self.read_back > self.total.samples / 2
+        self.remote_read > self.total.samples / 2
     }
 }
 
@@ -123,7 +125,7 @@ impl<'p> CallTree<'p> {
             )));
         }
         let selection = Selection::new(symbolized, filter)?;
-        let split = split.of(profile.lacks)?;
+        let split = split.of(profile.missing_data)?;
         let tree = build::build(symbolized, &selection, split);
         if tree.total().samples == 0 {
             return Err(Error::NoSamples(NoSamples::Left));

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use super::{CallTree, Label, Node, NodeId};
 use crate::numbers::Numbers;
 use crate::profile::Weight;
-use crate::symbolized::SymbolizedProfile;
+use crate::symbolize::SymbolizedProfile;
 
 /// Nodes with their own weights; those of whole subtrees are summed up at the end.
 pub(super) struct Nodes {
@@ -39,7 +39,7 @@ impl Nodes {
                 parent,
                 label,
                 inlined,
-                read_back: 0,
+                remote_read: 0,
                 own: Weight::default(),
                 total: Weight::default(),
             }),
@@ -54,7 +54,7 @@ impl Nodes {
 
     /// Notes that a node was read back in so many samples.
     pub(super) fn add_read_back(&mut self, id: NodeId, samples: u64) {
-        self.nodes[id.index()].read_back += samples;
+        self.nodes[id.index()].remote_read += samples;
     }
 
     /// Takes the callers of all nodes that were read back for read back in the same samples.
@@ -62,9 +62,11 @@ impl Nodes {
         // Children come after their parents.
         for index in (1..self.nodes.len()).rev() {
             let Node {
-                parent, read_back, ..
+                parent,
+                remote_read,
+                ..
             } = self.nodes[index];
-            self.nodes[parent.index()].read_back += read_back;
+            self.nodes[parent.index()].remote_read += remote_read;
         }
     }
 

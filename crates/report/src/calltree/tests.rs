@@ -4,7 +4,7 @@ use super::{CallTree, Split};
 use crate::error::{Error, NoSamples};
 use crate::filter::{Filter, Pattern};
 use crate::format::folded;
-use crate::symbolized::SymbolizedProfile;
+use crate::symbolize::SymbolizedProfile;
 use crate::testing::{TestProfile, demo};
 
 fn pattern(text: &str) -> Option<Pattern> {

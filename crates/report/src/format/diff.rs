@@ -17,7 +17,7 @@ use super::page::Page;
 use super::palette::Entry;
 use super::table::shorten;
 
-/// How a table of changes is laid out.
+/// Backend a table of changes is laid out.
 #[derive(Clone, Debug, Default)]
 pub struct DiffOptions {
     /// What the first recording is called.
@@ -311,7 +311,7 @@ fn renamed_part(first: &CallTree<'_>, second: &CallTree<'_>) -> Option<(String, 
 mod tests {
     use super::*;
     use crate::calltree::Split;
-    use crate::symbolized::SymbolizedProfile;
+    use crate::symbolize::SymbolizedProfile;
     use crate::testing::{TestProfile, check_golden, everything};
 
     fn recordings() -> (SymbolizedProfile, SymbolizedProfile) {

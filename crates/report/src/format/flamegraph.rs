@@ -9,7 +9,7 @@ use inferno::flamegraph::{Direction, FuncFrameAttrsMap, Options, TextTruncateDir
 use prof_model::{Verdict, printable};
 
 use crate::calltree::{CallTree, Label, Node, NodeId};
-use crate::symbolized::{FunctionKind, SymbolizedProfile};
+use crate::symbolize::{FunctionKind, SymbolizedProfile};
 
 use super::folded;
 use super::page::{self, Layout, Page};
@@ -18,7 +18,7 @@ use super::table::{columns, shorten};
 
 pub use super::palette::PaletteBy;
 
-/// How a flame graph looks.
+/// Backend a flame graph looks.
 #[derive(Clone, Debug)]
 pub struct FlameOptions {
     /// The headline.
@@ -106,7 +106,7 @@ impl FlameOptions {
         }
     }
 
-    /// How many characters of a subtitle fit into the picture.
+    /// Backend many characters of a subtitle fit into the picture.
     pub(super) fn subtitle_length(&self) -> usize {
         const CHARACTER: f64 = 7.5;
         (self.width.unwrap_or(page::WIDTH) as f64 / CHARACTER) as usize
@@ -126,7 +126,7 @@ fn subtitle(tree: &CallTree<'_>, options: &FlameOptions) -> String {
 
 /// The verdict in a line, if the profile allows one.
 fn verdict(symbolized: &SymbolizedProfile) -> Option<String> {
-    if symbolized.profile().lacks.quality {
+    if symbolized.profile().missing_data.quality {
         return None;
     }
     /// In characters; what comes after the most important things is left out if need be.
@@ -184,7 +184,7 @@ fn colors(
             Label::Function(function) => {
                 let manner = Manner {
                     inlined: node.inlined,
-                    read_back: node.is_read_back(),
+                    remote_read: node.is_read_back(),
                 };
                 if is_drawn(tree, id, options) {
                     legend.add(function, manner, node.own.value);
@@ -304,7 +304,7 @@ mod tests {
     fn what_was_read_back_is_marked() {
         let mut test = TestProfile::new();
         test.line("a start;main 1");
-        test.read_back = 2;
+        test.remote_read = 2;
         test.line("a start;main;deep;k:deeper 5");
         test.line("a start;main;deep+inlined 5");
         let symbolized = test.finish();
@@ -339,7 +339,7 @@ mod tests {
         let mut test = TestProfile::new();
         test.line("a b 1");
         test.profile.header.command_line = vec!["long".repeat(50)];
-        test.profile.lacks.quality = true;
+        test.profile.missing_data.quality = true;
         let symbolized = test.finish();
         let text = described(&symbolized, "9 samples", 50);
         assert_eq!(columns(&text), 50, "{text}");

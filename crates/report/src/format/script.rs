@@ -17,9 +17,9 @@ use rustc_hash::FxHashMap;
 
 use crate::error::Error;
 use crate::filter::Filter;
+use crate::filter::filtered_samples::FilteredSamples;
 use crate::profile::{Frame, FrameId, Profile, Sample, StackId};
-use crate::shown::Shown;
-use crate::symbolized::SymbolizedProfile;
+use crate::symbolize::SymbolizedProfile;
 
 /// Writes the samples that `filter` lets through as text, in time order: of all events, unless it
 /// names one.
@@ -31,7 +31,7 @@ pub fn write(
     filter: &Filter,
     out: impl Write,
 ) -> Result<(), Error> {
-    let shown = Shown::of_all_events(symbolized, filter)?;
+    let shown = FilteredSamples::of_all_events(symbolized, filter)?;
     let mut out = BufWriter::new(out);
     let mut stacks = FxHashMap::default();
     for sample in shown.samples() {
@@ -44,7 +44,7 @@ pub fn write(
     Ok(out.flush()?)
 }
 
-fn headline(sample: &Sample, shown: &Shown<'_>) -> String {
+fn headline(sample: &Sample, shown: &FilteredSamples<'_>) -> String {
     let profile = shown.symbolized().profile();
     let comm = match printable(&profile.names[sample.name]) {
         // Readers take the first word that is no number for the name.
@@ -66,7 +66,7 @@ fn headline(sample: &Sample, shown: &Shown<'_>) -> String {
 }
 
 /// The lines of a stack, innermost function first.
-fn lines(stack: StackId, shown: &Shown<'_>) -> String {
+fn lines(stack: StackId, shown: &FilteredSamples<'_>) -> String {
     use std::fmt::Write as _;
     let symbolized = shown.symbolized();
     let mut text = String::new();

@@ -11,9 +11,9 @@ use serde::Serialize;
 
 use crate::error::Error;
 use crate::filter::Filter;
+use crate::filter::filtered_samples::FilteredSamples;
 use crate::profile::{StackId, Unit};
-use crate::shown::Shown;
-use crate::symbolized::{FunctionId, SymbolizedProfile};
+use crate::symbolize::{FunctionId, SymbolizedProfile};
 
 use super::threads::{Thread, Threads};
 
@@ -28,7 +28,7 @@ pub fn write(
     filter: &Filter,
     out: impl Write,
 ) -> Result<(), Error> {
-    let shown = Shown::new(symbolized, filter)?;
+    let shown = FilteredSamples::new(symbolized, filter)?;
     let frames = Frames::new(&shown);
     super::write_json(&file(&shown, &frames), out)
 }
@@ -71,7 +71,7 @@ struct Profile<'a> {
     weights: Vec<u64>,
 }
 
-fn file<'a, 'p>(shown: &Shown<'p>, frames: &'a Frames<'p>) -> File<'a, 'p> {
+fn file<'a, 'p>(shown: &FilteredSamples<'p>, frames: &'a Frames<'p>) -> File<'a, 'p> {
     let mut profiles: Vec<Profile<'a>> = Threads::new(shown)
         .iter()
         .map(|thread| profile(thread, shown, frames))
@@ -95,7 +95,11 @@ fn file<'a, 'p>(shown: &Shown<'p>, frames: &'a Frames<'p>) -> File<'a, 'p> {
     }
 }
 
-fn profile<'a>(thread: &Thread<'_>, shown: &Shown<'_>, frames: &'a Frames<'_>) -> Profile<'a> {
+fn profile<'a>(
+    thread: &Thread<'_>,
+    shown: &FilteredSamples<'_>,
+    frames: &'a Frames<'_>,
+) -> Profile<'a> {
     let event = shown.event();
     let (unit, suffix) = match &event.unit {
         Unit::Nanoseconds => ("nanoseconds", String::new()),
@@ -127,7 +131,7 @@ struct Frames<'p> {
 }
 
 impl<'p> Frames<'p> {
-    fn new(shown: &Shown<'p>) -> Self {
+    fn new(shown: &FilteredSamples<'p>) -> Self {
         let mut frames = Self {
             frames: Vec::new(),
             numbers: FxHashMap::default(),
@@ -146,7 +150,7 @@ impl<'p> Frames<'p> {
         self.stacks.get(&stack).map_or(&[], Vec::as_slice)
     }
 
-    fn add(&mut self, stack: StackId, shown: &Shown<'p>, files: &[Option<&'p str>]) {
+    fn add(&mut self, stack: StackId, shown: &FilteredSamples<'p>, files: &[Option<&'p str>]) {
         let mut numbers: Vec<u32> = Vec::new();
         for frame in shown.frames(stack) {
             for location in shown.locations(frame) {

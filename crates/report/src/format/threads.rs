@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use prof_model::{Pid, Tid};
 
+use crate::filter::filtered_samples::FilteredSamples;
 use crate::profile::{NameId, Sample};
-use crate::shown::Shown;
 
 /// The threads of which samples are shown.
 pub(super) struct Threads<'p> {
@@ -25,7 +25,7 @@ pub(super) struct Thread<'p> {
 }
 
 impl<'p> Threads<'p> {
-    pub(super) fn new(shown: &Shown<'p>) -> Self {
+    pub(super) fn new(shown: &FilteredSamples<'p>) -> Self {
         let names = &shown.symbolized().profile().names;
         let mut by_thread: BTreeMap<(Pid, Tid), Vec<Sample>> = BTreeMap::new();
         for &sample in shown.samples() {
@@ -60,7 +60,7 @@ impl<'p> Threads<'p> {
     }
 }
 
-fn process_names(shown: &Shown<'_>) -> BTreeMap<Pid, NameId> {
+fn process_names(shown: &FilteredSamples<'_>) -> BTreeMap<Pid, NameId> {
     let mut best: BTreeMap<Pid, ((bool, Tid), NameId)> = BTreeMap::new();
     for sample in shown.symbolized().profile().samples.iter() {
         let rank = (sample.tid != sample.pid, sample.tid);

@@ -37,8 +37,8 @@ impl Counts {
     pub(super) fn stack(&mut self, note: StackNote, outermost: Option<FrameId>) {
         self.quality.samples += 1;
         self.quality.count_stack(note.end);
-        if note.read_back > 0 {
-            self.quality.read_back += 1;
+        if note.remote_read > 0 {
+            self.quality.remote_read += 1;
         }
         if let Some(frame) = outermost {
             *self.failures.entry((note.end, frame)).or_default() += 1;

@@ -66,7 +66,7 @@ impl Dumps {
             .unwind(&target, &registers, &dump, &mut NoMemory, frames);
         chain.note = StackNote {
             end: entry.end(unwound.end, chain.kernel.len()),
-            read_back: unwound.read_back,
+            remote_read: unwound.remote_read,
             elided: unwound.elided,
             elided_at: unwound.elided_at,
         };

@@ -11,7 +11,7 @@ use prof_symbols::SymbolFrame;
 use super::imported::{Imported, KERNEL, Thread, is_missing};
 use crate::error::InputError;
 use crate::profile::{Event, Frame, FrameId, NamedFrame, Profile, Unit};
-use crate::symbolized::FunctionKind;
+use crate::symbolize::FunctionKind;
 
 /// Whether the first line that says anything is one of folded stacks.
 pub(super) fn is_folded(bytes: &[u8]) -> bool {
@@ -140,7 +140,7 @@ impl Weights {
         }
     }
 
-    /// How many samples a weight is of; 1 if that can't be told.
+    /// Backend many samples a weight is of; 1 if that can't be told.
     fn samples(&self, weight: u64) -> u64 {
         match self.counts {
             true => weight / self.divisor,

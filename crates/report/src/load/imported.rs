@@ -2,10 +2,10 @@
 
 use prof_model::{Pid, StackEnd, Tid};
 
-use crate::profile::{Event, Frame, FrameId, Lacks, Profile, Sample, StackId};
+use crate::profile::{Event, Frame, FrameId, MissingData, Profile, Sample, StackId};
 
 /// What functions are called that stand for missing frames in outputs of ours: see
-/// [`crate::symbolized`].
+/// [`crate::symbolize`].
 const MISSING: [&str; 2] = ["[truncated: ", "[... "];
 
 /// What the kernel's code is shown to be in.
@@ -30,7 +30,7 @@ impl Imported {
     pub(super) fn new(events: Vec<Event>) -> Self {
         let profile = Profile {
             events,
-            lacks: Lacks {
+            missing_data: MissingData {
                 times: true,
                 threads: true,
                 quality: true,
@@ -67,7 +67,7 @@ impl Imported {
         /// In ns: what made-up times differ by.
         const STEP: u64 = 1_000_000;
         let name = self.profile.names.intern(thread.name);
-        self.profile.lacks.threads &= thread.tid == 0 && thread.name.is_empty();
+        self.profile.missing_data.threads &= thread.tid == 0 && thread.name.is_empty();
         self.profile.samples.push(Sample {
             time: self.time,
             pid: thread.pid,
@@ -79,7 +79,7 @@ impl Imported {
             name,
             stack,
             end: StackEnd::NotRecorded,
-            read_back: 0,
+            remote_read: 0,
         });
         self.time = self.time.saturating_add(STEP);
     }

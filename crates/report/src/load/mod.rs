@@ -36,7 +36,7 @@ use thread_names::ThreadNames;
 use wall::Wall;
 use weights::Corrections;
 
-/// How to load a recording.
+/// Backend to load a recording.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LoadOptions {
@@ -87,7 +87,7 @@ struct Loader {
     counts: Counts,
     chain: Chain,
     corrections: Corrections,
-    /// How many modules were given the build ids of the file's table.
+    /// Backend many modules were given the build ids of the file's table.
     modules_told: usize,
 }
 
@@ -134,10 +134,12 @@ impl Loader {
     }
 
     fn live_and_die(&mut self, record: &Record<'_>) {
-        let lives = &mut self.profile.lives;
+        let thread_lifetimes = &mut self.profile.thread_lifetimes;
         match record {
-            Record::Fork(task) if !task.existed => lives.begin(task.pid, task.tid, task.time),
-            Record::Exit(task) => lives.end(task.pid, task.tid, task.time),
+            Record::Fork(task) if !task.existed => {
+                thread_lifetimes.begin(task.pid, task.tid, task.time)
+            }
+            Record::Exit(task) => thread_lifetimes.end(task.pid, task.tid, task.time),
             _ => {}
         }
     }
@@ -189,7 +191,7 @@ impl Loader {
                 name,
                 stack,
                 end: self.chain.note.end,
-                read_back: self.chain.note.read_back,
+                remote_read: self.chain.note.remote_read,
             };
             self.profile.samples.push(sample);
             if let Some((event, stack)) = wall {

@@ -73,7 +73,7 @@ impl Frames {
         FrameId(number)
     }
 
-    /// How many there are.
+    /// Backend many there are.
     pub fn len(&self) -> usize {
         self.frames.len()
     }

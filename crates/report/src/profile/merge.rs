@@ -28,12 +28,12 @@ impl Profile {
             self.samples.push(map.sample(sample));
         }
         self.samples.sort_by_time();
-        self.lives.append(other.lives);
+        self.thread_lifetimes.append(other.thread_lifetimes);
         self.quality.add(&other.quality);
         self.symbols = self.symbols.take().or(other.symbols);
-        self.lacks.times |= other.lacks.times;
-        self.lacks.threads |= other.lacks.threads;
-        self.lacks.quality |= other.lacks.quality;
+        self.missing_data.times |= other.missing_data.times;
+        self.missing_data.threads |= other.missing_data.threads;
+        self.missing_data.quality |= other.missing_data.quality;
         if self.header != other.header {
             // What two recordings do not agree on is true of neither alone.
             self.header = super::Header {
@@ -66,7 +66,7 @@ impl Profile {
 fn close_gaps(profiles: &mut [Profile]) {
     let mut parts: Vec<(u64, u64, &mut Profile)> = profiles
         .iter_mut()
-        .filter(|profile| !profile.lacks.times)
+        .filter(|profile| !profile.missing_data.times)
         .filter_map(|profile| {
             let (first, last) = profile.samples.times()?;
             Some((first, last, profile))
@@ -79,7 +79,7 @@ fn close_gaps(profiles: &mut [Profile]) {
         gaps += first.saturating_sub(end);
         end = end.max(last);
         profile.samples.move_back(gaps);
-        profile.lives.move_back(gaps);
+        profile.thread_lifetimes.move_back(gaps);
     }
 }
 
@@ -176,11 +176,11 @@ mod tests {
                 name,
                 stack,
                 end: prof_model::StackEnd::Root,
-                read_back: 0,
+                remote_read: 0,
             });
         }
         let first = times.first().copied().unwrap_or(0);
-        profile.lives.begin(1, 1, first);
+        profile.thread_lifetimes.begin(1, 1, first);
         profile
     }
 
@@ -190,8 +190,8 @@ mod tests {
             let merged = Profile::merged(parts.iter().map(|times| profile(times)).collect());
             let times: Vec<u64> = merged.samples.iter().map(|sample| sample.time).collect();
             assert_eq!(times, expected, "{parts:?}");
-            let lives = &merged.lives.by_thread()[&(1, 1)];
-            let starts = lives.iter().filter_map(|life| life.start);
+            let thread_lifetimes = &merged.thread_lifetimes.by_thread()[&(1, 1)];
+            let starts = thread_lifetimes.iter().filter_map(|life| life.start);
             starts.collect::<Vec<u64>>()
         };
         // One keeps its times; those that overlap or touch do, too.
@@ -201,8 +201,8 @@ mod tests {
             &[100, 105, 110, 120, 120],
         );
         // Hours apart, whichever is given first; overlapping ones move together.
-        let lives = check(&[&[9100, 9110], &[100, 110]], &[100, 110, 110, 120]);
-        assert_eq!(lives, [110, 100]);
+        let thread_lifetimes = check(&[&[9100, 9110], &[100, 110]], &[100, 110, 110, 120]);
+        assert_eq!(thread_lifetimes, [110, 100]);
         check(
             &[&[10, 20], &[1005, 1030], &[1000, 1010], &[5000]],
             &[10, 20, 20, 25, 30, 50, 50],

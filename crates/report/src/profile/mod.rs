@@ -9,12 +9,12 @@
 
 mod event;
 mod frames;
-mod lives;
 mod merge;
 mod named;
 mod names;
 mod samples;
 mod stacks;
+mod thread_lifetimes;
 
 use std::borrow::Cow;
 
@@ -25,11 +25,11 @@ use crate::error::Error;
 
 pub use event::{Event, Unit};
 pub use frames::{Frame, FrameId, Frames};
-pub use lives::{Life, Lives};
 pub use named::{NamedFrame, NamedFrames, NamedId};
 pub use names::{NameId, Names};
 pub use samples::{Sample, Samples, Weight};
 pub use stacks::{StackId, Stacks};
+pub use thread_lifetimes::{ThreadLifetime, ThreadLifetimes};
 
 /// A recording in memory: each distinct frame and stack once, samples as columns.
 #[derive(Clone, Debug, Default)]
@@ -51,7 +51,7 @@ pub struct Profile {
     /// The samples, in time order.
     pub samples: Samples,
     /// When threads began and ended.
-    pub lives: Lives,
+    pub thread_lifetimes: ThreadLifetimes,
     /// Losses and how stacks ended.
     pub quality: Quality,
     /// The kernel that it was made on.
@@ -60,7 +60,7 @@ pub struct Profile {
     /// several recordings, those of the first that has some.
     pub symbols: Option<Vec<u8>>,
     /// What it does not tell.
-    pub lacks: Lacks,
+    pub missing_data: MissingData,
 }
 
 impl Profile {
@@ -90,7 +90,7 @@ impl Profile {
         header.command_line.iter_mut().chain(known).for_each(clean);
     }
 
-    /// How many samples there are of each event.
+    /// Backend many samples there are of each event.
     pub fn sample_counts(&self) -> Vec<u64> {
         let mut counts = vec![0_u64; self.events.len()];
         for sample in self.samples.iter() {
@@ -105,16 +105,16 @@ impl Profile {
 /// What a profile does not tell, because the format it was read from has no place for it.
 /// Recordings have it all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Lacks {
+pub struct MissingData {
     /// When samples were taken; times are made up so that samples follow one another.
     pub times: bool,
     /// Which threads and processes samples are of.
     pub threads: bool,
-    /// How stacks ended and what was lost: nothing a verdict could be made of.
+    /// Backend stacks ended and what was lost: nothing a verdict could be made of.
     pub quality: bool,
 }
 
-impl Lacks {
+impl MissingData {
     /// Refuses a view that needs times where there are none.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use prof_symbols::SymbolFrame;
 use rustc_hash::FxHashMap;
 
-use crate::symbolized::FunctionKind;
+use crate::symbolize::FunctionKind;
 
 /// A frame as a file names it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -20,18 +20,18 @@ pub struct Sample {
     pub cpu: Option<u32>,
     /// Index of the event in [`Profile::events`](super::Profile::events).
     pub event: u16,
-    /// How much of the event the sample stands for: its period.
+    /// Backend much of the event the sample stands for: its period.
     pub period: u64,
-    /// How many samples it is: 1, but in formats that add up those of one stack.
+    /// Backend many samples it is: 1, but in formats that add up those of one stack.
     pub count: u64,
     /// The thread's name when the sample was taken.
     pub name: NameId,
     /// Where it was.
     pub stack: StackId,
-    /// How the user part of the stack ended.
+    /// Backend the user part of the stack ended.
     pub end: StackEnd,
-    /// How many of the outermost frames come from a live read after the sample.
-    pub read_back: u16,
+    /// Backend many of the outermost frames come from a live read after the sample.
+    pub remote_read: u16,
 }
 
 /// The samples of a profile, column by column.
@@ -68,10 +68,10 @@ impl Samples {
         self.counts.push(sample.count);
         self.names.push(sample.name);
         self.stacks.push(sample.stack);
-        self.ends.push((sample.end, sample.read_back));
+        self.ends.push((sample.end, sample.remote_read));
     }
 
-    /// How many there are.
+    /// Backend many there are.
     pub fn len(&self) -> usize {
         self.times.len()
     }
@@ -112,7 +112,7 @@ impl Samples {
     /// The sample at this position.
     pub(crate) fn at(&self, index: usize) -> Sample {
         let (pid, tid) = self.threads[index];
-        let (end, read_back) = self.ends[index];
+        let (end, remote_read) = self.ends[index];
         Sample {
             time: self.times[index],
             pid,
@@ -124,7 +124,7 @@ impl Samples {
             name: self.names[index],
             stack: self.stacks[index],
             end,
-            read_back,
+            remote_read,
         }
     }
 }
@@ -134,7 +134,7 @@ impl Samples {
 pub struct Weight {
     /// Sum of the periods, in the event's unit.
     pub value: u64,
-    /// How many samples.
+    /// Backend many samples.
     pub samples: u64,
 }
 

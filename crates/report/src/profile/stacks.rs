@@ -106,7 +106,7 @@ impl Stacks {
         nested
     }
 
-    /// How many there are.
+    /// Backend many there are.
     pub fn len(&self) -> usize {
         self.stacks.len()
     }

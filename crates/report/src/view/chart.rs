@@ -1,21 +1,21 @@
 //! A flame chart: calls in the order of time, thread by thread.
 
 use crate::calltree::Split;
+use crate::calltree::groups::Groups;
 use crate::error::Error;
 use crate::filter::Filter;
-use crate::parts::Parts;
+use crate::filter::filtered_samples::FilteredSamples;
 use crate::profile::{Event, Sample, StackId, Unit};
-use crate::shown::Shown;
-use crate::symbolized::{FunctionId, SymbolizedProfile};
+use crate::symbolize::{FunctionId, SymbolizedProfile};
 
 /// Calls in the order of time.
 pub struct Chart<'p> {
     symbolized: &'p SymbolizedProfile,
     /// The event whose samples these are.
     pub event: &'p Event,
-    /// How many samples.
+    /// Backend many samples.
     pub samples: usize,
-    /// How long all of it is, in nanoseconds.
+    /// Backend long all of it is, in nanoseconds.
     pub duration: u64,
     /// What each thread did, the one that was sampled first before the others.
     pub threads: Vec<Thread>,
@@ -34,7 +34,7 @@ pub struct Thread {
 /// A function that was on the stack in samples without a break.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// How many callers it has in the chart.
+    /// Backend many callers it has in the chart.
     pub depth: usize,
     /// The function, and whether it was inlined.
     pub call: Call,
@@ -60,15 +60,18 @@ impl<'p> Chart<'p> {
         split: Split,
         shortest: f64,
     ) -> Result<Self, Error> {
-        symbolized.profile().lacks.check_times("--flamechart")?;
-        let shown = Shown::new(symbolized, filter)?;
+        symbolized
+            .profile()
+            .missing_data
+            .check_times("--flamechart")?;
+        let shown = FilteredSamples::new(symbolized, filter)?;
         let lengths = Lengths::new(&shown);
         let begins = |sample: &Sample| sample.time.saturating_sub(lengths.most(sample));
         let start = shown.samples().iter().map(begins).min().unwrap_or(0);
         let end = shown.samples().last().map_or(0, |sample| sample.time);
         let duration = end.saturating_sub(start).max(1);
         let shortest = (duration as f64 * shortest) as u64;
-        let mut parts = Parts::new(symbolized.profile(), filter, split);
+        let mut parts = Groups::new(symbolized.profile(), filter, split);
         let mut threads: Vec<Growing> = Vec::new();
         for sample in shown.samples() {
             let number = parts.number(sample) as usize;
@@ -105,14 +108,14 @@ impl<'p> Chart<'p> {
     }
 }
 
-/// How long samples stand for what they show.
+/// Backend long samples stand for what they show.
 struct Lengths {
     /// For events that do not count time: the usual distance of a thread's samples.
     usual: Option<u64>,
 }
 
 impl Lengths {
-    fn new(shown: &Shown<'_>) -> Self {
+    fn new(shown: &FilteredSamples<'_>) -> Self {
         if shown.event().unit == Unit::Nanoseconds {
             return Self { usual: None };
         }
@@ -131,7 +134,7 @@ impl Lengths {
         }
     }
 
-    /// How long before its time a sample may begin to count; it is never longer than since the
+    /// Backend long before its time a sample may begin to count; it is never longer than since the
     /// thread's sample before it.
     fn most(&self, sample: &Sample) -> u64 {
         self.usual.unwrap_or(sample.period)
@@ -152,7 +155,13 @@ struct Growing {
 }
 
 impl Growing {
-    fn push(&mut self, shown: &Shown<'_>, stack: StackId, (begin, end): (u64, u64), shortest: u64) {
+    fn push(
+        &mut self,
+        shown: &FilteredSamples<'_>,
+        stack: StackId,
+        (begin, end): (u64, u64),
+        shortest: u64,
+    ) {
         let goes_on = begin == self.end;
         if !(goes_on && self.stack == Some(stack)) {
             self.calls.clear();

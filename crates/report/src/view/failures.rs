@@ -6,14 +6,14 @@ use std::sync::Arc;
 use prof_model::{StackEnd, UnwindFailure};
 
 use crate::profile::Frame;
-use crate::symbolized::SymbolizedProfile;
+use crate::symbolize::SymbolizedProfile;
 
 /// Unwind failures by place, the most frequent first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failures {
-    /// How many user stacks there are, whole or not.
+    /// Backend many user stacks there are, whole or not.
     pub stacks: u64,
-    /// How many of them are whole.
+    /// Backend many of them are whole.
     pub whole: u64,
     /// Partial stacks by reason, the most frequent first.
     pub reasons: Vec<(StackEnd, u64)>,

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use crate::calltree::{CallTree, Label, NodeId};
 use crate::profile::{Event, Weight};
-use crate::symbolized::{FunctionId, FunctionKind, OFF_CPU};
+use crate::symbolize::{FunctionId, FunctionKind, OFF_CPU};
 
 /// Functions by weight, the heaviest first.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -31,7 +31,7 @@ pub enum Item {
     Call(Call),
     /// So many calls that were left out, and their weight.
     Rest {
-        /// How many.
+        /// Backend many.
         count: usize,
         /// What they weigh together.
         total: Weight,
@@ -45,7 +45,7 @@ pub struct Call {
     pub node: NodeId,
     /// The innermost of them.
     pub innermost: NodeId,
-    /// How many there are.
+    /// Backend many there are.
     pub depth: usize,
     /// Their own weights together.
     pub own: Weight,

@@ -3,12 +3,12 @@
 use std::cmp::Reverse;
 
 use crate::calltree::Split;
+use crate::calltree::groups::Groups;
 use crate::error::Error;
 use crate::filter::Filter;
-use crate::parts::Parts;
+use crate::filter::filtered_samples::FilteredSamples;
 use crate::profile::{Event, Sample, Unit, Weight};
-use crate::shown::Shown;
-use crate::symbolized::SymbolizedProfile;
+use crate::symbolize::SymbolizedProfile;
 
 /// Weights by part and moment.
 #[derive(Clone, Debug)]
@@ -22,7 +22,7 @@ pub struct Timeline<'p> {
     /// When the first moment begins, in nanoseconds since the recording's first sample; 0 if that
     /// is before it, as the time is that the first sample stands for.
     pub start: u64,
-    /// How long a moment is, in nanoseconds; at least 1.
+    /// Backend long a moment is, in nanoseconds; at least 1.
     pub step: u64,
     /// A row for each part, the heaviest first.
     pub rows: Vec<Row>,
@@ -52,12 +52,12 @@ impl<'p> Timeline<'p> {
         moments: usize,
     ) -> Result<Self, Error> {
         let profile = symbolized.profile();
-        profile.lacks.check_times("--timeline")?;
-        let shown = Shown::new(symbolized, filter)?;
+        profile.missing_data.check_times("--timeline")?;
+        let shown = FilteredSamples::new(symbolized, filter)?;
         let zero = profile.samples.iter().next().map_or(0, |first| first.time);
         let moments = moments.max(1);
         let spread = Spread::new(&shown, moments);
-        let mut parts = Parts::new(profile, filter, split);
+        let mut parts = Groups::new(profile, filter, split);
         let mut rows: Vec<(Weight, Vec<u64>)> = Vec::new();
         let mut total = Weight::default();
         for sample in shown.samples() {
@@ -93,7 +93,7 @@ impl<'p> Timeline<'p> {
         self.symbolized
     }
 
-    /// How much a moment holds at most: a full one. For time that is at least its length, so that
+    /// Backend much a moment holds at most: a full one. For time that is at least its length, so that
     /// a thread that runs all the time fills it.
     pub fn full(&self) -> u64 {
         let values = self.rows.iter().flat_map(|row| &row.values);
@@ -105,7 +105,7 @@ impl<'p> Timeline<'p> {
     }
 }
 
-/// How samples are spread over moments.
+/// Backend samples are spread over moments.
 struct Spread {
     first: u64,
     step: u64,
@@ -115,7 +115,7 @@ struct Spread {
 }
 
 impl Spread {
-    fn new(shown: &Shown<'_>, moments: usize) -> Self {
+    fn new(shown: &FilteredSamples<'_>, moments: usize) -> Self {
         let is_time = shown.event().unit == Unit::Nanoseconds;
         let begin = |sample: &Sample| {
             let before = if is_time { sample.period } else { 0 };

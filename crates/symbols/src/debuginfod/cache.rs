@@ -24,7 +24,7 @@ use crate::options::Debuginfod;
 /// The directory.
 pub(super) struct Cache {
     directory: PathBuf,
-    /// How long a download may take.
+    /// Backend long a download may take.
     longest: Duration,
 }
 

@@ -20,7 +20,7 @@ pub(super) enum Event {
     Done(Result<Download, Failed>),
 }
 
-/// How a download failed.
+/// Backend a download failed.
 pub(super) enum Failed {
     NotFound,
     Other(String),

@@ -1,5 +1,9 @@
 //! What is kept of each module: its segments, its CFI sections, and the file for code bytes.
 
+pub(crate) mod code_mapping;
+pub(crate) mod files;
+pub(crate) mod store;
+
 mod elf;
 mod load;
 mod source;

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::super::threads::Thread;
 use super::Clock;
 use super::stacks::Stacks;
-use crate::profile::Life;
+use crate::profile::ThreadLifetime;
 
 /// Columns of one length.
 #[derive(Default, Serialize)]
@@ -27,7 +27,7 @@ struct Data {
     id: i32,
 }
 
-/// How the profiler shows markers of a type.
+/// Backend the profiler shows markers of a type.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Schema {
@@ -46,7 +46,7 @@ struct Field {
     format: &'static str,
 }
 
-const LIFE: &str = "Life";
+const LIFE: &str = "ThreadLifetime";
 
 /// The only type there is.
 pub(super) fn schema() -> Schema {
@@ -69,12 +69,12 @@ impl Markers {
     /// One for each life of the thread, and of the process if it is its first thread.
     pub(super) fn of(
         thread: &Thread<'_>,
-        lives: &[Life],
+        thread_lifetimes: &[ThreadLifetime],
         clock: &Clock<'_>,
         stacks: &mut Stacks<'_, '_>,
     ) -> Self {
         let mut markers = Self::default();
-        for life in lives {
+        for life in thread_lifetimes {
             let name = match thread.pid == thread.tid {
                 true => "Process",
                 false => "Thread",
@@ -84,7 +84,7 @@ impl Markers {
         markers
     }
 
-    fn push(&mut self, name: usize, id: i32, life: Life, clock: &Clock<'_>) {
+    fn push(&mut self, name: usize, id: i32, life: ThreadLifetime, clock: &Clock<'_>) {
         // As the format numbers them.
         const INTERVAL: u32 = 1;
         const INTERVAL_START: u32 = 2;

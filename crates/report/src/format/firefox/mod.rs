@@ -16,9 +16,9 @@ use prof_model::{Pid, Tid};
 
 use crate::error::Error;
 use crate::filter::Filter;
-use crate::profile::{Event, Life, Sample, Unit};
-use crate::shown::Shown;
-use crate::symbolized::SymbolizedProfile;
+use crate::filter::filtered_samples::FilteredSamples;
+use crate::profile::{Event, Sample, ThreadLifetime, Unit};
+use crate::symbolize::SymbolizedProfile;
 
 use super::threads::{self, Threads};
 use file::{File, Meta, SampleUnits, Samples, Thread, VERSION};
@@ -35,19 +35,23 @@ pub fn write(
     filter: &Filter,
     out: impl Write,
 ) -> Result<(), Error> {
-    let shown = Shown::new(symbolized, filter)?;
+    let shown = FilteredSamples::new(symbolized, filter)?;
     super::write_json(&file(&shown), out)
 }
 
-fn file<'p>(shown: &Shown<'p>) -> File<'p> {
+fn file<'p>(shown: &FilteredSamples<'p>) -> File<'p> {
     let mut stacks = Stacks::new(shown);
     let threads = Threads::new(shown);
     let clock = Clock::new(shown);
-    let lives = shown.symbolized().profile().lives.by_thread();
-    let lives = |pid, tid| lives.get(&(pid, tid)).map_or(&[][..], Vec::as_slice);
-    let starts = process_starts(&threads, lives);
+    let thread_lifetimes = shown.symbolized().profile().thread_lifetimes.by_thread();
+    let thread_lifetimes = |pid, tid| {
+        thread_lifetimes
+            .get(&(pid, tid))
+            .map_or(&[][..], Vec::as_slice)
+    };
+    let starts = process_starts(&threads, thread_lifetimes);
     let thread = |thread: &threads::Thread<'p>| {
-        let own = lives(thread.pid, thread.tid);
+        let own = thread_lifetimes(thread.pid, thread.tid);
         let first = thread.samples.first().map_or(0, |sample| sample.time);
         let born = own.first().and_then(|life| life.start).unwrap_or(first);
         let died = own.last().and_then(|life| life.end);
@@ -82,12 +86,12 @@ fn file<'p>(shown: &Shown<'p>) -> File<'p> {
 
 fn process_starts<'l>(
     threads: &Threads<'_>,
-    lives: impl Fn(Pid, Tid) -> &'l [Life],
+    thread_lifetimes: impl Fn(Pid, Tid) -> &'l [ThreadLifetime],
 ) -> BTreeMap<Pid, u64> {
     let mut starts = BTreeMap::new();
     for thread in threads.iter() {
         let first = thread.samples.first().map_or(0, |sample| sample.time);
-        let life = lives(thread.pid, thread.pid).first();
+        let life = thread_lifetimes(thread.pid, thread.pid).first();
         let first = life.and_then(|life| life.start).unwrap_or(first);
         let start = starts.entry(thread.pid).or_insert(first);
         *start = first.min(*start);
@@ -95,7 +99,7 @@ fn process_starts<'l>(
     starts
 }
 
-fn meta(shown: &Shown<'_>) -> Meta {
+fn meta(shown: &FilteredSamples<'_>) -> Meta {
     let header = &shown.symbolized().profile().header;
     let command = header.command_line.join(" ");
     Meta {
@@ -147,7 +151,7 @@ struct Clock<'p> {
 }
 
 impl<'p> Clock<'p> {
-    fn new(shown: &Shown<'p>) -> Self {
+    fn new(shown: &FilteredSamples<'p>) -> Self {
         let samples = &shown.symbolized().profile().samples;
         Self {
             zero: samples.iter().map(|sample| sample.time).min().unwrap_or(0),

@@ -3,9 +3,9 @@
 use prof_model::{BuildId, Module, ModuleId};
 use rustc_hash::FxHashMap;
 
+use crate::filter::filtered_samples::FilteredSamples;
 use crate::profile::{Frame, FrameId, StackId};
-use crate::shown::Shown;
-use crate::symbolized::{FunctionId, FunctionKind, Location};
+use crate::symbolize::{FunctionId, FunctionKind, Location};
 
 use super::super::strings::StringTable;
 use super::file::{Category, Lib};
@@ -15,7 +15,7 @@ use super::tables::{
 
 /// Fills the shared tables with what the samples need.
 pub(super) struct Stacks<'a, 'p> {
-    shown: &'a Shown<'p>,
+    shown: &'a FilteredSamples<'p>,
     /// By stack's number: its place in `stack_table`; the outer `None` if it was not looked at.
     stack_places: Vec<Option<Option<usize>>>,
     stacks: FxHashMap<(Option<usize>, usize), usize>,
@@ -34,7 +34,7 @@ pub(super) struct Stacks<'a, 'p> {
 }
 
 impl<'a, 'p> Stacks<'a, 'p> {
-    pub(super) fn new(shown: &'a Shown<'p>) -> Self {
+    pub(super) fn new(shown: &'a FilteredSamples<'p>) -> Self {
         Self {
             shown,
             stack_places: vec![None; shown.symbolized().profile().stacks.len()],

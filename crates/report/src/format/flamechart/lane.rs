@@ -124,7 +124,7 @@ impl Pen<'_, '_> {
 fn manner(inlined: bool) -> Manner {
     Manner {
         inlined,
-        read_back: false,
+        remote_read: false,
     }
 }
 

@@ -19,9 +19,9 @@ use flate2::write::GzEncoder;
 
 use crate::error::Error;
 use crate::filter::Filter;
-use crate::shown::check_samples;
+use crate::filter::filtered_samples::check_samples;
 use crate::source::Sources;
-use crate::symbolized::SymbolizedProfile;
+use crate::symbolize::SymbolizedProfile;
 use crate::view::annotate::CodeListing;
 use base64::Base64Writer;
 

@@ -20,7 +20,7 @@ use crate::format::palette::{Category, categories};
 use crate::format::strings::StringTable;
 use crate::profile::{Event, Frame, Profile, Sample};
 use crate::source::Sources;
-use crate::symbolized::SymbolizedProfile;
+use crate::symbolize::SymbolizedProfile;
 use crate::view::annotate::CodeListing;
 
 /// Bytes of source text in a page at most.
@@ -74,8 +74,8 @@ fn profile_head<'a>(
     let head = ProfileHead {
         recording: recording(profile),
         verdict: verdict(symbolized),
-        has_times: !profile.lacks.times,
-        has_threads: !profile.lacks.threads,
+        has_times: !profile.missing_data.times,
+        has_threads: !profile.missing_data.threads,
         events: profile.events.iter().map(event).collect(),
         start: start::of(symbolized, filter, &threads, zero)?,
         threads,
@@ -100,7 +100,7 @@ fn recording(profile: &Profile) -> Recording<'_> {
 }
 
 fn verdict(symbolized: &SymbolizedProfile) -> Option<VerdictText> {
-    let known = !symbolized.profile().lacks.quality;
+    let known = !symbolized.profile().missing_data.quality;
     known.then(|| {
         let verdict = Verdict::new(symbolized.quality());
         VerdictText {
@@ -119,7 +119,7 @@ fn event(event: &Event) -> EventHead<'_> {
 }
 
 fn lifetimes(profile: &Profile, zero: u64) -> Vec<Lifetime> {
-    let mut all: Vec<Lifetime> = (profile.lives.by_thread().into_values().flatten())
+    let mut all: Vec<Lifetime> = (profile.thread_lifetimes.by_thread().into_values().flatten())
         .map(|life| Lifetime {
             pid: life.pid,
             tid: life.tid,
@@ -250,7 +250,7 @@ fn add_samples<'a>(
     columns.add("sample_count", column(|sample| sample.count));
     let cpu = column(|sample| sample.cpu.map_or(0, |cpu| u64::from(cpu) + 1));
     columns.add("sample_cpu", cpu);
-    columns.add("sample_remote", column(|sample| sample.read_back.into()));
+    columns.add("sample_remote", column(|sample| sample.remote_read.into()));
     let mut ends: Vec<StackEnd> = Vec::new();
     let end = samples.iter().map(|sample| {
         let known = ends.iter().position(|&end| end == sample.end);

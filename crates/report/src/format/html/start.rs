@@ -4,9 +4,9 @@ use serde::Serialize;
 
 use super::head::Thread;
 use crate::error::Error;
+use crate::filter::selection::Selection;
 use crate::filter::{Filter, Pattern};
-use crate::selection::Selection;
-use crate::symbolized::SymbolizedProfile;
+use crate::symbolize::SymbolizedProfile;
 
 /// A [`Filter`] as the page keeps it: by indexes, times counted from the first sample.
 #[derive(Serialize)]

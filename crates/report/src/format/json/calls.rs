@@ -73,7 +73,7 @@ struct Node<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<&'a str>,
     inlined: bool,
-    read_back: u64,
+    remote_read: u64,
     #[serde(rename = "self")]
     own: Weight,
     total: Weight,
@@ -113,7 +113,7 @@ fn nodes<'a>(tree: &'a CallTree<'a>, flat: &Flat) -> Vec<Node<'a>> {
             function,
             name,
             inlined: node.inlined,
-            read_back: node.read_back,
+            remote_read: node.remote_read,
             own: node.own.into(),
             total: node.total.into(),
         });

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::{Event, Recording, VERSION, Weight, Worth, recording, worth};
+use super::{Event, Recording, ReportQuality, VERSION, Weight, recording, worth};
 use crate::calltree::CallTree;
 use crate::view::diff::{Basis, Certainty, Diff, Row as DiffRow, Side as DiffSide};
 
@@ -50,7 +50,7 @@ struct Document<'a> {
 #[derive(Serialize)]
 struct Input<'a> {
     recording: Recording<'a>,
-    quality: Option<Worth<'a>>,
+    quality: Option<ReportQuality<'a>>,
     event: Event<'a>,
     total: Weight,
 }

@@ -6,7 +6,7 @@ use prof_model::StackEnd;
 use serde::Serialize;
 
 use super::Document;
-use crate::symbolized::SymbolizedProfile;
+use crate::symbolize::SymbolizedProfile;
 use crate::view::failures::{Failures, Row};
 
 /// Writes where unwinding failed in a profile.

@@ -12,7 +12,7 @@ use prof_model::{Coverage, Fallback, Grade, Losses, ProbedPrograms, Verdict};
 use serde::Serialize;
 
 use crate::profile::{Event as ProfileEvent, Weight as Sum};
-use crate::symbolized::{ModuleNaming, SymbolizedProfile};
+use crate::symbolize::{ModuleNaming, SymbolizedProfile};
 
 pub use annotation::annotation;
 pub use calls::{CallView, calls};
@@ -21,7 +21,7 @@ pub use failures::failures;
 pub use timeline::timeline;
 
 /// The version of the schema. Additions do not change it, everything else does.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// What all documents begin with, and the view itself.
 #[derive(Serialize)]
@@ -30,7 +30,7 @@ struct Document<'a, V> {
     version: u32,
     view: &'static str,
     recording: Recording<'a>,
-    quality: Option<Worth<'a>>,
+    quality: Option<ReportQuality<'a>>,
     modules: Vec<Module<'a>>,
     #[serde(flatten)]
     body: V,
@@ -79,7 +79,7 @@ struct Weight {
 
 /// Of the recording as a whole, whatever the filters.
 #[derive(Serialize)]
-struct Worth<'a> {
+struct ReportQuality<'a> {
     grade: Grade,
     samples: u64,
     user_stacks: u64,
@@ -134,10 +134,10 @@ fn recording(symbolized: &SymbolizedProfile) -> Recording<'_> {
 }
 
 /// `None` if the profile does not tell.
-fn worth(symbolized: &SymbolizedProfile) -> Option<Worth<'_>> {
+fn worth(symbolized: &SymbolizedProfile) -> Option<ReportQuality<'_>> {
     let quality = symbolized.quality();
     let partial = |(reason, samples)| Partial { reason, samples };
-    (!symbolized.profile().lacks.quality).then(|| Worth {
+    (!symbolized.profile().missing_data.quality).then(|| ReportQuality {
         grade: Verdict::new(quality).grade,
         samples: quality.samples,
         user_stacks: quality.user_stacks(),

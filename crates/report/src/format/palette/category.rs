@@ -1,6 +1,6 @@
 //! What kind of code functions are, for formats that have colours of their own.
 
-use crate::symbolized::{FunctionKind, SymbolizedProfile};
+use crate::symbolize::{FunctionKind, SymbolizedProfile};
 
 use super::{Hue, Languages, language};
 

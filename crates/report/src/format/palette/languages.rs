@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashSet;
 
-use crate::symbolized::{Function, SymbolizedProfile};
+use crate::symbolize::{Function, SymbolizedProfile};
 
 /// Which functions are written in Rust, as far as their source files tell; without debug info, by
 /// the company they keep: `a::b` is Rust in a module with other functions that are.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use inferno::flamegraph::color::Color;
 use rustc_hash::FxHashMap;
 
-use crate::symbolized::FunctionId;
+use crate::symbolize::FunctionId;
 
 use super::{Hue, Manner, Palette, PaletteBy, of_module};
 
@@ -52,7 +52,7 @@ impl<'a, 'p> Legend<'a, 'p> {
         let modules = self.hues.entry(group).or_default();
         *modules.entry(&symbolized[id].module).or_default() += own;
         self.manner.inlined |= manner.inlined;
-        self.manner.read_back |= manner.read_back;
+        self.manner.remote_read |= manner.remote_read;
     }
 
     /// The entries: kinds of code in their order, libraries and modules by weight; then what marks
@@ -86,7 +86,7 @@ impl<'a, 'p> Legend<'a, 'p> {
         let marks = [
             (self.manner.inlined, "pale: inlined", true),
             (
-                self.manner.read_back,
+                self.manner.remote_read,
                 "dull italics: read back later",
                 false,
             ),
@@ -94,7 +94,7 @@ impl<'a, 'p> Legend<'a, 'p> {
         for (_, text, inlined) in marks.into_iter().filter(|(is_there, ..)| *is_there) {
             let manner = Manner {
                 inlined,
-                read_back: !inlined,
+                remote_read: !inlined,
             };
             entries.push(Entry {
                 color: manner.seen_in(middle(Group::Hue(Hue::Plain))),

@@ -54,7 +54,7 @@ fn a_legend_lists_what_is_there() {
             let name = &*symbolized[id].name;
             let manner = Manner {
                 inlined: name == "inlined",
-                read_back: name == "main",
+                remote_read: name == "main",
             };
             legend.add(id, manner, u64::from(name == "deflate"));
         }
@@ -80,8 +80,11 @@ fn a_function_has_one_colour_and_a_module_one_hue() {
     let symbolized = TestProfile::of(&["t main;libz!deflate+inlined;libz!inflate 1"]);
     for by in [PaletteBy::Kind, PaletteBy::Language, PaletteBy::Module] {
         let palette = Palette::new(&symbolized, by);
-        let color = |name, inlined, read_back| -> [u8; 3] {
-            let manner = Manner { inlined, read_back };
+        let color = |name, inlined, remote_read| -> [u8; 3] {
+            let manner = Manner {
+                inlined,
+                remote_read,
+            };
             palette.function(find(&symbolized, name), manner).into()
         };
         let plain = color("deflate", false, false);

@@ -5,16 +5,16 @@ use std::cmp::max;
 use prof_model::{Module, ModuleId};
 use rustc_hash::FxHashMap;
 
+use crate::filter::filtered_samples::FilteredSamples;
 use crate::profile::{Frame, FrameId, StackId};
-use crate::shown::Shown;
-use crate::symbolized::Location as Place;
+use crate::symbolize::Location as Place;
 
 use super::super::strings::StringTable;
 use super::message::{Function, Line, Location, Mapping};
 
 /// Locations by frame, functions by name and file, mappings by module.
 pub(super) struct Locations<'a, 'p> {
-    shown: &'a Shown<'p>,
+    shown: &'a FilteredSamples<'p>,
     locations: Vec<(FrameId, Location)>,
     /// By frame's number: the location's id, 0 if there is none yet.
     location_ids: Vec<u64>,
@@ -32,7 +32,7 @@ pub(super) struct Tables {
 }
 
 impl<'a, 'p> Locations<'a, 'p> {
-    pub(super) fn new(shown: &'a Shown<'p>) -> Self {
+    pub(super) fn new(shown: &'a FilteredSamples<'p>) -> Self {
         Self {
             shown,
             locations: Vec::new(),

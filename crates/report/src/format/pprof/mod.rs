@@ -16,9 +16,9 @@ use rustc_hash::FxHashMap;
 
 use crate::error::Error;
 use crate::filter::Filter;
+use crate::filter::filtered_samples::FilteredSamples;
 use crate::profile::{Event, NameId, Sample, StackId, Unit, Weight};
-use crate::shown::Shown;
-use crate::symbolized::SymbolizedProfile;
+use crate::symbolize::SymbolizedProfile;
 
 use super::strings::StringTable;
 use super::threads::Threads;
@@ -35,7 +35,7 @@ pub fn write(
     filter: &Filter,
     out: impl Write,
 ) -> Result<(), Error> {
-    let shown = Shown::new(symbolized, filter)?;
+    let shown = FilteredSamples::new(symbolized, filter)?;
     let message = Builder::new(&shown).build();
     // No time stamp in the header: the same profile gives the same bytes.
     let mut out = GzEncoder::new(out, Compression::default());
@@ -53,12 +53,12 @@ struct Key {
 }
 
 struct Builder<'a, 'p> {
-    shown: &'a Shown<'p>,
+    shown: &'a FilteredSamples<'p>,
     strings: StringTable,
 }
 
 impl<'a, 'p> Builder<'a, 'p> {
-    fn new(shown: &'a Shown<'p>) -> Self {
+    fn new(shown: &'a FilteredSamples<'p>) -> Self {
         let mut strings = StringTable::default();
         // The first string is to be empty.
         strings.index("");

@@ -13,7 +13,7 @@ use super::super::firefox;
 use super::{filters, readers, written};
 use crate::calltree::{CallTree, Split};
 use crate::filter::Filter;
-use crate::symbolized::SymbolizedProfile;
+use crate::symbolize::SymbolizedProfile;
 use crate::testing::{TestProfile, demo, everything};
 use crate::view::flat::Flat;
 

@@ -13,7 +13,7 @@ use crate::format::{
 };
 use crate::profile::Unit;
 use crate::source::Sources;
-use crate::symbolized::SymbolizedProfile;
+use crate::symbolize::SymbolizedProfile;
 use crate::testing::{TestProfile, everything};
 use crate::view::annotate::Annotation;
 use crate::view::chart::Chart;

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use crate::calltree::{CallTree, Split};
 use crate::error::Error;
 use crate::filter::Filter;
-use crate::symbolized::SymbolizedProfile;
+use crate::symbolize::SymbolizedProfile;
 use crate::testing::{demo, everything};
 
 use super::folded;

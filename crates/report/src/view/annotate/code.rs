@@ -11,9 +11,9 @@ use super::Annotation;
 use super::decode::{Syntax, decode};
 use super::tally::Tally;
 use super::target::Target;
+use crate::filter::filtered_samples::FilteredSamples;
 use crate::profile::{Frame, Weight};
-use crate::shown::Shown;
-use crate::symbolized::{JIT, KERNEL};
+use crate::symbolize::{JIT, KERNEL};
 
 /// The instructions of one function of a file, or those of them that an inlined function or a
 /// source file has its part in.
@@ -95,7 +95,7 @@ impl Annotation<'_> {
 
 /// What it takes to find and name instructions.
 struct Disassembly<'a> {
-    shown: &'a Shown<'a>,
+    shown: &'a FilteredSamples<'a>,
     target: &'a Target,
     /// The names of the target's functions.
     functions: FxHashSet<&'a str>,

@@ -12,9 +12,9 @@ use rustc_hash::FxHashMap;
 
 use crate::error::Error;
 use crate::filter::Filter;
+use crate::filter::filtered_samples::FilteredSamples;
 use crate::profile::{Event, FrameId, Weight};
-use crate::shown::Shown;
-use crate::symbolized::{FunctionId, Location, SymbolizedProfile};
+use crate::symbolize::{FunctionId, Location, SymbolizedProfile};
 
 pub use code::{CodeListing, Instruction, NoCode, Place};
 pub use decode::Syntax;
@@ -23,7 +23,7 @@ use target::Target;
 
 /// The source lines of functions, or of source files, with their weights.
 pub struct Annotation<'p> {
-    shown: Shown<'p>,
+    shown: FilteredSamples<'p>,
     target: Target,
     /// The weight of everything that the filter lets through.
     pub total: Weight,
@@ -74,7 +74,7 @@ impl<'p> Annotation<'p> {
         filter: &Filter,
         wanted: Option<&str>,
     ) -> Result<Self, Error> {
-        let shown = Shown::new(symbolized, filter)?;
+        let shown = FilteredSamples::new(symbolized, filter)?;
         let target = match wanted {
             Some(wanted) => Target::find(&shown, wanted)?,
             None => Target::hottest(&shown),
@@ -103,7 +103,7 @@ impl<'p> Annotation<'p> {
 type Key = (Option<FunctionId>, Option<Arc<str>>);
 
 /// The weight of everything, and the listings of the target.
-fn listings(shown: &Shown<'_>, target: &Target) -> (Weight, Vec<Listing>) {
+fn listings(shown: &FilteredSamples<'_>, target: &Target) -> (Weight, Vec<Listing>) {
     let spots = Spots::new(shown, target);
     let mut lines = Tally::new(spots.lines.len());
     let mut wholes = Tally::new(spots.keys.len());
@@ -165,7 +165,7 @@ struct Spot {
 }
 
 impl Spots {
-    fn new(shown: &Shown<'_>, target: &Target) -> Self {
+    fn new(shown: &FilteredSamples<'_>, target: &Target) -> Self {
         let mut spots = Self {
             keys: Vec::new(),
             lines: BTreeMap::new(),
@@ -181,7 +181,7 @@ impl Spots {
 
     fn of_frame(
         &mut self,
-        shown: &Shown<'_>,
+        shown: &FilteredSamples<'_>,
         target: &Target,
         frame: FrameId,
         ids: &mut FxHashMap<Key, usize>,

@@ -8,10 +8,10 @@ use rustc_hash::FxHashSet;
 use super::Key;
 use crate::error::Error;
 use crate::filter::Pattern;
+use crate::filter::filtered_samples::FilteredSamples;
 use crate::profile::Weight;
-use crate::shown::Shown;
 use crate::suggest;
-use crate::symbolized::{FunctionId, FunctionKind, Location};
+use crate::symbolize::{FunctionId, FunctionKind, Location};
 
 /// What is to be annotated.
 pub(super) enum Target {
@@ -26,7 +26,7 @@ impl Target {
     ///
     /// # Errors
     /// [`Error::NoSuchFunction`], [`Error::InvalidPattern`].
-    pub(super) fn find(shown: &Shown<'_>, wanted: &str) -> Result<Self, Error> {
+    pub(super) fn find(shown: &FilteredSamples<'_>, wanted: &str) -> Result<Self, Error> {
         let functions = functions(shown);
         let named = |matches: &dyn Fn(&str) -> bool| -> FxHashSet<FunctionId> {
             let all = functions.iter().copied();
@@ -54,7 +54,7 @@ impl Target {
     }
 
     /// The function in which most weight was sampled.
-    pub(super) fn hottest(shown: &Shown<'_>) -> Self {
+    pub(super) fn hottest(shown: &FilteredSamples<'_>) -> Self {
         let symbolized = shown.symbolized();
         let mut own = vec![Weight::default(); symbolized.functions().len()];
         for (stack, weight) in shown.weighted_stacks() {
@@ -86,7 +86,7 @@ impl Target {
 }
 
 /// The functions on the stacks that are shown, in the order of their numbers.
-fn functions(shown: &Shown<'_>) -> Vec<FunctionId> {
+fn functions(shown: &FilteredSamples<'_>) -> Vec<FunctionId> {
     let functions: BTreeSet<FunctionId> = shown
         .all_locations()
         .map(|location| location.function)
@@ -96,7 +96,7 @@ fn functions(shown: &Shown<'_>) -> Vec<FunctionId> {
 }
 
 /// The source files whose paths are `wanted` or end in it.
-fn files(shown: &Shown<'_>, wanted: &str) -> BTreeSet<Arc<str>> {
+fn files(shown: &FilteredSamples<'_>, wanted: &str) -> BTreeSet<Arc<str>> {
     let ends_so = |file: &&Arc<str>| {
         let rest = file.strip_suffix(wanted);
         rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))

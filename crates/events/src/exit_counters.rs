@@ -1,0 +1,103 @@
+//! Events that tell, as threads end, what these counted.
+//!
+//! A READ record of a thread's event for one CPU goes to that CPU's ring from whichever CPU the
+//! thread ends on (`inherit_stat`). The kernel writes to rings as if nobody wrote to them at the
+//! same time from elsewhere, so that such records damage others. So they have rings of their own,
+//! and events of their own: a damaged ring costs a few counts, and no mapping and no sample.
+
+use std::collections::HashMap;
+use std::os::fd::{AsFd, OwnedFd};
+
+use prof_model::Tid;
+use rustix::io::Errno;
+
+use crate::kernel;
+use crate::ring::Ring;
+use crate::setup::Setup;
+
+/// One CPU's events that tell of ends, and their ring.
+#[derive(Debug, Default)]
+pub(crate) struct ExitCounters {
+    ring: Option<Ring>,
+    /// Each with the id of the event that samples. The first made the ring.
+    events: Vec<(OwnedFd, u64)>,
+    /// The ids of the events that sample, by those of the events that tell what they counted.
+    ids: HashMap<u64, u64>,
+    /// A record under the id of the event that samples.
+    record: Vec<u8>,
+}
+
+impl ExitCounters {
+    /// Some hundred threads that end between two looks.
+    const RING: u64 = 64 << 10;
+    /// Where in a READ record the id is: header, pid, tid, value, id.
+    const ID: usize = 24;
+
+    /// Adds one for the event `id`, which samples this thread on this CPU.
+    ///
+    /// # Errors
+    ///
+    /// When there is no room for it: ends are then not told.
+    pub(crate) fn add(&mut self, setup: &Setup, id: u64, tid: Tid, cpu: u32) -> Result<(), Errno> {
+        let event = kernel::open_teller(setup, tid, cpu)?;
+        let own = kernel::id(event.as_fd())?;
+        match self.events.first() {
+            Some((first, _)) => kernel::redirect(event.as_fd(), first.as_fd())?,
+            None => {
+                let ring = Ring::map(event.as_fd(), Self::RING);
+                let errno = |error: std::io::Error| Errno::from_io_error(&error);
+                self.ring = Some(ring.map_err(|error| errno(error).unwrap_or(Errno::NOMEM))?);
+            }
+        }
+        self.ids.insert(own, id);
+        self.events.push((event, id));
+        Ok(())
+    }
+
+    pub(crate) fn events(&self) -> impl Iterator<Item = &OwnedFd> {
+        self.events.iter().map(|(event, _)| event)
+    }
+
+    /// What the events that sample have counted, by their ids, as these count it: what READ records
+    /// say adds up to that, while an event that samples takes a little longer at each switch.
+    pub(crate) fn counts(&self) -> impl Iterator<Item = (u64, u64)> {
+        let events = self.events.iter();
+        events.filter_map(|(event, id)| Some((*id, kernel::count(event.as_fd())?)))
+    }
+
+    /// Hands out the records, each as if the event that samples had written it.
+    pub(crate) fn drain(&mut self, mut each: impl FnMut(&[u8])) {
+        let Self {
+            ring: Some(ring),
+            ids,
+            record,
+            ..
+        } = self
+        else {
+            return;
+        };
+        ring.drain(|bytes| {
+            record.clear();
+            record.extend_from_slice(bytes);
+            let end = record.len().saturating_sub(size_of::<u64>());
+            let known = [Self::ID, end]
+                .into_iter()
+                .all(|at| rename(record, at, ids));
+            if known {
+                each(record);
+            }
+        });
+    }
+}
+
+/// Replaces the id at this place; `false` if there is none that is known.
+fn rename(record: &mut [u8], at: usize, ids: &HashMap<u64, u64>) -> bool {
+    let Some(field) = record.get_mut(at..).and_then(|rest| rest.first_chunk_mut()) else {
+        return false;
+    };
+    let Some(id) = ids.get(&u64::from_ne_bytes(*field)) else {
+        return false;
+    };
+    *field = id.to_ne_bytes();
+    true
+}

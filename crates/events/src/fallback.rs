@@ -1,0 +1,530 @@
+//! The way down: what to ask for next when the kernel refuses.
+//!
+//! ```text
+//!   refused because            next try                            said as
+//!   EINVAL, E2BIG   old kernel without read-out of losses              (nothing is missing)
+//!                   ..., without build ids in MMAP2                    (read from the files)
+//!                   ..., without precise addresses                     (nothing to be done)
+//!   EINVAL          rate above the kernel's maximum -> the maximum     Fallback::Rate
+//!                   a PMU that cannot tell guests -> with guests   (the event's name)
+//!                   counts of a group with children -> no children     Fallback::NoChildren
+//!   EINVAL, EACCES, no registers of the kernel                         (its entry is not whole)
+//!   EPERM
+//!   EACCES, EPERM   kernel and user code -> user code                  Fallback::UserOnly
+//!                   context switches -> SWITCH records alone           Fallback::BlockedThreadSampler
+//!   EOPNOTSUPP, ... calls in branch records -> a copy of the stack     Fallback::NoLastBranches
+//!   ENOENT, ...     cycles -> cpu-clock                                Fallback::Event
+//!   (it opens, in a virtual machine)
+//!                   cycles -> cpu-clock                                Fallback::VirtualMachine
+//! ```
+
+use prof_model::Fallback;
+use rustix::io::Errno;
+
+use crate::event::Weight;
+use crate::names::{EventSpec, Family, Precise};
+use crate::setup::{Sampling, Setup, Stacks};
+use crate::system::System;
+
+/// One step down from what was refused with `errno`; `None` if there is nothing left to try.
+pub(crate) fn step(
+    refused: &Setup,
+    errno: Errno,
+    system: &System,
+) -> Option<(Setup, Option<Fallback>)> {
+    match errno {
+        Errno::INVAL | Errno::TOOBIG => less_features(refused, system),
+        Errno::ACCESS | Errno::PERM => {
+            // A kernel that is locked down keeps its registers to itself.
+            without_entry_registers(refused)
+                .or_else(|| user_only(refused, system))
+                .or_else(|| only_switches(refused, system))
+        }
+        Errno::OPNOTSUPP => less_precise(refused)
+            .or_else(|| no_last_branches(refused))
+            .or_else(|| other_event(refused)),
+        Errno::NOENT | Errno::NODEV => less_precise(refused).or_else(|| other_event(refused)),
+        _ => None,
+    }
+}
+
+fn less_features(refused: &Setup, system: &System) -> Option<(Setup, Option<Fallback>)> {
+    let mut next = refused.clone();
+    if let Sampling::Hertz(asked) = refused.sampling
+        && asked > system.max_rate
+    {
+        let used = system.max_rate;
+        next.sampling = Sampling::Hertz(used);
+        return Some((next, Some(Fallback::Rate { asked, used })));
+    }
+    if let Some(next) = less_precise(refused) {
+        return Some(next);
+    }
+    if let Some(next) = without_entry_registers(refused) {
+        return Some(next);
+    }
+    // PMUs that cannot tell whose code counts, as they cannot sample, refuse what everybody else
+    // takes for granted.
+    let counted = refused.sampling == Sampling::Never;
+    let modifiers = &mut next.spec.modifiers;
+    if counted && matches!(refused.spec.family, Family::Pmu(_)) && !modifiers.guest {
+        modifiers.guest = true;
+        return Some((next, None));
+    }
+    if let Stacks::LastBranches { index, .. } = &mut next.stacks
+        && std::mem::take(index)
+    {
+        return Some((next, None));
+    }
+    if refused.lost_counts {
+        next.lost_counts = false;
+        return Some((next, None));
+    }
+    if refused.build_ids {
+        next.build_ids = false;
+        return Some((next, None));
+    }
+    // Before Linux 6.13, samples with counts cannot be inherited.
+    if refused.reads_group && refused.inherit {
+        next.inherit = false;
+        let event = refused.spec.to_string();
+        return Some((next, Some(Fallback::NoChildren { event })));
+    }
+    no_last_branches(refused)
+}
+
+/// The CPU keeps no calls, or the event cannot interrupt it.
+fn no_last_branches(refused: &Setup) -> Option<(Setup, Option<Fallback>)> {
+    let Stacks::LastBranches { otherwise, .. } = refused.stacks else {
+        return None;
+    };
+    let next = Setup {
+        stacks: Stacks::Dump(otherwise),
+        ..refused.clone()
+    };
+    let event = refused.spec.to_string();
+    Some((next, Some(Fallback::NoLastBranches { event })))
+}
+
+fn less_precise(refused: &Setup) -> Option<(Setup, Option<Fallback>)> {
+    // What was asked for with so many `p` is not replaced.
+    if matches!(refused.spec.modifiers.precise, Precise::Level(1..)) {
+        return None;
+    }
+    let precise = refused.precise.checked_sub(1)?;
+    let next = Setup {
+        precise,
+        ..refused.clone()
+    };
+    Some((next, None))
+}
+
+fn without_entry_registers(refused: &Setup) -> Option<(Setup, Option<Fallback>)> {
+    let next = Setup {
+        entry_registers: false,
+        ..refused.clone()
+    };
+    refused.entry_registers.then_some((next, None))
+}
+
+fn user_only(refused: &Setup, system: &System) -> Option<(Setup, Option<Fallback>)> {
+    let spec = refused.spec.user_only()?;
+    // What happens in the kernel only would open, and never sample.
+    if !spec.modifiers.user || spec.happens_in_kernel_only() {
+        return None;
+    }
+    let next = Setup {
+        spec,
+        ..refused.clone()
+    };
+    let paranoid = system.paranoid;
+    Some((next, Some(Fallback::UserOnly { paranoid })))
+}
+
+/// Everybody may learn when their threads leave their CPUs and come back.
+fn only_switches(refused: &Setup, system: &System) -> Option<(Setup, Option<Fallback>)> {
+    if refused.weight != Weight::OffCpu || refused.only_switches() {
+        return None;
+    }
+    let next = Setup {
+        spec: EventSpec::off_cpu_by_switches(),
+        ..refused.clone()
+    };
+    let paranoid = system.paranoid;
+    Some((next, Some(Fallback::BlockedThreadSampler { paranoid })))
+}
+
+fn other_event(refused: &Setup) -> Option<(Setup, Option<Fallback>)> {
+    let next = by_the_clock(refused)?;
+    let fallback = Fallback::Event {
+        asked: refused.spec.name.clone(),
+        used: next.spec.name.clone(),
+    };
+    Some((next, Some(fallback)))
+}
+
+/// What suits the machine better than what it opened. Virtual machines are interrupted by cycles
+/// and by devices at once, which hides the registers of user code (see `docs/design/unwinding.md`).
+///
+/// CPUs keep their cycles: their clock falls into step with programs that sleep on timers. So does
+/// what needs no registers.
+fn better(opened: &Setup, system: &System) -> Option<(Setup, Fallback)> {
+    let unwound = matches!(opened.stacks, Stacks::Dump(_) | Stacks::FramePointers);
+    if !system.virtual_machine || opened.cpu_wide || !unwound {
+        return None;
+    }
+    let next = by_the_clock(opened)?;
+    let fallback = Fallback::VirtualMachine {
+        asked: opened.spec.name.clone(),
+        used: next.spec.name.clone(),
+    };
+    Some((next, fallback))
+}
+
+/// The same by the clock, if it may stand in.
+fn by_the_clock(setup: &Setup) -> Option<Setup> {
+    // A period in cycles means nothing to a clock.
+    if !setup.replaceable || matches!(setup.sampling, Sampling::Period(_)) {
+        return None;
+    }
+    let mut modifiers = setup.spec.modifiers;
+    // Cycles are not counted either while a CPU has nothing to do.
+    modifiers.not_idle |= setup.cpu_wide;
+    Some(Setup {
+        spec: EventSpec {
+            modifiers,
+            ..EventSpec::cpu_clock()
+        },
+        replaceable: false,
+        entry_registers: false,
+        ..setup.clone()
+    })
+}
+
+/// What the kernel answered last, and to what.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    pub(crate) errno: Errno,
+    pub(crate) setup: Box<Setup>,
+}
+
+/// Steps down from `setup` until `open` succeeds with what suits the machine.
+///
+/// # Errors
+///
+/// When there is nothing left to try.
+pub(crate) fn fall_back<T>(
+    mut setup: Setup,
+    system: &System,
+    mut open: impl FnMut(&Setup) -> Result<T, Errno>,
+) -> Result<(T, Setup, Vec<Fallback>), Refused> {
+    let mut fallbacks = Vec::new();
+    loop {
+        match open(&setup) {
+            Ok(opened) => {
+                let Some((next, fallback)) = better(&setup, system) else {
+                    return Ok((opened, setup, fallbacks));
+                };
+                setup = next;
+                fallbacks.push(fallback);
+            }
+            Err(errno) => {
+                let Some((next, fallback)) = step(&setup, errno, system) else {
+                    let setup = Box::new(setup);
+                    return Err(Refused { errno, setup });
+                };
+                setup = next;
+                fallbacks.extend(fallback);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::setup::tests::setup;
+
+    fn system() -> System {
+        System {
+            paranoid: 2,
+            max_rate: 100_000,
+            max_stack: 127,
+            cpus: vec![0, 1],
+            virtual_machine: false,
+        }
+    }
+
+    /// A kernel that refuses as real ones do.
+    #[derive(Default)]
+    struct Kernel {
+        no_pmu: bool,
+        no_build_ids: bool,
+        no_lost_counts: bool,
+        no_branch_records: bool,
+        no_branch_index: bool,
+        user_only: bool,
+        locked_down: bool,
+        refuses_all: bool,
+    }
+
+    impl Kernel {
+        fn open(&self, setup: &Setup) -> Result<(), Errno> {
+            let (branches, index) = match setup.stacks {
+                Stacks::LastBranches { index, .. } => (true, index),
+                _ => (false, false),
+            };
+            // Software events cannot interrupt at the moment of a branch.
+            let branchless = self.no_branch_records || setup.spec.is_clock();
+            let refusals = [
+                (self.refuses_all, Errno::PERM),
+                (self.locked_down && setup.entry_registers, Errno::PERM),
+                (self.no_lost_counts && setup.lost_counts, Errno::INVAL),
+                (self.no_build_ids && setup.build_ids, Errno::INVAL),
+                (self.user_only && setup.spec.modifiers.kernel, Errno::ACCESS),
+                (setup.sampling == Sampling::Hertz(200_000), Errno::INVAL),
+                (setup.reads_group && setup.inherit, Errno::INVAL),
+                (self.no_pmu && setup.spec.name == "cycles", Errno::NOENT),
+                (branches && branchless, Errno::OPNOTSUPP),
+                (index && self.no_branch_index, Errno::INVAL),
+                (self.no_pmu && setup.precise > 0, Errno::OPNOTSUPP),
+            ];
+            match refusals.into_iter().find(|&(refused, _)| refused) {
+                Some((_, errno)) => Err(errno),
+                None => Ok(()),
+            }
+        }
+    }
+
+    fn check(kernel: &Kernel, setup: Setup, expected: Result<(&str, &[&str]), Errno>) {
+        let result = fall_back(setup, &system(), |setup| kernel.open(setup));
+        let result = match result {
+            Ok((_, setup, fallbacks)) => Ok((setup.spec.to_string(), fallbacks)),
+            Err(refused) => Err(refused.errno),
+        };
+        match (result, expected) {
+            (Ok((event, fallbacks)), Ok((expected, words))) => {
+                assert_eq!(event, expected);
+                assert_eq!(fallbacks.len(), words.len(), "{fallbacks:?}");
+                for (fallback, word) in fallbacks.iter().zip(words) {
+                    assert!(fallback.to_string().contains(word), "{fallback}");
+                }
+            }
+            (result, expected) => {
+                assert_eq!(result.map(|_| ()), expected.map(|_| ()));
+            }
+        }
+    }
+
+    fn usual() -> Setup {
+        Setup {
+            replaceable: true,
+            ..setup("cycles")
+        }
+    }
+
+    #[test]
+    fn the_kernel_gets_what_it_takes() {
+        check(&Kernel::default(), usual(), Ok(("cycles", &[])));
+        let no_pmu = Kernel {
+            no_pmu: true,
+            ..Kernel::default()
+        };
+        check(&no_pmu, usual(), Ok(("cpu-clock", &["cpu-clock instead"])));
+        let precise = Setup {
+            precise: 2,
+            ..usual()
+        };
+        check(&no_pmu, precise, Ok(("cpu-clock", &["cpu-clock instead"])));
+        let old = Kernel {
+            no_build_ids: true,
+            no_lost_counts: true,
+            ..Kernel::default()
+        };
+        check(&old, usual(), Ok(("cycles", &[])));
+        let locked_down = Kernel {
+            locked_down: true,
+            ..Kernel::default()
+        };
+        let usual_registers = Setup {
+            entry_registers: true,
+            ..usual()
+        };
+        check(&locked_down, usual_registers, Ok(("cycles", &[])));
+        let user = Kernel {
+            no_pmu: true,
+            user_only: true,
+            ..Kernel::default()
+        };
+        let words = ["perf_event_paranoid is 2", "cpu-clock instead"];
+        check(&user, usual(), Ok(("cpu-clock:u", &words)));
+        let fast = Setup {
+            sampling: Sampling::Hertz(200_000),
+            ..usual()
+        };
+        check(&Kernel::default(), fast, Ok(("cycles", &["100000 Hz"])));
+        let counts = Setup {
+            reads_group: true,
+            ..setup("faults")
+        };
+        check(&old, counts, Ok(("faults", &["threads and processes"])));
+    }
+
+    #[test]
+    fn what_was_named_is_not_replaced() {
+        let no_pmu = Kernel {
+            no_pmu: true,
+            user_only: true,
+            ..Kernel::default()
+        };
+        check(&no_pmu, setup("cycles"), Err(Errno::NOENT));
+        check(&no_pmu, setup("cpu-clock:k"), Err(Errno::ACCESS));
+        check(&no_pmu, setup("cpu-clock:uk"), Err(Errno::ACCESS));
+        check(&no_pmu, setup("cpu-clock:u"), Ok(("cpu-clock:u", &[])));
+        check(&no_pmu, setup("context-switches"), Err(Errno::ACCESS));
+        let precise = Setup {
+            precise: 2,
+            ..setup("cpu-clock:upp")
+        };
+        check(&no_pmu, precise, Err(Errno::OPNOTSUPP));
+        let period = Setup {
+            sampling: Sampling::Period(1_000_000),
+            replaceable: true,
+            ..setup("cycles:u")
+        };
+        check(&no_pmu, period, Err(Errno::NOENT));
+    }
+
+    #[test]
+    fn virtual_machines_go_by_the_clock_unless_asked_for_cycles() {
+        let chosen = |virtual_machine, no_pmu, setup: Setup| {
+            let system = System {
+                virtual_machine,
+                ..system()
+            };
+            let kernel = Kernel {
+                no_pmu,
+                ..Kernel::default()
+            };
+            let (_, setup, said) = fall_back(setup, &system, |setup| kernel.open(setup)).unwrap();
+            let said: Vec<String> = said.iter().map(Fallback::to_string).collect();
+            (setup.spec.to_string(), said.join("\n"))
+        };
+        let (event, said) = chosen(true, false, usual());
+        assert_eq!(event, "cpu-clock");
+        assert!(said.contains("-e cycles samples cycles anyway"), "{said}");
+        let (event, said) = chosen(true, true, usual());
+        assert_eq!(event, "cpu-clock");
+        assert!(said.contains("no hardware counters"), "{said}");
+
+        let cycles = || ("cycles".to_owned(), String::new());
+        assert_eq!(chosen(false, false, usual()), cycles());
+        assert_eq!(chosen(true, false, setup("cycles")), cycles());
+        let cpu_wide = Setup {
+            cpu_wide: true,
+            ..usual()
+        };
+        assert_eq!(chosen(true, false, cpu_wide), cycles());
+        let period = Setup {
+            sampling: Sampling::Period(1_000_000),
+            ..usual()
+        };
+        assert_eq!(chosen(true, false, period), cycles());
+        let index = true;
+        let otherwise = 8192;
+        for stacks in [Stacks::None, Stacks::LastBranches { index, otherwise }] {
+            let not_unwound = Setup { stacks, ..usual() };
+            assert_eq!(chosen(true, false, not_unwound), cycles());
+        }
+    }
+
+    #[test]
+    fn stacks_are_copied_where_the_cpu_keeps_no_calls() {
+        let lbr = || Setup {
+            stacks: Stacks::LastBranches {
+                index: true,
+                otherwise: 8192,
+            },
+            ..usual()
+        };
+        let opened = |kernel: Kernel| {
+            let opened = fall_back(lbr(), &system(), |setup| kernel.open(setup));
+            let (_, setup, said) = opened.expect("something");
+            (setup.spec.name, setup.stacks, said.len())
+        };
+        let with = |index| Stacks::LastBranches {
+            index,
+            otherwise: 8192,
+        };
+        let name = |name: &str| name.to_owned();
+        let modern = Kernel::default();
+        assert_eq!(opened(modern), (name("cycles"), with(true), 0));
+        let old = Kernel {
+            no_branch_index: true,
+            ..Kernel::default()
+        };
+        assert_eq!(opened(old), (name("cycles"), with(false), 0));
+        let without = Kernel {
+            no_branch_records: true,
+            ..Kernel::default()
+        };
+        let dump = Stacks::Dump(8192);
+        assert_eq!(opened(without), (name("cycles"), dump, 1));
+        let no_pmu = Kernel {
+            no_pmu: true,
+            ..Kernel::default()
+        };
+        assert_eq!(opened(no_pmu), (name("cpu-clock"), dump, 2));
+        let words = ["(LBR)"];
+        let clock = Setup {
+            stacks: with(true),
+            ..setup("cpu-clock:u")
+        };
+        check(&Kernel::default(), clock, Ok(("cpu-clock:u", &words)));
+    }
+
+    #[test]
+    fn waits_are_timed_by_those_who_may_not_see_the_kernel() {
+        let user = Kernel {
+            user_only: true,
+            ..Kernel::default()
+        };
+        let waits = |event| Setup {
+            weight: Weight::OffCpu,
+            switches: true,
+            sampling: Sampling::Period(1),
+            ..setup(event)
+        };
+        let off_cpu = || Setup {
+            spec: EventSpec::off_cpu(),
+            ..waits("context-switches")
+        };
+        let root = Kernel::default();
+        check(&root, off_cpu(), Ok(("offcpu-time", &[])));
+        let words = ["the stacks of sleeping threads"];
+        check(&user, off_cpu(), Ok(("offcpu-time:u", &words)));
+        let sandbox = Kernel {
+            refuses_all: true,
+            ..Kernel::default()
+        };
+        check(&sandbox, off_cpu(), Err(Errno::PERM));
+
+        let opened = fall_back(off_cpu(), &system(), |setup| user.open(setup));
+        let (_, switches, _) = opened.expect("SWITCH records");
+        assert!(switches.only_switches() && !off_cpu().only_switches());
+        let attr = switches.attr();
+        assert_eq!((attr.context_switch(), attr.exclude_kernel()), (1, 1));
+        let sleepers = switches.of_sleepers(4096);
+        assert_eq!(sleepers.user_registers().count_ones(), 2);
+        assert_eq!(sleepers.attr().context_switch(), 0);
+    }
+
+    #[test]
+    fn a_refusal_of_everything_ends() {
+        let sandbox = Kernel {
+            refuses_all: true,
+            ..Kernel::default()
+        };
+        check(&sandbox, usual(), Err(Errno::PERM));
+    }
+}

@@ -1,0 +1,220 @@
+//! From what was asked for to what the kernel is asked for first.
+
+use crate::arch;
+use crate::event::{CallGraph, EventRequest, MAX_STACK_DUMP, Rate, Weight};
+use crate::names::{EventSpec, Precise};
+use crate::sample_period;
+use crate::sampler::{Request, Switch};
+use crate::setup::{Sampling, Setup, Stacks};
+use crate::sizes::{BufferRequest, Sizes};
+use crate::system::{self, System};
+use crate::target_threads::Threads;
+
+/// An event to be opened.
+#[derive(Debug)]
+pub(crate) struct Planned {
+    pub(crate) setup: Setup,
+    /// Which of the events leads its group, if that is another one.
+    pub(crate) leader: Option<usize>,
+}
+
+/// What rings and dumps must serve: the fastest event and the largest stacks.
+pub(crate) fn buffer_request(request: &Request, system: &System, cpus: usize) -> BufferRequest {
+    let events = || request.groups.iter().flat_map(|group| &group.events);
+    let dumps = events().filter_map(|event| match event.call_graph {
+        CallGraph::Dwarf { dump } => Some(dump),
+        // Few CPUs can; the others copy the stack.
+        CallGraph::LastBranches => Some(None),
+        CallGraph::FramePointers | CallGraph::None => None,
+    });
+    // Dumps as large as the ring allows, unless all are of a size that was asked for.
+    let dump = dumps.reduce(|a, b| a.zip(b).map(|(a, b)| a.max(b)));
+    BufferRequest {
+        ring: request.ring_bytes,
+        dump,
+        rate: events().map(|event| rate(event, system)).max().unwrap_or(1),
+        cpus,
+        memory: system::memory(),
+        page: rustix::param::page_size() as u64,
+    }
+}
+
+/// Samples per second of a busy CPU, as far as that can be known. Nobody knows how often a probe
+/// is hit: its dumps are small instead.
+fn rate(event: &EventRequest, system: &System) -> u64 {
+    match event.rate {
+        Rate::Hertz(hertz) => hertz.min(system.max_rate),
+        Rate::Maximum => system.max_rate,
+        Rate::Period(_) if is_hit(event) => 1,
+        Rate::Period(period) => {
+            // Others are thought of as a clock's nanoseconds.
+            let per_second =
+                sample_period::per_second_at_most(&event.spec).unwrap_or(1_000_000_000);
+            per_second / period.max(1)
+        }
+    }
+}
+
+/// Whether the event comes in bursts of its own, not with time.
+fn is_hit(event: &EventRequest) -> bool {
+    matches!(event.rate, Rate::Period(_))
+        && !event.spec.is_clock()
+        && !event.spec.family.is_hardware()
+}
+
+/// Bytes of stack copied with each hit, so that a burst of a thousand fits the ring: deeper
+/// stacks are read from the live target.
+const HIT_DUMP: u32 = 4096;
+
+/// The events in order, each as well as it could be. The first one tells of threads and mappings
+/// as well.
+pub(crate) fn events(request: &Request, system: &System, sizes: Sizes) -> Vec<Planned> {
+    let mut planned: Vec<Planned> = Vec::new();
+    for group in &request.groups {
+        let leader = planned.len();
+        for event in &group.events {
+            let member = planned.len() > leader;
+            let mut setup = setup(event, request, system, sizes);
+            setup.tracks = planned.is_empty();
+            setup.member = member;
+            setup.reads_group = group.leader_sampling && group.events.len() > 1;
+            // Counts take room, and all members have the leader's samples.
+            setup.entry_registers &= !setup.reads_group;
+            if setup.reads_group && member {
+                setup.sampling = Sampling::Never;
+            }
+            planned.push(Planned {
+                setup,
+                leader: member.then_some(leader),
+            });
+        }
+    }
+    if let Some(told) = planned_to_tell(&planned).and_then(|told| planned.get_mut(told)) {
+        told.setup.counts_exits = true;
+    }
+    // New threads and children are followed by an event that they inherit: the threads that are
+    // sampled run what those map.
+    let is_partial = |planned: &Planned| !planned.setup.inherit && !planned.setup.cpu_wide;
+    if request.needs_tracking() || planned.iter().any(is_partial) {
+        track_apart(&mut planned, request, sizes);
+    }
+    if request.threads.are_all() && request.groups.iter().flat_map(|it| &it.events).any(is_hit) {
+        // What we do is among what runs: if each hit woke us, our own switches, say, would be hits
+        // without end.
+        let many = (sizes.ring / 4) as u32;
+        planned
+            .iter_mut()
+            .for_each(|one| one.setup.wakeup_bytes = many);
+    }
+    planned
+}
+
+/// Whether one event only is sampled by.
+pub(crate) fn samples_one_event(planned: &[Planned]) -> bool {
+    let sampling = |planned: &&Planned| !planned.setup.only_tracks;
+    planned.iter().filter(sampling).count() == 1
+}
+
+/// Which event is told of as threads end: the only one, or of several, the first that tells time. Of
+/// CPUs, the kernel counts what they did, not what each thread did; of events that are read as a
+/// group, what all members did.
+fn planned_to_tell(planned: &[Planned]) -> Option<usize> {
+    let can =
+        |setup: &Setup| setup.weight == Weight::Period && !setup.cpu_wide && !setup.reads_group;
+    let tells = |setup: &Setup| planned.len() == 1 || sample_period::is_time(&setup.spec);
+    let mut setups = planned.iter().map(|planned| &planned.setup);
+    setups.position(|setup| can(setup) && tells(setup))
+}
+
+/// Has an event of its own tell of threads and mappings, and of switches if they are wanted.
+fn track_apart(planned: &mut Vec<Planned>, request: &Request, sizes: Sizes) {
+    let mut tracking = tracking(request, sizes);
+    for Planned { setup, .. } in planned.iter_mut() {
+        setup.tracks = false;
+        tracking.switches |= std::mem::take(&mut setup.switches);
+    }
+    planned.push(Planned {
+        setup: tracking,
+        leader: None,
+    });
+}
+
+fn tracking(request: &Request, sizes: Sizes) -> Setup {
+    Setup {
+        tracks: true,
+        only_tracks: true,
+        cpu_wide: request.threads.are_all(),
+        inherit: !request.threads.are_all(),
+        enable_on_exec: matches!(request.threads, Threads::UntilExec(_)),
+        wakeup_bytes: sizes.wakeup,
+        ..Setup::new(EventSpec::dummy(), Sampling::Never)
+    }
+}
+
+fn setup(event: &EventRequest, request: &Request, system: &System, sizes: Sizes) -> Setup {
+    let usual = |most| {
+        if is_hit(event) {
+            HIT_DUMP.min(most)
+        } else {
+            most
+        }
+    };
+    let stacks = match (event.call_graph, sizes.dump) {
+        (CallGraph::Dwarf { dump }, Some(most)) => {
+            Stacks::Dump(dump.unwrap_or(usual(most)).min(most))
+        }
+        (CallGraph::LastBranches, Some(most)) => Stacks::LastBranches {
+            index: true,
+            otherwise: usual(most),
+        },
+        (CallGraph::FramePointers, _) => Stacks::FramePointers,
+        (CallGraph::None | CallGraph::Dwarf { .. } | CallGraph::LastBranches, _) => Stacks::None,
+    };
+    let (stacks, entry_registers) = with_entry_registers(stacks, event, system);
+    let sampling = match event.rate {
+        Rate::Hertz(hertz) => Sampling::Hertz(hertz),
+        Rate::Maximum => Sampling::Hertz(system.max_rate),
+        Rate::Period(period) => Sampling::Period(period),
+    };
+    Setup {
+        replaceable: event.replaceable,
+        stacks,
+        user_chain: request.user_chains,
+        entry_registers,
+        cpu_wide: request.threads.are_all(),
+        switches: event.weight == Weight::OffCpu,
+        weight: event.weight,
+        inherit: event.spec.terms.inherit.unwrap_or(true) && !request.threads.are_all(),
+        enable_on_exec: matches!(request.threads, Threads::UntilExec(_))
+            && request.switch != Switch::Off,
+        precise: match event.spec.modifiers.precise {
+            // A precise address is not from the same moment as the registers and the stack,
+            // which unwinding must not mix.
+            Precise::Level(0) if stacks == Stacks::None => 2,
+            Precise::Level(level) => level,
+            Precise::Maximum => 3,
+        },
+        wakeup_bytes: sizes.wakeup,
+        ..Setup::new(event.spec.clone(), sampling)
+    }
+}
+
+/// Asks for registers at the kernel's entry where an event can hit it: clocks wait until it is
+/// over. They follow the stack in a sample, and the kernel lets the stack take all the room that a
+/// record has, so there must be enough left.
+fn with_entry_registers(stacks: Stacks, event: &EventRequest, system: &System) -> (Stacks, bool) {
+    /// For all but the stack, with the longest chain that the kernel makes by default.
+    const ROOM: u32 = 2048;
+    const LONGEST_CHAIN: i64 = 127;
+    let spec = &event.spec;
+    let hits = spec.modifiers.kernel && spec.family.is_hardware() && arch::ENTRY_REGISTERS != 0;
+    match stacks {
+        Stacks::Dump(bytes) if hits && system.max_stack <= LONGEST_CHAIN => {
+            (Stacks::Dump(bytes.min(MAX_STACK_DUMP - ROOM)), true)
+        }
+        _ => (stacks, false),
+    }
+}
+
+#[cfg(test)]
+mod perf_record;

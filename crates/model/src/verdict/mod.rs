@@ -1,0 +1,526 @@
+//! The verdict on a recording: is it good, what is wrong with it, and what to do.
+
+mod coverage;
+mod probes;
+mod remedy;
+
+use std::fmt;
+use std::iter::once;
+
+use serde::Serialize;
+
+use crate::quality::{Losses, Quality};
+use crate::text::counted;
+use crate::waits::WaitCoverage;
+use coverage::{coverage, misleads, unseen};
+use remedy::Cause;
+
+/// Backend far a profile can be trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Grade {
+    /// At least 99.5 % of the stacks are whole and at most 0.1 % of the samples are lost.
+    Good,
+    /// Between good and bad: read it with what is missing in mind.
+    Fair,
+    /// Neither good nor fair can be told from so few samples. `--strict` refuses these, too.
+    TooFewSamples,
+    /// Under 95 % whole, over 1 % lost, or nothing sampled. `--strict` refuses these.
+    Bad,
+}
+
+impl Grade {
+    const GOOD_WHOLE: f64 = 0.995;
+    const FAIR_WHOLE: f64 = 0.95;
+    const GOOD_LOST: f64 = 0.001;
+    const FAIR_LOST: f64 = 0.01;
+
+    /// With as many, one recording in 24 shows nothing of a function that takes 10 % of the time.
+    const ENOUGH_SAMPLES: u64 = 30;
+
+    /// Whether such a profile is to be trusted, which is what `--strict` asks.
+    pub fn is_trusted(self) -> bool {
+        matches!(self, Self::Good | Self::Fair)
+    }
+
+    fn of(whole: f64, lost: f64) -> Self {
+        if whole >= Self::GOOD_WHOLE && lost <= Self::GOOD_LOST {
+            Self::Good
+        } else if whole >= Self::FAIR_WHOLE && lost <= Self::FAIR_LOST {
+            Self::Fair
+        } else {
+            Self::Bad
+        }
+    }
+}
+
+/// The grade in a word or two, as the verdict has it.
+impl fmt::Display for Grade {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Good => "good",
+            Self::Fair => "fair",
+            Self::TooFewSamples => "too few samples",
+            Self::Bad => "BAD",
+        })
+    }
+}
+
+/// What [`Quality`]'s counts amount to. Its [`Display`](fmt::Display) is one line that sums up,
+/// then one line for each problem with its remedy.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    /// The whole in a word.
+    pub grade: Grade,
+    summary: String,
+    problems: Vec<String>,
+}
+
+impl Verdict {
+    /// The verdict on these counts.
+    pub fn new(quality: &Quality) -> Self {
+        if quality.samples == 0 {
+            return Self {
+                grade: Grade::Bad,
+                summary: "no samples".into(),
+                problems: once(format!("nothing was sampled: {}", quality.why_no_samples()))
+                    .chain(losses(quality))
+                    .collect(),
+            };
+        }
+        let stacks = quality.user_stacks();
+        let whole = share(quality.whole_stacks(), stacks).unwrap_or(1.0);
+        let lost = quality.losses.samples();
+        let lost_share = quality.lost_share();
+        let mut summary = match stacks {
+            0 => "no user stacks".to_owned(),
+            _ => format!(
+                "{} of {} whole",
+                percent(whole),
+                counted(stacks, "user stack")
+            ),
+        };
+        summary += &match lost {
+            0 => ", no sample lost".to_owned(),
+            _ => format!(
+                ", {} ({}) lost",
+                counted(lost, "sample"),
+                percent(lost_share)
+            ),
+        };
+        if quality.remote_read > 0 {
+            let share = share(quality.remote_read, stacks).unwrap_or(0.0);
+            summary += &format!(", {} completed from live memory", percent(share));
+        }
+        let problems = partial_stacks(quality, stacks)
+            .chain(few_samples(quality))
+            .chain(losses(quality))
+            .chain(coverage(quality))
+            .chain(unseen(quality))
+            .chain(quality.waits.as_ref().map(waits))
+            .chain(probes::unreached(quality))
+            .chain(quality.unseen.protected())
+            .chain(quality.size_limit.map(size_limit))
+            .chain(changed_cpus(&quality.changed_cpus))
+            .collect();
+        let grade = match Grade::of(whole, lost_share) {
+            Grade::Good | Grade::Fair if has_few_samples(quality) => Grade::TooFewSamples,
+            // Nobody can tell how much that was.
+            Grade::Good if quality.losses.corrupt_rings > 0 => Grade::Fair,
+            Grade::Good if !quality.changed_cpus.is_empty() => Grade::Fair,
+            Grade::Good if misleads(quality) => Grade::Fair,
+            Grade::Good if probes::misses_much(quality) => Grade::Fair,
+            Grade::Good if quality.unseen.protected.is_some() => Grade::Fair,
+            Grade::Good if quality.waits.is_some_and(hides_much) => Grade::Fair,
+            grade => grade,
+        };
+        Self {
+            grade,
+            summary,
+            problems,
+        }
+    }
+
+    /// The one-line summary.
+    pub fn summary(&self) -> &str {
+        &self.summary
+    }
+
+    /// One line for each thing that is wrong, with its remedy.
+    pub fn problems(&self) -> &[String] {
+        &self.problems
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "verdict: {}: {}", self.grade, self.summary)?;
+        self.problems
+            .iter()
+            .try_for_each(|problem| write!(f, "\n  - {problem}"))
+    }
+}
+
+fn partial_stacks(quality: &Quality, stacks: u64) -> impl Iterator<Item = String> {
+    quality
+        .partial_stacks()
+        .into_iter()
+        .map(move |(end, count)| {
+            let share = percent(share(count, stacks).unwrap_or(0.0));
+            let stacks = counted(count, "stack");
+            let place = match quality.failures.iter().find(|failure| failure.end == end) {
+                Some(failure) if !failure.module.is_empty() => {
+                    format!(" (most in {}+{:#x})", failure.module, failure.offset)
+                }
+                _ => String::new(),
+            };
+            format!(
+                "{stacks} ({share}): {}{place}{}",
+                end.describe(),
+                remedy::ending(Cause::Stack(end), quality)
+            )
+        })
+}
+
+/// Whether chance decides what the samples show.
+fn has_few_samples(quality: &Quality) -> bool {
+    quality.samples < Grade::ENOUGH_SAMPLES && !quality.every_event
+}
+
+fn few_samples(quality: &Quality) -> Option<String> {
+    let are = match quality.samples {
+        1 => "1 sample is".to_owned(),
+        samples => format!("{samples} samples are"),
+    };
+    has_few_samples(quality).then(|| {
+        format!(
+            "{are} too few to show where the time goes: at least {} are needed; {}",
+            Grade::ENOUGH_SAMPLES,
+            more_samples(quality),
+        )
+    })
+}
+
+/// Backend to have more samples.
+pub(crate) fn more_samples(quality: &Quality) -> String {
+    let remedy = remedy::remedy(Cause::FewSamples, quality);
+    let more = remedy.map_or_else(String::new, |remedy| format!(", or {remedy}"));
+    format!("record for longer{more}")
+}
+
+fn losses(quality: &Quality) -> impl Iterator<Item = String> {
+    let losses = quality.losses;
+    let ending = |cause| remedy::ending(cause, quality);
+    let some = |count: u64, text: &dyn Fn(u64) -> String| (count > 0).then(|| text(count));
+    [
+        some(losses.ring_full, &|count| {
+            let samples = counted(count, "sample");
+            let remedy = ending(Cause::FullRings);
+            format!("{samples} lost: the ring buffers were full{remedy}")
+        }),
+        some(losses.queue_full, &|count| {
+            let samples = counted(count, "sample");
+            let remedy = ending(Cause::SlowUnwinding);
+            format!("{samples} dropped: unwinding was too slow{remedy}")
+        }),
+        some(losses.cut_stacks, &|count| {
+            let stacks = counted(count, "stack");
+            let remedy = ending(Cause::SlowUnwinding);
+            format!("{stacks} cut short: unwinding was too slow{remedy}")
+        }),
+        some(losses.throttled, &|count| {
+            let times = times(count);
+            let remedy = ending(Cause::Throttled);
+            format!("the kernel throttled sampling {times}{remedy}")
+        }),
+        some(losses.malformed, &|count| {
+            let samples = counted(count, "sample");
+            format!("{samples} could not be read: the recording is damaged")
+        }),
+        some(losses.corrupt_rings, &|count| {
+            let times = times(count);
+            format!(
+                "a ring buffer held garbage {times}, and the samples in it are lost; record again, \
+                 and report this bug if it comes back"
+            )
+        }),
+        losses
+            .truncated_file
+            .then(|| ends_early(&losses).to_owned()),
+    ]
+    .into_iter()
+    .flatten()
+}
+
+fn ends_early(losses: &Losses) -> &'static str {
+    match losses.too_large_file {
+        true => {
+            "only the start of the recording was read: its compressed records hold more than any \
+             recording of this size should"
+        }
+        false => "the recording ends early: it was cut off while it was written or copied",
+    }
+}
+
+fn size_limit(bytes: u64) -> String {
+    format!(
+        "the recording reached its size limit (--max-size) of {bytes} bytes: it ends there, and \
+         later samples are missing"
+    )
+}
+
+fn changed_cpus(cpus: &[u32]) -> Option<String> {
+    let (last, others) = cpus.split_last()?;
+    let mut named = String::from(if others.is_empty() { "CPU " } else { "CPUs " });
+    others.iter().for_each(|cpu| named += &format!("{cpu}, "));
+    Some(format!(
+        "{named}{last} went offline or came online: what ran there after that is missing; record \
+         again"
+    ))
+}
+
+/// Whether it is not known where much of the waiting was.
+fn hides_much(waits: WaitCoverage) -> bool {
+    const MUCH: f64 = 0.05;
+    share(waits.unseen_time(), waits.time).is_some_and(|unseen| unseen > MUCH)
+}
+
+/// Backend much of the waiting was seen.
+fn waits(waits: &WaitCoverage) -> String {
+    let of_time = |part| percent(share(part, waits.time).unwrap_or(0.0));
+    let mut told = format!(
+        "{} of the waiting time has a stack ({} of {} waits)",
+        of_time(waits.seen_time),
+        waits.seen,
+        waits.waits,
+    );
+    if waits.placed_time > 0 {
+        told += &format!(
+            "; {} were waits too short to look at: they are counted like others of the same thread \
+             and length",
+            of_time(waits.placed_time)
+        );
+    }
+    if waits.unseen_time() > 0 {
+        told += &format!(
+            "; where the other {} was spent is unknown",
+            of_time(waits.unseen_time())
+        );
+    }
+    told
+}
+
+fn times(count: u64) -> String {
+    match count {
+        1 => "once".to_owned(),
+        more => format!("{more} times"),
+    }
+}
+
+fn share(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}
+
+/// A share as a percentage that never rounds up to 100 or down to 0.
+fn percent(share: f64) -> String {
+    let rounded = (share * 1000.0).round() / 10.0;
+    let honest = if share < 1.0 && rounded >= 100.0 {
+        99.9
+    } else if share > 0.0 && rounded <= 0.0 {
+        return "under 0.1 %".into();
+    } else {
+        rounded
+    };
+    if honest.fract() == 0.0 {
+        format!("{honest:.0} %")
+    } else {
+        format!("{honest:.1} %")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::quality::{SampledBy, UnwindFailure};
+    use crate::stack::StackEnd;
+
+    pub(super) fn quality(ends: &[(StackEnd, u64)], lost: u64) -> Quality {
+        let mut quality = Quality {
+            stacks: ends.iter().copied().collect(),
+            ..Quality::default()
+        };
+        quality.samples = ends.iter().map(|(_, count)| count).sum();
+        quality.losses.ring_full = lost;
+        quality
+    }
+
+    fn check(ends: &[(StackEnd, u64)], lost: u64, grade: Grade, summary: &str) {
+        let verdict = Verdict::new(&quality(ends, lost));
+        assert_eq!((verdict.grade, verdict.summary()), (grade, summary));
+    }
+
+    #[test]
+    fn garbage_in_a_ring_is_never_good() {
+        let mut quality = quality(&[(StackEnd::Root, 100)], 0);
+        quality.losses.corrupt_rings = 1;
+        let verdict = Verdict::new(&quality);
+        assert_eq!(verdict.grade, Grade::Fair);
+        assert!(verdict.problems()[0].starts_with("a ring buffer held garbage once"));
+    }
+
+    #[test]
+    fn grades_and_summaries() {
+        use StackEnd::{NoUnwindInfo, NoUserState, Root};
+        check(&[], 0, Grade::Bad, "no samples");
+        check(
+            &[(Root, 30)],
+            0,
+            Grade::Good,
+            "100 % of 30 user stacks whole, no sample lost",
+        );
+        check(
+            &[(Root, 999), (NoUnwindInfo, 1)],
+            0,
+            Grade::Good,
+            "99.9 % of 1000 user stacks whole, no sample lost",
+        );
+        check(
+            &[(Root, 97), (NoUnwindInfo, 3)],
+            0,
+            Grade::Fair,
+            "97 % of 100 user stacks whole, no sample lost",
+        );
+        check(
+            &[(Root, 1), (NoUnwindInfo, 1)],
+            0,
+            Grade::Bad,
+            "50 % of 2 user stacks whole, no sample lost",
+        );
+        check(
+            &[(Root, 98)],
+            2,
+            Grade::Bad,
+            "100 % of 98 user stacks whole, 2 samples (2 %) lost",
+        );
+        check(
+            &[(Root, 5), (NoUserState, 95)],
+            0,
+            Grade::Good,
+            "100 % of 5 user stacks whole, no sample lost",
+        );
+        check(
+            &[(NoUserState, 95)],
+            0,
+            Grade::Good,
+            "no user stacks, no sample lost",
+        );
+    }
+
+    #[test]
+    fn few_samples_are_neither_good_nor_fair() {
+        use StackEnd::{NoUnwindInfo, Root};
+        let one = "100 % of 1 user stack whole, no sample lost";
+        check(&[(Root, 1)], 0, Grade::TooFewSamples, one);
+        let few = "96.6 % of 29 user stacks whole, no sample lost";
+        let ends = [(Root, 28), (NoUnwindInfo, 1)];
+        check(&ends, 0, Grade::TooFewSamples, few);
+        let mut quality = quality(&[(Root, 29)], 0);
+        quality.sampled_by = SampledBy::Period;
+        let verdict = Verdict::new(&quality);
+        assert!(!verdict.grade.is_trusted());
+        let told = verdict.to_string();
+        assert!(
+            told.starts_with("verdict: too few samples: 100 %"),
+            "{told}"
+        );
+        assert!(told.contains("29 samples are too few to show"), "{told}");
+        assert!(told.contains("a smaller period (-c)"), "{told}");
+        quality.every_event = true;
+        let all = Verdict::new(&quality);
+        assert_eq!((all.grade, all.problems().len()), (Grade::Good, 0));
+    }
+
+    #[test]
+    fn a_share_just_under_all_is_never_called_all() {
+        check(
+            &[(StackEnd::Root, 99_999), (StackEnd::Loop, 1)],
+            0,
+            Grade::Good,
+            "99.9 % of 100000 user stacks whole, no sample lost",
+        );
+    }
+
+    #[test]
+    fn what_is_too_much_can_be_had_less() {
+        let check = |sampled_by, remedy: &str| {
+            let mut quality = quality(&[(StackEnd::Root, 100)], 1);
+            quality.sampled_by = sampled_by;
+            quality.losses.queue_full = 1;
+            quality.losses.cut_stacks = 1;
+            quality.losses.throttled = 1;
+            let verdict = Verdict::new(&quality);
+            assert_eq!(verdict.problems().len(), 4);
+            for told in verdict.problems() {
+                assert!(told.ends_with(remedy), "{told}");
+                assert_eq!(told.contains("-F"), sampled_by == SampledBy::Rate, "{told}");
+            }
+        };
+        check(SampledBy::Rate, "a lower rate (-F)");
+        check(SampledBy::Period, "a larger period (-c)");
+        check(SampledBy::Allocations, "(--every N, or a larger N)");
+    }
+
+    #[test]
+    fn waits_that_nobody_saw_are_told() {
+        let check = |seen_time, placed_time, grade, expected: &str| {
+            let mut quality = quality(&[(StackEnd::Root, 100)], 0);
+            quality.waits = Some(WaitCoverage {
+                waits: 50,
+                seen: 10,
+                time: 1000,
+                seen_time,
+                placed_time,
+            });
+            let verdict = Verdict::new(&quality);
+            assert_eq!(verdict.grade, grade);
+            let [told] = verdict.problems() else {
+                panic!("{verdict}");
+            };
+            assert!(told.contains(expected), "{told}");
+        };
+        check(900, 90, Grade::Good, "90 % of the waiting time has a stack");
+        check(
+            900,
+            90,
+            Grade::Good,
+            "where the other 1 % was spent is unknown",
+        );
+        check(500, 400, Grade::Fair, "(10 of 50 waits)");
+    }
+
+    #[test]
+    fn each_problem_names_place_and_remedy() {
+        let mut quality = quality(&[(StackEnd::Root, 90), (StackEnd::NoUnwindInfo, 10)], 0);
+        quality.failures.push(UnwindFailure {
+            end: StackEnd::NoUnwindInfo,
+            module: "/lib/x.so".into(),
+            offset: 0x10,
+            count: 1,
+        });
+        let text = Verdict::new(&quality).to_string();
+        assert!(
+            text.contains(
+                "10 stacks (10 %): the code has no unwind information (most in /lib/x.so+0x10)"
+            ),
+            "{text}"
+        );
+        assert!(text.contains("-fasynchronous-unwind-tables"), "{text}");
+        quality
+            .failures
+            .iter_mut()
+            .for_each(|place| place.module = "//anon".into());
+        let text = Verdict::new(&quality).to_string();
+        assert!(text.contains("-XX:+PreserveFramePointer"), "{text}");
+        assert!(!text.contains("-fasynchronous"), "{text}");
+    }
+}

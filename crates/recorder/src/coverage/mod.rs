@@ -1,0 +1,534 @@
+//! What each thread did, and how much of it was sampled.
+//!
+//! ```text
+//!   FORK ── samples: what each stands for ── EXIT: its names ── READs: what it counted, by CPU
+//!                                                                └─ added up by names
+//! ```
+
+mod by_name;
+
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+use prof_events::{Opened, SamplePeriod};
+use prof_model::{Coverage, Pid, Processes, Tid, Unsampled};
+use prof_perfdata::{Record, Sample, Stamp, Throttle};
+
+use by_name::{Counted, CoverageByName, Samples, half_blind, unsampled};
+
+/// Adds up what threads did, and weighs their samples.
+#[derive(Debug, Default)]
+pub(crate) struct CoverageTracker {
+    /// Backend periods vary, if they do.
+    sample_period: Option<SamplePeriod>,
+    /// The usual period, if the event counts in the kernel and in user code, but samples in one of
+    /// them only. Only clocks do.
+    half_blind: Option<u64>,
+    /// The threads that the events were opened on, by the events' ids.
+    owners: HashMap<u64, Tid>,
+    /// Whether nobody else inherits them.
+    excludes_children: bool,
+    threads: HashMap<Tid, Thread>,
+    /// Threads that have ended, the last of them lately: their READ records come after.
+    ended: VecDeque<Tid>,
+    /// What READ records told, by event.
+    told: HashMap<u64, u64>,
+    names: BTreeMap<(Arc<str>, Arc<str>), CoverageByName>,
+    /// Which of several events all this is of.
+    event: Option<String>,
+    /// What code it counts and does not sample.
+    unsampled: Option<Unsampled>,
+}
+
+/// A thread that lives, or has just ended.
+#[derive(Debug, Default)]
+struct Thread {
+    pid: Pid,
+    /// Its process's name and its own, once it has ended.
+    names: Option<(Arc<str>, Arc<str>)>,
+    events: Vec<Counted>,
+    samples: Samples,
+}
+
+impl CoverageTracker {
+    /// So many ended threads wait for their READ records, which follow at once.
+    const WAITING: usize = 4096;
+    /// More names than this are one.
+    const NAMES: usize = 1000;
+
+    /// `event`: which of several it is of, by its name.
+    pub(crate) fn new(opened: &Opened, event: Option<String>) -> Self {
+        Self {
+            event,
+            unsampled: unsampled(opened),
+            sample_period: opened.sample_period(),
+            excludes_children: opened.excludes_children(),
+            half_blind: opened.reported_event().and_then(half_blind),
+            owners: opened
+                .reported_event()
+                .map(|event| event.ids.iter().copied().collect())
+                .unwrap_or_default(),
+            ..Self::default()
+        }
+    }
+
+    /// Which of several events it is of, and what code that counts and does not sample.
+    pub(crate) fn subject(&self) -> (Option<String>, Option<Unsampled>) {
+        (self.event.clone(), self.unsampled.clone())
+    }
+
+    /// A sample: what it stands for.
+    pub(crate) fn sample(&mut self, sample: &Sample<'_>) -> u64 {
+        match sample.id {
+            Some(id) if self.owners.contains_key(&id) => {
+                self.weigh((sample.pid, sample.tid), id, sample.period)
+            }
+            _ => sample.period,
+        }
+    }
+
+    /// A record of another kind, before `processes` hear of it.
+    pub(crate) fn follow(&mut self, record: &Record<'_>, processes: &Processes) {
+        if self.owners.is_empty() {
+            return;
+        }
+        match record {
+            Record::Fork(task) => self.begin(task.tid, processes),
+            Record::Throttle(throttle) => self.throttle(throttle, Counted::stop),
+            Record::Unthrottle(throttle) => self.throttle(throttle, Counted::go_on),
+            Record::Exit(task) => self.end((task.pid, task.tid), processes),
+            Record::Read(read) => {
+                for value in read.values.iter() {
+                    self.counted((read.pid, read.tid), value.id.unwrap_or(0), value.value);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn weigh(&mut self, (pid, tid): (Pid, Tid), id: u64, period: u64) -> u64 {
+        let thread = self.threads.entry(tid).or_default();
+        thread.pid = pid;
+        let counted = thread.counted(id);
+        if counted.age == 0 {
+            counted.period = period;
+        }
+        counted.age = counted.age.saturating_add(period);
+        let weight = match self.sample_period {
+            Some(sample_period) if period != sample_period.period => {
+                sample_period.weight(period, counted.age)
+            }
+            _ => period,
+        };
+        thread.samples.add(period, weight);
+        weight
+    }
+
+    /// A thread begins: whoever had its number before is gone.
+    fn begin(&mut self, tid: Tid, processes: &Processes) {
+        if let Some(mut thread) = self.threads.remove(&tid) {
+            for counted in &mut thread.events {
+                counted.assume(|id, used| {
+                    let told = self.told.entry(id).or_default();
+                    *told = told.saturating_add(used);
+                });
+            }
+            self.add(tid, thread, processes);
+        }
+    }
+
+    /// A thread ends. Its names are still known.
+    fn end(&mut self, (pid, tid): (Pid, Tid), processes: &Processes) {
+        let thread = self.threads.entry(tid).or_default();
+        thread.pid = pid;
+        thread.names = Some(names(pid, tid, processes));
+        self.ended.push_back(tid);
+        if self.ended.len() > Self::WAITING
+            && let Some(oldest) = self.ended.pop_front()
+            && let Some(thread) = self.threads.get(&oldest)
+            && thread.names.is_some()
+        {
+            self.begin(oldest, processes);
+        }
+    }
+
+    /// The kernel stopped sampling a thread, or went on.
+    fn throttle(&mut self, throttle: &Throttle, then: impl FnOnce(&mut Counted, u64)) {
+        let Stamp { pid, tid, .. } = throttle.stamp;
+        if let (Some(pid), Some(tid)) = (pid, tid)
+            && self.owners.contains_key(&throttle.id)
+        {
+            let thread = self.threads.entry(tid).or_default();
+            thread.pid = pid;
+            then(thread.counted(throttle.id), throttle.time);
+        }
+    }
+
+    /// What a thread that has ended counted of this event.
+    fn counted(&mut self, (pid, tid): (Pid, Tid), id: u64, count: u64) {
+        let told = self.told.entry(id).or_default();
+        *told = told.saturating_add(count);
+        let thread = self.threads.entry(tid).or_default();
+        thread.pid = pid;
+        let counted = thread.counted(id);
+        counted.used = counted.used.saturating_add(count);
+        counted.told = true;
+    }
+
+    /// The coverage by names, the greatest first. `counts` is what each event counted with all
+    /// threads that inherited it: what no READ record told was done by those who live on. `lost` is
+    /// the share of the samples that did not get here.
+    pub(crate) fn finish(
+        mut self,
+        counts: &[(u64, u64)],
+        lost: f64,
+        processes: &Processes,
+    ) -> Vec<Coverage> {
+        let living = living(processes);
+        for &(id, count) in counts {
+            let rest = count.saturating_sub(self.told.get(&id).copied().unwrap_or(0));
+            // The event that samples and the one that tells of ends differ a little.
+            if self.owners.contains_key(&id) && rest > count / 100 {
+                self.share_out(id, rest, &living);
+            }
+        }
+        for (tid, thread) in std::mem::take(&mut self.threads) {
+            self.add(tid, thread, processes);
+        }
+        let names = self.names.into_values();
+        let mut all: Vec<Coverage> = names.map(|named| named.coverage(lost)).collect();
+        all.sort_by_key(|one| std::cmp::Reverse(one.used));
+        all
+    }
+
+    /// Gives those of whom no READ record told their parts of `rest`, by what their samples say.
+    fn share_out(&mut self, id: u64, rest: u64, living: &BTreeMap<Tid, Pid>) {
+        let mut sharers = self.sharers(id, living);
+        let exact = sharers.len() == 1;
+        if sharers.values().all(|&age| age == 0) {
+            // A thread whose events were opened on itself rather did it than one that inherits.
+            let owner = self.owners.get(&id).copied().unwrap_or(0);
+            if sharers.contains_key(&owner) {
+                sharers.retain(|&tid, _| tid == owner);
+            }
+            sharers.values_mut().for_each(|age| *age = 1);
+        }
+        if sharers.is_empty() {
+            // The thread that the event was opened on, which has ended without a sample of it; or
+            // one that inherited it, and whose record got lost.
+            let owner = self.owners.get(&id).copied();
+            let owner = owner.filter(|tid| self.threads.contains_key(tid));
+            let thread = self.threads.entry(owner.unwrap_or(0)).or_default();
+            if owner.is_none() {
+                thread.names = Some(others());
+            }
+            thread.take_part(id, rest, self.excludes_children);
+        }
+        let mut rest = u128::from(rest);
+        let mut left: u128 = sharers.values().map(|&age| u128::from(age)).sum();
+        for (tid, age) in sharers {
+            let part = rest * u128::from(age) / left.max(1);
+            rest -= part;
+            left -= u128::from(age);
+            let thread = self.threads.entry(tid).or_default();
+            thread.pid = living.get(&tid).copied().unwrap_or(thread.pid);
+            thread.take_part(id, u64::try_from(part).unwrap_or(u64::MAX), exact);
+        }
+    }
+
+    /// The threads that may have done what no READ record told of this event, with what their
+    /// samples say that they did. The kernel writes such a record for a thread that inherited the
+    /// event; not for the one that it was opened on, which may have ended; not yet for those that
+    /// live; and it, or we, may have lost one.
+    fn sharers(&self, id: u64, living: &BTreeMap<Tid, Pid>) -> BTreeMap<Tid, u64> {
+        let owner = self.owners.get(&id).copied();
+        let owners: HashSet<Tid> = self.owners.values().copied().collect();
+        let inherits = |tid: &&Tid| !self.excludes_children && !owners.contains(tid);
+        let heirs = living.keys().filter(inherits);
+        let itself = owner.filter(|tid| living.contains_key(tid));
+        let mut sharers: BTreeMap<Tid, u64> =
+            heirs.copied().chain(itself).map(|tid| (tid, 0)).collect();
+        for (&tid, thread) in &self.threads {
+            match thread.events.iter().find(|counted| counted.id == id) {
+                Some(counted) if counted.told => {
+                    sharers.remove(&tid);
+                }
+                Some(counted) if counted.age > 0 => {
+                    sharers.insert(tid, counted.age);
+                }
+                _ => {}
+            }
+        }
+        sharers
+    }
+
+    fn add(&mut self, tid: Tid, thread: Thread, processes: &Processes) {
+        if thread.samples.number == 0 && thread.events.iter().all(|counted| counted.used == 0) {
+            return;
+        }
+        let names = (thread.names).unwrap_or_else(|| names(thread.pid, tid, processes));
+        let names = match self.names.len() < Self::NAMES || self.names.contains_key(&names) {
+            true => names,
+            false => others(),
+        };
+        let named = self
+            .names
+            .entry(names)
+            .or_insert_with_key(CoverageByName::new);
+        named.add(thread.samples, &thread.events, self.half_blind);
+    }
+}
+
+impl Thread {
+    fn counted(&mut self, id: u64) -> &mut Counted {
+        let known = self.events.iter().position(|counted| counted.id == id);
+        let index = known.unwrap_or_else(|| {
+            self.events.push(Counted {
+                id,
+                ..Counted::default()
+            });
+            self.events.len() - 1
+        });
+        &mut self.events[index]
+    }
+
+    /// Takes its part of what no record told of. `exact`: nobody else may have done it.
+    fn take_part(&mut self, id: u64, part: u64, exact: bool) {
+        let counted = self.counted(id);
+        counted.used = counted.used.saturating_add(part);
+        counted.estimated |= !exact;
+    }
+}
+
+/// All threads, each with its process.
+fn living(processes: &Processes) -> BTreeMap<Tid, Pid> {
+    let threads = processes
+        .iter()
+        .flat_map(|(pid, process)| process.threads().map(move |tid| (tid, pid)));
+    threads.collect()
+}
+
+/// What all are called for which there is no better name.
+fn others() -> (Arc<str>, Arc<str>) {
+    ("others".into(), "others".into())
+}
+
+/// What a process and its thread are called; by their numbers, as in reports, if nobody has told.
+fn names(pid: Pid, tid: Tid, processes: &Processes) -> (Arc<str>, Arc<str>) {
+    let name = |tid| processes.get(pid)?.name(pid, tid).cloned();
+    let thread = name(tid).unwrap_or_else(|| format!(":{tid}").into());
+    (name(pid).unwrap_or_else(|| thread.clone()), thread)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lifetimes(owners: &[(u64, Tid)]) -> CoverageTracker {
+        CoverageTracker {
+            owners: owners.iter().copied().collect(),
+            ..CoverageTracker::default()
+        }
+    }
+
+    #[test]
+    fn what_threads_did_is_added_up_by_their_names() {
+        let mut processes = Processes::default();
+        processes.rename(1, 1, "main");
+        let mut period_randomizer = lifetimes(&[(7, 1), (8, 1)]);
+        for tid in [2, 3] {
+            processes.fork((1, 1), (1, tid));
+            processes.rename(1, tid, "worker");
+            assert_eq!(period_randomizer.weigh((1, tid), 7, 100), 100);
+            period_randomizer.end((1, tid), &processes);
+            processes.exit(1, tid);
+            period_randomizer.counted((1, tid), 7, 150);
+            period_randomizer.counted((1, tid), 8, 50);
+        }
+        period_randomizer.weigh((1, 1), 7, 100);
+        // The first thread lives on: of 7, 450 are counted and 300 told; of 8, 100 are told.
+        let all = period_randomizer.finish(&[(7, 450), (8, 100)], 0.0, &processes);
+        let coverage = |thread: &str, threads, used, sampled, samples| Coverage {
+            process: "main".into(),
+            thread: thread.into(),
+            threads,
+            used,
+            sampled,
+            periods: sampled,
+            samples,
+            ..Coverage::default()
+        };
+        assert_eq!(
+            all,
+            [
+                coverage("worker", 2, 400, 200, 2),
+                coverage("main", 1, 150, 100, 1)
+            ]
+        );
+    }
+
+    /// `lived`: what each thread has samples for. `told`: of whom a READ record told how much.
+    fn check_rest(
+        owner: Tid,
+        lived: &[(Tid, u64, bool)],
+        told: &[(Tid, u64)],
+        count: u64,
+        expected: &[(&str, u64, u64)],
+    ) {
+        let mut processes = Processes::default();
+        let mut period_randomizer = lifetimes(&[(7, owner), (8, 40)]);
+        processes.rename(40, 40, "apart");
+        for &(tid, age, ends) in lived {
+            processes.rename(tid, tid, format!("t{tid}").as_str());
+            if age > 0 {
+                period_randomizer.weigh((tid, tid), 7, age);
+            }
+            if ends {
+                period_randomizer.end((tid, tid), &processes);
+                processes.exit(tid, tid);
+            }
+        }
+        for &(tid, used) in told {
+            period_randomizer.counted((tid, tid), 7, used);
+        }
+        let all = period_randomizer.finish(&[(7, count)], 0.0, &processes);
+        let mut found: Vec<_> = (all.iter())
+            .map(|one| (one.process.as_str(), one.used, one.estimated))
+            .collect();
+        found.sort_unstable();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn what_no_record_told_was_done_by_those_of_whom_none_told() {
+        // The events were opened on a thread that ends while it is recorded.
+        check_rest(2, &[(2, 100, true)], &[], 105, &[("t2", 105, 0)]);
+        check_rest(2, &[(2, 0, true)], &[], 105, &[("t2", 105, 105)]);
+        // A command ends, and one of its records is lost.
+        let command = [(2, 100, true), (3, 300, true)];
+        check_rest(
+            1,
+            &command,
+            &[(2, 101)],
+            406,
+            &[("t2", 101, 0), ("t3", 305, 0)],
+        );
+        // Two live on, and only what both did is known.
+        let both = [(2, 100, false), (3, 300, false)];
+        let expected = [("t2", 200, 200), ("t3", 600, 600)];
+        check_rest(1, &both, &[], 800, &expected);
+        // So it is of one without samples.
+        let both = [(2, 100, false), (3, 0, false)];
+        check_rest(1, &both, &[], 110, &[("t2", 110, 110)]);
+        // Nobody else inherits from the one that has its own.
+        check_rest(2, &[(2, 100, false)], &[], 110, &[("t2", 110, 0)]);
+        check_rest(2, &[(2, 0, false)], &[], 110, &[("t2", 110, 0)]);
+    }
+
+    #[test]
+    fn nobody_else_did_what_is_not_inherited() {
+        for (samples, ends) in [(0, true), (0, false), (1, true), (1, false)] {
+            let mut processes = Processes::default();
+            processes.rename(5, 5, "first");
+            let mut period_randomizer = CoverageTracker {
+                excludes_children: true,
+                ..lifetimes(&[(7, 5)])
+            };
+            for _ in 0..samples {
+                period_randomizer.weigh((5, 5), 7, 100);
+            }
+            if ends {
+                period_randomizer.end((5, 5), &processes);
+                processes.exit(5, 5);
+            }
+            processes.rename(6, 6, "child");
+            let all = period_randomizer.finish(&[(7, 450)], 0.0, &processes);
+            let told: Vec<_> = (all.iter())
+                .map(|one| (one.process.as_str(), one.used, one.estimated))
+                .collect();
+            assert_eq!(told, [("first", 450, 0)], "{samples} {ends}");
+        }
+    }
+
+    #[test]
+    fn who_was_never_sampled_is_known_all_the_same() {
+        let mut processes = Processes::default();
+        processes.rename(5, 5, "idle");
+        let period_randomizer = lifetimes(&[(7, 5)]);
+        let all = period_randomizer.finish(&[(7, 450)], 0.0, &processes);
+        assert_eq!((all[0].process.as_str(), all[0].used), ("idle", 450));
+        assert_eq!(all[0].samples, 0);
+    }
+
+    /// What each did, by its names; `rest` is what no record told of.
+    fn check_names(owner: Tid, rest: u64, of_ended: &[(Pid, Tid)], expected: &[(&str, &str, u64)]) {
+        let mut processes = Processes::default();
+        processes.rename(5, 5, "server");
+        processes.fork((5, 5), (5, 6));
+        processes.rename(5, 6, "worker");
+        let mut period_randomizer = lifetimes(&[(7, owner)]);
+        for &thread in of_ended {
+            period_randomizer.counted(thread, 7, 100);
+        }
+        let all =
+            period_randomizer.finish(&[(7, 100 * of_ended.len() as u64 + rest)], 0.0, &processes);
+        let told = |one: &Coverage| (one.process.clone(), one.thread.clone(), one.used);
+        let mut told: Vec<_> = all.iter().map(told).collect();
+        told.sort();
+        let expected = expected
+            .iter()
+            .map(|&(process, thread, used)| (process.into(), thread.into(), used));
+        assert_eq!(told, expected.collect::<Vec<(String, String, u64)>>());
+    }
+
+    #[test]
+    fn everybody_has_a_name() {
+        // A thread of a running process, and one of a command that lives on.
+        check_names(6, 50, &[], &[("server", "worker", 50)]);
+        check_names(
+            1,
+            51,
+            &[],
+            &[("server", "server", 25), ("server", "worker", 26)],
+        );
+        // Nothing but their count was told of these.
+        check_names(
+            1,
+            0,
+            &[(5, 8), (9, 9)],
+            &[(":9", ":9", 100), ("server", "server", 100)],
+        );
+    }
+
+    #[test]
+    fn what_nobody_is_left_to_have_done_is_told() {
+        let all = lifetimes(&[(7, 1)]).finish(&[(7, 50)], 0.0, &Processes::default());
+        assert_eq!((all[0].process.as_str(), all[0].used), ("others", 50));
+    }
+
+    #[test]
+    fn a_number_that_is_used_again_is_another_thread() {
+        let processes = Processes::default();
+        let mut period_randomizer = lifetimes(&[(7, 1)]);
+        period_randomizer.end((1, 2), &processes);
+        period_randomizer.counted((1, 2), 7, 10);
+        period_randomizer.begin(2, &processes);
+        period_randomizer.counted((1, 2), 7, 20);
+        let all = period_randomizer.finish(&[], 0.0, &processes);
+        assert_eq!((all[0].threads, all[0].used), (2, 30));
+    }
+
+    #[test]
+    fn who_is_gone_for_good_did_what_its_samples_say() {
+        let mut processes = Processes::default();
+        processes.rename(3, 3, "last");
+        let mut period_randomizer = lifetimes(&[(7, 1)]);
+        period_randomizer.weigh((2, 2), 7, 100);
+        period_randomizer.begin(2, &processes);
+        period_randomizer.weigh((3, 3), 7, 50);
+        let all = period_randomizer.finish(&[(7, 160)], 0.0, &processes);
+        let told = |one: &Coverage| (one.process.clone(), one.used, one.estimated);
+        let told: Vec<_> = all.iter().map(told).collect();
+        assert_eq!(told, [(":2".into(), 100, 100), ("last".into(), 60, 0)]);
+    }
+}

@@ -1,0 +1,258 @@
+//! When to sample, and when recording ends.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::process::ExitStatus;
+use std::time::{Duration, Instant};
+
+use prof_events::system::{self, Ahead};
+use prof_events::{Interrupt, Program, RunningCommand, Signals};
+
+use crate::control::{Command, ControlPipe};
+use crate::error::Error;
+use crate::launch;
+use crate::options::{Delay, Schedule};
+use crate::reader::refused;
+use crate::source::Source;
+
+/// What is recorded, as far as its end is concerned.
+pub(crate) enum Running {
+    /// A command that we started. Recording ends with it, or with the last time it is run.
+    Command(RunningCommand, Program),
+    /// What others started. Recording ends when all of it has ended, and never ends it.
+    Others,
+}
+
+/// Decides when sampling goes on and off, and when recording ends.
+pub(crate) struct RecordingControl<'a> {
+    running: Running,
+    /// Backend often the command is to be run once more.
+    again: u32,
+    /// Backend the command ended: the last time that it failed, or else the last time.
+    exit: Option<ExitStatus>,
+    /// Whether sampling is on.
+    sampling: bool,
+    /// When it goes on by itself.
+    begins: Option<Instant>,
+    deadline: Option<Instant>,
+    commands: Option<ControlPipe>,
+    stop_requested: bool,
+    rotation_requested: bool,
+    switches: Vec<(bool, u64)>,
+    signals: &'a Signals,
+    stopped_by: Option<i32>,
+}
+
+impl<'a> RecordingControl<'a> {
+    /// A pass over the rings is made at least this often, so that what was sampled is unwound
+    /// while its files are there.
+    const PATIENCE: Duration = Duration::from_millis(250);
+    /// Backend soon a pass follows one that found something, so that its records can be put in order.
+    const FOLLOW_UP: Duration = Duration::from_millis(20);
+
+    pub(crate) fn new(
+        running: Running,
+        schedule: &Schedule,
+        signals: &'a Signals,
+        begin: Instant,
+    ) -> Self {
+        Self {
+            running,
+            again: schedule.again,
+            exit: None,
+            sampling: schedule.delay == Delay::None,
+            begins: match schedule.delay {
+                Delay::After(time) => begin.checked_add(time),
+                Delay::None | Delay::UntilTold => None,
+            },
+            deadline: schedule.duration.and_then(|time| begin.checked_add(time)),
+            commands: schedule.control.clone().map(ControlPipe::new),
+            stop_requested: false,
+            rotation_requested: false,
+            switches: Vec::new(),
+            signals,
+            stopped_by: None,
+        }
+    }
+
+    /// The signal that ended the recording, if one did.
+    pub(crate) fn stopped_by(&self) -> Option<i32> {
+        self.stopped_by
+    }
+
+    /// Whether somebody asked to go on in another file, since this was called before.
+    pub(crate) fn take_switch(&mut self) -> bool {
+        std::mem::take(&mut self.rotation_requested)
+    }
+
+    /// When sampling was switched on (`true`) or off, since this was called before.
+    pub(crate) fn take_switches(&mut self) -> impl Iterator<Item = (bool, u64)> {
+        self.switches.drain(..)
+    }
+
+    /// Has waits for records end when there is something to decide.
+    pub(crate) fn watch(&self, source: &mut Source) -> io::Result<()> {
+        source.watch(self.signals.as_fd())?;
+        if let Some(commands) = &self.commands {
+            source.watch(commands.as_fd())?;
+        }
+        match &self.running {
+            Running::Command(command, _) => source.watch(command.as_fd()),
+            Running::Others => Ok(()),
+        }
+    }
+
+    /// Backend long to wait for records.
+    pub(crate) fn timeout(&self, found: bool) -> Duration {
+        let timeout = if found {
+            Self::FOLLOW_UP
+        } else {
+            Self::PATIENCE
+        };
+        let moments = [self.deadline, self.begins].into_iter().flatten();
+        let soonest = moments.map(|moment| moment.saturating_duration_since(Instant::now()));
+        soonest
+            .min()
+            .map_or(timeout, |soonest| timeout.min(soonest))
+    }
+
+    /// Does what is due, and says whether recording ends here.
+    pub(crate) fn is_over(&mut self, source: &mut Source, all_ended: bool) -> Result<bool, Error> {
+        while let Some(interrupt) = self.signals.next() {
+            if interrupt.is_switch() {
+                self.rotation_requested = true;
+            } else if self.interrupted(interrupt) {
+                return Ok(true);
+            }
+        }
+        let now = Instant::now();
+        if self.begins.is_some_and(|begins| begins <= now) {
+            self.set_sampling(source, true)?;
+        }
+        self.obey(source)?;
+        if self.stop_requested || self.deadline.is_some_and(|deadline| deadline <= now) {
+            self.terminate();
+            return Ok(true);
+        }
+        let Running::Command(command, _) = &mut self.running else {
+            return Ok(all_ended);
+        };
+        if !command.has_ended().map_err(refused)? {
+            return Ok(false);
+        }
+        if self.again == 0 || self.stopped_by.is_some() {
+            // Backend it ended is asked for when nothing is sampled any more.
+            return Ok(true);
+        }
+        system::lower_thread_priority();
+        let status = command.wait().map_err(refused)?;
+        self.ended(status);
+        self.again -= 1;
+        self.run_again(source)?;
+        system::raise_thread_priority(Ahead::OfThese);
+        Ok(false)
+    }
+
+    /// Does what others have told us to.
+    fn obey(&mut self, source: &mut Source) -> Result<(), Error> {
+        let Some(mut commands) = self.commands.take() else {
+            return Ok(());
+        };
+        let more = commands.read(|command| -> Result<(), Error> {
+            match command {
+                Command::Enable => self.set_sampling(source, true)?,
+                Command::Disable => self.set_sampling(source, false)?,
+                Command::Ping => {}
+                Command::Stop => self.stop_requested = true,
+            }
+            Ok(())
+        })?;
+        match more {
+            true => self.commands = Some(commands),
+            false => source.unwatch(commands.as_fd()).map_err(refused)?,
+        }
+        Ok(())
+    }
+
+    fn set_sampling(&mut self, source: &mut Source, on: bool) -> Result<(), Error> {
+        (self.sampling, self.begins) = (on, None);
+        let before = system::monotonic_now();
+        source.set_sampling(on)?;
+        // What was sampled was so in between.
+        let time = if on { before } else { system::monotonic_now() };
+        self.switches.push((on, time));
+        Ok(())
+    }
+
+    /// Starts the command once more, from the thread whose events it inherits.
+    fn run_again(&mut self, source: &mut Source) -> Result<(), Error> {
+        let running = std::mem::replace(&mut self.running, Running::Others);
+        let Running::Command(command, program) = running else {
+            return Ok(());
+        };
+        let held = launch::hold(command.into_launcher(), &program, self.signals)?;
+        let command = launch::release(held, &program)?;
+        source.watch(command.as_fd()).map_err(refused)?;
+        self.running = Running::Command(command, program);
+        if !self.sampling {
+            // Its exec has switched it on.
+            source.set_sampling(false)?;
+        }
+        Ok(())
+    }
+
+    fn ended(&mut self, status: ExitStatus) {
+        if self.exit.is_none_or(|before| before.success()) || !status.success() {
+            self.exit = Some(status);
+        }
+    }
+
+    /// A signal ends the recording of processes. A command gets it too, and is recorded to its
+    /// end; should it live on, a second signal ends the recording without it.
+    fn interrupted(&mut self, interrupt: Interrupt) -> bool {
+        let again = self.stopped_by.replace(interrupt.signal).is_some();
+        match &self.running {
+            Running::Command(command, _) => {
+                if !interrupt.from_terminal {
+                    command.signal(interrupt.signal);
+                }
+                if again {
+                    self.running = Running::Others;
+                }
+                again
+            }
+            Running::Others => true,
+        }
+    }
+
+    /// Asks the command to end.
+    pub(crate) fn terminate(&self) {
+        if let Running::Command(command, _) = &self.running {
+            command.signal(SIGTERM);
+        }
+    }
+
+    /// OffCpuTracker for a command that was asked to end. A signal ends the waiting.
+    pub(crate) fn wait_for_command(&mut self) -> io::Result<Option<ExitStatus>> {
+        loop {
+            let Running::Command(command, _) = &mut self.running else {
+                return Ok(self.exit);
+            };
+            if let Some(status) = command.try_wait()? {
+                self.ended(status);
+                return Ok(self.exit);
+            }
+            prof_events::wait_readable(&[command.as_fd(), self.signals.as_fd()], None)?;
+            while let Some(interrupt) = self.signals.next() {
+                if interrupt.is_switch() {
+                    continue;
+                }
+                self.stopped_by.get_or_insert(interrupt.signal);
+                // It was asked before and lives on: it is left to itself.
+                self.interrupted(interrupt);
+            }
+        }
+    }
+}
+
+const SIGTERM: i32 = 15;

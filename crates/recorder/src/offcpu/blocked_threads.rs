@@ -1,0 +1,373 @@
+//! Threads that sleep, looked at while they do.
+//!
+//! Who may not sample the kernel is not told where threads leave their CPUs, only when (SWITCH
+//! records). So the thread is looked at while it sleeps: /proc knows its stack and instruction
+//! pointers, and its stack can be read. Whether it slept on until the end of that is only known
+//! when its next SWITCH record comes:
+//!
+//! ```text
+//!   SWITCH out ─────── looked at: a sample like one from a ring ─────── SWITCH in
+//!   `since`            its period is `since`, to tell which wait it belongs to
+//! ```
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+
+use prof_events::{LiveMemory, Opened, OpenedEvent, Stacks, Weight, system};
+use prof_model::{Pid, RegisterAbi, Tid, UserRegisters};
+use prof_perfdata::{Attr, CpuMode, encode};
+
+use crate::queue::record_queue::Batch;
+use crate::reader::sample_layout::{self, StackFields, SwitchFields};
+use crate::reader::stack_tail::{StackTail, TailReader};
+
+/// Looks at threads that sleep.
+#[derive(Debug)]
+pub(crate) struct BlockedThreadSampler {
+    attr: Attr,
+    registers: u64,
+    /// Whether each wait is looked at, because the kernel tells of none.
+    all: bool,
+    /// Whether sampling is switched on.
+    on: bool,
+    threads: HashMap<Tid, BlockedThread>,
+    /// Those that sleep and have not been looked at.
+    unseen: Vec<Tid>,
+    /// Files that are kept open.
+    files: usize,
+    stack: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct BlockedThread {
+    pid: Pid,
+    cpu: u32,
+    /// When it was last switched, as far as is known.
+    switched: u64,
+    /// When it fell asleep; `None` if it runs.
+    since: Option<u64>,
+    /// Its registers, in /proc.
+    file: Option<File>,
+}
+
+/// What the system says of a thread that sleeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Registers {
+    /// Where it is.
+    Sleeping { stack: u64, instruction: u64 },
+    /// It does not sleep, or not quite yet.
+    Running,
+}
+
+impl BlockedThreadSampler {
+    /// The id of their samples; the kernel counts its own from 1.
+    pub(crate) const ID: u64 = u64::MAX;
+    /// What is copied of a stack at first: the rest is read if that does not hold it.
+    const COPIED: usize = 4096;
+    /// Files kept open, of as many threads.
+    const FILES: usize = 512;
+
+    /// Adds the event of their samples to those that were opened, where they are needed: waits are
+    /// sampled, but not by the kernel, or began before it was asked to (`attached`).
+    pub(crate) fn new(opened: &mut Opened, attached: bool) -> Option<Self> {
+        let waits = |event: &&OpenedEvent| event.setup.weight == Weight::OffCpu;
+        let event = opened.events.iter().find(waits)?;
+        let all = event.setup.only_switches();
+        let unwound = matches!(event.setup.stacks, Stacks::Dump(_));
+        if !unwound || !(all || attached) {
+            return None;
+        }
+        let setup = event.setup.of_sleepers(Self::COPIED as u32);
+        let blocked_threads = Self {
+            attr: Attr::parse(&setup.attr_bytes()).ok()?,
+            registers: setup.user_registers(),
+            all,
+            on: true,
+            threads: HashMap::new(),
+            unseen: Vec::new(),
+            files: 0,
+            stack: Vec::new(),
+        };
+        opened.events.push(OpenedEvent {
+            setup,
+            leader: None,
+            ids: vec![(Self::ID, 0)],
+        });
+        Some(blocked_threads)
+    }
+
+    /// Whether the reader is to come as soon as a thread sleeps.
+    pub(crate) fn are_urgent(&self) -> bool {
+        self.all
+    }
+
+    /// Sampling of these threads has just begun. Those that sleep already do so since now, as far
+    /// as the recording is concerned: adds records that say so.
+    pub(crate) fn begin(&mut self, threads: &[(Pid, Tid)], batch: &mut Batch) {
+        for &(pid, tid) in threads {
+            let now = system::monotonic_now();
+            if is_asleep(pid, tid) {
+                let switch = SwitchFields {
+                    pid,
+                    tid,
+                    time: now,
+                    cpu: 0,
+                    out: true,
+                    preempted: false,
+                };
+                batch.push(|bytes| sample_layout::append_switch(bytes, &switch, Self::ID));
+                self.switched(&switch);
+            }
+        }
+    }
+
+    /// Sampling is switched on or off: who sleeps when it is on again is looked at then.
+    pub(crate) fn switch(&mut self, on: bool) {
+        self.on = on;
+    }
+
+    /// A record from a ring.
+    pub(crate) fn notice(&mut self, record: &[u8]) {
+        if let Some(ended) = sample_layout::ended_thread(record) {
+            self.forget(ended);
+            return;
+        }
+        let Some(switch) = sample_layout::switch(record) else {
+            return;
+        };
+        match self.all {
+            true => self.switched(&switch),
+            // The kernel tells of its next wait.
+            false => self.forget(switch.tid),
+        }
+    }
+
+    fn switched(&mut self, switch: &SwitchFields) {
+        let sleeper =
+            (self.threads.entry(switch.tid)).or_insert_with(|| BlockedThread::new(switch.pid));
+        if sleeper.switched(switch) {
+            self.unseen.push(switch.tid);
+        }
+    }
+
+    fn sleeps(&self, tid: Tid) -> bool {
+        let sleeper = self.threads.get(&tid);
+        sleeper.is_some_and(|sleeper| sleeper.since.is_some())
+    }
+
+    fn forget(&mut self, tid: Tid) {
+        let sleeper = self.threads.remove(&tid);
+        self.files -= usize::from(sleeper.is_some_and(|sleeper| sleeper.file.is_some()));
+    }
+
+    /// Looks at those that have not been looked at since they fell asleep, and adds their samples.
+    pub(crate) fn look(&mut self, tail_reader: &mut TailReader, batch: &mut Batch) {
+        let mut unseen = std::mem::take(&mut self.unseen);
+        unseen.sort_unstable();
+        unseen.dedup();
+        // Who is on the way to sleep is looked at again with the next pass.
+        unseen.retain(|&tid| match self.on {
+            true => self.look_at(tid, tail_reader, batch) == Some(Registers::Running),
+            false => self.sleeps(tid),
+        });
+        self.unseen = unseen;
+    }
+
+    fn look_at(
+        &mut self,
+        tid: Tid,
+        tail_reader: &mut TailReader,
+        batch: &mut Batch,
+    ) -> Option<Registers> {
+        let sleeper = self.threads.get_mut(&tid)?;
+        let (pid, cpu, since) = (sleeper.pid, sleeper.cpu, sleeper.since?);
+        let may_keep = self.files < Self::FILES;
+        let had_file = sleeper.file.is_some();
+        let registers = sleeper.registers(tid, may_keep)?;
+        self.files += usize::from(sleeper.file.is_some() && !had_file);
+        let Registers::Sleeping { stack, instruction } = registers else {
+            return Some(registers);
+        };
+        self.stack.clear();
+        let copied = LiveMemory::of(pid)?
+            .append(stack, Self::COPIED, &mut self.stack)
+            .ok()?;
+        let values = [stack, instruction];
+        let sample = encode::NewSample {
+            mode: CpuMode::User,
+            ip: instruction,
+            pid,
+            tid,
+            // After all has been read: if the thread woke before that, this is too late.
+            time: system::monotonic_now(),
+            id: Self::ID,
+            cpu,
+            period: since,
+            user_registers: UserRegisters::new(RegisterAbi::Bits64, self.registers, values),
+            user_stack: &self.stack,
+            ..encode::NewSample::default()
+        };
+        let attr = &self.attr;
+        // It fits: a copy is small.
+        batch.push(|bytes| {
+            let _ = encode::sample(bytes, attr, &sample);
+        });
+        let part = StackFields {
+            pid,
+            offset: 0,
+            size: Self::COPIED,
+            copied,
+            start: stack,
+        };
+        if part.is_full() {
+            // It sleeps; should it wake in the meantime, the time of the sample tells.
+            let asleep = |beyond| StackTail {
+                stood_still: true,
+                ..beyond
+            };
+            batch.push_beyond(|bytes| tail_reader.read(&part, bytes).map(asleep));
+        }
+        Some(registers)
+    }
+}
+
+impl BlockedThread {
+    fn new(pid: Pid) -> Self {
+        Self {
+            pid,
+            cpu: 0,
+            switched: 0,
+            since: None,
+            file: None,
+        }
+    }
+
+    /// It leaves its CPU or is back. Returns whether it sleeps since then. A thread that moves between
+    /// CPUs tells in the rings of both, and they are read one after the other: what was before the
+    /// latest that is known comes too late.
+    fn switched(&mut self, switch: &SwitchFields) -> bool {
+        if switch.time < self.switched {
+            return false;
+        }
+        let sleeps = switch.out && !switch.preempted;
+        (self.cpu, self.switched) = (switch.cpu, switch.time);
+        self.since = sleeps.then_some(switch.time);
+        sleeps
+    }
+
+    /// Where the thread is; `None` if that is not told.
+    fn registers(&mut self, tid: Tid, may_keep: bool) -> Option<Registers> {
+        let mut buffer = [0; 256];
+        let opened = match self.file.take() {
+            Some(file) => file,
+            None => File::open(format!("/proc/{}/task/{tid}/syscall", self.pid)).ok()?,
+        };
+        let length = opened.read_at(&mut buffer, 0).ok()?;
+        self.file = may_keep.then_some(opened);
+        parse(buffer.get(..length)?)
+    }
+}
+
+/// A line of /proc/PID/task/TID/syscall (proc(5)): `running`, or numbers of which the last two are
+/// the stack pointer and the instruction pointer.
+fn parse(line: &[u8]) -> Option<Registers> {
+    let line = std::str::from_utf8(line).ok()?.trim_end();
+    if line == "running" {
+        return Some(Registers::Running);
+    }
+    let mut fields = line.rsplit(' ');
+    let mut number = || u64::from_str_radix(fields.next()?.strip_prefix("0x")?, 16).ok();
+    let (instruction, stack) = (number()?, number()?);
+    // No user code at all: a kernel thread, or one that is ending.
+    (stack != 0).then_some(Registers::Sleeping { stack, instruction })
+}
+
+/// Whether a thread waits for something other than a CPU.
+fn is_asleep(pid: Pid, tid: Tid) -> bool {
+    let stat = fs::read(format!("/proc/{pid}/task/{tid}/stat")).unwrap_or_default();
+    // The name, in parentheses, may hold any bytes.
+    let end = stat.iter().rposition(|&byte| byte == b')');
+    let state = end.and_then(|end| stat.get(end + 2));
+    matches!(state, Some(b'S' | b'D'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_proc() {
+        let check = |line: &str, expected| assert_eq!(parse(line.as_bytes()), expected, "{line}");
+        let at = |stack, instruction| Some(Registers::Sleeping { stack, instruction });
+        let call = "230 0x0 0x0 0x7ffe20 0x7ffe60 0x0 0x0 0x7fff60d3a808 0x7fcd18c2c503\n";
+        check(call, at(0x7fff_60d3_a808, 0x7fcd_18c2_c503));
+        check("-1 0x7ffe08 0x401000\n", at(0x7ffe08, 0x401000));
+        check("running\n", Some(Registers::Running));
+        check("-1 0x0 0x0\n", None);
+        check("", None);
+        check("0x1", None);
+        check("1 2 3", None);
+    }
+
+    #[test]
+    fn threads_sleep_since_they_left_their_latest_cpu() {
+        let mut sleeper = BlockedThread::new(7);
+        let mut check = |time: u64, (out, preempted): (bool, bool), expected: Option<u64>| {
+            let switch = SwitchFields {
+                pid: 7,
+                tid: 8,
+                time,
+                cpu: 0,
+                out,
+                preempted,
+            };
+            let slept = sleeper.since;
+            let sleeps = sleeper.switched(&switch);
+            assert_eq!(sleeper.since, expected, "{switch:?}");
+            assert_eq!(sleeps, expected.is_some() && expected != slept);
+        };
+        let (back, leaves, preempted) = ((false, false), (true, false), (true, true));
+        check(100, leaves, Some(100));
+        check(200, back, None);
+        check(300, preempted, None);
+        check(700, back, None);
+        check(800, leaves, Some(800));
+        // From the ring of the CPU that it was on before.
+        check(400, back, Some(800));
+        check(500, leaves, Some(800));
+        check(900, back, None);
+    }
+
+    #[test]
+    fn a_thread_that_waits_is_asleep_and_told_where() {
+        let (sender, receiver) = std::sync::mpsc::channel::<()>();
+        let (tell, told) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            // The thread's own number.
+            let link = fs::read_link("/proc/thread-self").expect("a thread");
+            let tid = link
+                .file_name()
+                .and_then(|name| name.to_str()?.parse().ok());
+            tell.send(tid.expect("a number")).expect("sent");
+            receiver.recv()
+        });
+        let (pid, tid): (Pid, Tid) = (std::process::id() as Pid, told.recv().expect("told"));
+        let mut sleeper = BlockedThread::new(pid);
+        // It is on its way to sleep.
+        let registers = loop {
+            match sleeper.registers(tid, true) {
+                Some(Registers::Running) => std::thread::yield_now(),
+                other => break other,
+            }
+        };
+        assert!(
+            matches!(registers, Some(Registers::Sleeping { .. })),
+            "{registers:?}"
+        );
+        assert!(is_asleep(pid, tid) && sleeper.file.is_some());
+        drop(sender);
+        assert!(thread.join().expect("ended").is_err());
+        assert!(!is_asleep(pid, tid));
+    }
+}

@@ -1,0 +1,323 @@
+//! Threads that wait: from the moment when a thread left its CPU until it is back.
+//!
+//! ```text
+//!   sample (context switch)     SWITCH out   or a look at it     SWITCH in
+//!   where: the stack            why: preempted?  where           how long: its weight
+//! ```
+//!
+//! Where the kernel samples context switches, each wait comes with its stack. Where it does not, the
+//! thread is looked at while it sleeps ([`BlockedThreadSampler`](crate::offcpu::blocked_threads)), which comes too late for the
+//! shortest waits. Such a wait is counted with the thread's next one of about its length (to a
+//! factor of two) that was seen: among waits of one length all have the same chance to be seen,
+//! wherever they are, so that those seen stand for the others.
+//!
+//! While sampling is switched off, the clock of the waits stands still: a wait that is on when that
+//! begins or ends weighs only what was sampled of it.
+
+use std::collections::HashMap;
+
+use prof_model::{Pid, Tid, WaitCoverage};
+
+/// The waits of all threads.
+#[derive(Debug, Default)]
+pub(crate) struct OffCpuTracker {
+    threads: HashMap<Tid, BlockedState>,
+    seen: WaitCoverage,
+    clock: Clock,
+}
+
+/// The time while waits are sampled.
+#[derive(Debug, Default)]
+struct Clock {
+    /// When it was stopped; `None` if it goes.
+    stopped: Option<u64>,
+    /// For how many nanoseconds it stood still before.
+    stood: u64,
+}
+
+#[derive(Debug, Default)]
+struct BlockedState {
+    pid: Pid,
+    /// When it left its CPU; `None` if it does not wait.
+    since: Option<u64>,
+    /// The same by the clock of the waits.
+    sampled_since: u64,
+    /// The sample of its wait; empty if there is none. Kept for its memory.
+    record: Vec<u8>,
+    /// Nanoseconds of earlier waits that nobody has seen, by the logarithm of their lengths.
+    unseen: Vec<u64>,
+}
+
+/// What is left of a thread's waits: so many nanoseconds that no stack is known for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct UnseenWait {
+    pub(crate) pid: Pid,
+    pub(crate) tid: Tid,
+    pub(crate) length: u64,
+}
+
+/// Where the time and the weight are in a sample that this crate writes (see `layout`).
+const TIME: usize = 32;
+const PERIOD: usize = 48;
+
+impl OffCpuTracker {
+    /// Sampling is switched on or off.
+    pub(crate) fn switch(&mut self, on: bool, time: u64) {
+        match on {
+            true => self.clock.go_on(time),
+            false => self.clock.stop(time),
+        }
+    }
+
+    /// A thread leaves its CPU, and this is the kernel's sample of it.
+    pub(crate) fn leave(&mut self, tid: Tid, time: u64, record: &[u8]) {
+        let thread = self.threads.entry(tid).or_default();
+        thread.begin(time, &self.clock);
+        thread.record.extend_from_slice(record);
+    }
+
+    /// A thread has left its CPU to wait.
+    pub(crate) fn out(&mut self, (pid, tid): (Pid, Tid), time: u64) {
+        let thread = self.threads.entry(tid).or_default();
+        thread.pid = pid;
+        // Its sample came just before.
+        if thread.since.is_none() {
+            thread.begin(time, &self.clock);
+        }
+    }
+
+    /// Whether a look at the thread, which waited at that moment, came before the end of that wait.
+    pub(crate) fn is_in_time(&self, tid: Tid, waited: u64) -> bool {
+        let thread = self.threads.get(&tid);
+        let waits = |thread: &BlockedState| thread.since.is_some_and(|since| since <= waited);
+        thread.is_some_and(|thread| waits(thread) && thread.record.is_empty())
+    }
+
+    /// What was seen of the thread in its wait.
+    pub(crate) fn see(&mut self, tid: Tid, record: &[u8]) {
+        if let Some(thread) = self.threads.get_mut(&tid) {
+            thread.record.clear();
+            thread.record.extend_from_slice(record);
+        }
+    }
+
+    /// The thread that has just left did not want to: it does not wait, another one has its CPU.
+    pub(crate) fn preempted(&mut self, tid: Tid) {
+        if let Some(thread) = self.threads.get_mut(&tid) {
+            thread.since = None;
+        }
+    }
+
+    /// The thread is back: its sample, if it waited and was seen, which is now from the end of the
+    /// wait and weighs its length in nanoseconds, with that of the unseen ones that it stands for.
+    pub(crate) fn back(&mut self, tid: Tid, time: u64) -> Option<&[u8]> {
+        let thread = self.threads.get_mut(&tid)?;
+        thread.end(time, &self.clock, &mut self.seen)
+    }
+
+    /// The thread has ended; another one may get its number.
+    pub(crate) fn forget(&mut self, tid: Tid) -> Option<UnseenWait> {
+        let thread = self.threads.remove(&tid)?;
+        thread.left(tid)
+    }
+
+    /// The samples of all that still wait at this time, and then what was never seen.
+    pub(crate) fn finish(&mut self, time: u64, mut each: impl FnMut(Result<&[u8], UnseenWait>)) {
+        for (&tid, thread) in &mut self.threads {
+            if let Some(record) = thread.end(time, &self.clock, &mut self.seen) {
+                each(Ok(record));
+            }
+            if let Some(unseen) = thread.left(tid) {
+                each(Err(unseen));
+            }
+        }
+    }
+
+    /// Backend many of the waits were seen since this was asked before.
+    pub(crate) fn take_seen(&mut self) -> WaitCoverage {
+        std::mem::take(&mut self.seen)
+    }
+}
+
+impl Clock {
+    fn stop(&mut self, time: u64) {
+        self.stopped.get_or_insert(time);
+    }
+
+    fn go_on(&mut self, time: u64) {
+        if let Some(stopped) = self.stopped.take() {
+            self.stood += time.saturating_sub(stopped);
+        }
+    }
+
+    /// What it shows at a moment since it last went on or was stopped.
+    fn at(&self, time: u64) -> u64 {
+        let time = self.stopped.map_or(time, |stopped| stopped.min(time));
+        time.saturating_sub(self.stood)
+    }
+}
+
+impl BlockedState {
+    fn begin(&mut self, time: u64, clock: &Clock) {
+        self.since = Some(time);
+        self.sampled_since = clock.at(time);
+        self.record.clear();
+    }
+
+    /// Ends a wait: its completed sample.
+    fn end(&mut self, time: u64, clock: &Clock, seen: &mut WaitCoverage) -> Option<&[u8]> {
+        self.since.take()?;
+        let length = clock.at(time).saturating_sub(self.sampled_since);
+        if length == 0 {
+            return None;
+        }
+        seen.waits += 1;
+        seen.time += length;
+        let alike = length.checked_ilog2().unwrap_or(0) as usize;
+        if self.record.is_empty() {
+            if self.unseen.len() <= alike {
+                self.unseen.resize(alike + 1, 0);
+            }
+            *self.unseen.get_mut(alike)? += length;
+            return None;
+        }
+        seen.seen += 1;
+        seen.seen_time += length;
+        let others = self.unseen.get_mut(alike).map_or(0, std::mem::take);
+        seen.placed_time += others;
+        let mut put = |offset: usize, value: u64| {
+            let field = self.record.get_mut(offset..offset + 8)?;
+            field.copy_from_slice(&value.to_ne_bytes());
+            Some(())
+        };
+        put(TIME, time)?;
+        put(PERIOD, length + others)?;
+        Some(&self.record)
+    }
+
+    fn left(&self, tid: Tid) -> Option<UnseenWait> {
+        let length = self.unseen.iter().sum();
+        (length > 0).then_some(UnseenWait {
+            pid: self.pid,
+            tid,
+            length,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SAMPLE: [u8; 64] = [0; 64];
+
+    fn check(record: Option<&[u8]>, expected: Option<(u64, u64)>) {
+        let word = |record: &[u8], at: usize| {
+            u64::from_ne_bytes(record[at..at + 8].try_into().expect("eight bytes"))
+        };
+        let found = record.map(|record| (word(record, TIME), word(record, PERIOD)));
+        assert_eq!(found, expected);
+    }
+
+    /// What is left at the end: times and weights of samples, and what was not seen of whom.
+    fn left(waits: &mut OffCpuTracker, time: u64) -> (usize, Vec<(Tid, u64)>) {
+        let (mut samples, mut unseen) = (0, Vec::new());
+        waits.finish(time, |left| match left {
+            Ok(_) => samples += 1,
+            Err(left) => unseen.push((left.tid, left.length)),
+        });
+        (samples, unseen)
+    }
+
+    #[test]
+    fn waits_last_from_leaving_to_being_back() {
+        let mut waits = OffCpuTracker::default();
+        waits.leave(7, 1000, &SAMPLE);
+        waits.out((7, 7), 1001);
+        waits.leave(8, 1500, &SAMPLE);
+        waits.leave(9, 1600, &SAMPLE);
+        waits.preempted(8);
+        assert_eq!(waits.forget(9), None);
+        check(waits.back(6, 2000), None);
+        check(waits.back(8, 2000), None);
+        check(waits.back(9, 2000), None);
+        check(waits.back(7, 3500), Some((3500, 2500)));
+        check(waits.back(7, 4000), None);
+        waits.leave(8, 5000, &SAMPLE);
+        assert_eq!(left(&mut waits, 5010), (1, vec![]));
+        let seen = waits.take_seen();
+        assert_eq!((seen.waits, seen.seen, seen.time), (2, 2, 2510));
+    }
+
+    #[test]
+    fn what_is_not_sampled_of_a_wait_does_not_count() {
+        let mut waits = OffCpuTracker::default();
+        waits.switch(false, 1000);
+        let mut wait = |from: u64, switch: &[(bool, u64)], to: u64, expected: Option<u64>| {
+            waits.out((7, 7), from);
+            for &(on, time) in switch {
+                waits.switch(on, time);
+            }
+            assert!(waits.is_in_time(7, from));
+            waits.see(7, &SAMPLE);
+            check(waits.back(7, to), expected.map(|weight| (to, weight)));
+        };
+        wait(1100, &[], 1200, None);
+        wait(1300, &[(true, 1350)], 1400, Some(50));
+        wait(1500, &[], 1600, Some(100));
+        wait(1700, &[(false, 1710)], 1800, Some(10));
+        wait(
+            1850,
+            &[(true, 1900), (true, 1910), (false, 1930)],
+            2000,
+            Some(30),
+        );
+        wait(2100, &[(true, 2200)], 2300, Some(100));
+        wait(
+            2400,
+            &[(false, 2401), (false, 2402), (true, 2500)],
+            2600,
+            Some(101),
+        );
+        waits.out((8, 8), 2700);
+        waits.switch(false, 2750);
+        assert_eq!(left(&mut waits, 9000), (0, vec![(8, 50)]));
+        let seen = waits.take_seen();
+        assert_eq!((seen.waits, seen.seen, seen.time), (7, 6, 391 + 50));
+    }
+
+    #[test]
+    fn a_look_counts_in_the_wait_it_was_meant_for() {
+        let mut waits = OffCpuTracker::default();
+        waits.out((7, 7), 1000);
+        assert!(waits.is_in_time(7, 1000) && !waits.is_in_time(7, 900));
+        waits.see(7, &SAMPLE);
+        assert!(!waits.is_in_time(7, 1000), "it has been seen");
+        check(waits.back(7, 1500), Some((1500, 500)));
+        assert!(!waits.is_in_time(7, 1000));
+        waits.out((7, 7), 2000);
+        assert!(!waits.is_in_time(7, 1000) && waits.is_in_time(7, 2000));
+    }
+
+    #[test]
+    fn waits_that_were_seen_stand_for_others_of_their_length() {
+        let mut waits = OffCpuTracker::default();
+        let mut wait = |from: u64, to: u64, seen: bool, expected: Option<(u64, u64)>| {
+            waits.out((7, 7), from);
+            if seen {
+                waits.see(7, &SAMPLE);
+            }
+            check(waits.back(7, to), expected);
+        };
+        wait(0, 100, false, None);
+        wait(200, 310, false, None);
+        wait(400, 100_400, false, None);
+        wait(200_000, 200_127, true, Some((200_127, 127 + 210)));
+        wait(300_000, 300_100, true, Some((300_100, 100)));
+        assert_eq!(left(&mut waits, 400_000), (0, vec![(7, 100_000)]));
+        let seen = waits.take_seen();
+        assert_eq!((seen.waits, seen.seen), (5, 2));
+        assert_eq!((seen.seen_time, seen.placed_time), (227, 210));
+        assert_eq!(seen.time, 227 + 210 + 100_000);
+    }
+}

@@ -1,0 +1,30 @@
+//! What is in a file besides its records.
+
+use prof_model::Quality;
+use prof_perfdata::ModuleBuildId;
+
+/// What the features of a file tell of its samples.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FileSummary {
+    pub(crate) quality: Quality,
+    /// Time of the first and of the last sample.
+    pub(crate) sample_time: Option<(u64, u64)>,
+    /// Of the modules that were hit.
+    pub(crate) build_ids: Vec<ModuleBuildId>,
+}
+
+impl FileSummary {
+    /// Adds what came later.
+    pub(crate) fn add(&mut self, later: Self) {
+        self.quality.add(&later.quality);
+        self.sample_time = match (self.sample_time, later.sample_time) {
+            (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
+            (one, other) => one.or(other),
+        };
+        for id in later.build_ids {
+            if !self.build_ids.contains(&id) {
+                self.build_ids.push(id);
+            }
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! What is written: files, their rotation, and the state that each of them begins with.
+
+pub(crate) mod file;
+pub(crate) mod file_summary;
+pub(crate) mod kernel_modules;
+pub(crate) mod output_files;
+pub(crate) mod pinned_files;
+pub(crate) mod rotation;
+pub(crate) mod snapshot_buffer;
+pub(crate) mod synthesize;
+pub(crate) mod synthesize_state;

@@ -1,0 +1,272 @@
+//! The files of a recording: one, or several one after the other.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use prof_events::{Opened, system};
+use prof_filemap::output::with_suffix;
+use prof_model::Quality;
+use prof_perfdata::{ClockData, CpuCounts, EventDescription, Features, WriteError, Writer};
+
+use crate::error::Error;
+use crate::options::Options;
+use crate::output::file::{Output, is_stdout};
+use crate::output::file_summary::FileSummary;
+use crate::output::rotation::{Rotation, When};
+use crate::output::snapshot_buffer::SnapshotBuffer;
+use crate::settings::settings;
+
+/// Writes records to a file, or keeps the last ones for one, and goes on in another.
+pub(crate) struct OutputFiles {
+    path: PathBuf,
+    compression: Option<i32>,
+    command_line: Vec<OsString>,
+    rotation: Option<Rotation>,
+    events: Vec<EventDescription>,
+    settings: Quality,
+    output: Output,
+    /// `None` after the last file.
+    writer: Option<Writer<File>>,
+    recent: Option<SnapshotBuffer>,
+    /// Bytes of records that the file began with.
+    began_with: u64,
+    /// Complete files, the oldest first.
+    complete: VecDeque<PathBuf>,
+    bytes: u64,
+}
+
+/// What became of it.
+pub(crate) struct Written {
+    /// The files that there are, the oldest first; none if it went to the standard output.
+    pub(crate) files: Vec<PathBuf>,
+    /// Bytes of all files.
+    pub(crate) bytes: u64,
+}
+
+impl OutputFiles {
+    /// Creates the first file.
+    pub(crate) fn create(
+        options: &Options,
+        events: Vec<EventDescription>,
+        opened: &Opened,
+    ) -> Result<Self, Error> {
+        let (path, command_line) = (options.output.clone(), options.command_line.clone());
+        let (output, file) = Output::create(&path).map_err(|source| Error::Output {
+            path: path.clone(),
+            source,
+        })?;
+        let storage = &options.storage;
+        let rotation = storage.rotation.clone();
+        let mut output = Self {
+            compression: storage.compression,
+            recent: match rotation.as_ref().map(|rotation| rotation.when) {
+                Some(When::Snapshot { time, bytes }) => Some(SnapshotBuffer::new(time, bytes)),
+                _ => None,
+            },
+            path,
+            command_line,
+            rotation,
+            events,
+            settings: settings(opened, options),
+            output,
+            writer: None,
+            began_with: 0,
+            complete: VecDeque::new(),
+            bytes: 0,
+        };
+        let writer = output.writer(file);
+        output.writer = Some(writer.map_err(|source| Error::Write {
+            path: output.path.clone(),
+            source,
+        })?);
+        Ok(output)
+    }
+
+    fn writer(&self, file: File) -> Result<Writer<File>, WriteError> {
+        let writer = match is_stdout(&self.path) {
+            true => Writer::create_pipe(file, &self.events, &about(&self.command_line))?,
+            false => Writer::create(file, &self.events)?,
+        };
+        match self.compression {
+            Some(level) => writer.compressed(level),
+            None => Ok(writer),
+        }
+    }
+
+    /// The files stay, even if what comes next fails.
+    pub(crate) fn keep(&mut self) {
+        self.output.keep();
+    }
+
+    /// Whether it is one file, whatever comes.
+    pub(crate) fn is_one(&self) -> bool {
+        self.rotation.is_none()
+    }
+
+    /// Whether records are kept in memory until somebody asks for them.
+    pub(crate) fn is_in_memory(&self) -> bool {
+        self.recent.is_some()
+    }
+
+    /// Adds whole records.
+    pub(crate) fn write(&mut self, records: &[u8]) -> Result<(), WriteError> {
+        match (&mut self.recent, &mut self.writer) {
+            (Some(recent), _) => recent.write(records),
+            (None, Some(writer)) => writer.write(records)?,
+            (None, None) => {}
+        }
+        Ok(())
+    }
+
+    /// What was written so far can be read if we should be killed.
+    pub(crate) fn checkpoint(&mut self) -> Result<(), WriteError> {
+        match &mut self.writer {
+            Some(writer) => writer.checkpoint(),
+            None => Ok(()),
+        }
+    }
+
+    /// Bytes of records in the file at hand.
+    pub(crate) fn data_size(&self) -> u64 {
+        self.writer.as_ref().map_or(0, Writer::data_size)
+    }
+
+    /// Bytes of records in the file or chunk at hand, but for what it began with.
+    pub(crate) fn news(&self) -> u64 {
+        match &self.recent {
+            Some(recent) => recent.chunk_size(),
+            None => self.data_size().saturating_sub(self.began_with),
+        }
+    }
+
+    /// A file, or a chunk of what is kept in memory, begins at this time with this state.
+    pub(crate) fn begin(&mut self, time: u64, state: Vec<u8>) -> Result<(), WriteError> {
+        match &mut self.recent {
+            Some(recent) => recent.begin_chunk(time, state),
+            None => self.write(&state)?,
+        }
+        self.began_with = self.data_size();
+        Ok(())
+    }
+
+    /// Ends a chunk of what is kept in memory.
+    pub(crate) fn end_chunk(&mut self, contents: FileSummary) {
+        if let Some(recent) = &mut self.recent {
+            recent.end_chunk(contents);
+        }
+    }
+
+    /// Completes the file, in which there is this since the last chunk; tells what is in all of it.
+    pub(crate) fn complete(&mut self, last: FileSummary) -> Result<FileSummary, WriteError> {
+        let Some(mut writer) = self.writer.take() else {
+            return Ok(last);
+        };
+        let contents = match &mut self.recent {
+            Some(recent) => {
+                recent.end_chunk(last);
+                recent.take(|records| writer.write(records))?
+            }
+            None => last,
+        };
+        let mut quality = contents.quality.clone();
+        quality.set_settings(&self.settings);
+        let features = Features {
+            build_ids: contents.build_ids.clone(),
+            sample_time: contents.sample_time,
+            quality: Some(quality),
+            ..about(&self.command_line)
+        };
+        let records = writer.data_size();
+        let file = writer.finish(&features)?;
+        self.bytes += file.metadata().map_or(0, |found| found.len()).max(records);
+        self.name_complete()?;
+        Ok(contents)
+    }
+
+    /// Creates the next file.
+    pub(crate) fn next(&mut self) -> Result<(), WriteError> {
+        let (output, file) = Output::create(&self.path)?;
+        self.output = output;
+        self.output.keep();
+        self.writer = Some(self.writer(file)?);
+        Ok(())
+    }
+
+    /// The file is complete: it gets its name, and the oldest one may go.
+    fn name_complete(&mut self) -> io::Result<()> {
+        let Some(rotation) = self.rotation.as_ref().filter(|_| self.output.is_kept()) else {
+            if !is_stdout(&self.path) {
+                self.complete.push_back(self.path.clone());
+            }
+            return Ok(());
+        };
+        let name = self.rename_to_free()?;
+        if let Some(completed) = rotation.completed {
+            completed(&name);
+        }
+        self.complete.push_back(name);
+        while rotation
+            .most_files
+            .is_some_and(|most| self.complete.len() > most)
+            && let Some(oldest) = self.complete.pop_front()
+        {
+            // Somebody may have taken it away.
+            let _ = oldest.file_name().map(|name| self.output.remove(name));
+        }
+        Ok(())
+    }
+
+    /// Adds the time to the file's name; tells the path that it has then.
+    fn rename_to_free(&self) -> io::Result<PathBuf> {
+        const STEP: Duration = Duration::from_millis(10);
+        loop {
+            let path = with_suffix(&self.path, format!(".{}", system::local_time_digits()));
+            match self
+                .output
+                .rename_to_free(path.file_name().unwrap_or_default())
+            {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => thread::sleep(STEP),
+                renamed => return renamed.map(|()| path),
+            }
+        }
+    }
+
+    pub(crate) fn written(self) -> Written {
+        Written {
+            files: self.complete.into(),
+            bytes: self.bytes,
+        }
+    }
+}
+
+/// What a file says of the machine and of this run.
+fn about(command_line: &[OsString]) -> Features {
+    let cpus = system::System::read().ok().map(|system| CpuCounts {
+        online: system.cpus.len() as u32,
+        available: system.cpus.len() as u32,
+    });
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
+    Features {
+        hostname: Some(system::host_name()),
+        os_release: Some(system::kernel_release()),
+        version: Some(format!("prof {}", env!("CARGO_PKG_VERSION"))),
+        arch: Some(std::env::consts::ARCH.into()),
+        nr_cpus: cpus,
+        cpu_desc: system::cpu_description(),
+        command_line: command_line.to_vec(),
+        clock_resolution: Some(1),
+        clock: since_1970.ok().map(|wall_clock| ClockData {
+            clockid: CLOCK_MONOTONIC,
+            wall_clock: wall_clock.as_nanos() as u64,
+            clock: system::monotonic_now(),
+        }),
+        ..Features::default()
+    }
+}
+
+const CLOCK_MONOTONIC: u32 = 1;

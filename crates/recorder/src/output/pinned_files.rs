@@ -1,0 +1,258 @@
+//! What names will be looked for in when the recording is over, held before it goes away: files
+//! that nobody else will find, and the root directories of containers.
+//!
+//! A process in another mount namespace takes its files along when it ends; a deleted file or a
+//! memfd goes with its last mapping. Descriptors hold them as long as we run.
+
+use std::collections::HashMap;
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use prof_filemap::Rights;
+use prof_model::{Mapping, Module, ModuleKind, Modules, Pid};
+
+use crate::session::module_files::open_mapped;
+
+/// Files and directories that will not be found by their paths.
+#[derive(Debug, Default)]
+pub struct PinnedFiles {
+    /// Files that samples were in.
+    pub files: Vec<(Module, File)>,
+    /// Root directories that are not ours.
+    pub roots: Vec<PinnedRoot>,
+    /// Processes that lived below them.
+    pub processes: Vec<PinnedProcess>,
+}
+
+/// A root directory of processes in another mount namespace, or of a `chroot`.
+#[derive(Debug)]
+pub struct PinnedRoot {
+    /// The directory.
+    pub directory: File,
+    /// What is mounted below it stays mounted as long as this is open.
+    #[expect(dead_code, reason = "held, never read")]
+    namespace: File,
+}
+
+/// A process with a root directory of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PinnedProcess {
+    /// Its id in our PID namespace.
+    pub pid: Pid,
+    /// Its id in its own.
+    pub inner_pid: Pid,
+    /// Of its user.
+    pub rights: Rights,
+    /// Its root directory, as an index of [`PinnedFiles::roots`].
+    pub root: usize,
+}
+
+impl PinnedFiles {
+    /// Whether everything will be found by its path.
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty() && self.processes.is_empty()
+    }
+}
+
+/// Holds what may go away.
+#[derive(Debug, Default)]
+pub(crate) struct FilePinner {
+    /// By module's index.
+    files: Vec<Slot>,
+    open: usize,
+    own: Option<Root>,
+    /// The processes met, each with the program that it ran then.
+    met: HashMap<Pid, u64>,
+    roots: Vec<(Root, PinnedRoot)>,
+    processes: HashMap<Pid, PinnedProcess>,
+}
+
+#[derive(Debug, Default)]
+enum Slot {
+    #[default]
+    UnseenWait,
+    Open(File),
+    Failed {
+        attempts: u8,
+        pid: Pid,
+    },
+}
+
+/// What tells root directories apart: the mount namespace and the directory, by device and inode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Root {
+    namespace: (u64, u64),
+    directory: (u64, u64),
+}
+
+impl FilePinner {
+    /// Descriptors are scarce; what is beyond this is left to luck.
+    const MOST: usize = 512;
+    /// Another process may still have the file that one which ended took along.
+    const ATTEMPTS: u8 = 3;
+
+    /// A sample came from a process that runs its `program`-th program.
+    pub(crate) fn meet(&mut self, pid: Pid, program: u64) {
+        if self.met.insert(pid, program) == Some(program) {
+            return;
+        }
+        let own = *self.own.get_or_insert_with(|| {
+            Root::of("self").unwrap_or(Root {
+                namespace: (0, 0),
+                directory: (0, 0),
+            })
+        });
+        let Some(root) = Root::of(&pid.to_string()).filter(|root| *root != own) else {
+            return;
+        };
+        if let Some(process) = self.process(pid, root) {
+            self.processes.insert(pid, process);
+        }
+    }
+
+    /// A process has ended.
+    pub(crate) fn forget(&mut self, pid: Pid) {
+        self.met.remove(&pid);
+    }
+
+    fn process(&mut self, pid: Pid, root: Root) -> Option<PinnedProcess> {
+        let known = self.roots.iter().position(|(known, _)| *known == root);
+        let index = match known {
+            Some(index) => index,
+            None if self.roots.len() >= Self::MOST => return None,
+            None => {
+                self.roots.push((root, PinnedRoot::open(pid)?));
+                self.roots.len() - 1
+            }
+        };
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        let ids = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
+        let inner_pid = ids.and_then(|ids| ids.split_ascii_whitespace().next_back()?.parse().ok());
+        Some(PinnedProcess {
+            pid,
+            inner_pid: inner_pid.unwrap_or(pid),
+            rights: Rights::parse(&status)?,
+            root: index,
+        })
+    }
+
+    /// A sample of process `pid` has a frame in `mapping`.
+    pub(crate) fn hit(&mut self, pid: Pid, mapping: &Mapping, modules: &Modules) {
+        let index = mapping.module.index();
+        if self.files.len() <= index {
+            self.files.resize_with(index + 1, Slot::default);
+        }
+        let Some(slot) = self.files.get_mut(index) else {
+            return;
+        };
+        let attempts = match slot {
+            Slot::UnseenWait => 1,
+            Slot::Failed {
+                attempts,
+                pid: tried,
+            } if *attempts < Self::ATTEMPTS && *tried != pid => *attempts + 1,
+            _ => return,
+        };
+        let module = &modules[mapping.module];
+        let wanted = module.kind == ModuleKind::File && self.open < Self::MOST;
+        let opened = wanted.then(|| open_mapped(pid, module, mapping).ok());
+        *slot = match opened.flatten() {
+            Some(file) => {
+                self.open += 1;
+                Slot::Open(file)
+            }
+            None => Slot::Failed { attempts, pid },
+        };
+    }
+
+    /// What would be lost without us.
+    pub(crate) fn finish(self, modules: &Modules) -> PinnedFiles {
+        let files = modules
+            .iter()
+            .zip(self.files)
+            .filter_map(|((_, module), slot)| match slot {
+                Slot::Open(file) => Some((module.clone(), file)),
+                _ => None,
+            });
+        PinnedFiles {
+            files: files
+                .filter(|(module, file)| !is_at(file, &module.path))
+                .collect(),
+            roots: self.roots.into_iter().map(|(_, root)| root).collect(),
+            processes: self.processes.into_values().collect(),
+        }
+    }
+}
+
+fn is_at(file: &File, path: &Path) -> bool {
+    let identity = |found: fs::Metadata| (found.dev(), found.ino());
+    let there = fs::metadata(path).ok().map(identity);
+    there.is_some() && there == file.metadata().ok().map(identity)
+}
+
+impl Root {
+    /// Of a process, by its name below /proc.
+    fn of(process: &str) -> Option<Self> {
+        let identity = |name: &str| {
+            let found = fs::metadata(format!("/proc/{process}/{name}")).ok()?;
+            Some((found.dev(), found.ino()))
+        };
+        Some(Self {
+            namespace: identity("ns/mnt")?,
+            directory: identity("root")?,
+        })
+    }
+}
+
+impl PinnedRoot {
+    fn open(pid: Pid) -> Option<Self> {
+        let process = PathBuf::from(format!("/proc/{pid}"));
+        let directory = OpenOptions::new()
+            .read(true)
+            .custom_flags(libc::O_PATH | libc::O_DIRECTORY)
+            .open(process.join("root"));
+        Some(Self {
+            directory: directory.ok()?,
+            namespace: File::open(process.join("ns/mnt")).ok()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prof_model::{AbsoluteAddress, FileOffset};
+
+    use super::*;
+
+    #[test]
+    fn a_deleted_file_is_kept_and_others_are_not() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let pid = std::process::id() as Pid;
+        let mut modules = Modules::default();
+        let mut file_pinner = FilePinner::default();
+        for name in ["stays", "goes"] {
+            let path = folder.path().join(name);
+            fs::write(&path, name).expect("written");
+            let mapping = Mapping {
+                start: AbsoluteAddress(0),
+                end: AbsoluteAddress(1),
+                file_offset: FileOffset(0),
+                module: modules.intern(Module::from_path(path)),
+                executable: true,
+            };
+            file_pinner.hit(pid, &mapping, &modules);
+            file_pinner.hit(pid, &mapping, &modules);
+        }
+        file_pinner.meet(pid, 1);
+        fs::remove_file(folder.path().join("goes")).expect("removed");
+        let kept = file_pinner.finish(&modules);
+        let names: Vec<_> = kept
+            .files
+            .iter()
+            .map(|(module, _)| module.short_name())
+            .collect();
+        assert_eq!(names, ["goes"]);
+        assert_eq!(kept.processes, [], "we share our root with ourselves");
+    }
+}

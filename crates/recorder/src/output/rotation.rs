@@ -1,0 +1,164 @@
+//! When a recording goes on in another file.
+
+use std::path::Path;
+use std::time::Duration;
+
+/// A recording in several files, one after the other, each complete by itself.
+///
+/// The file that is written has the name of the output; when it is complete, the local time is
+/// added to that: `prof.data.2026112111034927`, as perf names them. SIGUSR2 completes it at any
+/// time, if [`Signals::block_with_switch`](crate::Signals::block_with_switch) was called.
+#[derive(Clone, Debug)]
+pub struct Rotation {
+    /// What else completes a file.
+    pub when: When,
+    /// Backend many files to keep, the youngest ones; all if `None`.
+    pub most_files: Option<usize>,
+    /// Is told of each file that is complete.
+    pub completed: Option<fn(&Path)>,
+}
+
+/// When to complete a file and go on in another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// Only when asked to.
+    Asked,
+    /// When it has so many bytes more than what it began with.
+    Size(u64),
+    /// After so much time.
+    Every(Duration),
+    /// When asked to; up to that moment records are kept in memory only, and older ones are
+    /// forgotten.
+    Snapshot {
+        /// What to keep: at least so much time, if it does not take more than `bytes`.
+        time: Duration,
+        /// The most to keep.
+        bytes: u64,
+    },
+}
+
+/// Knows when it is time.
+#[derive(Debug)]
+pub(crate) struct RotationPolicy {
+    when: Option<When>,
+    /// Somebody asked to go on in another file with what comes after that time.
+    asked: Option<u64>,
+    /// The end of the current file or chunk.
+    next: u64,
+}
+
+/// What there is to do before a record is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NextOutput {
+    /// Complete the file, and begin the next one.
+    File,
+    /// Begin another chunk of what is kept in memory.
+    Chunk,
+}
+
+impl RotationPolicy {
+    /// What is kept in memory is forgotten by so many parts of it.
+    pub(crate) const CHUNKS: u64 = 8;
+
+    pub(crate) fn new(when: Option<When>) -> Self {
+        Self {
+            when,
+            asked: None,
+            next: u64::MAX,
+        }
+    }
+
+    /// Somebody asks to go on in another file, at that time.
+    pub(crate) fn ask(&mut self, at: u64) {
+        self.asked.get_or_insert(at);
+    }
+
+    /// What is due before the record of this time, in nanoseconds, after so many bytes of records.
+    pub(crate) fn due(&mut self, time: u64, bytes: u64) -> Option<NextOutput> {
+        let when = self.when?;
+        if self.asked.is_some_and(|asked| asked < time) {
+            self.asked = None;
+            self.begin(time);
+            return Some(NextOutput::File);
+        }
+        let (turn, most) = match when {
+            When::Asked => return None,
+            When::Size(most) => (NextOutput::File, most),
+            When::Every(_) => (NextOutput::File, u64::MAX),
+            When::Snapshot { bytes, .. } => (NextOutput::Chunk, bytes / Self::CHUNKS),
+        };
+        if time < self.next && bytes < most {
+            return None;
+        }
+        self.begin(time);
+        Some(turn)
+    }
+
+    /// A file or chunk begins.
+    pub(crate) fn begin(&mut self, time: u64) {
+        let length = match self.when {
+            Some(When::Every(length)) => length,
+            Some(When::Snapshot { time, .. }) => time / Self::CHUNKS as u32,
+            _ => return,
+        };
+        let length = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
+        self.next = time.saturating_add(length);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Hands over records as (time, bytes so far); expects what is due before each.
+    fn check(when: Option<When>, records: &[(u64, u64)], expected: &[Option<NextOutput>]) {
+        let mut rotation = RotationPolicy::new(when);
+        rotation.begin(1000);
+        let due = records
+            .iter()
+            .map(|&(time, bytes)| rotation.due(time, bytes));
+        assert_eq!(due.collect::<Vec<_>>(), expected, "{when:?}");
+    }
+
+    #[test]
+    fn files_end_by_time_and_by_size() {
+        let file = Some(NextOutput::File);
+        let every = When::Every(Duration::from_nanos(100));
+        check(None, &[(5000, 1 << 40)], &[None]);
+        check(Some(When::Asked), &[(5000, 1 << 40)], &[None]);
+        check(
+            Some(When::Size(50)),
+            &[(2000, 49), (2001, 50), (2002, 1)],
+            &[None, file, None],
+        );
+        check(
+            Some(every),
+            &[(1099, 1 << 40), (1100, 0), (1199, 0), (1900, 0), (1950, 0)],
+            &[None, file, None, file, None],
+        );
+    }
+
+    #[test]
+    fn what_is_kept_in_memory_ends_in_parts() {
+        let chunk = Some(NextOutput::Chunk);
+        let when = When::Snapshot {
+            time: Duration::from_nanos(800),
+            bytes: 80,
+        };
+        check(
+            Some(when),
+            &[(1099, 9), (1100, 0), (1101, 10), (1200, 9), (1201, 0)],
+            &[None, chunk, chunk, None, chunk],
+        );
+    }
+
+    #[test]
+    fn who_asks_gets_what_was_there_by_then() {
+        let mut rotation = RotationPolicy::new(Some(When::Asked));
+        rotation.ask(1500);
+        rotation.ask(1600);
+        assert_eq!(rotation.due(1500, 0), None);
+        assert_eq!(rotation.due(1501, 0), Some(NextOutput::File));
+        assert_eq!(rotation.due(1700, 0), None);
+    }
+}

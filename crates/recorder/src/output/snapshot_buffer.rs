@@ -1,0 +1,158 @@
+//! What came lately, kept in memory until somebody asks for it.
+//!
+//! ```text
+//!   chunk: state │ records      chunk: state │ records      chunk: state │ records ...
+//!          └─ who lives and what is mapped when it begins; only the oldest one's is written
+//! ```
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::output::file_summary::FileSummary;
+
+/// The records of the last seconds, in chunks that are forgotten one by one.
+#[derive(Debug)]
+pub(crate) struct SnapshotBuffer {
+    /// Nanoseconds to keep.
+    time: u64,
+    /// Bytes of records to keep at most.
+    bytes: u64,
+    /// The last one is being filled.
+    chunks: VecDeque<Chunk>,
+}
+
+#[derive(Debug, Default)]
+struct Chunk {
+    begin: u64,
+    state: Vec<u8>,
+    records: Vec<u8>,
+    contents: FileSummary,
+}
+
+impl SnapshotBuffer {
+    pub(crate) fn new(time: Duration, bytes: u64) -> Self {
+        Self {
+            time: u64::try_from(time.as_nanos()).unwrap_or(u64::MAX),
+            bytes,
+            chunks: VecDeque::new(),
+        }
+    }
+
+    /// Adds whole records to the chunk at hand.
+    pub(crate) fn write(&mut self, records: &[u8]) {
+        if let Some(chunk) = self.chunks.back_mut() {
+            chunk.records.extend_from_slice(records);
+        }
+    }
+
+    /// Bytes of records in the chunk at hand.
+    pub(crate) fn chunk_size(&self) -> u64 {
+        self.chunks.back().map_or(0, Chunk::size)
+    }
+
+    /// Begins another chunk at this time, at which this was the state.
+    pub(crate) fn begin_chunk(&mut self, begin: u64, state: Vec<u8>) {
+        self.forget(begin);
+        self.chunks.push_back(Chunk {
+            begin,
+            state,
+            ..Chunk::default()
+        });
+    }
+
+    /// Ends the chunk at hand, in which there is this.
+    pub(crate) fn end_chunk(&mut self, contents: FileSummary) {
+        if let Some(chunk) = self.chunks.back_mut() {
+            chunk.records.shrink_to_fit();
+            chunk.contents = contents;
+        }
+    }
+
+    /// Forgets chunks whose end is too long ago, and such that are beyond the limit.
+    fn forget(&mut self, now: u64) {
+        let oldest = now.saturating_sub(self.time);
+        let is_old = |chunk: &Chunk| chunk.begin <= oldest;
+        let mut size: u64 = self.chunks.iter().map(Chunk::size).sum();
+        while let Some(chunk) = self.chunks.front()
+            && (size > self.bytes || self.chunks.get(1).is_some_and(is_old))
+        {
+            size -= chunk.size();
+            self.chunks.pop_front();
+        }
+    }
+
+    /// Takes all that is kept: hands over records, the state that they begin with first, and tells
+    /// what is in them.
+    pub(crate) fn take<E>(
+        &mut self,
+        mut write: impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<FileSummary, E> {
+        let mut contents = FileSummary::default();
+        let state = self.chunks.front().map(|chunk| chunk.state.as_slice());
+        write(state.unwrap_or_default())?;
+        for chunk in self.chunks.drain(..) {
+            write(&chunk.records)?;
+            contents.add(chunk.contents);
+        }
+        Ok(contents)
+    }
+}
+
+impl Chunk {
+    fn size(&self) -> u64 {
+        self.records.len() as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn samples(number: u64) -> FileSummary {
+        let mut contents = FileSummary::default();
+        contents.quality.samples = number;
+        contents
+    }
+
+    /// Chunks that begin at these times, with so many bytes; expects what is left when it is asked
+    /// for.
+    fn check(chunks: &[(u64, usize)], expected: &str) {
+        let mut recent = SnapshotBuffer::new(Duration::from_nanos(100), 10);
+        recent.write(b"before the first chunk there is nothing to add to");
+        for (number, &(begin, size)) in chunks.iter().enumerate() {
+            let state = format!("[{number}]").into_bytes();
+            recent.begin_chunk(begin, state);
+            let letter = b'a' + number as u8;
+            (0..size).for_each(|_| recent.write(&[letter]));
+            recent.end_chunk(samples(number as u64 + 1));
+        }
+        let mut out = Vec::new();
+        let taken = recent.take(|bytes| {
+            out.extend_from_slice(bytes);
+            Ok::<_, ()>(())
+        });
+        assert_eq!(String::from_utf8_lossy(&out), expected);
+        // The chunk of the letter a has one sample, b has two.
+        let letters: std::collections::BTreeSet<u8> =
+            out.iter().copied().filter(u8::is_ascii_lowercase).collect();
+        let expected = letters.iter().map(|letter| u64::from(letter - b'a') + 1);
+        assert_eq!(taken.map(|it| it.quality.samples), Ok(expected.sum()));
+        assert_eq!(recent.chunk_size(), 0, "it was taken");
+    }
+
+    #[test]
+    fn what_is_old_is_forgotten() {
+        check(&[], "");
+        check(&[(0, 2)], "[0]aa");
+        check(&[(0, 2), (50, 1), (149, 1)], "[0]aabc");
+        check(&[(0, 2), (50, 1), (150, 1)], "[1]bc");
+        check(&[(0, 2), (50, 1), (500, 3)], "[1]bccc");
+    }
+
+    #[test]
+    fn what_is_too_much_is_forgotten() {
+        check(&[(0, 4), (10, 4), (20, 4)], "[0]aaaabbbbcccc");
+        check(&[(0, 4), (10, 4), (20, 4), (30, 1)], "[1]bbbbccccd");
+        check(&[(0, 50), (10, 1)], "[1]b");
+    }
+}

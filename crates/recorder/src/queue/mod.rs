@@ -1,0 +1,5 @@
+//! Between the reader and the session: batches of records, bounded and in order.
+
+pub(crate) mod pending_batches;
+pub(crate) mod record_queue;
+pub(crate) mod sorter;

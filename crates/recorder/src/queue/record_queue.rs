@@ -1,0 +1,395 @@
+//! The bounded buffer between the thread that drains the rings and the one that unwinds.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::reader::stack_tail::StackTail;
+
+/// What one pass over all rings brought, ring by ring: not yet in the order of time.
+#[derive(Debug, Default)]
+pub(crate) struct Batch {
+    bytes: Vec<u8>,
+    entries: Vec<Entry>,
+    /// Numbers that the reader counts, up to the end of this batch.
+    pub(crate) counts: ReaderCounts,
+}
+
+/// A record in a batch.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    start: usize,
+    length: usize,
+    /// Stack of the live target beyond the sample's own copy, and where in `bytes` it is.
+    beyond: Option<(StackTail, usize)>,
+}
+
+/// What the reader thread counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ReaderCounts {
+    /// Samples dropped because the buffer was full.
+    pub(crate) dropped: u64,
+    /// Stacks cut because the buffer was nearly full.
+    pub(crate) cut: u64,
+    /// Times that a ring held something that is no record.
+    pub(crate) corrupt: u64,
+}
+
+impl Batch {
+    /// Adds the record that `append` writes to the end of a buffer, and what was read `beyond`
+    /// its stack, with the place that came from.
+    pub(crate) fn push(&mut self, append: impl FnOnce(&mut Vec<u8>)) {
+        let start = self.bytes.len();
+        append(&mut self.bytes);
+        self.entries.push(Entry {
+            start,
+            length: self.bytes.len() - start,
+            beyond: None,
+        });
+    }
+
+    /// Lets `read` append stack from beyond the copy of the last sample pushed, and returns where
+    /// that is.
+    pub(crate) fn push_beyond(
+        &mut self,
+        read: impl FnOnce(&mut Vec<u8>) -> Option<StackTail>,
+    ) -> Option<(StackTail, usize)> {
+        let at = self.bytes.len();
+        let beyond = read(&mut self.bytes)?;
+        self.share_beyond(beyond, at);
+        Some((beyond, at))
+    }
+
+    /// What was read for another sample is also beyond the copy of the last one pushed.
+    pub(crate) fn share_beyond(&mut self, beyond: StackTail, at: usize) {
+        if let Some(entry) = self.entries.last_mut() {
+            entry.beyond = Some((beyond, at));
+        }
+    }
+
+    /// The thread of the last sample pushed has not run before its stack was read on.
+    pub(crate) fn note_standstill(&mut self) {
+        let beyond = self.entries.last_mut().and_then(|it| it.beyond.as_mut());
+        if let Some((beyond, _)) = beyond {
+            beyond.stood_still = true;
+        }
+    }
+
+    /// The record pushed last.
+    pub(crate) fn last_mut(&mut self) -> &mut [u8] {
+        let entry = self.entries.last();
+        entry
+            .and_then(|entry| self.bytes.get_mut(entry.start..entry.start + entry.length))
+            .unwrap_or_default()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The record of this number.
+    pub(crate) fn record(&self, index: usize) -> &[u8] {
+        self.entries
+            .get(index)
+            .and_then(|entry| self.bytes.get(entry.start..entry.start + entry.length))
+            .unwrap_or(&[])
+    }
+
+    /// Stack from beyond the copy of the sample of this number.
+    pub(crate) fn beyond(&self, index: usize) -> Option<(StackTail, &[u8])> {
+        let entry = self.entries.get(index)?;
+        let (beyond, at) = entry.beyond?;
+        let bytes = self.bytes.get(at..at + beyond.length)?;
+        Some((beyond, bytes))
+    }
+
+    /// Bytes of memory that its records take.
+    fn footprint(&self) -> usize {
+        self.bytes.len() + self.entries.len() * size_of::<Entry>()
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.entries.clear();
+        // One huge pass must not keep its memory for ever.
+        self.bytes.shrink_to(Self::KEPT);
+    }
+
+    const KEPT: usize = 4 << 20;
+}
+
+/// Backend full the buffer is, which decides what is kept of a sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pressure {
+    /// Everything is kept.
+    Low,
+    /// Stacks are not read on beyond the kernel's copy.
+    Raised,
+    /// Stacks are cut to [`CUT_STACK`] bytes.
+    High,
+    /// Samples are dropped. Records of other kinds never are.
+    Full,
+}
+
+/// What is kept of a stack under high pressure: most stacks are shorter.
+pub(crate) const CUT_STACK: usize = 8192;
+
+impl Pressure {
+    /// The pressure when `used` bytes of `budget` are taken.
+    pub(crate) fn of(used: usize, budget: usize) -> Self {
+        if used < budget / 2 {
+            Self::Low
+        } else if used < budget / 4 * 3 {
+            Self::Raised
+        } else if used < budget {
+            Self::High
+        } else {
+            Self::Full
+        }
+    }
+}
+
+/// Batches on their way from the reader to the session, within a budget of memory.
+#[derive(Debug)]
+pub(crate) struct RecordQueue {
+    budget: usize,
+    state: Mutex<State>,
+    changed: Condvar,
+    unwinds: AtomicBool,
+}
+
+/// What [`RecordQueue::pop`] found.
+#[derive(Debug)]
+pub(crate) enum Popped {
+    /// The next batch.
+    Batch(Batch),
+    /// Nothing as yet.
+    Nothing,
+    /// Nothing, and no more will come.
+    End,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    waiting: VecDeque<Batch>,
+    /// Empty batches for use again.
+    free: Vec<Batch>,
+    /// Bytes of all batches that the session has not given back.
+    used: usize,
+    /// Their records.
+    records: usize,
+    closed: bool,
+    given_up: bool,
+    switch: Option<u64>,
+    wakeup_policy: bool,
+}
+
+impl RecordQueue {
+    /// Batches kept for use again.
+    const SPARE: usize = 8;
+
+    pub(crate) fn new(budget: usize) -> Self {
+        Self {
+            budget,
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            unwinds: AtomicBool::new(true),
+        }
+    }
+
+    /// An empty batch to fill, and the pressure under which that is to be done: with so many
+    /// bytes to go before it rises.
+    pub(crate) fn start(&self) -> (Batch, Room) {
+        let mut state = self.lock();
+        let room = Room {
+            used: state.used,
+            budget: self.budget,
+        };
+        (state.free.pop().unwrap_or_default(), room)
+    }
+
+    /// Hands a batch over. An empty one still says that a pass was made.
+    pub(crate) fn push(&self, batch: Batch) {
+        let mut state = self.lock();
+        if state.given_up {
+            return;
+        }
+        state.used += batch.footprint();
+        state.records += batch.len();
+        state.waiting.push_back(batch);
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// No more batches will come.
+    pub(crate) fn close(&self) {
+        self.lock().closed = true;
+        self.changed.notify_all();
+    }
+
+    /// Takes back a batch that nothing was put into.
+    pub(crate) fn return_unused(&self, batch: Batch) {
+        let mut state = self.lock();
+        if state.free.len() < Self::SPARE {
+            state.free.push(batch);
+        }
+    }
+
+    /// Nobody takes batches any more: there is no use in filling them.
+    pub(crate) fn give_up(&self) {
+        self.lock().given_up = true;
+        self.changed.notify_all();
+    }
+
+    /// OffCpuTracker until [`give_up`](Self::give_up) is called, but no longer than this. Returns how many
+    /// records the session still has to deal with, `None` if it will not.
+    pub(crate) fn left(&self, timeout: Duration) -> Option<usize> {
+        let state = self.lock();
+        let waited = (self.changed).wait_timeout_while(state, timeout, |state| !state.given_up);
+        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        (!state.given_up).then_some(state.records)
+    }
+
+    /// Nobody wants to wait for more stacks to be unwound.
+    pub(crate) fn stop_unwinding(&self) {
+        self.unwinds.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether stacks are to be unwound: until [`stop_unwinding`](Self::stop_unwinding) is called.
+    pub(crate) fn unwinds(&self) -> bool {
+        self.unwinds.load(Ordering::Relaxed)
+    }
+
+    /// Whether [`give_up`](Self::give_up) was called.
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.lock().given_up
+    }
+
+    /// Somebody wants the recording to go on in another file with what comes after this time.
+    pub(crate) fn ask_to_switch(&self, time: u64) {
+        self.lock().switch.get_or_insert(time);
+    }
+
+    /// What [`ask_to_switch`](Self::ask_to_switch) was called with, once.
+    pub(crate) fn take_switch(&self) -> Option<u64> {
+        self.lock().switch.take()
+    }
+
+    /// A stack was not all in the kernel's copy: the reader should not be late.
+    pub(crate) fn request_prompt_wakeup(&self) {
+        self.lock().wakeup_policy = true;
+    }
+
+    /// Whether [`request_prompt_wakeup`](Self::ask_for_haste) was called since this was asked last.
+    pub(crate) fn take_wakeup_request(&self) -> bool {
+        std::mem::take(&mut self.lock().wakeup_policy)
+    }
+
+    /// OffCpuTracker for the next batch, but no longer than this.
+    pub(crate) fn pop(&self, timeout: Duration) -> Popped {
+        let state = self.lock();
+        let waited = self.changed.wait_timeout_while(state, timeout, |state| {
+            state.waiting.is_empty() && !state.closed
+        });
+        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        match state.waiting.pop_front() {
+            Some(batch) => Popped::Batch(batch),
+            None if state.closed => Popped::End,
+            None => Popped::Nothing,
+        }
+    }
+
+    /// Backend much of the budget is used.
+    pub(crate) fn percent_full(&self) -> usize {
+        self.lock().used.saturating_mul(100) / self.budget.max(1)
+    }
+
+    /// Takes back a batch that was dealt with.
+    pub(crate) fn recycle(&self, mut batch: Batch) {
+        let (footprint, records) = (batch.footprint(), batch.len());
+        batch.clear();
+        let mut state = self.lock();
+        state.used = state.used.saturating_sub(footprint);
+        state.records = state.records.saturating_sub(records);
+        if state.free.len() < Self::SPARE {
+            state.free.push(batch);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // No code that can panic runs under the lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Room in the buffer while a batch is filled.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Room {
+    used: usize,
+    budget: usize,
+}
+
+impl Room {
+    /// The pressure with this batch, as far as it is filled.
+    pub(crate) fn pressure(&self, batch: &Batch) -> Pressure {
+        Pressure::of(self.used + batch.bytes.len(), self.budget)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pressure_rises_with_use() {
+        let cases = [
+            (0, Pressure::Low),
+            (49, Pressure::Low),
+            (50, Pressure::Raised),
+            (74, Pressure::Raised),
+            (75, Pressure::High),
+            (99, Pressure::High),
+            (100, Pressure::Full),
+            (1000, Pressure::Full),
+        ];
+        for (used, expected) in cases {
+            assert_eq!(Pressure::of(used, 100), expected, "{used}");
+        }
+    }
+
+    #[test]
+    fn what_waits_counts_until_it_is_given_back() {
+        let queue = RecordQueue::new(1000);
+        let (mut batch, room) = queue.start();
+        assert_eq!(room.pressure(&batch), Pressure::Low);
+        batch.push(|bytes| bytes.resize(2000, 7));
+        assert_eq!(room.pressure(&batch), Pressure::Full);
+        queue.push(batch);
+        let (empty, room) = queue.start();
+        assert_eq!(room.pressure(&empty), Pressure::Full);
+        let Popped::Batch(batch) = queue.pop(Duration::MAX) else {
+            panic!("it waits");
+        };
+        assert_eq!(batch.record(0), [7; 2000]);
+        assert!(batch.record(1).is_empty());
+        queue.recycle(batch);
+        let (reused, room) = queue.start();
+        assert!(reused.is_empty());
+        assert_eq!(room.pressure(&reused), Pressure::Low);
+    }
+
+    #[test]
+    fn after_the_last_batch_comes_nothing() {
+        let queue = RecordQueue::new(1000);
+        assert!(matches!(queue.pop(Duration::ZERO), Popped::Nothing));
+        queue.push(Batch::default());
+        queue.close();
+        assert!(matches!(queue.pop(Duration::MAX), Popped::Batch(_)));
+        assert!(matches!(queue.pop(Duration::MAX), Popped::End));
+    }
+}

@@ -1,0 +1,133 @@
+//! On which CPU the reader waits for deep stacks.
+//!
+//! ```text
+//!   reader on another CPU:   sample ── wake it there, 25 µs ──> reads the stack
+//!                              └ target runs on: some of the stack is another one by then
+//!   reader on the same CPU:  sample ── the reader's turn ──> reads the stack ── target runs on
+//! ```
+//! A woken thread that may run ahead of others takes the place of the one that was interrupted, so
+//! that nothing changes until it has read. But the system prefers to wake it on a CPU that idles.
+//! So while stacks are deeper than what the kernel copies, the reader stays on the CPU they come
+//! from: the time that it takes is then the target's, which is why it does so only as long.
+
+use std::time::{Duration, Instant};
+
+use prof_events::{AllowedCpus, system};
+
+/// Keeps the calling thread on the CPU that deep stacks come from.
+#[derive(Debug)]
+pub(crate) struct ReaderAffinity {
+    /// Where it may run.
+    home: Option<AllowedCpus>,
+    follows: CpuChoice,
+    last_deep: Instant,
+    /// Since when the thread may have been waiting on the CPU that it stays on, in nanoseconds.
+    settled: u64,
+}
+
+/// Which CPU to stay on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct CpuChoice {
+    at: Option<u32>,
+    /// The CPU of the last deep stack. With several such threads it is another one all the time,
+    /// and each move costs more than it yields.
+    last: Option<u32>,
+    wanted: Option<u32>,
+}
+
+impl ReaderAffinity {
+    /// Backend long it takes at most to copy a stack and to wake us, in nanoseconds.
+    const AT_ONCE: u64 = 60_000;
+    /// Backend long to stay without any deep stack.
+    const PATIENCE: Duration = Duration::from_millis(100);
+
+    pub(crate) fn new() -> Self {
+        Self {
+            home: AllowedCpus::of_this_thread(),
+            follows: CpuChoice::default(),
+            last_deep: Instant::now(),
+            settled: u64::MAX,
+        }
+    }
+
+    /// Whether a thread that was sampled on this CPU at this time has not run since: it was taken off
+    /// the CPU that we were waiting on, and we are there now. Woken at once we come before it goes on, and
+    /// else only after other threads, a good while later.
+    pub(crate) fn came_next(&self, cpu: u32, time: u64) -> bool {
+        let since = system::monotonic_now().saturating_sub(time);
+        self.follows.at == Some(cpu) && self.settled < time && since < Self::AT_ONCE
+    }
+
+    /// A deep stack came from this CPU.
+    pub(crate) fn deep_stack(&mut self, cpu: u32) {
+        self.last_deep = Instant::now();
+        self.follows.see(cpu);
+    }
+
+    /// Goes where that pays, between two passes over the rings.
+    pub(crate) fn apply(&mut self) {
+        if self.follows.at.is_some() && self.last_deep.elapsed() > Self::PATIENCE {
+            self.follows = CpuChoice::default();
+            self.home.map(|home| home.run_there());
+        }
+        if let Some(cpu) = self.follows.wanted.take()
+            && let Some(there) = self.home.and_then(|home| home.only(cpu))
+            && there.run_there()
+        {
+            self.follows.at = Some(cpu);
+        }
+        self.settled = system::monotonic_now();
+    }
+}
+
+impl CpuChoice {
+    fn see(&mut self, cpu: u32) {
+        let again = self.last == Some(cpu);
+        self.last = Some(cpu);
+        self.wanted = (again && self.at != Some(cpu)).then_some(cpu);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_stacks_in_a_row_call_the_reader() {
+        let mut follows = CpuChoice::default();
+        let mut check = |cpu, expected: Option<u32>| {
+            follows.see(cpu);
+            assert_eq!(follows.wanted, expected, "{follows:?}");
+            follows.at = follows.wanted.take().or(follows.at);
+        };
+        check(1, None);
+        check(1, Some(1));
+        check(1, None);
+        // Two threads in turn.
+        for cpu in [0, 1, 0, 1, 0] {
+            check(cpu, None);
+        }
+        check(0, Some(0));
+        check(0, None);
+    }
+
+    #[test]
+    fn the_reader_stays_while_stacks_are_deep() {
+        let home = AllowedCpus::of_this_thread().expect("fewer than 1,025 CPUs");
+        let mut affinity = ReaderAffinity::new();
+        let cpus = || AllowedCpus::of_this_thread().map(|cpus| format!("{cpus:?}"));
+        let all = cpus();
+        let cpu = (0..1024).find(|&cpu| home.only(cpu).is_some());
+        let cpu = cpu.expect("it runs somewhere");
+        affinity.deep_stack(cpu);
+        affinity.apply();
+        assert_eq!(cpus(), all);
+        affinity.deep_stack(cpu);
+        affinity.apply();
+        assert_eq!(cpus(), Some(format!("[{cpu}]")));
+        let long_ago = Instant::now().checked_sub(ReaderAffinity::PATIENCE * 2);
+        affinity.last_deep = long_ago.expect("a clock that has run for a while");
+        affinity.apply();
+        assert_eq!(cpus(), all);
+    }
+}

@@ -1,0 +1,36 @@
+//! The time between the end of sampling and that of the recording.
+
+use std::time::{Duration, Instant};
+
+use prof_events::Signals;
+
+use crate::queue::record_queue::RecordQueue;
+
+/// OffCpuTracker until the session is done with the backlog. If that takes long, `tell` is told once how many
+/// records are left. A signal has the session go on without unwinding, so that it is done soon; if it
+/// then gets nowhere, because whoever should take what it writes does not, another ends prof.
+pub(crate) fn drain(queue: &RecordQueue, signals: &Signals, mut tell: Option<fn(usize)>) {
+    const LONG: Duration = Duration::from_secs(1);
+    const GLANCE: Duration = Duration::from_millis(50);
+    let begin = Instant::now();
+    // When a signal came, and how many records were left then.
+    let mut asked: Option<(Instant, usize)> = None;
+    while let Some(left) = queue.left(GLANCE) {
+        if begin.elapsed() >= LONG
+            && let Some(tell) = tell.take()
+        {
+            tell(left);
+        }
+        while let Some(interrupt) = signals.next() {
+            if interrupt.is_switch() {
+                continue;
+            }
+            queue.stop_unwinding();
+            match asked.filter(|&(_, before)| left == before) {
+                Some((when, _)) if when.elapsed() >= LONG => interrupt.take_effect(),
+                Some(_) => {}
+                None => asked = Some((Instant::now(), left)),
+            }
+        }
+    }
+}

@@ -1,0 +1,412 @@
+//! Short lives: noticed as they end, and sampled at random points from then on.
+//!
+//! Threads shorter than a sampling period would never be sampled, or all at the same point of
+//! their lives. As each thread ends, the kernel says what its event counted (a READ record), and
+//! through which of our events it had inherited its own. While many short ones end, these events
+//! are given a new period again and again, for those who will inherit it next ([`SamplePeriod`]).
+//!
+//! Nothing takes a period back from who has inherited it. So of a thread that lives on with a short
+//! one, no more samples are kept than it would have with the usual one.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::time::{Duration, Instant};
+
+use prof_events::SamplePeriod;
+use prof_model::Tid;
+
+use crate::reader::context_pin::ContextPins;
+use crate::reader::sample_layout;
+
+/// Sees short threads end, and changes periods.
+#[derive(Debug)]
+pub(crate) struct PeriodRandomizer {
+    sample_period: SamplePeriod,
+    /// The events that threads inherit from, by their ids.
+    families: HashMap<u64, InheritedEvent>,
+    /// Short threads that have ended lately: what was counted is halved from time to time.
+    recent: u32,
+    /// What they did, and what was sampled of all threads meanwhile.
+    short_time: u64,
+    sampled_time: u64,
+    since: Instant,
+    /// When periods were drawn last.
+    drawn: Instant,
+    /// Threads with short periods, by the event that they were sampled by.
+    short_period_threads: BTreeMap<(Tid, u64), ShortPeriodThread>,
+    /// The shortest of their periods, or the usual one.
+    fastest: u64,
+    anchors: ContextPins,
+    /// Who has ended lately. A sample in the ring of another CPU may come after that.
+    ended: VecDeque<Tid>,
+    begin: Instant,
+    random: fastrand::Rng,
+}
+
+/// The event that threads inherit from.
+#[derive(Debug)]
+struct InheritedEvent {
+    /// When a short one of them ended last.
+    last: Instant,
+    /// Whether its period is not the usual one.
+    varied: bool,
+    draws: StratifiedDraws,
+}
+
+/// Numbers at random between 0 and 1: of each 64, one from each 64th, in no order.
+///
+/// Sums over threads then vary by a quarter of what they would if each number were drawn by itself;
+/// and without an order nothing falls into step with programs whose threads live about as long as
+/// the time from one draw to the next.
+#[derive(Debug, Default)]
+struct StratifiedDraws {
+    left: Vec<u8>,
+}
+
+impl StratifiedDraws {
+    const PARTS: u8 = 64;
+
+    fn next(&mut self, random: &mut fastrand::Rng) -> f64 {
+        if self.left.is_empty() {
+            self.left.extend(0..Self::PARTS);
+            random.shuffle(&mut self.left);
+        }
+        let part = self.left.pop().unwrap_or(0);
+        (f64::from(part) + random.f64()) / f64::from(Self::PARTS)
+    }
+}
+
+/// A thread that is sampled more often than usual.
+#[derive(Clone, Copy, Debug, Default)]
+struct ShortPeriodThread {
+    period: u64,
+    /// What it had counted at its last sample.
+    age: u64,
+    /// What was left out, and is not yet made up for by a sample that was kept.
+    skipped_time: u64,
+}
+
+impl PeriodRandomizer {
+    /// Who is older than so many periods has been sampled all over, however its own period falls.
+    const OLD: u64 = 10;
+    /// Threads to remember before starting over.
+    const REMEMBERED: usize = 4096;
+    /// More do not end between two looks at the rings.
+    const ENDED: usize = 256;
+    /// Shorter than so many periods is short: of the last one, half is missing on average.
+    const SHORT: u64 = 20;
+    /// As many as this are looked at together.
+    const MANY: u32 = 8;
+    /// What takes less than this part of all time is not worth the effort.
+    const LITTLE: u64 = 100;
+    /// For so long after short threads have ended, more are expected.
+    const MEMORY: Duration = Duration::from_secs(1);
+    /// Backend soon periods are drawn again: each should be for few threads.
+    const SOON: Duration = Duration::from_millis(1);
+    /// The same as long as little is known of the target.
+    const AT_FIRST: Duration = Duration::from_millis(10);
+
+    pub(crate) fn new(sample_period: SamplePeriod) -> Self {
+        let now = Instant::now();
+        Self {
+            sample_period,
+            families: HashMap::new(),
+            recent: 0,
+            short_time: 0,
+            sampled_time: 0,
+            since: now,
+            drawn: now,
+            short_period_threads: BTreeMap::new(),
+            fastest: sample_period.period,
+            anchors: ContextPins::default(),
+            ended: VecDeque::with_capacity(Self::ENDED),
+            begin: now,
+            random: fastrand::Rng::new(),
+        }
+    }
+
+    /// What a sample stands for, together with those before it that were left out; `None` if it
+    /// is one too many.
+    pub(crate) fn keep(&mut self, sample: &[u8]) -> Option<u64> {
+        let period = sample_layout::period(sample)?;
+        self.sampled_time = self.sampled_time.saturating_add(period);
+        if period >= self.sample_period.period {
+            return Some(period);
+        }
+        let key = sample_layout::thread_and_id(sample)?;
+        if !self.short_period_threads.contains_key(&key) {
+            if self.ended.contains(&key.0) {
+                return Some(period);
+            }
+            if self.short_period_threads.len() >= Self::REMEMBERED {
+                self.short_period_threads.clear();
+                self.fastest = self.sample_period.period;
+            }
+        }
+        let thread = self.short_period_threads.entry(key).or_default();
+        if thread.age == 0 {
+            thread.period = period;
+            self.fastest = self.fastest.min(period);
+        }
+        thread.age = thread.age.saturating_add(period);
+        if thread.age < self.sample_period.period.saturating_mul(Self::OLD) {
+            return Some(period);
+        }
+        thread.skipped_time = thread.skipped_time.saturating_add(period);
+        let due = thread.skipped_time.checked_sub(self.sample_period.period)?;
+        thread.skipped_time = due;
+        Some(self.sample_period.period)
+    }
+
+    /// A record that is no sample: it may tell of a thread's birth or end.
+    pub(crate) fn notice(&mut self, record: &[u8]) {
+        self.anchors.notice(record);
+        if let Some(ended) = sample_layout::ended_thread(record) {
+            self.forget(ended);
+        }
+        let Some((count, id)) = read(record) else {
+            return;
+        };
+        if count == 0 || count >= self.sample_period.period.saturating_mul(Self::SHORT) {
+            return;
+        }
+        let now = Instant::now();
+        self.recent = self.recent.saturating_add(1);
+        self.short_time = self.short_time.saturating_add(count);
+        let family = self.families.entry(id).or_insert(InheritedEvent {
+            last: now,
+            varied: false,
+            draws: StratifiedDraws::default(),
+        });
+        family.last = now;
+    }
+
+    fn forget(&mut self, tid: Tid) {
+        if self.ended.len() >= Self::ENDED {
+            self.ended.pop_front();
+        }
+        self.ended.push_back(tid);
+        while let Some((&key, _)) = self
+            .short_period_threads
+            .range((tid, 0)..=(tid, u64::MAX))
+            .next()
+        {
+            let removed = self.short_period_threads.remove(&key);
+            if removed.is_some_and(|thread| thread.period == self.fastest) {
+                let periods = self
+                    .short_period_threads
+                    .values()
+                    .map(|thread| thread.period);
+                self.fastest = periods.min().unwrap_or(self.sample_period.period);
+            }
+        }
+    }
+
+    /// A nap in which a ring fills no more than it would in this one at the usual period.
+    pub(crate) fn shortened(&self, poll_interval: Duration) -> Duration {
+        let poll_interval =
+            poll_interval.mul_f64(self.fastest as f64 / self.sample_period.period as f64);
+        self.timeout()
+            .map_or(poll_interval, |soon| poll_interval.min(soon))
+    }
+
+    /// Gives the events whose threads are short a new period, and the others their usual one.
+    pub(crate) fn vary(&mut self, mut set_period: impl FnMut(u64, u64)) {
+        let now = Instant::now();
+        if now.duration_since(self.since) > Self::MEMORY {
+            self.since = now;
+            self.recent /= 2;
+            self.short_time /= 2;
+            self.sampled_time /= 2;
+        }
+        if self.families.is_empty() {
+            return;
+        }
+        let (sample_period, many) = (self.sample_period, self.matter());
+        // Not when samples have come: short periods bring more of these, and would be replaced
+        // sooner than long ones.
+        let due = now.duration_since(self.drawn) >= Self::SOON;
+        if due {
+            self.drawn = now;
+        }
+        let random = &mut self.random;
+        self.families.retain(|&id, family| {
+            let recent = now.duration_since(family.last) < Self::MEMORY;
+            if recent && many && due {
+                family.varied = true;
+                set_period(id, sample_period.draw(family.draws.next(random)));
+            } else if family.varied && !(recent && many) {
+                family.varied = false;
+                set_period(id, sample_period.period);
+            }
+            recent
+        });
+    }
+
+    /// Whether so many short threads have ended lately that they make a difference.
+    fn matter(&self) -> bool {
+        let all = self.short_time.max(self.sampled_time);
+        self.recent >= Self::MANY && self.short_time >= all / Self::LITTLE
+    }
+
+    /// Backend soon to look again; `None` if there is no hurry.
+    pub(crate) fn timeout(&self) -> Option<Duration> {
+        if self.families.values().any(|family| family.varied) {
+            return Some(Self::SOON.saturating_sub(self.drawn.elapsed()));
+        }
+        let unknown = !self.families.is_empty() || self.begin.elapsed() < Self::MEMORY;
+        unknown.then_some(Self::AT_FIRST)
+    }
+}
+
+/// The count and the event's id in a READ record: header, pid, tid, count, id ...
+fn read(record: &[u8]) -> Option<(u64, u64)> {
+    const READ: u32 = 8;
+    if crate::reader::sample_layout::kind(record) != Some(READ) {
+        return None;
+    }
+    let word = |at: usize| {
+        let bytes = record.get(at..at + 8)?.try_into().ok()?;
+        Some(u64::from_ne_bytes(bytes))
+    };
+    Some((word(16)?, word(24)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PACE: SamplePeriod = SamplePeriod {
+        period: 1000,
+        shortest: 20,
+    };
+
+    fn sample(tid: i32, id: u64, period: u64) -> Vec<u8> {
+        let mut record = sample_layout::tests::sample(1, 0, 0, 0);
+        record[8..16].copy_from_slice(&id.to_ne_bytes());
+        record[28..32].copy_from_slice(&tid.to_ne_bytes());
+        sample_layout::set_period(&mut record, period);
+        record
+    }
+
+    #[test]
+    fn who_grows_old_with_a_short_period_is_sampled_as_usual() {
+        let mut period_randomizer = PeriodRandomizer::new(PACE);
+        let short_period_threads = sample(1, 7, 100);
+        let kept = |period_randomizer: &mut PeriodRandomizer, record: &[u8], count| -> Vec<u64> {
+            (0..count)
+                .filter_map(|_| period_randomizer.keep(record))
+                .collect()
+        };
+        // The first ten periods of 1000 are all kept; of the rest each tenth, for all ten.
+        assert_eq!(
+            kept(&mut period_randomizer, &short_period_threads, 99),
+            [100; 99]
+        );
+        assert_eq!(
+            kept(&mut period_randomizer, &short_period_threads, 100),
+            [1000; 10]
+        );
+        // What is no multiple is carried on.
+        assert_eq!(
+            kept(&mut period_randomizer, &sample(1, 7, 600), 10),
+            [1000; 6]
+        );
+        // Others are others.
+        assert_eq!(
+            kept(&mut period_randomizer, &sample(2, 7, 100), 20),
+            [100; 20]
+        );
+        assert_eq!(
+            kept(&mut period_randomizer, &sample(1, 8, 100), 20),
+            [100; 20]
+        );
+        assert_eq!(
+            kept(&mut period_randomizer, &sample(1, 7, 1000), 20),
+            [1000; 20]
+        );
+        // While one of them lives that is sampled ten times as often, so often must be looked.
+        let poll_interval = Duration::from_millis(5);
+        let naps = |period_randomizer: &mut PeriodRandomizer| {
+            period_randomizer.begin -= PeriodRandomizer::MEMORY;
+            period_randomizer.shortened(poll_interval)
+        };
+        assert_eq!(naps(&mut period_randomizer), poll_interval / 10);
+        let exit = |tid| {
+            let mut record = vec![0_u8; 32];
+            record[0] = sample_layout::RECORD_EXIT as u8;
+            record[16] = tid;
+            record
+        };
+        for tid in [1, 2] {
+            assert_eq!(naps(&mut period_randomizer), poll_interval / 10);
+            period_randomizer.notice(&exit(tid));
+        }
+        assert_eq!(naps(&mut period_randomizer), poll_interval);
+        // A sample that comes late is not that of a thread that lives.
+        assert_eq!(period_randomizer.keep(&short_period_threads), Some(100));
+        assert_eq!(naps(&mut period_randomizer), poll_interval);
+        // Who has the number of one that ended long ago is young.
+        (0..PeriodRandomizer::ENDED).for_each(|_| period_randomizer.notice(&exit(3)));
+        assert_eq!(
+            kept(&mut period_randomizer, &short_period_threads, 99),
+            [100; 99]
+        );
+        assert_eq!(naps(&mut period_randomizer), poll_interval / 10);
+    }
+
+    #[test]
+    fn short_lives_count_once_they_matter() {
+        let check = |ends: u32, count: u64, sampled: u64, expected: bool| {
+            let mut period_randomizer = PeriodRandomizer::new(PACE);
+            for _ in 0..sampled {
+                period_randomizer.keep(&sample(1, 7, PACE.period));
+            }
+            for _ in 0..ends {
+                period_randomizer.notice(&end(count, 7));
+            }
+            period_randomizer.drawn -= PeriodRandomizer::SOON;
+            let mut periods = Vec::new();
+            period_randomizer.vary(|_, period| periods.push(period));
+            assert_eq!(!periods.is_empty(), expected, "{ends} {count} {sampled}");
+        };
+        check(7, 1000, 0, false);
+        check(8, 1000, 0, true);
+        check(8, 1000, 800, true);
+        check(8, 1000, 900, false);
+        check(8, 19_999, 0, true);
+        check(8, 20_000, 0, false);
+    }
+
+    #[test]
+    fn draws_are_spread_evenly_in_no_order() {
+        let mut random = fastrand::Rng::with_seed(7);
+        let mut draws = StratifiedDraws::default();
+        let mut orders = Vec::new();
+        for _ in 0..3 {
+            let mut parts: Vec<u8> = (0..StratifiedDraws::PARTS)
+                .map(|_| (draws.next(&mut random) * f64::from(StratifiedDraws::PARTS)) as u8)
+                .collect();
+            orders.push(parts.clone());
+            parts.sort_unstable();
+            assert!(parts.into_iter().eq(0..StratifiedDraws::PARTS));
+        }
+        assert!(orders[0] != orders[1] && orders[1] != orders[2]);
+    }
+
+    fn end(count: u64, id: u64) -> Vec<u8> {
+        let mut record = vec![0_u8; 48];
+        record[..4].copy_from_slice(&8_u32.to_ne_bytes());
+        record[16..24].copy_from_slice(&count.to_ne_bytes());
+        record[24..32].copy_from_slice(&id.to_ne_bytes());
+        record
+    }
+
+    #[test]
+    fn reads_are_taken_apart() {
+        let mut record = end(77, 5);
+        assert_eq!(read(&record), Some((77, 5)));
+        assert_eq!(read(&record[..31]), None);
+        record[0] = 9;
+        assert_eq!(read(&record), None);
+    }
+}

@@ -1,0 +1,254 @@
+//! Stacks deeper than what the kernel copies: the rest, read from the live target at once.
+
+use std::collections::HashMap;
+use std::fs;
+use std::ops::Range;
+
+use prof_events::LiveMemory;
+use prof_model::Pid;
+
+use crate::reader::sample_layout::StackFields;
+
+/// Which memory was read.
+#[derive(Clone, Debug, Copy, PartialEq, Eq)]
+pub(crate) struct StackTail {
+    /// The address of the first byte. The last bytes of the copy are read again, so that it
+    /// shows if the stack has changed since.
+    pub(crate) start: u64,
+    /// Bytes read.
+    pub(crate) length: usize,
+    /// The mapping that the stack is in.
+    pub(crate) mapping: (u64, u64),
+    /// Which reading it is from: what two have of one is the same.
+    pub(crate) reading: u64,
+    /// Whether the thread certainly did not run between the sample and the reading.
+    pub(crate) stood_still: bool,
+}
+
+/// Reads stacks on from where the kernel's copy was full.
+#[derive(Debug, Default)]
+pub(crate) struct TailReader {
+    /// Mappings that hold stacks, by process: a hint only, for what is read must match the copy.
+    mappings: HashMap<Pid, Vec<Range<u64>>>,
+    /// Backend often something was read.
+    readings: u64,
+    /// What was read in this pass over the rings, of whom, and where in the batch it is.
+    in_pass: Vec<(Pid, StackTail, usize)>,
+}
+
+impl TailReader {
+    /// The most that is read beyond the copy.
+    const LIMIT: u64 = 1 << 20;
+    /// Backend much of the copy is read again to see whether it has changed.
+    pub(crate) const OVERLAP: u64 = 512;
+    /// Stacks to look for among those that were read in a pass.
+    const SHARED: usize = 64;
+    /// Mappings to remember before starting over.
+    const REMEMBERED: usize = 1024;
+
+    /// Another pass over the rings begins.
+    pub(crate) fn begin_pass(&mut self) {
+        self.in_pass.clear();
+    }
+
+    /// What lies beyond this copy, if it was read in this pass for another sample of the thread: the
+    /// live target has the same for both.
+    pub(crate) fn read_in_pass(&self, stack: &StackFields) -> Option<(StackTail, usize)> {
+        let start = overlap(stack)?;
+        let covers = |(pid, beyond, _): &&(Pid, StackTail, usize)| {
+            let read = beyond.start..beyond.start + beyond.length as u64;
+            let is_of_it = beyond.mapping.0 <= stack.start && stack.start < beyond.mapping.1;
+            *pid == stack.pid && is_of_it && read.contains(&start)
+        };
+        let (_, beyond, at) = self.in_pass.iter().find(covers)?;
+        let before = (start - beyond.start) as usize;
+        let rest = StackTail {
+            start,
+            length: beyond.length - before,
+            stood_still: false,
+            ..*beyond
+        };
+        Some((rest, at + before))
+    }
+
+    /// This was read, and is in the batch from `at` on.
+    pub(crate) fn share_in_pass(&mut self, pid: Pid, beyond: StackTail, at: usize) {
+        if self.in_pass.len() < Self::SHARED {
+            self.in_pass.push((pid, beyond, at));
+        }
+    }
+
+    /// Appends the stack that lies beyond this copy to `out`.
+    pub(crate) fn read(&mut self, stack: &StackFields, out: &mut Vec<u8>) -> Option<StackTail> {
+        let end = stack.start.checked_add(stack.copied as u64)?;
+        let memory = LiveMemory::of(stack.pid)?;
+        let maps = || fs::read_to_string(format!("/proc/{}/maps", stack.pid)).ok();
+        let mapping = self.mapping(stack, memory, maps)?;
+        let start = overlap(stack)?;
+        let limit = mapping.end.min(end.saturating_add(Self::LIMIT));
+        if limit <= end {
+            return None;
+        }
+        let length = memory
+            .append(start, (limit - start) as usize, out)
+            .unwrap_or(0);
+        self.readings += 1;
+        (length > 0).then_some(StackTail {
+            start,
+            length,
+            mapping: (mapping.start, mapping.end),
+            reading: self.readings,
+            stood_still: false,
+        })
+    }
+
+    /// The mapping that a stack is in, as known or as `maps` says, which is asked of the living only:
+    /// who opens a file in /proc of a process that is being taken down may turn in circles until that
+    /// is done, and we may run ahead of the thread that does it. As long as there is memory to read
+    /// that has not begun: memory goes first.
+    fn mapping(
+        &mut self,
+        stack: &StackFields,
+        memory: LiveMemory,
+        maps: impl FnOnce() -> Option<String>,
+    ) -> Option<Range<u64>> {
+        let (pid, address) = (stack.pid, stack.start);
+        let known = self.mappings.get(&pid);
+        let hit = known.and_then(|known| known.iter().find(|range| range.contains(&address)));
+        if let Some(range) = hit {
+            return Some(range.clone());
+        }
+        memory.read(address, &mut [0]).ok()?;
+        let maps = maps()?;
+        let range = find(&maps, address)?;
+        if self.mappings.values().map(Vec::len).sum::<usize>() >= Self::REMEMBERED {
+            self.mappings.clear();
+        }
+        self.mappings.entry(pid).or_default().push(range.clone());
+        Some(range)
+    }
+}
+
+/// From where on a stack is read: the end of its copy again, and the rest.
+fn overlap(stack: &StackFields) -> Option<u64> {
+    let end = stack.start.checked_add(stack.copied as u64)?;
+    Some(end.saturating_sub(TailReader::OVERLAP).max(stack.start))
+}
+
+/// The line of /proc/PID/maps that holds `address`.
+pub(crate) fn find(maps: &str, address: u64) -> Option<Range<u64>> {
+    maps.lines()
+        .filter_map(|line| {
+            let (start, end) = line.split_once(' ')?.0.split_once('-')?;
+            let hex = |text| u64::from_str_radix(text, 16).ok();
+            Some(hex(start)?..hex(end)?)
+        })
+        .find(|range| range.contains(&address))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+
+    use prof_events::{HeldCommand, Program, Signals, wait_readable};
+
+    use super::*;
+
+    #[test]
+    fn our_own_stack_is_read_on() {
+        let here = [0x5a_u8; 4096];
+        let start = here.as_ptr() as u64;
+        let part = StackFields {
+            pid: std::process::id() as Pid,
+            offset: 0,
+            size: 1024,
+            copied: 1024,
+            start,
+        };
+        let mut out = vec![1, 2, 3];
+        let beyond = TailReader::default().read(&part, &mut out).expect("more");
+        assert_eq!(beyond.start, start + 512);
+        assert_eq!(out.len(), 3 + beyond.length);
+        assert_eq!(out[3..3 + 2048], here[512..2560]);
+        assert!(beyond.mapping.0 <= start && beyond.mapping.1 > start + 4096);
+    }
+
+    #[test]
+    fn a_stack_is_read_once_in_a_pass() {
+        let here = [0x5a_u8; 4096];
+        let part = StackFields {
+            pid: std::process::id() as Pid,
+            offset: 0,
+            size: 1024,
+            copied: 1024,
+            start: here.as_ptr() as u64,
+        };
+        let mut tail_reader = TailReader::default();
+        let mut out = vec![1, 2, 3];
+        let beyond = tail_reader.read(&part, &mut out).expect("more");
+        tail_reader.share_in_pass(part.pid, beyond, 3);
+        let check = |start, pid, expected: Option<u64>| {
+            let other = StackFields {
+                pid: part.pid + pid,
+                start: part.start.wrapping_add_signed(start),
+                ..part
+            };
+            let found = tail_reader.read_in_pass(&other);
+            let length = |skipped| beyond.length - skipped as usize;
+            let placed = |(it, at): (StackTail, usize)| (it.start, it.length, at);
+            let expected = expected.map(|it| (beyond.start + it, length(it), 3 + it as usize));
+            assert_eq!(found.map(placed), expected, "{start}");
+        };
+        check(0, 0, Some(0));
+        check(64, 0, Some(64));
+        check(-8, 0, None);
+        check(0, 1, None);
+        check(beyond.mapping.1 as i64 - part.start as i64, 0, None);
+        tail_reader.begin_pass();
+        assert_eq!(tail_reader.read_in_pass(&part), None);
+    }
+
+    #[test]
+    fn proc_is_asked_for_the_living_only() {
+        let signals = Signals::block().expect("a signalfd");
+        let command = HeldCommand::fork(&Program::new(["sleep", "1000"]), &signals);
+        let mut command = command.and_then(HeldCommand::release).expect("sleep");
+        let pid = command.pid();
+        let maps = fs::read_to_string(format!("/proc/{pid}/maps")).expect("maps");
+        let line = maps.lines().find(|line| line.ends_with("[stack]"));
+        let address = line.and_then(|line| line.split('-').next());
+        let address = address.and_then(|start| u64::from_str_radix(start, 16).ok());
+        let stack = StackFields {
+            pid,
+            offset: 0,
+            size: 8,
+            copied: 8,
+            start: address.expect("a stack"),
+        };
+        let asked = |tail_reader: &mut TailReader| {
+            let mut asked = false;
+            let memory = LiveMemory::of(pid).expect("a pid");
+            tail_reader.mapping(&stack, memory, || {
+                asked = true;
+                None
+            });
+            asked
+        };
+        assert!(asked(&mut TailReader::default()));
+        command.signal(9);
+        wait_readable(&[command.as_fd()], None).expect("the end");
+        assert!(
+            !asked(&mut TailReader::default()),
+            "nobody has waited for it yet"
+        );
+        command.wait().expect("the status");
+        assert!(!asked(&mut TailReader::default()));
+    }
+
+    #[test]
+    fn maps_lines() {
+        let maps = "1000-2000 r--p 0 0:0 0\n7ff0-8000 rw-p 0 0:0 0 [stack]\nnonsense\n";
+        assert_eq!(find(maps, 0x7ff8), Some(0x7ff0..0x8000));
+        assert_eq!(find(maps, 0x2000), None);
+    }
+}

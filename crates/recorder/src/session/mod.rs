@@ -1,0 +1,379 @@
+//! Records in the order of time: followed, unwound, written.
+
+pub(crate) mod allocation;
+pub(crate) mod duplicates;
+pub(crate) mod module_files;
+pub(crate) mod module_hits;
+pub(crate) mod priority;
+pub(crate) mod sample_memory;
+pub(crate) mod stack_snapshot;
+pub(crate) mod tail_change;
+pub(crate) mod unwind;
+pub(crate) mod unwind_failures;
+
+mod samples;
+mod state;
+mod statistics;
+
+use std::time::Instant;
+
+use prof_events::{Weight, system};
+use prof_model::{Modules, Pid, Processes, Quality, StackEnd};
+use prof_perfdata::{Attr, Record, RecordFormat, WriteError, encode, follow};
+
+use crate::checkpoints::Checkpoints;
+use crate::coverage::CoverageTracker;
+use crate::offcpu::tracker::OffCpuTracker;
+use crate::options::Storage;
+use crate::output::file_summary::FileSummary;
+use crate::output::output_files::{OutputFiles, Written};
+use crate::output::pinned_files::{FilePinner, PinnedFiles};
+use crate::output::rotation::{NextOutput, RotationPolicy};
+use crate::probe_coverage::ProbeCoverage;
+use crate::queue::pending_batches::PendingBatches;
+use crate::queue::record_queue::{Batch, Popped, ReaderCounts, RecordQueue};
+use crate::queue::sorter::{PendingRecord, RecordSorter};
+use crate::reader::Outcome;
+use crate::session::allocation::EveryBytes;
+use crate::session::duplicates::Duplicates;
+use crate::session::priority::PriorityBoost;
+use crate::session::unwind::ChainBuilder;
+use crate::source::hotplug::Hotplug;
+use statistics::Statistics;
+
+/// Puts records in order, follows the processes, unwinds samples and writes it all.
+pub(crate) struct Session {
+    /// Of the records in the rings.
+    format: RecordFormat,
+    events: Vec<SessionEvent>,
+    output: OutputFiles,
+    rotation: RotationPolicy,
+    chain_builder: Box<ChainBuilder>,
+    processes: Processes,
+    modules: Modules,
+    duplicates: Duplicates,
+    file_pinner: FilePinner,
+    waits: OffCpuTracker,
+    every_bytes: EveryBytes,
+    /// Of the file at hand, or of the chunk that is kept in memory.
+    statistics: Statistics,
+    /// Of all files before.
+    total: FileSummary,
+    /// What the reader had counted when it was last asked.
+    counted: ReaderCounts,
+    /// Samples that records have told to be lost.
+    reported_lost: u64,
+    lifetimes: CoverageTracker,
+    probes: ProbeCoverage,
+    hotplug: Hotplug,
+    own_pid: Pid,
+    /// Bytes written since readers were last told that all before is in order.
+    since_round: usize,
+    /// Whether a stack needed the live target since the reader was last told so.
+    urgent: bool,
+    /// Bytes of records after which the recording ends.
+    max_size: Option<u64>,
+    checkpoints: Checkpoints,
+    /// A record while it is put together.
+    out: Vec<u8>,
+    chain: Vec<u64>,
+}
+
+/// One of the events whose samples come.
+pub(crate) struct SessionEvent {
+    /// Backend its records are in the file.
+    pub(crate) attr: Attr,
+    /// What is to be done with its stacks.
+    pub(crate) stacks: StackWork,
+    /// What its samples weigh.
+    pub(crate) weight: Weight,
+}
+
+/// What is to be done with the stacks of samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StackWork {
+    /// Unwind them.
+    Unwind,
+    /// Leave them in the file as they came, and count them as ended like this.
+    Keep(StackEnd),
+}
+
+/// All that is left when the last record is written.
+pub(crate) struct Finished {
+    /// Of all files.
+    pub(crate) quality: Quality,
+    pub(crate) kept: PinnedFiles,
+    pub(crate) written: Written,
+    /// Whether the last file could be completed.
+    pub(crate) ended: Result<(), WriteError>,
+}
+
+impl Session {
+    /// Readers sort records in memory from one end of a round to the next.
+    const ROUND: usize = 256 << 10;
+    pub(crate) fn new(
+        format: RecordFormat,
+        events: Vec<SessionEvent>,
+        output: OutputFiles,
+        duplicates: Duplicates,
+        lifetimes: CoverageTracker,
+        hotplug: Hotplug,
+    ) -> Self {
+        Self {
+            format,
+            events,
+            output,
+            rotation: RotationPolicy::new(None),
+            chain_builder: Box::new(ChainBuilder::new()),
+            processes: Processes::default(),
+            modules: Modules::default(),
+            duplicates,
+            file_pinner: FilePinner::default(),
+            waits: OffCpuTracker::default(),
+            every_bytes: EveryBytes::default(),
+            statistics: Statistics::default(),
+            total: FileSummary::default(),
+            counted: ReaderCounts::default(),
+            reported_lost: 0,
+            lifetimes,
+            probes: ProbeCoverage::default(),
+            hotplug,
+            own_pid: std::process::id() as Pid,
+            since_round: 0,
+            urgent: false,
+            max_size: None,
+            checkpoints: Checkpoints::begin(Instant::now()),
+            out: Vec::new(),
+            chain: Vec::new(),
+        }
+    }
+
+    /// Keeps to limits on the size of files and to when another one is to be begun.
+    pub(crate) fn stored(self, storage: &Storage) -> Self {
+        let when = storage.rotation.as_ref().map(|rotation| rotation.when);
+        Self {
+            max_size: storage.max_size,
+            rotation: RotationPolicy::new(when),
+            ..self
+        }
+    }
+
+    /// CpuChoice which programs the probes reach.
+    pub(crate) fn probing(self, probes: ProbeCoverage) -> Self {
+        Self { probes, ..self }
+    }
+
+    /// What is written stays, whatever comes: the target runs.
+    pub(crate) fn keep(&mut self) {
+        self.output.keep();
+    }
+
+    /// Whether the recording has ended because it is as large as it may be.
+    pub(crate) fn is_full(&self) -> bool {
+        (self.max_size).is_some_and(|most| self.output.data_size() >= most)
+    }
+
+    /// Takes batches until the backlog is closed.
+    pub(crate) fn run(&mut self, queue: &RecordQueue) -> Result<(), WriteError> {
+        let mut order = RecordSorter::default();
+        let mut ready = Vec::new();
+        let mut held = PendingBatches::default();
+        let mut last_time = 0;
+        let mut priority_boost = PriorityBoost::default();
+        self.begin_files()?;
+        loop {
+            if let Some(time) = queue.take_switch() {
+                self.rotation.ask(time);
+            }
+            let batch = match queue.pop(self.checkpoints.interval()) {
+                Popped::Batch(batch) => batch,
+                Popped::Nothing => {
+                    self.turn(system::monotonic_now())?;
+                    self.checkpoint()?;
+                    continue;
+                }
+                Popped::End => break,
+            };
+            priority_boost.follow(queue);
+            self.statistics.count_reader(batch.counts, self.counted);
+            self.counted = batch.counts;
+            for index in 0..batch.len() {
+                // A record without a time belongs where it came.
+                last_time = self.format.time(batch.record(index)).unwrap_or(last_time);
+                order.push(PendingRecord {
+                    time: last_time,
+                    batch: held.next(),
+                    index,
+                });
+            }
+            held.push(batch);
+            order.end_pass(&mut ready);
+            self.process(&mut ready, &mut held, queue)?;
+            if self.is_full() {
+                return Ok(());
+            }
+        }
+        order.finish(&mut ready);
+        self.process(&mut ready, &mut held, queue)?;
+        self.end_waits()
+    }
+
+    fn process(
+        &mut self,
+        ready: &mut Vec<PendingRecord>,
+        held: &mut PendingBatches,
+        queue: &RecordQueue,
+    ) -> Result<(), WriteError> {
+        for waiting in ready.drain(..) {
+            self.turn(waiting.time)?;
+            self.chain_builder.unwinds = queue.unwinds();
+            if let Some(batch) = held.get(waiting.batch) {
+                self.record(batch, waiting.index)?;
+            }
+            if self.is_full() {
+                return Ok(());
+            }
+            held.done_with(waiting.batch);
+        }
+        if std::mem::take(&mut self.urgent) {
+            queue.request_prompt_wakeup();
+        }
+        while let Some(batch) = held.pop_done() {
+            queue.recycle(batch);
+        }
+        if self.since_round >= Self::ROUND {
+            self.end_round()?;
+        }
+        match self.checkpoints.are_due(Instant::now()) {
+            true => self.checkpoint(),
+            false => Ok(()),
+        }
+    }
+
+    /// Samples come from here on, and processes that lived before are known.
+    fn begin_files(&mut self) -> Result<(), WriteError> {
+        let state = match self.output.is_in_memory() {
+            true => self.state(),
+            // The file has it.
+            false => Vec::new(),
+        };
+        let now = system::monotonic_now();
+        self.rotation.begin(now);
+        self.output.begin(now, state)
+    }
+
+    /// Goes on in another file, if that is due before a record of this time.
+    fn turn(&mut self, time: u64) -> Result<(), WriteError> {
+        let Some(turn) = self.rotation.due(time, self.output.news()) else {
+            return Ok(());
+        };
+        let contents = self.contents();
+        match turn {
+            NextOutput::Chunk => self.output.end_chunk(contents),
+            NextOutput::File => {
+                let contents = self.output.complete(contents)?;
+                self.total.add(contents);
+                self.output.next()?;
+                self.since_round = 0;
+            }
+        }
+        self.output.begin(time, self.state())
+    }
+
+    /// What there is in the file or chunk at hand, which ends here.
+    fn contents(&mut self) -> FileSummary {
+        let mut statistics = std::mem::take(&mut self.statistics);
+        let waits = self.waits.take_seen();
+        self.hotplug.look();
+        statistics.quality.changed_cpus = self.hotplug.changed().to_vec();
+        statistics.quality.waits = Some(waits).filter(|waits| waits.seen < waits.waits);
+        self.reported_lost += statistics.quality.losses.ring_full;
+        statistics.into_contents(&self.modules)
+    }
+
+    /// All that comes from here on is younger.
+    fn end_round(&mut self) -> Result<(), WriteError> {
+        self.out.clear();
+        encode::finished_round(&mut self.out);
+        self.since_round = 0;
+        self.output.write(&self.out)
+    }
+
+    /// What was written so far can be read if we should be killed.
+    fn checkpoint(&mut self) -> Result<(), WriteError> {
+        if self.since_round > 0 {
+            self.end_round()?;
+        }
+        self.hotplug.look();
+        self.checkpoints.done(Instant::now());
+        self.output.checkpoint()
+    }
+
+    fn record(&mut self, batch: &Batch, index: usize) -> Result<(), WriteError> {
+        let bytes = batch.record(index);
+        let Ok(record) = self.format.parse(bytes) else {
+            self.statistics.quality.losses.malformed += 1;
+            return Ok(());
+        };
+        self.statistics.count(&record);
+        match &record {
+            Record::Sample(sample) => return self.sample(sample, bytes, batch, index),
+            Record::Switch(switch) => return self.switch(switch),
+            Record::Exit(task) => {
+                self.duplicates.forget(task.tid);
+                if let Some(unseen) = self.waits.forget(task.tid) {
+                    self.unseen(unseen, task.stamp.time.unwrap_or(task.time))?;
+                }
+                if task.tid == task.pid {
+                    self.file_pinner.forget(task.pid);
+                }
+            }
+            _ => {}
+        }
+        self.lifetimes.follow(&record, &self.processes);
+        follow(&record, &mut self.processes, &mut self.modules);
+        self.probes.follow(&record, &self.processes);
+        self.since_round += bytes.len();
+        self.output.write(bytes)
+    }
+
+    /// Completes the last file. `outcome` is what the reader found out at the end.
+    pub(crate) fn finish(mut self, outcome: Option<&Outcome>) -> Finished {
+        let full = self.is_full();
+        let mut last = self.contents();
+        // No record tells of what was lost after the last one.
+        let lost = outcome.map_or(0, |outcome| outcome.lost);
+        last.quality.losses.ring_full += lost.saturating_sub(self.reported_lost);
+        last.quality.size_limit = self.max_size.filter(|_| full);
+        last.quality.unseen.left_running = self.left_running(outcome);
+        let counts = outcome.map_or(&[][..], |outcome| &outcome.counts);
+        let (covered_event, unsampled) = self.lifetimes.subject();
+        let probes = self.probes.finish(outcome.map(|outcome| outcome.ended));
+        let mut all = self.total.quality.clone();
+        all.add(&last.quality);
+        let coverage = match full {
+            // Of what was counted up to the end, not all was sampled up to here.
+            true => Vec::new(),
+            false => (self.lifetimes).finish(counts, all.lost_share(), &self.processes),
+        };
+        if self.output.is_one() {
+            last.quality.coverage.clone_from(&coverage);
+            last.quality.covered_event.clone_from(&covered_event);
+            last.quality.unsampled.clone_from(&unsampled);
+            last.quality.probes.clone_from(&probes);
+        }
+        let ended = (self.output.complete(last)).map(|contents| self.total.add(contents));
+        Finished {
+            quality: Quality {
+                coverage,
+                covered_event,
+                unsampled,
+                probes,
+                ..self.total.quality
+            },
+            kept: self.file_pinner.finish(&self.modules),
+            written: self.output.written(),
+            ended,
+        }
+    }
+}

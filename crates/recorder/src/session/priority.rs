@@ -1,0 +1,109 @@
+//! Keeping up with the rings where others want the CPU as well.
+//!
+//! Where more threads want to run than there are CPUs, unwinding gets its share like each of them,
+//! and samples come faster than that. While the backlog fills, it runs ahead of ordinary threads, if
+//! the user may: the targets among them run slower then, and are sampled the less often.
+
+use prof_events::system::{self, Ahead};
+
+use crate::queue::record_queue::RecordQueue;
+
+/// Whether the calling thread runs ahead of others.
+#[derive(Debug, Default)]
+pub(crate) struct PriorityBoost(bool);
+
+impl PriorityBoost {
+    /// Runs ahead from when the backlog is a quarter full until it is almost empty.
+    pub(crate) fn follow(&mut self, queue: &RecordQueue) {
+        let percent = queue.percent_full();
+        if !self.0 && percent >= 25 {
+            system::raise_thread_priority(Ahead::OfOrdinary);
+        } else if self.0 && percent < 5 {
+            system::lower_thread_priority();
+        } else {
+            return;
+        }
+        self.0 = !self.0;
+    }
+}
+
+impl Drop for PriorityBoost {
+    /// The thread is the caller's again, which has other things to do.
+    fn drop(&mut self) {
+        if self.0 {
+            system::lower_thread_priority();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::thread;
+    use std::time::Duration;
+
+    use prof_events::system::Priority;
+
+    use super::*;
+    use crate::queue::record_queue::Popped;
+
+    /// Whether the calling thread runs in real time: field 41 of its `stat`, proc_pid_stat(5).
+    fn is_ahead() -> bool {
+        const FIFO: &str = "1";
+        let stat = fs::read_to_string("/proc/thread-self/stat").expect("our own");
+        let (_, fields) = stat.rsplit_once(')').expect("a name");
+        fields.split_whitespace().nth(38) == Some(FIFO)
+    }
+
+    /// Whether this user may run ahead of others.
+    fn may_be_ahead() -> bool {
+        let may = system::raise_thread_priority(Ahead::OfOrdinary) == Priority::RealTime;
+        system::lower_thread_priority();
+        if !may {
+            eprintln!("NOT TESTED: this user may not run ahead of ordinary threads");
+            assert!(std::env::var_os("CI").is_none(), "CI's user may");
+        }
+        may
+    }
+
+    #[test]
+    fn a_thread_runs_ahead_while_its_backlog_is_full() {
+        // On a thread of its own, which ends with what it was given.
+        let checked = thread::spawn(|| {
+            let may = may_be_ahead();
+            let queue = RecordQueue::new(100_000);
+            let mut priority_boost = PriorityBoost::default();
+            let mut check = |percent: usize, expected: bool| {
+                let waiting = queue.percent_full();
+                for _ in waiting..percent {
+                    let (mut batch, _) = queue.start();
+                    batch.push(|bytes| bytes.resize(990, 0));
+                    queue.push(batch);
+                }
+                for _ in percent..waiting {
+                    let Popped::Batch(batch) = queue.pop(Duration::MAX) else {
+                        panic!("nothing waits");
+                    };
+                    queue.recycle(batch);
+                }
+                priority_boost.follow(&queue);
+                assert_eq!(is_ahead(), expected && may, "{percent} %");
+            };
+            for (percent, expected) in [
+                (10, false),
+                (20, false),
+                (30, true),
+                (90, true),
+                (10, true),
+                (2, false),
+                (20, false),
+                (30, true),
+            ] {
+                check(percent, expected);
+            }
+            drop(priority_boost);
+            assert!(!is_ahead(), "afterwards");
+        });
+        checked.join().expect("as expected");
+    }
+}

@@ -1,0 +1,139 @@
+//! The target's memory, as far as it can be told at the time when a sample is unwound.
+
+use std::ops::Range;
+
+use prof_events::LiveMemory;
+use prof_model::Pid;
+use prof_unwinder::Memory;
+
+use crate::reader::stack_tail::TailReader;
+use crate::session::stack_snapshot::{SampledStack, StackSnapshot};
+
+/// The target's memory: what the reader thread read right after the sample, where it did; the
+/// live target's elsewhere.
+pub(crate) struct SampleMemory<'a> {
+    live: Option<LiveMemory>,
+    now: SampledStack<'a>,
+    earlier: Option<&'a StackSnapshot>,
+    found: &'a [u64],
+    recalled: bool,
+    /// Whether anything was read that the reader thread did not.
+    read_late: bool,
+    unchanged: Range<u64>,
+}
+
+impl<'a> SampleMemory<'a> {
+    /// `found` is what the kernel found of the stack by itself.
+    pub(crate) fn new(
+        pid: Pid,
+        now: SampledStack<'a>,
+        earlier: Option<&'a StackSnapshot>,
+        found: &'a [u64],
+    ) -> Self {
+        Self {
+            live: LiveMemory::of(pid),
+            now,
+            earlier,
+            found,
+            recalled: false,
+            read_late: false,
+            unchanged: 0..0,
+        }
+    }
+
+    /// The addresses in which the stack is known to be as it was earlier.
+    pub(crate) fn same(&self) -> Range<u64> {
+        self.unchanged.clone()
+    }
+
+    /// Whether what was there earlier has been asked for.
+    pub(crate) fn has_recalled(&self) -> bool {
+        self.recalled
+    }
+}
+
+impl Memory for SampleMemory<'_> {
+    fn read(&mut self, address: u64, buffer: &mut [u8]) -> usize {
+        if let Some((beyond, bytes)) = self.now.beyond
+            && let Some(offset) = address.checked_sub(beyond.start)
+            && let Some(bytes) = usize::try_from(offset).ok().and_then(|at| bytes.get(at..))
+        {
+            let length = bytes.len().min(buffer.len());
+            // With little more than bytes to compare, what follows must come from the target.
+            if length == buffer.len() || length > TailReader::OVERLAP as usize {
+                buffer[..length].copy_from_slice(&bytes[..length]);
+                return length;
+            }
+        }
+        self.read_late = true;
+        self.read_lasting(address, buffer)
+    }
+
+    fn read_lasting(&mut self, address: u64, buffer: &mut [u8]) -> usize {
+        self.live
+            .and_then(|live| live.read(address, buffer).ok())
+            .unwrap_or(0)
+    }
+
+    fn read_snapshot(&mut self, address: u64, buffer: &mut [u8]) -> usize {
+        self.recalled = true;
+        self.earlier
+            .map_or(0, |earlier| earlier.read(address, buffer))
+    }
+
+    fn stood_still(&self) -> bool {
+        let beyond = self.now.beyond.filter(|_| !self.read_late);
+        beyond.is_some_and(|(beyond, _)| beyond.stood_still)
+    }
+
+    fn unchanged(&mut self) -> Range<u64> {
+        let earlier = self.earlier;
+        self.unchanged = earlier.map_or(0..0, |earlier| earlier.unchanged(&self.now));
+        self.unchanged.clone()
+    }
+
+    fn kernel_callchain(&self, index: usize) -> Option<u64> {
+        self.found.get(index).copied()
+    }
+
+    fn mapping(&mut self, address: u64) -> Option<Range<u64>> {
+        let (beyond, _) = self.now.beyond?;
+        let range = beyond.mapping.0..beyond.mapping.1;
+        range.contains(&address).then_some(range)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reader::stack_tail::StackTail;
+
+    #[test]
+    fn what_was_read_with_the_sample_goes_first() {
+        let beyond = StackTail {
+            start: 0x1000,
+            length: 8,
+            mapping: (0x800, 0x2000),
+            reading: 0,
+            stood_still: true,
+        };
+        let now = SampledStack {
+            start: 0x1000,
+            copy: &[],
+            beyond: Some((beyond, &[1, 2, 3, 4, 5, 6, 7, 8])),
+        };
+        let mut memory = SampleMemory::new(0, now, None, &[]);
+        let mut buffer = [0; 4];
+        let mut read = |address| (memory.read(address, &mut buffer), buffer[0]);
+        assert_eq!(read(0x1000), (4, 1));
+        assert_eq!(read(0x1004), (4, 5));
+        assert!(memory.stood_still());
+        let mut read = |address| (memory.read(address, &mut buffer), buffer[0]);
+        assert_eq!(read(0x1006).0, 0, "there is no live target");
+        assert_eq!(read(0x0fff).0, 0);
+        assert_eq!(read(0x1009).0, 0);
+        assert!(!memory.stood_still(), "that was later");
+        assert_eq!(memory.mapping(0x1fff), Some(0x800..0x2000));
+        assert_eq!(memory.mapping(0x2000), None);
+    }
+}

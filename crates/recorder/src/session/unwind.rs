@@ -1,0 +1,198 @@
+//! One sample's call chain: the kernel's part as it came, the user's unwound.
+
+use prof_model::{AbsoluteAddress, Modules, Process, Processes, StackEnd, Tid, UserRegisters};
+use prof_perfdata::{Sample, StackNote, context};
+use prof_unwinder::{StackDump, Target, Unwinder, Unwound};
+
+use crate::reader::stack_tail::StackTail;
+use crate::session::module_files::LiveFiles;
+use crate::session::sample_memory::SampleMemory;
+use crate::session::stack_snapshot::{SampledStack, SnapshotCache};
+use crate::session::tail_change::TailChange;
+
+/// Unwinds samples into call chains.
+pub(crate) struct ChainBuilder {
+    users: UserUnwinder,
+    /// For samples of processes that nothing is known of.
+    unknown: Process,
+    /// Whether to unwind at all. Otherwise chains have the innermost frame of the user's part.
+    pub(crate) unwinds: bool,
+}
+
+/// Unwinds the user's part of stacks.
+struct UserUnwinder {
+    unwinder: Unwinder,
+    earlier: SnapshotCache,
+    /// What the kernel found of the sample's user stack by itself.
+    found: Vec<u64>,
+    tail_change: TailChange,
+    /// Whether the last stack, beyond its copy, was another one than at the sample before.
+    changed: bool,
+}
+
+/// The user stack that came with a sample.
+struct UserStack<'a> {
+    tid: Tid,
+    dump: StackDump<'a>,
+    /// What the reader thread read on from there.
+    beyond: Option<(StackTail, &'a [u8])>,
+}
+
+impl ChainBuilder {
+    pub(crate) fn new() -> Self {
+        Self {
+            users: UserUnwinder {
+                unwinder: Unwinder::new(LiveFiles),
+                earlier: SnapshotCache::default(),
+                found: Vec::new(),
+                tail_change: TailChange::default(),
+                changed: false,
+            },
+            unknown: Process::default(),
+            unwinds: true,
+        }
+    }
+
+    /// Whether the last stack could not have been read any later: there was more than the kernel had
+    /// copied, and that had changed since the sample before.
+    pub(crate) fn needs_prompt_wakeup(&self, note: StackNote) -> bool {
+        match note.end {
+            StackEnd::TruncatedDump | StackEnd::UnreadableMemory | StackEnd::Stale => true,
+            // Of the copy of another moment, some is always missing.
+            StackEnd::StaleRegisters => false,
+            _ => self.users.changed,
+        }
+    }
+
+    /// Replaces `chain` by that of the sample. Says how the user's part ended.
+    pub(crate) fn chain(
+        &mut self,
+        sample: &Sample<'_>,
+        beyond: Option<(StackTail, &[u8])>,
+        processes: &Processes,
+        modules: &Modules,
+        chain: &mut Vec<u64>,
+    ) -> StackNote {
+        let kernel_frames = self.users.split(sample, chain);
+        let in_kernel = sample.mode.is_kernel();
+        let saved = sample.user_registers();
+        let at_sample = sample.interrupt_registers();
+        let entry = (self.users.unwinder).entry(saved.as_ref(), at_sample.as_ref(), in_kernel);
+        let target = Target {
+            pid: sample.pid,
+            process: processes.get(sample.pid).unwrap_or(&self.unknown),
+            modules,
+        };
+        let registers = entry.registers(saved);
+        // Outside of all mappings the kernel is putting a new program in place of the old one,
+        // whose registers these still are.
+        let registers = registers.filter(|it| !in_kernel || is_mapped(target.process, it));
+        let Some(registers) = registers else {
+            return StackNote::new(StackEnd::NoUserState);
+        };
+        chain.push(context::USER);
+        if !self.unwinds {
+            chain.extend(registers.get(INSTRUCTION_POINTER));
+            return StackNote::new(StackEnd::NotUnwound);
+        }
+        let stack = UserStack {
+            tid: sample.tid,
+            dump: dump(sample, saved.as_ref()),
+            beyond,
+        };
+        let unwound = self.users.unwind(&target, &registers, &stack, chain);
+        let mut end = entry.end(unwound.end, kernel_frames);
+        if end == StackEnd::NoUserState && !in_kernel {
+            // It did run there, so there was a program: we know nothing of its mappings.
+            chain.push(sample.ip);
+            end = StackEnd::NotCode;
+        }
+        StackNote {
+            end,
+            remote_read: unwound.remote_read,
+            elided: unwound.elided,
+            elided_at: unwound.elided_at,
+        }
+    }
+}
+
+impl UserUnwinder {
+    /// Replaces `chain` by the kernel's part of what the kernel found, and sets the user's aside.
+    /// Returns how many frames the former has.
+    fn split(&mut self, sample: &Sample<'_>, chain: &mut Vec<u64>) -> usize {
+        let mut entries = sample.callchain;
+        chain.clear();
+        chain.extend(entries.by_ref().take_while(|&entry| entry != context::USER));
+        self.found.clear();
+        self.found.extend(entries);
+        chain.iter().filter(|&&entry| entry < context::MAX).count()
+    }
+
+    /// Appends the frames of a user stack to `chain`.
+    fn unwind(
+        &mut self,
+        target: &Target<'_>,
+        registers: &UserRegisters,
+        stack: &UserStack<'_>,
+        chain: &mut Vec<u64>,
+    ) -> Unwound {
+        let now = SampledStack {
+            start: stack.dump.start,
+            copy: stack.dump.bytes,
+            beyond: stack.beyond,
+        };
+        let thread = (stack.tid, target.process.version());
+        let earlier = self.earlier.of(stack.tid);
+        let trail = earlier.and_then(|earlier| earlier.trail(thread.1));
+        let mut memory = SampleMemory::new(target.pid, now, earlier, &self.found);
+        let unwinder = &mut self.unwinder;
+        let unwound =
+            unwinder.unwind_after(trail, target, registers, &stack.dump, &mut memory, chain);
+        let same = memory.same();
+        let remote_read = chain.len().saturating_sub(unwound.remote_read.into());
+        // Equal bytes are known already where there are many frames. Of few, only these matter: at the
+        // end of a thread's stack are variables, too.
+        self.changed = unwound.remote_read > 0
+            && !now.goes_on_in(&same)
+            && (self.tail_change).change(stack.tid, chain.get(remote_read..).unwrap_or_default());
+        // Where all was copied, the bytes are no loss: they only serve to join on. So they do where
+        // what lies beyond is known already.
+        let known = earlier.is_some_and(|earlier| earlier.shares_reading(&now));
+        let serves = match unwound.remote_read == 0 || known {
+            true => unwinder.is_cacheable(),
+            false => stack.beyond.is_some() && unwound.end.is_whole(),
+        };
+        // What was read when the copy was no longer true is of another moment.
+        if serves && now.joins() && !memory.has_recalled() {
+            (self.earlier).remember(thread, &now, same, |trail| unwinder.keep(trail));
+        }
+        unwound
+    }
+}
+
+/// The copy of the stack, which the kernel took from where the `saved` registers say.
+fn dump<'a>(sample: &Sample<'a>, saved: Option<&UserRegisters>) -> StackDump<'a> {
+    let stack = sample.user_stack.as_ref();
+    StackDump {
+        start: saved
+            .and_then(|saved| saved.get(STACK_POINTER))
+            .unwrap_or(0),
+        bytes: stack.map_or(&[], |stack| stack.bytes),
+        full: stack.is_some_and(|stack| stack.is_full()),
+    }
+}
+
+fn is_mapped(process: &Process, registers: &UserRegisters) -> bool {
+    let ip = registers.get(INSTRUCTION_POINTER).map(AbsoluteAddress);
+    ip.is_some_and(|ip| process.space().find(ip).is_some())
+}
+
+// Numbers of registers, as the kernel counts them.
+#[cfg(target_arch = "x86_64")]
+const STACK_POINTER: u32 = 7;
+#[cfg(target_arch = "x86_64")]
+const INSTRUCTION_POINTER: u32 = 8;
+#[cfg(target_arch = "aarch64")]
+const STACK_POINTER: u32 = 31;
+#[cfg(target_arch = "aarch64")]
+const INSTRUCTION_POINTER: u32 = 32;

@@ -1,0 +1,239 @@
+//! Where records come from: rings that the kernel fills, or threads that we stop.
+
+pub(crate) mod hotplug;
+pub(crate) mod ptrace;
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+use prof_events::access::Trial;
+use prof_events::names::Catalog;
+use prof_events::{
+    CallGraph, Drained, EventRequest, MAX_STACK_DUMP, Opened, OpenedEvent, Rate, Request, Sampler,
+    Sampling, Setup, Signals, Sizes, Stacks, Switch, Wake, Weight,
+};
+use prof_model::{Fallback, Pid};
+
+use crate::error::Error;
+use crate::options::Backend;
+use crate::source::ptrace::PtraceSampler;
+
+/// Where records come from.
+pub(crate) enum Source {
+    /// Events, and the rings that they write to.
+    Rings(Box<Sampler>),
+    /// Threads stopped now and then.
+    Ptrace(Box<PtraceSampler>),
+}
+
+impl Source {
+    /// Opens what is wanted, or what can be had.
+    pub(crate) fn open(
+        request: &Request,
+        backend: Backend,
+        signals: &Signals,
+    ) -> Result<Self, Error> {
+        if backend == Backend::Ptrace {
+            return Self::ptrace(request, None, signals);
+        }
+        match Sampler::open(request) {
+            Ok(sampler) => Ok(Self::Rings(Box::new(sampler))),
+            // Nothing at all may be opened, not even for ourselves: then it is not the target,
+            // nor the event.
+            Err(prof_events::Error::Open { errno, advice, .. })
+                if backend == Backend::Automatic
+                    && !request.threads.are_all()
+                    && suits_stops(request).is_some()
+                    && Trial::UserCode.run().is_err() =>
+            {
+                let reason = format!("{errno}: {advice}");
+                Self::ptrace(request, Some(reason), signals)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn ptrace(request: &Request, reason: Option<String>, signals: &Signals) -> Result<Self, Error> {
+        if request.threads.are_all() {
+            return Err(Error::NotOfCpus);
+        }
+        let event = suits_stops(request).ok_or(Error::NotByStops)?;
+        if event.spec.terms.inherit == Some(false) {
+            return Err(Error::FollowsChildren);
+        }
+        let hertz = match event.rate {
+            Rate::Hertz(hertz) => hertz.min(FASTEST),
+            Rate::Maximum => FASTEST,
+            Rate::Period(period) => (1_000_000_000 / period.max(1)).clamp(1, FASTEST),
+        };
+        let opened = opened_by_stops(event, hertz, request.user_chains, reason)?;
+        let threads = request.threads.clone();
+        let mut ptrace = PtraceSampler::new(opened, hertz, threads, signals)?;
+        ptrace.set_sampling(request.switch != Switch::Off);
+        Ok(Self::Ptrace(Box::new(ptrace)))
+    }
+
+    pub(crate) fn opened(&self) -> &Opened {
+        match self {
+            Self::Rings(sampler) => sampler.opened(),
+            Self::Ptrace(ptrace) => ptrace.opened(),
+        }
+    }
+
+    /// Begins to sample what runs already, and prepares for what is held before its exec.
+    pub(crate) fn begin(&mut self, held: Option<Pid>) -> Result<(), Error> {
+        match self {
+            // Its events wait for the exec.
+            Self::Rings(sampler) if held.is_some() && !sampler.is_cpu_wide() => Ok(()),
+            Self::Rings(sampler) => sampler.enable().map_err(|errno| Error::Sampling {
+                source: errno.into(),
+            }),
+            Self::Ptrace(ptrace) => ptrace.begin(held),
+        }
+    }
+
+    /// Has sampling go on or off; who runs and what is mapped is told all the same.
+    pub(crate) fn set_sampling(&mut self, on: bool) -> Result<(), Error> {
+        match self {
+            Self::Rings(sampler) => sampler.set_sampling(on).map_err(|errno| Error::Sampling {
+                source: errno.into(),
+            }),
+            Self::Ptrace(ptrace) => {
+                ptrace.set_sampling(on);
+                Ok(())
+            }
+        }
+    }
+
+    /// Stops sampling. What was sampled can still be drained.
+    pub(crate) fn end(&mut self) {
+        match self {
+            Self::Rings(sampler) => sampler.disable(),
+            Self::Ptrace(ptrace) => ptrace.end(),
+        }
+    }
+
+    pub(crate) fn drain(&mut self, each: impl FnMut(usize, &[u8])) -> Drained {
+        match self {
+            Self::Rings(sampler) => sampler.drain(each),
+            Self::Ptrace(ptrace) => ptrace.drain(each),
+        }
+    }
+
+    pub(crate) fn watch(&mut self, fd: BorrowedFd<'_>) -> io::Result<()> {
+        match self {
+            Self::Rings(sampler) => sampler.watch(fd),
+            Self::Ptrace(ptrace) => ptrace.watch(fd),
+        }
+    }
+
+    pub(crate) fn unwatch(&mut self, fd: BorrowedFd<'_>) -> io::Result<()> {
+        match self {
+            Self::Rings(sampler) => sampler.unwatch(fd),
+            Self::Ptrace(ptrace) => {
+                ptrace.unwatch(fd);
+                Ok(())
+            }
+        }
+    }
+
+    pub(crate) fn wait(&mut self, timeout: Duration) -> io::Result<Wake> {
+        match self {
+            Self::Rings(sampler) => sampler.wait(Some(timeout)),
+            Self::Ptrace(ptrace) => ptrace.wait(timeout),
+        }
+    }
+
+    /// Has [`wait`](Self::wait) end with each sample, or only when there are many.
+    pub(crate) fn signal_each_overflow(&mut self, on: bool) -> io::Result<()> {
+        match self {
+            Self::Rings(sampler) => sampler.signal_each_overflow(on),
+            Self::Ptrace(_) => Ok(()),
+        }
+    }
+
+    /// Gives the event of this id, and its heirs to come, another period.
+    pub(crate) fn set_period(&self, id: u64, period: u64) {
+        if let Self::Rings(sampler) = self {
+            // Refused only for events whose thread has ended: they have no heirs.
+            let _ = sampler.set_period(id, period);
+        }
+    }
+
+    /// What each event counted, by its id; nothing where there is nothing to count.
+    pub(crate) fn counts(&self) -> Vec<(u64, u64)> {
+        match self {
+            Self::Rings(sampler) => sampler.counts(),
+            Self::Ptrace(_) => Vec::new(),
+        }
+    }
+
+    pub(crate) fn lost(&self) -> u64 {
+        match self {
+            Self::Rings(sampler) => sampler.lost(),
+            Self::Ptrace(ptrace) => ptrace.lost(),
+        }
+    }
+}
+
+/// Stops per second and thread: beyond this the target feels it, and looking at its threads takes
+/// all of the time.
+pub(crate) const FASTEST: u64 = 999;
+
+/// Leaves room for the rest of the sample, a chain of frame pointers above all, in the 65,535 bytes of
+/// a record. The kernel cuts its copies by as much.
+const LARGEST_DUMP: u32 = MAX_STACK_DUMP - 4096;
+
+/// The event, if it is one whose place stopped threads can take: time or cycles, of user code.
+fn suits_stops(request: &Request) -> Option<&EventRequest> {
+    let [group] = request.groups.as_slice() else {
+        return None;
+    };
+    let [event] = group.events.as_slice() else {
+        return None;
+    };
+    let by_time = event.replaceable || event.spec.is_clock();
+    let by_time = by_time && event.weight == Weight::Period;
+    (by_time && event.spec.modifiers.user).then_some(event)
+}
+
+/// What an event would have been that does what stops do.
+fn opened_by_stops(
+    event: &EventRequest,
+    hertz: u64,
+    user_chain: bool,
+    reason: Option<String>,
+) -> Result<Opened, Error> {
+    let groups = Catalog::system().parse("cpu-clock:u").ok();
+    let spec = groups.and_then(|mut groups| Some(groups.first_mut()?.events.first()?.clone()));
+    let dump = match event.call_graph {
+        CallGraph::Dwarf { dump } => Some(dump.unwrap_or(LARGEST_DUMP).min(LARGEST_DUMP)),
+        // Nobody else finds callers for us: unwind.
+        CallGraph::FramePointers | CallGraph::LastBranches => Some(LARGEST_DUMP),
+        CallGraph::None => None,
+    };
+    let setup = Setup {
+        stacks: dump.map_or(Stacks::None, Stacks::Dump),
+        user_chain,
+        tracks: true,
+        counts_exits: true,
+        lost_counts: false,
+        ..Setup::new(spec.ok_or(Error::NotByStops)?, Sampling::Hertz(hertz))
+    };
+    Ok(Opened {
+        events: vec![OpenedEvent {
+            setup,
+            leader: None,
+            ids: vec![(PtraceSampler::ID, 0)],
+        }],
+        late: Vec::new(),
+        cpus: Vec::new(),
+        sizes: Sizes {
+            ring: 0,
+            dump,
+            wakeup: 0,
+        },
+        fallbacks: vec![Fallback::Ptrace { reason, hertz }],
+    })
+}

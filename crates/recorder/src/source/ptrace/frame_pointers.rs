@@ -1,0 +1,119 @@
+//! The chain of frame pointers of a stopped thread, as the kernel has it in its samples.
+//!
+//! It leads on where tables do not, also from one stack to another, as Go's do. The other stack is
+//! not in the copy, and is another one as soon as the thread goes on.
+
+use prof_events::LiveMemory;
+use prof_model::{RegisterAbi, UserRegisters};
+use prof_perfdata::context;
+
+/// The number of the register that points to a function's frame.
+const FRAME_POINTER: u32 = if cfg!(target_arch = "x86_64") { 6 } else { 29 };
+
+/// Walks frame pointers.
+#[derive(Debug, Default)]
+pub(super) struct FramePointers {
+    chain: Vec<u64>,
+    /// Memory beyond the copy, from `block_start` on.
+    block: Vec<u8>,
+    block_start: u64,
+}
+
+impl FramePointers {
+    /// There is room for so many in a record beside the largest copy.
+    const MOST: usize = 400;
+    /// What is read at a time where the copy does not reach, and how often.
+    const BLOCK: usize = 8192;
+    const MOST_BLOCKS: usize = 16;
+
+    /// The chain that was followed last, innermost first, behind its marker.
+    pub(super) fn chain(&self) -> &[u64] {
+        &self.chain
+    }
+
+    /// CpuChoice the chain of a stopped thread.
+    pub(super) fn follow(
+        &mut self,
+        ip: u64,
+        registers: Option<&UserRegisters>,
+        copy: (u64, &[u8]),
+        memory: LiveMemory,
+    ) {
+        self.chain.clear();
+        self.chain.extend([context::USER, ip]);
+        self.block.clear();
+        let mut blocks = 0;
+        // The frames of 32-bit code have words of 4 bytes.
+        let registers = registers.filter(|registers| registers.abi() == RegisterAbi::Bits64);
+        let mut frame = registers.and_then(|registers| registers.get(FRAME_POINTER));
+        while let Some(at) = frame
+            && at != 0
+            && self.chain.len() <= Self::MOST
+        {
+            let known = pair(copy, at).or_else(|| pair((self.block_start, &self.block), at));
+            let read = known.or_else(|| {
+                blocks += 1;
+                (blocks <= Self::MOST_BLOCKS).then(|| self.read(at, memory))?
+            });
+            let Some((next, caller)) = read.filter(|&(_, caller)| caller != 0) else {
+                break;
+            };
+            self.chain.push(caller);
+            frame = Some(next);
+        }
+    }
+
+    fn read(&mut self, at: u64, memory: LiveMemory) -> Option<(u64, u64)> {
+        self.block.clear();
+        memory.append(at, Self::BLOCK, &mut self.block).ok()?;
+        self.block_start = at;
+        pair((at, &self.block), at)
+    }
+}
+
+/// The caller's frame and the return address, which lie one after the other.
+fn pair((start, bytes): (u64, &[u8]), at: u64) -> Option<(u64, u64)> {
+    let offset = usize::try_from(at.checked_sub(start)?).ok()?;
+    let (pair, _) = bytes
+        .get(offset..)?
+        .as_chunks::<8>()
+        .0
+        .split_first_chunk()?;
+    let [next, caller] = pair.map(u64::from_ne_bytes);
+    Some((next, caller))
+}
+
+#[cfg(test)]
+mod tests {
+    use prof_model::Pid;
+
+    use super::*;
+
+    fn of_frame(frames: &mut FramePointers, frame: u64, copy: (u64, &[u8])) -> Vec<u64> {
+        let registers = UserRegisters::new(RegisterAbi::Bits64, 1 << FRAME_POINTER, [frame]);
+        let memory = LiveMemory::of(std::process::id() as Pid).expect("a pid");
+        frames.follow(7, registers.as_ref(), copy, memory);
+        frames.chain().to_vec()
+    }
+
+    #[test]
+    fn chains_go_on_in_other_stacks_and_end() {
+        // Two frames of a copy, of which the second leads to where nobody has copied.
+        let end = [0_u64, 0];
+        let other = [end.as_ptr() as u64, 30];
+        let words = [0_u64, 0x1018, 10, other.as_ptr() as u64, 20];
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        let mut frames = FramePointers::default();
+        let copy = (0x1000, bytes.as_slice());
+        let of = |frames: &mut FramePointers, frame| of_frame(frames, frame, copy);
+        let user = context::USER;
+        assert_eq!(of(&mut frames, 0x1008), [user, 7, 10, 20, 30]);
+        assert_eq!(of(&mut frames, 0x1018), [user, 7, 20, 30]);
+        for nowhere in [0, 1, 0x1020, u64::MAX] {
+            assert_eq!(of(&mut frames, nowhere), [user, 7], "{nowhere:#x}");
+        }
+        let mut around = [0, 5];
+        around[0] = around.as_ptr() as u64;
+        assert_eq!(of(&mut frames, around[0]).len(), 1 + FramePointers::MOST);
+    }
+}

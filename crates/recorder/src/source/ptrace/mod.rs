@@ -1,0 +1,361 @@
+//! The other source of records, for where perf_event_open is refused: threads are stopped for a
+//! moment to see where they are, by a thread of its own, and the kernel's records are put
+//! together here from /proc.
+//!
+//! ```text
+//!   tracing thread                                     reader thread
+//!   ─────────────────────────────────────────          ──────────────────────────
+//!   at a rate: which threads run? interrupt them       take the records (drain)
+//!   SIGCHLD: who has stopped? registers, stack, ──> records under a lock
+//!            CPU time; go on; new mappings?
+//! ```
+//!
+//! A sample weighs what its thread used of CPU time since its last one, so shares are right
+//! whatever rate was really kept.
+
+mod frame_pointers;
+mod poll_interval;
+mod record_builder;
+mod thread_status;
+mod tracees;
+
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use prof_events::system::{self, Ahead};
+use prof_events::tracing::{Errno, Tracer};
+use prof_events::{ChildSignals, Drained, Opened, Signals, Stacks, Threads, Wake, wait_readable};
+use prof_model::Pid;
+use prof_perfdata::Attr;
+
+use crate::error::Error;
+use crate::reader::sample_layout;
+use poll_interval::PollInterval;
+use record_builder::RecordBuilder;
+use thread_status::TaskIds;
+use tracees::Tracees;
+
+/// Threads stopped now and then, as a source of records.
+pub(crate) struct PtraceSampler {
+    opened: Opened,
+    hertz: u64,
+    threads: Threads,
+    attr: Attr,
+    children: Option<ChildSignals>,
+    shared: Arc<Shared>,
+    /// What else ends a wait.
+    watched: Vec<(RawFd, OwnedFd)>,
+    arrivals: PipeReader,
+    tracing: Option<Tracing>,
+    taken: Vec<u8>,
+}
+
+struct Tracing {
+    thread: JoinHandle<()>,
+    /// Closing it ends the thread.
+    _stop: PipeWriter,
+}
+
+/// What both threads see.
+struct Shared {
+    records: Mutex<Vec<u8>>,
+    /// Holds a byte as long as there are records.
+    arrived: PipeWriter,
+    stop: AtomicBool,
+    /// Whether nothing is to be sampled for the time being.
+    off: AtomicBool,
+    all_ended: AtomicBool,
+    lost: AtomicU64,
+}
+
+impl Shared {
+    /// With so many bytes of records that nobody takes, samples are dropped.
+    const FULL: usize = 16 << 20;
+
+    fn lock(&self) -> MutexGuard<'_, Vec<u8>> {
+        // Appending cannot panic half way.
+        self.records.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hands records over.
+    fn append(&self, out: &mut Vec<u8>) {
+        if out.is_empty() {
+            return;
+        }
+        let mut records = self.lock();
+        let first = records.is_empty();
+        match records.len() > Self::FULL {
+            true => self.append_all_but_samples(&mut records, out),
+            false => records.extend_from_slice(out),
+        }
+        out.clear();
+        if first && !records.is_empty() {
+            // Under the lock: there is a byte in the pipe exactly as long as there are records.
+            let _ = (&self.arrived).write(&[1]);
+        }
+    }
+
+    fn append_all_but_samples(&self, records: &mut Vec<u8>, out: &[u8]) {
+        for record in each_record(out) {
+            match sample_layout::kind(record) {
+                Some(sample_layout::RECORD_SAMPLE) => {
+                    self.lost.fetch_add(1, Ordering::Relaxed);
+                }
+                _ => records.extend_from_slice(record),
+            }
+        }
+    }
+}
+
+impl PtraceSampler {
+    /// The id of the one event that there is.
+    pub(crate) const ID: u64 = 1;
+
+    /// Prepares to trace; [`begin`](Self::begin) begins.
+    pub(crate) fn new(
+        opened: Opened,
+        hertz: u64,
+        threads: Threads,
+        signals: &Signals,
+    ) -> Result<Self, Error> {
+        let refused = |source| Error::Sampling { source };
+        let (arrivals, arrived) = io::pipe().map_err(refused)?;
+        let setup = opened.events.first().map(|event| event.setup.attr_bytes());
+        let attr = Attr::parse(&setup.unwrap_or_default())?;
+        Ok(Self {
+            hertz,
+            threads,
+            attr,
+            opened,
+            children: Some(signals.children().map_err(refused)?),
+            shared: Arc::new(Shared {
+                records: Mutex::default(),
+                arrived,
+                stop: AtomicBool::new(false),
+                off: AtomicBool::new(false),
+                all_ended: AtomicBool::new(false),
+                lost: AtomicU64::new(0),
+            }),
+            watched: Vec::new(),
+            arrivals,
+            tracing: None,
+            taken: Vec::new(),
+        })
+    }
+
+    pub(crate) fn opened(&self) -> &Opened {
+        &self.opened
+    }
+
+    /// Begins to trace the targets, or a command that is held and was not let go yet.
+    pub(crate) fn begin(&mut self, held: Option<Pid>) -> Result<(), Error> {
+        if let Some(pid) = held {
+            self.threads = Threads::UntilExec(pid);
+        }
+        let Some(children) = self.children.take() else {
+            return Ok(());
+        };
+        let refused = |source| Error::Sampling { source };
+        let (stopped, stop) = io::pipe().map_err(refused)?;
+        let setup = self.opened.events.first().map(|event| &event.setup);
+        let stacks = match setup.map(|setup| (setup.stacks, setup.has_chain())) {
+            Some((Stacks::Dump(bytes), has_chain)) => (bytes as usize, has_chain),
+            _ => (0, false),
+        };
+        let (attr, threads) = (self.attr.clone(), self.threads.clone());
+        let shared = Arc::clone(&self.shared);
+        let hertz = self.hertz;
+        let (seized, is_seized) = mpsc::channel();
+        let thread = std::thread::Builder::new()
+            .name("tracer".into())
+            .spawn(move || {
+                system::raise_thread_priority(Ahead::OfThese);
+                let spared = match &threads {
+                    Threads::UntilExec(tid) => Some(*tid),
+                    _ => None,
+                };
+                let teller = RecordBuilder::new(attr);
+                let mut tracees = Tracees::new(Tracer::new(spared), teller, hertz, stacks);
+                let result = seize(&mut tracees, &threads);
+                let go = result.is_ok();
+                let _ = seized.send(result);
+                if go {
+                    trace(tracees, &children, &stopped, hertz, &shared);
+                }
+            })
+            .map_err(refused)?;
+        self.tracing = Some(Tracing {
+            thread,
+            _stop: stop,
+        });
+        is_seized.recv().unwrap_or_else(|_| {
+            let source = io::Error::other("the tracing thread panicked");
+            Err(Error::Sampling { source })
+        })
+    }
+
+    /// Lets the targets go.
+    pub(crate) fn end(&mut self) {
+        if let Some(Tracing { thread, _stop }) = self.tracing.take() {
+            self.shared.stop.store(true, Ordering::Release);
+            drop(_stop);
+            // A panic there has been told on the standard error output.
+            let _ = thread.join();
+        }
+    }
+
+    pub(crate) fn drain(&mut self, mut each: impl FnMut(usize, &[u8])) -> Drained {
+        self.taken.clear();
+        {
+            let mut records = self.shared.lock();
+            std::mem::swap(&mut self.taken, &mut records);
+            if !self.taken.is_empty() {
+                let _ = self.arrivals.read(&mut [0]);
+            }
+        }
+        for record in each_record(&self.taken) {
+            each(0, record);
+        }
+        Drained {
+            bytes: self.taken.len() as u64,
+            corrupt: false,
+        }
+    }
+
+    /// Has sampling go on or off.
+    pub(crate) fn set_sampling(&mut self, on: bool) {
+        self.shared.off.store(!on, Ordering::Release);
+    }
+
+    pub(crate) fn watch(&mut self, fd: BorrowedFd<'_>) -> io::Result<()> {
+        self.watched
+            .push((fd.as_raw_fd(), fd.try_clone_to_owned()?));
+        Ok(())
+    }
+
+    pub(crate) fn unwatch(&mut self, fd: BorrowedFd<'_>) {
+        self.watched.retain(|(number, _)| *number != fd.as_raw_fd());
+    }
+
+    /// As [`prof_events::Sampler::wait`].
+    pub(crate) fn wait(&mut self, timeout: Duration) -> io::Result<Wake> {
+        let fds: Vec<BorrowedFd<'_>> = (self.watched.iter().map(|(_, fd)| fd.as_fd()))
+            .chain([self.arrivals.as_fd()])
+            .collect();
+        wait_readable(&fds, Some(timeout))?;
+        Ok(Wake {
+            all_ended: self.shared.all_ended.load(Ordering::Acquire),
+        })
+    }
+
+    pub(crate) fn lost(&self) -> u64 {
+        self.shared.lost.load(Ordering::Relaxed)
+    }
+}
+
+fn seize(tracees: &mut Tracees, threads: &Threads) -> Result<(), Error> {
+    match threads {
+        Threads::UntilExec(tid) => {
+            let seized = tracees.seize_held(*tid);
+            seized.map_err(|errno| refused(*tid, errno))
+        }
+        Threads::Of(pids) => pids.iter().try_for_each(|&pid| {
+            let seized = tracees.seize_process(pid);
+            seized.map_err(|errno| refused(pid, errno))
+        }),
+        Threads::Only(tids) => tids.iter().try_for_each(|&tid| {
+            let seized = tracees.seize_thread(tid);
+            seized.map_err(|errno| refused(tid, errno))
+        }),
+        // Refused before anything was begun.
+        Threads::OnCpus(_) => Err(Error::NotOfCpus),
+    }
+}
+
+/// The tracing thread's loop.
+fn trace(
+    mut tracees: Tracees,
+    children: &ChildSignals,
+    stopped: &PipeReader,
+    hertz: u64,
+    shared: &Shared,
+) {
+    let mut sample_period = PollInterval::new(hertz, Instant::now());
+    let mut was_off = false;
+    loop {
+        let rest = sample_period.rest(Instant::now());
+        if !rest.is_zero()
+            && wait_readable(&[children.as_fd(), stopped.as_fd()], Some(rest)).is_err()
+        {
+            return;
+        }
+        if shared.stop.load(Ordering::Acquire) {
+            tracees.finish();
+            shared.append(&mut tracees.teller.out);
+            return;
+        }
+        children.clear();
+        tracees.attend();
+        let begin = Instant::now();
+        if sample_period.rest(begin).is_zero() {
+            let off = shared.off.load(Ordering::Acquire);
+            if !off {
+                if was_off {
+                    tracees.forget_time();
+                }
+                tracees.look();
+            }
+            was_off = off;
+            sample_period.looked(begin, Instant::now());
+            tracees.attend();
+        }
+        let all_ended = tracees.all_ended();
+        shared.all_ended.store(all_ended, Ordering::Release);
+        shared.append(&mut tracees.teller.out);
+        if all_ended {
+            return;
+        }
+    }
+}
+
+/// What to say when a process may not be traced.
+fn refused(pid: Pid, errno: Errno) -> Error {
+    let family = TaskIds::read(pid);
+    let scope = system::setting("kernel/yama/ptrace_scope").unwrap_or(0);
+    let standing = prof_events::access::Privileges::read().unwrap_or_default();
+    let advice = match family {
+        None => "it has ended".into(),
+        Some(family) if family.tracer != 0 => {
+            format!("process {} traces it already (a debugger?)", family.tracer)
+        }
+        Some(family) if family.user != standing.user => {
+            "it belongs to another user: run prof as its user or as root".into()
+        }
+        Some(_) if scope > 0 => format!(
+            "kernel.yama.ptrace_scope is {scope}: start the program with prof, or `sudo sysctl \
+             kernel.yama.ptrace_scope=0`"
+        ),
+        Some(_) => "a sandbox forbids it, too (in Docker and Podman: start the container with \
+                    --security-opt seccomp=unconfined, or --cap-add SYS_PTRACE)"
+            .into(),
+    };
+    Error::Tracing {
+        pid,
+        source: errno.into(),
+        advice,
+    }
+}
+
+/// The records in a buffer of whole ones.
+fn each_record(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let size = u16::from_ne_bytes([*bytes.get(6)?, *bytes.get(7)?]);
+        let (record, rest) = bytes.split_at_checked(size.max(8).into())?;
+        bytes = rest;
+        Some(record)
+    })
+}

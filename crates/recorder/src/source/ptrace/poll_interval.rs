@@ -1,0 +1,75 @@
+//! When to look next.
+
+use std::time::{Duration, Instant};
+
+/// Looks at a rate, on average; with gaps of random length, so that programs that do things at
+/// intervals are not always met at the same thing; and never for more than half of the time.
+#[derive(Debug)]
+pub(super) struct PollInterval {
+    period: Duration,
+    next: Instant,
+    /// State of a xorshift generator: anything but 0.
+    random: u64,
+}
+
+impl PollInterval {
+    pub(super) fn new(hertz: u64, now: Instant) -> Self {
+        Self {
+            period: Duration::from_nanos(1_000_000_000 / hertz.max(1)),
+            next: now,
+            random: 0x9e37_79b9_7f4a_7c15,
+        }
+    }
+
+    /// Backend long it is until the next look.
+    pub(super) fn rest(&self, now: Instant) -> Duration {
+        self.next.saturating_duration_since(now)
+    }
+
+    /// Looked from `begin` to `end`: when to look next?
+    pub(super) fn looked(&mut self, begin: Instant, end: Instant) {
+        let due = (self.next + self.gap()).max(begin);
+        let spent = end.saturating_duration_since(begin);
+        self.next = due.max(end + spent);
+    }
+
+    /// Half to one and a half periods.
+    fn gap(&mut self) -> Duration {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        let thousandths = 500 + (self.random % 1001) as u32;
+        self.period * thousandths / 1000
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quick_looks_come_at_the_rate() {
+        let begin = Instant::now();
+        let mut sample_period = PollInterval::new(1000, begin);
+        let (mut now, mut gaps) = (begin, Vec::new());
+        for _ in 0..10_000 {
+            sample_period.looked(now, now);
+            gaps.push(sample_period.rest(now));
+            now += sample_period.rest(now);
+        }
+        let mean = (now - begin) / 10_000;
+        assert!((990..1010).contains(&mean.as_micros()), "{mean:?}");
+        let (min, max) = (gaps.iter().min(), gaps.iter().max());
+        assert!(min < Some(&Duration::from_micros(520)), "{min:?}");
+        assert!(max > Some(&Duration::from_micros(1480)), "{max:?}");
+    }
+
+    #[test]
+    fn slow_looks_take_half_of_the_time() {
+        let begin = Instant::now();
+        let mut sample_period = PollInterval::new(1000, begin);
+        let end = begin + Duration::from_millis(10);
+        sample_period.looked(begin, end);
+        assert_eq!(sample_period.rest(end), Duration::from_millis(10));
+    }
+}

@@ -1,0 +1,138 @@
+//! Records as the kernel would have written them, put together here.
+
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use prof_events::system;
+use prof_model::{Pid, Tid, UserRegisters};
+use prof_perfdata::{Attr, Comm, CpuMode, Mmap, Record, Stamp, Task, encode};
+
+use super::PtraceSampler;
+use crate::output::synthesize::{self, BuildIds};
+
+/// Encodes records for the session, which takes them for those of a ring.
+#[derive(Debug)]
+pub(super) struct RecordBuilder {
+    attr: Attr,
+    /// Records that nobody has taken yet.
+    pub(super) out: Vec<u8>,
+}
+
+/// A mapping, as far as it takes to tell whether it is a new one.
+pub(super) type Mapped = (u64, u64, u64, u64);
+
+/// Where a thread was when it was stopped.
+pub(super) struct ThreadSample<'a> {
+    pub(super) pid: Pid,
+    pub(super) tid: Tid,
+    pub(super) cpu: u32,
+    pub(super) ip: u64,
+    /// CPU time that it stands for, in nanoseconds.
+    pub(super) weight: u64,
+    pub(super) registers: Option<UserRegisters>,
+    /// Callers by frame pointers, behind their marker.
+    pub(super) chain: &'a [u64],
+    pub(super) stack: &'a [u8],
+}
+
+impl RecordBuilder {
+    pub(super) fn new(attr: Attr) -> Self {
+        Self {
+            attr,
+            out: Vec::new(),
+        }
+    }
+
+    pub(super) fn forked(&mut self, parent: (Pid, Tid), child: (Pid, Tid)) {
+        let task = self.task(parent, child);
+        encode::fork(&mut self.out, &self.attr, &task);
+    }
+
+    pub(super) fn ended(&mut self, pid: Pid, tid: Tid) {
+        let task = self.task((pid, pid), (pid, tid));
+        encode::exit(&mut self.out, &self.attr, &task);
+    }
+
+    pub(super) fn named(&mut self, pid: Pid, tid: Tid, name: &[u8], exec: bool) {
+        let comm = Comm {
+            stamp: stamp(pid, tid),
+            pid,
+            tid,
+            exec,
+            name: OsStr::from_bytes(name),
+        };
+        // The kernel's names are never too long.
+        let _ = encode::comm(&mut self.out, &self.attr, &comm);
+    }
+
+    /// Tells of the mappings that are not among those that are known, and replaces these by all
+    /// that there are.
+    pub(super) fn mapped(&mut self, pid: Pid, known: &mut HashSet<Mapped>) {
+        let mut now = HashSet::with_capacity(known.len());
+        let (out, attr) = (&mut self.out, &self.attr);
+        let is_new = |mapped: Mapped| {
+            now.insert(mapped);
+            !known.contains(&mapped)
+        };
+        let mut ids = BuildIds::default();
+        synthesize::mappings(pid, &mut ids, is_new, &mut |record| {
+            if let Record::Mmap(mmap) = record {
+                let mmap = Mmap {
+                    stamp: stamp(pid, pid),
+                    ..*mmap
+                };
+                // A path that is too long for a record cannot come from the kernel.
+                let _ = encode::mmap2(out, attr, &mmap);
+            }
+        });
+        *known = now;
+    }
+
+    /// Tells how many nanoseconds a thread used since it was traced.
+    pub(super) fn counted(&mut self, pid: Pid, tid: Tid, used: u64) {
+        encode::read(&mut self.out, &self.attr, &stamp(pid, tid), used);
+    }
+
+    pub(super) fn sampled(&mut self, seen: &ThreadSample<'_>) {
+        let sample = encode::NewSample {
+            mode: CpuMode::User,
+            ip: seen.ip,
+            pid: seen.pid,
+            tid: seen.tid,
+            time: system::monotonic_now(),
+            id: PtraceSampler::ID,
+            cpu: seen.cpu,
+            period: seen.weight,
+            callchain: seen.chain,
+            user_registers: seen.registers,
+            user_stack: seen.stack,
+            ..encode::NewSample::default()
+        };
+        // It fits: the stack is as long as a kernel's copy would be.
+        let _ = encode::sample(&mut self.out, &self.attr, &sample);
+    }
+
+    fn task(&self, parent: (Pid, Tid), child: (Pid, Tid)) -> Task {
+        let stamp = stamp(child.0, child.1);
+        Task {
+            stamp,
+            pid: child.0,
+            tid: child.1,
+            parent_pid: parent.0,
+            parent_tid: parent.1,
+            time: stamp.time.unwrap_or(0),
+            existed: false,
+        }
+    }
+}
+
+fn stamp(pid: Pid, tid: Tid) -> Stamp {
+    Stamp {
+        pid: Some(pid),
+        tid: Some(tid),
+        time: Some(system::monotonic_now()),
+        id: Some(PtraceSampler::ID),
+        ..Stamp::default()
+    }
+}

@@ -1,0 +1,400 @@
+//! The threads that are traced: followed as they come and go, stopped when they run, and sampled.
+
+use std::collections::{HashMap, HashSet};
+
+use prof_events::tracing::{Errno, Stopped, Tracer, Why};
+use prof_events::{LiveMemory, system};
+use prof_model::{Pid, Tid};
+
+use super::frame_pointers::FramePointers;
+use super::record_builder::{Mapped, RecordBuilder, ThreadSample};
+use super::thread_status::{TaskIds, ThreadStatus, cpu_time, pages};
+
+/// All that is known of the targets.
+pub(super) struct Tracees {
+    tracer: Tracer,
+    pub(super) teller: RecordBuilder,
+    threads: HashMap<Tid, Thread>,
+    processes: HashMap<Pid, Process>,
+    /// CPU time of threads that ended before anybody looked. It goes to the next thread that is
+    /// looked at for the first time: whether short threads are met is a matter of chance, in
+    /// proportion to their CPU time, and so those that are met stand for the others.
+    owed: u64,
+    /// What one sample stands for at most, in nanoseconds.
+    most: u64,
+    /// Bytes of stack to copy.
+    dump: usize,
+    stack: Vec<u8>,
+    /// Chains of frame pointers, if they are wanted.
+    frames: Option<FramePointers>,
+}
+
+#[derive(Default)]
+struct Thread {
+    pid: Pid,
+    /// CPU time up to the last sample, in nanoseconds.
+    accounted: u64,
+    /// The same at the time when it was first traced.
+    before: u64,
+    sampled: bool,
+    /// Whether it was asked to stop.
+    asked: bool,
+    /// Whether it waits for us to let it call exec, which is when sampling begins.
+    held: bool,
+    name: Vec<u8>,
+    cpu: u32,
+    /// Backend often in a row it did not run when we looked, and looks to leave out.
+    idle: u8,
+    skip: u8,
+}
+
+impl Thread {
+    /// What a sample stands for, at most `most`, that is taken when the thread has used so much CPU
+    /// time; in nanoseconds.
+    fn weigh(&mut self, time: u64, owed: &mut u64, most: u64) -> u64 {
+        let mut weight = time.saturating_sub(self.accounted);
+        if !self.sampled {
+            weight = weight.saturating_add(std::mem::take(owed));
+        }
+        (self.accounted, self.sampled) = (time, true);
+        weight.clamp(1, most)
+    }
+}
+
+#[derive(Default)]
+struct Process {
+    threads: usize,
+    pages: u64,
+    mapped: HashSet<Mapped>,
+}
+
+impl Tracees {
+    /// Threads that never run are looked at this seldom, in looks.
+    const LONGEST_SKIP: u8 = 8;
+
+    /// Backend many periods one sample may stand for. What a thread does while nobody can look at it is no
+    /// single place's: it is counted as not sampled.
+    const MOST_PERIODS: u64 = 50;
+
+    /// `stacks`: how many bytes to copy of each, and whether to follow frame pointers.
+    pub(super) fn new(
+        tracer: Tracer,
+        teller: RecordBuilder,
+        hertz: u64,
+        stacks: (usize, bool),
+    ) -> Self {
+        Self {
+            tracer,
+            teller,
+            threads: HashMap::new(),
+            processes: HashMap::new(),
+            owed: 0,
+            most: Self::MOST_PERIODS * 1_000_000_000 / hertz.max(1),
+            dump: stacks.0,
+            stack: Vec::new(),
+            frames: stacks.1.then(FramePointers::default),
+        }
+    }
+
+    pub(super) fn all_ended(&self) -> bool {
+        self.threads.is_empty()
+    }
+
+    /// Traces a command that waits to be let go.
+    pub(super) fn seize_held(&mut self, pid: Pid) -> Result<(), Errno> {
+        self.tracer.seize(pid)?;
+        self.add(pid, pid).held = true;
+        Ok(())
+    }
+
+    /// Traces one thread of a running process.
+    pub(super) fn seize_thread(&mut self, tid: Tid) -> Result<(), Errno> {
+        let pid = TaskIds::read(tid).map_or(tid, |family| family.pid);
+        self.tracer.seize(tid)?;
+        let thread = self.add(pid, tid);
+        thread.accounted = cpu_time(pid, tid).unwrap_or(0);
+        thread.before = thread.accounted;
+        Ok(())
+    }
+
+    /// Traces all threads of a running process.
+    pub(super) fn seize_process(&mut self, pid: Pid) -> Result<(), Errno> {
+        let mut found = true;
+        // Threads may come while we look; those that traced ones make are traced already.
+        while std::mem::take(&mut found) {
+            for tid in system::threads(pid).unwrap_or_default() {
+                if self.threads.contains_key(&tid) {
+                    continue;
+                }
+                match self.tracer.seize(tid) {
+                    Ok(()) => {
+                        let thread = self.add(pid, tid);
+                        thread.accounted = cpu_time(pid, tid).unwrap_or(0);
+                        thread.before = thread.accounted;
+                        found = true;
+                    }
+                    // It has ended, or was made by one that is traced and is ours by now.
+                    Err(_) if !self.threads.is_empty() => {}
+                    Err(errno) => return Err(errno),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What threads did so far is nobody's: sampling was off.
+    pub(super) fn forget_time(&mut self) {
+        self.owed = 0;
+        for (&tid, thread) in &mut self.threads {
+            thread.accounted = cpu_time(thread.pid, tid).unwrap_or(thread.accounted);
+        }
+    }
+
+    /// Asks all threads that run to stop.
+    pub(super) fn look(&mut self) {
+        for (&tid, thread) in &mut self.threads {
+            if thread.asked || thread.held {
+                continue;
+            }
+            if thread.skip > 0 {
+                thread.skip -= 1;
+                continue;
+            }
+            let Some(status) = ThreadStatus::read(thread.pid, tid) else {
+                continue;
+            };
+            if status.name != thread.name {
+                self.teller.named(thread.pid, tid, &status.name, false);
+                thread.name = status.name;
+            }
+            thread.cpu = status.cpu;
+            if !status.runs {
+                thread.idle = thread.idle.saturating_add(1);
+                thread.skip = thread.idle.min(Self::LONGEST_SKIP);
+                continue;
+            }
+            thread.idle = 0;
+            thread.asked = self.tracer.interrupt(tid).is_ok();
+        }
+    }
+
+    /// Deals with all threads that have stopped or ended.
+    pub(super) fn attend(&mut self) {
+        while let Some(stopped) = self.tracer.next() {
+            self.attend_to(stopped);
+        }
+    }
+
+    fn attend_to(&mut self, Stopped { tid, why }: Stopped) {
+        if why != Why::Interrupted
+            && let Some(thread) = self.threads.get_mut(&tid)
+        {
+            // In the kernel, any stop takes the place of the one that was asked for.
+            thread.asked = false;
+        }
+        match why {
+            Why::Interrupted => self.interrupted(tid),
+            Why::GroupStop => self.tracer.leave_stopped(tid),
+            Why::Signal(signal) => self.tracer.resume(tid, signal),
+            Why::Made(child) => {
+                if !self.threads.contains_key(&child) {
+                    self.adopt(child, Some(tid));
+                }
+                self.tracer.resume(tid, 0);
+            }
+            Why::Exec { former } => {
+                self.exec(former, tid);
+                self.tracer.resume(tid, 0);
+            }
+            Why::Exiting => {
+                self.apply(tid);
+                self.remove(tid);
+                self.tracer.resume(tid, 0);
+            }
+            Why::Gone => self.remove(tid),
+        }
+    }
+
+    fn interrupted(&mut self, tid: Tid) {
+        let thread = self.threads.get_mut(&tid);
+        let known = thread.map(|thread| std::mem::take(&mut thread.asked));
+        match known {
+            Some(true) => return self.sample(tid),
+            Some(false) => {}
+            // New, and quicker to stop than its maker.
+            None => self.adopt(tid, None),
+        }
+        self.tracer.resume(tid, 0);
+    }
+
+    /// Reads what there is to be read, lets the thread go on, then tells.
+    fn sample(&mut self, tid: Tid) {
+        let registers = self.tracer.registers(tid);
+        let pid = self.threads.get(&tid).map_or(tid, |thread| thread.pid);
+        let time = cpu_time(pid, tid);
+        self.stack.clear();
+        if let (Ok(registers), Some(memory)) = (&registers, LiveMemory::of(pid)) {
+            let read = memory.append(registers.sp, self.dump, &mut self.stack);
+            if read.is_ok_and(|read| read < self.dump) {
+                // That was all: an odd length says so to those who would read on.
+                self.stack.pop();
+            }
+            if let Some(frames) = &mut self.frames {
+                let copy = (registers.sp, self.stack.as_slice());
+                frames.follow(registers.ip, registers.user.as_ref(), copy, memory);
+            }
+        }
+        self.tracer.resume(tid, 0);
+        let (Ok(registers), Some(time)) = (registers, time) else {
+            return;
+        };
+        self.refresh_mappings(pid);
+        let Some(thread) = self.threads.get_mut(&tid) else {
+            return;
+        };
+        let weight = thread.weigh(time, &mut self.owed, self.most);
+        self.teller.sampled(&ThreadSample {
+            pid,
+            tid,
+            cpu: thread.cpu,
+            ip: registers.ip,
+            weight,
+            registers: registers.user,
+            chain: self.frames.as_ref().map_or(&[], FramePointers::chain),
+            stack: &self.stack,
+        });
+    }
+
+    /// Tells of mappings that have come since. No record of the kernel does.
+    fn refresh_mappings(&mut self, pid: Pid) {
+        let Some(process) = self.processes.get_mut(&pid) else {
+            return;
+        };
+        if let Some(pages) = pages(pid)
+            && pages != process.pages
+        {
+            process.pages = pages;
+            self.teller.mapped(pid, &mut process.mapped);
+        }
+    }
+
+    /// A thread that a traced one has made.
+    fn adopt(&mut self, tid: Tid, maker: Option<Tid>) {
+        let Some(family) = TaskIds::read(tid) else {
+            return;
+        };
+        let pid = family.pid;
+        let known = maker.and_then(|maker| Some((self.threads.get(&maker)?.pid, maker)));
+        let is_process = pid == tid;
+        let parent = known.unwrap_or(match is_process {
+            true => (family.parent, family.parent),
+            false => (pid, pid),
+        });
+        let maker = self.threads.get(&parent.1);
+        let (name, held) = maker.map_or((Vec::new(), false), |maker| {
+            (maker.name.clone(), maker.held)
+        });
+        if is_process && let Some(maker) = self.processes.get(&parent.0) {
+            let copy = Process {
+                threads: 0,
+                pages: maker.pages,
+                mapped: maker.mapped.clone(),
+            };
+            self.processes.insert(pid, copy);
+        }
+        self.teller.forked(parent, (pid, tid));
+        let thread = self.add(pid, tid);
+        (thread.name, thread.held) = (name, held);
+    }
+
+    /// Another program runs in this process, in its only thread, which was `former`.
+    fn exec(&mut self, former: Tid, pid: Pid) {
+        let time = cpu_time(pid, pid).unwrap_or(0);
+        let before = self.threads.get(&former).filter(|thread| !thread.held);
+        let sampled = before.is_some_and(|thread| thread.sampled);
+        let begin = before.map_or(time, |thread| thread.before);
+        self.owed += before.map_or(0, |thread| time.saturating_sub(thread.accounted));
+        let gone: Vec<Tid> = (self.threads.iter())
+            .filter(|(_, thread)| thread.pid == pid)
+            .map(|(&tid, _)| tid)
+            .collect();
+        for tid in gone {
+            self.forget(tid);
+        }
+        let status = ThreadStatus::read(pid, pid);
+        let thread = self.add(pid, pid);
+        // It is no new thread, so it stands for no other.
+        (thread.accounted, thread.sampled) = (time, sampled);
+        thread.before = begin;
+        if let Some(status) = status {
+            thread.name.clone_from(&status.name);
+            self.teller.named(pid, pid, &status.name, true);
+        }
+        self.refresh_mappings(pid);
+    }
+
+    /// The thread ends: what it used since its last sample must not be lost.
+    fn apply(&mut self, tid: Tid) {
+        if let Some(thread) = self.threads.get_mut(&tid)
+            && !thread.held
+            && let Some(time) = cpu_time(thread.pid, tid)
+        {
+            self.owed += time.saturating_sub(thread.accounted);
+            thread.accounted = time;
+            let used = time.saturating_sub(thread.before);
+            self.teller.counted(thread.pid, tid, used);
+        }
+    }
+
+    /// Recording ends: tells what the threads used that live on.
+    pub(super) fn finish(&mut self) {
+        let threads: Vec<Tid> = self.threads.keys().copied().collect();
+        for tid in threads {
+            self.apply(tid);
+        }
+    }
+
+    fn add(&mut self, pid: Pid, tid: Tid) -> &mut Thread {
+        self.processes.entry(pid).or_default().threads += 1;
+        self.threads.entry(tid).or_insert(Thread {
+            pid,
+            ..Thread::default()
+        })
+    }
+
+    fn remove(&mut self, tid: Tid) {
+        if let Some(pid) = self.forget(tid) {
+            self.teller.ended(pid, tid);
+        }
+    }
+
+    fn forget(&mut self, tid: Tid) -> Option<Pid> {
+        let pid = self.threads.remove(&tid)?.pid;
+        if let Some(process) = self.processes.get_mut(&pid) {
+            process.threads -= 1;
+            if process.threads == 0 {
+                self.processes.remove(&pid);
+            }
+        }
+        Some(pid)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_sample_stands_for_a_time_when_nobody_could_look() {
+        let (mut thread, mut owed) = (Thread::default(), 30);
+        let mut check = |time, expected| {
+            assert_eq!(thread.weigh(time, &mut owed, 50), expected, "{time}");
+        };
+        // The first one stands for threads that ended unseen, too.
+        check(10, 40);
+        check(22, 12);
+        check(938, 50);
+        check(940, 2);
+        check(940, 1);
+    }
+}

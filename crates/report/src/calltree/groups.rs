@@ -1,0 +1,112 @@
+//! What views are split into: threads, processes, CPUs, with their names.
+
+use std::borrow::Cow;
+
+use prof_model::{Pid, Tid};
+use rustc_hash::FxHashMap;
+
+use crate::calltree::Split;
+use crate::filter::Filter;
+use crate::profile::{NameId, Profile, Sample};
+
+/// The parts of a profile, as they are met.
+pub(crate) struct Groups<'p> {
+    profile: &'p Profile,
+    split: Split,
+    /// Whether threads whose names have become one are one.
+    merges: bool,
+    /// By thread name's number: the first name that becomes the same by merging.
+    groups: Vec<NameId>,
+    /// By thread name's number: what it becomes by merging.
+    names: Vec<Cow<'p, str>>,
+    numbers: FxHashMap<Key, u32>,
+    parts: Vec<Part>,
+}
+
+/// What tells parts apart.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Key {
+    All,
+    Name(NameId),
+    Thread(Pid, Tid),
+    /// Threads of one process that are merged.
+    Threads(Pid, NameId),
+    Process(Pid),
+    Cpu(Option<u32>),
+}
+
+struct Part {
+    key: Key,
+    name: NameId,
+    /// Whether it is the name of a process's main thread.
+    is_main: bool,
+}
+
+impl<'p> Groups<'p> {
+    pub(crate) fn new(profile: &'p Profile, filter: &Filter, split: Split) -> Self {
+        let merged = |name: &'p str| match &filter.merge_threads {
+            Some(pattern) => pattern.replace_all(name, "*"),
+            None => Cow::Borrowed(name),
+        };
+        let names: Vec<Cow<'p, str>> = profile.names.iter().map(|(_, n)| merged(n)).collect();
+        let mut first: FxHashMap<&str, NameId> = FxHashMap::default();
+        let ids = profile.names.iter().map(|(id, _)| id);
+        let groups = ids.map(|id| *first.entry(&names[id.index()]).or_insert(id));
+        Self {
+            profile,
+            split,
+            merges: filter.merge_threads.is_some(),
+            groups: groups.collect(),
+            names,
+            numbers: FxHashMap::default(),
+            parts: Vec::new(),
+        }
+    }
+
+    /// The number of the part that a sample is of, from zero in the order in which they are met.
+    pub(crate) fn number(&mut self, sample: &Sample) -> u32 {
+        let key = self.key(sample);
+        let (name, is_main) = (sample.name, sample.pid == sample.tid);
+        let parts = &mut self.parts;
+        let number = *self.numbers.entry(key).or_insert_with(|| {
+            parts.push(Part { key, name, is_main });
+            parts.len() as u32 - 1
+        });
+        // The last name: the first ones are often those of whoever made the thread. A process
+        // goes by its main thread.
+        let part = &mut parts[number as usize];
+        if is_main || !part.is_main {
+            (part.name, part.is_main) = (name, is_main);
+        }
+        number
+    }
+
+    fn key(&self, sample: &Sample) -> Key {
+        let group = self.groups[sample.name.index()];
+        match self.split {
+            Split::Nothing => Key::All,
+            Split::Name => Key::Name(group),
+            Split::Thread if self.merges => Key::Threads(sample.pid, group),
+            Split::Thread => Key::Thread(sample.pid, sample.tid),
+            Split::Process => Key::Process(sample.pid),
+            Split::Cpu => Key::Cpu(sample.cpu),
+        }
+    }
+
+    /// The names of all parts met, by number (`cc1`, `worker 123/456`, `CPU 3`).
+    pub(crate) fn into_names(self) -> Vec<String> {
+        let name = |part: &Part| {
+            let name = &self.names[part.name.index()];
+            match part.key {
+                Key::All => "all".into(),
+                Key::Name(_) => name.to_string(),
+                Key::Thread(pid, tid) => format!("{name} {pid}/{tid}"),
+                Key::Threads(pid, _) => format!("{name} {pid}"),
+                Key::Process(pid) => format!("{} {pid}", &self.profile.names[part.name]),
+                Key::Cpu(Some(cpu)) => format!("CPU {cpu}"),
+                Key::Cpu(None) => "CPU unknown".into(),
+            }
+        };
+        self.parts.iter().map(name).collect()
+    }
+}

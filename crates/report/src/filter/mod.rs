@@ -1,0 +1,88 @@
+//! Which samples and frames a view is made of.
+
+pub(crate) mod filtered_samples;
+pub(crate) mod selection;
+
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use prof_model::{Pid, Tid};
+use regex::{NoExpand, Regex};
+
+/// Which samples and frames a view is made of. The default is all of the main event.
+///
+/// Conditions on samples are met together; each list is met by any of its values, and an empty
+/// one by everything.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// The event, with or without its modifiers; the first one that has samples unless given. Views
+    /// never mix events: their weights count different things.
+    pub event: Option<String>,
+    /// Threads whose name matches.
+    pub comm: Option<Pattern>,
+    /// Processes.
+    pub pids: Vec<Pid>,
+    /// Threads.
+    pub tids: Vec<Tid>,
+    /// CPUs.
+    pub cpus: Vec<u32>,
+    /// From this time on, counted from the first sample of the recording.
+    pub since: Option<Duration>,
+    /// Before this time, counted from the first sample of the recording.
+    pub until: Option<Duration>,
+    /// Stacks with a frame in a module whose name matches.
+    pub module: Option<Pattern>,
+    /// Stacks with a function whose name matches; together with `module`, in one frame.
+    pub function: Option<Pattern>,
+    /// No stacks with a function whose name matches.
+    pub ignore: Option<Pattern>,
+    /// Frames of functions whose name matches are left out, their weight goes to their callers.
+    pub hide: Option<Pattern>,
+    /// Kernel frames are left out, as with `hide`.
+    pub no_kernel: bool,
+    /// Inlined functions are left out: their weight goes to the function they are part of.
+    pub no_inline: bool,
+    /// The machinery that runs futures is left out, as with `hide`: what stands between a task's
+    /// functions.
+    pub fold_async: bool,
+    /// In views that are split, each match in a thread's name becomes `*`, and threads whose names
+    /// are then the same are one. Conditions are on the names as they were.
+    pub merge_threads: Option<Pattern>,
+}
+
+/// A regular expression that matches anywhere in a name.
+#[derive(Clone, Debug)]
+pub struct Pattern(Regex);
+
+impl Pattern {
+    /// Whether it matches `name`.
+    pub fn matches(&self, name: &str) -> bool {
+        self.0.is_match(name)
+    }
+
+    /// The name with each match replaced.
+    pub(crate) fn replace_all<'n>(&self, name: &'n str, by: &str) -> Cow<'n, str> {
+        self.0.replace_all(name, NoExpand(by))
+    }
+}
+
+impl FromStr for Pattern {
+    type Err = InvalidPattern;
+
+    fn from_str(text: &str) -> Result<Self, InvalidPattern> {
+        Regex::new(text).map(Self).map_err(InvalidPattern)
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.as_str())
+    }
+}
+
+/// Not a regular expression.
+#[derive(Debug, thiserror::Error)]
+#[error("not a regular expression: {0}")]
+pub struct InvalidPattern(regex::Error);

@@ -1,0 +1,212 @@
+//! Colours of a flame graph: a hue for each kind of code, and a shade of it for each function.
+
+mod category;
+mod languages;
+mod legend;
+mod libraries;
+#[cfg(test)]
+mod tests;
+
+use inferno::flamegraph::color::Color;
+
+use crate::symbolize::{Function, FunctionId, FunctionKind, SymbolizedProfile};
+
+use languages::{Languages, looks_like_rust};
+use libraries::Libraries;
+
+pub(super) use category::{Category, categories};
+pub(super) use legend::{Entry, Legend};
+
+/// Kinds of code that have a hue of their own, in the order in which legends list them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Hue {
+    /// A thread, process or CPU.
+    Part,
+    /// Code of a program of which nothing is known but names: C, as a rule.
+    Plain,
+    Cpp,
+    Rust,
+    Jit,
+    /// Code of shared libraries that have this hue.
+    Library(u8),
+    Kernel,
+    /// What a thread was doing.
+    State,
+    /// A function without a name.
+    Unnamed,
+    /// Frames that are missing.
+    Missing,
+}
+
+impl Hue {
+    /// Red, green and blue of the darkest shade, and how much is added to them at most.
+    fn range(self) -> ([u8; 3], [u8; 3]) {
+        match self {
+            Self::Part => ([205, 212, 222], [0, 0, 0]),
+            Self::Kernel => ([220, 120, 20], [30, 35, 20]),
+            Self::Jit => ([90, 180, 90], [40, 40, 40]),
+            Self::Rust => ([205, 150, 105], [25, 30, 30]),
+            Self::Cpp => ([205, 185, 60], [35, 35, 30]),
+            Self::Plain => ([222, 95, 85], [30, 50, 45]),
+            Self::State => ([150, 160, 175], [0, 0, 0]),
+            Self::Unnamed => ([180, 170, 165], [25, 25, 25]),
+            Self::Missing => ([145, 145, 145], [0, 0, 0]),
+            Self::Library(hue) => libraries::range(hue),
+        }
+    }
+
+    fn shade(self, name: &str) -> Color {
+        let (darkest, span) = self.range();
+        let shade = hash(name);
+        let channel = |index: usize| {
+            let value = u16::from(darkest[index]) + u16::from(span[index]) * shade / 255;
+            value.min(255) as u8
+        };
+        Color {
+            r: channel(0),
+            g: channel(1),
+            b: channel(2),
+        }
+    }
+}
+
+/// What the hue of a function's colour tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PaletteBy {
+    /// The language of programs, and the module of shared libraries.
+    #[default]
+    Kind,
+    /// The language it is written in.
+    Language,
+    /// The module it is in.
+    Module,
+}
+
+/// The colours of a profile's functions.
+pub(super) struct Palette<'p> {
+    symbolized: &'p SymbolizedProfile,
+    by: PaletteBy,
+    languages: Languages,
+    libraries: Libraries<'p>,
+}
+
+/// Backend a function is called, as far as it shows in its colour.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Manner {
+    /// Paler.
+    pub(super) inlined: bool,
+    /// Duller.
+    pub(super) remote_read: bool,
+}
+
+impl<'p> Palette<'p> {
+    pub(super) fn new(symbolized: &'p SymbolizedProfile, by: PaletteBy) -> Self {
+        Self {
+            symbolized,
+            by,
+            languages: Languages::of(symbolized),
+            libraries: match by {
+                PaletteBy::Kind => Libraries::of(symbolized),
+                PaletteBy::Language | PaletteBy::Module => Libraries::default(),
+            },
+        }
+    }
+
+    /// The colour of a function.
+    pub(super) fn function(&self, id: FunctionId, manner: Manner) -> Color {
+        let function = &self.symbolized[id];
+        let color = match self.module_hue(id) {
+            Some(module) => of_module(module, &function.name),
+            None => self.hue(id).shade(&function.name),
+        };
+        manner.seen_in(color)
+    }
+
+    fn hue(&self, id: FunctionId) -> Hue {
+        let function = &self.symbolized[id];
+        let library = self.libraries.hue(&function.module).map(Hue::Library);
+        match function.kind {
+            FunctionKind::User => library.unwrap_or_else(|| self.language(id)),
+            FunctionKind::Kernel => Hue::Kernel,
+            FunctionKind::Jit => Hue::Jit,
+            FunctionKind::Missing => Hue::Missing,
+            FunctionKind::State => Hue::State,
+        }
+    }
+
+    fn language(&self, id: FunctionId) -> Hue {
+        language(&self.symbolized[id], self.languages.is_rust[id.index()])
+    }
+
+    /// The module that tells the hue of a function, if hues tell modules.
+    fn module_hue(&self, id: FunctionId) -> Option<&'p str> {
+        let is_code = !matches!(self.hue(id), Hue::Kernel | Hue::Missing | Hue::State);
+        let symbolized = self.symbolized;
+        (self.by == PaletteBy::Module && is_code).then(|| &*symbolized[id].module)
+    }
+
+    /// The colour of a thread, process or CPU.
+    pub(super) fn part() -> Color {
+        Hue::Part.shade("")
+    }
+}
+
+impl Manner {
+    fn seen_in(self, color: Color) -> Color {
+        // Halfway to white, and two thirds of the way to grey.
+        let pale = |channel: u8| ((u16::from(channel) + 255) / 2) as u8;
+        let dull = |channel: u8| ((u16::from(channel) + 2 * 165) / 3) as u8;
+        let channel = |value: u8| {
+            let value = if self.inlined { pale(value) } else { value };
+            if self.remote_read { dull(value) } else { value }
+        };
+        Color {
+            r: channel(color.r),
+            g: channel(color.g),
+            b: channel(color.b),
+        }
+    }
+}
+
+/// A hue for each module, a shade of it for each function.
+fn of_module(module: &str, function: &str) -> Color {
+    let hue = f64::from(hash(module)) / 256.0 * 360.0;
+    let lightness = 0.55 + f64::from(hash(function)) / 255.0 * 0.17;
+    // From hue, saturation and lightness (CSS Color 4, section 7.1).
+    let amplitude = 0.55 * lightness.min(1.0 - lightness);
+    let channel = |offset: f64| {
+        let k = (offset + hue / 30.0) % 12.0;
+        let value = lightness - amplitude * (k - 3.0).min(9.0 - k).clamp(-1.0, 1.0);
+        (value * 255.0).round() as u8
+    };
+    Color {
+        r: channel(0.0),
+        g: channel(8.0),
+        b: channel(4.0),
+    }
+}
+
+fn language(function: &Function, is_rust: bool) -> Hue {
+    if is_unnamed(function) {
+        Hue::Unnamed
+    } else if is_rust || looks_like_rust(&function.name) {
+        Hue::Rust
+    } else if function.name.contains("::") {
+        Hue::Cpp
+    } else {
+        Hue::Plain
+    }
+}
+
+fn is_unnamed(function: &Function) -> bool {
+    let rest = function.name.strip_prefix(&*function.module);
+    rest.is_some_and(|rest| rest.starts_with("+0x")) || function.name.starts_with("[unknown]")
+}
+
+/// A number from 0 to 255 that is the same for the same name on every machine (FNV-1a, folded).
+fn hash(name: &str) -> u16 {
+    let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    (hash >> 32) as u16 & 0xff
+}

@@ -1,0 +1,349 @@
+//! pprof's profile.proto.
+//!
+//! Each of its sample types becomes an event, the default one first; `samples` is the number of
+//! samples of the others. Names that the profile has are kept; what has an address in a mapping
+//! instead is looked up like the code of recordings.
+
+mod survey;
+
+use std::sync::Arc;
+
+use prof_model::{BuildId, FileOffset, Module, ModuleId};
+use prof_symbols::SymbolFrame;
+use prost::Message;
+use rustc_hash::FxHashMap;
+
+use super::imported::{Imported, KERNEL, Thread, is_missing};
+use crate::error::InputError;
+use crate::format::pprof::message::{self, Label, Location, Mapping};
+use crate::profile::{Event, Frame, FrameId, NamedFrame, Profile, Unit};
+use crate::symbolize::FunctionKind;
+use survey::survey;
+
+/// Reads a profile that is unpacked already; `None` if it is none.
+pub(super) fn read(bytes: &[u8]) -> Option<Result<Profile, InputError>> {
+    let tables = match survey(bytes)? {
+        Ok(()) => message::Tables::decode(bytes).map_err(|_| InputError::DamagedPprof),
+        Err(error) => Err(error),
+    };
+    Some(tables.and_then(|tables| {
+        check_strings(&tables)?;
+        Reader::new(&tables).read(bytes)
+    }))
+}
+
+/// Refuses a profile with a part of its strings, as of a file that was cut off.
+fn check_strings(tables: &message::Tables) -> Result<(), InputError> {
+    let exists = |index: i64| {
+        let index = usize::try_from(index).ok();
+        index.is_some_and(|index| index < tables.string_table.len())
+    };
+    let mut types = tables.sample_type.iter();
+    let mut functions = tables.function.iter();
+    // The format demands that the first string is empty.
+    let is_whole = tables.string_table.first().is_some_and(String::is_empty)
+        && types.all(|kind| exists(kind.kind) && exists(kind.unit))
+        && functions.all(|function| exists(function.name) && exists(function.filename));
+    is_whole.then_some(()).ok_or(InputError::DamagedPprof)
+}
+
+/// So many bytes of names are looked at. They are in a file once, however long they are, and as
+/// often as anything refers to them.
+const MOST_TEXTS: u64 = 4 << 30;
+
+struct Reader<'a> {
+    message: &'a message::Tables,
+    types: Vec<Type>,
+    /// Which of a sample's values is the number of samples.
+    samples: Option<usize>,
+    imported: Imported,
+    frames: FxHashMap<u64, FrameId>,
+    /// Bytes of text that may still be referred to.
+    texts_left: u64,
+}
+
+/// A sample type that is an event.
+struct Type {
+    /// Which of a sample's values is of this type.
+    position: usize,
+    /// What values are multiplied by.
+    factor: u64,
+}
+
+impl<'a> Reader<'a> {
+    fn new(message: &'a message::Tables) -> Self {
+        let texts = |position: &usize| {
+            let kind = &message.sample_type[*position];
+            (text(message, kind.kind), text(message, kind.unit))
+        };
+        let positions = 0..message.sample_type.len();
+        let samples = positions.clone().find(|position| {
+            message.sample_type.len() > 1 && texts(position) == ("samples", "count")
+        });
+        let mut positions: Vec<usize> = positions.filter(|at| Some(*at) != samples).collect();
+        let default = text(message, message.default_sample_type);
+        let main = positions
+            .iter()
+            .position(|position| texts(position).0 == default)
+            .unwrap_or(positions.len() - 1);
+        positions[..=main].rotate_right(1);
+        let (events, types) = positions
+            .into_iter()
+            .map(|position| event(position, texts(&position)))
+            .unzip();
+        Self {
+            message,
+            types,
+            samples,
+            imported: Imported::new(events),
+            frames: FxHashMap::default(),
+            texts_left: MOST_TEXTS,
+        }
+    }
+
+    fn read(mut self, bytes: &[u8]) -> Result<Profile, InputError> {
+        /// Each sample and frame of a stack takes some fifty bytes of memory, and may take one in
+        /// a file.
+        const MOST: usize = 1 << 26;
+        self.locations()?;
+        for sample in survey::samples(bytes) {
+            let sample = message::Sample::decode(sample).map_err(|_| InputError::DamagedPprof)?;
+            if sample.value.iter().any(|&value| value < 0) {
+                return Err(InputError::NegativeValue);
+            }
+            self.sample(&sample)?;
+            let profile = self.imported.profile();
+            if profile.samples.len().max(profile.stacks.len()) > MOST {
+                return Err(InputError::PprofTooLarge);
+            }
+        }
+        self.imported.profile().header.command_line = comments(self.message);
+        Ok(self.imported.finish())
+    }
+
+    fn sample(&mut self, sample: &message::Sample) -> Result<(), InputError> {
+        let outermost_first = sample.location_id.iter().rev();
+        let frames: Option<Vec<FrameId>> = outermost_first
+            .map(|id| self.frames.get(id).copied())
+            .collect();
+        let is_complete = sample.value.len() == self.message.sample_type.len();
+        let Some(frames) = frames.filter(|_| is_complete) else {
+            self.imported.malformed();
+            return Ok(());
+        };
+        let stack = self.imported.stack(frames.into_iter());
+        let thread = thread(self.message, &sample.label);
+        self.refer_to(thread.name)?;
+        let value = |position: usize| sample.value.get(position).map_or(0, |&v| v.unsigned_abs());
+        let count = self.samples.map_or(1, value).max(1);
+        for (event, kind) in self.types.iter().enumerate() {
+            let weight = value(kind.position).saturating_mul(kind.factor);
+            if weight > 0 {
+                self.imported.push(event, stack, (weight, count), &thread);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes note that a text is looked at once more.
+    fn refer_to(&mut self, text: &str) -> Result<(), InputError> {
+        let left = self.texts_left.checked_sub(text.len() as u64);
+        self.texts_left = left.ok_or(InputError::PprofTooLarge)?;
+        Ok(())
+    }
+
+    /// Makes a frame of each location.
+    fn locations(&mut self) -> Result<(), InputError> {
+        let message = self.message;
+        let functions = message.function.iter();
+        let mappings = message.mapping.iter();
+        let tables = Tables {
+            functions: functions.map(|function| (function.id, function)).collect(),
+            mappings: mappings.map(|mapping| (mapping.id, mapping)).collect(),
+        };
+        let mut strings = Strings::default();
+        for location in &message.location {
+            let mapping = tables.mappings.get(&location.mapping_id).copied();
+            for index in tables.texts(location, mapping) {
+                self.refer_to(text(message, index))?;
+            }
+            let profile = self.imported.profile();
+            let frame = match location.line.is_empty() {
+                true => unnamed(message, location, mapping, profile),
+                false => {
+                    let named = tables.named(message, location, mapping, &mut strings);
+                    Frame::Named(profile.named.intern(named))
+                }
+            };
+            let frame = profile.frames.intern(frame);
+            self.frames.insert(location.id, frame);
+        }
+        Ok(())
+    }
+}
+
+/// What locations refer to, by id.
+struct Tables<'a> {
+    functions: FxHashMap<u64, &'a message::Function>,
+    mappings: FxHashMap<u64, &'a Mapping>,
+}
+
+impl Tables<'_> {
+    /// The numbers of all texts that a location refers to.
+    fn texts(&self, location: &Location, mapping: Option<&Mapping>) -> impl Iterator<Item = i64> {
+        let functions = location.line.iter();
+        let functions = functions.filter_map(|line| self.functions.get(&line.function_id));
+        let names = functions.flat_map(|function| [function.name, function.filename]);
+        names.chain(mapping.map(|mapping| mapping.filename))
+    }
+
+    fn named(
+        &self,
+        message: &message::Tables,
+        location: &Location,
+        mapping: Option<&Mapping>,
+        strings: &mut Strings,
+    ) -> NamedFrame {
+        let last = location.line.len() - 1;
+        let functions = location.line.iter().enumerate().map(|(index, line)| {
+            let function = self.functions.get(&line.function_id);
+            let name = function.map_or(0, |function| function.name);
+            let file = function.map_or(0, |function| function.filename);
+            let name = strings.shared(message, name);
+            let file = strings.shared(message, file);
+            SymbolFrame {
+                function: if name.is_empty() {
+                    Arc::from("[no name]")
+                } else {
+                    name
+                },
+                file: (!file.is_empty()).then_some(file),
+                line: u32::try_from(line.line).ok().filter(|&line| line > 0),
+                inlined: index < last,
+            }
+        });
+        let functions: Vec<_> = functions.collect();
+        let module = mapping.map_or("", |mapping| text(message, mapping.filename));
+        let module = Module::from_path(module).short_name();
+        let kind = kind(location, &module, &functions);
+        let module = match kind {
+            FunctionKind::Kernel => KERNEL,
+            _ => &module,
+        };
+        NamedFrame {
+            kind,
+            module: Arc::from(module),
+            functions,
+        }
+    }
+}
+
+/// Texts by their place in the table, each copied once.
+#[derive(Default)]
+struct Strings(FxHashMap<i64, Arc<str>>);
+
+impl Strings {
+    fn shared(&mut self, message: &message::Tables, index: i64) -> Arc<str> {
+        let shared = self.0.entry(index);
+        Arc::clone(shared.or_insert_with(|| Arc::from(text(message, index))))
+    }
+}
+
+/// The words of the command line, which prof keeps in comments.
+fn comments(message: &message::Tables) -> Vec<String> {
+    /// In bytes. Many comments may be one long text.
+    const MOST: usize = 1 << 20;
+    let mut left = MOST;
+    let texts = message.comment.iter().map(|&index| text(message, index));
+    let fitting = texts.map_while(|text| {
+        left = left.checked_sub(text.len() + 1)?;
+        Some(text.to_owned())
+    });
+    fitting.collect()
+}
+
+fn text(message: &message::Tables, index: i64) -> &str {
+    let text = usize::try_from(index).ok();
+    text.and_then(|index| message.string_table.get(index))
+        .map_or("", String::as_str)
+}
+
+fn event(position: usize, (name, unit): (&str, &str)) -> (Event, Type) {
+    let (unit, factor) = match unit {
+        "nanoseconds" => (Unit::Nanoseconds, 1),
+        "microseconds" => (Unit::Nanoseconds, 1_000),
+        "milliseconds" => (Unit::Nanoseconds, 1_000_000),
+        "seconds" => (Unit::Nanoseconds, 1_000_000_000),
+        "count" if Unit::of_event(name) != Unit::of_event("") => (Unit::of_event(name), 1),
+        "count" => (Unit::Count(name.to_owned().into()), 1),
+        unit => (Unit::Count(unit.to_owned().into()), 1),
+    };
+    let event = Event {
+        name: name.to_owned(),
+        unit,
+    };
+    (event, Type { position, factor })
+}
+
+/// The thread that a sample's labels name.
+fn thread<'a>(message: &'a message::Tables, labels: &[Label]) -> Thread<'a> {
+    let mut thread = Thread::default();
+    let mut process = "";
+    for label in labels {
+        let number = i32::try_from(label.num).unwrap_or(0);
+        match text(message, label.key) {
+            "tid" | "thread_id" => thread.tid = number,
+            "pid" | "process_id" => thread.pid = number,
+            "thread" | "comm" => thread.name = text(message, label.str),
+            "process" => process = text(message, label.str),
+            _ => {}
+        }
+    }
+    if thread.name.is_empty() {
+        thread.name = process;
+    }
+    thread
+}
+
+/// Where code without a name is.
+fn unnamed(
+    message: &message::Tables,
+    location: &Location,
+    mapping: Option<&Mapping>,
+    profile: &mut Profile,
+) -> Frame {
+    let Some(mapping) = mapping.filter(|mapping| mapping.filename != 0) else {
+        return Frame::Unknown(location.address);
+    };
+    let module = Module {
+        build_id: build_id(text(message, mapping.build_id)),
+        ..Module::from_path(text(message, mapping.filename))
+    };
+    let module: ModuleId = profile.modules.intern(module);
+    let offset = location.address.wrapping_sub(mapping.memory_start);
+    Frame::Module {
+        module,
+        offset: FileOffset(offset.wrapping_add(mapping.file_offset)),
+    }
+}
+
+fn build_id(hex: &str) -> Option<BuildId> {
+    let digits = hex.as_bytes().chunks_exact(2).map(|pair| {
+        let pair = std::str::from_utf8(pair).ok()?;
+        u8::from_str_radix(pair, 16).ok()
+    });
+    BuildId::new(&digits.collect::<Option<Vec<u8>>>()?)
+}
+
+fn kind(location: &Location, module: &str, functions: &[SymbolFrame]) -> FunctionKind {
+    /// The kernel's half of the address space begins here.
+    const KERNEL: u64 = 1 << 63;
+    let physical = functions.last().map_or("", |function| &function.function);
+    if is_missing(physical) {
+        FunctionKind::Missing
+    } else if location.address >= KERNEL || module.starts_with("[kernel") {
+        FunctionKind::Kernel
+    } else {
+        FunctionKind::User
+    }
+}

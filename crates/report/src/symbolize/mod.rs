@@ -1,0 +1,115 @@
+//! A profile with names: every frame expanded into the functions that were inlined there.
+
+mod entries;
+mod functions;
+mod naming;
+mod resolve;
+
+use std::ops::Index;
+use std::sync::Arc;
+
+use prof_model::Quality;
+use prof_symbols::{Symbolizer, Watch};
+
+use crate::profile::{FrameId, Profile, StackId};
+
+pub use functions::{Function, FunctionId, FunctionKind};
+pub use naming::ModuleNaming;
+pub use resolve::StoredNames;
+pub(crate) use resolve::{JIT, KERNEL, OFF_CPU};
+
+/// A profile whose frames have names. Views work on this.
+#[derive(Clone, Debug)]
+pub struct SymbolizedProfile {
+    profile: Profile,
+    quality: Quality,
+    functions: functions::Functions,
+    /// The locations of all frames, one frame after the other, innermost first.
+    locations: Vec<Location>,
+    /// Where the locations of each frame end in `locations`.
+    ends: Vec<u32>,
+    entries: entries::Entries,
+    naming: Vec<ModuleNaming>,
+}
+
+/// Where control is in one function of a frame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Location {
+    /// The function.
+    pub function: FunctionId,
+    /// The source file, if known.
+    pub file: Option<Arc<str>>,
+    /// The line in it, from 1; for a function with others inlined into it, the line of the call.
+    pub line: Option<u32>,
+    /// Whether the compiler inlined the function into the next location's.
+    pub inlined: bool,
+}
+
+impl SymbolizedProfile {
+    /// Names every frame of `profile`, each distinct address once.
+    pub fn new(profile: Profile, symbolizer: &Symbolizer) -> Self {
+        Self::watched(profile, symbolizer, Watch::default())
+    }
+
+    /// As [`new`](Self::new), telling how far it is.
+    pub fn watched(profile: Profile, symbolizer: &Symbolizer, watch: Watch<'_>) -> Self {
+        resolve::symbolize(profile, symbolizer, watch)
+    }
+
+    /// Takes the names of each frame, innermost first, from `names`; there may be none.
+    #[cfg(test)]
+    pub(crate) fn with_names<'a>(
+        profile: Profile,
+        names: impl Fn(FrameId) -> &'a [prof_symbols::SymbolFrame],
+    ) -> Self {
+        resolve::with_names(profile, names, |_| None, Vec::new())
+    }
+
+    /// The profile without names.
+    pub fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    /// Losses and how stacks ended. Better informed than the profile's own: stacks that frame
+    /// pointers led to a function that is an entry count as whole.
+    pub fn quality(&self) -> &Quality {
+        &self.quality
+    }
+
+    /// The locations of a frame, innermost first: inlined functions, then the physical one. At
+    /// least one.
+    pub fn locations(&self, frame: FrameId) -> &[Location] {
+        let end = |index: usize| self.ends[index] as usize;
+        let start = frame.index().checked_sub(1).map_or(0, end);
+        &self.locations[start..end(frame.index())]
+    }
+
+    /// The callers of a stack, as [`Stacks::prefix`](crate::profile::Stacks::prefix), but
+    /// without the mark of a cut where the stack turned out to reach its root.
+    pub fn prefix(&self, id: StackId) -> Option<StackId> {
+        self.entries.prefix(&self.profile, id)
+    }
+
+    /// All functions, by the number of their ids.
+    pub fn functions(&self) -> &[Function] {
+        self.functions.as_slice()
+    }
+
+    /// The ids of all functions, in the order of their numbers.
+    pub fn function_ids(&self) -> impl Iterator<Item = FunctionId> + use<> {
+        (0..self.functions().len() as u32).map(FunctionId::from_number)
+    }
+
+    /// Backend well each module could be named, the one with the most weight first.
+    pub fn naming(&self) -> &[ModuleNaming] {
+        &self.naming
+    }
+}
+
+impl Index<FunctionId> for SymbolizedProfile {
+    type Output = Function;
+
+    fn index(&self, id: FunctionId) -> &Function {
+        &self.functions[id]
+    }
+}

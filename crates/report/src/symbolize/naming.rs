@@ -1,0 +1,100 @@
+//! Backend well modules could be named.
+
+use prof_symbols::{ModuleStatus, Resolved};
+
+use super::resolve::Plan;
+use crate::profile::Profile;
+
+/// Backend well a module could be named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModuleNaming {
+    /// The module's short name, `[kernel]`, or `[jit] (process 123)`.
+    pub module: String,
+    /// Whether names were found, and why not.
+    pub status: ModuleStatus,
+    /// Why its debug info was not downloaded, although servers were to be asked.
+    pub downloads: Option<String>,
+    /// Backend many of the samples were taken in this module.
+    pub samples: u64,
+    /// Backend many of the samples have a frame of this module, at any depth, that has no name.
+    pub unnamed_samples: u64,
+    /// Backend many distinct addresses were seen in it.
+    pub addresses: usize,
+    /// Backend many of these have a name.
+    pub named: usize,
+}
+
+/// What became of each module, those with the most unnamed samples first.
+pub(super) fn of_modules(
+    profile: &Profile,
+    plan: &Plan,
+    answers: &[Resolved],
+) -> Vec<ModuleNaming> {
+    let counts = Counts::new(profile, plan, answers);
+    let mut naming: Vec<_> = plan
+        .modules(profile)
+        .zip(answers)
+        .zip(counts.0)
+        .map(|((module, answer), count)| ModuleNaming {
+            module,
+            status: answer.status().clone(),
+            downloads: answer.download_problem().map(str::to_owned),
+            samples: count.innermost,
+            unnamed_samples: count.unnamed,
+            addresses: answer.len(),
+            named: answer.named(),
+        })
+        .collect();
+    naming.sort_by(|a, b| {
+        let key = |naming: &ModuleNaming| (naming.unnamed_samples, naming.samples);
+        key(b).cmp(&key(a)).then_with(|| a.module.cmp(&b.module))
+    });
+    naming
+}
+
+/// Samples by module.
+struct Counts(Vec<Count>);
+
+#[derive(Clone, Copy, Default)]
+struct Count {
+    innermost: u64,
+    unnamed: u64,
+}
+
+impl Counts {
+    fn new(profile: &Profile, plan: &Plan, answers: &[Resolved]) -> Self {
+        let mut counts = vec![Count::default(); answers.len()];
+        let mut samples = vec![0_u64; profile.stacks.len()];
+        for sample in profile.samples.iter() {
+            samples[sample.stack.index()] += 1;
+        }
+        for (stack, samples) in profile.stacks.iter().zip(&samples) {
+            if let Some((place, _)) = plan.position(profile.stacks.frame(stack)) {
+                counts[place].innermost += samples;
+            }
+        }
+        // A stack comes after the one that it extends, so this adds up those that extend it.
+        for stack in profile.stacks.iter().rev() {
+            if let Some(prefix) = profile.stacks.prefix(stack) {
+                samples[prefix.index()] += samples[stack.index()];
+            }
+        }
+        let unnamed_place = |stack| {
+            let frame = profile.stacks.frame(stack);
+            let (place, _) = plan.position(frame)?;
+            plan.answer(frame, answers).is_empty().then_some(place)
+        };
+        // By place: how far the samples are counted already, with a caller of the same place.
+        let mut counted = vec![0; answers.len()];
+        for (position, (stack, extending)) in profile.stacks.nested().into_iter().enumerate() {
+            let Some(place) = unnamed_place(stack) else {
+                continue;
+            };
+            if position >= counted[place] {
+                counts[place].unnamed += samples[stack.index()];
+                counted[place] = position + 1 + extending;
+            }
+        }
+        Self(counts)
+    }
+}

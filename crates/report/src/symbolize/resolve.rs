@@ -1,0 +1,319 @@
+//! From addresses to functions, each distinct address once.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use prof_model::{FileOffset, ModuleId, ModuleKind, Pid, StackEnd};
+use prof_symbols::{EmbeddedSymbols, Query, Resolved, Source, SymbolFrame, Symbolizer, Watch};
+use rustc_hash::FxHashMap;
+
+use super::entries::Entries;
+use super::functions::{Function, FunctionId, FunctionKind, Functions};
+use super::naming::{self, ModuleNaming};
+use super::{Location, SymbolizedProfile};
+use crate::format::number::grouped;
+use crate::profile::{Frame, FrameId, Profile};
+
+pub(super) fn symbolize(
+    profile: Profile,
+    symbolizer: &Symbolizer,
+    watch: Watch<'_>,
+) -> SymbolizedProfile {
+    let plan = Plan::new(&profile);
+    let answers = symbolizer.resolve_watched(&plan.queries(&profile), watch);
+    let naming = naming::of_modules(&profile, &plan, &answers);
+    let start = |id| {
+        let (place, address) = plan.position(id)?;
+        answers.get(place)?.unnamed_start(address)
+    };
+    with_names(profile, |id| plan.answer(id, &answers), start, naming)
+}
+
+/// Names to be kept with a recording.
+#[derive(Clone, Debug)]
+pub struct StoredNames {
+    /// The names.
+    pub symbols: EmbeddedSymbols,
+    /// Backend well modules could be named.
+    pub naming: Vec<ModuleNaming>,
+}
+
+impl StoredNames {
+    /// Names all that a profile has.
+    pub fn new(profile: &Profile, symbolizer: &Symbolizer, watch: Watch<'_>) -> Self {
+        let plan = Plan::new(profile);
+        let queries = plan.queries(profile);
+        let answers = symbolizer.resolve_watched(&queries, watch);
+        Self {
+            symbols: EmbeddedSymbols::new(&queries, &answers),
+            naming: naming::of_modules(profile, &plan, &answers),
+        }
+    }
+
+    /// Names only what `wanted` asks for. The names of the rest are looked for when the recording
+    /// is reported.
+    pub fn some(
+        profile: &Profile,
+        symbolizer: &Symbolizer,
+        wanted: impl Fn(Source<'_>) -> bool,
+        watch: Watch<'_>,
+    ) -> EmbeddedSymbols {
+        let plan = Plan::new(profile);
+        let mut queries = plan.queries(profile);
+        queries.retain(|query| wanted(query.source));
+        let answers = symbolizer.resolve_watched(&queries, watch);
+        EmbeddedSymbols::some(&queries, &answers)
+    }
+}
+
+/// Expands every frame into the functions that `names` has for it, innermost first. What has no name
+/// is called by where its function begins, if `start` knows that.
+pub(super) fn with_names<'a>(
+    mut profile: Profile,
+    names: impl Fn(FrameId) -> &'a [SymbolFrame],
+    start: impl Fn(FrameId) -> Option<u64>,
+    naming: Vec<ModuleNaming>,
+) -> SymbolizedProfile {
+    profile.clean_texts();
+    let mut named = Named::default();
+    for (id, frame) in profile.frames.iter() {
+        let answer = match frame {
+            Frame::Named(id) => &profile.named[id].functions,
+            _ => names(id),
+        };
+        let frame = match (frame, start(id)) {
+            (Frame::Module { module, .. }, Some(start)) => Frame::Module {
+                module,
+                offset: FileOffset(start),
+            },
+            (frame, _) => frame,
+        };
+        named.push(&profile, frame, answer);
+    }
+    // The last location of a frame is the physical function.
+    let physical = named.ends.iter().map(|&end| {
+        let location = &named.locations[end as usize - 1];
+        &*named.functions[location.function].name
+    });
+    let entries = Entries::new(physical);
+    SymbolizedProfile {
+        quality: entries.settle(&profile),
+        naming,
+        functions: named.functions,
+        locations: named.locations,
+        ends: named.ends,
+        entries,
+        profile,
+    }
+}
+
+/// Where to look a frame up.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    File(ModuleId),
+    Kernel,
+    Jit(Pid),
+}
+
+impl Place {
+    fn of(frame: Frame, profile: &Profile) -> Option<(Self, u64)> {
+        match frame {
+            Frame::Module { module, offset } => match profile.modules[module].kind {
+                ModuleKind::File | ModuleKind::Vdso => Some((Self::File(module), offset.0)),
+                _ => None,
+            },
+            Frame::Kernel(address) => Some((Self::Kernel, address)),
+            Frame::Jit { pid, address } => Some((Self::Jit(pid), address)),
+            _ => None,
+        }
+    }
+
+    fn source(self, profile: &Profile) -> Source<'_> {
+        match self {
+            Self::File(module) => Source::File(&profile.modules[module]),
+            Self::Kernel => Source::Kernel,
+            Self::Jit(pid) => Source::Jit { pid },
+        }
+    }
+
+    fn name(self, profile: &Profile) -> String {
+        match self {
+            Self::File(module) => profile.modules[module].short_name(),
+            Self::Kernel => KERNEL.into(),
+            Self::Jit(pid) => format!("{JIT} (process {pid})"),
+        }
+    }
+}
+
+/// The module of the kernel's functions.
+pub(crate) const KERNEL: &str = "[kernel]";
+/// The module of functions made at run time.
+pub(crate) const JIT: &str = "[jit]";
+/// What all waits are called, where running and waiting are in one view.
+pub(crate) const OFF_CPU: &str = "[off-CPU]";
+
+/// All questions, and where the answer to each frame is.
+pub(super) struct Plan {
+    /// Sorted, distinct addresses by place, in the order of the places.
+    places: Vec<(Place, Vec<u64>)>,
+    /// By frame number: the place's position and the address's position in it.
+    positions: Vec<Option<(usize, usize)>>,
+}
+
+impl Plan {
+    fn new(profile: &Profile) -> Self {
+        let mut by_place: BTreeMap<Place, Vec<u64>> = BTreeMap::new();
+        for (_, frame) in profile.frames.iter() {
+            if let Some((place, address)) = Place::of(frame, profile) {
+                by_place.entry(place).or_default().push(address);
+            }
+        }
+        let mut places: Vec<_> = by_place.into_iter().collect();
+        for (_, addresses) in &mut places {
+            addresses.sort_unstable();
+            addresses.dedup();
+        }
+        let position = |frame| {
+            let (place, address) = Place::of(frame, profile)?;
+            let at = places
+                .binary_search_by_key(&place, |(place, _)| *place)
+                .ok()?;
+            let address = places[at].1.binary_search(&address).ok()?;
+            Some((at, address))
+        };
+        let positions = profile
+            .frames
+            .iter()
+            .map(|(_, frame)| position(frame))
+            .collect();
+        Self { places, positions }
+    }
+
+    fn queries<'a>(&'a self, profile: &'a Profile) -> Vec<Query<'a>> {
+        let query = |(place, addresses): &'a (Place, Vec<u64>)| Query {
+            source: place.source(profile),
+            addresses,
+        };
+        self.places.iter().map(query).collect()
+    }
+
+    /// The names of the places, in the order of the questions.
+    pub(super) fn modules(&self, profile: &Profile) -> impl Iterator<Item = String> {
+        self.places.iter().map(|(place, _)| place.name(profile))
+    }
+
+    /// In which answer a frame's names are, and where in it.
+    pub(super) fn position(&self, id: FrameId) -> Option<(usize, usize)> {
+        self.positions[id.index()]
+    }
+
+    pub(super) fn answer<'a>(&self, id: FrameId, answers: &'a [Resolved]) -> &'a [SymbolFrame] {
+        self.position(id)
+            .and_then(|(place, address)| Some(answers.get(place)?.frames(address)))
+            .unwrap_or_default()
+    }
+}
+
+/// Functions and locations as they come together.
+#[derive(Default)]
+struct Named {
+    functions: Functions,
+    locations: Vec<Location>,
+    ends: Vec<u32>,
+    /// Short names of modules, to be shared by their functions.
+    modules: FxHashMap<ModuleId, Arc<str>>,
+}
+
+impl Named {
+    fn push(&mut self, profile: &Profile, frame: Frame, answer: &[SymbolFrame]) {
+        let (module, kind) = self.owner(profile, frame);
+        for symbol in answer {
+            let function = self.functions.intern(Function {
+                name: Arc::clone(&symbol.function),
+                module: Arc::clone(&module),
+                kind,
+            });
+            self.locations.push(Location {
+                function,
+                file: symbol.file.clone(),
+                line: symbol.line,
+                inlined: symbol.inlined,
+            });
+        }
+        if answer.is_empty() {
+            let function = self.unnamed(frame, module, kind);
+            self.locations.push(Location {
+                function,
+                file: None,
+                line: None,
+                inlined: false,
+            });
+        }
+        self.ends.push(self.locations.len() as u32);
+    }
+
+    /// The name of the module a frame is in, and the kind of its code.
+    fn owner(&mut self, profile: &Profile, frame: Frame) -> (Arc<str>, FunctionKind) {
+        match frame {
+            Frame::Module { module, .. } => {
+                let name = self
+                    .modules
+                    .entry(module)
+                    .or_insert_with(|| Arc::from(profile.modules[module].short_name().as_str()));
+                (Arc::clone(name), FunctionKind::User)
+            }
+            Frame::Kernel(_) => (Arc::from(KERNEL), FunctionKind::Kernel),
+            Frame::Jit { .. } => (Arc::from(JIT), FunctionKind::Jit),
+            Frame::Unknown(_) => (Arc::from("[unknown]"), FunctionKind::User),
+            Frame::Named(id) => {
+                let named = &profile.named[id];
+                (Arc::clone(&named.module), named.kind)
+            }
+            Frame::OnCpu | Frame::OffCpu => (Arc::from(""), FunctionKind::State),
+            Frame::Cut(_) | Frame::LeftOut(_) => (Arc::from(""), FunctionKind::Missing),
+        }
+    }
+
+    fn unnamed(&mut self, frame: Frame, module: Arc<str>, kind: FunctionKind) -> FunctionId {
+        let name = match frame {
+            Frame::Module {
+                offset: FileOffset(offset),
+                ..
+            } => format!("{module}+{offset:#x}"),
+            Frame::Kernel(address) => format!("{KERNEL}+{address:#x}"),
+            // Such addresses differ from run to run and from process to process.
+            Frame::Jit { .. } => JIT.into(),
+            Frame::Unknown(address) => format!("[unknown] {address:#x}"),
+            Frame::Cut(end) => cut_label(end),
+            Frame::LeftOut(count) => left_out_label(count),
+            Frame::Named(_) => "[no name]".into(),
+            Frame::OnCpu => "[on-CPU]".into(),
+            Frame::OffCpu => OFF_CPU.into(),
+        };
+        self.functions.intern(Function {
+            name: name.into(),
+            module,
+            kind,
+        })
+    }
+}
+
+/// What stands in a view for the callers that are missing.
+fn cut_label(end: StackEnd) -> String {
+    match end {
+        StackEnd::NotSeen => "[wait, stack not seen]".into(),
+        _ => format!("[truncated: {}]", end.describe()),
+    }
+}
+
+/// What stands in a view for frames left out of the middle. Rounded down to a power of ten, so
+/// that stacks which differ only in this number still share what they called.
+fn left_out_label(count: u32) -> String {
+    match count.checked_ilog10() {
+        Some(digits @ 1..) => format!(
+            "[... over {} frames left out ...]",
+            grouped(10_u64.pow(digits))
+        ),
+        _ => "[... a few frames left out ...]".into(),
+    }
+}

@@ -1,0 +1,369 @@
+//! What changed between two recordings: function by function, and whether it is more than noise.
+
+mod builds;
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::calltree::CallTree;
+use crate::error::Error;
+use crate::profile::Weight;
+use crate::view::flat::Flat;
+
+/// Functions of two recordings side by side, the largest change of self weight first.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Diff {
+    /// What makes the two comparable.
+    pub basis: Basis,
+    /// The weight of everything before.
+    pub before: Weight,
+    /// The weight of everything after.
+    pub after: Weight,
+    /// Everything, compared like a function.
+    pub whole: Row,
+    /// One row for each function of either.
+    pub rows: Vec<Row>,
+}
+
+/// What makes two recordings comparable.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Basis {
+    /// Shares of each recording's whole weight: recordings of any length compare.
+    #[default]
+    Weight,
+    /// The weights themselves, as shares of the first one's whole: each recording is one run of
+    /// the same work.
+    Run,
+    /// Weights by time, from the first sample to the last one, as shares of the first one's whole:
+    /// each recording is a stretch of something that goes on.
+    Rate,
+}
+
+/// A function before and after.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// Its name.
+    pub function: Arc<str>,
+    /// The module it is in.
+    pub module: Arc<str>,
+    /// In the first recording.
+    pub before: Side,
+    /// In the second recording.
+    pub after: Side,
+    /// Backend sure the change of the self weight is.
+    pub certainty: Certainty,
+    /// Backend sure the change is of what it takes with all it calls.
+    pub total_certainty: Certainty,
+}
+
+/// A function in one recording. Shares are as the [`Basis`] says; the first recording's are
+/// always those of its whole, from 0 to 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Side {
+    /// Self share.
+    pub own: f64,
+    /// Share with all it called.
+    pub total: f64,
+    /// Samples taken in the function itself.
+    pub samples: u64,
+    /// Samples with the function anywhere on their stack.
+    pub total_samples: u64,
+}
+
+/// Whether a change can be chance.
+///
+/// It knows the noise of sampling only; that runs differ for other reasons takes more runs to tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Certainty {
+    /// Chance alone would do this in more than 5 of 100 pairs of recordings.
+    Noise,
+    /// In 5 of 100 or fewer.
+    Likely,
+    /// In 1 of 100 or fewer.
+    Clear,
+}
+
+impl Row {
+    /// Change of the self share.
+    pub fn change(&self) -> f64 {
+        self.after.own - self.before.own
+    }
+
+    /// Change of the share with all it called.
+    pub fn total_change(&self) -> f64 {
+        self.after.total - self.before.total
+    }
+}
+
+impl Diff {
+    /// Compares two trees.
+    ///
+    /// # Errors
+    /// [`Error::DifferentUnits`] if their weights count different things, [`Error::Lacking`] if
+    /// there are no times to make rates of.
+    pub fn new(before: &CallTree<'_>, after: &CallTree<'_>, basis: Basis) -> Result<Self, Error> {
+        let scales = Scales::new(before, after, basis)?;
+        let mut sides: BTreeMap<Key, (Side, Side)> = BTreeMap::new();
+        let (first, second) = (by_name(before, scales.before), by_name(after, scales.after));
+        let first = builds::renamed(first, &second);
+        for (key, side) in borrow_modules(&first, &second) {
+            sides.entry(key).or_default().0 = side;
+        }
+        for (key, side) in borrow_modules(&second, &first) {
+            sides.entry(key).or_default().1 = side;
+        }
+        let all = |tree: &CallTree<'_>, scale| Side::of(tree.total(), tree.total(), scale);
+        let wholes = (all(before, scales.before), all(after, scales.after));
+        let chance = Chance::new(wholes, basis);
+        let mut rows: Vec<Row> = sides
+            .into_iter()
+            .map(|(key, sides)| chance.row(key, sides))
+            .collect();
+        // Equal changes stay in the order of names.
+        rows.sort_by(|a, b| {
+            let by_own = b.change().abs().total_cmp(&a.change().abs());
+            by_own.then_with(|| b.total_change().abs().total_cmp(&a.total_change().abs()))
+        });
+        Ok(Self {
+            basis,
+            before: before.total(),
+            after: after.total(),
+            whole: chance.row((Arc::from("all"), Arc::from("")), wholes),
+            rows,
+        })
+    }
+}
+
+/// What weights are multiplied by.
+struct Scales {
+    before: f64,
+    after: f64,
+}
+
+impl Scales {
+    fn new(before: &CallTree<'_>, after: &CallTree<'_>, basis: Basis) -> Result<Self, Error> {
+        let same = before.event().unit == after.event().unit;
+        if basis == Basis::Weight || same {
+            check_units(before, after)?;
+        } else {
+            return Err(different_units(before, after));
+        }
+        let whole = |tree: &CallTree<'_>| tree.total().value.max(1) as f64;
+        let after = match basis {
+            Basis::Weight => 1.0 / whole(after),
+            Basis::Run => 1.0 / whole(before),
+            Basis::Rate => seconds(before)? / seconds(after)? / whole(before),
+        };
+        Ok(Self {
+            before: 1.0 / whole(before),
+            after,
+        })
+    }
+}
+
+/// From the first sample of the tree's event to the last.
+fn seconds(tree: &CallTree<'_>) -> Result<f64, Error> {
+    let lacking = Error::Lacking {
+        asked: "--normalize rate",
+        lacking: "times",
+    };
+    let profile = tree.symbolized().profile();
+    if profile.missing_data.times {
+        return Err(lacking);
+    }
+    let times = || {
+        let samples = profile.samples.iter();
+        samples.filter(|sample| profile.events.get(usize::from(sample.event)) == Some(tree.event()))
+    };
+    let first = times().map(|sample| sample.time).min();
+    let last = times().map(|sample| sample.time).max();
+    match (first, last) {
+        (Some(first), Some(last)) if last > first => Ok((last - first) as f64 / 1e9),
+        _ => Err(lacking),
+    }
+}
+
+impl Side {
+    fn of(own: Weight, total: Weight, scale: f64) -> Self {
+        Self {
+            own: own.value as f64 * scale,
+            total: total.value as f64 * scale,
+            samples: own.samples,
+            total_samples: total.samples,
+        }
+    }
+}
+
+/// Backend sure changes are, given these wholes.
+struct Chance {
+    wholes: (Side, Side),
+    basis: Basis,
+}
+
+impl Chance {
+    fn new(wholes: (Side, Side), basis: Basis) -> Self {
+        Self { wholes, basis }
+    }
+
+    fn row(&self, (function, module): Key, (before, after): (Side, Side)) -> Row {
+        Row {
+            function,
+            module,
+            before,
+            after,
+            certainty: self.certainty((before.own, before.samples), (after.own, after.samples)),
+            total_certainty: self.certainty(
+                (before.total, before.total_samples),
+                (after.total, after.total_samples),
+            ),
+        }
+    }
+
+    /// Of a change from one share, with its samples, to another.
+    fn certainty(&self, before: (f64, u64), after: (f64, u64)) -> Certainty {
+        let (first, second) = (self.wholes.0, self.wholes.1);
+        Certainty::of(match self.basis {
+            Basis::Weight => proportions((before.1, first.samples), (after.1, second.samples)),
+            Basis::Run | Basis::Rate => {
+                // Each sample stands for so much; their number varies by its root.
+                let variance = |whole: Side, samples: u64| {
+                    (whole.own / whole.samples as f64).powi(2) * samples as f64
+                };
+                let variance = variance(first, before.1) + variance(second, after.1);
+                (after.0 - before.0).abs() / variance.sqrt()
+            }
+        })
+    }
+}
+
+/// Refuses to compare what does not count the same.
+pub(crate) fn check_units(before: &CallTree<'_>, after: &CallTree<'_>) -> Result<(), Error> {
+    let unit = |tree: &CallTree<'_>| tree.event().unit.clone();
+    match unit(before).compares_with(&unit(after)) {
+        true => Ok(()),
+        false => Err(different_units(before, after)),
+    }
+}
+
+fn different_units(before: &CallTree<'_>, after: &CallTree<'_>) -> Error {
+    Error::DifferentUnits {
+        before: before.event().name.clone(),
+        after: after.event().name.clone(),
+    }
+}
+
+type Key = (Arc<str>, Arc<str>);
+
+/// The functions of a tree; those of one name and module as one.
+fn by_name(tree: &CallTree<'_>, scale: f64) -> BTreeMap<Key, Side> {
+    let flat = Flat::new(tree);
+    let mut sides: BTreeMap<Key, Side> = BTreeMap::new();
+    for row in &flat.rows {
+        let function = &tree.symbolized()[row.function];
+        let key = (Arc::clone(&function.name), Arc::clone(&function.module));
+        let side = sides.entry(key).or_default();
+        let more = Side::of(row.own, row.total, scale);
+        side.own += more.own;
+        side.total += more.total;
+        side.samples += more.samples;
+        side.total_samples += more.total_samples;
+    }
+    sides
+}
+
+/// The functions of one side. Those whose module is not known get that of the other side's function
+/// of this name, if there is just one: folded stacks have no modules.
+fn borrow_modules(of: &BTreeMap<Key, Side>, from: &BTreeMap<Key, Side>) -> BTreeMap<Key, Side> {
+    let module_of = |name: &Arc<str>| {
+        let start = (Arc::clone(name), Arc::from(""));
+        let same_name = from
+            .range(start..)
+            .take_while(|((other, _), _)| other == name);
+        let mut modules = same_name.map(|((_, module), _)| module);
+        modules.next().filter(|_| modules.next().is_none()).cloned()
+    };
+    let named = |(key, side): (&Key, &Side)| {
+        let (name, module) = key;
+        let borrowed = module.is_empty().then(|| module_of(name)).flatten();
+        // One that is there already must not be overwritten.
+        let key = match borrowed.map(|module| (Arc::clone(name), module)) {
+            Some(key) if !of.contains_key(&key) => key,
+            _ => key.clone(),
+        };
+        (key, *side)
+    };
+    of.iter().map(named).collect()
+}
+
+/// The two-proportion z test of `hits` of `samples`, before and after.
+fn proportions(before: (u64, u64), after: (u64, u64)) -> f64 {
+    let (hits, samples) = (
+        [before.0 as f64, after.0 as f64],
+        [before.1 as f64, after.1 as f64],
+    );
+    let pooled = (hits[0] + hits[1]) / (samples[0] + samples[1]);
+    let variance = pooled * (1.0 - pooled) * (1.0 / samples[0] + 1.0 / samples[1]);
+    let distance = (hits[1] / samples[1] - hits[0] / samples[0]).abs();
+    distance / variance.sqrt()
+}
+
+impl Certainty {
+    /// Of a change that is so many standard deviations of what chance does; not a number where
+    /// there is nothing to compare.
+    fn of(z: f64) -> Self {
+        match (z.partial_cmp(&2.576), z.partial_cmp(&1.960)) {
+            (Some(Ordering::Greater | Ordering::Equal), _) => Self::Clear,
+            (_, Some(Ordering::Greater | Ordering::Equal)) => Self::Likely,
+            _ => Self::Noise,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calltree::Split;
+    use crate::testing::{TestProfile, everything};
+
+    #[test]
+    fn chance_and_change() {
+        let check = |before, after, expected| {
+            for (before, after) in [(before, after), (after, before)] {
+                let found = Certainty::of(proportions(before, after));
+                assert_eq!(found, expected, "{before:?} {after:?}");
+            }
+        };
+        check((100, 1000), (100, 1000), Certainty::Noise);
+        check((100, 1000), (110, 1000), Certainty::Noise);
+        check((100, 1000), (130, 1000), Certainty::Likely);
+        check((100, 1000), (150, 1000), Certainty::Clear);
+        check((1, 10), (3, 10), Certainty::Noise);
+        check((0, 10), (0, 10), Certainty::Noise);
+        check((10, 10), (10, 10), Certainty::Noise);
+        check((0, 0), (1, 10), Certainty::Noise);
+    }
+
+    /// Of `a`: change of its self share in points, and how sure that is.
+    fn check_basis(basis: Basis, before: &[&str], after: &[&str], expected: (f64, Certainty)) {
+        let (before, after) = (TestProfile::of(before), TestProfile::of(after));
+        let tree = |profile| CallTree::new(profile, &everything(), Split::Nothing).unwrap();
+        let diff = Diff::new(&tree(&before), &tree(&after), basis).unwrap();
+        let row = diff.rows.iter().find(|row| &*row.function == "a").unwrap();
+        let change = (row.change() * 1000.0).round() / 10.0;
+        assert_eq!((change, row.certainty), expected, "{basis:?} {diff:?}");
+    }
+
+    #[test]
+    fn bases() {
+        let before = [vec!["t a 1"; 100], vec!["t b 1"; 300]].concat();
+        let after = [vec!["t a 1"; 200], vec!["t b 1"; 600]].concat();
+        check_basis(Basis::Weight, &before, &after, (0.0, Certainty::Noise));
+        check_basis(Basis::Run, &before, &after, (25.0, Certainty::Clear));
+        // Samples are a millisecond apart, whatever they weigh.
+        let (before, after) = (["t a 1"; 11], ["t a 1"; 21]);
+        check_basis(Basis::Rate, &before, &after, (-4.5, Certainty::Noise));
+        let heavier = ["t a 20"; 11];
+        check_basis(Basis::Rate, &before, &heavier, (1900.0, Certainty::Clear));
+    }
+}

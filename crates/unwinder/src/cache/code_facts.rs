@@ -1,0 +1,98 @@
+//! What the code around a place tells where CFI says nothing: worked out once for each place,
+//! because that takes a thousand times as long as a step.
+
+use std::collections::HashMap;
+
+use prof_model::ModuleId;
+
+use crate::rule::CompactRule;
+
+/// Rules by what the code in front of a place does, the likeliest first.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Candidates {
+    rules: [CompactRule; Self::MOST],
+    count: usize,
+}
+
+impl Candidates {
+    const MOST: usize = 4;
+
+    /// Adds a rule, if it is another one; returns whether there is no room for more.
+    pub(crate) fn add(&mut self, rule: CompactRule) -> bool {
+        if !self.rules().contains(&rule)
+            && let Some(next) = self.rules.get_mut(self.count)
+        {
+            *next = rule;
+            self.count += 1;
+        }
+        self.count == Self::MOST
+    }
+
+    pub(crate) fn rules(&self) -> &[CompactRule] {
+        &self.rules[..self.count]
+    }
+}
+
+/// A place in code: an address in a module's file.
+pub(crate) type CodeAddress = (ModuleId, u64);
+
+/// What was found out of places.
+#[derive(Debug)]
+pub(crate) struct CodeFacts<T>(HashMap<CodeAddress, T>);
+
+impl<T> Default for CodeFacts<T> {
+    fn default() -> Self {
+        Self(HashMap::new())
+    }
+}
+
+impl<T: Copy> CodeFacts<T> {
+    /// Places to remember before starting over: candidates take half a megabyte.
+    const PLACES: usize = 4096;
+
+    pub(crate) fn get(&self, place: CodeAddress) -> Option<T> {
+        self.0.get(&place).copied()
+    }
+
+    pub(crate) fn insert(&mut self, place: CodeAddress, found: T) {
+        if self.0.len() >= Self::PLACES {
+            self.0.clear();
+        }
+        self.0.insert(place, found);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prof_model::{Module, Modules};
+
+    use super::*;
+
+    #[test]
+    fn candidates_differ() {
+        let rule = |cfa_offset| CompactRule {
+            cfa_offset,
+            ..CompactRule::default()
+        };
+        let mut candidates = Candidates::default();
+        let added = [1, 2, 2, 1, 3, 4, 5].map(|offset| candidates.add(rule(offset)));
+        assert_eq!(added, [false, false, false, false, false, true, true]);
+        assert_eq!(candidates.rules(), [1, 2, 3, 4].map(rule));
+    }
+
+    #[test]
+    fn so_many_places_are_known() {
+        let mut modules = Modules::default();
+        let [here, there] =
+            ["/bin/a", "/bin/b"].map(|path| modules.intern(Module::from_path(path)));
+        let mut known = CodeFacts::default();
+        let last = CodeFacts::<u64>::PLACES as u64 - 1;
+        (0..=last).for_each(|address| known.insert((here, address), address));
+        assert_eq!(known.get((here, 0)), Some(0));
+        assert_eq!(known.get((here, last)), Some(last));
+        assert_eq!(known.get((there, 0)), None);
+        known.insert((there, 0), 7);
+        assert_eq!(known.get((here, 0)), None);
+        assert_eq!(known.get((there, 0)), Some(7));
+    }
+}

@@ -1,0 +1,353 @@
+//! Stack memory: the copied bytes, and beyond them checked reads from the live target.
+//!
+//! ```text
+//!   dump.start           dump end
+//!   │ copied with the sample │
+//!   ├────────────────────────┤
+//!                     ├──────┼──────────────────────────┤
+//!                     │ seam │  block read now          │   next block: overlaps this one's end
+//! ```
+//! The target ran on between the copy and the read. A block is believed only if its first bytes,
+//! the seam, are still what the dump (or the block before) has there: what changes the outer
+//! frames returns through the inner ones first. Where they are not, the same is tried with what
+//! was there at an earlier sample of the thread, with a longer seam.
+
+use std::ops::Range;
+
+use prof_model::StackEnd;
+
+use crate::cache::unwind_cache::AddressesRead;
+use crate::memory::target::{Memory, StackDump};
+
+/// Backend much is read from the target at once.
+const BLOCK: usize = 64 << 10;
+/// Backend many bytes of dump and block are compared.
+const SEAM: usize = 512;
+/// The same for blocks of an earlier sample: more time has passed.
+const EARLIER_SEAM: usize = 4096;
+/// Backend far below the stack pointer rules may look, at most: at registers that were just popped.
+const RED_ZONE: u64 = 512;
+/// Blocks per stack: 32 MB of stack, and a bound on what a hostile one can cost.
+const BLOCKS: u32 = 512;
+
+/// The memory of a block, reused from sample to sample.
+#[derive(Debug, Default)]
+pub(crate) struct Block {
+    start: u64,
+    filled: usize,
+    bytes: Vec<u8>,
+    /// Whether the live target's memory was taken to go on from the dump.
+    pub(crate) joins_live: bool,
+}
+
+/// The stack of one sample.
+pub(crate) struct Stack<'a> {
+    dump: StackDump<'a>,
+    /// The stack pointer at the sample. Usually where the dump starts.
+    top: u64,
+    block: &'a mut Block,
+    memory: &'a mut dyn Memory,
+    /// The mapping that holds the live part, if known.
+    bounds: Option<Range<u64>>,
+    /// Blocks are those of an earlier sample.
+    cached_stack: bool,
+    /// Whether the live target's memory is known not to go on from the dump, whatever the seam says.
+    distrusts_live: bool,
+    blocks_left: u32,
+    /// The stack pointer of the outermost frame so far that was copied: the seam for jumps to
+    /// another stack.
+    outermost: u64,
+    /// Whether a value was taken from live memory since this was last reset.
+    pub(crate) went_live: bool,
+    /// Why live memory can no longer be believed.
+    failed: Option<StackEnd>,
+    /// Of words, since this was last reset.
+    pub(crate) addresses_read: AddressesRead,
+    /// Whether anything else was told than words of memory, or a word was not to be had, since
+    /// this was last reset.
+    pub(crate) guessed: bool,
+}
+
+impl<'a> Stack<'a> {
+    pub(crate) fn new(
+        dump: StackDump<'a>,
+        top: u64,
+        block: &'a mut Block,
+        memory: &'a mut dyn Memory,
+    ) -> Self {
+        block.filled = 0;
+        block.joins_live = false;
+        Self {
+            dump,
+            top,
+            block,
+            memory,
+            bounds: None,
+            cached_stack: false,
+            distrusts_live: false,
+            blocks_left: BLOCKS,
+            outermost: dump.start,
+            went_live: false,
+            failed: None,
+            addresses_read: AddressesRead::NONE,
+            guessed: false,
+        }
+    }
+
+    /// The same, but it does not go on in the live target's memory.
+    pub(crate) fn distrusting_live(mut self) -> Self {
+        self.distrusts_live = true;
+        self
+    }
+
+    /// Whether no byte of the stack was copied.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.dump.bytes.is_empty()
+    }
+
+    /// The word at `address`.
+    #[inline]
+    pub(crate) fn read(&mut self, address: u64) -> Result<u64, StackEnd> {
+        self.addresses_read.add(address);
+        let value = match word(self.dump.bytes, address.wrapping_sub(self.dump.start)) {
+            Some(value) => Ok(value),
+            None => self.read_live(address),
+        };
+        self.guessed |= value.is_err();
+        value
+    }
+
+    /// Notes that a frame with this stack pointer was reached.
+    #[inline]
+    pub(crate) fn reach(&mut self, stack_pointer: u64) {
+        if stack_pointer.wrapping_sub(self.dump.start) < self.dump.bytes.len() as u64 {
+            self.outermost = stack_pointer;
+        }
+    }
+
+    /// The word at `address`, if it is at hand: copied with the sample or in the block that was
+    /// read and checked last, in which case the flag is set.
+    #[inline]
+    pub(crate) fn at_hand(&mut self, address: u64) -> Option<(u64, bool)> {
+        self.addresses_read.add(address);
+        if let Some(value) = word(self.dump.bytes, address.wrapping_sub(self.dump.start)) {
+            return Some((value, false));
+        }
+        if self.is_below(address) {
+            return None;
+        }
+        let bytes = self.block.bytes.get(..self.block.filled)?;
+        let value = word(bytes, address.wrapping_sub(self.block.start))?;
+        Some((value, true))
+    }
+
+    /// Whether `address` is a little below the stack, where nothing lasts.
+    #[inline]
+    fn is_below(&self, address: u64) -> bool {
+        self.top.wrapping_sub(address).wrapping_sub(1) < RED_ZONE
+    }
+
+    /// The word at `address`, if it was copied with the sample.
+    pub(crate) fn read_dumped(&mut self, address: u64) -> Option<u64> {
+        self.guessed = true;
+        word(self.dump.bytes, address.wrapping_sub(self.dump.start))
+    }
+
+    /// The kernel's own answer; see [`Memory::kernel_callchain`].
+    pub(crate) fn kernel_callchain(&mut self, index: usize) -> Option<u64> {
+        self.guessed = true;
+        self.memory.kernel_callchain(index)
+    }
+
+    /// Why live memory is no longer read, if it is not.
+    pub(crate) fn failure(&self) -> Option<StackEnd> {
+        self.failed
+    }
+
+    /// Whether the word at `address` is not in what was copied with the sample.
+    pub(crate) fn is_live(&self, address: u64) -> bool {
+        word(self.dump.bytes, address.wrapping_sub(self.dump.start)).is_none()
+    }
+
+    /// The addresses from where up to where memory is as it was at an earlier walk; see
+    /// [`Memory::unchanged`].
+    pub(crate) fn unchanged(&mut self) -> Range<u64> {
+        self.memory.unchanged()
+    }
+
+    /// Whether what live memory holds is of the very moment of the sample.
+    pub(crate) fn stood_still(&self) -> bool {
+        !self.cached_stack && self.memory.stood_still()
+    }
+
+    /// A pointer that is not on the stack, as it is now.
+    pub(crate) fn read_pointer(&mut self, address: u64) -> Option<u64> {
+        let mut bytes = [0; 8];
+        let count = self.read_elsewhere(address, &mut bytes);
+        (count == bytes.len()).then(|| u64::from_le_bytes(bytes))
+    }
+
+    /// Copies live memory that is not on the stack; returns how many bytes there were.
+    pub(crate) fn read_elsewhere(&mut self, address: u64, buffer: &mut [u8]) -> usize {
+        self.memory.read_lasting(address, buffer).min(buffer.len())
+    }
+
+    /// Whether the seam of the live memory holds nothing but zeros.
+    pub(crate) fn is_overlap_blank(&self) -> bool {
+        let overlap = self.block.filled.min(SEAM);
+        self.block.bytes.iter().take(overlap).all(|&byte| byte == 0)
+    }
+
+    #[cold]
+    fn read_live(&mut self, address: u64) -> Result<u64, StackEnd> {
+        if self.is_below(address) {
+            return Err(StackEnd::UnreadableMemory);
+        }
+        if let Some(value) = self.in_block(address) {
+            return Ok(value);
+        }
+        if let Some(end) = self.failed {
+            return Err(end);
+        }
+        if let Err(end) = self.load(address) {
+            self.failed = Some(end);
+            self.block.filled = 0;
+            return Err(end);
+        }
+        self.in_block(address).ok_or(self.unreadable(address))
+    }
+
+    fn in_block(&mut self, address: u64) -> Option<u64> {
+        let bytes = self.block.bytes.get(..self.block.filled)?;
+        let value = word(bytes, address.wrapping_sub(self.block.start))?;
+        self.went_live = true;
+        Some(value)
+    }
+
+    /// What it means that there is nothing to read at `address`.
+    fn unreadable(&self, address: u64) -> StackEnd {
+        let beyond = address.wrapping_sub(self.dump.start);
+        let plausible = (beyond as usize) < (64 << 20);
+        if self.dump.full && plausible {
+            StackEnd::TruncatedDump
+        } else {
+            StackEnd::UnreadableMemory
+        }
+    }
+
+    /// Reads the block that holds `address`, and checks it.
+    fn load(&mut self, address: u64) -> Result<(), StackEnd> {
+        self.blocks_left = self
+            .blocks_left
+            .checked_sub(1)
+            .ok_or(StackEnd::TruncatedDump)?;
+        self.block.bytes.resize(BLOCK, 0);
+        let dump_end = self.dump.start.wrapping_add(self.dump.bytes.len() as u64);
+        let block_end = self.block.start.wrapping_add(self.block.filled as u64);
+        let follows =
+            |end: u64| address.wrapping_sub(end.wrapping_sub(8)) < (BLOCK - 2 * SEAM) as u64;
+        if self.block.filled > SEAM && follows(block_end) {
+            self.load_after_block(address)
+        } else if !self.dump.bytes.is_empty() && follows(dump_end) {
+            self.load_after_dump(address, dump_end)
+        } else {
+            self.load_elsewhere(address)
+        }
+    }
+
+    fn load_after_dump(&mut self, address: u64, dump_end: u64) -> Result<(), StackEnd> {
+        if self.bounds.is_none() {
+            self.bounds = self.memory.mapping(self.dump.start);
+        }
+        let live = match self.distrusts_live {
+            true => Err(StackEnd::Stale),
+            false => self.join_dump(address, dump_end, SEAM),
+        };
+        self.block.joins_live = live.is_ok();
+        live.or_else(|end| {
+            self.cached_stack = true;
+            self.join_dump(address, dump_end, EARLIER_SEAM)
+                .map_err(|_| end)
+        })
+    }
+
+    /// Reads the block that begins with the last bytes of the dump.
+    fn join_dump(&mut self, address: u64, dump_end: u64, overlap: usize) -> Result<(), StackEnd> {
+        let overlap = self.dump.bytes.len().min(overlap);
+        self.fill(dump_end.wrapping_sub(overlap as u64), address)?;
+        let copied = &self.dump.bytes[self.dump.bytes.len() - overlap..];
+        let now = self.block.bytes.get(..overlap.min(self.block.filled));
+        if now == Some(copied) {
+            Ok(())
+        } else {
+            Err(StackEnd::Stale)
+        }
+    }
+
+    fn load_after_block(&mut self, address: u64) -> Result<(), StackEnd> {
+        let mut before = [0; SEAM];
+        let from = self.block.filled - SEAM;
+        before.copy_from_slice(&self.block.bytes[from..self.block.filled]);
+        self.fill(self.block.start.wrapping_add(from as u64), address)?;
+        if self.block.bytes.get(..SEAM.min(self.block.filled)) == Some(&before[..]) {
+            Ok(())
+        } else {
+            Err(StackEnd::Stale)
+        }
+    }
+
+    /// Memory that does not join what was copied: the stack under a signal handler that runs on
+    /// its own. The check is that the place in the dump which led there has not changed.
+    fn load_elsewhere(&mut self, address: u64) -> Result<(), StackEnd> {
+        self.bounds = self.memory.mapping(address);
+        self.cached_stack = false;
+        self.fill(address & !15, address)?;
+        let at = self.outermost.wrapping_sub(self.dump.start) as usize;
+        let first = at.min(self.dump.bytes.len());
+        let copied = &self.dump.bytes[first..self.dump.bytes.len().min(first + SEAM)];
+        let mut now = [0; SEAM];
+        let now = &mut now[..copied.len()];
+        let count = self
+            .memory
+            .read(self.dump.start.wrapping_add(first as u64), now);
+        if count == copied.len() && now == copied {
+            Ok(())
+        } else {
+            Err(StackEnd::Stale)
+        }
+    }
+
+    /// Reads a block from `start` up, which should hold `address`.
+    fn fill(&mut self, start: u64, address: u64) -> Result<(), StackEnd> {
+        // Where a stack ends, another mapping may follow: not ours to walk on.
+        let outside = |bounds: &Range<u64>| !bounds.contains(&address);
+        if self.bounds.as_ref().is_some_and(outside) {
+            return Err(StackEnd::UnreadableMemory);
+        }
+        let room = match &self.bounds {
+            Some(bounds) => usize::try_from(bounds.end.saturating_sub(start)).unwrap_or(BLOCK),
+            None => BLOCK,
+        };
+        let buffer = &mut self.block.bytes[..room.min(BLOCK)];
+        self.block.start = start;
+        let count = if self.cached_stack {
+            self.memory.read_snapshot(start, buffer)
+        } else {
+            self.memory.read(start, buffer)
+        };
+        self.block.filled = count.min(buffer.len());
+        let reached = start.wrapping_add(self.block.filled as u64);
+        if reached.wrapping_sub(start) < address.wrapping_sub(start).wrapping_add(8) {
+            self.block.filled = 0;
+            return Err(self.unreadable(address));
+        }
+        Ok(())
+    }
+}
+
+#[inline]
+fn word(bytes: &[u8], offset: u64) -> Option<u64> {
+    let offset = usize::try_from(offset).ok()?;
+    let bytes = bytes.get(offset..)?.first_chunk::<8>()?;
+    Some(u64::from_le_bytes(*bytes))
+}

@@ -1,0 +1,110 @@
+//! What is unwound, and what comes of it.
+
+use std::ops::Range;
+
+use prof_model::{Modules, Pid, Process, StackEnd};
+
+/// The process that a sample is of, at the time of the sample.
+#[derive(Clone, Copy)]
+pub struct Target<'a> {
+    /// The process id, handed to [`ModuleFiles`](crate::ModuleFiles) when a file is first needed.
+    pub pid: Pid,
+    /// Its mappings.
+    pub process: &'a Process,
+    /// The table that the ids in the mappings are of. One [`Unwinder`](crate::Unwinder) serves
+    /// one table: it keeps what it read of each module by [`ModuleId`](prof_model::ModuleId).
+    pub modules: &'a Modules,
+}
+
+/// The part of the user stack that was copied when the sample was taken.
+#[derive(Clone, Copy, Debug)]
+pub struct StackDump<'a> {
+    /// The address of the first byte: the stack pointer at that time, or where the kernel took it
+    /// to be.
+    pub start: u64,
+    /// The bytes that were really copied (PERF_SAMPLE_STACK_USER's `dyn_size`).
+    pub bytes: &'a [u8],
+    /// Whether the copy was filled to its limit, so that there may well be more. If not, the copy
+    /// ended where the next page could not be read without a page fault: mostly the end of the
+    /// stack.
+    pub full: bool,
+}
+
+/// Memory of the live target, for stack beyond the dump.
+///
+/// The unwinder asks for few large blocks, and compares bytes it has both from the dump and from
+/// here, so an implementation must read anew on each call and must not cache.
+pub trait Memory {
+    /// Copies memory from `address` up into `buffer` and returns how many bytes, from the first
+    /// on, could be read: fewer than asked, or 0, where memory is not mapped or the target gone.
+    fn read(&mut self, address: u64, buffer: &mut [u8]) -> usize;
+
+    /// Like [`read`](Self::read), but what the memory held at an earlier sample of the same thread,
+    /// as far as that is still known. It is asked for where the live memory has changed since the
+    /// sample, and believed if a longer stretch of the dump's end is the same in it.
+    fn read_snapshot(&mut self, address: u64, buffer: &mut [u8]) -> usize {
+        let _ = (address, buffer);
+        0
+    }
+
+    /// Like [`read`](Self::read), for what does not change: code, and pointers to functions.
+    fn read_lasting(&mut self, address: u64, buffer: &mut [u8]) -> usize {
+        self.read(address, buffer)
+    }
+
+    /// Whether the target certainly did not run between the sample and the moment that
+    /// [`read`](Self::read) has the stack of.
+    fn stood_still(&self) -> bool {
+        false
+    }
+
+    /// The addresses from where up to where memory is as it was at the walk that left the
+    /// [`CachedUnwind`](crate::CachedUnwind): what was copied with this sample as well as what
+    /// [`read`](Self::read) has of the rest. Asked for at most once per stack, and only for deep
+    /// ones.
+    fn unchanged(&mut self) -> Range<u64> {
+        0..0
+    }
+
+    /// The chain that the kernel found by following frame pointers when it took the sample: the
+    /// instruction pointer, then return addresses. Asked for where nothing else leads on.
+    fn kernel_callchain(&self, index: usize) -> Option<u64> {
+        let _ = index;
+        None
+    }
+
+    /// The mapping of the live target that holds `address` (a line of /proc/PID/maps), if that can
+    /// be told: a stack is not followed past the end of its mapping. Called at most a few times
+    /// per stack, only for stacks that outgrow their dump.
+    fn mapping(&mut self, address: u64) -> Option<Range<u64>> {
+        let _ = address;
+        None
+    }
+}
+
+/// No live target: what the dump does not hold is not to be had.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoMemory;
+
+impl Memory for NoMemory {
+    fn read(&mut self, _: u64, _: &mut [u8]) -> usize {
+        0
+    }
+}
+
+/// Backend a walk went; the frames themselves are in the caller's buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unwound {
+    /// Why it ended. Any but [`StackEnd::Root`] is about the last frame of the buffer: that frame's
+    /// caller was not found. The stack is whole, with its middle left out, if this is
+    /// [`StackEnd::Root`] and [`elided`](Self::elided) is not 0.
+    pub end: StackEnd,
+    /// Backend many of the frames were found through [`Memory`] instead of the dump; stops counting
+    /// at `u16::MAX`.
+    pub remote_read: u16,
+    /// Backend many frames were left out of the middle because there is a limit to a sample's size.
+    pub elided: u32,
+    /// The index in the buffer (counted from this stack's first frame) of the first frame after
+    /// the cut; 0 if nothing was left out.
+    pub elided_at: u32,
+}
