@@ -151,7 +151,10 @@ fn until_the_time_is_over() {
     let comms = perf_fields(&session.path("prof.data"), "comm");
     assert!(comms.contains("stranger"), "{comms:?}");
     let outcome = session.run(["report", "--coverage"]);
-    assert!(outcome.stdout.contains("does not tell"), "{outcome}");
+    assert!(
+        outcome.stdout.contains("does not say how much work"),
+        "{outcome}"
+    );
 }
 
 #[test]

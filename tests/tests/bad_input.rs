@@ -69,8 +69,9 @@ fn files_of_another_kind() {
 
 #[test]
 fn the_good_part_of_a_truncated_recording_is_reported_with_a_warning() {
-    let session = Session::new();
+    // It takes a session of its own.
     let bytes = good_recording();
+    let session = Session::new();
     let whole = session.write("whole.data", bytes);
     let all = Stacks::from_folded(&report(&session, &whole).stdout).total();
     let mut last = 0;
@@ -91,8 +92,9 @@ fn the_good_part_of_a_truncated_recording_is_reported_with_a_warning() {
 
 #[test]
 fn corrupt_recordings_never_cause_a_panic_or_a_hang() {
-    let session = Session::new();
+    // It takes a session of its own.
     let good = good_recording();
+    let session = Session::new();
     let mut random = Random(2024);
     for round in 0..60 {
         let mut bytes = good.to_vec();

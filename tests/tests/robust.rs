@@ -51,7 +51,10 @@ fn attached(session: &Session, target: &Running, options: &[&str]) -> Running {
     let child = command.stderr(Stdio::piped()).spawn().unwrap();
     let mut running = Running(child);
     let file = session.path("prof.data");
+    // The first checkpoint may hold processes only: samples come with a later one.
     wait_until(&mut running.0, || data_size(&file) > 0);
+    let first = data_size(&file);
+    wait_until(&mut running.0, || data_size(&file) > first);
     running
 }
 

@@ -131,7 +131,10 @@ fn a_recording_ends_at_its_largest_size() {
     );
     assert!(outcome.stdout.contains("burn"), "{outcome}");
     let outcome = session.run(["report", "--coverage"]);
-    assert!(outcome.stdout.contains("does not tell"), "{outcome}");
+    assert!(
+        outcome.stdout.contains("does not say how much work"),
+        "{outcome}"
+    );
     if needs(&[Need::Tool("perf")]) {
         assert!(!perf_script(&session.path("prof.data")).is_empty());
     }

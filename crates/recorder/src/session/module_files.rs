@@ -41,10 +41,7 @@ pub(crate) fn open_mapped(pid: Pid, module: &Module, mapping: &Mapping) -> io::R
             true => Ok(foreign::open(&exe)?),
             false => Err(io::ErrorKind::NotFound.into()),
         },
-        &|| {
-            let rights = Rights::of_process(pid)?;
-            Ok(foreign::open_with(path, Some(&rights), Links::Follow)?)
-        },
+        &|| open_by_own_path(pid, path),
     ];
     let mut problem = io::Error::from(io::ErrorKind::NotFound);
     for way in ways {
@@ -55,6 +52,20 @@ pub(crate) fn open_mapped(pid: Pid, module: &Module, mapping: &Mapping) -> io::R
         }
     }
     Err(problem)
+}
+
+/// Opens a path as we see it with the rights of the process's user. Of a process that has ended
+/// nobody knows the user: then only what everybody may read.
+fn open_by_own_path(pid: Pid, path: &Path) -> io::Result<File> {
+    const OTHERS_MAY_READ: u32 = 0o004;
+    if let Ok(rights) = Rights::of_process(pid) {
+        return Ok(foreign::open_with(path, Some(&rights), Links::Follow)?);
+    }
+    let file = foreign::open_with(path, None, Links::Follow)?;
+    match file.metadata()?.mode() & OTHERS_MAY_READ != 0 {
+        true => Ok(file),
+        false => Err(io::ErrorKind::PermissionDenied.into()),
+    }
 }
 
 /// Whether this is the file that was mapped, as far as the recording knows it.
