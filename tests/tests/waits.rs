@@ -57,7 +57,7 @@ fn assert_waits(recorded: &Recorded<'_>, stacks: &Stacks) {
 #[track_caller]
 fn guessed(recorded: &Recorded<'_>, stacks: &Stacks) -> u64 {
     let said = &recorded.outcome.stderr;
-    let Some((before, _)) = said.split_once(" % of the waiting time was seen") else {
+    let Some((before, _)) = said.split_once(" % of the waiting time has a stack") else {
         return 0;
     };
     let seen: f64 = before.rsplit(' ').next().unwrap().parse().unwrap();
