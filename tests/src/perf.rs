@@ -12,7 +12,7 @@ pub struct PerfSample {
     pub tid: u64,
     /// When, in nanoseconds.
     pub time: u64,
-    /// Backend much of the event it stands for, in nanoseconds for the clocks.
+    /// How much of the event it stands for, in nanoseconds for the clocks.
     pub period: u64,
     /// The names of the functions, innermost first; `[unknown]` where perf knows none.
     pub frames: Vec<String>,

@@ -236,12 +236,12 @@ fn shared() -> Turn {
     Turn::Shared(MACHINE.read().unwrap_or_else(PoisonError::into_inner), held)
 }
 
-/// Backend a run of `prof` ended.
+/// How a run of `prof` ended.
 #[derive(Debug)]
 pub struct Outcome {
     /// What was run.
     pub line: String,
-    /// Backend it ended.
+    /// How it ended.
     pub status: ExitStatus,
     /// What it printed.
     pub stdout: String,
@@ -347,12 +347,12 @@ pub struct Recorded<'a> {
     session: &'a Session,
     /// The file.
     pub file: PathBuf,
-    /// Backend `prof record` went.
+    /// How `prof record` went.
     pub outcome: Outcome,
 }
 
 impl Recorded<'_> {
-    /// Backend many samples prof says that it wrote.
+    /// How many samples prof says that it wrote.
     ///
     /// # Panics
     /// If it does not say.

@@ -1,11 +1,11 @@
-//! Backend far a measured share may be from the true one.
+//! How far a measured share may be from the true one.
 
 use crate::stacks::Stacks;
 
-/// Backend many standard deviations a measurement may be off: less than once in 100,000 honest runs.
+/// How many standard deviations a measurement may be off: less than once in 100,000 honest runs.
 const SIGMAS: f64 = 4.5;
 
-/// Backend exactly the programs' fixed work keeps its proportions: caches, interrupts and the
+/// How exactly the programs' fixed work keeps its proportions: caches, interrupts and the
 /// work around it blur them by this much.
 const BLUR: f64 = 0.005;
 

@@ -69,7 +69,7 @@ fn what_has_no_name_is_told_with_its_reason() {
             (outcome.stderr.lines()).find(|line| line.contains(&format!("missing in {name}")));
         let line = line.unwrap_or_else(|| panic!("nothing on {name}: {outcome}"));
         assert!(line.contains(reason), "{name}: {outcome}");
-        // Backend much of the recording that is.
+        // How much of the recording that is.
         assert!(line.contains(" samples)"), "{name}: {outcome}");
         assert!(outcome.stdout.contains(&format!("{name}+0x")), "{outcome}");
         assert!(!outcome.stdout.contains("burn_sixty"), "{outcome}");

@@ -243,7 +243,7 @@ fn peak_of(pid: u32) -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// Backend many records of a kind perf finds in the recording.
+/// How many records of a kind perf finds in the recording.
 fn records(session: &Session, option: &str, kind: &str) -> usize {
     let mut perf = Command::new("perf");
     perf.args(["script", option, "-F", "comm", "-i"])

@@ -41,7 +41,7 @@ fn samples_of(files: &[PathBuf]) -> Vec<Vec<PerfSample>> {
     all
 }
 
-/// Backend many samples there are in each file, as perf counts them, without stacks; those of each file
+/// How many samples there are in each file, as perf counts them, without stacks; those of each file
 /// are younger than those of the one before.
 #[track_caller]
 fn counts_of(files: &[PathBuf]) -> Vec<usize> {

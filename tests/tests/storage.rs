@@ -1,4 +1,4 @@
-//! Backend recordings are written: packed, and no larger than they may be.
+//! How recordings are written: packed, and no larger than they may be.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -63,7 +63,7 @@ struct Place {
     prof: PathBuf,
 }
 
-/// Backend prof fared.
+/// How prof fared.
 struct Fared {
     bare: Duration,
     recorded: Duration,
@@ -180,7 +180,7 @@ fn peak_of(pid: u32) -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// Backend many records of the storm's kind perf finds.
+/// How many records of the storm's kind perf finds.
 fn records(file: &Path, storm: &Storm) -> Result<u64> {
     let mut perf = Command::new("perf");
     perf.args(["script", storm.show, "-F", "comm", "-i"])

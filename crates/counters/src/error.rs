@@ -29,7 +29,7 @@ pub enum OpenError {
     GroupFull {
         /// The event that is too much.
         event: String,
-        /// Backend many there were before.
+        /// How many there were before.
         members: usize,
     },
     /// The event is counted by other hardware than the others of the group.
@@ -110,9 +110,9 @@ pub enum ReadError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the snapshots are of different sets of counters ({left} and {right})")]
 pub struct DifferentSets {
-    /// Backend many counters the one has.
+    /// How many counters the one has.
     pub left: usize,
-    /// Backend many the other has.
+    /// How many the other has.
     pub right: usize,
 }
 

@@ -60,7 +60,7 @@ impl Site {
     }
 }
 
-/// Backend to know whether the target is still there.
+/// How to know whether the target is still there.
 #[derive(Debug)]
 enum Liveness {
     /// The thread that opened it, and for when another one asks, as the next.

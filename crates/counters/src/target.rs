@@ -30,7 +30,7 @@ impl Target {
     }
 }
 
-/// Backend a target is counted.
+/// How a target is counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// Whether the target's new threads and processes count as well. What they counted is added

@@ -5,7 +5,7 @@ use crate::names::{CallGraphTerm, EventGroup, EventSpec, Family};
 /// The largest `sample_stack_user`: a multiple of 8 under the 16 bits of a record's size.
 pub const MAX_STACK_DUMP: u32 = 65_528;
 
-/// Backend often to sample.
+/// How often to sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rate {
     /// Samples per second of each thread.
@@ -16,7 +16,7 @@ pub enum Rate {
     Period(u64),
 }
 
-/// Backend callers are found.
+/// How callers are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallGraph {
     /// Registers and a copy of the stack come with each sample, for unwinding with the program's
@@ -103,9 +103,9 @@ pub enum SizeArguments {
 pub struct EventRequest {
     /// Which event, and whose code counts.
     pub spec: EventSpec,
-    /// Backend often.
+    /// How often.
     pub rate: Rate,
-    /// Backend callers are found.
+    /// How callers are found.
     pub call_graph: CallGraph,
     /// Whether the clock may stand in where the machine has no such event, or is better off by the
     /// clock: nobody asked for it by name.

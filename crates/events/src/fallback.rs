@@ -11,7 +11,7 @@
 //!   EINVAL, EACCES, no registers of the kernel                         (its entry is not whole)
 //!   EPERM
 //!   EACCES, EPERM   kernel and user code -> user code                  Fallback::UserOnly
-//!                   context switches -> SWITCH records alone           Fallback::BlockedThreadSampler
+//!                   context switches -> SWITCH records alone           Fallback::BlockedThreads
 //!   EOPNOTSUPP, ... calls in branch records -> a copy of the stack     Fallback::NoLastBranches
 //!   ENOENT, ...     cycles -> cpu-clock                                Fallback::Event
 //!   (it opens, in a virtual machine)
@@ -151,7 +151,7 @@ fn only_switches(refused: &Setup, system: &System) -> Option<(Setup, Option<Fall
         ..refused.clone()
     };
     let paranoid = system.paranoid;
-    Some((next, Some(Fallback::BlockedThreadSampler { paranoid })))
+    Some((next, Some(Fallback::BlockedThreads { paranoid })))
 }
 
 fn other_event(refused: &Setup) -> Option<(Setup, Option<Fallback>)> {

@@ -224,7 +224,7 @@ pub(crate) fn count_and_time(event: BorrowedFd<'_>) -> Option<(u64, u64)> {
     }
 }
 
-/// Backend many records of this event, and of those inherited from it, found the ring full.
+/// How many records of this event, and of those inherited from it, found the ring full.
 pub(crate) fn lost(event: BorrowedFd<'_>, setup: &Setup) -> Option<u64> {
     if !setup.lost_counts {
         return None;

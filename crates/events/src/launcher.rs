@@ -285,7 +285,7 @@ impl RunningCommand {
         }
     }
 
-    /// Backend it ended, or `None` if it still runs.
+    /// How it ended, or `None` if it still runs.
     ///
     /// Not for threads that run in real time: the kernel takes down what /proc showed of the command,
     /// and may turn in circles until one of its threads, which gets no CPU then, has done its part.

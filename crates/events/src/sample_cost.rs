@@ -58,7 +58,7 @@ fn limited_by(
 
 const SECOND: u64 = 1_000_000_000;
 
-/// Backend long a thread stands still for a sample of this kind: the middle one of some.
+/// How long a thread stands still for a sample of this kind: the middle one of some.
 fn measure(setup: &Setup) -> Option<Duration> {
     // Another thread, so that its stack is as deep as we like.
     let measured = std::thread::scope(|scope| {

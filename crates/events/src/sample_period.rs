@@ -61,7 +61,7 @@ impl SamplePeriod {
     }
 }
 
-/// Backend to sample threads that may be too short for the usual period.
+/// How to sample threads that may be too short for the usual period.
 ///
 /// A new thread is given a period `p` at random, by the density `f(p) = √p / D` between the shortest
 /// `s` and the usual `P`, and is sampled when it has counted `p`, `2p`, `3p`, ... Over all
@@ -168,7 +168,7 @@ pub(crate) fn is_time(spec: &EventSpec) -> bool {
     spec.is_clock() || is_cycles(spec)
 }
 
-/// Backend many of these events a CPU has in a second, at most; `None` if nobody knows.
+/// How many of these events a CPU has in a second, at most; `None` if nobody knows.
 pub(crate) fn per_second_at_most(spec: &EventSpec) -> Option<u64> {
     /// Faster than all CPUs but those under liquid nitrogen.
     const CYCLES: u64 = 6_500_000_000;

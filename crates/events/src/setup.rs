@@ -28,7 +28,7 @@ const OPEN_CALLS: u64 = (PERF_SAMPLE_BRANCH_USER
     | PERF_SAMPLE_BRANCH_NO_FLAGS
     | PERF_SAMPLE_BRANCH_NO_CYCLES) as u64;
 
-/// Backend often the kernel shall sample.
+/// How often the kernel shall sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sampling {
     /// So many samples per second of each thread.
@@ -70,7 +70,7 @@ pub struct Setup {
     pub definition: Option<Arc<Definition>>,
     /// Whether the clock may stand in for it.
     pub replaceable: bool,
-    /// Backend often.
+    /// How often.
     pub sampling: Sampling,
     /// What of the stack to sample.
     pub stacks: Stacks,
@@ -100,7 +100,7 @@ pub struct Setup {
     pub inherit: bool,
     /// Whether sampling begins by itself when the thread calls `exec`.
     pub enable_on_exec: bool,
-    /// Backend close the sampled address must be to the event (`precise_ip`, 0 to 3).
+    /// How close the sampled address must be to the event (`precise_ip`, 0 to 3).
     pub precise: u8,
     /// Whether MMAP2 records carry build ids (Linux 5.12).
     pub build_ids: bool,

@@ -1,4 +1,4 @@
-//! Backend large rings and stack dumps are: chosen together, because each dump takes its full size
+//! How large rings and stack dumps are: chosen together, because each dump takes its full size
 //! in the ring, however little of the stack there was to copy.
 
 use std::ops::RangeInclusive;
@@ -17,7 +17,7 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// Backend many samples a ring holds; `None` if no stacks are copied, so that it holds very many.
+    /// How many samples a ring holds; `None` if no stacks are copied, so that it holds very many.
     pub(crate) fn samples_held(&self) -> Option<u64> {
         let dump = u64::from(self.dump?);
         Some(self.ring / (dump + BufferRequest::SAMPLE_REST))

@@ -187,7 +187,7 @@ pub fn raise_limits() {
     }
 }
 
-/// Backend far ahead of others a thread shall run.
+/// How far ahead of others a thread shall run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ahead {
     /// Of all ordinary threads.

@@ -239,7 +239,7 @@ fn libraries_go_by_their_names() {
     assert_eq!(returning.encoding.config2, by_name.encoding.config2);
 }
 
-/// Backend often the kernel counts the event while the program runs.
+/// How often the kernel counts the event while the program runs.
 fn counted(event: &str, program: &Path) -> u64 {
     let signals = Signals::block().unwrap();
     let held = HeldCommand::fork(&Program::new([program]), &signals).unwrap();

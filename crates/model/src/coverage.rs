@@ -1,8 +1,8 @@
-//! Backend much of what threads did was sampled.
+//! How much of what threads did was sampled.
 
 use serde::{Deserialize, Serialize};
 
-/// Backend much of what the threads of one name did was sampled.
+/// How much of what the threads of one name did was sampled.
 ///
 /// The kernel counts exactly what each thread does, whether or not it is ever sampled.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -12,7 +12,7 @@ pub struct Coverage {
     pub process: String,
     /// Their own name.
     pub thread: String,
-    /// Backend many threads had this name at their end.
+    /// How many threads had this name at their end.
     pub threads: u64,
     /// What they counted of the event: nanoseconds of CPU time, or cycles.
     pub used: u64,
@@ -28,7 +28,7 @@ pub struct Coverage {
     /// The part of `used` that no READ record told of, and several threads may have done.
     #[serde(skip_serializing_if = "is_zero")]
     pub estimated: u64,
-    /// Backend many samples they have.
+    /// How many samples they have.
     pub samples: u64,
 }
 

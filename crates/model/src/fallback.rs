@@ -71,7 +71,8 @@ pub enum Fallback {
         event: String,
     },
     /// The kernel tells how long threads wait, and the recorder looks itself where.
-    BlockedThreadSampler {
+    #[serde(alias = "sleepers")]
+    BlockedThreads {
         /// The value of /proc/sys/kernel/perf_event_paranoid.
         paranoid: i32,
     },
@@ -139,7 +140,7 @@ impl fmt::Display for Fallback {
                 "this machine has no branch records (LBR) with call stacks for {event}: stacks are \
                  copied and unwound instead, as with --call-graph dwarf"
             ),
-            Self::BlockedThreadSampler { paranoid } => write!(
+            Self::BlockedThreads { paranoid } => write!(
                 f,
                 "waits are shown without kernel functions: prof reads the stacks of sleeping threads \
                  itself, because perf_event_paranoid is {paranoid} (`sudo sysctl \

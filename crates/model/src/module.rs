@@ -169,7 +169,7 @@ impl Modules {
         self.modules[id.index()].build_id = Some(build_id);
     }
 
-    /// Backend many modules there are.
+    /// How many modules there are.
     pub fn len(&self) -> usize {
         self.modules.len()
     }

@@ -26,9 +26,9 @@ pub struct ProbedPrograms {
 pub struct UnreachedProgram {
     /// Its name, as the kernel has it.
     pub program: Box<str>,
-    /// Backend many processes ran it.
+    /// How many processes ran it.
     pub processes: u64,
-    /// Backend long they ran, in nanoseconds, waiting included.
+    /// How long they ran, in nanoseconds, waiting included.
     pub ran: u64,
     /// Another file of a probed file's name, which it used instead.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -36,7 +36,7 @@ pub struct UnreachedProgram {
 }
 
 impl ProbedPrograms {
-    /// Backend many programs are kept.
+    /// How many programs are kept.
     pub const MAX_PROGRAMS: usize = 100;
 
     /// Adds those of another recording.

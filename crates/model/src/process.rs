@@ -167,7 +167,7 @@ impl Processes {
         self.processes.iter().map(|(&pid, process)| (pid, process))
     }
 
-    /// Backend many processes are known.
+    /// How many processes are known.
     pub fn len(&self) -> usize {
         self.processes.len()
     }

@@ -24,10 +24,10 @@ pub struct Quality {
     /// Each event is a sample, so that even a few show all that happened.
     #[serde(skip_serializing_if = "is_false")]
     pub every_event: bool,
-    /// Backend it was recorded; `None` if that is not known.
+    /// How it was recorded; `None` if that is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settings: Option<RecordingSettings>,
-    /// Backend the user stacks ended, samples by reason.
+    /// How the user stacks ended, samples by reason.
     pub stacks: BTreeMap<StackEnd, u64>,
     /// Stacks with outer frames that were read from the live target after the sample.
     #[serde(alias = "read_back")]
@@ -38,7 +38,7 @@ pub struct Quality {
     pub fallbacks: Vec<Fallback>,
     /// Where unwinding stopped, most frequent first; a bounded list.
     pub failures: Vec<UnwindFailure>,
-    /// Backend much of what threads did was sampled, by their names; those who did most come first. A
+    /// How much of what threads did was sampled, by their names; those who did most come first. A
     /// bounded list, empty if it is not known.
     pub coverage: Vec<Coverage>,
     /// Which of several events the coverage is of, by its name.
@@ -47,7 +47,7 @@ pub struct Quality {
     /// The code whose time the covered event counts and does not sample.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unsampled: Option<Unsampled>,
-    /// Backend many of the waits were seen, where not all were.
+    /// How many of the waits were seen, where not all were.
     pub waits: Option<WaitCoverage>,
     /// Processes that could not be sampled.
     #[serde(skip_serializing_if = "UnseenProcesses::are_none")]
@@ -96,7 +96,7 @@ pub enum SampledBy {
 }
 
 impl SampledBy {
-    /// Backend to have fewer samples.
+    /// How to have fewer samples.
     pub fn fewer(self) -> &'static str {
         match self {
             Self::Rate => "a lower rate (-F)",
@@ -105,7 +105,7 @@ impl SampledBy {
         }
     }
 
-    /// Backend to have more samples.
+    /// How to have more samples.
     pub fn more(self) -> &'static str {
         match self {
             Self::Rate => "a higher rate (-F)",
@@ -131,11 +131,11 @@ pub struct Losses {
     pub queue_full: u64,
     /// Stacks that the recorder shortened because its own buffer was nearly full.
     pub cut_stacks: u64,
-    /// Backend often the kernel throttled the event (PERF_RECORD_THROTTLE).
+    /// How often the kernel throttled the event (PERF_RECORD_THROTTLE).
     pub throttled: u64,
     /// Samples that could not be understood.
     pub malformed: u64,
-    /// Backend often a ring buffer held what is no record, so that what was in it then is lost.
+    /// How often a ring buffer held what is no record, so that what was in it then is lost.
     pub corrupt_rings: u64,
     /// Whether the recording ends before its end (a truncated file).
     pub truncated_file: bool,
@@ -178,12 +178,12 @@ pub struct UnwindFailure {
     pub module: String,
     /// File offset in that module, or the absolute address if there is no module.
     pub offset: u64,
-    /// Backend many stacks ended like this.
+    /// How many stacks ended like this.
     pub count: u64,
 }
 
 impl Quality {
-    /// Backend many failures are kept, the most frequent ones.
+    /// How many failures are kept, the most frequent ones.
     pub const MAX_FAILURES: usize = 1000;
 
     /// Adds the counts of another recording.

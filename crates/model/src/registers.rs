@@ -13,7 +13,7 @@ pub struct UserRegisters {
     values: [u64; Self::CAPACITY],
 }
 
-/// Backend the thread ran (`enum perf_sample_regs_abi`).
+/// How the thread ran (`enum perf_sample_regs_abi`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RegisterAbi {
     /// 32-bit code (compat mode on a 64-bit kernel).

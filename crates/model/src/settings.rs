@@ -1,12 +1,12 @@
-//! Backend a recording was made, as far as it decides what would make it better.
+//! How a recording was made, as far as it decides what would make it better.
 
 use serde::{Deserialize, Serialize};
 
-/// Backend a recording was made: no remedy is offered that was in force already, or could not be.
+/// How a recording was made: no remedy is offered that was in force already, or could not be.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RecordingSettings {
-    /// Backend callers were found.
+    /// How callers were found.
     pub call_graph: CallGraphSettings,
     /// Whether stacks were unwound while recording.
     pub unwound: bool,
@@ -24,7 +24,7 @@ pub struct RecordingSettings {
     pub root: bool,
 }
 
-/// Backend callers were found.
+/// How callers were found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]

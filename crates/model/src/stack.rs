@@ -1,4 +1,4 @@
-//! Backend a stack ended.
+//! How a stack ended.
 
 use serde::{Deserialize, Serialize};
 

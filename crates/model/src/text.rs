@@ -42,7 +42,7 @@ pub fn is_printable(character: char) -> bool {
         )
 }
 
-/// Backend many of something there are: `1 sample`, `2 samples`.
+/// How many of something there are: `1 sample`, `2 samples`.
 pub fn counted(count: u64, one: &str) -> String {
     match count {
         1 => format!("1 {one}"),

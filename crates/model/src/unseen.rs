@@ -12,7 +12,7 @@ pub struct UnseenProcesses {
     /// A program that gained privileges, or that the user may not read: the kernel takes its events
     /// from a process that becomes one.
     pub protected: Option<Box<str>>,
-    /// Backend many processes the command left running when it ended, and the recording with it.
+    /// How many processes the command left running when it ended, and the recording with it.
     pub left_running: u64,
 }
 

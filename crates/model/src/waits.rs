@@ -1,4 +1,4 @@
-//! Backend much of the waiting was seen, where not all was.
+//! How much of the waiting was seen, where not all was.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,11 +11,11 @@ pub struct WaitCoverage {
     pub waits: u64,
     /// Those with a stack.
     pub seen: u64,
-    /// Backend long all took.
+    /// How long all took.
     pub time: u64,
-    /// Backend long those with a stack took.
+    /// How long those with a stack took.
     pub seen_time: u64,
-    /// Backend long those took that are counted with others of the same thread and length.
+    /// How long those took that are counted with others of the same thread and length.
     pub placed_time: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Backend fast a recording of a million samples is written and read:
+//! How fast a recording of a million samples is written and read:
 //! `cargo run --release -p prof-perfdata --example throughput [DIRECTORY]`
 #![allow(clippy::print_stdout)]
 

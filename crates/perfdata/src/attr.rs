@@ -4,7 +4,7 @@ use crate::bits::{AttrFlags, ReadFormat, SampleType};
 use crate::bytes::Bytes;
 use crate::error::Error;
 
-/// Backend an event was opened (`struct perf_event_attr`), as far as reading its records needs it.
+/// How an event was opened (`struct perf_event_attr`), as far as reading its records needs it.
 ///
 /// Parsing what [`to_bytes`](Self::to_bytes) made gives the same value again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub struct Attr {
     pub branch_sample_type: u64,
     /// Which user registers a sample holds.
     pub sample_regs_user: u64,
-    /// Backend many bytes of user stack a sample holds at most.
+    /// How many bytes of user stack a sample holds at most.
     pub sample_stack_user: u32,
     /// Clock of the time stamps, with [`AttrFlags::USE_CLOCKID`].
     pub clockid: i32,
@@ -41,7 +41,7 @@ pub struct Attr {
     pub sample_regs_intr: u64,
     /// `aux_watermark`.
     pub aux_watermark: u32,
-    /// Backend many frames a call chain has at most.
+    /// How many frames a call chain has at most.
     pub sample_max_stack: u16,
     /// `aux_sample_size`.
     pub aux_sample_size: u32,
@@ -227,7 +227,7 @@ impl Attr {
 /// One event of a recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventDescription {
-    /// Backend it was opened.
+    /// How it was opened.
     pub attr: Attr,
     /// What people call it: `cycles`, `cpu-clock:u`; empty if the file doesn't tell.
     pub name: String,

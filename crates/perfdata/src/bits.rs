@@ -175,7 +175,7 @@ bit_set! {
         ID = 1 << 2;
         /// All events of the group.
         GROUP = 1 << 3;
-        /// Backend many samples were lost.
+        /// How many samples were lost.
         LOST = 1 << 4;
     }
 }

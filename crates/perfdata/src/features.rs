@@ -19,7 +19,7 @@ pub struct Features {
     pub version: Option<String>,
     /// Architecture, as `uname -m` says (`HEADER_ARCH`).
     pub arch: Option<String>,
-    /// Backend many CPUs there are (`HEADER_NRCPUS`).
+    /// How many CPUs there are (`HEADER_NRCPUS`).
     pub nr_cpus: Option<CpuCounts>,
     /// The CPU's model in words (`HEADER_CPUDESC`).
     pub cpu_desc: Option<String>,
@@ -34,9 +34,9 @@ pub struct Features {
     pub sample_time: Option<(u64, u64)>,
     /// Resolution of the clock, in ns (`HEADER_CLOCKID`; the clock is in the events' attributes).
     pub clock_resolution: Option<u64>,
-    /// Backend the recording's clock relates to the time of day (`HEADER_CLOCK_DATA`).
+    /// How the recording's clock relates to the time of day (`HEADER_CLOCK_DATA`).
     pub clock: Option<ClockData>,
-    /// Backend records are packed, if they are (`HEADER_COMPRESSED`). The [`Writer`](crate::Writer)
+    /// How records are packed, if they are (`HEADER_COMPRESSED`). The [`Writer`](crate::Writer)
     /// tells it by itself.
     pub compression: Option<Compression>,
     /// Losses with their reasons, in recordings of prof only (feature 200).
@@ -55,12 +55,12 @@ pub struct CpuCounts {
     pub available: u32,
 }
 
-/// Backend records are packed.
+/// How records are packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Compression {
     /// zstd's level, 1 to 22.
     pub level: i32,
-    /// Backend many bytes became one.
+    /// How many bytes became one.
     pub ratio: u32,
     /// Bytes that one packed record needs at most when it is unpacked.
     pub room: u32,

@@ -28,7 +28,7 @@ struct Layout {
     trailer_time: Option<usize>,
 }
 
-/// Backend to tell which event a record is of.
+/// How to tell which event a record is of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Identity {
     /// There is only one, or nothing tells.

@@ -2,7 +2,7 @@
 
 use prof_model::StackEnd;
 
-/// Backend the walk up a sample's user stack went.
+/// How the walk up a sample's user stack went.
 ///
 /// Recordings of prof keep it in `PERF_SAMPLE_RAW`, which other readers show or skip as opaque
 /// bytes; docs/format.md draws the bytes.
@@ -10,10 +10,10 @@ use prof_model::StackEnd;
 pub struct StackNote {
     /// Why it stopped.
     pub end: StackEnd,
-    /// Backend many of the outermost frames come from memory read after the sample, from the live
+    /// How many of the outermost frames come from memory read after the sample, from the live
     /// target.
     pub remote_read: u16,
-    /// Backend many frames were left out of the chain because a sample cannot hold them.
+    /// How many frames were left out of the chain because a sample cannot hold them.
     pub elided: u32,
     /// Before which user frame (the innermost is number 0) they were left out.
     pub elided_at: u32,

@@ -27,7 +27,7 @@ pub(crate) fn start(features: &Features, events: &[EventDescription]) -> Vec<u8>
     out
 }
 
-/// Backend the records that follow are packed.
+/// How the records that follow are packed.
 pub(crate) fn compression(compression: Compression) -> Vec<u8> {
     let mut out = Vec::new();
     let (number, content) = features_write::compression(compression);

@@ -173,7 +173,7 @@ pub struct Task {
 pub struct Lost {
     /// Where and when.
     pub stamp: Stamp,
-    /// Backend much.
+    /// How much.
     pub count: u64,
 }
 

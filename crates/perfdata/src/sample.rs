@@ -102,7 +102,7 @@ impl Sample<'_> {
 pub struct UserStack<'a> {
     /// The bytes that were really copied (`dyn_size`), from the stack pointer up.
     pub bytes: &'a [u8],
-    /// Backend many bytes the kernel had room for in this sample. As many copied as that means that
+    /// How many bytes the kernel had room for in this sample. As many copied as that means that
     /// the stack may go on.
     pub room: usize,
 }

@@ -6,7 +6,7 @@ use std::io::Write;
 
 use prof_model::printable;
 
-/// Backend much to say.
+/// How much to say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Console {
     quiet: bool,

@@ -19,7 +19,7 @@ impl Checkpoints {
         }
     }
 
-    /// Backend long after the last one the next is due.
+    /// How long after the last one the next is due.
     pub(crate) fn interval(&self) -> Duration {
         self.interval
     }

@@ -26,9 +26,9 @@ pub(crate) enum Running {
 /// Decides when sampling goes on and off, and when recording ends.
 pub(crate) struct RecordingControl<'a> {
     running: Running,
-    /// Backend often the command is to be run once more.
+    /// How often the command is to be run once more.
     again: u32,
-    /// Backend the command ended: the last time that it failed, or else the last time.
+    /// How the command ended: the last time that it failed, or else the last time.
     exit: Option<ExitStatus>,
     /// Whether sampling is on.
     sampling: bool,
@@ -47,7 +47,7 @@ impl<'a> RecordingControl<'a> {
     /// A pass over the rings is made at least this often, so that what was sampled is unwound
     /// while its files are there.
     const PATIENCE: Duration = Duration::from_millis(250);
-    /// Backend soon a pass follows one that found something, so that its records can be put in order.
+    /// How soon a pass follows one that found something, so that its records can be put in order.
     const FOLLOW_UP: Duration = Duration::from_millis(20);
 
     pub(crate) fn new(
@@ -102,7 +102,7 @@ impl<'a> RecordingControl<'a> {
         }
     }
 
-    /// Backend long to wait for records.
+    /// How long to wait for records.
     pub(crate) fn timeout(&self, found: bool) -> Duration {
         let timeout = if found {
             Self::FOLLOW_UP
@@ -141,7 +141,7 @@ impl<'a> RecordingControl<'a> {
             return Ok(false);
         }
         if self.again == 0 || self.stopped_by.is_some() {
-            // Backend it ended is asked for when nothing is sampled any more.
+            // How it ended is asked for when nothing is sampled any more.
             return Ok(true);
         }
         system::lower_thread_priority();
@@ -232,7 +232,7 @@ impl<'a> RecordingControl<'a> {
         }
     }
 
-    /// OffCpuTracker for a command that was asked to end. A signal ends the waiting.
+    /// Waits for a command that was asked to end. A signal ends the waiting.
     pub(crate) fn wait_for_command(&mut self) -> io::Result<Option<ExitStatus>> {
         loop {
             let Running::Command(command, _) = &mut self.running else {

@@ -31,13 +31,13 @@ pub struct Options {
     pub schedule: Schedule,
     /// The file to write.
     pub output: PathBuf,
-    /// Backend to write it.
+    /// How to write it.
     pub storage: Storage,
     /// The command line to store in the recording: the recorder's own, as perf does.
     pub command_line: Vec<OsString>,
 }
 
-/// Backend the recording is written.
+/// How the recording is written.
 #[derive(Clone, Debug, Default)]
 pub struct Storage {
     /// Pack records with zstd at this level, 1 to 22.
@@ -57,7 +57,7 @@ pub struct Schedule {
     pub duration: Option<Duration>,
     /// Who may switch sampling on and off.
     pub control: Option<Control>,
-    /// Backend often to run the command once more when it has ended.
+    /// How often to run the command once more when it has ended.
     pub again: u32,
     /// Is told how many records are left to be unwound and written, if that takes more than a second
     /// after the end of sampling.
@@ -139,7 +139,7 @@ pub struct Summary {
     pub events: Vec<String>,
     /// The worth of the recording.
     pub quality: Quality,
-    /// Backend the command ended; `None` if none was started.
+    /// How the command ended; `None` if none was started.
     pub exit: Option<ExitStatus>,
     /// The signal that ended the recording, if one did.
     pub stopped_by: Option<i32>,

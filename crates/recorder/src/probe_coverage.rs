@@ -26,7 +26,7 @@ use prof_perfdata::{CpuMode, Mmap, Record};
 
 use crate::output::synthesize;
 
-/// CpuChoice which programs map the probed files.
+/// Follows which programs map the probed files.
 #[derive(Debug, Default)]
 pub(crate) struct ProbeCoverage {
     /// None where nothing is probed: then nothing is followed.
@@ -89,7 +89,7 @@ impl ProbeCoverage {
         }
     }
 
-    /// CpuChoice a record. `processes` have followed it already.
+    /// Follows a record. `processes` have followed it already.
     pub(crate) fn follow(&mut self, record: &Record<'_>, processes: &Processes) {
         if self.files.is_empty() {
             return;
@@ -324,7 +324,7 @@ mod tests {
         }
     }
 
-    /// CpuChoice records up to second 10, then lists programs, processes, seconds and what they use.
+    /// Follows records up to second 10, then lists programs, processes, seconds and what they use.
     fn check(mut coverage: ProbeCoverage, records: &[Record<'_>], expected: &[&str]) {
         let (mut processes, mut modules) = (Processes::default(), Modules::default());
         for record in records {

@@ -106,7 +106,7 @@ pub fn record(options: &Options, signals: &Signals) -> Result<Summary, Error> {
     summary(options, &opened, recorded)
 }
 
-/// Backend far the start of a command has come.
+/// How far the start of a command has come.
 enum Starting {
     /// Its events are open on the thread that will fork it.
     Launcher(Launcher),

@@ -1,4 +1,4 @@
-//! Backend is recorded, for the verdict.
+//! How is recorded, for the verdict.
 
 use prof_events::access::Privileges;
 use prof_events::system::{self, System};

@@ -139,7 +139,7 @@ fn perf_stacks(file: &Path) -> Vec<Vec<String>> {
         .collect()
 }
 
-/// Every stack but one in a hundred is whole. Backend many samples are lost depends on what else
+/// Every stack but one in a hundred is whole. How many samples are lost depends on what else
 /// runs on the machine.
 fn assert_whole(summary: &Summary) {
     let quality = &summary.quality;
@@ -344,7 +344,7 @@ fn raw_records(file: &[u8]) -> Vec<&[u8]> {
     records
 }
 
-/// Records a program of two threads, whose records must lie in the order of time. Backend often the next
+/// Records a program of two threads, whose records must lie in the order of time. How often the next
 /// sample in the file is of another CPU than the one before.
 fn turns_of_cpus(bench: &Bench, binary: &Path) -> usize {
     let options = bench.options(&[binary.to_str().unwrap(), ROUNDS]);

@@ -17,7 +17,7 @@ pub(crate) struct TestProfile {
     pub(crate) profile: Profile,
     /// By frame number: names, innermost first.
     names: Vec<Vec<String>>,
-    /// Backend many of the outermost frames of the lines to come were read back.
+    /// How many of the outermost frames of the lines to come were read back.
     pub(crate) remote_read: u16,
 }
 

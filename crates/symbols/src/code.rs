@@ -21,7 +21,7 @@ pub struct Code {
     pub address: ElfAddress,
     /// All of it, or the first mebibyte.
     pub bytes: Vec<u8>,
-    /// Backend many more bytes it has.
+    /// How many more bytes it has.
     pub left_out: u64,
     /// What it is for.
     pub machine: Machine,

@@ -104,7 +104,7 @@ struct Lookup<'a> {
 #[derive(Default)]
 struct Part {
     frames: Vec<SymbolFrame>,
-    /// Backend many of them each address has.
+    /// How many of them each address has.
     counts: Vec<usize>,
 }
 

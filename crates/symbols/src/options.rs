@@ -8,12 +8,12 @@ use prof_model::{BuildId, Module, Pid};
 
 use crate::kernel;
 
-/// Backend to turn addresses into names.
+/// How to turn addresses into names.
 #[derive(Clone, Debug)]
 pub struct SymbolOptions {
     /// Whether to read inlined frames and lines from DWARF. Without, only symbol tables are read.
     pub inlines: bool,
-    /// Backend names are written.
+    /// How names are written.
     pub demangle: Demangle,
     /// Where separate debug files are: directories laid out as `/usr/lib/debug` is.
     pub debug_dirs: Vec<PathBuf>,
@@ -63,7 +63,7 @@ pub struct RecordedKernel {
     pub text: Option<u64>,
 }
 
-/// Backend names are written.
+/// How names are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Demangle {
     /// As the linker sees them.
@@ -76,7 +76,7 @@ pub enum Demangle {
     Short,
 }
 
-/// Backend to reach debuginfod servers.
+/// How to reach debuginfod servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Debuginfod {
     /// Base URLs, asked in order (`DEBUGINFOD_URLS`).

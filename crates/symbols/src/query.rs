@@ -47,7 +47,7 @@ pub struct SymbolFrame {
     pub inlined: bool,
 }
 
-/// Backend much was known of the addresses that were asked for.
+/// How much was known of the addresses that were asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Detail {
     /// No names.
@@ -79,7 +79,7 @@ impl Resolved {
         &self.status
     }
 
-    /// Backend much was known.
+    /// How much was known.
     pub fn detail(&self) -> Detail {
         self.detail
     }
@@ -95,7 +95,7 @@ impl Resolved {
         self.downloads.as_deref()
     }
 
-    /// Backend many addresses were asked for.
+    /// How many addresses were asked for.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
@@ -123,7 +123,7 @@ impl Resolved {
         self.starts.get(&index).copied()
     }
 
-    /// Backend many addresses have a name.
+    /// How many addresses have a name.
     pub fn named(&self) -> usize {
         (0..self.len())
             .filter(|&index| !self.frames(index).is_empty())

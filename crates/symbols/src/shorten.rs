@@ -30,7 +30,7 @@ pub fn shorten(name: &str) -> Cow<'_, str> {
 struct Shortener<'a> {
     rest: &'a str,
     out: String,
-    /// Backend many impls deep.
+    /// How many impls deep.
     depth: usize,
 }
 
@@ -171,7 +171,7 @@ fn self_type(inner: &str) -> &str {
     inner
 }
 
-/// Backend many bytes the bracket that `text` starts with and all within take, with the closing one.
+/// How many bytes the bracket that `text` starts with and all within take, with the closing one.
 fn bracketed(text: &str) -> usize {
     let mut open = Vec::new();
     let mut before = 0;

@@ -27,7 +27,7 @@ pub struct Symbolizer {
     pub(crate) kernel: Kernel,
 }
 
-/// Backend far [`Symbolizer::resolve_watched`] has come.
+/// How far [`Symbolizer::resolve_watched`] has come.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Progress {

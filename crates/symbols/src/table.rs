@@ -37,7 +37,7 @@ pub(crate) struct Symbol<'data> {
     pub(crate) end: u64,
     /// Where an unsized one ends at the latest.
     pub(crate) limit: u64,
-    /// Backend strongly the name is bound, the strongest lowest.
+    /// How strongly the name is bound, the strongest lowest.
     pub(crate) rank: u8,
     /// The name, as the linker sees it.
     pub(crate) name: Cow<'data, [u8]>,

@@ -19,7 +19,7 @@ use prof_symbols::{Demangle, Resolved, SymbolOptions, demangle};
 /// A function, its file and its line, as `llvm-symbolizer` prints them.
 type Frame = (String, String, u32);
 
-/// Backend many addresses of the program's code are compared.
+/// How many addresses of the program's code are compared.
 const ADDRESSES: usize = 10_000;
 
 struct Comparison {
@@ -27,7 +27,7 @@ struct Comparison {
     places: HashMap<String, u64>,
     /// Where there are symbols that have no size.
     labels: HashSet<u64>,
-    /// Backend many chains were the same, or different in a way that is meant.
+    /// How many chains were the same, or different in a way that is meant.
     counts: BTreeMap<&'static str, usize>,
 }
 

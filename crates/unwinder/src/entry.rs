@@ -2,7 +2,7 @@
 
 use prof_model::{StackEnd, UserRegisters};
 
-/// Backend far the kernel had come with saving registers.
+/// How far the kernel had come with saving registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::large_enum_variant, reason = "one value, for one sample")]
 pub enum Entry {

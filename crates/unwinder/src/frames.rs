@@ -57,7 +57,7 @@ impl<'a> Frames<'a> {
         }
     }
 
-    /// Backend many frames were pushed.
+    /// How many frames were pushed.
     pub(crate) fn count(&self) -> usize {
         self.buffer.len() - self.base + self.elided as usize
     }

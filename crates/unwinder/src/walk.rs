@@ -14,7 +14,7 @@ use crate::unwinder::Unwinder;
 
 /// No stack is deeper: 1 GB of frames of 1 KB. Keeps hostile stacks from taking forever.
 const STEPS: u32 = 1 << 20;
-/// Backend often a walk may go to lower addresses (another stack) before it counts as a loop.
+/// How often a walk may go to lower addresses (another stack) before it counts as a loop.
 const DESCENTS: u32 = 32;
 /// Of deeper stacks, the outer part is kept for the next walk.
 const DEEP: u32 = 256;
@@ -31,7 +31,7 @@ pub(crate) struct Walk<'w> {
     pub(crate) interrupted: bool,
     /// The frame was found by following a frame pointer.
     pub(crate) by_frame_pointer: bool,
-    /// Backend often the walk went to lower addresses.
+    /// How often the walk went to lower addresses.
     pub(crate) descents: u32,
     pub(crate) remote_read: u16,
     /// The numbers of the registers that were used since this was last reset, as bits.

@@ -18,7 +18,7 @@ use prof_unwinder::{LocalFiles, Unwinder};
 use support::programs::{OPTIMIZED, Workshop};
 use support::{Samples, UserSample};
 
-/// Backend perf's answer to a sample relates to ours.
+/// How perf's answer to a sample relates to ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Class {
     Same,

@@ -16,7 +16,7 @@ struct Case {
     event: &'static str,
     /// What xtask/bench/hits.c does, and how often.
     work: [&'static str; 2],
-    /// Backend often the event happens; `None`: as often as there are samples.
+    /// How often the event happens; `None`: as often as there are samples.
     hits: Option<u64>,
     profilers: Vec<Profiler>,
 }

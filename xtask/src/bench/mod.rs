@@ -26,7 +26,7 @@ use stopwatch::Stopwatch;
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Backend often everything is measured.
+    /// How often everything is measured.
     #[arg(short, long, default_value_t = 5)]
     repetitions: usize,
     /// Samples per second.
@@ -53,7 +53,7 @@ pub(crate) struct Options {
     /// Where the tables of --scale go.
     #[arg(long, default_value = "docs/results/scale.md")]
     scale_output: PathBuf,
-    /// Backend often the programs of that recording run: a round is some hundred thousand samples.
+    /// How often the programs of that recording run: a round is some hundred thousand samples.
     #[arg(long, default_value_t = 10)]
     rounds: u32,
     /// Measures this build of prof instead of a new one.

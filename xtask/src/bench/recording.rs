@@ -23,9 +23,9 @@ struct Run {
 /// The medians over all recordings of a workload by one profiler.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Costs {
-    /// Backend many times longer the target takes, wall time.
+    /// How many times longer the target takes, wall time.
     pub(super) slowdown: f64,
-    /// Backend many times more CPU time the target takes, without the profiler's own.
+    /// How many times more CPU time the target takes, without the profiler's own.
     pub(super) target_cpu: f64,
     /// The profiler's own CPU seconds for each of the target's.
     pub(super) own_cpu: f64,

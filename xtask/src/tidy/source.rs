@@ -27,7 +27,7 @@ impl Source {
         }
     }
 
-    /// Backend many lines come before the unit tests.
+    /// How many lines come before the unit tests.
     pub(super) fn lines_before_tests(&self) -> usize {
         let is_tests = |line: &String| line.trim() == "#[cfg(test)]";
         let first = self.code.iter().position(is_tests);
@@ -86,7 +86,7 @@ fn code_of(text: &str) -> String {
     code
 }
 
-/// Backend many bytes of comment or literal `rest` begins with.
+/// How many bytes of comment or literal `rest` begins with.
 fn literal_or_comment(rest: &str, before: Option<char>) -> usize {
     let until = |end: &str, skip: usize| {
         let found = rest[skip..].find(end);

@@ -228,7 +228,7 @@ impl Group {
         Ok(all)
     }
 
-    /// Backend many members it has.
+    /// How many members it has.
     pub fn len(&self) -> usize {
         self.members
             .iter()

@@ -17,7 +17,7 @@ pub enum Inherit {
     Children,
 }
 
-/// Backend an event is opened, besides what its spec says.
+/// How an event is opened, besides what its spec says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AttrOptions {
     /// Who else is counted; the spec's terms `inherit` and `no-inherit` go first.

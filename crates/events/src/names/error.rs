@@ -186,7 +186,7 @@ pub enum Problem {
         path: String,
         /// What was typed.
         symbol: String,
-        /// Backend many there are.
+        /// How many there are.
         count: usize,
         /// Some of them, in a way that says which.
         examples: Vec<String>,

@@ -51,7 +51,7 @@ impl Format {
         Some(())
     }
 
-    /// Backend many bits it has.
+    /// How many bits it has.
     pub(super) fn bits(&self) -> u32 {
         self.bits.len() as u32
     }

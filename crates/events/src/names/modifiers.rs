@@ -53,7 +53,7 @@ impl Default for Modifiers {
     }
 }
 
-/// Backend near the sampled address must be to the event (`precise_ip`).
+/// How near the sampled address must be to the event (`precise_ip`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Precise {
     /// 0: anywhere behind it; 1: at a constant distance; 2: at it, if possible; 3: at it.

@@ -10,7 +10,7 @@ use super::terms::Terms;
 /// One event: what to count, in whose code, and what was asked for besides.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EventSpec {
-    /// Backend the event is called, without modifiers: as it was typed, or what the term `name=`
+    /// How the event is called, without modifiers: as it was typed, or what the term `name=`
     /// says. Displaying the spec adds the modifiers.
     pub name: String,
     /// What kind of event it is.

@@ -20,7 +20,7 @@ pub(super) fn nearest<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>)
         .collect()
 }
 
-/// Backend many letters must be inserted, deleted, replaced or swapped with the next one to turn one
+/// How many letters must be inserted, deleted, replaced or swapped with the next one to turn one
 /// name into the other (optimal string alignment); `None` if more than `limit`.
 fn distance(a: &str, b: &str, limit: usize) -> Option<usize> {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());

@@ -1,4 +1,4 @@
-//! Backend much of what threads did was sampled, in words.
+//! How much of what threads did was sampled, in words.
 
 use super::remedy::{self, Cause};
 use super::{percent, share};

@@ -15,7 +15,7 @@ use crate::waits::WaitCoverage;
 use coverage::{coverage, misleads, unseen};
 use remedy::Cause;
 
-/// Backend far a profile can be trusted.
+/// How far a profile can be trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Grade {
@@ -201,7 +201,7 @@ fn few_samples(quality: &Quality) -> Option<String> {
     })
 }
 
-/// Backend to have more samples.
+/// How to have more samples.
 pub(crate) fn more_samples(quality: &Quality) -> String {
     let remedy = remedy::remedy(Cause::FewSamples, quality);
     let more = remedy.map_or_else(String::new, |remedy| format!(", or {remedy}"));
@@ -285,7 +285,7 @@ fn hides_much(waits: WaitCoverage) -> bool {
     share(waits.unseen_time(), waits.time).is_some_and(|unseen| unseen > MUCH)
 }
 
-/// Backend much of the waiting was seen.
+/// How much of the waiting was seen.
 fn waits(waits: &WaitCoverage) -> String {
     let of_time = |part| percent(share(part, waits.time).unwrap_or(0.0));
     let mut told = format!(

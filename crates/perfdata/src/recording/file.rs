@@ -142,7 +142,7 @@ fn feature_sections(
     })
 }
 
-/// Backend a finished recording in file form is laid out.
+/// How a finished recording in file form is laid out.
 #[derive(Debug)]
 pub(crate) struct FileParts<'a> {
     /// Up to where the features tell of each feature, which are 32 bytes.

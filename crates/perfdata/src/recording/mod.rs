@@ -106,7 +106,7 @@ impl Recording {
         &self.features
     }
 
-    /// Backend the records are laid out.
+    /// How the records are laid out.
     pub fn format(&self) -> &RecordFormat {
         &self.format
     }
@@ -149,7 +149,7 @@ impl Recording {
         self.source.is_too_large()
     }
 
-    /// Backend many records so far were [`Damaged`](Record::Damaged).
+    /// How many records so far were [`Damaged`](Record::Damaged).
     pub fn malformed(&self) -> u64 {
         self.malformed
     }

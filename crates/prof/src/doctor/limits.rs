@@ -1,4 +1,4 @@
-//! Backend much can be recorded without loss: rings, rates, descriptors, priorities.
+//! How much can be recorded without loss: rings, rates, descriptors, priorities.
 
 use prof_events::access::Capability;
 use prof_events::names::EventSpec;

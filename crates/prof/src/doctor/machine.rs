@@ -19,7 +19,7 @@ pub(super) struct Machine {
     settings_are_the_hosts: bool,
 }
 
-/// Backend we know that we run in a container.
+/// How we know that we run in a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Container {
     /// Docker says so.

@@ -62,7 +62,7 @@ pub(crate) struct AnnotateFlags {
     #[command(flatten)]
     pub(crate) filter: FilterFlags,
 
-    /// Backend to name functions
+    /// How to name functions
     #[command(flatten)]
     pub(crate) symbols: SymbolFlags,
 }

@@ -17,7 +17,7 @@ pub(crate) struct ArchiveFlags {
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 
-    /// Backend names are found and written
+    /// How names are found and written
     #[command(flatten)]
     pub(crate) symbols: SymbolFlags,
 }

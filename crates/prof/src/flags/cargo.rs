@@ -14,7 +14,7 @@ pub(crate) struct CargoFlags {
     #[command(flatten)]
     pub target: TargetFlags,
 
-    /// Backend to record it
+    /// How to record it
     #[command(flatten)]
     pub sampling: SamplingFlags,
 

@@ -63,7 +63,7 @@ pub(crate) struct DiffFlags {
     #[command(flatten)]
     pub(crate) filter: FilterFlags,
 
-    /// Backend names are found and written
+    /// How names are found and written
     #[command(flatten)]
     pub(crate) symbols: SymbolFlags,
 }

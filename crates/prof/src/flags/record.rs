@@ -16,7 +16,7 @@ use super::whom::WhomFlags;
     override_usage = "prof record [OPTIONS] [--] COMMAND [ARGS]...\n       prof record [OPTIONS] --pid PID[,PID...]\n       prof record [OPTIONS] --tid TID[,TID...]\n       prof record [OPTIONS] --name PATTERN [--wait]\n       prof record [OPTIONS] --all-cpus [[--] COMMAND [ARGS]...]"
 )]
 pub(crate) struct RecordFlags {
-    /// Backend to sample and where to write
+    /// How to sample and where to write
     #[command(flatten)]
     pub sampling: SamplingFlags,
 
@@ -24,7 +24,7 @@ pub(crate) struct RecordFlags {
     #[command(flatten)]
     pub schedule: CourseFlags,
 
-    /// Backend the recording is written
+    /// How the recording is written
     #[command(flatten)]
     pub storage: StorageFlags,
 
@@ -41,7 +41,7 @@ pub(crate) struct RecordFlags {
     pub html: Option<PathBuf>,
 }
 
-/// Backend to sample, as `prof record` and `cargo prof` both take it.
+/// How to sample, as `prof record` and `cargo prof` both take it.
 #[derive(Debug, Args)]
 pub(crate) struct SamplingFlags {
     /// Events to sample: page-faults, cycles:u, sched:sched_switch, uprobe:FILE:FUNCTION,
@@ -82,7 +82,7 @@ pub(crate) struct SamplingFlags {
     #[arg(short = 'c', long = "count", value_name = "PERIOD", conflicts_with = "rate", value_parser = clap::value_parser!(u64).range(1..=i64::MAX as u64))]
     pub period: Option<u64>,
 
-    /// Backend to find callers: dwarf[,BYTES] copies BYTES of each stack and unwinds it; fp has the
+    /// How to find callers: dwarf[,BYTES] copies BYTES of each stack and unwinds it; fp has the
     /// kernel follow frame pointers; lbr reads the branch records of the CPU (about 30 calls; dwarf
     /// where it has none); none
     #[arg(long, value_name = "HOW", default_value = "dwarf", value_parser = CallGraphFlag::parse)]
@@ -100,7 +100,7 @@ pub(crate) struct SamplingFlags {
     #[arg(short = 'i', long)]
     pub no_inherit: bool,
 
-    /// Backend to sample: perf (perf_event_open); ptrace (stops threads: slower, user code only, needs
+    /// How to sample: perf (perf_event_open); ptrace (stops threads: slower, user code only, needs
     /// no permission); auto: perf, or ptrace where perf is refused
     #[arg(long, value_name = "MEANS", default_value = "auto")]
     pub sampler: SamplerFlag,

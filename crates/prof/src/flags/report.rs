@@ -41,7 +41,7 @@ pub(crate) struct ReportFlags {
     #[command(flatten)]
     pub filter: FilterFlags,
 
-    /// Backend names are found and written
+    /// How names are found and written
     #[command(flatten)]
     pub symbols: SymbolFlags,
 
@@ -61,7 +61,7 @@ pub(crate) struct ScriptFlags {
     #[command(flatten)]
     pub(crate) filter: FilterFlags,
 
-    /// Backend names are found and written
+    /// How names are found and written
     #[command(flatten)]
     pub(crate) symbols: SymbolFlags,
 }

@@ -1,4 +1,4 @@
-//! Backend the recording is written.
+//! How the recording is written.
 
 use std::time::Duration;
 

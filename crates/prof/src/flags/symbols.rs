@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-/// Backend names are found and written.
+/// How names are found and written.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Names")]
 pub(crate) struct SymbolFlags {

@@ -23,7 +23,7 @@ use places::{Kept, Living};
 
 pub(crate) use unnamed::unnamed;
 
-/// Backend thorough to be.
+/// How thorough to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Detail {
     /// Functions, from symbol tables only.

@@ -31,11 +31,11 @@ use crate::targets;
 pub(crate) struct Job {
     /// What to record.
     pub target: Wanted,
-    /// Backend to record it, and where to.
+    /// How to record it, and where to.
     pub sampling: SamplingFlags,
     /// When to sample.
     pub schedule: CourseFlags,
-    /// Backend to write the recording.
+    /// How to write the recording.
     pub storage: StorageFlags,
     /// The command line to store in the recording.
     pub(crate) command_line: Vec<OsString>,

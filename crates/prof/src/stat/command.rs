@@ -133,9 +133,9 @@ pub(super) struct Tick {
     pub(super) over: bool,
 }
 
-/// Backend a run ended.
+/// How a run ended.
 pub(super) struct Outcome {
-    /// Backend the command ended, if it did.
+    /// How the command ended, if it did.
     pub(super) status: Option<ExitStatus>,
     /// Whether we were asked to stop.
     pub(super) interrupted: bool,

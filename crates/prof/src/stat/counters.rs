@@ -40,7 +40,7 @@ pub(super) struct Counters {
 /// One count of each row; `None` where a pinned counter found no room.
 pub(super) type Counts = Vec<Option<Count>>;
 
-/// Backend to open.
+/// How to open.
 #[derive(Clone, Copy)]
 pub(super) struct Terms {
     pub(super) options: Options,

@@ -71,7 +71,7 @@ impl Part {
         }
     }
 
-    /// Backend many rows it has, and what each of them, by its number, counted at each place.
+    /// How many rows it has, and what each of them, by its number, counted at each place.
     pub(super) fn read_places(&mut self) -> Result<(usize, Vec<Cell>), ReadError> {
         let members = self.members();
         let read = match self {

@@ -127,7 +127,7 @@ fn metric(metric: &Metric) -> String {
     }
 }
 
-/// Backend sure the value is, and for which share of the time it was counted.
+/// How sure the value is, and for which share of the time it was counted.
 fn end(line: &Line) -> String {
     let estimate = match &line.value {
         Value::Whole(estimate) | Value::Real(estimate) => estimate,

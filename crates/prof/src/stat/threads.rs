@@ -82,7 +82,7 @@ struct Run {
     usage: Usage,
 }
 
-/// Backend often records are taken from the rings, lest they run over.
+/// How often records are taken from the rings, lest they run over.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Runs the command once; the inner error is that it cannot be started.

@@ -1,4 +1,4 @@
-//! Backend results are laid out.
+//! How results are laid out.
 
 use std::process::Output;
 

@@ -19,7 +19,7 @@ use by_name::{Counted, CoverageByName, Samples, half_blind, unsampled};
 /// Adds up what threads did, and weighs their samples.
 #[derive(Debug, Default)]
 pub(crate) struct CoverageTracker {
-    /// Backend periods vary, if they do.
+    /// How periods vary, if they do.
     sample_period: Option<SamplePeriod>,
     /// The usual period, if the event counts in the kernel and in user code, but samples in one of
     /// them only. Only clocks do.

@@ -133,7 +133,7 @@ impl OffCpuTracker {
         }
     }
 
-    /// Backend many of the waits were seen since this was asked before.
+    /// How many of the waits were seen since this was asked before.
     pub(crate) fn take_seen(&mut self) -> WaitCoverage {
         std::mem::take(&mut self.seen)
     }

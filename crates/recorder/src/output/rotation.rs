@@ -12,7 +12,7 @@ use std::time::Duration;
 pub struct Rotation {
     /// What else completes a file.
     pub when: When,
-    /// Backend many files to keep, the youngest ones; all if `None`.
+    /// How many files to keep, the youngest ones; all if `None`.
     pub most_files: Option<usize>,
     /// Is told of each file that is complete.
     pub completed: Option<fn(&Path)>,

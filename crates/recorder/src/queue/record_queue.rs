@@ -123,7 +123,7 @@ impl Batch {
     const KEPT: usize = 4 << 20;
 }
 
-/// Backend full the buffer is, which decides what is kept of a sample.
+/// How full the buffer is, which decides what is kept of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pressure {
     /// Everything is kept.
@@ -246,7 +246,7 @@ impl RecordQueue {
         self.changed.notify_all();
     }
 
-    /// OffCpuTracker until [`give_up`](Self::give_up) is called, but no longer than this. Returns how many
+    /// Waits until [`give_up`](Self::give_up) is called, but no longer than this. Returns how many
     /// records the session still has to deal with, `None` if it will not.
     pub(crate) fn left(&self, timeout: Duration) -> Option<usize> {
         let state = self.lock();
@@ -290,7 +290,7 @@ impl RecordQueue {
         std::mem::take(&mut self.lock().wakeup_policy)
     }
 
-    /// OffCpuTracker for the next batch, but no longer than this.
+    /// Waits for the next batch, but no longer than this.
     pub(crate) fn pop(&self, timeout: Duration) -> Popped {
         let state = self.lock();
         let waited = self.changed.wait_timeout_while(state, timeout, |state| {
@@ -304,7 +304,7 @@ impl RecordQueue {
         }
     }
 
-    /// Backend much of the budget is used.
+    /// How much of the budget is used.
     pub(crate) fn percent_full(&self) -> usize {
         self.lock().used.saturating_mul(100) / self.budget.max(1)
     }

@@ -36,9 +36,9 @@ struct CpuChoice {
 }
 
 impl ReaderAffinity {
-    /// Backend long it takes at most to copy a stack and to wake us, in nanoseconds.
+    /// How long it takes at most to copy a stack and to wake us, in nanoseconds.
     const AT_ONCE: u64 = 60_000;
-    /// Backend long to stay without any deep stack.
+    /// How long to stay without any deep stack.
     const PATIENCE: Duration = Duration::from_millis(100);
 
     pub(crate) fn new() -> Self {

@@ -55,20 +55,20 @@ pub(crate) struct Reader<'a> {
     earlier: Option<&'a Target>,
     /// When the rings were last looked at.
     last: Instant,
-    /// Backend many samples the last pass brought.
+    /// How many samples the last pass brought.
     samples: usize,
     /// Whether the last pass found anything: then another must follow for the order of time.
     found: bool,
 }
 
-/// Backend recording ended.
+/// How recording ended.
 #[derive(Debug)]
 pub(crate) struct Outcome {
-    /// Backend the command ended, if there is one and it has.
+    /// How the command ended, if there is one and it has.
     pub(crate) exit: Option<ExitStatus>,
     /// The signal that ended it, if one did.
     pub(crate) stopped_by: Option<i32>,
-    /// Backend long it took.
+    /// How long it took.
     pub(crate) duration: Duration,
     /// When sampling ended, by the clock of the records.
     pub(crate) ended: u64,
@@ -149,7 +149,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// OffCpuTracker, drains, and looks whether recording ends here.
+    /// Waits, drains, and looks whether recording ends here.
     fn step(&mut self, control: &mut RecordingControl<'_>) -> Result<bool, Error> {
         let mut timeout = control.timeout(self.found);
         if let Some(soon) = self
@@ -176,7 +176,7 @@ impl<'a> Reader<'a> {
         Ok(over || failed)
     }
 
-    /// OffCpuTracker for the next sample, or until some have come together, if there is time for that.
+    /// Waits for the next sample, or until some have come together, if there is time for that.
     fn wait(&mut self, timeout: Duration) -> io::Result<Wake> {
         if let Some(blocked_threads) = &self.blocked_threads {
             let urgent = blocked_threads.are_urgent();
@@ -208,7 +208,7 @@ impl<'a> Reader<'a> {
         Ok(wake)
     }
 
-    /// OffCpuTracker for the next record, if threads that sleep are looked at.
+    /// Waits for the next record, if threads that sleep are looked at.
     fn wait_for_records_and_blocked(
         &mut self,
         urgent: bool,

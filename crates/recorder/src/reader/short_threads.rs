@@ -100,7 +100,7 @@ impl PeriodRandomizer {
     const LITTLE: u64 = 100;
     /// For so long after short threads have ended, more are expected.
     const MEMORY: Duration = Duration::from_secs(1);
-    /// Backend soon periods are drawn again: each should be for few threads.
+    /// How soon periods are drawn again: each should be for few threads.
     const SOON: Duration = Duration::from_millis(1);
     /// The same as long as little is known of the target.
     const AT_FIRST: Duration = Duration::from_millis(10);
@@ -248,7 +248,7 @@ impl PeriodRandomizer {
         self.recent >= Self::MANY && self.short_time >= all / Self::LITTLE
     }
 
-    /// Backend soon to look again; `None` if there is no hurry.
+    /// How soon to look again; `None` if there is no hurry.
     pub(crate) fn timeout(&self) -> Option<Duration> {
         if self.families.values().any(|family| family.varied) {
             return Some(Self::SOON.saturating_sub(self.drawn.elapsed()));

@@ -30,7 +30,7 @@ pub(crate) struct StackTail {
 pub(crate) struct TailReader {
     /// Mappings that hold stacks, by process: a hint only, for what is read must match the copy.
     mappings: HashMap<Pid, Vec<Range<u64>>>,
-    /// Backend often something was read.
+    /// How often something was read.
     readings: u64,
     /// What was read in this pass over the rings, of whom, and where in the batch it is.
     in_pass: Vec<(Pid, StackTail, usize)>,
@@ -39,7 +39,7 @@ pub(crate) struct TailReader {
 impl TailReader {
     /// The most that is read beyond the copy.
     const LIMIT: u64 = 1 << 20;
-    /// Backend much of the copy is read again to see whether it has changed.
+    /// How much of the copy is read again to see whether it has changed.
     pub(crate) const OVERLAP: u64 = 512;
     /// Stacks to look for among those that were read in a pass.
     const SHARED: usize = 64;

@@ -1,4 +1,4 @@
-//! Backend soon the reader must look at a sample.
+//! How soon the reader must look at a sample.
 //!
 //! What lies beyond the kernel's copy of a stack must be read before the program changes it, so the
 //! reader is told of each sample. That costs the program more than the sample itself, and most
@@ -16,7 +16,7 @@ pub(crate) struct WakeupPolicy {
     poll_interval: Option<Duration>,
     /// In haste until then.
     until: Instant,
-    /// Backend long to be in haste after a stack that needed it.
+    /// How long to be in haste after a stack that needed it.
     lasts: Duration,
 }
 
@@ -45,7 +45,7 @@ impl WakeupPolicy {
         self.until = now + self.lasts;
     }
 
-    /// Backend long to let samples come together; `None` if the next must be looked at as soon as it
+    /// How long to let samples come together; `None` if the next must be looked at as soon as it
     /// comes. Not where there are `many` to be unwound as yet: what being told takes is better spent
     /// on that.
     pub(crate) fn poll_interval(&self, now: Instant, many: bool) -> Option<Duration> {

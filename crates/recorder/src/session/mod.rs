@@ -81,7 +81,7 @@ pub(crate) struct Session {
 
 /// One of the events whose samples come.
 pub(crate) struct SessionEvent {
-    /// Backend its records are in the file.
+    /// How its records are in the file.
     pub(crate) attr: Attr,
     /// What is to be done with its stacks.
     pub(crate) stacks: StackWork,
@@ -158,7 +158,7 @@ impl Session {
         }
     }
 
-    /// CpuChoice which programs the probes reach.
+    /// Follows which programs the probes reach.
     pub(crate) fn probing(self, probes: ProbeCoverage) -> Self {
         Self { probes, ..self }
     }

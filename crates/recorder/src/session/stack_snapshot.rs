@@ -30,7 +30,7 @@ pub(crate) struct StackSnapshot {
     /// The address of the first byte.
     start: u64,
     bytes: Vec<u8>,
-    /// Backend many of the first bytes are not in use: stacks grow to lower addresses.
+    /// How many of the first bytes are not in use: stacks grow to lower addresses.
     unused: usize,
     /// From where on they are of this reading of the live target.
     beyond: Option<(u64, u64)>,
@@ -222,7 +222,7 @@ fn part(bytes: &[u8], start: u64, range: Range<u64>) -> &[u8] {
     bytes.get(first..end).unwrap_or_default()
 }
 
-/// Backend many of the last bytes are the same; a few less where they differ.
+/// How many of the last bytes are the same; a few less where they differ.
 fn same_at_end(one: &[u8], other: &[u8]) -> usize {
     let mut same = 0;
     for size in [4096, 64] {

@@ -53,7 +53,7 @@ impl Session {
         self.output.write(&out)
     }
 
-    /// Backend many processes a command has left running that has ended.
+    /// How many processes a command has left running that has ended.
     pub(super) fn left_running(&self, outcome: Option<&Outcome>) -> u64 {
         let has_ended = outcome.is_some_and(|outcome| outcome.exit.is_some());
         let running = self.processes.iter().filter(|&(pid, _)| pid > 0);

@@ -10,7 +10,7 @@ use prof_events::{HotplugEvents, system};
 
 use crate::options::{CpuTarget, Target};
 
-/// OverflowSignal such CPUs.
+/// Notices such CPUs.
 #[derive(Debug)]
 pub(crate) struct Hotplug {
     /// The CPUs that have events; none if that does not matter.

@@ -1,4 +1,4 @@
-//! Backend much of what threads did was sampled, as a text table.
+//! How much of what threads did was sampled, as a text table.
 
 use std::io::{self, Write};
 

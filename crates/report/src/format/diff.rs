@@ -17,7 +17,7 @@ use super::page::Page;
 use super::palette::Entry;
 use super::table::shorten;
 
-/// Backend a table of changes is laid out.
+/// How a table of changes is laid out.
 #[derive(Clone, Debug, Default)]
 pub struct DiffOptions {
     /// What the first recording is called.

@@ -18,7 +18,7 @@ use super::table::{columns, shorten};
 
 pub use super::palette::PaletteBy;
 
-/// Backend a flame graph looks.
+/// How a flame graph looks.
 #[derive(Clone, Debug)]
 pub struct FlameOptions {
     /// The headline.
@@ -106,7 +106,7 @@ impl FlameOptions {
         }
     }
 
-    /// Backend many characters of a subtitle fit into the picture.
+    /// How many characters of a subtitle fit into the picture.
     pub(super) fn subtitle_length(&self) -> usize {
         const CHARACTER: f64 = 7.5;
         (self.width.unwrap_or(page::WIDTH) as f64 / CHARACTER) as usize

@@ -46,7 +46,7 @@ pub(crate) fn scaled(amount: u64, unit: &Unit) -> String {
     format!("{value:.decimals$} {}", names[index])
 }
 
-/// Backend the weights of one view are written: all in the same unit, so that they compare at sight.
+/// How the weights of one view are written: all in the same unit, so that they compare at sight.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scale<'a> {
     unit: &'a Unit,

@@ -31,7 +31,7 @@ const LEGEND_ROW: usize = 18;
 /// Of a character of the legend, in pixels.
 const CHARACTER: f64 = 7.3;
 
-/// Backend inferno begins the frames.
+/// How inferno begins the frames.
 const FRAMES: &str = "<svg id=\"frames\"";
 
 /// Search can be seen, and the legend does not take the pointer from the frames.
@@ -59,7 +59,7 @@ impl Layout {
         }
     }
 
-    /// Backend far from the bottom the lines are that inferno puts there.
+    /// How far from the bottom the lines are that inferno puts there.
     fn below(self) -> usize {
         match self {
             Self::Downwards => 11,

@@ -9,7 +9,7 @@ use crate::view::groups::Groups;
 
 use super::number::{Scale, grouped, percent};
 
-/// Backend a table is laid out.
+/// How a table is laid out.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TableOptions {
     /// The terminal's width in columns; long names are shortened to fit. `None` for pipes and
@@ -242,7 +242,7 @@ impl Layout {
     }
 }
 
-/// Backend many columns a text takes, taking every character for one.
+/// How many columns a text takes, taking every character for one.
 pub(super) fn columns(text: &str) -> usize {
     text.chars().count()
 }

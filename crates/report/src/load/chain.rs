@@ -10,7 +10,7 @@ use super::events::Traits;
 pub(super) struct Chain {
     pub(super) kernel: Vec<u64>,
     pub(super) user: Vec<u64>,
-    /// Backend the user part ended.
+    /// How the user part ended.
     pub(super) note: StackNote,
 }
 

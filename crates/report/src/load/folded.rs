@@ -140,7 +140,7 @@ impl Weights {
         }
     }
 
-    /// Backend many samples a weight is of; 1 if that can't be told.
+    /// How many samples a weight is of; 1 if that can't be told.
     fn samples(&self, weight: u64) -> u64 {
         match self.counts {
             true => weight / self.divisor,

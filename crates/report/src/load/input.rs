@@ -48,7 +48,7 @@ pub fn profile_of(file: MappedFile, options: &LoadOptions) -> Result<Profile, In
 
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// Backend perf.data files begin: of both byte orders, and of long ago.
+/// How perf.data files begin: of both byte orders, and of long ago.
 const MAGICS: [&[u8]; 3] = [b"PERFILE2", b"2ELIFREP", b"PERFFILE"];
 
 /// Bytes: gzip can make a thousand times as much of a hostile file.

@@ -17,7 +17,7 @@ pub(super) struct Interner {
 #[derive(Clone, Debug, Default)]
 struct Known {
     frames: FxHashMap<u64, FrameId>,
-    /// Backend the last stack began.
+    /// How the last stack began.
     path: Path,
 }
 

@@ -36,7 +36,7 @@ use thread_names::ThreadNames;
 use wall::Wall;
 use weights::Corrections;
 
-/// Backend to load a recording.
+/// How to load a recording.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LoadOptions {
@@ -87,7 +87,7 @@ struct Loader {
     counts: Counts,
     chain: Chain,
     corrections: Corrections,
-    /// Backend many modules were given the build ids of the file's table.
+    /// How many modules were given the build ids of the file's table.
     modules_told: usize,
 }
 

@@ -73,7 +73,7 @@ impl Frames {
         FrameId(number)
     }
 
-    /// Backend many there are.
+    /// How many there are.
     pub fn len(&self) -> usize {
         self.frames.len()
     }

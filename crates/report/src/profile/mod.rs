@@ -90,7 +90,7 @@ impl Profile {
         header.command_line.iter_mut().chain(known).for_each(clean);
     }
 
-    /// Backend many samples there are of each event.
+    /// How many samples there are of each event.
     pub fn sample_counts(&self) -> Vec<u64> {
         let mut counts = vec![0_u64; self.events.len()];
         for sample in self.samples.iter() {
@@ -110,7 +110,7 @@ pub struct MissingData {
     pub times: bool,
     /// Which threads and processes samples are of.
     pub threads: bool,
-    /// Backend stacks ended and what was lost: nothing a verdict could be made of.
+    /// How stacks ended and what was lost: nothing a verdict could be made of.
     pub quality: bool,
 }
 

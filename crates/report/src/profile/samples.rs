@@ -20,17 +20,17 @@ pub struct Sample {
     pub cpu: Option<u32>,
     /// Index of the event in [`Profile::events`](super::Profile::events).
     pub event: u16,
-    /// Backend much of the event the sample stands for: its period.
+    /// How much of the event the sample stands for: its period.
     pub period: u64,
-    /// Backend many samples it is: 1, but in formats that add up those of one stack.
+    /// How many samples it is: 1, but in formats that add up those of one stack.
     pub count: u64,
     /// The thread's name when the sample was taken.
     pub name: NameId,
     /// Where it was.
     pub stack: StackId,
-    /// Backend the user part of the stack ended.
+    /// How the user part of the stack ended.
     pub end: StackEnd,
-    /// Backend many of the outermost frames come from a live read after the sample.
+    /// How many of the outermost frames come from a live read after the sample.
     pub remote_read: u16,
 }
 
@@ -71,7 +71,7 @@ impl Samples {
         self.ends.push((sample.end, sample.remote_read));
     }
 
-    /// Backend many there are.
+    /// How many there are.
     pub fn len(&self) -> usize {
         self.times.len()
     }
@@ -134,7 +134,7 @@ impl Samples {
 pub struct Weight {
     /// Sum of the periods, in the event's unit.
     pub value: u64,
-    /// Backend many samples.
+    /// How many samples.
     pub samples: u64,
 }
 

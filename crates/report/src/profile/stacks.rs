@@ -106,7 +106,7 @@ impl Stacks {
         nested
     }
 
-    /// Backend many there are.
+    /// How many there are.
     pub fn len(&self) -> usize {
         self.stacks.len()
     }

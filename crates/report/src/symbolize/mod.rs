@@ -100,7 +100,7 @@ impl SymbolizedProfile {
         (0..self.functions().len() as u32).map(FunctionId::from_number)
     }
 
-    /// Backend well each module could be named, the one with the most weight first.
+    /// How well each module could be named, the one with the most weight first.
     pub fn naming(&self) -> &[ModuleNaming] {
         &self.naming
     }

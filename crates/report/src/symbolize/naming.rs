@@ -1,11 +1,11 @@
-//! Backend well modules could be named.
+//! How well modules could be named.
 
 use prof_symbols::{ModuleStatus, Resolved};
 
 use super::resolve::Plan;
 use crate::profile::Profile;
 
-/// Backend well a module could be named.
+/// How well a module could be named.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModuleNaming {
     /// The module's short name, `[kernel]`, or `[jit] (process 123)`.
@@ -14,13 +14,13 @@ pub struct ModuleNaming {
     pub status: ModuleStatus,
     /// Why its debug info was not downloaded, although servers were to be asked.
     pub downloads: Option<String>,
-    /// Backend many of the samples were taken in this module.
+    /// How many of the samples were taken in this module.
     pub samples: u64,
-    /// Backend many of the samples have a frame of this module, at any depth, that has no name.
+    /// How many of the samples have a frame of this module, at any depth, that has no name.
     pub unnamed_samples: u64,
-    /// Backend many distinct addresses were seen in it.
+    /// How many distinct addresses were seen in it.
     pub addresses: usize,
-    /// Backend many of these have a name.
+    /// How many of these have a name.
     pub named: usize,
 }
 

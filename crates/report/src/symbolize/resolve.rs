@@ -34,7 +34,7 @@ pub(super) fn symbolize(
 pub struct StoredNames {
     /// The names.
     pub symbols: EmbeddedSymbols,
-    /// Backend well modules could be named.
+    /// How well modules could be named.
     pub naming: Vec<ModuleNaming>,
 }
 

@@ -13,9 +13,9 @@ pub struct Chart<'p> {
     symbolized: &'p SymbolizedProfile,
     /// The event whose samples these are.
     pub event: &'p Event,
-    /// Backend many samples.
+    /// How many samples.
     pub samples: usize,
-    /// Backend long all of it is, in nanoseconds.
+    /// How long all of it is, in nanoseconds.
     pub duration: u64,
     /// What each thread did, the one that was sampled first before the others.
     pub threads: Vec<Thread>,
@@ -34,7 +34,7 @@ pub struct Thread {
 /// A function that was on the stack in samples without a break.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// Backend many callers it has in the chart.
+    /// How many callers it has in the chart.
     pub depth: usize,
     /// The function, and whether it was inlined.
     pub call: Call,
@@ -108,7 +108,7 @@ impl<'p> Chart<'p> {
     }
 }
 
-/// Backend long samples stand for what they show.
+/// How long samples stand for what they show.
 struct Lengths {
     /// For events that do not count time: the usual distance of a thread's samples.
     usual: Option<u64>,
@@ -134,7 +134,7 @@ impl Lengths {
         }
     }
 
-    /// Backend long before its time a sample may begin to count; it is never longer than since the
+    /// How long before its time a sample may begin to count; it is never longer than since the
     /// thread's sample before it.
     fn most(&self, sample: &Sample) -> u64 {
         self.usual.unwrap_or(sample.period)

@@ -11,9 +11,9 @@ use crate::symbolize::SymbolizedProfile;
 /// Unwind failures by place, the most frequent first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failures {
-    /// Backend many user stacks there are, whole or not.
+    /// How many user stacks there are, whole or not.
     pub stacks: u64,
-    /// Backend many of them are whole.
+    /// How many of them are whole.
     pub whole: u64,
     /// Partial stacks by reason, the most frequent first.
     pub reasons: Vec<(StackEnd, u64)>,

@@ -8,7 +8,7 @@ use crate::profile::Weight;
 
 use super::flat::{Weights, weigh};
 
-/// Groups of a profile by weight, the heaviest first.
+/// Parts of a profile by weight, the heaviest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Groups {
     /// What it sums up: the tree's root, or one part of its split.

@@ -31,7 +31,7 @@ pub enum Item {
     Call(Call),
     /// So many calls that were left out, and their weight.
     Rest {
-        /// Backend many.
+        /// How many.
         count: usize,
         /// What they weigh together.
         total: Weight,
@@ -45,7 +45,7 @@ pub struct Call {
     pub node: NodeId,
     /// The innermost of them.
     pub innermost: NodeId,
-    /// Backend many there are.
+    /// How many there are.
     pub depth: usize,
     /// Their own weights together.
     pub own: Weight,

@@ -22,7 +22,7 @@ pub struct Timeline<'p> {
     /// When the first moment begins, in nanoseconds since the recording's first sample; 0 if that
     /// is before it, as the time is that the first sample stands for.
     pub start: u64,
-    /// Backend long a moment is, in nanoseconds; at least 1.
+    /// How long a moment is, in nanoseconds; at least 1.
     pub step: u64,
     /// A row for each part, the heaviest first.
     pub rows: Vec<Row>,
@@ -93,7 +93,7 @@ impl<'p> Timeline<'p> {
         self.symbolized
     }
 
-    /// Backend much a moment holds at most: a full one. For time that is at least its length, so that
+    /// How much a moment holds at most: a full one. For time that is at least its length, so that
     /// a thread that runs all the time fills it.
     pub fn full(&self) -> u64 {
         let values = self.rows.iter().flat_map(|row| &row.values);
@@ -105,7 +105,7 @@ impl<'p> Timeline<'p> {
     }
 }
 
-/// Backend samples are spread over moments.
+/// How samples are spread over moments.
 struct Spread {
     first: u64,
     step: u64,

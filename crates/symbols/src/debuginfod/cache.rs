@@ -24,7 +24,7 @@ use crate::options::Debuginfod;
 /// The directory.
 pub(super) struct Cache {
     directory: PathBuf,
-    /// Backend long a download may take.
+    /// How long a download may take.
     longest: Duration,
 }
 

@@ -20,7 +20,7 @@ pub(super) enum Event {
     Done(Result<Download, Failed>),
 }
 
-/// Backend a download failed.
+/// How a download failed.
 pub(super) enum Failed {
     NotFound,
     Other(String),

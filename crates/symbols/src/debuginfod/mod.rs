@@ -68,7 +68,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Backend often a waiting thread looks whether it should still wait.
+/// How often a waiting thread looks whether it should still wait.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 impl<'a> Client<'a> {

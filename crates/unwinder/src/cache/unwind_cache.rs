@@ -31,7 +31,7 @@ pub struct CachedUnwind {
 pub(crate) struct Checkpoint {
     pub(crate) stack_pointer: u64,
     pub(crate) state: FrameState,
-    /// Backend many frames there are from the outermost one to this one. In [`UnwindTrace`]: the index.
+    /// How many frames there are from the outermost one to this one. In [`UnwindTrace`]: the index.
     pub(crate) frames: usize,
     /// What is used from here to the root. In [`UnwindTrace`]: from here to the next checkpoint.
     pub(crate) needs: Dependencies,

@@ -97,7 +97,7 @@ impl Index {
             .filter_map(|at| self.fde_offset(at))
     }
 
-    /// Backend many entries start at or before `address`.
+    /// How many entries start at or before `address`.
     fn partition_point(&self, address: u64) -> usize {
         let (mut low, mut high) = (0, self.len());
         while low < high {

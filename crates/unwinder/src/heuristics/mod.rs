@@ -1,4 +1,4 @@
-//! UnwindTrace for code that no CFI covers. Whatever is guessed must yield an address that follows a
+//! Steps for code that no CFI covers. Whatever is guessed must yield an address that follows a
 //! call.
 
 pub(crate) mod exception_landing;

@@ -19,13 +19,13 @@ use prof_model::StackEnd;
 use crate::cache::unwind_cache::AddressesRead;
 use crate::memory::target::{Memory, StackDump};
 
-/// Backend much is read from the target at once.
+/// How much is read from the target at once.
 const BLOCK: usize = 64 << 10;
-/// Backend many bytes of dump and block are compared.
+/// How many bytes of dump and block are compared.
 const SEAM: usize = 512;
 /// The same for blocks of an earlier sample: more time has passed.
 const EARLIER_SEAM: usize = 4096;
-/// Backend far below the stack pointer rules may look, at most: at registers that were just popped.
+/// How far below the stack pointer rules may look, at most: at registers that were just popped.
 const RED_ZONE: u64 = 512;
 /// Blocks per stack: 32 MB of stack, and a bound on what a hostile one can cost.
 const BLOCKS: u32 = 512;

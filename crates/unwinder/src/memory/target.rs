@@ -92,17 +92,17 @@ impl Memory for NoMemory {
     }
 }
 
-/// Backend a walk went; the frames themselves are in the caller's buffer.
+/// How a walk went; the frames themselves are in the caller's buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unwound {
     /// Why it ended. Any but [`StackEnd::Root`] is about the last frame of the buffer: that frame's
     /// caller was not found. The stack is whole, with its middle left out, if this is
     /// [`StackEnd::Root`] and [`elided`](Self::elided) is not 0.
     pub end: StackEnd,
-    /// Backend many of the frames were found through [`Memory`] instead of the dump; stops counting
+    /// How many of the frames were found through [`Memory`] instead of the dump; stops counting
     /// at `u16::MAX`.
     pub remote_read: u16,
-    /// Backend many frames were left out of the middle because there is a limit to a sample's size.
+    /// How many frames were left out of the middle because there is a limit to a sample's size.
     pub elided: u32,
     /// The index in the buffer (counted from this stack's first frame) of the first frame after
     /// the cut; 0 if nothing was left out.

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use prof_model::{Mapping, Module, Pid};
 
-/// Backend to open the files that code was mapped from.
+/// How to open the files that code was mapped from.
 ///
 /// Called when the first sample meets a module, while the process may still live.
 pub trait ModuleFiles {

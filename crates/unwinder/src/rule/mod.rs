@@ -1,4 +1,4 @@
-//! Backend to get from a frame to its caller, in a form small enough to be cached by the thousand.
+//! How to get from a frame to its caller, in a form small enough to be cached by the thousand.
 
 pub(crate) mod find;
 
@@ -43,7 +43,7 @@ pub(crate) struct CompactRule {
 }
 
 impl CompactRule {
-    /// Backend many registers a rule can restore.
+    /// How many registers a rule can restore.
     pub(crate) const SAVED: usize = 12;
 
     /// The saved registers: (slot, words from the CFA).

@@ -31,7 +31,7 @@ impl FramePointers {
         &self.chain
     }
 
-    /// CpuChoice the chain of a stopped thread.
+    /// Follows the chain of a stopped thread.
     pub(super) fn follow(
         &mut self,
         ip: u64,

@@ -21,7 +21,7 @@ impl PollInterval {
         }
     }
 
-    /// Backend long it is until the next look.
+    /// How long it is until the next look.
     pub(super) fn rest(&self, now: Instant) -> Duration {
         self.next.saturating_duration_since(now)
     }

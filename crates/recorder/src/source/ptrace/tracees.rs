@@ -43,7 +43,7 @@ struct Thread {
     held: bool,
     name: Vec<u8>,
     cpu: u32,
-    /// Backend often in a row it did not run when we looked, and looks to leave out.
+    /// How often in a row it did not run when we looked, and looks to leave out.
     idle: u8,
     skip: u8,
 }
@@ -72,7 +72,7 @@ impl Tracees {
     /// Threads that never run are looked at this seldom, in looks.
     const LONGEST_SKIP: u8 = 8;
 
-    /// Backend many periods one sample may stand for. What a thread does while nobody can look at it is no
+    /// How many periods one sample may stand for. What a thread does while nobody can look at it is no
     /// single place's: it is counted as not sampled.
     const MOST_PERIODS: u64 = 50;
 

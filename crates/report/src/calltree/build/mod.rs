@@ -69,7 +69,7 @@ struct Builder<'a, 'p> {
     placed: Vec<StackId>,
     /// The stacks that are on the way into `places`; kept to save allocations.
     pending: Vec<StackId>,
-    /// Backend many samples of this part have a stack of which so many of the outermost frames were
+    /// How many samples of this part have a stack of which so many of the outermost frames were
     /// read back.
     remote_read: FxHashMap<(StackId, u16), u64>,
     depths: OnceCell<Vec<u64>>,

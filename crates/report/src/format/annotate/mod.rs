@@ -16,7 +16,7 @@ use crate::view::annotate::{Annotation, CodeListing};
 use super::number::{Scale, grouped, percent};
 use super::table::{columns, shorten};
 
-/// Backend annotated sources are laid out.
+/// How annotated sources are laid out.
 #[derive(Clone, Debug)]
 pub struct AnnotateOptions {
     /// The terminal's width in columns; longer lines are cut. `None` for pipes and files.

@@ -27,7 +27,7 @@ struct Data {
     id: i32,
 }
 
-/// Backend the profiler shows markers of a type.
+/// How the profiler shows markers of a type.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Schema {

@@ -53,7 +53,7 @@ pub(super) struct FrameRow {
     pub(super) func: usize,
     pub(super) category: usize,
     pub(super) line: Option<u32>,
-    /// Backend many functions this one is inlined into, 0 if it is not.
+    /// How many functions this one is inlined into, 0 if it is not.
     pub(super) inline_depth: usize,
 }
 

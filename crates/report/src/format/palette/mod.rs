@@ -90,7 +90,7 @@ pub(super) struct Palette<'p> {
     libraries: Libraries<'p>,
 }
 
-/// Backend a function is called, as far as it shows in its colour.
+/// How a function is called, as far as it shows in its colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Manner {
     /// Paler.

@@ -18,7 +18,7 @@ const WIDEST: usize = 28;
 /// What is beside names and moments: a column of percentages, and three gaps of two spaces.
 const BESIDE: usize = 12;
 
-/// Backend many moments fit into a line of `width` columns; a choice for pipes without.
+/// How many moments fit into a line of `width` columns; a choice for pipes without.
 pub fn moments(width: Option<usize>) -> usize {
     const FEWEST: usize = 20;
     const IN_PIPES: usize = 100;

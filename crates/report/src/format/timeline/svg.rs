@@ -11,7 +11,7 @@ use crate::view::timeline::{Row, Timeline};
 use super::super::table::shorten;
 use super::{caption, described, length, seconds};
 
-/// Backend a picture of a timeline looks.
+/// How a picture of a timeline looks.
 #[derive(Clone, Debug)]
 pub struct SvgOptions {
     /// The headline.

@@ -51,9 +51,9 @@ pub struct Row {
     pub before: Side,
     /// In the second recording.
     pub after: Side,
-    /// Backend sure the change of the self weight is.
+    /// How sure the change of the self weight is.
     pub certainty: Certainty,
-    /// Backend sure the change is of what it takes with all it calls.
+    /// How sure the change is of what it takes with all it calls.
     pub total_certainty: Certainty,
 }
 
@@ -195,7 +195,7 @@ impl Side {
     }
 }
 
-/// Backend sure changes are, given these wholes.
+/// How sure changes are, given these wholes.
 struct Chance {
     wholes: (Side, Side),
     basis: Basis,

@@ -5,7 +5,7 @@ mod x86;
 
 use prof_symbols::{Code, Machine};
 
-/// Backend instructions of x86 are written.
+/// How instructions of x86 are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Syntax {
     /// As GNU tools write them: `mov $1,%eax`.
