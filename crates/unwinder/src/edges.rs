@@ -15,7 +15,6 @@
 //! function that is said to have been called. Where the code does not tell (a call through a register),
 //! the edge is believed.
 
-use std::collections::HashSet;
 use std::ops::Range;
 
 use prof_model::StackEnd;
@@ -23,24 +22,17 @@ use prof_model::StackEnd;
 use crate::arch::Called;
 use crate::cache::code_facts::CodeAddress;
 use crate::module::code_mapping::CodeMapping;
-use crate::rule::Rule;
 use crate::walk::{Caller, Walk};
-
-/// Whether a call through a pointer is believed that was not seen in memory of a single moment: nothing
-/// speaks against it, and nothing for it.
-const ACCEPT_UNSEEN_CALLS: bool = true;
 
 /// What the code says about a call edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Edge {
     /// The call leads to the function.
     Proven,
-    /// It may lead anywhere.
-    Indirect,
+    /// It may lead anywhere: through a pointer, or to code without unwind tables, which bound functions.
+    Open,
     /// It leads elsewhere.
     Disproved,
-    /// Without unwind tables, functions have no bounds.
-    Unknown,
 }
 
 /// The call edges that are known to be possible: an address in the called function, and the return address
@@ -49,8 +41,6 @@ pub(crate) enum Edge {
 pub(crate) struct KnownEdges {
     /// Fingerprints, direct-mapped.
     edges: Vec<u64>,
-    /// Indirect calls: the called function's start, and the return address minus 1.
-    indirect: HashSet<(CodeAddress, CodeAddress)>,
     /// Whether any stack has gone on beyond its copy: until then, nothing is noted.
     pub(crate) wanted: bool,
 }
@@ -58,15 +48,10 @@ pub(crate) struct KnownEdges {
 impl KnownEdges {
     /// As many as there are cached rules.
     const EDGES: usize = 1 << 15;
-    /// Room made for indirect calls at first.
-    const FEW: usize = 1024;
-    /// Bounds what hostile programs can make up.
-    const INDIRECT: usize = 1 << 15;
 
     pub(crate) fn new() -> Self {
         Self {
             edges: Vec::new(),
-            indirect: HashSet::new(),
             wanted: false,
         }
     }
@@ -81,7 +66,6 @@ impl KnownEdges {
         if !self.wanted {
             self.wanted = true;
             self.edges.resize(Self::EDGES, 0);
-            self.indirect.reserve(Self::FEW);
         }
     }
 
@@ -90,13 +74,6 @@ impl KnownEdges {
         if let Some(known) = self.edges.get_mut(slot(edge)) {
             *known = edge;
         }
-    }
-
-    fn add_indirect(&mut self, function: CodeAddress, caller: CodeAddress) {
-        if self.indirect.len() >= Self::INDIRECT {
-            self.indirect.clear();
-        }
-        self.indirect.insert((function, caller));
     }
 }
 
@@ -118,16 +95,7 @@ impl Walk<'_> {
     /// Notes that the current frame called the one before, which the copy alone has shown.
     pub(crate) fn note_call_of(&mut self, callee: CodeAddress, place: &CodeMapping) {
         let caller = (place.module, place.elf_address(self.lookup_address()));
-        if self.unwinder.edges.contain(callee, caller) {
-            return;
-        }
         self.unwinder.edges.add(callee, caller);
-        let target = self.program_counter();
-        if let Some(Called::Anything | Called::Pointer(_)) = self.called(place, target)
-            && let Some((function, _)) = self.function_at(callee)
-        {
-            self.unwinder.edges.add_indirect(function, caller);
-        }
     }
 
     /// Whether a caller that was read at another time than the copy can have called the current
@@ -148,21 +116,7 @@ impl Walk<'_> {
             return Ok(());
         }
         let function = self.function_at(callee).map(|(function, _)| function);
-        let possible = match self.edge(function, caller_place, target) {
-            Edge::Proven | Edge::Unknown => true,
-            Edge::Disproved => false,
-            Edge::Indirect => function.is_some_and(|function| {
-                let may = self.stack.stood_still() || self.starts_thread(caller);
-                let edges = &mut self.unwinder.edges;
-                if may {
-                    edges.add_indirect(function, from);
-                }
-                // Compilers call most functions of their own through pointers that nothing shows: to
-                // refuse what was not seen would lose a fifth of their stacks.
-                may || edges.indirect.contains(&(function, from)) || ACCEPT_UNSEEN_CALLS
-            }),
-        };
-        if !possible {
+        if self.edge(function, caller_place, target) == Edge::Disproved {
             return Err(StackEnd::Stale);
         }
         self.unwinder.edges.add(callee, from);
@@ -172,11 +126,11 @@ impl Walk<'_> {
     /// Whether the call in front of `target` can lead to `function`.
     fn edge(&mut self, function: Option<CodeAddress>, place: &CodeMapping, target: u64) -> Edge {
         let Some(function) = function else {
-            return Edge::Unknown;
+            return Edge::Open;
         };
         let reach = match self.called(place, target) {
-            None => return Edge::Unknown,
-            Some(Called::Anything) => return Edge::Indirect,
+            None => return Edge::Open,
+            Some(Called::Anything) => return Edge::Open,
             Some(Called::Function(address)) => {
                 let mut reach = Reach::of(function);
                 reach.add(*place, address);
@@ -230,7 +184,7 @@ impl Walk<'_> {
             reach.is_open |= !is_closed;
         }
         match reach.is_open {
-            true => Edge::Indirect,
+            true => Edge::Open,
             false => Edge::Disproved,
         }
     }
@@ -255,52 +209,6 @@ impl Walk<'_> {
         let sections = [tables.eh_frame.as_ref(), tables.read_debug_frame()];
         let range = (sections.into_iter().flatten()).find_map(|cfi| cfi.function(address))?;
         Some(((module, range.start), range))
-    }
-
-    /// Whether a caller is what the kernel or the C library starts a thread with: nothing ever returns
-    /// above its call.
-    fn starts_thread(&mut self, caller: &Caller) -> bool {
-        // All that is read here the walk itself reads, too.
-        let needed = (self.used, self.stack.addresses_read, self.stack.guessed);
-        let frame = (self.registers, self.interrupted);
-        (self.registers, self.interrupted) = (caller.registers, false);
-        let starts = self.is_near_root();
-        (self.registers, self.interrupted) = frame;
-        (self.used, self.stack.addresses_read, self.stack.guessed) = needed;
-        starts
-    }
-
-    /// `start_thread <- clone3`, or `__libc_start_call_main <- __libc_start_main <- _start`.
-    fn is_near_root(&mut self) -> bool {
-        const FRAMES: usize = 3;
-        // Of the calls up to here, but for the last: that one needs no proof if its caller has none.
-        let (mut proven, mut last) = (true, true);
-        for frames in 1..=FRAMES {
-            let Some(place) = self.locate(self.lookup_address()) else {
-                return false;
-            };
-            let rule = match self.find_rule(&place).rule {
-                Rule::Entry | Rule::ProgramEntry => return frames < FRAMES || proven,
-                Rule::Compact(rule) | Rule::Guess(rule) => rule,
-                _ => return false,
-            };
-            let Ok(registers) = self.apply(&rule) else {
-                return false;
-            };
-            let callee = (place.module, place.elf_address(self.lookup_address()));
-            let function = self.function_at(callee).map(|(function, _)| function);
-            self.registers = registers;
-            let target = self.program_counter();
-            if target == 0 {
-                return frames < FRAMES || proven;
-            }
-            let Some(place) = self.locate(target.wrapping_sub(1)) else {
-                return false;
-            };
-            proven &= last;
-            last = self.edge(function, &place, target) == Edge::Proven;
-        }
-        false
     }
 }
 

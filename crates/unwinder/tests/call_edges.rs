@@ -31,11 +31,10 @@ fn stop(source: &str) -> Stopped {
     }
 }
 
-/// Memory as it is, but for one word; of a thread that may have run since the sample, or not.
+/// Memory as it is, but for one word.
 struct Later<'a> {
     memory: &'a mut ProcessMemory,
     other: Option<(u64, u64)>,
-    stood_still: bool,
 }
 
 impl Memory for Later<'_> {
@@ -49,10 +48,6 @@ impl Memory for Later<'_> {
             }
         }
         count
-    }
-
-    fn stood_still(&self) -> bool {
-        self.stood_still
     }
 
     fn mapping(&mut self, address: u64) -> Option<Range<u64>> {
@@ -86,11 +81,7 @@ fn a_call_of_another_function_is_not_the_caller() {
     for sample in samples.samples.iter().take(20) {
         let mut unwinder = Unwinder::new(LocalFiles);
         let mut check = |memory: &mut ProcessMemory, other, expected| {
-            let mut memory = Later {
-                memory,
-                other,
-                stood_still: true,
-            };
+            let mut memory = Later { memory, other };
             let of = (sample, &sample.stack[..]);
             let answer = unwind(&mut unwinder, samples, of, &mut memory);
             assert_eq!(answer.unwound.end, expected, "{}", answer.frames.len());
@@ -122,27 +113,16 @@ fn a_call_through_a_pointer_is_believed() {
     let mut stopped = stop("pointer.c");
     let (samples, memory) = (&stopped.samples, &mut stopped.memory);
     let sample = samples.samples.first().expect("samples");
-    let bounds = memory.mapping(sample.stack_start).expect("a stack");
-    let mut all = vec![0; (bounds.end - sample.stack_start) as usize];
-    assert_eq!(memory.read(sample.stack_start, &mut all), all.len());
-    let mut check = |unwinder: &mut Unwinder, copy: &[u8], stood_still, expected| {
-        let mut memory = Later {
-            memory,
-            other: None,
-            stood_still,
-        };
-        let answer = unwind(unwinder, samples, (sample, copy), &mut memory);
-        assert_eq!(answer.unwound.end, expected, "{}", answer.frames.len());
+    let memory = &mut Later {
+        memory,
+        other: None,
     };
-    let part = &sample.stack[..];
     let unwinder = &mut Unwinder::new(LocalFiles);
-    check(unwinder, part, false, StackEnd::Root);
-    // The copy of it all shows that the pointer leads there: rules are cached the first time.
-    for _ in 0..2 {
-        check(unwinder, &all, false, StackEnd::Root);
-    }
-    check(unwinder, part, false, StackEnd::Root);
-    let unwinder = &mut Unwinder::new(LocalFiles);
-    check(unwinder, part, true, StackEnd::Root);
-    check(unwinder, part, false, StackEnd::Root);
+    let answer = unwind(unwinder, samples, (sample, &sample.stack[..]), memory);
+    assert_eq!(
+        answer.unwound.end,
+        StackEnd::Root,
+        "{}",
+        answer.frames.len()
+    );
 }

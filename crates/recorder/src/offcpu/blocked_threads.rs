@@ -20,7 +20,7 @@ use prof_perfdata::{Attr, CpuMode, encode};
 
 use crate::queue::record_queue::Batch;
 use crate::reader::sample_layout::{self, StackFields, SwitchFields};
-use crate::reader::stack_tail::{StackTail, TailReader};
+use crate::reader::stack_tail::TailReader;
 
 /// Looks at threads that sleep.
 #[derive(Debug)]
@@ -221,12 +221,7 @@ impl BlockedThreadSampler {
             start: stack,
         };
         if part.is_full() {
-            // It sleeps; should it wake in the meantime, the time of the sample tells.
-            let asleep = |beyond| StackTail {
-                stood_still: true,
-                ..beyond
-            };
-            batch.push_beyond(|bytes| tail_reader.read(&part, bytes).map(asleep));
+            batch.push_beyond(|bytes| tail_reader.read(&part, bytes));
         }
         Some(registers)
     }

@@ -68,14 +68,6 @@ impl Batch {
         }
     }
 
-    /// The thread of the last sample pushed has not run before its stack was read on.
-    pub(crate) fn note_standstill(&mut self) {
-        let beyond = self.entries.last_mut().and_then(|it| it.beyond.as_mut());
-        if let Some((beyond, _)) = beyond {
-            beyond.stood_still = true;
-        }
-    }
-
     /// The record pushed last.
     pub(crate) fn last_mut(&mut self) -> &mut [u8] {
         let entry = self.entries.last();

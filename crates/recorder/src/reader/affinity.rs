@@ -12,7 +12,7 @@
 
 use std::time::{Duration, Instant};
 
-use prof_events::{AllowedCpus, system};
+use prof_events::AllowedCpus;
 
 /// Keeps the calling thread on the CPU that deep stacks come from.
 #[derive(Debug)]
@@ -21,8 +21,6 @@ pub(crate) struct ReaderAffinity {
     home: Option<AllowedCpus>,
     follows: CpuChoice,
     last_deep: Instant,
-    /// Since when the thread may have been waiting on the CPU that it stays on, in nanoseconds.
-    settled: u64,
 }
 
 /// Which CPU to stay on.
@@ -36,8 +34,6 @@ struct CpuChoice {
 }
 
 impl ReaderAffinity {
-    /// How long it takes at most to copy a stack and to wake us, in nanoseconds.
-    const AT_ONCE: u64 = 60_000;
     /// How long to stay without any deep stack.
     const PATIENCE: Duration = Duration::from_millis(100);
 
@@ -46,16 +42,7 @@ impl ReaderAffinity {
             home: AllowedCpus::of_this_thread(),
             follows: CpuChoice::default(),
             last_deep: Instant::now(),
-            settled: u64::MAX,
         }
-    }
-
-    /// Whether a thread that was sampled on this CPU at this time has not run since: it was taken off
-    /// the CPU that we were waiting on, and we are there now. Woken at once we come before it goes on, and
-    /// else only after other threads, a good while later.
-    pub(crate) fn came_next(&self, cpu: u32, time: u64) -> bool {
-        let since = system::monotonic_now().saturating_sub(time);
-        self.follows.at == Some(cpu) && self.settled < time && since < Self::AT_ONCE
     }
 
     /// A deep stack came from this CPU.
@@ -76,7 +63,6 @@ impl ReaderAffinity {
         {
             self.follows.at = Some(cpu);
         }
-        self.settled = system::monotonic_now();
     }
 }
 

@@ -353,12 +353,8 @@ impl BatchFiller<'_> {
         {
             read_tail(tail_reader, &stack, batch);
             if let Some(affinity) = &mut self.affinity
-                && let (Some(cpu), Some(time)) =
-                    (sample_layout::cpu(record), sample_layout::time(record))
+                && let Some(cpu) = sample_layout::cpu(record)
             {
-                if affinity.came_next(cpu, time) {
-                    batch.note_standstill();
-                }
                 affinity.deep_stack(cpu);
             }
         }

@@ -89,7 +89,6 @@ pub(crate) const RECORD_SAMPLE: u32 = 9;
 const ID: usize = 8;
 const PID: usize = 24;
 const TID: usize = 28;
-const TIME: usize = 32;
 const CPU: usize = 40;
 const PERIOD: usize = 48;
 const WORD: usize = 8;
@@ -230,11 +229,6 @@ fn pid(sample: &[u8]) -> Option<i32> {
 /// The thread and the event of a sample.
 pub(crate) fn thread_and_id(sample: &[u8]) -> Option<(i32, u64)> {
     Some((number(sample, TID)?, word(sample, ID)?))
-}
-
-/// When a sample was taken, in nanoseconds.
-pub(crate) fn time(sample: &[u8]) -> Option<u64> {
-    word(sample, TIME)
 }
 
 /// The CPU that a sample was taken on.

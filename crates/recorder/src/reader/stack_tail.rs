@@ -21,8 +21,6 @@ pub(crate) struct StackTail {
     pub(crate) mapping: (u64, u64),
     /// Which reading it is from: what two have of one is the same.
     pub(crate) reading: u64,
-    /// Whether the thread certainly did not run between the sample and the reading.
-    pub(crate) stood_still: bool,
 }
 
 /// Reads stacks on from where the kernel's copy was full.
@@ -65,7 +63,6 @@ impl TailReader {
         let rest = StackTail {
             start,
             length: beyond.length - before,
-            stood_still: false,
             ..*beyond
         };
         Some((rest, at + before))
@@ -98,7 +95,6 @@ impl TailReader {
             length,
             mapping: (mapping.start, mapping.end),
             reading: self.readings,
-            stood_still: false,
         })
     }
 

@@ -17,8 +17,6 @@ pub(crate) struct SampleMemory<'a> {
     earlier: Option<&'a StackSnapshot>,
     found: &'a [u64],
     recalled: bool,
-    /// Whether anything was read that the reader thread did not.
-    read_late: bool,
     unchanged: Range<u64>,
 }
 
@@ -36,7 +34,6 @@ impl<'a> SampleMemory<'a> {
             earlier,
             found,
             recalled: false,
-            read_late: false,
             unchanged: 0..0,
         }
     }
@@ -65,7 +62,6 @@ impl Memory for SampleMemory<'_> {
                 return length;
             }
         }
-        self.read_late = true;
         self.read_lasting(address, buffer)
     }
 
@@ -79,11 +75,6 @@ impl Memory for SampleMemory<'_> {
         self.recalled = true;
         self.earlier
             .map_or(0, |earlier| earlier.read(address, buffer))
-    }
-
-    fn stood_still(&self) -> bool {
-        let beyond = self.now.beyond.filter(|_| !self.read_late);
-        beyond.is_some_and(|(beyond, _)| beyond.stood_still)
     }
 
     fn unchanged(&mut self) -> Range<u64> {
@@ -115,7 +106,6 @@ mod tests {
             length: 8,
             mapping: (0x800, 0x2000),
             reading: 0,
-            stood_still: true,
         };
         let now = SampledStack {
             start: 0x1000,
@@ -127,12 +117,9 @@ mod tests {
         let mut read = |address| (memory.read(address, &mut buffer), buffer[0]);
         assert_eq!(read(0x1000), (4, 1));
         assert_eq!(read(0x1004), (4, 5));
-        assert!(memory.stood_still());
-        let mut read = |address| (memory.read(address, &mut buffer), buffer[0]);
         assert_eq!(read(0x1006).0, 0, "there is no live target");
         assert_eq!(read(0x0fff).0, 0);
         assert_eq!(read(0x1009).0, 0);
-        assert!(!memory.stood_still(), "that was later");
         assert_eq!(memory.mapping(0x1fff), Some(0x800..0x2000));
         assert_eq!(memory.mapping(0x2000), None);
     }

@@ -250,7 +250,6 @@ mod tests {
             length: bytes.len(),
             mapping: (0, u64::MAX),
             reading,
-            stood_still: false,
         };
         Some((beyond, bytes))
     }

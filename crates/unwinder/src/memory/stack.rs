@@ -175,11 +175,6 @@ impl<'a> Stack<'a> {
         self.memory.unchanged()
     }
 
-    /// Whether what live memory holds is of the very moment of the sample.
-    pub(crate) fn stood_still(&self) -> bool {
-        !self.cached_stack && self.memory.stood_still()
-    }
-
     /// A pointer that is not on the stack, as it is now.
     pub(crate) fn read_pointer(&mut self, address: u64) -> Option<u64> {
         let mut bytes = [0; 8];

@@ -52,12 +52,6 @@ pub trait Memory {
         self.read(address, buffer)
     }
 
-    /// Whether the target certainly did not run between the sample and the moment that
-    /// [`read`](Self::read) has the stack of.
-    fn stood_still(&self) -> bool {
-        false
-    }
-
     /// The addresses from where up to where memory is as it was at the walk that left the
     /// [`CachedUnwind`](crate::CachedUnwind): what was copied with this sample as well as what
     /// [`read`](Self::read) has of the rest. Asked for at most once per stack, and only for deep

@@ -106,11 +106,6 @@ impl Memory for ProcessMemory {
         self.memory.read_at(buffer, address).unwrap_or(0)
     }
 
-    /// The process is stopped.
-    fn stood_still(&self) -> bool {
-        true
-    }
-
     fn mapping(&mut self, address: u64) -> Option<Range<u64>> {
         self.ranges()
             .map(|(range, _)| range)
