@@ -207,9 +207,9 @@ fn programs_that_gain_privileges_go_unseen_and_unharmed() {
     assert!(share > 0.9, "{stacks}");
     recorded
         .outcome
-        .assert_says(&["privileged was not sampled: it gains"]);
+        .assert_says(&["privileged is not sampled: it gains"]);
     let unseen = session.run(["record", "--", privileged.to_str().unwrap()]);
-    let why = "nothing was sampled: privileged was not sampled: it gains privileges";
+    let why = "nothing was sampled: privileged is not sampled: it gains privileges";
     unseen.assert_code(0).assert_says(&[why]);
 }
 

@@ -28,15 +28,6 @@ impl UnseenProcesses {
         *self == Self::default()
     }
 
-    /// Which program could not be sampled, and what helps.
-    pub(crate) fn protected(&self) -> Option<String> {
-        let program = self.protected.as_deref()?;
-        Some(format!(
-            "{program} was not sampled: it gains privileges (setuid, setgid or file capabilities) or its file \
-             may not be read; record it as root"
-        ))
-    }
-
     /// What the command left to do when it ended, and what helps.
     fn left_running(&self) -> Option<String> {
         let (processes, them) = match self.left_running {
@@ -52,10 +43,22 @@ impl UnseenProcesses {
 }
 
 impl Quality {
+    /// Which program could not be sampled, and what helps: the events of CPUs go on where those of
+    /// the process end (`setup_new_exec` in the kernel's fs/exec.c).
+    pub(crate) fn protected_program(&self) -> Option<String> {
+        let program = self.unseen.protected.as_deref()?;
+        let by_root = self.settings.as_ref().is_some_and(|known| known.root);
+        let user = if by_root { "" } else { " as root" };
+        Some(format!(
+            "{program} is not sampled: it gains privileges (setuid, setgid or file capabilities) or its file \
+             may not be read; record all CPUs{user} (-a)"
+        ))
+    }
+
     /// Why there is no sample, and what helps.
     pub fn why_no_samples(&self) -> String {
         let unseen = &self.unseen;
-        let known = unseen.protected().or_else(|| unseen.left_running());
+        let known = self.protected_program().or_else(|| unseen.left_running());
         let known = known.or_else(|| self.why_probes_were_not_hit());
         known.unwrap_or_else(|| {
             let why = match (self.losses.samples(), self.every_event) {
@@ -91,7 +94,19 @@ mod tests {
         check(None, 0, "too little CPU time");
         check(None, 1, "left 1 process running");
         check(None, 2, "record them with -p PID");
-        check(Some("sudo"), 1, "sudo was not sampled: it gains privileges");
+        check(Some("sudo"), 1, "sudo is not sampled: it gains privileges");
+        let mut quality = Quality::default();
+        quality.unseen.protected = Some("sudo".into());
+        let mut check_remedy = |root, expected: &str| {
+            quality.settings = Some(RecordingSettings {
+                root,
+                ..RecordingSettings::default()
+            });
+            let why = quality.why_no_samples();
+            assert!(why.ends_with(expected), "{why}");
+        };
+        check_remedy(false, "; record all CPUs as root (-a)");
+        check_remedy(true, "; record all CPUs (-a)");
     }
 
     #[test]

@@ -119,7 +119,7 @@ impl Verdict {
             .chain(unseen(quality))
             .chain(quality.waits.as_ref().map(waits))
             .chain(probes::unreached(quality))
-            .chain(quality.unseen.protected())
+            .chain(quality.protected_program())
             .chain(quality.size_limit.map(size_limit))
             .chain(changed_cpus(&quality.changed_cpus))
             .collect();
