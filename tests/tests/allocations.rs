@@ -64,6 +64,17 @@ fn samples_each_so_many_bytes_add_up() {
     check(&["--alloc", "--every", "4K"], |bytes, _| bytes, 4096);
 }
 
+/// Of 671 MB, a sample for each 100: not each call is one.
+#[test]
+fn few_of_many_bytes_are_too_few_samples() {
+    if !needs(&[Need::Root]) {
+        return;
+    }
+    let session = Session::alone();
+    let recorded = session.record(&["--alloc", "--every", "100M"], &[PROGRAM.build()]);
+    recorded.outcome.assert_says(&["verdict: too few samples"]);
+}
+
 /// Threads and processes that the target makes inherit the probes, which must not keep it from making
 /// them.
 #[test]

@@ -2,7 +2,7 @@
 
 use prof_events::access::Privileges;
 use prof_events::system::{self, System};
-use prof_events::{Opened, Sampling, Stacks, Weight};
+use prof_events::{AllocationWeight, Opened, Sampling, Setup, Stacks, Weight};
 use prof_model::{CallGraphSettings, Quality, RecordingSettings, SampledBy};
 
 use crate::options::Options;
@@ -10,14 +10,23 @@ use crate::source::FASTEST;
 
 /// A quality without samples, which only says how is recorded.
 pub(crate) fn settings(opened: &Opened, options: &Options) -> Quality {
-    let mut sampling = opened.events.iter().map(|event| event.setup.sampling);
+    let mut setups = opened.events.iter().map(|event| &event.setup);
     Quality {
         fallbacks: opened.fallbacks.clone(),
         sampled_by: sampled_by(opened),
-        every_event: sampling.all(|sampling| sampling == Sampling::Period(1)),
+        every_event: setups.all(samples_each),
         settings: Some(recording_settings(opened, options.unwind)),
         ..Quality::default()
     }
+}
+
+/// Whether each event becomes a sample.
+fn samples_each(setup: &Setup) -> bool {
+    let thinned = matches!(
+        setup.weight,
+        Weight::Allocation { by: AllocationWeight::Bytes { every }, .. } if every > 1
+    );
+    setup.sampling == Sampling::Period(1) && !thinned
 }
 
 fn recording_settings(opened: &Opened, unwound: bool) -> RecordingSettings {
