@@ -7,8 +7,8 @@
 use std::ops::Range;
 
 use super::SIGNAL_RETURN;
-use super::decode::{Instruction, decode};
-use super::state::State;
+use super::decode::{Kind, Window, kind};
+use super::state::{Clobbers, State};
 use crate::arch::Code;
 use crate::rule::{CompactRule, Rule};
 
@@ -59,15 +59,15 @@ pub(in crate::arch) fn analyze_from_entry(
 /// The rule at `target` in terms of the stack pointer, in a function that starts at `start` and
 /// whose code leads there.
 pub(in crate::arch) fn follow_to(code: Code<'_>, start: u64, target: u64) -> Option<CompactRule> {
-    let mut window = Window::default();
+    let (mut window, mut clobbers) = (Window::default(), Clobbers::new());
     let mut state = State::new(start);
     // What follows the end of a path is reached by a branch before it.
     let mut at_branch = None;
     while state.at < target {
         let instruction = window.decode(code, state.at)?;
-        state.at += u64::from(instruction.length);
+        state.at = instruction.next_ip();
         match kind(&instruction) {
-            Kind::Next => state.run(&instruction),
+            Kind::Next => state.run(&instruction, &mut clobbers),
             Kind::Call => state.call(),
             Kind::Branch(_) => at_branch = Some(state),
             _ => {
@@ -99,14 +99,9 @@ pub(in crate::arch) fn jumps_out(
         let Some(instruction) = window.decode(code, at) else {
             return false;
         };
-        at += u64::from(instruction.length);
+        at = instruction.next_ip();
         match kind(&instruction) {
-            Kind::Jump(distance) | Kind::Branch(distance) => {
-                let target = at.wrapping_add_signed(distance);
-                if !function.contains(&target) {
-                    to(target);
-                }
-            }
+            Kind::Jump(target) | Kind::Branch(target) if !function.contains(&target) => to(target),
             Kind::IndirectJump => all = false,
             Kind::Call => all &= length > SHORT,
             _ => {}
@@ -134,7 +129,7 @@ fn is_program_entry(code: Code<'_>, target: u64, entry: u64) -> bool {
         let Some(instruction) = window.decode(code, at) else {
             return false;
         };
-        at += u64::from(instruction.length);
+        at = instruction.next_ip();
         if !matches!(
             kind(&instruction),
             Kind::Next | Kind::Call | Kind::Branch(_)
@@ -160,10 +155,10 @@ pub(in crate::arch) fn is_go_entry(code: Code<'_>, target: u64, entry: u64) -> b
             let Some(instruction) = window.decode(code, at) else {
                 return false;
             };
-            at += u64::from(instruction.length);
+            at = instruction.next_ip();
             match kind(&instruction) {
-                Kind::Jump(distance) => {
-                    found = Some(at.wrapping_add_signed(distance));
+                Kind::Jump(target) => {
+                    found = Some(target);
                     break;
                 }
                 Kind::Next if jump > 0 || step > 0 => {}
@@ -179,22 +174,8 @@ pub(in crate::arch) fn is_go_entry(code: Code<'_>, target: u64, entry: u64) -> b
     target == entry || (start..start.saturating_add(LONGEST)).contains(&target)
 }
 
-/// What an instruction does to the flow of control.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Next,
-    Return,
-    Jump(i64),
-    Branch(i64),
-    Call,
-    /// Control goes elsewhere or nowhere.
-    Stop,
-    /// Through a register or memory: a jump table, or a tail call.
-    IndirectJump,
-}
-
 fn follow(code: Code<'_>, target: u64) -> Option<CompactRule> {
-    let mut window = Window::default();
+    let (mut window, mut clobbers) = (Window::default(), Clobbers::new());
     let mut branches = [None; BRANCHES];
     let mut waiting = 0;
     let mut jumps = [0_u64; JUMPS];
@@ -202,13 +183,12 @@ fn follow(code: Code<'_>, target: u64) -> Option<CompactRule> {
     let mut state = State::new(target);
     for _ in 0..STEPS {
         let instruction = window.decode(code, state.at);
-        let kind = instruction.map_or(Kind::Stop, |instruction| kind(&instruction));
+        let kind = instruction.as_ref().map_or(Kind::Stop, kind);
         let here = state.at;
-        let next = here + instruction.map_or(0, |instruction| u64::from(instruction.length));
-        state.at = next;
+        state.at = instruction.map_or(here, |instruction| instruction.next_ip());
         let dead = match kind {
             Kind::Next => {
-                state.run(&instruction?);
+                state.run(&instruction?, &mut clobbers);
                 false
             }
             Kind::Call => {
@@ -219,15 +199,14 @@ fn follow(code: Code<'_>, target: u64) -> Option<CompactRule> {
                 Some(rule) => return Some(rule),
                 None => true,
             },
-            Kind::Jump(distance) => {
-                state.at = next.wrapping_add_signed(distance);
+            Kind::Jump(target) => {
+                state.at = target;
                 let seen = jumps[..jumped.min(JUMPS)].contains(&here);
                 jumps[jumped % JUMPS] = here;
                 jumped += 1;
                 seen
             }
-            Kind::Branch(distance) => {
-                let other = next.wrapping_add_signed(distance);
+            Kind::Branch(other) => {
                 let seen = jumps[..jumped.min(JUMPS)].contains(&here);
                 if !seen && other > here && waiting < BRANCHES {
                     jumps[jumped % JUMPS] = here;
@@ -247,64 +226,6 @@ fn follow(code: Code<'_>, target: u64) -> Option<CompactRule> {
         }
     }
     None
-}
-
-/// A piece of code.
-struct Window {
-    bytes: [u8; Self::SIZE],
-    start: u64,
-    filled: usize,
-}
-
-impl Default for Window {
-    fn default() -> Self {
-        Self {
-            bytes: [0; Self::SIZE],
-            start: 0,
-            filled: 0,
-        }
-    }
-}
-
-impl Window {
-    const SIZE: usize = 256;
-    const LONGEST: usize = 15;
-
-    fn decode(&mut self, code: Code<'_>, at: u64) -> Option<Instruction> {
-        let filled = &self.bytes[..self.filled];
-        let skip = at.wrapping_sub(self.start);
-        let known = usize::try_from(skip)
-            .ok()
-            .and_then(|skip| filled.get(skip..));
-        if let Some(bytes) = known.filter(|bytes| bytes.len() >= Self::LONGEST) {
-            return decode(bytes);
-        }
-        self.start = at;
-        self.filled = code(at, &mut self.bytes).min(Self::SIZE);
-        decode(&self.bytes[..self.filled])
-    }
-}
-
-pub(super) fn kind(instruction: &Instruction) -> Kind {
-    if instruction.vector {
-        return Kind::Next;
-    }
-    let distance = instruction.immediate;
-    match (instruction.map, instruction.opcode) {
-        (0, 0xc2 | 0xc3) => Kind::Return,
-        (0, 0xe9 | 0xeb) => Kind::Jump(distance),
-        (0, 0x70..=0x7f | 0xe0..=0xe3) | (1, 0x80..=0x8f) => Kind::Branch(distance),
-        (0, 0xe8) => Kind::Call,
-        (0, 0xff) => match instruction.register & 7 {
-            2 => Kind::Call,
-            4 => Kind::IndirectJump,
-            3 | 5 => Kind::Stop,
-            _ => Kind::Next,
-        },
-        // hlt, int3, iret, far return, far calls; ud2, sysret.
-        (0, 0xf4 | 0xcc | 0xca | 0xcb | 0xcf) | (1, 0x0b | 0x07 | 0xb9 | 0xff) => Kind::Stop,
-        _ => Kind::Next,
-    }
 }
 
 #[cfg(test)]
@@ -385,6 +306,16 @@ mod tests {
                 (13, RBP, 16, &[(RBP, -16)]),
                 (14, RSP, 8, &[]),
             ],
+        );
+    }
+
+    #[test]
+    fn segment_registers_take_a_word() {
+        // push %fs; pop %fs; ret
+        let code = [0x0f, 0xa0, 0x0f, 0xa1, 0xc3];
+        check(
+            &code,
+            &[(0, RSP, 8, &[]), (2, RSP, 16, &[]), (4, RSP, 8, &[])],
         );
     }
 

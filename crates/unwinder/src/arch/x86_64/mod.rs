@@ -1,17 +1,18 @@
 //! x86-64.
 
 mod analysis;
-mod clobber;
 mod decode;
 mod entry;
 mod state;
 
+use iced_x86::{Instruction, Mnemonic, Register};
 use prof_model::StackEnd;
 
 use super::{Architecture, Called, Code, Layout, NONE, ReadWord};
 use crate::registers::Registers;
 use crate::rule::CompactRule;
 pub(super) use analysis::{analyze, analyze_from_entry, follow_to, is_go_entry, jumps_out};
+use decode::{Kind, decode, kind};
 pub(super) use entry::entry;
 
 const RAX: u8 = 0;
@@ -165,21 +166,22 @@ pub(super) fn ends_coroutine(code: &[u8]) -> bool {
     if code.windows(3).take(16).any(|bytes| bytes == MOV_RBX_RSP) {
         return true;
     }
-    let mut rest = code;
-    for _ in 0..STRAIGHT {
-        let Some(instruction) = decode::decode(rest) else {
-            return false;
-        };
-        rest = rest
-            .get(usize::from(instruction.length)..)
-            .unwrap_or_default();
-        match analysis::kind(&instruction) {
-            analysis::Kind::Next => {}
-            analysis::Kind::Call => return matches!(rest, [0xf4, ..] | [0x0f, 0x0b, ..]),
-            _ => return false,
-        }
-    }
-    false
+    let mut rest = straight(code)
+        .take(STRAIGHT + 1)
+        .skip_while(|i| kind(i) == Kind::Next);
+    let (last, behind) = (rest.next(), rest.next());
+    let is_dead = |i: Instruction| matches!(i.mnemonic(), Mnemonic::Hlt | Mnemonic::Ud2);
+    last.is_some_and(|i| kind(&i) == Kind::Call) && behind.is_some_and(is_dead)
+}
+
+/// The instructions of these bytes, one after the other.
+fn straight(code: &[u8]) -> impl Iterator<Item = Instruction> + '_ {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let instruction = decode(code.get(at..)?, at as u64)?;
+        at += instruction.len();
+        Some(instruction)
+    })
 }
 
 /// Go's `runtime.systemstack`: `mov %rbx, %rsp; mov %rdi, %rdx; mov (%rdi), %rdi; call *%rdi`;
@@ -235,29 +237,22 @@ pub(super) fn starts_goroutine(before: &[u8], after: &[u8]) -> bool {
 /// `exit` by `syscall`, as in the `clone` of musl and of Go, or `hlt`.
 pub(super) fn ends_thread(after: &[u8]) -> bool {
     const STRAIGHT: usize = 8;
-    let (mut rest, mut number) = (after, None);
-    for _ in 0..STRAIGHT {
-        let Some(instruction) = decode::decode(rest) else {
-            return false;
-        };
-        rest = rest
-            .get(usize::from(instruction.length)..)
-            .unwrap_or_default();
-        match (instruction.map, instruction.opcode) {
-            (0, 0xf4) => return true,
-            (0, 0xb0 | 0xb8) if instruction.opcode_register == RAX => {
-                number = Some(instruction.immediate);
+    /// The system call's number.
+    const EXIT: u64 = 60;
+    let mut number = None;
+    for instruction in straight(after).take(STRAIGHT) {
+        match instruction.mnemonic() {
+            Mnemonic::Hlt => return true,
+            Mnemonic::Syscall => return number == Some(EXIT),
+            Mnemonic::Mov if instruction.op0_register().full_register() == Register::RAX => {
+                number = instruction.try_immediate(1).ok();
             }
-            (1, 0x05) => return number == Some(EXIT),
-            _ if analysis::kind(&instruction) == analysis::Kind::Next => {}
+            _ if kind(&instruction) == Kind::Next => {}
             _ => return false,
         }
     }
     false
 }
-
-/// The system call's number.
-const EXIT: i64 = 60;
 
 /// `struct ucontext` (asm/ucontext.h) is at the stack pointer once the handler has returned; in
 /// it, after flags, link and `stack_t`, `struct sigcontext_64`.

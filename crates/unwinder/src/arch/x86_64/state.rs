@@ -1,6 +1,10 @@
 //! What registers and stack slots hold, in terms of what registers held at the start.
 
-use super::decode::Instruction;
+use iced_x86::{
+    Instruction, InstructionInfoFactory, InstructionInfoOptions, Mnemonic, OpAccess, OpKind,
+    Register,
+};
+
 use super::{LAYOUT, RBP, RBX, RSP};
 use crate::rule::CompactRule;
 
@@ -57,7 +61,7 @@ impl State {
             .unwrap_or_default()
     }
 
-    pub(super) fn set(&mut self, register: u8, value: Value) {
+    fn set(&mut self, register: u8, value: Value) {
         if let Some(slot) = self.registers.get_mut(usize::from(register)) {
             *slot = value;
         }
@@ -110,51 +114,56 @@ impl State {
         }
     }
 
-    /// The instruction's memory operand, if it is in reach.
-    fn address(&self, instruction: &Instruction) -> Value {
-        instruction.base.map_or(Value::Unknown, |base| {
-            plus(self.get(base), i64::from(instruction.displacement))
-        })
+    /// The instruction's memory operand, if it is in reach: a register plus a number.
+    fn address(&self, i: &Instruction) -> Value {
+        match wide(i.memory_base()) {
+            Some(base)
+                if i.memory_index() == Register::None && i.segment_prefix() == Register::None =>
+            {
+                plus(self.get(base), i.memory_displacement64() as i64)
+            }
+            _ => Value::Unknown,
+        }
     }
 
-    pub(super) fn run(&mut self, i: &Instruction) {
-        if i.vector || i.map != 0 {
-            return self.clobber_extended(i);
-        }
-        let in_register = i.mode == 3;
-        match i.opcode {
-            0x50..=0x57 => self.push(self.get(i.opcode_register)),
-            0x58..=0x5f => {
+    /// What an instruction does that hands control on to the next one.
+    pub(super) fn run(&mut self, i: &Instruction, clobbers: &mut Clobbers) {
+        let (first, second) = (wide(i.op0_register()), wide(i.op1_register()));
+        match (i.mnemonic(), first, second) {
+            (Mnemonic::Push | Mnemonic::Pushfq, ..) if i.stack_pointer_increment() == -8 => {
+                self.push(first.map_or(Value::Unknown, |register| self.get(register)));
+            }
+            (Mnemonic::Pop | Mnemonic::Popfq, ..) if i.stack_pointer_increment() == 8 => {
                 let value = self.pop();
-                self.set(i.opcode_register, value);
+                first
+                    .into_iter()
+                    .for_each(|register| self.set(register, value));
             }
-            0x68 | 0x6a | 0x9c => self.push(Value::Unknown),
-            0x9d => drop(self.pop()),
-            0x8f => {
-                let value = self.pop();
-                if in_register {
-                    self.set(i.rm, value);
-                }
-            }
-            0xff if i.register & 7 == 6 => self.push(Value::Unknown),
-            0x81 | 0x83 if in_register && i.wide && i.register & 7 == 0 => {
-                self.add(i.rm, i.immediate);
-            }
-            0x81 | 0x83 if in_register && i.wide && i.register & 7 == 5 => {
-                self.add(i.rm, i.immediate.wrapping_neg());
-            }
-            0x89 if i.wide && in_register => self.set(i.rm, self.get(i.register)),
-            0x89 if i.wide => self.store(self.address(i), self.get(i.register)),
-            0x8b if i.wide && in_register => self.set(i.register, self.get(i.rm)),
-            0x8b if i.wide => self.set(i.register, self.load(self.address(i))),
-            0x8d if i.wide => self.set(i.register, self.address(i)),
-            0xc8 => self.set(machine::SP, Value::Unknown),
-            0xc9 => {
+            (Mnemonic::Leave, ..) => {
                 self.set(machine::SP, self.get(machine::BP));
                 let value = self.pop();
                 self.set(machine::BP, value);
             }
-            _ => self.clobber(i),
+            (Mnemonic::Add, Some(to), None) if has_immediate(i) => {
+                self.add(to, i.immediate(1) as i64);
+            }
+            (Mnemonic::Sub, Some(to), None) if has_immediate(i) => {
+                self.add(to, (i.immediate(1) as i64).wrapping_neg());
+            }
+            (Mnemonic::Mov, Some(to), Some(from)) => self.set(to, self.get(from)),
+            (Mnemonic::Mov, None, Some(from)) if i.op0_kind() == OpKind::Memory => {
+                self.store(self.address(i), self.get(from));
+            }
+            (Mnemonic::Mov, Some(to), None) if i.op1_kind() == OpKind::Memory => {
+                self.set(to, self.load(self.address(i)));
+            }
+            (Mnemonic::Lea, Some(to), _) => self.set(to, self.address(i)),
+            // Its result, by the kernel's rules.
+            (Mnemonic::Syscall | Mnemonic::Int, ..) => {
+                self.set(machine::AX, Value::Unknown);
+                clobbers.apply(i, self);
+            }
+            _ => clobbers.apply(i, self),
         }
     }
 
@@ -232,6 +241,37 @@ impl State {
     }
 }
 
+/// Which registers instructions change whose results are of no interest.
+pub(super) struct Clobbers(InstructionInfoFactory);
+
+impl Clobbers {
+    pub(super) fn new() -> Self {
+        Self(InstructionInfoFactory::new())
+    }
+
+    fn apply(&mut self, instruction: &Instruction, state: &mut State) {
+        let options = InstructionInfoOptions::NO_MEMORY_USAGE;
+        for used in self.0.info_options(instruction, options).used_registers() {
+            let reads = matches!(used.access(), OpAccess::Read | OpAccess::CondRead);
+            if let (false, Some(register)) = (reads, wide(used.register().full_register())) {
+                state.set(register, Value::Unknown);
+            }
+        }
+    }
+}
+
+/// The number of a general register of 64 bits.
+fn wide(register: Register) -> Option<u8> {
+    register.is_gpr64().then_some(register.number() as u8)
+}
+
+fn has_immediate(instruction: &Instruction) -> bool {
+    matches!(
+        instruction.op1_kind(),
+        OpKind::Immediate8to64 | OpKind::Immediate32to64
+    )
+}
+
 fn plus(value: Value, amount: i64) -> Value {
     match value {
         Value::Register(base, offset) => i32::try_from(i64::from(offset) + amount)
@@ -245,14 +285,10 @@ fn plus(value: Value, amount: i64) -> Value {
 }
 
 /// Register numbers in instructions, where they differ from DWARF's.
-pub(super) mod machine {
-    pub(in crate::arch::x86_64) const AX: u8 = 0;
-    pub(in crate::arch::x86_64) const CX: u8 = 1;
-    pub(in crate::arch::x86_64) const DX: u8 = 2;
-    pub(in crate::arch::x86_64) const SP: u8 = 4;
-    pub(in crate::arch::x86_64) const BP: u8 = 5;
-    pub(in crate::arch::x86_64) const SI: u8 = 6;
-    pub(in crate::arch::x86_64) const DI: u8 = 7;
+mod machine {
+    pub(super) const AX: u8 = 0;
+    pub(super) const SP: u8 = 4;
+    pub(super) const BP: u8 = 5;
 }
 
 /// DWARF's number for a register.
