@@ -1,8 +1,10 @@
 //! `cargo xtask tidy`: what docs/architecture.md promises about the source tree, checked.
 
+mod circles;
 mod layers;
 mod links;
 mod modules;
+mod paths;
 mod rules;
 mod source;
 
@@ -39,7 +41,7 @@ impl fmt::Display for Problem {
 /// Checks this checkout and prints what is wrong with it.
 pub(crate) fn run() -> Result<()> {
     let root = workspace::root();
-    let mut problems = check_files(root)?;
+    let mut problems = check_files(root, circles::KNOWN)?;
     problems.extend(layers::check(&workspace::metadata(root)?));
     for problem in &problems {
         println!("{problem}");
@@ -52,13 +54,14 @@ pub(crate) fn run() -> Result<()> {
 }
 
 /// All problems that can be found by reading the files below `root`.
-fn check_files(root: &Path) -> Result<Vec<Problem>> {
+fn check_files(root: &Path, known_circles: circles::Known) -> Result<Vec<Problem>> {
     let mut problems = Vec::new();
     let sources = source::all(root)?;
     for source in &sources {
         rules::check(source, &mut problems);
     }
     problems.extend(modules::check(&sources));
+    problems.extend(circles::check(&sources, known_circles));
     problems.extend(links::check(root)?);
     problems.extend(layers::check_map(root)?);
     Ok(problems)
@@ -77,7 +80,7 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
-        let problems = check_files(tree.path()).unwrap();
+        let problems = check_files(tree.path(), &[]).unwrap();
         let lines: Vec<String> = problems.iter().map(Problem::to_string).collect();
         assert_eq!(lines, expected);
     }

@@ -1,0 +1,286 @@
+//! Modules of a crate must not know each other in a circle.
+//!
+//! The rule: the files and folders of one folder use each other in one direction only. What a folder
+//! holds counts as the folder's. A name is looked for where it is defined, so that a re-export is
+//! no use of its own and hides none. A folder's own file (`mod.rs`, `lib.rs`) and what the folder
+//! holds are one: they may use each other. Tests do not count.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Problem;
+use super::paths::{Module, Modules};
+use super::source::Source;
+
+/// Uses that are known to close circles: folder, user, used.
+pub(super) type Known = &'static [(&'static str, &'static str, &'static str)];
+
+/// New ones are refused; those that are gone must be taken out.
+pub(super) const KNOWN: Known = &[
+    ("crates/counters/src", "group", "counter"),
+    ("crates/counters/src", "snapshot", "counter"),
+    ("crates/events/src", "names", "event"),
+    ("crates/events/src", "sampler", "opening"),
+    ("crates/events/src", "setup", "sample_period"),
+    ("crates/events/src", "system", "access"),
+    ("crates/events/src/names", "event", "breakpoint"),
+    ("crates/events/src/names", "event", "catalog"),
+    ("crates/events/src/names", "library", "catalog"),
+    ("crates/events/src/names", "parse", "catalog"),
+    ("crates/events/src/names", "pmu", "catalog"),
+    ("crates/events/src/names", "pmu", "event"),
+    ("crates/events/src/names", "symbolic", "spec"),
+    ("crates/events/src/names", "tracepoint", "catalog"),
+    ("crates/events/src/names", "tracepoint", "event"),
+    ("crates/events/src/names", "tracepoint", "pmu"),
+    ("crates/events/src/names", "uprobe", "catalog"),
+    ("crates/events/src/names", "uprobe", "event"),
+    ("crates/model/src", "unseen", "quality"),
+    ("crates/model/src", "verdict", "quality"),
+    ("crates/perfdata/src", "parse", "format"),
+    ("crates/perfdata/src", "sample", "record"),
+    ("crates/prof/src/flags", "sort", "report"),
+    ("crates/prof/src/stat", "part", "counters"),
+    ("crates/prof/src/stat", "printer", "csv"),
+    ("crates/prof/src/stat", "printer", "json"),
+    ("crates/prof/src/stat", "refused", "counters"),
+    ("crates/prof/src/stat", "text", "printer"),
+    ("crates/recorder/src", "lifecycle", "reader"),
+    ("crates/recorder/src", "offcpu", "reader"),
+    ("crates/recorder/src", "options", "output"),
+    ("crates/recorder/src", "output", "session"),
+    ("crates/recorder/src", "output", "settings"),
+    ("crates/recorder/src", "queue", "reader"),
+    ("crates/recorder/src", "source", "reader"),
+    ("crates/report/src", "filter", "error"),
+    ("crates/report/src", "profile", "error"),
+    ("crates/report/src", "profile", "symbolize"),
+    ("crates/report/src", "symbolize", "format"),
+    ("crates/report/src/format/firefox", "stacks", "file"),
+    ("crates/report/src/format/html", "start", "head"),
+    ("crates/report/src/symbolize", "resolve", "naming"),
+    ("crates/symbols/src", "files", "debuginfod"),
+    ("crates/symbols/src", "jit", "code"),
+    ("crates/symbols/src", "kernel", "code"),
+    ("crates/symbols/src", "options", "kernel"),
+    ("crates/symbols/src", "symbolizer", "download"),
+    ("crates/symbols/src", "table", "plt"),
+    ("crates/unwinder/src", "arch", "rule"),
+    ("crates/unwinder/src", "cache", "rule"),
+    ("crates/unwinder/src", "cache", "walk"),
+    ("crates/unwinder/src", "module", "cfi"),
+    ("crates/unwinder/src", "module", "unwinder"),
+    ("crates/unwinder/src", "module", "walk"),
+    ("crates/unwinder/src", "rule", "unwinder"),
+    ("crates/unwinder/src", "rule", "walk"),
+    ("crates/unwinder/src", "unwinder", "edges"),
+    ("crates/unwinder/src", "unwinder", "walk"),
+];
+
+/// Who uses whom within one folder, with the place of the first use.
+type Uses = BTreeMap<(String, String), String>;
+
+/// Finds circles between the modules of each crate.
+pub(super) fn check(sources: &[Source], known: &[(&str, &str, &str)]) -> Vec<Problem> {
+    let mut folders: BTreeMap<String, Uses> = BTreeMap::new();
+    for (root, crate_sources) in crates(sources) {
+        let modules = Modules::new(&root, &crate_sources);
+        for module in modules.iter() {
+            for used in module.uses(&modules) {
+                let Some((folder, from, to)) = within_one_folder(&root, module, &used.module)
+                else {
+                    continue;
+                };
+                let place = format!("{}:{}", module.file, used.line);
+                folders
+                    .entry(folder)
+                    .or_default()
+                    .entry((from, to))
+                    .or_insert(place);
+            }
+        }
+    }
+    let mut problems = Vec::new();
+    for (folder, uses) in &folders {
+        let mut left: BTreeSet<_> = uses.keys().collect();
+        left.retain(|(from, to)| !known.contains(&(folder, from, to)));
+        while let Some(circle) = circle_in(&left) {
+            problems.push(Problem::new(folder, describe(&circle, uses)));
+            // One circle through each use is enough to be told.
+            left.retain(|(from, to)| !circle.windows(2).any(|step| *step == [from, to]));
+        }
+    }
+    for &(folder, from, to) in known {
+        let uses = folders.get(folder);
+        let edges: BTreeSet<_> = uses.into_iter().flat_map(BTreeMap::keys).collect();
+        let there = edges.contains(&(from.to_string(), to.to_string()));
+        if !there || path(&edges, to, from).is_none() {
+            let what = format!("{from} -> {to} closes no circle any more: take it out of KNOWN");
+            problems.push(Problem::new(folder, what));
+        }
+    }
+    problems
+}
+
+/// The sources of each crate by the folder of its root.
+fn crates(sources: &[Source]) -> BTreeMap<String, Vec<&Source>> {
+    let mut crates: BTreeMap<String, Vec<&Source>> = BTreeMap::new();
+    for source in sources {
+        let is_ours = source.path.starts_with("crates/") || source.path.starts_with("xtask/");
+        if let Some((root, _)) = source.path.split_once("/src/")
+            && is_ours
+        {
+            crates
+                .entry(format!("{root}/src"))
+                .or_default()
+                .push(source);
+        }
+    }
+    crates
+}
+
+/// The innermost folder that holds both, and which of its files or folders they are or are in;
+/// `None` if one is that folder's own file.
+fn within_one_folder(
+    root: &str,
+    user: &Module,
+    used: &[String],
+) -> Option<(String, String, String)> {
+    let both = user.path.iter().zip(used);
+    let common = both.take_while(|(a, b)| a == b).count();
+    let (from, to) = (user.path.get(common)?, used.get(common)?);
+    let mut folder = root.to_string();
+    for part in &used[..common] {
+        folder = format!("{folder}/{part}");
+    }
+    Some((folder, from.clone(), to.clone()))
+}
+
+/// A shortest circle through any of these uses, its first name repeated at the end.
+fn circle_in<'a>(uses: &BTreeSet<&'a (String, String)>) -> Option<Vec<&'a String>> {
+    let circles = uses.iter().filter_map(|(from, to)| {
+        let mut circle = vec![from];
+        circle.extend(path(uses, to, from)?);
+        Some(circle)
+    });
+    circles.min_by_key(Vec::len)
+}
+
+/// The shortest way from one to another, both included.
+fn path<'a>(
+    uses: &BTreeSet<&'a (String, String)>,
+    from: &str,
+    to: &str,
+) -> Option<Vec<&'a String>> {
+    let (start, _) = uses.iter().find(|(user, _)| user == from)?;
+    let mut ways = vec![vec![start]];
+    let mut reached = BTreeSet::from([start]);
+    let mut next = 0;
+    while let Some(way) = ways.get(next).cloned() {
+        next += 1;
+        let at = *way.last()?;
+        if at == to {
+            return Some(way);
+        }
+        for (_, used) in uses.iter().filter(|(user, _)| user == at) {
+            if reached.insert(used) {
+                ways.push([&way[..], &[used]].concat());
+            }
+        }
+    }
+    None
+}
+
+fn describe(circle: &[&String], uses: &Uses) -> String {
+    let names: Vec<&str> = circle.iter().map(|name| name.as_str()).collect();
+    let places = circle.windows(2).filter_map(|step| {
+        let use_of = (step[0].clone(), step[1].clone());
+        uses.get(&use_of).map(String::as_str)
+    });
+    let places: Vec<&str> = places.collect();
+    format!("circle {} ({})", names.join(" -> "), places.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(files: &[(&str, &str)], known: &[(&str, &str, &str)], expected: &[&str]) {
+        let source =
+            |(path, text): &(&str, &str)| Source::new(format!("crates/x/src/{path}"), text);
+        let sources: Vec<Source> = files.iter().map(source).collect();
+        let problems = super::check(&sources, known);
+        let lines: Vec<String> = problems.iter().map(Problem::to_string).collect();
+        assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn modules_that_use_each_other_are_refused() {
+        let files = [
+            ("lib.rs", "mod a; mod b; mod c;\npub use a::A;"),
+            ("a.rs", "use crate::b::{self, B};\n"),
+            ("b.rs", "fn f() { crate::c::g::<u8>() }"),
+            ("c.rs", "\nuse std::io;\nuse super::A;"),
+        ];
+        let places = "crates/x/src/a.rs:1, crates/x/src/b.rs:1, crates/x/src/c.rs:3";
+        let circle = format!("crates/x/src: circle a -> b -> c -> a ({places})");
+        check(&files, &[], &[&circle]);
+        check(&files[..3], &[], &[]);
+        check(&files, &[("crates/x/src", "c", "a")], &[]);
+        check(
+            &files[..3],
+            &[("crates/x/src", "c", "a")],
+            &["crates/x/src: c -> a closes no circle any more: take it out of KNOWN"],
+        );
+    }
+
+    #[test]
+    fn folders_count_as_what_is_in_them() {
+        let files = [
+            ("lib.rs", "mod a; mod b;"),
+            ("a/mod.rs", "mod x; mod y;\npub(crate) use x::X;"),
+            ("a/x.rs", "use crate::b::w::W;"),
+            ("a/y.rs", ""),
+            ("b/mod.rs", "pub(crate) mod w; mod z;"),
+            ("b/w.rs", ""),
+            ("b/z.rs", "use crate::a::y::Y;"),
+        ];
+        let places = "crates/x/src/a/x.rs:1, crates/x/src/b/z.rs:1";
+        check(
+            &files,
+            &[],
+            &[&format!("crates/x/src: circle a -> b -> a ({places})")],
+        );
+        check(&files[..6], &[], &[]);
+    }
+
+    #[test]
+    fn what_a_parent_hands_out_is_looked_for_where_it_is_defined() {
+        let files = [
+            ("lib.rs", "mod a;"),
+            (
+                "a/mod.rs",
+                "mod x; mod y;\npub(crate) use x::X;\nstruct Own(y::Y);",
+            ),
+            ("a/x.rs", "use super::y::Y; fn f() { super::Own }"),
+            ("a/y.rs", "use super::{Own, X};"),
+        ];
+        let places = "crates/x/src/a/x.rs:1, crates/x/src/a/y.rs:1";
+        check(
+            &files,
+            &[],
+            &[&format!("crates/x/src/a: circle x -> y -> x ({places})")],
+        );
+    }
+
+    #[test]
+    fn tests_do_not_count() {
+        let tests = "fn f() {}\n#[cfg(test)]\nmod tests {\n    fn g() { crate::a::A }\n}\n";
+        let files = [
+            ("lib.rs", "#[cfg(test)]\nmod testing;\nmod a; mod b;"),
+            ("a.rs", "use crate::b::B;"),
+            ("b.rs", tests),
+            ("testing.rs", "use crate::a::A;"),
+        ];
+        check(&files, &[], &[]);
+    }
+}
