@@ -24,6 +24,7 @@ mod filters;
 mod flamegraph;
 mod foreign_recordings;
 mod formats_in;
+mod generate;
 mod memory;
 mod names;
 mod no_permission;

@@ -7,6 +7,7 @@ mod console;
 mod doctor;
 mod exit;
 mod flags;
+mod generate;
 mod list;
 mod names;
 mod output;
@@ -31,7 +32,19 @@ pub fn prof() -> ExitCode {
 }
 
 fn run_prof() -> ExitCode {
-    finish(match ProfCli::parse().command {
+    match generate::complete() {
+        Ok(false) => finish(run(ProfCli::parse())),
+        Ok(true) => ExitCode::SUCCESS,
+        Err(error) => error.exit(),
+    }
+}
+
+fn run(cli: ProfCli) -> Result<ExitCode> {
+    let Some(command) = cli.command else {
+        // Without arguments, clap shows the help.
+        return generate::run(&cli.generate.unwrap_or_default());
+    };
+    match command {
         ProfCommand::Record(flags) => needing_proc(|| record::run((*flags).into())),
         ProfCommand::Report(flags) => report::run(*flags),
         ProfCommand::View(flags) => report::view(&flags),
@@ -42,7 +55,7 @@ fn run_prof() -> ExitCode {
         ProfCommand::Stat(flags) => needing_proc(|| stat::run(*flags)),
         ProfCommand::List(flags) => list::run(&flags),
         ProfCommand::Doctor(flags) => needing_proc(|| doctor::run(&flags)),
-    })
+    }
 }
 
 /// `cargo prof`

@@ -3,6 +3,7 @@
 mod annotate;
 mod archive;
 mod cargo;
+mod complete;
 mod diff;
 mod doctor;
 mod list;
@@ -46,13 +47,18 @@ use clap::{Parser, Subcommand};
     name = "prof",
     version,
     max_term_width = 100,
-    subcommand_required = true,
+    override_usage = "prof <COMMAND> [OPTIONS]",
     arg_required_else_help = true
 )]
 pub(crate) struct ProfCli {
+    /// Print a manual page (man for this one, man-record for `prof record`, ...) or completions
+    /// for a shell (complete-bash, complete-zsh, complete-fish)
+    #[arg(long, value_name = "KIND", exclusive = true)]
+    pub generate: Option<String>,
+
     /// What to do.
     #[command(subcommand)]
-    pub command: ProfCommand,
+    pub command: Option<ProfCommand>,
 }
 
 /// The verbs of `prof`.

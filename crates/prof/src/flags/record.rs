@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use clap_complete::engine::ArgValueCompleter;
 
+use super::complete;
 use super::quantity::{parse_bytes, parse_duration};
 use super::schedule::CourseFlags;
 use super::storage::StorageFlags;
@@ -47,7 +49,7 @@ pub(crate) struct SamplingFlags {
     /// Events to sample: page-faults, cycles:u, sched:sched_switch, uprobe:FILE:FUNCTION,
     /// '{cycles,instructions}:S', or several with commas; `prof list` shows all [default: cycles,
     /// or cpu-clock in virtual machines and without hardware counters]
-    #[arg(short, long = "event", value_name = "EVENTS")]
+    #[arg(short, long = "event", value_name = "EVENTS", add = ArgValueCompleter::new(complete::events))]
     pub events: Vec<String>,
 
     /// Record where threads wait and for how long (off-CPU time), instead of where they run

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter};
 
+use super::complete;
 use super::quantity::parse_duration;
 
 /// `prof stat [OPTIONS] -- CMD ARGS...`, or with `-p`, `-t` or `-a`
@@ -16,7 +18,7 @@ use super::quantity::parse_duration;
 pub(crate) struct StatFlags {
     /// Events to count, separated by commas, groups in braces; `prof list` shows all. May be
     /// repeated
-    #[arg(short, long = "event", value_name = "EVENTS")]
+    #[arg(short, long = "event", value_name = "EVENTS", add = ArgValueCompleter::new(complete::events))]
     pub events: Vec<String>,
 
     /// Run the command N times, and print the mean and the spread of each count
@@ -28,7 +30,7 @@ pub(crate) struct StatFlags {
     pub interval: Option<u64>,
 
     /// Count in running processes, with all their threads
-    #[arg(short, long = "pid", value_name = "PID", value_delimiter = ',', conflicts_with_all = ["command", "tids", "all_cpus"], value_parser = clap::value_parser!(i32).range(1..))]
+    #[arg(short, long = "pid", value_name = "PID", value_delimiter = ',', conflicts_with_all = ["command", "tids", "all_cpus"], value_parser = clap::value_parser!(i32).range(1..), add = ArgValueCandidates::new(complete::processes))]
     pub pids: Vec<i32>,
 
     /// Count in running threads
@@ -68,6 +70,6 @@ pub(crate) struct StatFlags {
     pub output: Option<PathBuf>,
 
     /// The command to run and count, with its arguments
-    #[arg(trailing_var_arg = true, required_unless_present_any = ["pids", "tids", "all_cpus", "cgroup"])]
+    #[arg(trailing_var_arg = true, required_unless_present_any = ["pids", "tids", "all_cpus", "cgroup"], add = ArgValueCompleter::new(complete::command))]
     pub command: Vec<OsString>,
 }

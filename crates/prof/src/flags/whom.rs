@@ -3,15 +3,17 @@
 use std::ffi::OsString;
 
 use clap::Args;
+use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter};
 use prof_report::Pattern;
 
+use super::complete;
 use super::quantity::CpuList;
 
 /// A command, running processes or threads, or all that runs on CPUs.
 #[derive(Debug, Args)]
 pub(crate) struct WhomFlags {
     /// Record running processes, with all their threads and later children
-    #[arg(short, long = "pid", value_name = "PID", value_delimiter = ',', conflicts_with = "command", value_parser = clap::value_parser!(i32).range(1..))]
+    #[arg(short, long = "pid", value_name = "PID", value_delimiter = ',', conflicts_with = "command", value_parser = clap::value_parser!(i32).range(1..), add = ArgValueCandidates::new(complete::processes))]
     pub pids: Vec<i32>,
 
     /// Record running threads, without the other threads of their processes
@@ -40,6 +42,6 @@ pub(crate) struct WhomFlags {
     pub cgroup: Option<String>,
 
     /// The command to run and record, with its arguments
-    #[arg(trailing_var_arg = true, required_unless_present_any = ["pids", "tids", "name", "all_cpus", "cpus", "cgroup"])]
+    #[arg(trailing_var_arg = true, required_unless_present_any = ["pids", "tids", "name", "all_cpus", "cpus", "cgroup"], add = ArgValueCompleter::new(complete::command))]
     pub command: Vec<OsString>,
 }

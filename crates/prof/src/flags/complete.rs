@@ -1,0 +1,93 @@
+//! What a shell offers where `prof` takes an event, a process or a command.
+
+use std::ffi::OsStr;
+use std::path::PathBuf;
+use std::{env, fs};
+
+use clap_complete::engine::{CompletionCandidate, PathCompleter, ValueCompleter};
+use prof_events::names::{Catalog, cache_events, hardware_events, software_events};
+
+/// Events of this machine; of a list with commas, those for its last element.
+pub(super) fn events(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let typed = typed.to_str().unwrap_or_default();
+    let last = typed.rfind(',').map_or(0, |comma| comma + 1);
+    let (others, prefix) = typed.split_at(last);
+    let named = [hardware_events(), software_events(), cache_events()];
+    let mut names: Vec<String> = named
+        .into_iter()
+        .flatten()
+        .flat_map(|event| event.names)
+        .collect();
+    // Without rights to read tracefs, there are none to offer.
+    let tracepoints = Catalog::system().parse("*:*").unwrap_or_default();
+    let specs = tracepoints.into_iter().flat_map(|group| group.events);
+    names.extend(specs.map(|spec| spec.name));
+    names.retain(|name| name.starts_with(prefix));
+    let whole = |name| CompletionCandidate::new(format!("{others}{name}"));
+    names.into_iter().map(whole).collect()
+}
+
+/// Running processes, with the names of their programs.
+pub(super) fn processes() -> Vec<CompletionCandidate> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let candidate = |pid: u32| {
+        let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        CompletionCandidate::new(pid.to_string()).help(Some(name.trim_end().to_owned().into()))
+    };
+    pids.map(candidate).collect()
+}
+
+/// Programs of the search path, and files; files only for the command's arguments.
+pub(super) fn command(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let mut found = PathCompleter::any().complete(typed);
+    let Some(prefix) = typed.to_str().filter(|typed| !typed.contains('/')) else {
+        return found;
+    };
+    let path = env::var_os("PATH").unwrap_or_default();
+    let programs = env::split_paths(&path).flat_map(programs);
+    let fitting = programs.filter(|name| name.starts_with(prefix));
+    found.extend(fitting.map(CompletionCandidate::new));
+    found
+}
+
+fn programs(directory: PathBuf) -> impl Iterator<Item = String> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().into_string().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn values(candidates: &[CompletionCandidate]) -> Vec<&str> {
+        candidates
+            .iter()
+            .filter_map(|candidate| candidate.get_value().to_str())
+            .collect()
+    }
+
+    #[test]
+    fn the_last_event_of_a_list_is_completed() {
+        let found = events("cycles,page-fau".as_ref());
+        assert_eq!(values(&found), ["cycles,page-faults"]);
+    }
+
+    #[test]
+    fn processes_are_offered_with_their_names() {
+        let own = std::process::id().to_string();
+        let found = processes();
+        let own = found
+            .iter()
+            .find(|candidate| candidate.get_value() == &*own);
+        let name = fs::read_to_string("/proc/self/comm").unwrap();
+        let help = own.and_then(CompletionCandidate::get_help).unwrap();
+        assert_eq!(help.to_string(), name.trim_end());
+    }
+
+    #[test]
+    fn commands_are_in_the_search_path() {
+        assert!(values(&command("sh".as_ref())).contains(&"sh"));
+        assert!(!values(&command("/bi".as_ref())).contains(&"sh"));
+    }
+}
