@@ -43,20 +43,6 @@ impl<'a> Frames<'a> {
         self.elided = self.elided.saturating_add(1);
     }
 
-    /// Pushes frames that are given in reverse.
-    pub(crate) fn extend_from_reversed(&mut self, addresses: &[u64]) {
-        let room = self.limit - (self.buffer.len() - self.base);
-        let (rest, fits) = addresses.split_at(addresses.len().saturating_sub(room));
-        self.buffer.extend(fits.iter().rev());
-        // Of these, the ring keeps the last ones only.
-        let ring = self.limit - self.limit / 2;
-        let (last, passed) = rest.split_at(rest.len().min(ring));
-        self.elided = self.elided.saturating_add(passed.len() as u32);
-        for &address in last.iter().rev() {
-            self.push_in_ring(address);
-        }
-    }
-
     /// How many frames were pushed.
     pub(crate) fn count(&self) -> usize {
         self.buffer.len() - self.base + self.elided as usize
@@ -100,18 +86,9 @@ mod tests {
             frames.push(1000);
             frames.replace_last(address);
         }
+        assert_eq!(frames.count() as u64, count);
         assert_eq!(frames.finish(), cut);
         assert_eq!((buffer[0], &buffer[1..]), (99, expected));
-        for alone in 0..count {
-            let mut buffer = vec![99];
-            let mut frames = Frames::new(&mut buffer, limit);
-            (0..alone).for_each(|address| frames.push(address));
-            let rest: Vec<_> = (alone..count).rev().collect();
-            frames.extend_from_reversed(&rest);
-            assert_eq!(frames.count() as u64, count);
-            assert_eq!(frames.finish(), cut, "{alone}");
-            assert_eq!((buffer[0], &buffer[1..]), (99, expected), "{alone}");
-        }
     }
 
     #[test]

@@ -24,7 +24,6 @@ impl Walk<'_> {
         let Some(end) = end else {
             return false;
         };
-        self.unwinder.trace.mark_uncacheable();
         for index in first..=end {
             let address = self.stack.kernel_callchain(index).unwrap_or(0);
             frames.push(address.wrapping_sub(1));

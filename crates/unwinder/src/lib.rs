@@ -24,7 +24,6 @@ mod unwinder;
 mod walk;
 
 pub use arch::Architecture;
-pub use cache::unwind_cache::CachedUnwind;
 pub use entry::Entry;
 pub use memory::target::{Memory, NoMemory, StackDump, Target, Unwound};
 pub use module::ModuleError;

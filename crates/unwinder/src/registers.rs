@@ -35,19 +35,6 @@ impl Registers {
         }
     }
 
-    /// Whether the registers with these numbers (bits) are the same in both.
-    pub(crate) fn agree(&self, other: &Self, mut numbers: u64) -> bool {
-        numbers &= (1 << Self::COUNT) - 1;
-        while numbers != 0 {
-            let number = numbers.trailing_zeros() as u8;
-            if self.get(number) != other.get(number) {
-                return false;
-            }
-            numbers &= numbers - 1;
-        }
-        true
-    }
-
     /// Forgets the value of a register.
     pub(crate) fn forget(&mut self, register: u8) {
         if usize::from(register) < Self::COUNT {

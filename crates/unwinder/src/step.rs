@@ -13,9 +13,6 @@ use crate::rule::{CompactRule, Rule};
 use crate::unwinder::Unwinder;
 use crate::walk::Walk;
 
-/// All registers: those that were used are not told.
-const ANY: u64 = u64::MAX;
-
 impl Walk<'_> {
     /// The usual step: a cached rule, the memory at hand, the caller in known code further up.
     /// Does nothing and returns `false` if anything is not so.
@@ -68,13 +65,11 @@ impl Walk<'_> {
         } else if self.unwinder.edges.wanted {
             self.callee = Some(here);
         }
-        self.used |= 1 << rule.cfa_register;
         for (slot, words) in rule.saved() {
             let Some(&register) = layout.saved.get(slot) else {
                 continue;
             };
             let value = self.stack.at_hand(at(words));
-            self.stack.guessed |= value.is_none();
             match value {
                 Some((value, is_live)) => {
                     self.registers.set(register, value);
@@ -100,7 +95,6 @@ impl Walk<'_> {
     pub(crate) fn apply(&mut self, rule: &CompactRule) -> Result<Registers, StackEnd> {
         let base = self.registers.get(rule.cfa_register);
         let mut base = base.ok_or(StackEnd::NoUnwindInfo)?;
-        self.used |= 1 << rule.cfa_register;
         if let Some(offset) = rule.cfa_through {
             base = self
                 .stack
@@ -116,7 +110,6 @@ impl Walk<'_> {
         let target = match rule.return_address {
             Some(words) => self.stack.read(at(words))?,
             None => {
-                self.used = ANY;
                 let target = self.registers.get(layout.return_address);
                 target.ok_or(StackEnd::NoUnwindInfo)?
             }
@@ -145,7 +138,6 @@ impl Walk<'_> {
         place: &CodeMapping,
         found: &CachedRule,
     ) -> Result<Registers, StackEnd> {
-        self.used = ANY;
         let address = self.lookup_address() + u64::from(found.starts_function);
         let address = place.elf_address(address);
         let Unwinder {

@@ -3,10 +3,8 @@
 use prof_model::{ModuleId, RegisterAbi, StackEnd, UserRegisters};
 
 use crate::arch::{Architecture, Layout};
-use crate::cache::cached_stack::CachedStack;
 use crate::cache::code_facts::{Candidates, CodeFacts};
 use crate::cache::rule_cache::RuleCache;
-use crate::cache::unwind_cache::{CachedUnwind, UnwindTrace};
 use crate::cfi::UnwindContext;
 use crate::edges::KnownEdges;
 use crate::entry::Entry;
@@ -35,13 +33,11 @@ pub struct Unwinder {
     pub(crate) edges: KnownEdges,
     pub(crate) trampolines: CodeFacts<CompactRule>,
     pub(crate) context: UnwindContext,
-    pub(crate) trace: UnwindTrace,
     block: Block,
 }
 
 /// What is unwound.
 struct Sample<'a> {
-    cached_stack: Option<&'a CachedUnwind>,
     target: &'a Target<'a>,
     registers: &'a UserRegisters,
     stack: StackDump<'a>,
@@ -70,7 +66,6 @@ impl Unwinder {
             edges: KnownEdges::new(),
             trampolines: CodeFacts::default(),
             context: UnwindContext::new(),
-            trace: UnwindTrace::default(),
             block: Block::default(),
         }
     }
@@ -88,23 +83,7 @@ impl Unwinder {
         memory: &mut impl Memory,
         frames: &mut Vec<u64>,
     ) -> Unwound {
-        self.unwind_after(None, target, registers, stack, memory, frames)
-    }
-
-    /// Like [`unwind`](Self::unwind), with the same frames, but a deep stack that joins an
-    /// `cached_stack` one of the thread is only walked up to there. That one's process must have had
-    /// the same mappings; `memory` tells in what it is [`unchanged`](Memory::unchanged).
-    pub fn unwind_after(
-        &mut self,
-        cached_stack: Option<&CachedUnwind>,
-        target: &Target<'_>,
-        registers: &UserRegisters,
-        stack: &StackDump<'_>,
-        memory: &mut impl Memory,
-        frames: &mut Vec<u64>,
-    ) -> Unwound {
         let sample = Sample {
-            cached_stack,
             target,
             registers,
             stack: *stack,
@@ -136,7 +115,6 @@ impl Unwinder {
         memory: &mut dyn Memory,
         frames: &mut Vec<u64>,
     ) -> Unwound {
-        self.trace.clear();
         let mut frames = Frames::new(frames, FRAME_LIMIT);
         let mut block = std::mem::take(&mut self.block);
         let registers = sample.registers;
@@ -154,8 +132,7 @@ impl Unwinder {
                     true => stack,
                     false => stack.distrusting_live(),
                 };
-                let cached_stack = sample.cached_stack.map(CachedStack::new);
-                Walk::new(self, sample.target, first, stack, cached_stack).run(&mut frames)
+                Walk::new(self, sample.target, first, stack).run(&mut frames)
             }
         };
         let (elided, elided_at) = frames.finish();
@@ -166,17 +143,6 @@ impl Unwinder {
             elided,
             elided_at,
         }
-    }
-
-    /// Whether the last walk left a trail: it did if the stack was deep and whole.
-    pub fn is_cacheable(&self) -> bool {
-        self.trace.is_cacheable()
-    }
-
-    /// Makes `cached`, which must be what the last walk was given, that of the last walk itself;
-    /// empty if it left none.
-    pub fn keep(&self, cached: &mut CachedUnwind) {
-        self.trace.keep(cached);
     }
 
     /// Which registers to begin with, given the user's that came with a sample (`saved`) and those

@@ -2,7 +2,6 @@
 
 use prof_model::StackEnd;
 
-use crate::cache::cached_stack::CachedStack;
 use crate::cache::code_facts::CodeAddress;
 use crate::frames::Frames;
 use crate::memory::stack::Stack;
@@ -16,8 +15,6 @@ use crate::unwinder::Unwinder;
 const STEPS: u32 = 1 << 20;
 /// How often a walk may go to lower addresses (another stack) before it counts as a loop.
 const DESCENTS: u32 = 32;
-/// Of deeper stacks, the outer part is kept for the next walk.
-const DEEP: u32 = 256;
 /// Mappings remembered during a walk.
 pub(crate) const PLACES: usize = 4;
 
@@ -34,12 +31,8 @@ pub(crate) struct Walk<'w> {
     /// How often the walk went to lower addresses.
     pub(crate) descents: u32,
     pub(crate) remote_read: u16,
-    /// The numbers of the registers that were used since this was last reset, as bits.
-    pub(crate) used: u64,
     /// Where the frame before is, if the copy alone has shown that the current one called it.
     pub(crate) callee: Option<CodeAddress>,
-    /// What the walk may join.
-    pub(crate) cached_stack: Option<CachedStack<'w>>,
     pub(crate) places: [Option<CodeMapping>; PLACES],
     pub(crate) next_place: usize,
 }
@@ -59,7 +52,6 @@ impl<'w> Walk<'w> {
         target: &'w Target<'w>,
         registers: Registers,
         stack: Stack<'w>,
-        cached_stack: Option<CachedStack<'w>>,
     ) -> Self {
         Self {
             unwinder,
@@ -70,9 +62,7 @@ impl<'w> Walk<'w> {
             by_frame_pointer: false,
             descents: 0,
             remote_read: 0,
-            used: 0,
             callee: None,
-            cached_stack,
             places: [None; PLACES],
             next_place: 0,
         }
@@ -86,9 +76,6 @@ impl<'w> Walk<'w> {
         frames.push(self.program_counter());
         let nothing_copied = self.stack.is_empty();
         for step in 0..STEPS {
-            if step >= DEEP && self.trace(frames) {
-                return (StackEnd::Root, self.remote_read);
-            }
             if self.fast_step(frames) {
                 continue;
             }
@@ -98,10 +85,7 @@ impl<'w> Walk<'w> {
                     return (StackEnd::NoUserState, 0);
                 }
                 Ok(caller) => self.enter(caller, frames),
-                Err(StackEnd::Root) => {
-                    self.end_trace();
-                    return (StackEnd::Root, self.remote_read);
-                }
+                Err(StackEnd::Root) => return (StackEnd::Root, self.remote_read),
                 Err(end) => {
                     let followed = self.follow_kernel(frames);
                     let end = if followed { StackEnd::Root } else { end };
@@ -153,13 +137,11 @@ impl<'w> Walk<'w> {
         let Some(place) = self.locate(self.lookup_address()) else {
             // Only a sample's own address can be outside of any code: a call through a wild
             // pointer, or code whose mapping is not known.
-            self.stack.guessed = true;
             return self.guess_outside_code();
         };
         let found = self.find_rule(&place);
         if found.starts_function {
             frames.replace_last(self.program_counter());
-            self.unwinder.trace.replace_last(self.program_counter());
         }
         let caller = match found.rule {
             Rule::Compact(rule) => self.apply(&rule),

@@ -19,8 +19,6 @@ pub(crate) struct StackTail {
     pub(crate) length: usize,
     /// The mapping that the stack is in.
     pub(crate) mapping: (u64, u64),
-    /// Which reading it is from: what two have of one is the same.
-    pub(crate) reading: u64,
 }
 
 /// Reads stacks on from where the kernel's copy was full.
@@ -28,8 +26,6 @@ pub(crate) struct StackTail {
 pub(crate) struct TailReader {
     /// Mappings that hold stacks, by process: a hint only, for what is read must match the copy.
     mappings: HashMap<Pid, Vec<Range<u64>>>,
-    /// How often something was read.
-    readings: u64,
     /// What was read in this pass over the rings, of whom, and where in the batch it is.
     in_pass: Vec<(Pid, StackTail, usize)>,
 }
@@ -89,12 +85,10 @@ impl TailReader {
         let length = memory
             .append(start, (limit - start) as usize, out)
             .unwrap_or(0);
-        self.readings += 1;
         (length > 0).then_some(StackTail {
             start,
             length,
             mapping: (mapping.start, mapping.end),
-            reading: self.readings,
         })
     }
 

@@ -17,7 +17,6 @@ pub(crate) struct SampleMemory<'a> {
     earlier: Option<&'a StackSnapshot>,
     found: &'a [u64],
     recalled: bool,
-    unchanged: Range<u64>,
 }
 
 impl<'a> SampleMemory<'a> {
@@ -34,13 +33,7 @@ impl<'a> SampleMemory<'a> {
             earlier,
             found,
             recalled: false,
-            unchanged: 0..0,
         }
-    }
-
-    /// The addresses in which the stack is known to be as it was earlier.
-    pub(crate) fn same(&self) -> Range<u64> {
-        self.unchanged.clone()
     }
 
     /// Whether what was there earlier has been asked for.
@@ -77,12 +70,6 @@ impl Memory for SampleMemory<'_> {
             .map_or(0, |earlier| earlier.read(address, buffer))
     }
 
-    fn unchanged(&mut self) -> Range<u64> {
-        let earlier = self.earlier;
-        self.unchanged = earlier.map_or(0..0, |earlier| earlier.unchanged(&self.now));
-        self.unchanged.clone()
-    }
-
     fn kernel_callchain(&self, index: usize) -> Option<u64> {
         self.found.get(index).copied()
     }
@@ -105,7 +92,6 @@ mod tests {
             start: 0x1000,
             length: 8,
             mapping: (0x800, 0x2000),
-            reading: 0,
         };
         let now = SampledStack {
             start: 0x1000,

@@ -141,30 +141,17 @@ impl UserUnwinder {
             copy: stack.dump.bytes,
             beyond: stack.beyond,
         };
-        let thread = (stack.tid, target.process.version());
         let earlier = self.earlier.of(stack.tid);
-        let trail = earlier.and_then(|earlier| earlier.trail(thread.1));
         let mut memory = SampleMemory::new(target.pid, now, earlier, &self.found);
-        let unwinder = &mut self.unwinder;
-        let unwound =
-            unwinder.unwind_after(trail, target, registers, &stack.dump, &mut memory, chain);
-        let same = memory.same();
-        let remote_read = chain.len().saturating_sub(unwound.remote_read.into());
-        // Equal bytes are known already where there are many frames. Of few, only these matter: at the
-        // end of a thread's stack are variables, too.
+        let unwound = (self.unwinder).unwind(target, registers, &stack.dump, &mut memory, chain);
+        let beyond_copy = chain.len().saturating_sub(unwound.remote_read.into());
+        // Of what was read, only the frames matter: a stack holds variables, too.
         self.changed = unwound.remote_read > 0
-            && !now.goes_on_in(&same)
-            && (self.tail_change).change(stack.tid, chain.get(remote_read..).unwrap_or_default());
-        // Where all was copied, the bytes are no loss: they only serve to join on. So they do where
-        // what lies beyond is known already.
-        let known = earlier.is_some_and(|earlier| earlier.shares_reading(&now));
-        let serves = match unwound.remote_read == 0 || known {
-            true => unwinder.is_cacheable(),
-            false => stack.beyond.is_some() && unwound.end.is_whole(),
-        };
+            && (self.tail_change).change(stack.tid, chain.get(beyond_copy..).unwrap_or_default());
+        let was_read = unwound.remote_read > 0 && stack.beyond.is_some();
         // What was read when the copy was no longer true is of another moment.
-        if serves && now.joins() && !memory.has_recalled() {
-            (self.earlier).remember(thread, &now, same, |trail| unwinder.keep(trail));
+        if was_read && unwound.end.is_whole() && now.joins() && !memory.has_recalled() {
+            self.earlier.remember(stack.tid, &now);
         }
         unwound
     }

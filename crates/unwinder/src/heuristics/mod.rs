@@ -38,7 +38,6 @@ impl Walk<'_> {
 
     /// A step from code without CFI.
     pub(crate) fn guess(&mut self, place: &CodeMapping, rule: &Rule) -> Result<Caller, StackEnd> {
-        self.stack.guessed = true;
         let mut unreadable = None;
         match rule {
             Rule::SignalReturn => {
@@ -139,7 +138,6 @@ impl Walk<'_> {
         place: &CodeMapping,
         otherwise: StackEnd,
     ) -> Result<Caller, StackEnd> {
-        self.stack.guessed = true;
         if matches!(
             otherwise,
             StackEnd::Root | StackEnd::TruncatedDump | StackEnd::Stale | StackEnd::Loop

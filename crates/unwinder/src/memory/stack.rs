@@ -16,7 +16,6 @@ use std::ops::Range;
 
 use prof_model::StackEnd;
 
-use crate::cache::unwind_cache::AddressesRead;
 use crate::memory::target::{Memory, StackDump};
 
 /// How much is read from the target at once.
@@ -50,7 +49,7 @@ pub(crate) struct Stack<'a> {
     /// The mapping that holds the live part, if known.
     bounds: Option<Range<u64>>,
     /// Blocks are those of an earlier sample.
-    cached_stack: bool,
+    from_snapshot: bool,
     /// Whether the live target's memory is known not to go on from the dump, whatever the seam says.
     distrusts_live: bool,
     blocks_left: u32,
@@ -61,11 +60,6 @@ pub(crate) struct Stack<'a> {
     pub(crate) went_live: bool,
     /// Why live memory can no longer be believed.
     failed: Option<StackEnd>,
-    /// Of words, since this was last reset.
-    pub(crate) addresses_read: AddressesRead,
-    /// Whether anything else was told than words of memory, or a word was not to be had, since
-    /// this was last reset.
-    pub(crate) guessed: bool,
 }
 
 impl<'a> Stack<'a> {
@@ -83,14 +77,12 @@ impl<'a> Stack<'a> {
             block,
             memory,
             bounds: None,
-            cached_stack: false,
+            from_snapshot: false,
             distrusts_live: false,
             blocks_left: BLOCKS,
             outermost: dump.start,
             went_live: false,
             failed: None,
-            addresses_read: AddressesRead::NONE,
-            guessed: false,
         }
     }
 
@@ -108,13 +100,10 @@ impl<'a> Stack<'a> {
     /// The word at `address`.
     #[inline]
     pub(crate) fn read(&mut self, address: u64) -> Result<u64, StackEnd> {
-        self.addresses_read.add(address);
-        let value = match word(self.dump.bytes, address.wrapping_sub(self.dump.start)) {
+        match word(self.dump.bytes, address.wrapping_sub(self.dump.start)) {
             Some(value) => Ok(value),
             None => self.read_live(address),
-        };
-        self.guessed |= value.is_err();
-        value
+        }
     }
 
     /// Notes that a frame with this stack pointer was reached.
@@ -129,7 +118,6 @@ impl<'a> Stack<'a> {
     /// read and checked last, in which case the flag is set.
     #[inline]
     pub(crate) fn at_hand(&mut self, address: u64) -> Option<(u64, bool)> {
-        self.addresses_read.add(address);
         if let Some(value) = word(self.dump.bytes, address.wrapping_sub(self.dump.start)) {
             return Some((value, false));
         }
@@ -148,31 +136,18 @@ impl<'a> Stack<'a> {
     }
 
     /// The word at `address`, if it was copied with the sample.
-    pub(crate) fn read_dumped(&mut self, address: u64) -> Option<u64> {
-        self.guessed = true;
+    pub(crate) fn read_dumped(&self, address: u64) -> Option<u64> {
         word(self.dump.bytes, address.wrapping_sub(self.dump.start))
     }
 
     /// The kernel's own answer; see [`Memory::kernel_callchain`].
-    pub(crate) fn kernel_callchain(&mut self, index: usize) -> Option<u64> {
-        self.guessed = true;
+    pub(crate) fn kernel_callchain(&self, index: usize) -> Option<u64> {
         self.memory.kernel_callchain(index)
     }
 
     /// Why live memory is no longer read, if it is not.
     pub(crate) fn failure(&self) -> Option<StackEnd> {
         self.failed
-    }
-
-    /// Whether the word at `address` is not in what was copied with the sample.
-    pub(crate) fn is_live(&self, address: u64) -> bool {
-        word(self.dump.bytes, address.wrapping_sub(self.dump.start)).is_none()
-    }
-
-    /// The addresses from where up to where memory is as it was at an earlier walk; see
-    /// [`Memory::unchanged`].
-    pub(crate) fn unchanged(&mut self) -> Range<u64> {
-        self.memory.unchanged()
     }
 
     /// A pointer that is not on the stack, as it is now.
@@ -260,7 +235,7 @@ impl<'a> Stack<'a> {
         };
         self.block.joins_live = live.is_ok();
         live.or_else(|end| {
-            self.cached_stack = true;
+            self.from_snapshot = true;
             self.join_dump(address, dump_end, EARLIER_SEAM)
                 .map_err(|_| end)
         })
@@ -295,7 +270,7 @@ impl<'a> Stack<'a> {
     /// its own. The check is that the place in the dump which led there has not changed.
     fn load_elsewhere(&mut self, address: u64) -> Result<(), StackEnd> {
         self.bounds = self.memory.mapping(address);
-        self.cached_stack = false;
+        self.from_snapshot = false;
         self.fill(address & !15, address)?;
         let at = self.outermost.wrapping_sub(self.dump.start) as usize;
         let first = at.min(self.dump.bytes.len());
@@ -325,7 +300,7 @@ impl<'a> Stack<'a> {
         };
         let buffer = &mut self.block.bytes[..room.min(BLOCK)];
         self.block.start = start;
-        let count = if self.cached_stack {
+        let count = if self.from_snapshot {
             self.memory.read_snapshot(start, buffer)
         } else {
             self.memory.read(start, buffer)

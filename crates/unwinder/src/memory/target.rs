@@ -52,14 +52,6 @@ pub trait Memory {
         self.read(address, buffer)
     }
 
-    /// The addresses from where up to where memory is as it was at the walk that left the
-    /// [`CachedUnwind`](crate::CachedUnwind): what was copied with this sample as well as what
-    /// [`read`](Self::read) has of the rest. Asked for at most once per stack, and only for deep
-    /// ones.
-    fn unchanged(&mut self) -> Range<u64> {
-        0..0
-    }
-
     /// The chain that the kernel found by following frame pointers when it took the sample: the
     /// instruction pointer, then return addresses. Asked for where nothing else leads on.
     fn kernel_callchain(&self, index: usize) -> Option<u64> {
