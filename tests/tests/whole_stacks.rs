@@ -323,7 +323,8 @@ fn exceptions() {
     let session = Session::new();
     let binary = Program::cpp(&["exceptions.cpp"]).build();
     let stacks = session.record(USER_CODE, &[binary]).physical_stacks();
-    stacks.assert_whole(0.999);
+    // While an exception lands, libgcc changes the stack that is walked.
+    stacks.assert_whole(0.95);
     let thrown = stacks.share(|frames| {
         frames.iter().any(|frame| frame.starts_with("_Unwind_"))
             && frames.iter().any(|frame| frame == "thrower")

@@ -275,8 +275,10 @@ fn check(program: &Path, workshop: &Workshop, possible: &[Class]) {
             continue;
         }
         *counts.entry(class).or_default() += 1;
+        // Nobody finds the way while registers are being installed.
+        let may_end = end == StackEnd::Root || class == Class::Landing;
         assert!(
-            end == StackEnd::Root && possible.contains(&class),
+            may_end && possible.contains(&class),
             "{program:?}: {class:?}, {end:?}\nperf {}\nprof {}",
             theirs.frames.join(" "),
             places.join(" ")

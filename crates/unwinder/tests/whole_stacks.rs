@@ -315,21 +315,19 @@ fn inlining() {
     check(&workshop.record(&program, &[], 16 << 10), &program, &[]);
 }
 
-/// While an exception is thrown, libgcc changes the stack under the unwinder's feet. Until the stack
-/// pointer moves, a word that looks like a return address may be taken for one, which is seen in
-/// static executables: their addresses are on the stack more often.
+/// While an exception lands, libgcc changes the stack under the unwinder's feet.
 #[test]
 fn exceptions_without_end() {
     if !tools(&["perf", "g++", "clang++"]) {
         return;
     }
     for compiler in ["g++", "clang++"] {
-        for (flags, least) in [(&[][..], 0.997), (&["-static"], 0.99)] {
+        for flags in [&[][..], &["-static"]] {
             let workshop = Workshop::new();
             let flags = [OPTIMIZED, flags, &["throwing.cc"]];
             let program = workshop.build("throwing", compiler, &flags);
             let samples = workshop.record(&program, &[], 16 << 10);
-            check_share(&samples, &program, &[], least);
+            check_share(&samples, &program, &[], 0.95);
         }
     }
 }

@@ -66,7 +66,6 @@ pub(super) const KNOWN: Known = &[
     ("crates/symbols/src", "table", "plt"),
     ("crates/unwinder/src", "arch", "rule"),
     ("crates/unwinder/src", "cache", "rule"),
-    ("crates/unwinder/src", "cache", "walk"),
     ("crates/unwinder/src", "module", "cfi"),
     ("crates/unwinder/src", "module", "unwinder"),
     ("crates/unwinder/src", "module", "walk"),

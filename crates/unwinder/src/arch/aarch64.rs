@@ -117,7 +117,7 @@ pub(super) fn called(before: &[u8], target: u64) -> Option<Called> {
 }
 
 /// What the `bl` at the end of these bytes calls.
-pub(super) fn call_target(before: &[u8], target: u64) -> Option<u64> {
+fn call_target(before: &[u8], target: u64) -> Option<u64> {
     let word = u32::from_le_bytes(*before.last_chunk()?);
     let distance = i64::from((word << 6) as i32 >> 6) * 4;
     (word >> 26 == 0b100101).then(|| target.wrapping_sub(4).wrapping_add_signed(distance))

@@ -143,14 +143,6 @@ impl Architecture {
         }
     }
 
-    /// What the direct call at the end of these bytes calls, which returns to `target`.
-    pub(crate) fn call_target(self, before: &[u8], target: u64) -> Option<u64> {
-        match self {
-            Self::X86_64 => x86_64::call_target(before, target),
-            Self::Aarch64 => aarch64::call_target(before, target),
-        }
-    }
-
     /// Whether code that is returned to here only ends its thread.
     pub(crate) fn ends_thread(self, after: &[u8]) -> bool {
         match self {

@@ -1,8 +1,6 @@
 //! Steps for code that no CFI covers. Whatever is guessed must yield an address that follows a
 //! call.
 
-pub(crate) mod exception_landing;
-
 use prof_model::StackEnd;
 
 use crate::cache::code_facts::{Candidates, CodeAddress};
@@ -153,13 +151,7 @@ impl Walk<'_> {
         if let Some(caller) = self.guess_leaf() {
             return Ok(caller);
         }
-        if let Some(caller) = self.without_frame_pointer(place) {
-            return Ok(caller);
-        }
         if let Some(caller) = self.guess_frame_pointer(FRAME) {
-            return Ok(caller);
-        }
-        if let Some(caller) = self.find_landing(place) {
             return Ok(caller);
         }
         if self.by_frame_pointer && otherwise == StackEnd::NoUnwindInfo {

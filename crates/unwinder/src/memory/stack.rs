@@ -135,11 +135,6 @@ impl<'a> Stack<'a> {
         self.top.wrapping_sub(address).wrapping_sub(1) < RED_ZONE
     }
 
-    /// The word at `address`, if it was copied with the sample.
-    pub(crate) fn read_dumped(&self, address: u64) -> Option<u64> {
-        word(self.dump.bytes, address.wrapping_sub(self.dump.start))
-    }
-
     /// The kernel's own answer; see [`Memory::kernel_callchain`].
     pub(crate) fn kernel_callchain(&self, index: usize) -> Option<u64> {
         self.memory.kernel_callchain(index)

@@ -81,7 +81,7 @@ fn follows_indirect_call(before: &[u8]) -> bool {
 }
 
 /// What the `call rel32` at the end of these bytes calls.
-pub(super) fn call_target(before: &[u8], target: u64) -> Option<u64> {
+fn call_target(before: &[u8], target: u64) -> Option<u64> {
     let call: &[u8; 5] = before.last_chunk()?;
     let [0xe8, distance @ ..] = *call else {
         return None;
