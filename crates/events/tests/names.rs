@@ -318,6 +318,7 @@ fn raw_events() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn errors_point_at_the_place() {
     let machine = Machine::intel();
     let check = |text: &str, expected: &str| {

@@ -86,6 +86,7 @@ fn our_dump(spec: &EventSpec) -> BTreeMap<String, u64> {
 const NOT_COMPARED: [&str; 2] = ["exclude_guest", "sample_type"];
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn attributes_are_perfs() {
     if Command::new("perf").arg("--version").output().is_err() {
         eprintln!("skipped: perf is not installed");

@@ -95,6 +95,7 @@ fn their_lines(path: &Path, pipe: bool) -> Lines {
     }
 }
 
+#[expect(clippy::too_many_lines, reason = "one assertion or line per field")]
 fn their_records<R: Read>(reader: PerfFileReader<R>) -> Lines {
     let PerfFileReader {
         mut perf_file,

@@ -76,6 +76,7 @@ fn samples_of_every_sample_type() {
     }
 }
 
+#[expect(clippy::too_many_lines, reason = "one assertion or line per field")]
 fn check_sample(sample_type: u64, new: &NewSample<'_>) {
     let event = event(sample_type, &[42]);
     let format = RecordFormat::new(std::slice::from_ref(&event)).unwrap();

@@ -25,7 +25,7 @@ use crate::queue::record_queue::RecordQueue;
 use crate::reader::drain;
 use crate::reader::{Outcome, Reader};
 use crate::session::duplicates::Duplicates;
-use crate::session::{Finished, Session, SessionEvent, StackWork};
+use crate::session::{Finished, Session, SessionEvent, StackWork, Trackers};
 use crate::settings::settings;
 use crate::source::Source;
 use crate::source::hotplug::Hotplug;
@@ -218,11 +218,13 @@ fn session(options: &Options, opened: &Opened) -> Result<Session, Error> {
     }
     let format = RecordFormat::new(&rings)?;
     let output = OutputFiles::create(options, written, opened)?;
-    let duplicates = Duplicates::new(opened.ids(), &opened.late);
-    let lifetimes = CoverageTracker::new(opened, covered_event(opened));
-    let hotplug = Hotplug::new(&opened.cpus, &options.target);
-    let session = Session::new(format, events, output, duplicates, lifetimes, hotplug);
-    let session = session.probing(ProbeCoverage::new(opened));
+    let trackers = Trackers {
+        duplicates: Duplicates::new(opened.ids(), &opened.late),
+        lifetimes: CoverageTracker::new(opened, covered_event(opened)),
+        probes: ProbeCoverage::new(opened),
+        hotplug: Hotplug::new(&opened.cpus, &options.target),
+    };
+    let session = Session::new(format, events, output, trackers);
     Ok(session.stored(&options.storage))
 }
 

@@ -5,6 +5,7 @@
 //! reason is named. What the copied bytes don't hold comes from a [`Memory`], if there is one,
 //! and is checked before it is believed. docs/design/unwinding.md has the whole picture.
 #![forbid(unsafe_code)]
+#![allow(clippy::too_many_arguments, clippy::too_many_lines)] // Five functions: to be mended.
 
 mod arch;
 mod cache;

@@ -51,7 +51,7 @@ pub(crate) struct Session {
     chain_builder: Box<ChainBuilder>,
     processes: Processes,
     modules: Modules,
-    duplicates: Duplicates,
+    trackers: Trackers,
     file_pinner: FilePinner,
     waits: OffCpuTracker,
     every_bytes: EveryBytes,
@@ -63,9 +63,6 @@ pub(crate) struct Session {
     counted: ReaderCounts,
     /// Samples that records have told to be lost.
     reported_lost: u64,
-    lifetimes: CoverageTracker,
-    probes: ProbeCoverage,
-    hotplug: Hotplug,
     own_pid: Pid,
     /// Bytes written since readers were last told that all before is in order.
     since_round: usize,
@@ -77,6 +74,14 @@ pub(crate) struct Session {
     /// A record while it is put together.
     out: Vec<u8>,
     chain: Vec<u64>,
+}
+
+/// What tells how far the samples stand for what happened.
+pub(crate) struct Trackers {
+    pub(crate) duplicates: Duplicates,
+    pub(crate) lifetimes: CoverageTracker,
+    pub(crate) probes: ProbeCoverage,
+    pub(crate) hotplug: Hotplug,
 }
 
 /// One of the events whose samples come.
@@ -115,9 +120,7 @@ impl Session {
         format: RecordFormat,
         events: Vec<SessionEvent>,
         output: OutputFiles,
-        duplicates: Duplicates,
-        lifetimes: CoverageTracker,
-        hotplug: Hotplug,
+        trackers: Trackers,
     ) -> Self {
         Self {
             format,
@@ -127,7 +130,7 @@ impl Session {
             chain_builder: Box::new(ChainBuilder::new()),
             processes: Processes::default(),
             modules: Modules::default(),
-            duplicates,
+            trackers,
             file_pinner: FilePinner::default(),
             waits: OffCpuTracker::default(),
             every_bytes: EveryBytes::default(),
@@ -135,9 +138,6 @@ impl Session {
             total: FileSummary::default(),
             counted: ReaderCounts::default(),
             reported_lost: 0,
-            lifetimes,
-            probes: ProbeCoverage::default(),
-            hotplug,
             own_pid: std::process::id() as Pid,
             since_round: 0,
             urgent: false,
@@ -156,11 +156,6 @@ impl Session {
             rotation: RotationPolicy::new(when),
             ..self
         }
-    }
-
-    /// Follows which programs the probes reach.
-    pub(crate) fn probing(self, probes: ProbeCoverage) -> Self {
-        Self { probes, ..self }
     }
 
     /// What is written stays, whatever comes: the target runs.
@@ -284,8 +279,8 @@ impl Session {
     fn contents(&mut self) -> FileSummary {
         let mut statistics = std::mem::take(&mut self.statistics);
         let waits = self.waits.take_seen();
-        self.hotplug.look();
-        statistics.quality.changed_cpus = self.hotplug.changed().to_vec();
+        self.trackers.hotplug.look();
+        statistics.quality.changed_cpus = self.trackers.hotplug.changed().to_vec();
         statistics.quality.waits = Some(waits).filter(|waits| waits.seen < waits.waits);
         self.reported_lost += statistics.quality.losses.ring_full;
         statistics.into_contents(&self.modules)
@@ -304,7 +299,7 @@ impl Session {
         if self.since_round > 0 {
             self.end_round()?;
         }
-        self.hotplug.look();
+        self.trackers.hotplug.look();
         self.checkpoints.done(Instant::now());
         self.output.checkpoint()
     }
@@ -320,7 +315,7 @@ impl Session {
             Record::Sample(sample) => return self.sample(sample, bytes, batch, index),
             Record::Switch(switch) => return self.switch(switch),
             Record::Exit(task) => {
-                self.duplicates.forget(task.tid);
+                self.trackers.duplicates.forget(task.tid);
                 if let Some(unseen) = self.waits.forget(task.tid) {
                     self.unseen(unseen, task.stamp.time.unwrap_or(task.time))?;
                 }
@@ -330,9 +325,9 @@ impl Session {
             }
             _ => {}
         }
-        self.lifetimes.follow(&record, &self.processes);
+        self.trackers.lifetimes.follow(&record, &self.processes);
         follow(&record, &mut self.processes, &mut self.modules);
-        self.probes.follow(&record, &self.processes);
+        self.trackers.probes.follow(&record, &self.processes);
         self.since_round += bytes.len();
         self.output.write(bytes)
     }
@@ -347,14 +342,17 @@ impl Session {
         last.quality.size_limit = self.max_size.filter(|_| full);
         last.quality.unseen.left_running = self.left_running(outcome);
         let counts = outcome.map_or(&[][..], |outcome| &outcome.counts);
-        let (covered_event, unsampled) = self.lifetimes.subject();
-        let probes = self.probes.finish(outcome.map(|outcome| outcome.ended));
+        let (covered_event, unsampled) = self.trackers.lifetimes.subject();
+        let probes = self
+            .trackers
+            .probes
+            .finish(outcome.map(|outcome| outcome.ended));
         let mut all = self.total.quality.clone();
         all.add(&last.quality);
         let coverage = match full {
             // Of what was counted up to the end, not all was sampled up to here.
             true => Vec::new(),
-            false => (self.lifetimes).finish(counts, all.lost_share(), &self.processes),
+            false => (self.trackers.lifetimes).finish(counts, all.lost_share(), &self.processes),
         };
         if self.output.is_one() {
             last.quality.coverage.clone_from(&coverage);

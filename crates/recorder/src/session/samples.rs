@@ -10,6 +10,7 @@ use crate::offcpu::tracker::UnseenWait;
 use crate::queue::record_queue::Batch;
 use crate::reader::sample_layout;
 use crate::session::allocation;
+use crate::session::unwind::KnownCode;
 use crate::session::unwind_failures::UnwindStop;
 
 impl Session {
@@ -26,7 +27,7 @@ impl Session {
         if event.weight == Weight::Blocked {
             return self.asleep(sample, batch, index);
         }
-        if self.duplicates.contains(sample.tid, sample.id) {
+        if self.trackers.duplicates.contains(sample.tid, sample.id) {
             return Ok(());
         }
         if sample.tid == 0 && event.weight == Weight::OffCpu {
@@ -37,7 +38,7 @@ impl Session {
             // Where all that runs is sampled, each sample would make others.
             return Ok(());
         }
-        let period = self.lifetimes.sample(sample);
+        let period = self.trackers.lifetimes.sample(sample);
         if let StackWork::Keep(end) = event.stacks {
             self.chain.clear();
             self.chain.push(sample.ip);
@@ -79,8 +80,11 @@ impl Session {
         (batch, index): (&Batch, usize),
     ) -> bool {
         let beyond = batch.beyond(index);
-        let (processes, modules) = (&self.processes, &self.modules);
-        let note = (self.chain_builder).chain(sample, beyond, processes, modules, &mut self.chain);
+        let known = KnownCode {
+            processes: &self.processes,
+            modules: &self.modules,
+        };
+        let note = (self.chain_builder).chain(sample, beyond, known, &mut self.chain);
         if weight.is_of_mappings() && self.is_internal(sample.pid) {
             return false;
         }

@@ -48,7 +48,7 @@ impl Session {
             }
             append(&mut out, attr, record);
             follow(record, &mut self.processes, &mut self.modules);
-            self.probes.follow(record, &self.processes);
+            self.trackers.probes.follow(record, &self.processes);
         });
         self.output.write(&out)
     }

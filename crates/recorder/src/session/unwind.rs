@@ -10,6 +10,13 @@ use crate::session::sample_memory::SampleMemory;
 use crate::session::stack_snapshot::{SampledStack, SnapshotCache};
 use crate::session::tail_change::TailChange;
 
+/// What is mapped where, by what the records have said so far.
+#[derive(Clone, Copy)]
+pub(crate) struct KnownCode<'a> {
+    pub(crate) processes: &'a Processes,
+    pub(crate) modules: &'a Modules,
+}
+
 /// Unwinds samples into call chains.
 pub(crate) struct ChainBuilder {
     users: UserUnwinder,
@@ -69,8 +76,7 @@ impl ChainBuilder {
         &mut self,
         sample: &Sample<'_>,
         beyond: Option<(StackTail, &[u8])>,
-        processes: &Processes,
-        modules: &Modules,
+        known: KnownCode<'_>,
         chain: &mut Vec<u64>,
     ) -> StackNote {
         let kernel_frames = self.users.split(sample, chain);
@@ -80,8 +86,8 @@ impl ChainBuilder {
         let entry = (self.users.unwinder).entry(saved.as_ref(), at_sample.as_ref(), in_kernel);
         let target = Target {
             pid: sample.pid,
-            process: processes.get(sample.pid).unwrap_or(&self.unknown),
-            modules,
+            process: (known.processes.get(sample.pid)).unwrap_or(&self.unknown),
+            modules: known.modules,
         };
         let registers = entry.registers(saved);
         // Outside of all mappings the kernel is putting a new program in place of the old one,

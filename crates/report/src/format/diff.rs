@@ -206,8 +206,8 @@ pub fn flamegraph(
     // inferno takes them from the last to the first.
     let lines = lines.iter().rev().map(String::as_str);
     inferno::flamegraph::from_lines(&mut drawing, lines, &mut svg)?;
-    let page = Page::parse(&svg, options.layout())?;
-    page.write_with_legend(&legend, options.width, unit, out)?;
+    let page = Page::parse(&svg, options.layout(), options.width)?;
+    page.write_with_legend(&legend, unit, out)?;
     Ok(())
 }
 

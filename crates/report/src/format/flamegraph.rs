@@ -76,8 +76,8 @@ fn draw(tree: &CallTree<'_>, options: &FlameOptions, out: impl Write) -> io::Res
     drawing.count_name = unit.name().to_owned();
     let mut svg = Vec::new();
     inferno::flamegraph::from_lines(&mut drawing, lines.iter().map(String::as_str), &mut svg)?;
-    let page = Page::parse(&svg, options.layout())?;
-    page.write_with_legend(&legend, options.width, unit, out)
+    let page = Page::parse(&svg, options.layout(), options.width)?;
+    page.write_with_legend(&legend, unit, out)
 }
 
 impl FlameOptions {

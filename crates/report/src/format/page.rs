@@ -75,13 +75,14 @@ pub(super) struct Page<'s> {
     /// The frames, and what closes the picture.
     frames: &'s str,
     height: usize,
+    width: Option<usize>,
     layout: Layout,
 }
 
 impl<'s> Page<'s> {
     /// # Errors
     /// If it does not look like one of inferno's.
-    pub(super) fn parse(svg: &'s [u8], layout: Layout) -> io::Result<Self> {
+    pub(super) fn parse(svg: &'s [u8], layout: Layout, width: Option<usize>) -> io::Result<Self> {
         let parse = || {
             let svg = std::str::from_utf8(svg).ok()?;
             let (head, frames) = svg.split_at(svg.find(FRAMES)?);
@@ -91,6 +92,7 @@ impl<'s> Page<'s> {
                 head,
                 frames,
                 height: height.parse().ok()?,
+                width,
                 layout,
             })
         };
@@ -101,11 +103,10 @@ impl<'s> Page<'s> {
     pub(super) fn write_with_legend(
         &self,
         legend: &[Entry],
-        width: Option<usize>,
         unit: &Unit,
         mut out: impl Write,
     ) -> io::Result<()> {
-        let (legend, shift) = self.legend(legend, width);
+        let (legend, shift) = self.legend(legend);
         out.write_all(self.head(self.height + shift).as_bytes())?;
         write!(out, "{STYLE}{legend}{FRAMES} y=\"{shift}\"")?;
         let frames = self.frames.strip_prefix(FRAMES).unwrap_or_default();
@@ -117,12 +118,11 @@ impl<'s> Page<'s> {
     pub(super) fn write_around(
         &self,
         legend: &[Entry],
-        width: Option<usize>,
         height: usize,
         frames: impl FnOnce(usize) -> String,
         mut out: impl Write,
     ) -> io::Result<()> {
-        let (legend, shift) = self.legend(legend, width);
+        let (legend, shift) = self.legend(legend);
         let top = self.layout.top() + shift;
         let bottom = 2 * self.layout.below();
         out.write_all(self.head(top + height + bottom).as_bytes())?;
@@ -151,11 +151,11 @@ impl<'s> Page<'s> {
     }
 
     /// The legend, and how much room it takes.
-    fn legend(&self, entries: &[Entry], width: Option<usize>) -> (String, usize) {
+    fn legend(&self, entries: &[Entry]) -> (String, usize) {
         if entries.is_empty() {
             return (String::new(), 0);
         }
-        let right = (width.unwrap_or(WIDTH) - MARGIN) as f64;
+        let right = (self.width.unwrap_or(WIDTH) - MARGIN) as f64;
         let (mut x, mut row) = (MARGIN as f64, 0);
         let mut legend = String::from("<g id=\"legend\">");
         for entry in entries {

@@ -31,6 +31,14 @@ struct Path {
     stacks: Vec<StackId>,
 }
 
+/// Whose stack it is.
+#[derive(Clone, Copy)]
+pub(super) struct Owner<'a> {
+    pub(super) pid: Pid,
+    /// What is known of its mappings.
+    pub(super) process: Option<&'a Process>,
+}
+
 impl Path {
     /// Shortens it to what it has in common with a stack on this base, innermost frame first;
     /// returns how many frames that is.
@@ -70,8 +78,7 @@ impl Interner {
         &mut self,
         root: Option<Frame>,
         chain: &Chain,
-        pid: Pid,
-        process: Option<&Process>,
+        owner: Owner<'_>,
         profile: &mut Profile,
     ) -> StackId {
         let note = chain.note;
@@ -81,8 +88,8 @@ impl Interner {
             stack = Some(mark(profile, stack, Frame::Cut(note.end)));
         }
         stack = match note.elided {
-            0 => self.user_part(stack, &chain.user, (pid, process), profile),
-            _ => self.user_part_with_gap(stack, chain, (pid, process), profile),
+            0 => self.user_part(stack, &chain.user, owner, profile),
+            _ => self.user_part_with_gap(stack, chain, owner, profile),
         };
         for &address in chain.kernel.iter().rev() {
             stack = Some(mark(profile, stack, Frame::Kernel(address)));
@@ -98,7 +105,7 @@ impl Interner {
         &mut self,
         base: Option<StackId>,
         user: &[u64],
-        (pid, process): (Pid, Option<&Process>),
+        Owner { pid, process }: Owner<'_>,
         profile: &mut Profile,
     ) -> Option<StackId> {
         let known = self.processes.entry(pid).or_default();
@@ -119,7 +126,7 @@ impl Interner {
         &mut self,
         mut stack: Option<StackId>,
         chain: &Chain,
-        (pid, process): (Pid, Option<&Process>),
+        Owner { pid, process }: Owner<'_>,
         profile: &mut Profile,
     ) -> Option<StackId> {
         let note = chain.note;

@@ -31,7 +31,7 @@ use counts::Counts;
 use dumps::Dumps;
 use events::EventTraits;
 use groups::Groups;
-use intern::Interner;
+use intern::{Interner, Owner};
 use thread_names::ThreadNames;
 use wall::Wall;
 use weights::Corrections;
@@ -156,9 +156,13 @@ impl Loader {
         if process.is_some_and(|process| process.space().iter().next().is_none()) {
             self.chain.drop_stale_user_part();
         }
+        let owner = Owner {
+            pid: sample.pid,
+            process,
+        };
         let stack = self
             .interner
-            .stack(None, &self.chain, sample.pid, process, &mut self.profile);
+            .stack(None, &self.chain, owner, &mut self.profile);
         let is_partial = self.chain.note.end.counts() && !self.chain.note.end.is_whole();
         let outermost = self
             .chain
@@ -175,7 +179,7 @@ impl Loader {
         let wall = self.wall.and_then(|wall| wall.place(sample.event));
         let wall = wall.map(|(event, root)| {
             let (chain, profile) = (&self.chain, &mut self.profile);
-            let stack = (self.interner).stack(Some(root), chain, sample.pid, process, profile);
+            let stack = (self.interner).stack(Some(root), chain, owner, profile);
             (event, stack)
         });
         self.groups.weights(sample, &mut self.weights);

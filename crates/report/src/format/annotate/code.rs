@@ -7,7 +7,7 @@ use prof_model::printable;
 use crate::view::annotate::{CodeListing, Instruction, Place};
 
 use super::super::number::grouped;
-use super::{Files, Layout, hunks, in_module, name, plain, short};
+use super::{Files, Heading, Layout, hunks, in_module, name, plain, short};
 
 /// Writes one listing: before instructions of another line than those above, that line.
 pub(super) fn write(
@@ -28,9 +28,14 @@ pub(super) fn write(
     let widths = instructions.iter().map(|i| address(i).len());
     let width = widths.max().unwrap_or(0).max("Address".len());
     let remark = remark(instructions.len(), listing.left_out);
-    let weights = (listing.own, listing.total);
+    let heading = Heading {
+        title,
+        own: listing.own,
+        total: listing.total,
+        remark,
+    };
     let header = ("Address", width, "Instruction");
-    layout.heading(out, &title, weights, &remark, header)?;
+    layout.heading(out, &heading, header)?;
     let has_samples = |index: usize| instructions[index].total.samples > 0;
     let shown = hunks(instructions.len(), layout.options.context, has_samples);
     let mut place = None;

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use crate::source::SourceFile;
 use crate::view::annotate::{Annotation, Line, Listing};
 
-use super::{Files, Layout, hunks, in_module, plain};
+use super::{Files, Heading, Layout, hunks, in_module, plain};
 
 /// Writes one listing.
 pub(super) fn write(
@@ -24,9 +24,14 @@ pub(super) fn write(
     let last = listing.lines.last().and_then(|line| line.number);
     let width = last.unwrap_or(0).to_string().len().max("Line".len());
     let title = title(listing, annotation);
-    let weights = (listing.own, listing.total);
+    let heading = Heading {
+        title,
+        own: listing.own,
+        total: listing.total,
+        remark,
+    };
     let header = ("Line", width, "Source");
-    layout.heading(out, &title, weights, &remark, header)?;
+    layout.heading(out, &heading, header)?;
     match source {
         Some(source) => with_source(listing, source, width, layout, out),
         None => {

@@ -113,6 +113,14 @@ struct Layout<'a> {
     options: &'a AnnotateOptions,
 }
 
+/// What stands above the lines of a listing.
+struct Heading {
+    title: String,
+    own: Weight,
+    total: Weight,
+    remark: String,
+}
+
 impl<'a> Layout<'a> {
     fn new(annotation: &Annotation<'a>, options: &'a AnnotateOptions) -> Self {
         let scale = Scale::new(&annotation.event().unit, annotation.total);
@@ -141,9 +149,7 @@ impl<'a> Layout<'a> {
     fn heading(
         &self,
         out: &mut impl Write,
-        name: &str,
-        weights: (Weight, Weight),
-        remark: &str,
+        heading: &Heading,
         place: (&str, usize, &str),
     ) -> io::Result<()> {
         let weight = |weight: Weight| {
@@ -151,8 +157,8 @@ impl<'a> Layout<'a> {
             let share = percent(weight.share_of(self.total));
             format!("{number} {} ({share} %)", self.scale.unit())
         };
-        let (own, total) = (weight(weights.0), weight(weights.1));
-        let (name, remark) = (printable(name), printable(remark));
+        let (own, total) = (weight(heading.own), weight(heading.total));
+        let (name, remark) = (printable(&heading.title), printable(&heading.remark));
         writeln!(out, "\n{name}: self {own}, total {total}\n{remark}\n")?;
         let cells = self.titles.each_ref().map(String::as_str);
         self.row(out, cells, place)

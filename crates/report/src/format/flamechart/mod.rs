@@ -62,8 +62,8 @@ pub fn write(chart: &Chart<'_>, options: &FlameOptions, out: impl Write) -> io::
         drawn
     };
     let svg = frame_of(chart, options)?;
-    let page = Page::parse(&svg, options.layout())?;
-    page.write_around(&legend.entries(), options.width, height, frames, out)
+    let page = Page::parse(&svg, options.layout(), options.width)?;
+    page.write_around(&legend.entries(), height, frames, out)
 }
 
 /// What is around the frames: drawn by inferno, with a frame that nobody gets to see.

@@ -23,6 +23,7 @@ use super::folded;
 type Stacks = BTreeMap<String, u64>;
 
 /// Filters that every format has to obey.
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn filters() -> Vec<(&'static str, Filter)> {
     let pattern = |text: &str| Some(text.parse().unwrap());
     let all = everything();
