@@ -27,6 +27,14 @@ fn main() {
     let rounds = std::env::args().nth(1).map_or(1, |text| text.parse().unwrap());
     println!("{}", spin(rounds * 1_000_000));
 }
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn spins() {
+        assert_ne!(super::spin(100_000_000), 0);
+    }
+}
 "#;
 
 fn package(session: &Session) {
@@ -90,6 +98,58 @@ fn examples_and_other_profiles() {
     assert!(svg.contains("other::other_spin"));
     assert!(session.path("prof.data").exists());
     assert!(session.path("target/debug/examples/other").exists());
+}
+
+#[test]
+fn unit_tests_are_drawn_without_what_calls_them() {
+    let session = Session::new();
+    package(&session);
+    let draw = |options: &[&str]| {
+        let arguments = [&["flamegraph", "--unit-test", "hello"], options].concat();
+        Outcome::of(cargo_prof(&session, &arguments)).assert_code(0);
+        let svg = std::fs::read_to_string(session.path("flamegraph.svg")).unwrap();
+        assert!(svg.contains("hello::tests::spins"), "{options:?}");
+        svg.contains("test::run_test")
+    };
+    assert!(!draw(&[]));
+    assert!(draw(&["--keep-harness"]));
+}
+
+#[test]
+fn each_verb_builds_what_it_needs() {
+    let session = Session::new();
+    package(&session);
+    let run = |arguments: &[&str]| Outcome::of(cargo_prof(&session, arguments));
+    run(&["record", "--dev", "--", "10"]).assert_code(0);
+    assert!(!session.path("flamegraph.svg").exists());
+    let tree = run(&["report", "--tree"]);
+    tree.assert_code(0);
+    assert!(tree.stdout.contains("hello::spin"), "{tree}");
+    run(&["html", "--dev", "--", "10"]).assert_code(0);
+    let page = std::fs::read_to_string(session.path("prof.html")).unwrap();
+    assert!(page.starts_with("<!DOCTYPE html>"), "{:.80}", page);
+    let counted = run(&["stat", "--dev", "-e", "task-clock", "--", "1"]);
+    counted.assert_code(0).assert_says(&["task-clock"]);
+    assert_eq!(counted.stdout.lines().count(), 1, "{counted}");
+}
+
+#[test]
+fn flags_of_cargo_flamegraph_are_taken_or_answered() {
+    let session = Session::new();
+    package(&session);
+    let run = |arguments: &[&str]| Outcome::of(cargo_prof(&session, arguments));
+    run(&[
+        "--dev",
+        "--root",
+        "--deterministic",
+        "--no-inline",
+        "--",
+        "10",
+    ])
+    .assert_code(0)
+    .assert_says(&["--root is not needed"]);
+    run(&["--post-process", "sort"]).assert_refused(&["prof report --folded - | sort"]);
+    run(&["--cmd", "record -F 99"]).assert_refused(&["prof needs no perf"]);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use cargo_metadata::{Artifact, Message};
 
-use super::choose::{Choice, Kind};
+use super::choose::{Choice, Kind, Unit};
 use crate::flags::TargetFlags;
 
 /// A built target, ready to run.
@@ -24,19 +24,23 @@ pub(super) struct Built {
 
 /// Builds the chosen target. Cargo's own messages go to the standard error output as usual.
 pub(super) fn build(flags: &TargetFlags, choice: &Choice) -> Result<Built> {
-    let profile = profile(flags, choice.kind);
+    let profile = profile(flags, choice);
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(&cargo);
+    match choice.unit {
+        Some(Unit::Tests) => command.args(["test", "--no-run"]),
+        Some(Unit::Benchmarks) => command.args(["bench", "--no-run"]),
+        None => command.arg("build"),
+    };
     command.args([
-        "build",
         "--message-format=json-render-diagnostics",
         "--profile",
         profile,
     ]);
     command.args(["--package", &choice.package]);
-    command
-        .arg(format!("--{}", choice.kind.flag()))
-        .arg(&choice.name);
+    command.arg(format!("--{}", choice.kind.flag()));
+    // A package has one library.
+    command.args((choice.kind != Kind::Lib).then_some(&choice.name));
     add_flags(&mut command, flags);
     command
         .envs(profile_environment(profile))
@@ -64,14 +68,15 @@ pub(super) fn build(flags: &TargetFlags, choice: &Choice) -> Result<Built> {
     }
     let artifact = artifact
         .with_context(|| format!("cargo built no {} '{}'", choice.kind.flag(), choice.name))?;
-    built(artifact, choice.kind)
+    built(artifact, choice)
 }
 
-fn profile(flags: &TargetFlags, kind: Kind) -> &str {
-    match (&flags.profile, kind) {
-        (Some(profile), _) => profile,
-        (None, Kind::Bench) => "bench",
-        (None, _) => "release",
+fn profile<'f>(flags: &'f TargetFlags, choice: &Choice) -> &'f str {
+    match &flags.profile {
+        Some(profile) => profile,
+        None if flags.dev => "dev",
+        None if choice.is_benchmark() => "bench",
+        None => "release",
     }
 }
 
@@ -118,10 +123,11 @@ fn add_flags(command: &mut Command, flags: &TargetFlags) {
 fn is_target(artifact: &Artifact, choice: &Choice) -> bool {
     artifact.executable.is_some()
         && artifact.target.name == choice.name
+        && (artifact.profile.test || choice.unit.is_none())
         && artifact.package_id.repr == choice.package
 }
 
-fn built(artifact: Artifact, kind: Kind) -> Result<Built> {
+fn built(artifact: Artifact, choice: &Choice) -> Result<Built> {
     let executable: PathBuf = artifact
         .executable
         .context("cargo built no program")?
@@ -132,7 +138,7 @@ fn built(artifact: Artifact, kind: Kind) -> Result<Built> {
         .context("the manifest has no directory")?
         .into();
     // `cargo test` and `cargo bench` run in the package's directory, `cargo run` stays put.
-    let directory = matches!(kind, Kind::Test | Kind::Bench).then(|| package.clone());
+    let directory = choice.has_harness().then(|| package.clone());
     let environment = vec![
         ("CARGO_MANIFEST_DIR".into(), package.into_os_string()),
         ("LD_LIBRARY_PATH".into(), library_path(&executable)),

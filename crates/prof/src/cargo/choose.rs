@@ -14,11 +14,21 @@ pub(super) struct Choice {
     pub(super) kind: Kind,
     /// The target's name.
     pub(super) name: String,
+    /// Whether its unit tests or the benchmarks inside it are recorded, and not it itself.
+    pub(super) unit: Option<Unit>,
+}
+
+/// What is compiled into a library or binary beside its own code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unit {
+    Tests,
+    Benchmarks,
 }
 
 /// The kinds of target that can be run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
+    Lib,
     Bin,
     Example,
     Test,
@@ -29,6 +39,7 @@ impl Kind {
     /// Cargo's flag for it, without the dashes.
     pub(super) fn flag(self) -> &'static str {
         match self {
+            Self::Lib => "lib",
             Self::Bin => "bin",
             Self::Example => "example",
             Self::Test => "test",
@@ -38,6 +49,16 @@ impl Kind {
 
     fn matches(self, kind: &TargetKind) -> bool {
         match self {
+            // Unit tests are built of each of these.
+            Self::Lib => matches!(
+                kind,
+                TargetKind::Lib
+                    | TargetKind::RLib
+                    | TargetKind::DyLib
+                    | TargetKind::CDyLib
+                    | TargetKind::StaticLib
+                    | TargetKind::ProcMacro
+            ),
             Self::Bin => *kind == TargetKind::Bin,
             Self::Example => *kind == TargetKind::Example,
             Self::Test => *kind == TargetKind::Test,
@@ -47,9 +68,28 @@ impl Kind {
 }
 
 impl Choice {
+    fn new(package: &Package, kind: Kind, name: &str) -> Self {
+        Self {
+            package: package.id.repr.clone(),
+            kind,
+            name: name.to_owned(),
+            unit: None,
+        }
+    }
+
     /// What cargo itself would pass before the user's arguments.
     pub(super) fn leading_arguments(&self) -> impl Iterator<Item = &'static str> {
-        (self.kind == Kind::Bench).then_some("--bench").into_iter()
+        self.is_benchmark().then_some("--bench").into_iter()
+    }
+
+    /// Whether cargo would build it with the profile `bench`.
+    pub(super) fn is_benchmark(&self) -> bool {
+        self.kind == Kind::Bench || self.unit == Some(Unit::Benchmarks)
+    }
+
+    /// Whether libtest, criterion or the like calls the user's code.
+    pub(super) fn has_harness(&self) -> bool {
+        matches!(self.kind, Kind::Test | Kind::Bench) || self.unit.is_some()
     }
 }
 
@@ -69,6 +109,15 @@ pub(super) fn choose(flags: &TargetFlags) -> Result<Choice> {
 
 fn pick(metadata: &Metadata, flags: &TargetFlags) -> Result<Choice> {
     let packages = packages(metadata, flags.package.as_deref())?;
+    let units = [
+        (Unit::Tests, &flags.unit_test),
+        (Unit::Benchmarks, &flags.unit_bench),
+    ];
+    for (unit, wanted) in units {
+        if let Some(binary) = wanted {
+            return pick_unit(&packages, unit, binary.as_deref());
+        }
+    }
     match named(flags) {
         Some((kind, name)) => pick_named(&packages, kind, name),
         None => pick_default(&packages),
@@ -132,11 +181,7 @@ fn targets<'a>(
 
 fn pick_named(packages: &[&Package], kind: Kind, name: &str) -> Result<Choice> {
     match targets(packages, kind).find(|(_, target)| *target == name) {
-        Some((package, _)) => Ok(Choice {
-            package: package.id.repr.clone(),
-            kind,
-            name: name.to_owned(),
-        }),
+        Some((package, _)) => Ok(Choice::new(package, kind, name)),
         None => {
             let names: Vec<_> = targets(packages, kind).map(|(_, target)| target).collect();
             let flag = kind.flag();
@@ -174,9 +219,19 @@ fn pick_default(packages: &[&Package]) -> Result<Choice> {
             )
         }
     };
+    Ok(Choice::new(package, Kind::Bin, name))
+}
+
+/// The library, or the binary that has this name or is the only one.
+fn pick_unit(packages: &[&Package], unit: Unit, binary: Option<&str>) -> Result<Choice> {
+    let library = targets(packages, Kind::Lib).next();
+    let choice = match (binary, library) {
+        (Some(name), _) => pick_named(packages, Kind::Bin, name)?,
+        (None, Some((package, name))) => Choice::new(package, Kind::Lib, name),
+        (None, None) => pick_default(packages)?,
+    };
     Ok(Choice {
-        package: package.id.repr.clone(),
-        kind: Kind::Bin,
-        name: name.to_owned(),
+        unit: Some(unit),
+        ..choice
     })
 }

@@ -2,49 +2,143 @@
 
 mod build;
 mod choose;
+mod harness;
 
 use std::env::args_os;
 use std::ffi::OsString;
 use std::iter::once;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
-use anyhow::{Result, bail};
-
+use anyhow::{Result, anyhow, bail};
 use prof_recorder::{Program, Target};
+use prof_report::Filter;
 
 use crate::console::Console;
-use crate::flags::{CargoFlags, CourseFlags, SamplingFlags, StorageFlags};
-use crate::record::{self, Job, Wanted};
+use crate::flags::{
+    CargoFlags, CargoFlamegraphFlags, CargoPictureFlags, CargoRecordFlags, CargoStatFlags,
+    CargoVerb, CourseFlags, SamplingFlags, StorageFlags, TargetFlags,
+};
+use crate::record::{self, Job, Pictures, Wanted};
+use crate::report;
+use build::Built;
+use choose::Choice;
 
 /// Does what the flags say; the exit code is that of the program that was recorded.
 pub(crate) fn run(flags: CargoFlags) -> Result<ExitCode> {
+    match flags.verb {
+        None => draw(flags.flamegraph),
+        Some(CargoVerb::Flamegraph(flags)) => draw(*flags),
+        Some(CargoVerb::Html(mut flags)) => {
+            let page = flags.pictures.html.take();
+            flags.pictures.html = Some(page.unwrap_or("prof.html".into()));
+            record(*flags)
+        }
+        Some(CargoVerb::Record(flags)) => record(*flags),
+        Some(CargoVerb::Stat(flags)) => stat(*flags),
+        Some(CargoVerb::Report(flags)) => report::run(*flags),
+        Some(CargoVerb::View(flags)) => report::view(&flags),
+        Some(CargoVerb::Annotate(flags)) => report::annotate(*flags),
+        Some(CargoVerb::Diff(flags)) => report::diff(*flags),
+    }
+}
+
+fn draw(mut flags: CargoRecordFlags) -> Result<ExitCode> {
+    let (recording, flamegraph) = outputs(flags.sampling.output, flags.pictures.flamegraph)?;
+    flags.sampling.output = recording;
+    flags.pictures.flamegraph = Some(flamegraph);
+    record(flags)
+}
+
+fn record(flags: CargoRecordFlags) -> Result<ExitCode> {
     let console = Console::new(flags.sampling.quiet, flags.sampling.verbose);
-    let (recording, flamegraph) = outputs(flags.sampling.output, flags.flamegraph)?;
-    let choice = choose::choose(&flags.target)?;
-    let built = build::build(&flags.target, &choice)?;
+    answer(&flags.foreign, console)?;
+    let (choice, built) = built(&flags.target)?;
     console.detail(format_args!("recording {}", built.executable.display()));
-    let mut argv: Vec<OsString> = vec![built.executable.into_os_string()];
-    argv.extend(choice.leading_arguments().map(OsString::from));
-    argv.extend(flags.args);
-    record::run(Job {
+    let pictures = pictures(&flags.pictures, &choice);
+    let opened = pictures.html.clone().or(pictures.flamegraph.clone());
+    let code = record::run(Job {
         target: Wanted::Known(Target::Command(Program {
-            argv,
+            argv: argv(&built, &choice, flags.args).collect(),
             environment: built.environment,
             directory: built.directory,
             stdout_is_stderr: false,
         })),
-        sampling: SamplingFlags {
-            output: recording,
-            ..flags.sampling
-        },
+        sampling: flags.sampling,
         schedule: CourseFlags::default(),
         storage: StorageFlags::default(),
         // As it was typed: cargo starts us as `cargo-prof prof ...`.
         command_line: once("cargo".into()).chain(args_os().skip(1)).collect(),
-        flamegraph: Some(flamegraph),
-        html: None,
-    })
+        pictures,
+    })?;
+    if let Some(picture) = opened.filter(|_| flags.pictures.open) {
+        report::show_in_browser(&picture, console);
+    }
+    Ok(code)
+}
+
+/// Counts with the `prof stat` of this very program.
+fn stat(flags: CargoStatFlags) -> Result<ExitCode> {
+    let (choice, built) = built(&flags.target)?;
+    let mut command = Command::new("/proc/self/exe");
+    command.arg0("prof").arg("stat");
+    for events in &flags.events {
+        command.arg("-e").arg(events);
+    }
+    command.args(flags.repeat.map(|repeat| format!("--repeat={repeat}")));
+    command.arg("--").args(argv(&built, &choice, flags.args));
+    command.envs(built.environment);
+    if let Some(directory) = built.directory {
+        command.current_dir(directory);
+    }
+    Err(anyhow!("cannot start prof stat: {}", command.exec()))
+}
+
+fn built(flags: &TargetFlags) -> Result<(Choice, Built)> {
+    let choice = choose::choose(flags)?;
+    let built = build::build(flags, &choice)?;
+    Ok((choice, built))
+}
+
+fn argv(built: &Built, choice: &Choice, args: Vec<OsString>) -> impl Iterator<Item = OsString> {
+    let program = built.executable.clone().into_os_string();
+    let leading = choice.leading_arguments().map(OsString::from);
+    once(program).chain(leading).chain(args)
+}
+
+fn pictures(flags: &CargoPictureFlags, choice: &Choice) -> Pictures {
+    let hides_harness = choice.has_harness() && !flags.keep_harness;
+    Pictures {
+        flamegraph: flags.flamegraph.clone(),
+        html: flags.html.clone(),
+        filter: Filter {
+            no_inline: flags.no_inline,
+            hide: hides_harness.then(harness::functions).flatten(),
+            ..Filter::default()
+        },
+    }
+}
+
+/// Says what there is in the place of cargo-flamegraph's flags that prof does without.
+fn answer(flags: &CargoFlamegraphFlags, console: Console) -> Result<()> {
+    if let Some(command) = &flags.post_process {
+        bail!(
+            "--post-process is not supported: use `cargo prof record`, then `prof report --folded - \
+             | {} | prof report -i - --flamegraph flamegraph.svg`",
+            command.display()
+        );
+    }
+    if flags.cmd.is_some() {
+        bail!(
+            "--cmd is not supported: prof needs no perf; its flags are perf's, such as -F, -e and \
+             --call-graph"
+        );
+    }
+    if flags.root.is_some() {
+        console.say("--root is not needed: prof records your programs as you");
+    }
+    Ok(())
 }
 
 /// Where the recording and the flamegraph go. Whoever writes `-o my.svg` means the picture.

@@ -3,13 +3,51 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 
+use super::annotate::AnnotateFlags;
+use super::diff::DiffFlags;
 use super::record::SamplingFlags;
+use super::report::ReportFlags;
+use super::view::ViewFlags;
 
-/// `cargo prof [OPTIONS] [-- ARGS...]`
+/// `cargo prof [VERB] [OPTIONS] [-- ARGS...]`
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct CargoFlags {
+    /// What to do, unless it is a flamegraph
+    #[command(subcommand)]
+    pub verb: Option<CargoVerb>,
+
+    /// Without a verb
+    #[command(flatten)]
+    pub flamegraph: CargoRecordFlags,
+}
+
+/// The verbs of `cargo prof`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum CargoVerb {
+    /// Build a target, record it and draw its flamegraph (as without a command)
+    Flamegraph(Box<CargoRecordFlags>),
+    /// Build a target, record it and write a page for browsers: prof.html
+    Html(Box<CargoRecordFlags>),
+    /// Build a target and record it
+    Record(Box<CargoRecordFlags>),
+    /// Build a target and count events while it runs
+    Stat(Box<CargoStatFlags>),
+    /// As prof report
+    Report(Box<ReportFlags>),
+    /// As prof view
+    View(ViewFlags),
+    /// As prof annotate
+    Annotate(Box<AnnotateFlags>),
+    /// As prof diff
+    Diff(Box<DiffFlags>),
+}
+
+/// What is built and recorded, and which pictures are made of it.
+#[derive(Debug, Args)]
+pub(crate) struct CargoRecordFlags {
     /// Which target to build
     #[command(flatten)]
     pub target: TargetFlags,
@@ -18,9 +56,78 @@ pub(crate) struct CargoFlags {
     #[command(flatten)]
     pub sampling: SamplingFlags,
 
+    /// Which pictures to make
+    #[command(flatten)]
+    pub pictures: CargoPictureFlags,
+
+    /// cargo-flamegraph's flags
+    #[command(flatten)]
+    pub foreign: CargoFlamegraphFlags,
+
+    /// Arguments for the program
+    #[arg(last = true)]
+    pub args: Vec<OsString>,
+}
+
+/// The pictures of `cargo prof`.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Pictures")]
+pub(crate) struct CargoPictureFlags {
     /// Write the flamegraph to FILE [default: flamegraph.svg, or the file of -o if it ends in .svg]
     #[arg(long, value_name = "FILE")]
     pub flamegraph: Option<PathBuf>,
+
+    /// Write a page for browsers to FILE
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+
+    /// Open the flamegraph or page in a browser
+    #[arg(long)]
+    pub open: bool,
+
+    /// Omit inlined functions
+    #[arg(long)]
+    pub no_inline: bool,
+
+    /// Show the functions of libtest, criterion and divan that call tests and benchmarks
+    #[arg(long)]
+    pub keep_harness: bool,
+}
+
+/// What cargo-flamegraph's users type: taken as they mean it, or answered with what to type here.
+#[derive(Debug, Args)]
+pub(crate) struct CargoFlamegraphFlags {
+    /// prof needs no root
+    #[arg(long, hide = true, num_args = 0..=1, require_equals = true)]
+    pub root: Option<Option<OsString>>,
+
+    /// Colors are the same each time
+    #[arg(long, hide = true)]
+    pub deterministic: bool,
+
+    /// A command that changes folded stacks
+    #[arg(long, hide = true, value_name = "COMMAND")]
+    pub post_process: Option<OsString>,
+
+    /// A command line of perf's
+    #[arg(long, hide = true, value_name = "COMMAND")]
+    pub cmd: Option<OsString>,
+}
+
+/// `cargo prof stat [OPTIONS] [-- ARGS...]`
+#[derive(Debug, Args)]
+pub(crate) struct CargoStatFlags {
+    /// Which target to build
+    #[command(flatten)]
+    pub target: TargetFlags,
+
+    /// Events to count, as for `prof stat`
+    #[arg(short, long = "event", value_name = "EVENTS")]
+    pub events: Vec<String>,
+
+    /// Run the program N times, and print the mean and the spread of each count
+    #[arg(long, value_name = "N")]
+    pub repeat: Option<u32>,
 
     /// Arguments for the program
     #[arg(last = true)]
@@ -46,6 +153,14 @@ pub(crate) struct TargetFlags {
     #[arg(long, value_name = "NAME", group = "kind")]
     pub bench: Option<String>,
 
+    /// Record the unit tests of the library, or of the binary NAME
+    #[arg(long, value_name = "NAME", group = "kind", num_args = 0..=1)]
+    pub unit_test: Option<Option<String>>,
+
+    /// Record the benchmarks inside the library, or inside the binary NAME
+    #[arg(long, value_name = "NAME", group = "kind", num_args = 0..=1)]
+    pub unit_bench: Option<Option<String>>,
+
     /// The package that has the target
     #[arg(short, long, value_name = "SPEC")]
     pub package: Option<String>,
@@ -67,8 +182,12 @@ pub(crate) struct TargetFlags {
     pub profile: Option<String>,
 
     /// Build for release, which is the default
-    #[arg(long, short, hide = true, conflicts_with = "profile")]
+    #[arg(long, short, hide = true, conflicts_with_all = ["profile", "dev"])]
     pub release: bool,
+
+    /// Build with the profile dev
+    #[arg(long, conflicts_with = "profile")]
+    pub dev: bool,
 
     /// Path to Cargo.toml
     #[arg(long, value_name = "PATH")]

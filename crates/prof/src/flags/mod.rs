@@ -21,7 +21,10 @@ mod whom;
 
 pub(crate) use annotate::AnnotateFlags;
 pub(crate) use archive::ArchiveFlags;
-pub(crate) use cargo::{CargoFlags, TargetFlags};
+pub(crate) use cargo::{
+    CargoFlags, CargoFlamegraphFlags, CargoPictureFlags, CargoRecordFlags, CargoStatFlags,
+    CargoVerb, TargetFlags,
+};
 pub(crate) use diff::{DiffFlags, GrowthLimit};
 pub(crate) use doctor::DoctorFlags;
 pub(crate) use list::ListFlags;

@@ -14,7 +14,7 @@ use prof_recorder::{
     Backend, CallGraph, Control, CpuTarget, Delay, Options, Program, Rotation, Schedule, Signals,
     Storage, Summary, Target,
 };
-use prof_report::Pattern;
+use prof_report::{Filter, Pattern};
 
 use crate::console::Console;
 use crate::exit;
@@ -39,10 +39,38 @@ pub(crate) struct Job {
     pub storage: StorageFlags,
     /// The command line to store in the recording.
     pub(crate) command_line: Vec<OsString>,
-    /// Also draw this flamegraph.
+    /// What to make of the recording at once.
+    pub pictures: Pictures,
+}
+
+/// Pictures of a recording.
+#[derive(Default)]
+pub(crate) struct Pictures {
+    /// Draw this flamegraph.
     pub flamegraph: Option<PathBuf>,
-    /// Also write this page for browsers.
+    /// Write this page for browsers.
     pub html: Option<PathBuf>,
+    /// Which frames they show.
+    pub filter: Filter,
+}
+
+impl Pictures {
+    fn paths(&self) -> impl Iterator<Item = &PathBuf> {
+        [&self.flamegraph, &self.html].into_iter().flatten()
+    }
+
+    /// Makes them of a recording; `tell` is called after each.
+    fn make(&self, recording: &Path, tell: impl Fn(&Path)) -> Result<()> {
+        if let Some(svg) = &self.flamegraph {
+            report::draw_recording(recording, svg, &self.filter)?;
+            tell(svg);
+        }
+        if let Some(page) = &self.html {
+            report::write_page(recording, page, &self.filter)?;
+            tell(page);
+        }
+        Ok(())
+    }
 }
 
 /// What to record, as it was asked for.
@@ -77,8 +105,11 @@ impl From<RecordFlags> for Job {
             schedule: flags.schedule,
             storage: flags.storage,
             command_line: std::env::args_os().collect(),
-            flamegraph: flags.flamegraph,
-            html: flags.html,
+            pictures: Pictures {
+                flamegraph: flags.flamegraph,
+                html: flags.html,
+                filter: Filter::default(),
+            },
         }
     }
 }
@@ -113,9 +144,8 @@ fn wanted(flags: WhomFlags, stdout_is_taken: bool) -> Wanted {
 /// When nothing could be recorded, or what was recorded could not be written or drawn.
 pub(crate) fn run(job: Job) -> Result<ExitCode> {
     // A long recording should not end with the news that its picture has no place.
-    let pictures = [&job.flamegraph, &job.html].into_iter().flatten();
-    pictures
-        .clone()
+    job.pictures
+        .paths()
         .try_for_each(|path| ensure_writable(path))?;
     if is_picture(&job.sampling.output) {
         anyhow::bail!(
@@ -123,7 +153,7 @@ pub(crate) fn run(job: Job) -> Result<ExitCode> {
             job.sampling.output.display()
         );
     }
-    let read_again = pictures.count() > 0 || job.sampling.embed_symbols;
+    let read_again = job.pictures.paths().count() > 0 || job.sampling.embed_symbols;
     if read_again && job.sampling.output == Path::new("-") {
         anyhow::bail!(
             "--flamegraph, --html and --embed-symbols need a file, not -o -: name one with -o"
@@ -161,10 +191,7 @@ pub(crate) fn run(job: Job) -> Result<ExitCode> {
     let shown = show(
         &summary.files,
         job.sampling.embed_symbols,
-        &[
-            (job.flamegraph, report::draw_recording),
-            (job.html, report::write_page),
-        ],
+        &job.pictures,
         console,
     );
     match (shown, summary.exit) {
@@ -182,23 +209,17 @@ pub(crate) fn is_picture(path: &Path) -> bool {
         .is_some_and(|ending| ending.eq_ignore_ascii_case("svg"))
 }
 
-/// A picture to be made, and how it is made of a recording.
-type Picture = (Option<PathBuf>, fn(&Path, &Path) -> Result<()>);
-
 /// Puts names into the recording and draws it, if that is asked for.
-fn show(recording: &[PathBuf], embed: bool, pictures: &[Picture], console: Console) -> Result<()> {
+fn show(recording: &[PathBuf], embed: bool, pictures: &Pictures, console: Console) -> Result<()> {
     for file in recording {
         if embed {
             let naming = names::embed(file, file, &SymbolFlags::default())?;
             let unnamed = names::unnamed(&naming);
             unnamed.iter().for_each(|line| console.say(line));
         }
-        for (path, draw) in pictures {
-            if let Some(path) = path {
-                draw(file, path)?;
-                console.say(format_args!("wrote {}", path.display()));
-            }
-        }
+        pictures.make(file, |path| {
+            console.say(format_args!("wrote {}", path.display()));
+        })?;
     }
     Ok(())
 }

@@ -76,20 +76,18 @@ fn regex_of(text: &str) -> String {
 /// # Errors
 ///
 /// When they cannot be read or the page cannot be written.
-pub(crate) fn write_recording(recording: &Path, page: &Path) -> Result<()> {
+pub(crate) fn write_recording(recording: &Path, page: &Path, filter: &Filter) -> Result<()> {
     let inputs = [recording.to_owned()];
-    let (profile, symbolizer) =
-        names::read_with_symbolizer(&inputs, &SymbolFlags::default(), Detail::Inlines)?;
+    let (profile, symbolizer) = names::read_with_symbolizer(
+        &inputs,
+        &SymbolFlags::default(),
+        Detail::new(filter.no_inline),
+    )?;
     let named = Named {
         profile: &profile,
         symbolizer: &symbolizer,
     };
-    write(
-        page,
-        &title_of(&profile, recording),
-        &[named],
-        &Filter::default(),
-    )
+    write(page, &title_of(&profile, recording), &[named], filter)
 }
 
 /// The command that was recorded, or else the file's name.
@@ -114,17 +112,20 @@ pub(crate) fn view(flags: &ViewFlags) -> Result<ExitCode> {
         .output
         .clone()
         .unwrap_or_else(|| page_of(&flags.recording));
-    write_recording(&flags.recording, &page)?;
+    write_recording(&flags.recording, &page, &Filter::default())?;
     let console = Console::new(false, false);
-    if flags.no_open || !has_desktop() || !open(&page) {
-        console.say(format_args!(
-            "wrote {}: open it in a browser",
-            page.display()
-        ));
-    } else {
-        console.say(format_args!("wrote {} and opened it", page.display()));
+    console.say(format_args!("wrote {}", page.display()));
+    if !flags.no_open {
+        show_in_browser(&page, console);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Opens a page or picture in a browser where there is a desktop, or says that it can be.
+pub(crate) fn show_in_browser(page: &Path, console: Console) {
+    if !has_desktop() || !open(page) {
+        console.say(format_args!("open {} in a browser", page.display()));
+    }
 }
 
 /// `prof.data` is shown by `prof.html`.

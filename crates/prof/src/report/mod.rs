@@ -18,7 +18,7 @@ use prof_report::{CallTree, Filter, Split};
 
 pub(crate) use annotate::run as annotate;
 pub(crate) use diff::run as diff;
-pub(crate) use html::{view, write_recording as write_page};
+pub(crate) use html::{show_in_browser, view, write_recording as write_page};
 
 use closing::{ReportQuality, asides, tell};
 
@@ -107,13 +107,13 @@ pub(crate) fn script(flags: ScriptFlags) -> Result<ExitCode> {
 /// # Errors
 ///
 /// As [`run`].
-pub(crate) fn draw_recording(recording: &Path, svg: &Path) -> Result<()> {
+pub(crate) fn draw_recording(recording: &Path, svg: &Path, filter: &Filter) -> Result<()> {
     let profile = names::read(
         &[recording.to_owned()],
         &SymbolFlags::default(),
-        Detail::Inlines,
+        Detail::new(filter.no_inline),
     )?;
-    let tree = CallTree::new(&profile, &Filter::default(), Split::default())?;
+    let tree = CallTree::new(&profile, filter, Split::default())?;
     files::draw(svg, &tree, &FlameOptions::default())
 }
 
