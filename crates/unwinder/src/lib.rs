@@ -10,17 +10,16 @@
 mod arch;
 mod cache;
 mod cfi;
-mod edges;
+mod code;
 mod entry;
+mod frame;
 mod frames;
 mod heuristics;
-mod kernel_chain;
 mod memory;
 mod module;
 mod registers;
 mod rule;
 mod step;
-mod trampoline;
 mod unwinder;
 mod walk;
 

@@ -2,20 +2,17 @@
 
 use prof_model::{ModuleId, RegisterAbi, StackEnd, UserRegisters};
 
-use crate::arch::{Architecture, Layout};
-use crate::cache::code_facts::{Candidates, CodeFacts};
-use crate::cache::rule_cache::RuleCache;
-use crate::cfi::UnwindContext;
-use crate::edges::KnownEdges;
+use crate::arch::Architecture;
+use crate::code::{KnownCode, ProcessCode};
 use crate::entry::Entry;
+use crate::frame::Frame;
 use crate::frames::Frames;
 use crate::memory::stack::{Block, Stack};
 use crate::memory::target::{Memory, StackDump, Target, Unwound};
 use crate::module::ModuleError;
 use crate::module::files::ModuleFiles;
 use crate::module::store::ModuleStore;
-use crate::rule::CompactRule;
-use crate::walk::Walk;
+use crate::walk::walk;
 
 /// The most frames that a stack is given: with kernel frames and the rest of the record it stays
 /// within the 65,535 bytes that a perf.data record can have.
@@ -24,25 +21,8 @@ pub const FRAME_LIMIT: usize = 7_900;
 /// Finds the callers of samples. Keeps what it read of each module, and the rules it worked out,
 /// for all processes; not tied to a thread.
 pub struct Unwinder {
-    pub(crate) layout: &'static Layout,
-    pub(crate) modules: ModuleStore,
-    pub(crate) cache: RuleCache,
-    pub(crate) candidates: CodeFacts<Candidates>,
-    /// Whether threads start there.
-    pub(crate) entries: CodeFacts<bool>,
-    pub(crate) edges: KnownEdges,
-    pub(crate) trampolines: CodeFacts<CompactRule>,
-    pub(crate) context: UnwindContext,
+    code: KnownCode,
     block: Block,
-}
-
-/// What is unwound.
-struct Sample<'a> {
-    target: &'a Target<'a>,
-    registers: &'a UserRegisters,
-    stack: StackDump<'a>,
-    /// Whether the live target's memory may go on from the dump.
-    trusts_live: bool,
 }
 
 impl Unwinder {
@@ -57,15 +37,9 @@ impl Unwinder {
         architecture: Architecture,
         files: impl ModuleFiles + Send + 'static,
     ) -> Self {
+        let modules = ModuleStore::new(Box::new(files));
         Self {
-            layout: architecture.layout(),
-            modules: ModuleStore::new(Box::new(files)),
-            cache: RuleCache::new(),
-            candidates: CodeFacts::default(),
-            entries: CodeFacts::default(),
-            edges: KnownEdges::new(),
-            trampolines: CodeFacts::default(),
-            context: UnwindContext::new(),
+            code: KnownCode::new(architecture.layout(), modules),
             block: Block::default(),
         }
     }
@@ -79,70 +53,36 @@ impl Unwinder {
         &mut self,
         target: &Target<'_>,
         registers: &UserRegisters,
-        stack: &StackDump<'_>,
+        dump: &StackDump<'_>,
         memory: &mut impl Memory,
         frames: &mut Vec<u64>,
     ) -> Unwound {
-        let sample = Sample {
-            target,
-            registers,
-            stack: *stack,
-            trusts_live: true,
+        let layout = self.code.layout;
+        let Some(first) = layout.registers(registers) else {
+            return Unwound::at_once(StackEnd::NoUserState);
         };
+        let sampled = Frame::sampled(first, layout);
+        if registers.abi() == RegisterAbi::Bits32 {
+            frames.push(sampled.program_counter());
+            return Unwound::at_once(StackEnd::CompatMode);
+        }
+        let top = sampled.stack_pointer();
         let first = frames.len();
-        let unwound = self.walk(&sample, memory, frames);
-        if unwound.end != StackEnd::Stale || !self.block.joins_live {
+        let mut stack = Stack::new(*dump, top, &mut self.block, memory);
+        let unwound = unwind_in(&mut self.code, target, &sampled, &mut stack, frames);
+        if unwound.end != StackEnd::Stale || !stack.joined_live() {
             return unwound;
         }
         // What went wrong in memory that seemed to join may go well in what was there earlier.
         let second = frames.len();
-        let sample = Sample {
-            trusts_live: false,
-            ..sample
-        };
-        let again = self.walk(&sample, memory, frames);
+        let mut stack = Stack::new(*dump, top, &mut self.block, memory).distrusting_live();
+        let again = unwind_in(&mut self.code, target, &sampled, &mut stack, frames);
         if !again.end.is_whole() {
             frames.truncate(second);
             return unwound;
         }
         frames.drain(first..second);
         again
-    }
-
-    fn walk(
-        &mut self,
-        sample: &Sample<'_>,
-        memory: &mut dyn Memory,
-        frames: &mut Vec<u64>,
-    ) -> Unwound {
-        let mut frames = Frames::new(frames, FRAME_LIMIT);
-        let mut block = std::mem::take(&mut self.block);
-        let registers = sample.registers;
-        let (end, remote_read) = match self.layout.registers(registers) {
-            None => (StackEnd::NoUserState, 0),
-            Some(first) if registers.abi() == RegisterAbi::Bits32 => {
-                frames.push(first.get(self.layout.program_counter).unwrap_or(0));
-                (StackEnd::CompatMode, 0)
-            }
-            Some(first) => {
-                let top = first.get(self.layout.stack_pointer);
-                let top = top.unwrap_or(sample.stack.start);
-                let stack = Stack::new(sample.stack, top, &mut block, memory);
-                let stack = match sample.trusts_live {
-                    true => stack,
-                    false => stack.distrusting_live(),
-                };
-                Walk::new(self, sample.target, first, stack).run(&mut frames)
-            }
-        };
-        let (elided, elided_at) = frames.finish();
-        self.block = block;
-        Unwound {
-            end,
-            remote_read,
-            elided,
-            elided_at,
-        }
     }
 
     /// Which registers to begin with, given the user's that came with a sample (`saved`) and those
@@ -154,13 +94,35 @@ impl Unwinder {
         in_kernel: bool,
     ) -> Entry {
         match at_sample {
-            Some(at_sample) if in_kernel => self.layout.architecture.entry(saved, at_sample),
+            Some(at_sample) if in_kernel => {
+                let architecture = self.code.layout.architecture;
+                architecture.entry(saved, at_sample)
+            }
             _ => Entry::Saved,
         }
     }
 
     /// Why a module's tables could not be read, if they were needed and could not.
     pub fn module_error(&self, module: ModuleId) -> Option<&ModuleError> {
-        self.modules.error(module)
+        self.code.modules.error(module)
+    }
+}
+
+fn unwind_in<'w>(
+    code: &'w mut KnownCode,
+    target: &'w Target<'w>,
+    sampled: &Frame,
+    stack: &mut Stack<'w>,
+    frames: &mut Vec<u64>,
+) -> Unwound {
+    let mut frames = Frames::new(frames, FRAME_LIMIT);
+    let mut code = ProcessCode::new(code, target);
+    let (end, remote_read) = walk(sampled, &mut code, stack, &mut frames);
+    let (elided, elided_at) = frames.finish();
+    Unwound {
+        end,
+        remote_read,
+        elided,
+        elided_at,
     }
 }

@@ -64,15 +64,6 @@ pub(super) const KNOWN: Known = &[
     ("crates/symbols/src", "options", "kernel"),
     ("crates/symbols/src", "symbolizer", "download"),
     ("crates/symbols/src", "table", "plt"),
-    ("crates/unwinder/src", "arch", "rule"),
-    ("crates/unwinder/src", "cache", "rule"),
-    ("crates/unwinder/src", "module", "cfi"),
-    ("crates/unwinder/src", "module", "unwinder"),
-    ("crates/unwinder/src", "module", "walk"),
-    ("crates/unwinder/src", "rule", "unwinder"),
-    ("crates/unwinder/src", "rule", "walk"),
-    ("crates/unwinder/src", "unwinder", "edges"),
-    ("crates/unwinder/src", "unwinder", "walk"),
 ];
 
 /// Who uses whom within one folder, with the place of the first use.

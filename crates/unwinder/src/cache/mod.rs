@@ -1,4 +1,5 @@
 //! What is kept from sample to sample.
 
 pub(crate) mod code_facts;
+pub(crate) mod known_edges;
 pub(crate) mod rule_cache;

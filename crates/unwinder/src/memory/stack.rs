@@ -4,26 +4,26 @@
 //!   dump.start           dump end
 //!   │ copied with the sample │
 //!   ├────────────────────────┤
-//!                     ├──────┼──────────────────────────┤
-//!                     │ seam │  block read now          │   next block: overlaps this one's end
+//!                  ├─────────┼──────────────────────────┤
+//!                  │ overlap │  block read now          │   next block: overlaps this one's end
 //! ```
 //! The target ran on between the copy and the read. A block is believed only if its first bytes,
-//! the seam, are still what the dump (or the block before) has there: what changes the outer
+//! the overlap, are still what the dump (or the block before) has there: what changes the outer
 //! frames returns through the inner ones first. Where they are not, the same is tried with what
-//! was there at an earlier sample of the thread, with a longer seam.
+//! was there at an earlier sample of the thread, with a longer overlap.
 
 use std::ops::Range;
 
 use prof_model::StackEnd;
 
-use crate::memory::target::{Memory, StackDump};
+use crate::memory::target::{Memory, StackDump, word};
 
 /// How much is read from the target at once.
 const BLOCK: usize = 64 << 10;
 /// How many bytes of dump and block are compared.
-const SEAM: usize = 512;
+const OVERLAP: usize = 512;
 /// The same for blocks of an earlier sample: more time has passed.
-const EARLIER_SEAM: usize = 4096;
+const SNAPSHOT_OVERLAP: usize = 4096;
 /// How far below the stack pointer rules may look, at most: at registers that were just popped.
 const RED_ZONE: u64 = 512;
 /// Blocks per stack: 32 MB of stack, and a bound on what a hostile one can cost.
@@ -35,8 +35,14 @@ pub(crate) struct Block {
     start: u64,
     filled: usize,
     bytes: Vec<u8>,
-    /// Whether the live target's memory was taken to go on from the dump.
-    pub(crate) joins_live: bool,
+}
+
+/// A word of the stack.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Word {
+    pub(crate) value: u64,
+    /// It was not copied with the sample, and may be of another moment.
+    pub(crate) is_live: bool,
 }
 
 /// The stack of one sample.
@@ -50,14 +56,14 @@ pub(crate) struct Stack<'a> {
     bounds: Option<Range<u64>>,
     /// Blocks are those of an earlier sample.
     from_snapshot: bool,
-    /// Whether the live target's memory is known not to go on from the dump, whatever the seam says.
+    /// Whether the live target's memory is known not to go on from the dump, whatever the overlap says.
     distrusts_live: bool,
     blocks_left: u32,
-    /// The stack pointer of the outermost frame so far that was copied: the seam for jumps to
+    /// The stack pointer of the outermost frame so far that was copied: the overlap for jumps to
     /// another stack.
     outermost: u64,
-    /// Whether a value was taken from live memory since this was last reset.
-    pub(crate) went_live: bool,
+    /// Whether the live target's memory was taken to go on from the dump.
+    joined_live: bool,
     /// Why live memory can no longer be believed.
     failed: Option<StackEnd>,
 }
@@ -70,7 +76,6 @@ impl<'a> Stack<'a> {
         memory: &'a mut dyn Memory,
     ) -> Self {
         block.filled = 0;
-        block.joins_live = false;
         Self {
             dump,
             top,
@@ -81,7 +86,7 @@ impl<'a> Stack<'a> {
             distrusts_live: false,
             blocks_left: BLOCKS,
             outermost: dump.start,
-            went_live: false,
+            joined_live: false,
             failed: None,
         }
     }
@@ -97,12 +102,17 @@ impl<'a> Stack<'a> {
         self.dump.bytes.is_empty()
     }
 
+    /// Whether the live target's memory was taken to go on from the dump.
+    pub(crate) fn joined_live(&self) -> bool {
+        self.joined_live
+    }
+
     /// The word at `address`.
     #[inline]
-    pub(crate) fn read(&mut self, address: u64) -> Result<u64, StackEnd> {
-        match word(self.dump.bytes, address.wrapping_sub(self.dump.start)) {
-            Some(value) => Ok(value),
-            None => self.read_live(address),
+    pub(crate) fn read(&mut self, address: u64) -> Result<Word, StackEnd> {
+        match self.dump.word(address) {
+            Some(value) => Ok(copied(value)),
+            None => self.read_live(address).map(live),
         }
     }
 
@@ -115,18 +125,14 @@ impl<'a> Stack<'a> {
     }
 
     /// The word at `address`, if it is at hand: copied with the sample or in the block that was
-    /// read and checked last, in which case the flag is set.
+    /// read and checked last.
     #[inline]
-    pub(crate) fn at_hand(&mut self, address: u64) -> Option<(u64, bool)> {
-        if let Some(value) = word(self.dump.bytes, address.wrapping_sub(self.dump.start)) {
-            return Some((value, false));
+    pub(crate) fn at_hand(&self, address: u64) -> Option<Word> {
+        match self.dump.word(address) {
+            Some(value) => Some(copied(value)),
+            None if self.is_below(address) => None,
+            None => self.in_block(address).map(live),
         }
-        if self.is_below(address) {
-            return None;
-        }
-        let bytes = self.block.bytes.get(..self.block.filled)?;
-        let value = word(bytes, address.wrapping_sub(self.block.start))?;
-        Some((value, true))
     }
 
     /// Whether `address` is a little below the stack, where nothing lasts.
@@ -157,9 +163,9 @@ impl<'a> Stack<'a> {
         self.memory.read_lasting(address, buffer).min(buffer.len())
     }
 
-    /// Whether the seam of the live memory holds nothing but zeros.
+    /// Whether the overlap of the live memory holds nothing but zeros.
     pub(crate) fn is_overlap_blank(&self) -> bool {
-        let overlap = self.block.filled.min(SEAM);
+        let overlap = self.block.filled.min(OVERLAP);
         self.block.bytes.iter().take(overlap).all(|&byte| byte == 0)
     }
 
@@ -179,25 +185,13 @@ impl<'a> Stack<'a> {
             self.block.filled = 0;
             return Err(end);
         }
-        self.in_block(address).ok_or(self.unreadable(address))
+        self.in_block(address).ok_or(self.dump.missing(address))
     }
 
-    fn in_block(&mut self, address: u64) -> Option<u64> {
+    #[inline]
+    fn in_block(&self, address: u64) -> Option<u64> {
         let bytes = self.block.bytes.get(..self.block.filled)?;
-        let value = word(bytes, address.wrapping_sub(self.block.start))?;
-        self.went_live = true;
-        Some(value)
-    }
-
-    /// What it means that there is nothing to read at `address`.
-    fn unreadable(&self, address: u64) -> StackEnd {
-        let beyond = address.wrapping_sub(self.dump.start);
-        let plausible = (beyond as usize) < (64 << 20);
-        if self.dump.full && plausible {
-            StackEnd::TruncatedDump
-        } else {
-            StackEnd::UnreadableMemory
-        }
+        word(bytes, address.wrapping_sub(self.block.start))
     }
 
     /// Reads the block that holds `address`, and checks it.
@@ -210,8 +204,8 @@ impl<'a> Stack<'a> {
         let dump_end = self.dump.start.wrapping_add(self.dump.bytes.len() as u64);
         let block_end = self.block.start.wrapping_add(self.block.filled as u64);
         let follows =
-            |end: u64| address.wrapping_sub(end.wrapping_sub(8)) < (BLOCK - 2 * SEAM) as u64;
-        if self.block.filled > SEAM && follows(block_end) {
+            |end: u64| address.wrapping_sub(end.wrapping_sub(8)) < (BLOCK - 2 * OVERLAP) as u64;
+        if self.block.filled > OVERLAP && follows(block_end) {
             self.load_after_block(address)
         } else if !self.dump.bytes.is_empty() && follows(dump_end) {
             self.load_after_dump(address, dump_end)
@@ -226,12 +220,12 @@ impl<'a> Stack<'a> {
         }
         let live = match self.distrusts_live {
             true => Err(StackEnd::Stale),
-            false => self.join_dump(address, dump_end, SEAM),
+            false => self.join_dump(address, dump_end, OVERLAP),
         };
-        self.block.joins_live = live.is_ok();
+        self.joined_live = live.is_ok();
         live.or_else(|end| {
             self.from_snapshot = true;
-            self.join_dump(address, dump_end, EARLIER_SEAM)
+            self.join_dump(address, dump_end, SNAPSHOT_OVERLAP)
                 .map_err(|_| end)
         })
     }
@@ -250,11 +244,11 @@ impl<'a> Stack<'a> {
     }
 
     fn load_after_block(&mut self, address: u64) -> Result<(), StackEnd> {
-        let mut before = [0; SEAM];
-        let from = self.block.filled - SEAM;
+        let mut before = [0; OVERLAP];
+        let from = self.block.filled - OVERLAP;
         before.copy_from_slice(&self.block.bytes[from..self.block.filled]);
         self.fill(self.block.start.wrapping_add(from as u64), address)?;
-        if self.block.bytes.get(..SEAM.min(self.block.filled)) == Some(&before[..]) {
+        if self.block.bytes.get(..OVERLAP.min(self.block.filled)) == Some(&before[..]) {
             Ok(())
         } else {
             Err(StackEnd::Stale)
@@ -269,8 +263,8 @@ impl<'a> Stack<'a> {
         self.fill(address & !15, address)?;
         let at = self.outermost.wrapping_sub(self.dump.start) as usize;
         let first = at.min(self.dump.bytes.len());
-        let copied = &self.dump.bytes[first..self.dump.bytes.len().min(first + SEAM)];
-        let mut now = [0; SEAM];
+        let copied = &self.dump.bytes[first..self.dump.bytes.len().min(first + OVERLAP)];
+        let mut now = [0; OVERLAP];
         let now = &mut now[..copied.len()];
         let count = self
             .memory
@@ -304,15 +298,22 @@ impl<'a> Stack<'a> {
         let reached = start.wrapping_add(self.block.filled as u64);
         if reached.wrapping_sub(start) < address.wrapping_sub(start).wrapping_add(8) {
             self.block.filled = 0;
-            return Err(self.unreadable(address));
+            return Err(self.dump.missing(address));
         }
         Ok(())
     }
 }
 
-#[inline]
-fn word(bytes: &[u8], offset: u64) -> Option<u64> {
-    let offset = usize::try_from(offset).ok()?;
-    let bytes = bytes.get(offset..)?.first_chunk::<8>()?;
-    Some(u64::from_le_bytes(*bytes))
+fn copied(value: u64) -> Word {
+    Word {
+        value,
+        is_live: false,
+    }
+}
+
+fn live(value: u64) -> Word {
+    Word {
+        value,
+        is_live: true,
+    }
 }

@@ -30,6 +30,33 @@ pub struct StackDump<'a> {
     pub full: bool,
 }
 
+impl StackDump<'_> {
+    /// The word at `address`, if it was copied.
+    #[inline]
+    pub(crate) fn word(&self, address: u64) -> Option<u64> {
+        word(self.bytes, address.wrapping_sub(self.start))
+    }
+
+    /// What it means that nothing is known of the stack at `address`.
+    pub(crate) fn missing(&self, address: u64) -> StackEnd {
+        /// No copy misses more of its stack.
+        const PLAUSIBLE: u64 = 64 << 20;
+        let beyond = address.wrapping_sub(self.start);
+        match self.full && beyond < PLAUSIBLE {
+            true => StackEnd::TruncatedDump,
+            false => StackEnd::UnreadableMemory,
+        }
+    }
+}
+
+/// The word at an offset into these bytes.
+#[inline]
+pub(super) fn word(bytes: &[u8], offset: u64) -> Option<u64> {
+    let offset = usize::try_from(offset).ok()?;
+    let bytes = bytes.get(offset..)?.first_chunk::<8>()?;
+    Some(u64::from_le_bytes(*bytes))
+}
+
 /// Memory of the live target, for stack beyond the dump.
 ///
 /// The unwinder asks for few large blocks, and compares bytes it has both from the dump and from
@@ -93,4 +120,16 @@ pub struct Unwound {
     /// The index in the buffer (counted from this stack's first frame) of the first frame after
     /// the cut; 0 if nothing was left out.
     pub elided_at: u32,
+}
+
+impl Unwound {
+    /// There is nothing to walk.
+    pub(crate) fn at_once(end: StackEnd) -> Self {
+        Self {
+            end,
+            remote_read: 0,
+            elided: 0,
+            elided_at: 0,
+        }
+    }
 }

@@ -1,11 +1,11 @@
-//! Where a walk's addresses lie.
+//! A mapping of code, and where its addresses are in the module's file.
 
-use prof_model::{AbsoluteAddress, ModuleId, ModuleKind};
+use prof_model::{Mapping, ModuleId, ModuleKind};
 
+use crate::arch::Layout;
 use crate::memory::target::Target;
 use crate::module::elf_address;
-use crate::unwinder::Unwinder;
-use crate::walk::{PLACES, Walk};
+use crate::module::store::ModuleStore;
 
 /// A mapping of code.
 #[derive(Clone, Copy, Debug)]
@@ -20,10 +20,39 @@ pub(crate) struct CodeMapping {
 }
 
 impl CodeMapping {
+    /// The tables of `mapping`, one of the target's, are loaded if they are not yet.
+    pub(crate) fn load(
+        modules: &mut ModuleStore,
+        layout: &Layout,
+        target: &Target<'_>,
+        mapping: &Mapping,
+    ) -> Self {
+        let bias = modules
+            .load(target.pid, target.modules, mapping, layout)
+            .and_then(|tables| match target.modules[mapping.module].kind {
+                // Mapped as a whole from its first byte, whatever offset the kernel reports.
+                ModuleKind::Vdso => Some(mapping.file_offset.0.wrapping_neg()),
+                _ => tables.address_bias(mapping, target.process.space()),
+            });
+        Self {
+            start: mapping.start.0,
+            end: mapping.end.0,
+            module: mapping.module,
+            bias: bias.map_or(0, |bias| elf_address(mapping, bias, 0)),
+            has_tables: bias.is_some(),
+        }
+    }
+
     /// An address in this mapping as the module's tables have it; without tables, as is.
     #[inline]
     pub(crate) fn elf_address(&self, address: u64) -> u64 {
         address.wrapping_add(self.bias)
+    }
+
+    /// The same, with its module.
+    #[inline]
+    pub(crate) fn code_address(&self, address: u64) -> (ModuleId, u64) {
+        (self.module, self.elf_address(address))
     }
 
     /// Where an address of the module's tables is in the process.
@@ -34,56 +63,5 @@ impl CodeMapping {
     #[inline]
     pub(crate) fn holds(&self, address: u64) -> bool {
         (self.start..self.end).contains(&address)
-    }
-}
-
-impl Walk<'_> {
-    /// The mapping of code at `address`.
-    pub(crate) fn locate(&mut self, address: u64) -> Option<CodeMapping> {
-        let known = |place: &&Option<CodeMapping>| place.is_some_and(|place| place.holds(address));
-        if let Some(place) = self.places.iter().find(known) {
-            return *place;
-        }
-        let mapping = self.target.process.space().find(AbsoluteAddress(address))?;
-        if !mapping.executable {
-            return None;
-        }
-        let Unwinder {
-            modules, layout, ..
-        } = &mut *self.unwinder;
-        let Target {
-            pid,
-            modules: table,
-            ..
-        } = *self.target;
-        let space = self.target.process.space();
-        let bias = modules
-            .load(pid, table, mapping, layout)
-            .and_then(|tables| match table[mapping.module].kind {
-                // Mapped as a whole from its first byte, whatever offset the kernel reports.
-                ModuleKind::Vdso => Some(mapping.file_offset.0.wrapping_neg()),
-                _ => tables.address_bias(mapping, space),
-            });
-        let place = CodeMapping {
-            start: mapping.start.0,
-            end: mapping.end.0,
-            module: mapping.module,
-            bias: bias.map_or(0, |bias| elf_address(mapping, bias, 0)),
-            has_tables: bias.is_some(),
-        };
-        if let Some(slot) = self.places.get_mut(self.next_place) {
-            *slot = Some(place);
-        }
-        self.next_place = (self.next_place + 1) % PLACES;
-        Some(place)
-    }
-
-    /// Whether the sample hit `exec` in the kernel: the registers are still those of a program
-    /// that is gone or was never known, and say nothing about the new one.
-    pub(crate) fn is_between_programs(&mut self) -> bool {
-        let mut mappings = self.target.process.space().iter();
-        let knows_code = mappings.any(|mapping| mapping.executable);
-        let at = self.program_counter();
-        !knows_code || (self.stack.is_empty() && self.locate(at).is_none())
     }
 }

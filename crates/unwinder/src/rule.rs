@@ -1,7 +1,5 @@
 //! How to get from a frame to its caller, in a form small enough to be cached by the thousand.
 
-pub(crate) mod find;
-
 /// What to do in a frame whose code address has been looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Rule {

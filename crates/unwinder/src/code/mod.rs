@@ -1,0 +1,144 @@
+//! The code of the process that is unwound, and what is known of it.
+
+pub(crate) mod patterns;
+
+use std::ops::Range;
+
+use prof_model::{AbsoluteAddress, ModuleId};
+
+use crate::arch::{Architecture, Layout};
+use crate::cache::code_facts::{Candidates, CodeAddress, CodeFacts};
+use crate::cache::known_edges::KnownEdges;
+use crate::cache::rule_cache::RuleCache;
+use crate::cfi::UnwindContext;
+use crate::memory::target::Target;
+use crate::module::code_mapping::CodeMapping;
+use crate::module::store::ModuleStore;
+use crate::rule::CompactRule;
+
+/// Mappings remembered during a walk.
+const RECENT: usize = 4;
+
+/// What is known of the code of all processes.
+pub(crate) struct KnownCode {
+    pub(crate) layout: &'static Layout,
+    pub(crate) modules: ModuleStore,
+    pub(crate) rules: RuleCache,
+    pub(crate) candidates: CodeFacts<Candidates>,
+    /// Whether threads start there.
+    pub(crate) thread_starts: CodeFacts<bool>,
+    pub(crate) edges: KnownEdges,
+    pub(crate) trampolines: CodeFacts<CompactRule>,
+    pub(crate) cfi: UnwindContext,
+}
+
+impl KnownCode {
+    pub(crate) fn new(layout: &'static Layout, modules: ModuleStore) -> Self {
+        Self {
+            layout,
+            modules,
+            rules: RuleCache::new(),
+            candidates: CodeFacts::default(),
+            thread_starts: CodeFacts::default(),
+            edges: KnownEdges::default(),
+            trampolines: CodeFacts::default(),
+            cfi: UnwindContext::new(),
+        }
+    }
+}
+
+/// The code of one process.
+pub(crate) struct ProcessCode<'w> {
+    pub(crate) known: &'w mut KnownCode,
+    target: &'w Target<'w>,
+    /// The mappings met last.
+    recent: [Option<CodeMapping>; RECENT],
+    next: usize,
+}
+
+impl<'w> ProcessCode<'w> {
+    pub(crate) fn new(known: &'w mut KnownCode, target: &'w Target<'w>) -> Self {
+        Self {
+            known,
+            target,
+            recent: [None; RECENT],
+            next: 0,
+        }
+    }
+
+    pub(crate) fn architecture(&self) -> Architecture {
+        self.known.layout.architecture
+    }
+
+    /// Whether any code of the process is known.
+    pub(crate) fn is_known(&self) -> bool {
+        let mut mappings = self.target.process.space().iter();
+        mappings.any(|mapping| mapping.executable)
+    }
+
+    /// The mapping of code at `address`, if it was met just now.
+    #[inline]
+    pub(crate) fn recent(&self, address: u64) -> Option<&CodeMapping> {
+        let mut recent = self.recent.iter().flatten();
+        recent.find(|place| place.holds(address))
+    }
+
+    /// The mapping of code at `address`.
+    pub(crate) fn locate(&mut self, address: u64) -> Option<CodeMapping> {
+        if let Some(place) = self.recent(address) {
+            return Some(*place);
+        }
+        let mapping = self.target.process.space().find(AbsoluteAddress(address))?;
+        if !mapping.executable {
+            return None;
+        }
+        let KnownCode {
+            modules, layout, ..
+        } = &mut *self.known;
+        let place = CodeMapping::load(modules, layout, self.target, mapping);
+        if let Some(slot) = self.recent.get_mut(self.next) {
+            *slot = Some(place);
+        }
+        self.next = (self.next + 1) % RECENT;
+        Some(place)
+    }
+
+    /// The code before and from `target` on.
+    pub(crate) fn around<'b>(
+        &mut self,
+        place: &CodeMapping,
+        target: u64,
+        before: usize,
+        bytes: &'b mut [u8],
+    ) -> Option<(&'b [u8], &'b [u8])> {
+        if !place.has_tables {
+            return None;
+        }
+        let first = place.elf_address(target).checked_sub(before as u64)?;
+        let count = self.known.modules.read_code(place.module, first, bytes);
+        bytes.get(..count)?.split_at_checked(before)
+    }
+
+    /// Reads a module's code by its own addresses.
+    pub(crate) fn reader(
+        &mut self,
+        module: ModuleId,
+    ) -> impl FnMut(u64, &mut [u8]) -> usize + use<'_> {
+        let modules = &mut self.known.modules;
+        move |address, buffer| modules.read_code(module, address, buffer)
+    }
+
+    /// The bounds of the function at an address, by `.eh_frame` or a `.debug_frame` that has been
+    /// read.
+    pub(crate) fn function(&mut self, (module, address): CodeAddress) -> Option<Range<u64>> {
+        let tables = self.known.modules.get(module)?;
+        let sections = [tables.eh_frame.as_ref(), tables.read_debug_frame()];
+        (sections.into_iter().flatten()).find_map(|cfi| cfi.function(address))
+    }
+
+    /// Where a module itself is entered; 0: nowhere.
+    pub(crate) fn entry(&mut self, module: ModuleId) -> u64 {
+        let tables = self.known.modules.get(module);
+        tables.map_or(0, |tables| tables.entry)
+    }
+}

@@ -1,0 +1,57 @@
+//! A frame of a walk, and what speaks for it.
+
+use crate::arch::Layout;
+use crate::registers::Registers;
+
+/// A frame: the registers as they are in it, as far as they are known.
+#[derive(Clone, Copy)]
+pub(crate) struct Frame {
+    pub(crate) registers: Registers,
+    /// The program counter is where the frame was interrupted, not where a call returns to.
+    pub(crate) interrupted: bool,
+    pub(crate) layout: &'static Layout,
+}
+
+/// A frame's caller, and the evidence for it.
+#[derive(Clone, Copy)]
+pub(crate) struct Caller {
+    pub(crate) frame: Frame,
+    pub(crate) evidence: Evidence,
+}
+
+/// What a caller was found by.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Evidence {
+    /// The frame pointer alone led to it.
+    pub(crate) by_frame_pointer: bool,
+    /// Words of live memory were read, which may be of another moment than the sample.
+    pub(crate) from_live: bool,
+}
+
+impl Frame {
+    /// The frame that a sample hit.
+    pub(crate) fn sampled(registers: Registers, layout: &'static Layout) -> Self {
+        Self {
+            registers,
+            interrupted: true,
+            layout,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn program_counter(&self) -> u64 {
+        self.registers.get(self.layout.program_counter).unwrap_or(0)
+    }
+
+    #[inline]
+    pub(crate) fn stack_pointer(&self) -> u64 {
+        self.registers.get(self.layout.stack_pointer).unwrap_or(0)
+    }
+
+    /// The address to look the frame's code up by.
+    #[inline]
+    pub(crate) fn lookup_address(&self) -> u64 {
+        self.program_counter()
+            .wrapping_sub(u64::from(!self.interrupted))
+    }
+}

@@ -1,0 +1,72 @@
+//! Steps by what the code in front of an address has done to the stack.
+
+use crate::cache::code_facts::Candidates;
+use crate::frame::Caller;
+use crate::heuristics::stays_near;
+use crate::module::code_mapping::CodeMapping;
+use crate::rule::CompactRule;
+use crate::step::Step;
+use crate::step::apply::apply;
+use crate::step::check::validate;
+
+/// A step by what the function has done so far, for code that never returns, and its rule.
+pub(super) fn guess_by_code_before(
+    step: &mut Step<'_, '_>,
+    place: &CodeMapping,
+) -> Option<(Caller, CompactRule)> {
+    let candidates = candidates(step, place);
+    candidates.rules().iter().find_map(|rule| {
+        if !stays_near(step, rule) {
+            return None;
+        }
+        let registers = apply(step, rule).ok()?;
+        let caller = validate(step, registers)?;
+        Some((caller, *rule))
+    })
+}
+
+/// The rules that may hold for the frame by the code in front of it.
+fn candidates(step: &mut Step<'_, '_>, place: &CodeMapping) -> Candidates {
+    if !place.has_tables {
+        return Candidates::default();
+    }
+    let key = place.code_address(step.frame.program_counter());
+    if let Some(known) = step.code.known.candidates.get(key) {
+        return known;
+    }
+    let (module, target) = key;
+    let mut found = Candidates::default();
+    let architecture = step.code.architecture();
+    let mut code = step.code.reader(module);
+    architecture.analyze_from_entry(&mut code, target, &mut |rule| found.add(rule));
+    drop(code);
+    step.code.known.candidates.insert(key, found);
+    found
+}
+
+/// A step from a function whose CFI counts from the frame pointer, of which nothing is known: of a
+/// thread that sleeps, only the stack pointer is told. What the code has done to that one is the
+/// same at each place, unless the function takes room of variable size.
+pub(super) fn guess_by_prologue(step: &mut Step<'_, '_>, place: &CodeMapping) -> Option<Caller> {
+    const FAR: u64 = 64 << 10;
+    let frame = step.frame;
+    if frame.registers.get(frame.layout.frame_pointer).is_some() {
+        return None;
+    }
+    let target = place.elf_address(frame.program_counter());
+    let function = step
+        .code
+        .function(place.code_address(frame.lookup_address()))?;
+    if target.checked_sub(function.start)? > FAR {
+        return None;
+    }
+    let architecture = step.code.architecture();
+    let mut code = step.code.reader(place.module);
+    let rule = architecture.follow_to(&mut code, function.start, target)?;
+    drop(code);
+    if !stays_near(step, &rule) {
+        return None;
+    }
+    let registers = apply(step, &rule).ok()?;
+    validate(step, registers)
+}

@@ -1,0 +1,31 @@
+//! The last resort among guesses: the frame record that the frame pointer points to.
+
+use crate::frame::Caller;
+use crate::registers::Registers;
+use crate::step::Step;
+use crate::step::check::follows_call;
+
+/// A step by the caller's frame pointer and the return address, which lie where the frame pointer
+/// points to: less than `far` above the stack pointer.
+pub(super) fn follow_frame_pointer(step: &mut Step<'_, '_>, far: u64) -> Option<Caller> {
+    let layout = step.frame.layout;
+    let pointer = step.frame.registers.get(layout.frame_pointer)?;
+    let distance = pointer.wrapping_sub(step.frame.stack_pointer());
+    if !pointer.is_multiple_of(8) || distance > far {
+        return None;
+    }
+    let next = step.read(pointer).ok()?;
+    let target = step.read(pointer.wrapping_add(8)).ok()?;
+    // What the other registers held in the caller is not known.
+    let mut registers = Registers::default();
+    registers.set(layout.frame_pointer, next);
+    registers.set(layout.stack_pointer, pointer.wrapping_add(16));
+    registers.set(layout.program_counter, target & layout.address_mask);
+    let has_chain = next == 0 || next > pointer;
+    if !follows_call(step, &registers, has_chain) {
+        return None;
+    }
+    let mut caller = step.caller(registers);
+    caller.evidence.by_frame_pointer = true;
+    Some(caller)
+}

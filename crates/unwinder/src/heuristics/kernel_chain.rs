@@ -1,0 +1,58 @@
+//! The last resort: what the kernel found by following frame pointers when it took the sample.
+//!
+//! It knows nothing of code without them, but its reads are of the very moment, and not limited to
+//! the stack that was copied. Go moves from a goroutine's stack to a larger one to allocate memory,
+//! and keeps frame pointers: a millisecond later the goroutine has moved on.
+
+use std::ops::RangeInclusive;
+
+use crate::code::patterns::is_return_address;
+use crate::rule::Rule;
+use crate::step::Step;
+use crate::step::lookup::find_rule;
+
+/// The kernel's own limit is 127 frames, unless root has changed it.
+const LONGEST: usize = 2048;
+
+/// Where in the kernel's chain the frame's callers are, if it leads to an entry. `depth` frames are
+/// known, this one included.
+pub(crate) fn rest_of_chain(
+    step: &mut Step<'_, '_>,
+    depth: usize,
+) -> Option<RangeInclusive<usize>> {
+    let first = join(step, depth)?;
+    Some(first..=end(step, first)?)
+}
+
+/// Where the frame's caller is. In recursion that cannot be told.
+fn join(step: &Step<'_, '_>, depth: usize) -> Option<usize> {
+    let here = step.frame.program_counter();
+    let mut found = (1..LONGEST)
+        .map_while(|index| Some((index, step.stack.kernel_callchain(index)?)))
+        .filter(|&(_, address)| address == here)
+        .map(|(index, _)| index + 1);
+    match (found.next(), found.next()) {
+        (Some(next), None) if !step.frame.interrupted => Some(next),
+        // The innermost function has no frame: its caller is not in the chain.
+        (None, None) if depth == 2 && !step.frame.interrupted => Some(1),
+        _ => None,
+    }
+}
+
+/// The first entry of a thread or coroutine in the chain, if all up to there are callers.
+fn end(step: &mut Step<'_, '_>, first: usize) -> Option<usize> {
+    let mut frame = *step.frame;
+    frame.interrupted = false;
+    for index in first..LONGEST {
+        let address = step.stack.kernel_callchain(index)?;
+        let place = step.code.locate(address.wrapping_sub(1))?;
+        let register = frame.layout.program_counter;
+        frame.registers.set(register, address);
+        let rule = find_rule(step.code, &frame, &place).rule;
+        if matches!(rule, Rule::Entry | Rule::ProgramEntry) {
+            return Some(index);
+        }
+        is_return_address(step.code, &place, address)?.then_some(())?;
+    }
+    None
+}

@@ -1,0 +1,180 @@
+//! Whether a call leads to the function below it.
+//!
+//! Bytes of two moments may seem to join: what a returned function leaves behind stays as it was until
+//! something else is written there. The frames of such a stack are real, each at another time, and one
+//! of them is not the caller of the next:
+//!
+//! ```text
+//!   at the sample            when the rest was read         walked
+//!     main                     main                           main
+//!       descend                  cpu_now                        cpu_now
+//!         descend                  clock_gettime                  clock_gettime    no call of descend
+//!           descend                (left as it was)                 descend
+//! ```
+//! So each call edge beyond the copy must be possible: the call in front of the return address leads to the
+//! function that is said to have been called. Where the code does not tell (a call through a register),
+//! the edge is believed.
+
+use std::ops::Range;
+
+use prof_model::StackEnd;
+
+use crate::arch::Called;
+use crate::cache::code_facts::CodeAddress;
+use crate::frame::Frame;
+use crate::module::code_mapping::CodeMapping;
+use crate::step::Step;
+
+/// What the code says about a call edge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Edge {
+    /// The call leads to the function.
+    Proven,
+    /// It may lead anywhere: through a pointer, or to code without unwind tables, which bound functions.
+    Open,
+    /// It leads elsewhere.
+    Disproved,
+}
+
+/// Whether a caller that was read at another time than the copy can have called the function of the
+/// step's frame, whose code is in `place`.
+pub(crate) fn check_call(
+    step: &mut Step<'_, '_>,
+    place: &CodeMapping,
+    caller_place: &CodeMapping,
+    caller: &Frame,
+) -> Result<(), StackEnd> {
+    let target = caller.program_counter();
+    let callee = place.code_address(step.frame.lookup_address());
+    let from = caller_place.code_address(target.wrapping_sub(1));
+    let edges = &mut step.code.known.edges;
+    edges.want();
+    if edges.contain(callee, from) {
+        return Ok(());
+    }
+    let function = function_at(step, callee).map(|(function, _)| function);
+    if edge(step, function, caller_place, target) == Edge::Disproved {
+        return Err(StackEnd::Stale);
+    }
+    step.code.known.edges.add(callee, from);
+    Ok(())
+}
+
+/// Whether the call in front of `target` can lead to `function`.
+fn edge(
+    step: &mut Step<'_, '_>,
+    function: Option<CodeAddress>,
+    place: &CodeMapping,
+    target: u64,
+) -> Edge {
+    let (Some(function), Some(called)) = (function, called(step, place, target)) else {
+        return Edge::Open;
+    };
+    let mut reach = Reach::of(function);
+    match called {
+        Called::Anything => return Edge::Open,
+        Called::Function(address) => reach.add(*place, address),
+        Called::PerhapsFunction(address) => {
+            reach.is_open = true;
+            reach.add(*place, address);
+        }
+        Called::Pointer(at) => {
+            // Another function may have been called by it since.
+            reach.is_open = true;
+            add_pointer(step, &mut reach, place, at);
+        }
+    }
+    follow(step, reach)
+}
+
+/// What the call in front of `target` calls; `None` if there is none.
+fn called(step: &mut Step<'_, '_>, place: &CodeMapping, target: u64) -> Option<Called> {
+    let mut bytes = [0; 8];
+    let (before, _) = step.code.around(place, target, 8, &mut bytes)?;
+    let architecture = step.code.architecture();
+    architecture.called(before, place.elf_address(target))
+}
+
+/// Follows tail calls from where a call leads, and the jumps between the parts of a function.
+fn follow(step: &mut Step<'_, '_>, mut reach: Reach) -> Edge {
+    let mut next = 0;
+    while let Some(&Some((place, address))) = reach.places.get(next) {
+        next += 1;
+        let found = function_at(step, (place.module, address));
+        if found.as_ref().map(|(start, _)| *start) == Some(reach.function) {
+            return Edge::Proven;
+        }
+        let architecture = step.code.architecture();
+        let mut code = step.code.reader(place.module);
+        if let Some(at) = architecture.jumps_through(&mut code, address) {
+            drop(code);
+            add_pointer(step, &mut reach, &place, at);
+            continue;
+        }
+        let is_closed = found.is_some_and(|(_, range)| {
+            architecture.jumps_out(&mut code, range, &mut |to| reach.add(place, to))
+        });
+        reach.is_open |= !is_closed;
+    }
+    match reach.is_open {
+        true => Edge::Open,
+        false => Edge::Disproved,
+    }
+}
+
+/// Adds where the pointer at an address of the place's module leads now.
+fn add_pointer(step: &mut Step<'_, '_>, reach: &mut Reach, place: &CodeMapping, at: u64) {
+    let pointer = step.stack.read_pointer(place.address(at));
+    let to = pointer.and_then(|to| Some((step.code.locate(to)?, to)));
+    match to {
+        Some((to, address)) => {
+            // A procedure linkage table may not have looked its function up yet.
+            reach.is_open |= to.module == place.module;
+            reach.add(to, to.elf_address(address));
+        }
+        None => reach.is_open = true,
+    }
+}
+
+/// The bounds of the function at an address; first where it begins.
+fn function_at(step: &mut Step<'_, '_>, at: CodeAddress) -> Option<(CodeAddress, Range<u64>)> {
+    let range = step.code.function(at)?;
+    Some(((at.0, range.start), range))
+}
+
+/// Where a call may lead to by jumps.
+struct Reach {
+    function: CodeAddress,
+    places: [Option<(CodeMapping, u64)>; Self::PLACES],
+    count: usize,
+    /// Whether it may also lead elsewhere.
+    is_open: bool,
+}
+
+impl Reach {
+    const PLACES: usize = 8;
+
+    fn of(function: CodeAddress) -> Self {
+        Self {
+            function,
+            places: [None; Self::PLACES],
+            count: 0,
+            is_open: false,
+        }
+    }
+
+    fn add(&mut self, place: CodeMapping, address: u64) {
+        let known = (self.places.iter().flatten())
+            .any(|(known, at)| known.module == place.module && *at == address);
+        if known {
+            return;
+        }
+        match self.places.get_mut(self.count) {
+            Some(slot) => {
+                *slot = Some((place, address));
+                self.count += 1;
+            }
+            None => self.is_open = true,
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Whether a caller that was found can be.
+
+use prof_model::StackEnd;
+
+use crate::code::patterns::{ends_coroutine, is_return_address};
+use crate::frame::Caller;
+use crate::module::code_mapping::CodeMapping;
+use crate::registers::Registers;
+use crate::step::Step;
+use crate::step::call_edges::check_call;
+
+/// Whether a caller that CFI yields can be. `callee` is where the code of the step's frame is, if
+/// that was called.
+pub(crate) fn check(
+    step: &mut Step<'_, '_>,
+    callee: Option<&CodeMapping>,
+    caller: &Caller,
+) -> Result<(), StackEnd> {
+    let (frame, from_live) = (&caller.frame, caller.evidence.from_live);
+    let target = frame.registers.get(frame.layout.program_counter);
+    let target = target.ok_or(StackEnd::UnreadableMemory)?;
+    if target == 0 {
+        // What looks like the end may be a stack that was given back in the meantime: zeros all
+        // over, and no overlap tells zeros that were copied from these.
+        return Err(match from_live && step.stack.is_overlap_blank() {
+            true => StackEnd::Stale,
+            false => StackEnd::Root,
+        });
+    }
+    let nowhere = match from_live {
+        true => StackEnd::Stale,
+        false => StackEnd::NotCode,
+    };
+    let place = step.code.locate(frame.lookup_address()).ok_or(nowhere)?;
+    let stands_still = frame.registers.get(frame.layout.stack_pointer)
+        == Some(step.frame.stack_pointer())
+        && target == step.frame.program_counter();
+    if stands_still {
+        return Err(StackEnd::Loop);
+    }
+    if from_live && !frame.interrupted {
+        let follows_call = is_return_address(step.code, &place, target);
+        if follows_call == Some(false) && !ends_coroutine(step.code, &place, target) {
+            return Err(StackEnd::Stale);
+        }
+        if let (Some(true), Some(callee)) = (follows_call, callee) {
+            check_call(step, callee, &place, frame)?;
+        }
+    }
+    Ok(())
+}
+
+/// A guessed caller, if it lies further up the stack and its address is known to follow a call.
+pub(crate) fn validate(step: &mut Step<'_, '_>, registers: Registers) -> Option<Caller> {
+    let layout = step.frame.layout;
+    let (was, now) = (
+        step.frame.stack_pointer(),
+        registers.get(layout.stack_pointer)?,
+    );
+    let leaf = now == was && layout.return_slot.is_none() && step.frame.interrupted;
+    if now <= was && !leaf {
+        return None;
+    }
+    follows_call(step, &registers, false).then(|| step.caller(registers))
+}
+
+/// Whether registers are those of a place in code that follows a call; `otherwise` is the answer
+/// where the code is unavailable.
+pub(crate) fn follows_call(
+    step: &mut Step<'_, '_>,
+    registers: &Registers,
+    otherwise: bool,
+) -> bool {
+    let target = registers.get(step.frame.layout.program_counter);
+    let call = target.and_then(|target| target.checked_sub(1));
+    match (target, call.and_then(|call| step.code.locate(call))) {
+        (Some(target), Some(place)) => {
+            is_return_address(step.code, &place, target).unwrap_or(otherwise)
+        }
+        _ => false,
+    }
+}

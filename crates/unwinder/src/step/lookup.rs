@@ -1,0 +1,115 @@
+//! Finding the rule for a frame: cached, from CFI, or from the code.
+
+use crate::cache::rule_cache::CachedRule;
+use crate::code::patterns::{ends_coroutine, is_return_address, starts_goroutine, switches_stack};
+use crate::code::{KnownCode, ProcessCode};
+use crate::frame::Frame;
+use crate::module::code_mapping::CodeMapping;
+use crate::rule::{CompactRule, Rule};
+
+/// The rule for a frame, from the cache if possible.
+pub(crate) fn find_rule(
+    code: &mut ProcessCode<'_>,
+    frame: &Frame,
+    place: &CodeMapping,
+) -> CachedRule {
+    if !place.has_tables {
+        return plain(Rule::Unknown);
+    }
+    let address = place.elf_address(frame.lookup_address());
+    let key = cache_key(address, frame.interrupted);
+    if let Some(&rule) = code.known.rules.get(place.module, key) {
+        return rule;
+    }
+    let rule = make_rule(code, frame, place).unwrap_or(plain(Rule::Unknown));
+    code.known.rules.insert(place.module, key, rule);
+    rule
+}
+
+/// Caches a rule that worked for code without CFI.
+pub(crate) fn remember_guess(
+    code: &mut ProcessCode<'_>,
+    frame: &Frame,
+    place: &CodeMapping,
+    rule: &CompactRule,
+) {
+    let address = place.elf_address(frame.lookup_address());
+    let key = cache_key(address, frame.interrupted);
+    let rule = plain(Rule::Guess(*rule));
+    code.known.rules.insert(place.module, key, rule);
+}
+
+#[cold]
+fn make_rule(code: &mut ProcessCode<'_>, frame: &Frame, place: &CodeMapping) -> Option<CachedRule> {
+    let returned_to = frame.program_counter();
+    if !frame.interrupted && starts_goroutine(code, place, returned_to) {
+        return Some(plain(Rule::ProgramEntry));
+    }
+    if !frame.interrupted && switches_stack(code, place, returned_to) {
+        return Some(plain(Rule::StackSwitch));
+    }
+    let address = place.elf_address(frame.lookup_address());
+    if let Some(rule) = cfi_rule(code, place, address) {
+        return Some(rule);
+    }
+    let next = address.wrapping_add(1);
+    let called = frame.interrupted || is_return_address(code, place, returned_to) != Some(false);
+    if !called {
+        // The address was made up as the place to return to, such as the end of a coroutine or a
+        // signal trampoline.
+        let rule = match ends_coroutine(code, place, returned_to) {
+            true => Some(plain(Rule::ProgramEntry)),
+            false => cfi_rule(code, place, next),
+        };
+        if let Some(rule) = rule {
+            return Some(CachedRule {
+                starts_function: true,
+                ..rule
+            });
+        }
+    }
+    let target = if frame.interrupted { address } else { next };
+    let entry = code.known.modules.get(place.module)?.entry;
+    let architecture = code.architecture();
+    let rule = architecture.analyze(&mut code.reader(place.module), target, entry);
+    Some(CachedRule {
+        rule,
+        signal_frame: rule == Rule::SignalReturn,
+        starts_function: rule == Rule::SignalReturn,
+    })
+}
+
+fn cfi_rule(code: &mut ProcessCode<'_>, place: &CodeMapping, address: u64) -> Option<CachedRule> {
+    let KnownCode {
+        modules,
+        layout,
+        cfi: context,
+        ..
+    } = &mut *code.known;
+    let tables = modules.get(place.module)?;
+    let found = tables
+        .eh_frame
+        .as_ref()
+        .and_then(|section| section.rule(address, context, layout))
+        .or_else(|| tables.debug_frame(layout)?.rule(address, context, layout))?;
+    Some(CachedRule {
+        rule: found.value,
+        signal_frame: found.signal_frame,
+        starts_function: false,
+    })
+}
+
+/// A rule for code with nothing else to say of it.
+fn plain(rule: Rule) -> CachedRule {
+    CachedRule {
+        rule,
+        signal_frame: false,
+        starts_function: false,
+    }
+}
+
+/// The same address means different things for an interruption and for a call.
+#[inline]
+pub(crate) fn cache_key(address: u64, interrupted: bool) -> u64 {
+    address << 1 | u64::from(interrupted)
+}
