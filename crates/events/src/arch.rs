@@ -1,5 +1,7 @@
 //! What differs between processor architectures.
 
+use prof_model::UserRegisters;
+
 /// The user registers to sample, as bits of `enum perf_event_x86_regs`: all general ones, the
 /// flags, CS and SS; DS, ES, FS and GS are not to be had in 64-bit mode.
 #[cfg(target_arch = "x86_64")]
@@ -21,17 +23,8 @@ pub(crate) const ENTRY_REGISTERS: u64 = 0;
 
 /// The registers that /proc tells of a thread that sleeps: its stack pointer and its instruction
 /// pointer.
-pub(crate) const SLEEPERS_REGISTERS: u64 = 1 << STACK_POINTER | 1 << INSTRUCTION_POINTER;
-
-/// The number of the stack pointer, as the kernel counts registers.
-#[cfg(target_arch = "x86_64")]
-pub(crate) const STACK_POINTER: u32 = 7;
-#[cfg(target_arch = "x86_64")]
-pub(crate) const INSTRUCTION_POINTER: u32 = 8;
-#[cfg(target_arch = "aarch64")]
-pub(crate) const STACK_POINTER: u32 = 31;
-#[cfg(target_arch = "aarch64")]
-pub(crate) const INSTRUCTION_POINTER: u32 = 32;
+pub(crate) const SLEEPERS_REGISTERS: u64 =
+    1 << UserRegisters::STACK_POINTER | 1 << UserRegisters::INSTRUCTION_POINTER;
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 compile_error!("prof samples x86_64 and aarch64 only");

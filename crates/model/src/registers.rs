@@ -47,6 +47,11 @@ impl UserRegisters {
         self.abi
     }
 
+    /// The kernel's number of the stack pointer on this machine.
+    pub const STACK_POINTER: u32 = if cfg!(target_arch = "aarch64") { 31 } else { 7 };
+    /// The kernel's number of the instruction pointer on this machine.
+    pub const INSTRUCTION_POINTER: u32 = if cfg!(target_arch = "aarch64") { 32 } else { 8 };
+
     /// The value of the register with this number, if it was recorded.
     pub fn get(&self, number: u32) -> Option<u64> {
         let bit = 1_u64.checked_shl(number)?;

@@ -19,6 +19,37 @@ pub struct RecordFormat {
     identity: Identity,
 }
 
+impl Attr {
+    /// Gives a sample of this event another time, if it has one.
+    pub fn set_sample_time(&self, sample: &mut [u8], time: u64) {
+        set(sample, Layout::of(self).sample_time, time);
+    }
+
+    /// Gives a sample of this event another period, if it has one.
+    pub fn set_sample_period(&self, sample: &mut [u8], period: u64) {
+        let before = [
+            SampleType::IDENTIFIER,
+            SampleType::IP,
+            SampleType::TID,
+            SampleType::TIME,
+            SampleType::ADDR,
+            SampleType::ID,
+            SampleType::STREAM_ID,
+            SampleType::CPU,
+        ];
+        let has = self.sample_type.contains(SampleType::PERIOD);
+        let at = has.then(|| RecordHeader::SIZE + size_of_fields(self, &before));
+        set(sample, at, period);
+    }
+}
+
+fn set(record: &mut [u8], at: Option<usize>, value: u64) {
+    let field = at.and_then(|at| record.get_mut(at..at + size_of::<u64>()));
+    if let Some(field) = field {
+        field.copy_from_slice(&value.to_le_bytes());
+    }
+}
+
 /// Where things are in the records of one event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Layout {
@@ -98,6 +129,11 @@ impl RecordFormat {
         let time = u64_at(record, offset)?;
         // perf writes records of its own without a time, which then is 0 or -1.
         (time != 0 && time != u64::MAX).then_some(time)
+    }
+
+    /// The attribute of an event, as [`Stamp::event`](crate::Stamp::event) counts them.
+    pub fn attr(&self, event: usize) -> Option<&Attr> {
+        self.attrs.get(event)
     }
 
     /// Which event the record is of.

@@ -12,6 +12,17 @@ pub(crate) struct RecordHeader {
     pub(crate) size: u16,
 }
 
+/// Takes apart bytes that are whole records, one after the other, with the type of each
+/// ([`record_type`](crate::record_type)). Ends where that is not so.
+pub fn records(mut bytes: &[u8]) -> impl Iterator<Item = (u32, &[u8])> {
+    std::iter::from_fn(move || {
+        let header = RecordHeader::parse(bytes)?;
+        let (record, rest) = bytes.split_at_checked(header.size.into())?;
+        bytes = rest;
+        Some((header.kind, record))
+    })
+}
+
 impl RecordHeader {
     pub(crate) const SIZE: usize = 8;
 

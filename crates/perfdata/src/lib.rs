@@ -43,6 +43,7 @@ pub use error::{EncodeError, Error, OpenError, RecordError, WriteError};
 pub use features::{ClockData, Compression, CpuCounts, Features, ModuleBuildId};
 pub use follow::follow;
 pub use format::RecordFormat;
+pub use header::records;
 pub use note::StackNote;
 pub use read::{ReadValue, ReadValues};
 pub use record::{

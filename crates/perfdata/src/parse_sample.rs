@@ -35,6 +35,7 @@ pub(crate) fn parse_sample<'a>(
     if has(SampleType::REGS_USER) {
         sample.user_registers = registers(attr.sample_regs_user, &mut bytes)?;
     }
+    sample.user_stack_at = RecordHeader::SIZE + body.len() - bytes.rest().len();
     if has(SampleType::STACK_USER) {
         sample.user_stack = user_stack(&mut bytes)?;
     }
@@ -145,6 +146,7 @@ impl Sample<'_> {
             branches: None,
             user_registers: Registers::default(),
             user_stack: None,
+            user_stack_at: 0,
             weight: None,
             data_src: None,
             transaction: None,

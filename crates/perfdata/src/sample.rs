@@ -48,6 +48,8 @@ pub struct Sample<'a> {
     pub(crate) user_registers: Registers<'a>,
     /// The copied part of the user stack.
     pub user_stack: Option<UserStack<'a>>,
+    /// Offset of the stack's size from the record's start.
+    pub(crate) user_stack_at: usize,
     /// Cost of the sampled instruction (`union perf_sample_weight`, as one number).
     pub weight: Option<u64>,
     /// `union perf_mem_data_src`.

@@ -86,6 +86,18 @@ fn check_sample(sample_type: u64, new: &NewSample<'_>) {
     let Record::Sample(sample) = format.parse(&bytes).unwrap() else {
         panic!("no sample");
     };
+    let mut changed = bytes.clone();
+    event.attr.set_sample_time(&mut changed, 1 << 40);
+    event.attr.set_sample_period(&mut changed, 1 << 41);
+    let Record::Sample(with_others) = format.parse(&changed).unwrap() else {
+        panic!("no sample");
+    };
+    let mut expected = sample;
+    expected.time = sample.time.and(Some(1 << 40));
+    if event.attr.sample_type.contains(SampleType::PERIOD) {
+        expected.period = 1 << 41;
+    }
+    assert_eq!(with_others, expected);
     let has = |field| event.attr.sample_type.contains(field);
     let optional = |field, value: u64| has(field).then_some(value);
     let context = format!("{sample_type:#x}");

@@ -23,7 +23,7 @@ use crate::output::output_files::OutputFiles;
 use crate::probe_coverage::ProbeCoverage;
 use crate::queue::record_queue::RecordQueue;
 use crate::reader::drain;
-use crate::reader::{Outcome, Reader};
+use crate::reader::{Input, Outcome, Reader};
 use crate::session::duplicates::Duplicates;
 use crate::session::{Finished, Session, SessionEvent, StackWork, Trackers};
 use crate::settings::settings;
@@ -68,7 +68,9 @@ pub fn record(options: &Options, signals: &Signals) -> Result<Summary, Error> {
     let named = matches!(options.target, Target::Processes(_) | Target::Threads(_));
     let attached = at_once && named;
     let blocked_threads = BlockedThreadSampler::new(&mut opened, attached);
-    let mut session = session(options, &opened)?;
+    let rings = descriptions(&opened)?;
+    let format = RecordFormat::new(&rings)?;
+    let mut session = session(options, &opened, &rings)?;
     let held = match (options.target.command(), command) {
         (Some(program), Some(Starting::Launcher(launcher))) => {
             Some(launch::hold(launcher, program, signals)?)
@@ -96,13 +98,14 @@ pub fn record(options: &Options, signals: &Signals) -> Result<Summary, Error> {
             .map_err(writing(options))?;
     }
     let start = |source: &mut Source| start(options, held, source);
-    let recorded = run(
-        options,
-        signals,
-        (source, blocked_threads),
-        (session, &before),
-        start,
-    )?;
+    let input = Input {
+        source,
+        format,
+        read_tail: options.unwind,
+        blocked_threads,
+        target: &options.target,
+    };
+    let recorded = run(options, signals, input, (session, &before), start)?;
     summary(options, &opened, recorded)
 }
 
@@ -154,13 +157,16 @@ fn request(options: &Options, launcher: Option<&Launcher>) -> Result<Request, Er
     })
 }
 
-/// An event as the rings have it.
-fn description(event: &OpenedEvent) -> Result<EventDescription, prof_perfdata::Error> {
-    Ok(EventDescription {
-        attr: Attr::parse(&event.setup.attr_bytes())?,
-        name: name(event),
-        ids: event.ids.iter().map(|&(id, _)| id).collect(),
-    })
+/// The events as the rings have them.
+fn descriptions(opened: &Opened) -> Result<Vec<EventDescription>, prof_perfdata::Error> {
+    let events = opened.events.iter().map(|event| {
+        Ok(EventDescription {
+            attr: Attr::parse(&event.setup.attr_bytes())?,
+            name: name(event),
+            ids: event.ids.iter().map(|&(id, _)| id).collect(),
+        })
+    });
+    events.collect()
 }
 
 /// What the event is called in the file.
@@ -174,13 +180,14 @@ fn name(event: &OpenedEvent) -> String {
     }
 }
 
-fn session(options: &Options, opened: &Opened) -> Result<Session, Error> {
-    let rings: Vec<_> = (opened.events.iter())
-        .map(description)
-        .collect::<Result<_, _>>()?;
+fn session(
+    options: &Options,
+    opened: &Opened,
+    rings: &[EventDescription],
+) -> Result<Session, Error> {
     let mut written: Vec<EventDescription> = Vec::new();
     let mut events = Vec::new();
-    for (event, ring) in opened.events.iter().zip(&rings) {
+    for (event, ring) in opened.events.iter().zip(rings) {
         let stacks = match event.setup.stacks {
             Stacks::Dump(_) if options.unwind => StackWork::Unwind,
             Stacks::FramePointers | Stacks::LastBranches { .. } => {
@@ -216,7 +223,7 @@ fn session(options: &Options, opened: &Opened) -> Result<Session, Error> {
             weight,
         });
     }
-    let format = RecordFormat::new(&rings)?;
+    let format = RecordFormat::new(rings)?;
     let output = OutputFiles::create(options, written, opened)?;
     let trackers = Trackers {
         duplicates: Duplicates::new(opened.ids(), &opened.late),
@@ -266,12 +273,11 @@ struct Recorded {
 fn run(
     options: &Options,
     signals: &Signals,
-    (source, blocked_threads): (Source, Option<BlockedThreadSampler>),
+    input: Input<'_>,
     (mut session, before): (Session, &BTreeSet<Pid>),
     start: impl FnOnce(&mut Source) -> Result<Running, Error> + Send,
 ) -> Result<Recorded, Error> {
     let queue = RecordQueue::new(BUDGET);
-    let earlier = &options.target;
     let (started, is_started) = mpsc::channel();
     let start = move |source: &mut Source| {
         let running = start(source)?;
@@ -279,7 +285,7 @@ fn run(
         Ok(running)
     };
     thread::scope(|scope| {
-        let reader = Reader::new(source, options.unwind, blocked_threads, earlier, &queue);
+        let reader = Reader::new(input, &queue);
         let reading = thread::Builder::new()
             .name("reader".into())
             .spawn_scoped(scope, || {

@@ -49,8 +49,6 @@ pub(super) const KNOWN: Known = &[
     ("crates/recorder/src", "options", "output"),
     ("crates/recorder/src", "output", "session"),
     ("crates/recorder/src", "output", "settings"),
-    ("crates/recorder/src", "queue", "reader"),
-    ("crates/recorder/src", "source", "reader"),
     ("crates/report/src", "filter", "error"),
     ("crates/report/src", "profile", "error"),
     ("crates/report/src", "profile", "symbolize"),

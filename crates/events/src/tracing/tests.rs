@@ -1,6 +1,8 @@
 use std::collections::HashSet;
 use std::process::{Command, Stdio};
 
+use prof_model::UserRegisters;
+
 use super::*;
 use crate::HeldCommand;
 use crate::Program;
@@ -108,9 +110,9 @@ fn registers_are_those_that_the_program_has() {
         "{registers:x?}\n{maps}"
     );
     let user = registers.user.expect("a 64-bit program");
-    assert_eq!(user.get(crate::arch::STACK_POINTER), Some(registers.sp));
+    assert_eq!(user.get(UserRegisters::STACK_POINTER), Some(registers.sp));
     assert_eq!(
-        user.get(crate::arch::INSTRUCTION_POINTER),
+        user.get(UserRegisters::INSTRUCTION_POINTER),
         Some(registers.ip)
     );
 }

@@ -1,6 +1,7 @@
 //! Values to records, in the layout that an event's attribute asks for.
 
 mod sample;
+mod shortened;
 
 use std::os::unix::ffi::OsStrExt;
 
@@ -14,6 +15,7 @@ use crate::parse::PROT_EXEC;
 use crate::record::{Comm, Lost, Mmap, Stamp, Task};
 
 pub use sample::{NewSample, sample};
+pub use shortened::shortened;
 
 /// Appends PERF_RECORD_MMAP2.
 ///

@@ -7,7 +7,7 @@
 //!
 //! ```text
 //!   SWITCH out ─────── looked at: a sample like one from a ring ─────── SWITCH in
-//!   `since`            its period is `since`, to tell which wait it belongs to
+//!   `since`            goes with `since`, which says which wait it belongs to
 //! ```
 
 use std::collections::HashMap;
@@ -16,11 +16,11 @@ use std::os::unix::fs::FileExt;
 
 use prof_events::{LiveMemory, Opened, OpenedEvent, Stacks, Weight, system};
 use prof_model::{Pid, RegisterAbi, Tid, UserRegisters};
-use prof_perfdata::{Attr, CpuMode, encode};
+use prof_perfdata::{Attr, CpuMode, Record, Switch, encode};
 
+use crate::queue::message::{Content, Known, Message};
 use crate::queue::record_queue::Batch;
-use crate::reader::sample_layout::{self, StackFields, SwitchFields};
-use crate::reader::stack_tail::TailReader;
+use crate::reader::stack_tail::{StackCopy, TailReader};
 
 /// Looks at threads that sleep.
 #[derive(Debug)]
@@ -49,6 +49,30 @@ struct BlockedThread {
     since: Option<u64>,
     /// Its registers, in /proc.
     file: Option<File>,
+}
+
+/// A thread leaves its CPU or is back.
+#[derive(Clone, Copy, Debug)]
+struct ThreadSwitch {
+    pid: Pid,
+    tid: Tid,
+    /// In nanoseconds.
+    time: u64,
+    cpu: u32,
+    /// Whether it leaves its CPU, and not because another thread had to have it.
+    blocks: bool,
+}
+
+impl ThreadSwitch {
+    fn of(switch: &Switch) -> Option<Self> {
+        Some(Self {
+            pid: switch.stamp.pid?,
+            tid: switch.stamp.tid?,
+            time: switch.stamp.time?,
+            cpu: switch.stamp.cpu?,
+            blocks: switch.out && !switch.preempted,
+        })
+    }
 }
 
 /// What the system says of a thread that sleeps.
@@ -108,16 +132,15 @@ impl BlockedThreadSampler {
         for &(pid, tid) in threads {
             let now = system::monotonic_now();
             if is_asleep(pid, tid) {
-                let switch = SwitchFields {
+                let what = Known::Blocked(pid, tid);
+                batch.push_message(Message { time: now, what });
+                self.switched(&ThreadSwitch {
                     pid,
                     tid,
                     time: now,
                     cpu: 0,
-                    out: true,
-                    preempted: false,
-                };
-                batch.push(|bytes| sample_layout::append_switch(bytes, &switch, Self::ID));
-                self.switched(&switch);
+                    blocks: true,
+                });
             }
         }
     }
@@ -128,22 +151,20 @@ impl BlockedThreadSampler {
     }
 
     /// A record from a ring.
-    pub(crate) fn notice(&mut self, record: &[u8]) {
-        if let Some(ended) = sample_layout::ended_thread(record) {
-            self.forget(ended);
-            return;
-        }
-        let Some(switch) = sample_layout::switch(record) else {
-            return;
-        };
-        match self.all {
-            true => self.switched(&switch),
-            // The kernel tells of its next wait.
-            false => self.forget(switch.tid),
+    pub(crate) fn notice(&mut self, record: &Record<'_>) {
+        match record {
+            Record::Exit(task) => self.forget(task.tid),
+            Record::Switch(switch) => match ThreadSwitch::of(switch) {
+                Some(switch) if self.all => self.switched(&switch),
+                // The kernel reports its next wait.
+                Some(switch) => self.forget(switch.tid),
+                None => {}
+            },
+            _ => {}
         }
     }
 
-    fn switched(&mut self, switch: &SwitchFields) {
+    fn switched(&mut self, switch: &ThreadSwitch) {
         let sleeper =
             (self.threads.entry(switch.tid)).or_insert_with(|| BlockedThread::new(switch.pid));
         if sleeper.switched(switch) {
@@ -203,25 +224,22 @@ impl BlockedThreadSampler {
             time: system::monotonic_now(),
             id: Self::ID,
             cpu,
-            period: since,
             user_registers: UserRegisters::new(RegisterAbi::Bits64, self.registers, values),
             user_stack: &self.stack,
             ..encode::NewSample::default()
         };
         let attr = &self.attr;
         // It fits: a copy is small.
-        batch.push(|bytes| {
+        batch.push_as(Content::BlockedSample { since }, |bytes| {
             let _ = encode::sample(bytes, attr, &sample);
         });
-        let part = StackFields {
-            pid,
-            offset: 0,
-            size: Self::COPIED,
-            copied,
-            start: stack,
-        };
-        if part.is_full() {
-            batch.push_beyond(|bytes| tail_reader.read(&part, bytes));
+        if copied == Self::COPIED {
+            let copy = StackCopy {
+                pid,
+                start: stack,
+                length: copied,
+            };
+            batch.push_beyond(|bytes| tail_reader.read(&copy, bytes));
         }
         Some(registers)
     }
@@ -241,14 +259,13 @@ impl BlockedThread {
     /// It leaves its CPU or is back. Returns whether it sleeps since then. A thread that moves between
     /// CPUs tells in the rings of both, and they are read one after the other: what was before the
     /// latest that is known comes too late.
-    fn switched(&mut self, switch: &SwitchFields) -> bool {
+    fn switched(&mut self, switch: &ThreadSwitch) -> bool {
         if switch.time < self.switched {
             return false;
         }
-        let sleeps = switch.out && !switch.preempted;
         (self.cpu, self.switched) = (switch.cpu, switch.time);
-        self.since = sleeps.then_some(switch.time);
-        sleeps
+        self.since = switch.blocks.then_some(switch.time);
+        switch.blocks
     }
 
     /// Where the thread is; `None` if that is not told.
@@ -289,6 +306,8 @@ fn is_asleep(pid: Pid, tid: Tid) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use prof_perfdata::Stamp;
+
     use super::*;
 
     #[test]
@@ -309,14 +328,20 @@ mod tests {
     fn threads_sleep_since_they_left_their_latest_cpu() {
         let mut sleeper = BlockedThread::new(7);
         let mut check = |time: u64, (out, preempted): (bool, bool), expected: Option<u64>| {
-            let switch = SwitchFields {
-                pid: 7,
-                tid: 8,
-                time,
-                cpu: 0,
+            let stamp = Stamp {
+                pid: Some(7),
+                tid: Some(8),
+                time: Some(time),
+                cpu: Some(0),
+                ..Stamp::default()
+            };
+            let switch = ThreadSwitch::of(&Switch {
+                stamp,
                 out,
                 preempted,
-            };
+                other: None,
+            });
+            let switch = switch.expect("a whole stamp");
             let slept = sleeper.since;
             let sleeps = sleeper.switched(&switch);
             assert_eq!(sleeper.since, expected, "{switch:?}");

@@ -17,6 +17,7 @@
 use std::collections::HashMap;
 
 use prof_model::{Pid, Tid, WaitCoverage};
+use prof_perfdata::Attr;
 
 /// The waits of all threads.
 #[derive(Debug, Default)]
@@ -44,6 +45,8 @@ struct BlockedState {
     sampled_since: u64,
     /// The sample of its wait; empty if there is none. Kept for its memory.
     record: Vec<u8>,
+    /// Which event that is of.
+    event: usize,
     /// Nanoseconds of earlier waits that nobody has seen, by the logarithm of their lengths.
     unseen: Vec<u64>,
 }
@@ -56,24 +59,45 @@ pub(crate) struct UnseenWait {
     pub(crate) length: u64,
 }
 
-/// Where the time and the weight are in a sample that this crate writes (see `layout`).
-const TIME: usize = 32;
-const PERIOD: usize = 48;
+/// A wait that has ended and was seen.
+#[derive(Debug)]
+pub(crate) struct EndedWait<'a> {
+    /// The sample of it as it was encoded, and which event it is of.
+    event: usize,
+    record: &'a mut [u8],
+    /// When it ended.
+    time: u64,
+    /// Its length, with that of the unseen ones that it stands for.
+    weight: u64,
+}
+
+impl<'a> EndedWait<'a> {
+    /// Its sample, completed. `attr` says how the samples of an event are encoded.
+    pub(crate) fn sample<'e>(self, attr: impl FnOnce(usize) -> Option<&'e Attr>) -> &'a [u8] {
+        if let Some(attr) = attr(self.event) {
+            attr.set_sample_time(self.record, self.time);
+            attr.set_sample_period(self.record, self.weight);
+        }
+        self.record
+    }
+}
 
 impl OffCpuTracker {
-    /// Sampling is switched on or off.
-    pub(crate) fn switch(&mut self, on: bool, time: u64) {
-        match on {
-            true => self.clock.go_on(time),
-            false => self.clock.stop(time),
-        }
+    /// Sampling goes on.
+    pub(crate) fn enable(&mut self, time: u64) {
+        self.clock.go_on(time);
     }
 
-    /// A thread leaves its CPU, and this is the kernel's sample of it.
-    pub(crate) fn leave(&mut self, tid: Tid, time: u64, record: &[u8]) {
+    /// Sampling pauses.
+    pub(crate) fn disable(&mut self, time: u64) {
+        self.clock.stop(time);
+    }
+
+    /// A thread leaves its CPU, and this is the kernel's sample of it: its event and its bytes.
+    pub(crate) fn leave(&mut self, tid: Tid, time: u64, sample: (usize, &[u8])) {
         let thread = self.threads.entry(tid).or_default();
         thread.begin(time, &self.clock);
-        thread.record.extend_from_slice(record);
+        thread.see(sample);
     }
 
     /// A thread has left its CPU to wait.
@@ -94,10 +118,9 @@ impl OffCpuTracker {
     }
 
     /// What was seen of the thread in its wait.
-    pub(crate) fn see(&mut self, tid: Tid, record: &[u8]) {
+    pub(crate) fn see(&mut self, tid: Tid, sample: (usize, &[u8])) {
         if let Some(thread) = self.threads.get_mut(&tid) {
-            thread.record.clear();
-            thread.record.extend_from_slice(record);
+            thread.see(sample);
         }
     }
 
@@ -108,9 +131,8 @@ impl OffCpuTracker {
         }
     }
 
-    /// The thread is back: its sample, if it waited and was seen, which is now from the end of the
-    /// wait and weighs its length in nanoseconds, with that of the unseen ones that it stands for.
-    pub(crate) fn back(&mut self, tid: Tid, time: u64) -> Option<&[u8]> {
+    /// The thread is back: its wait, if it waited and was seen.
+    pub(crate) fn back(&mut self, tid: Tid, time: u64) -> Option<EndedWait<'_>> {
         let thread = self.threads.get_mut(&tid)?;
         thread.end(time, &self.clock, &mut self.seen)
     }
@@ -122,10 +144,14 @@ impl OffCpuTracker {
     }
 
     /// The samples of all that still wait at this time, and then what was never seen.
-    pub(crate) fn finish(&mut self, time: u64, mut each: impl FnMut(Result<&[u8], UnseenWait>)) {
+    pub(crate) fn finish(
+        &mut self,
+        time: u64,
+        mut each: impl FnMut(Result<EndedWait<'_>, UnseenWait>),
+    ) {
         for (&tid, thread) in &mut self.threads {
-            if let Some(record) = thread.end(time, &self.clock, &mut self.seen) {
-                each(Ok(record));
+            if let Some(wait) = thread.end(time, &self.clock, &mut self.seen) {
+                each(Ok(wait));
             }
             if let Some(unseen) = thread.left(tid) {
                 each(Err(unseen));
@@ -164,8 +190,14 @@ impl BlockedState {
         self.record.clear();
     }
 
-    /// Ends a wait: its completed sample.
-    fn end(&mut self, time: u64, clock: &Clock, seen: &mut WaitCoverage) -> Option<&[u8]> {
+    fn see(&mut self, (event, record): (usize, &[u8])) {
+        self.event = event;
+        self.record.clear();
+        self.record.extend_from_slice(record);
+    }
+
+    /// Ends a wait.
+    fn end(&mut self, time: u64, clock: &Clock, seen: &mut WaitCoverage) -> Option<EndedWait<'_>> {
         self.since.take()?;
         let length = clock.at(time).saturating_sub(self.sampled_since);
         if length == 0 {
@@ -185,14 +217,12 @@ impl BlockedState {
         seen.seen_time += length;
         let others = self.unseen.get_mut(alike).map_or(0, std::mem::take);
         seen.placed_time += others;
-        let mut put = |offset: usize, value: u64| {
-            let field = self.record.get_mut(offset..offset + 8)?;
-            field.copy_from_slice(&value.to_ne_bytes());
-            Some(())
-        };
-        put(TIME, time)?;
-        put(PERIOD, length + others)?;
-        Some(&self.record)
+        Some(EndedWait {
+            event: self.event,
+            record: &mut self.record,
+            time,
+            weight: length + others,
+        })
     }
 
     fn left(&self, tid: Tid) -> Option<UnseenWait> {
@@ -207,16 +237,38 @@ impl BlockedState {
 
 #[cfg(test)]
 mod tests {
+    use prof_perfdata::{EventDescription, Record, RecordFormat, SampleType, encode};
+
     use super::*;
 
-    const SAMPLE: [u8; 64] = [0; 64];
+    const SAMPLE: (usize, &[u8]) = (0, &[0; 64]);
 
-    fn check(record: Option<&[u8]>, expected: Option<(u64, u64)>) {
-        let word = |record: &[u8], at: usize| {
-            u64::from_ne_bytes(record[at..at + 8].try_into().expect("eight bytes"))
-        };
-        let found = record.map(|record| (word(record, TIME), word(record, PERIOD)));
+    fn check(wait: Option<EndedWait<'_>>, expected: Option<(u64, u64)>) {
+        let found = wait.map(|wait| (wait.time, wait.weight));
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn samples_of_waits_are_completed_when_these_end() {
+        let attr = Attr {
+            sample_type: SampleType::IDENTIFIER | SampleType::TIME | SampleType::PERIOD,
+            ..Attr::default()
+        };
+        let mut record = Vec::new();
+        encode::sample(&mut record, &attr, &encode::NewSample::default()).expect("a small sample");
+        let mut waits = OffCpuTracker::default();
+        waits.leave(7, 1000, (3, &record));
+        let wait = waits.back(7, 3500).expect("a wait");
+        let sample = wait.sample(|event| (event == 3).then_some(&attr));
+        let event = EventDescription {
+            attr: attr.clone(),
+            ..EventDescription::default()
+        };
+        let format = RecordFormat::new(&[event]).expect("a format");
+        let Ok(Record::Sample(sample)) = format.parse(sample) else {
+            panic!("no sample");
+        };
+        assert_eq!((sample.time, sample.period), (Some(3500), 2500));
     }
 
     /// What is left at the end: times and weights of samples, and what was not seen of whom.
@@ -232,10 +284,10 @@ mod tests {
     #[test]
     fn waits_last_from_leaving_to_being_back() {
         let mut waits = OffCpuTracker::default();
-        waits.leave(7, 1000, &SAMPLE);
+        waits.leave(7, 1000, SAMPLE);
         waits.out((7, 7), 1001);
-        waits.leave(8, 1500, &SAMPLE);
-        waits.leave(9, 1600, &SAMPLE);
+        waits.leave(8, 1500, SAMPLE);
+        waits.leave(9, 1600, SAMPLE);
         waits.preempted(8);
         assert_eq!(waits.forget(9), None);
         check(waits.back(6, 2000), None);
@@ -243,7 +295,7 @@ mod tests {
         check(waits.back(9, 2000), None);
         check(waits.back(7, 3500), Some((3500, 2500)));
         check(waits.back(7, 4000), None);
-        waits.leave(8, 5000, &SAMPLE);
+        waits.leave(8, 5000, SAMPLE);
         assert_eq!(left(&mut waits, 5010), (1, vec![]));
         let seen = waits.take_seen();
         assert_eq!((seen.waits, seen.seen, seen.time), (2, 2, 2510));
@@ -252,14 +304,17 @@ mod tests {
     #[test]
     fn what_is_not_sampled_of_a_wait_does_not_count() {
         let mut waits = OffCpuTracker::default();
-        waits.switch(false, 1000);
+        waits.disable(1000);
         let mut wait = |from: u64, switch: &[(bool, u64)], to: u64, expected: Option<u64>| {
             waits.out((7, 7), from);
             for &(on, time) in switch {
-                waits.switch(on, time);
+                match on {
+                    true => waits.enable(time),
+                    false => waits.disable(time),
+                }
             }
             assert!(waits.is_in_time(7, from));
-            waits.see(7, &SAMPLE);
+            waits.see(7, SAMPLE);
             check(waits.back(7, to), expected.map(|weight| (to, weight)));
         };
         wait(1100, &[], 1200, None);
@@ -280,7 +335,7 @@ mod tests {
             Some(101),
         );
         waits.out((8, 8), 2700);
-        waits.switch(false, 2750);
+        waits.disable(2750);
         assert_eq!(left(&mut waits, 9000), (0, vec![(8, 50)]));
         let seen = waits.take_seen();
         assert_eq!((seen.waits, seen.seen, seen.time), (7, 6, 391 + 50));
@@ -291,7 +346,7 @@ mod tests {
         let mut waits = OffCpuTracker::default();
         waits.out((7, 7), 1000);
         assert!(waits.is_in_time(7, 1000) && !waits.is_in_time(7, 900));
-        waits.see(7, &SAMPLE);
+        waits.see(7, SAMPLE);
         assert!(!waits.is_in_time(7, 1000), "it has been seen");
         check(waits.back(7, 1500), Some((1500, 500)));
         assert!(!waits.is_in_time(7, 1000));
@@ -305,7 +360,7 @@ mod tests {
         let mut wait = |from: u64, to: u64, seen: bool, expected: Option<(u64, u64)>| {
             waits.out((7, 7), from);
             if seen {
-                waits.see(7, &SAMPLE);
+                waits.see(7, SAMPLE);
             }
             check(waits.back(7, to), expected);
         };

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::reader::stack_tail::StackTail;
+use crate::queue::message::{Content, Message, StackTail};
 
 /// What one pass over all rings brought, ring by ring: not yet in the order of time.
 #[derive(Debug, Default)]
@@ -16,9 +16,10 @@ pub(crate) struct Batch {
     pub(crate) counts: ReaderCounts,
 }
 
-/// A record in a batch.
+/// A record in a batch, or a message, which has no bytes.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
+    content: Content,
     start: usize,
     length: usize,
     /// Stack of the live target beyond the sample's own copy, and where in `bytes` it is.
@@ -37,12 +38,22 @@ pub(crate) struct ReaderCounts {
 }
 
 impl Batch {
-    /// Adds the record that `append` writes to the end of a buffer, and what was read `beyond`
-    /// its stack, with the place that came from.
+    /// Adds the record that `append` writes to the end of a buffer.
     pub(crate) fn push(&mut self, append: impl FnOnce(&mut Vec<u8>)) {
+        self.push_as(Content::Record, append);
+    }
+
+    /// Adds what the reader itself has to say.
+    pub(crate) fn push_message(&mut self, message: Message) {
+        self.push_as(Content::Message(message), |_| {});
+    }
+
+    /// Adds bytes that are this.
+    pub(crate) fn push_as(&mut self, content: Content, append: impl FnOnce(&mut Vec<u8>)) {
         let start = self.bytes.len();
         append(&mut self.bytes);
         self.entries.push(Entry {
+            content,
             start,
             length: self.bytes.len() - start,
             beyond: None,
@@ -82,6 +93,13 @@ impl Batch {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
+    }
+
+    /// What the entry of this number is.
+    pub(crate) fn content(&self, index: usize) -> Content {
+        self.entries
+            .get(index)
+            .map_or(Content::Record, |entry| entry.content)
     }
 
     /// The record of this number.

@@ -3,7 +3,6 @@
 pub(crate) mod affinity;
 pub(crate) mod context_pin;
 pub(crate) mod drain;
-pub(crate) mod sample_layout;
 pub(crate) mod short_threads;
 pub(crate) mod stack_tail;
 pub(crate) mod wakeup;
@@ -15,18 +14,18 @@ use std::time::{Duration, Instant};
 
 use prof_events::system::{self, Ahead};
 use prof_events::{Signals, Wake};
-use prof_model::Pid;
+use prof_perfdata::{Record, RecordFormat, Sample, encode};
 
 use crate::error::Error;
 use crate::launch;
 use crate::lifecycle::{RecordingControl, Running};
 use crate::offcpu::blocked_threads::BlockedThreadSampler;
 use crate::options::{Delay, Schedule, Target};
+use crate::queue::message::{Known, Message};
 use crate::queue::record_queue::{Batch, CUT_STACK, Pressure, ReaderCounts, RecordQueue, Room};
 use crate::reader::affinity::ReaderAffinity;
-use crate::reader::sample_layout::{SampleLayouts, StackFields, SwitchFields};
 use crate::reader::short_threads::PeriodRandomizer;
-use crate::reader::stack_tail::TailReader;
+use crate::reader::stack_tail::{StackCopy, TailReader};
 use crate::reader::wakeup::{OverflowSignalPolicy, WakeupPolicy};
 use crate::source::Source;
 
@@ -34,7 +33,8 @@ use crate::source::Source;
 pub(crate) struct Reader<'a> {
     source: Source,
     /// Where stacks are in samples.
-    layouts: SampleLayouts,
+    /// Of the records in the rings.
+    format: RecordFormat,
     /// Whether stacks are read on beyond the kernel's copy.
     read_tail: bool,
     tail_reader: TailReader,
@@ -78,25 +78,38 @@ pub(crate) struct Outcome {
     pub(crate) counts: Vec<(u64, u64)>,
 }
 
+/// What is read.
+pub(crate) struct Input<'a> {
+    pub(crate) source: Source,
+    /// Of the records in the rings.
+    pub(crate) format: RecordFormat,
+    /// Whether stacks that go on beyond the kernel's copy are read on.
+    pub(crate) read_tail: bool,
+    pub(crate) blocked_threads: Option<BlockedThreadSampler>,
+    /// What may have run before it was sampled.
+    pub(crate) target: &'a Target,
+}
+
 impl<'a> Reader<'a> {
     /// Percent of the backlog: from here on the session cannot be sure to keep up.
     const MANY: usize = 12;
 
-    pub(crate) fn new(
-        source: Source,
-        read_tail: bool,
-        blocked_threads: Option<BlockedThreadSampler>,
-        earlier: &'a Target,
-        queue: &'a RecordQueue,
-    ) -> Self {
+    pub(crate) fn new(input: Input<'a>, queue: &'a RecordQueue) -> Self {
+        let Input {
+            source,
+            format,
+            read_tail,
+            blocked_threads,
+            target,
+        } = input;
         Self {
-            layouts: SampleLayouts::new(source.opened()),
+            format,
             wakeup_policy: WakeupPolicy::new(source.opened(), Instant::now()),
             overflow_signal: OverflowSignalPolicy::new(source.opened()),
             period_randomizer: source.opened().sample_period().map(PeriodRandomizer::new),
             blocked_threads,
             switches: Vec::new(),
-            earlier: Some(earlier),
+            earlier: Some(target),
             last: Instant::now(),
             source,
             read_tail,
@@ -225,24 +238,17 @@ impl<'a> Reader<'a> {
         Ok(wake)
     }
 
-    /// Adds records of when sampling was switched on or off.
+    /// Says when sampling was enabled or disabled.
     fn report_toggles(&mut self, batch: &mut Batch) {
-        let Some(&(id, _)) = self.source.opened().ids().next() else {
-            return;
-        };
         for (on, time) in self.switches.drain(..) {
             if let Some(blocked_threads) = &mut self.blocked_threads {
                 blocked_threads.switch(on);
             }
-            let switch = SwitchFields {
-                pid: std::process::id() as Pid,
-                tid: sample_layout::SAMPLING,
-                time,
-                cpu: 0,
-                out: !on,
-                preempted: false,
+            let what = match on {
+                true => Known::Enabled,
+                false => Known::Disabled,
             };
-            batch.push(|bytes| sample_layout::append_switch(bytes, &switch, id));
+            batch.push_message(Message { time, what });
         }
     }
 
@@ -256,7 +262,7 @@ impl<'a> Reader<'a> {
         }
         let Self {
             source,
-            layouts,
+            format,
             read_tail,
             tail_reader,
             affinity,
@@ -268,7 +274,7 @@ impl<'a> Reader<'a> {
         } = self;
         tail_reader.begin_pass();
         let mut take = BatchFiller {
-            layouts,
+            format,
             tail_reader: read_tail.then_some(&mut *tail_reader),
             affinity: (*at_once).then_some(&mut *affinity),
             period_randomizer: period_randomizer.as_mut(),
@@ -299,7 +305,7 @@ impl<'a> Reader<'a> {
 
 /// Takes records from the rings into a batch.
 struct BatchFiller<'a> {
-    layouts: &'a SampleLayouts,
+    format: &'a RecordFormat,
     tail_reader: Option<&'a mut TailReader>,
     /// If each sample is looked at at once.
     affinity: Option<&'a mut ReaderAffinity>,
@@ -310,51 +316,55 @@ struct BatchFiller<'a> {
 }
 
 impl BatchFiller<'_> {
-    fn record(&mut self, record: &[u8], batch: &mut Batch, room: &Room) {
-        let sample = sample_layout::kind(record) == Some(sample_layout::RECORD_SAMPLE);
-        self.samples += usize::from(sample);
+    fn record(&mut self, bytes: &[u8], batch: &mut Batch, room: &Room) {
+        match self.format.parse(bytes) {
+            Ok(Record::Sample(sample)) => self.sample(bytes, &sample, batch, room),
+            Ok(record) => {
+                if let Some(period_randomizer) = &mut self.period_randomizer {
+                    period_randomizer.notice(&record);
+                }
+                if let Some(blocked_threads) = &mut self.blocked_threads {
+                    blocked_threads.notice(&record);
+                }
+                batch.push(|out| out.extend_from_slice(bytes));
+            }
+            // The session counts it.
+            Err(_) => batch.push(|out| out.extend_from_slice(bytes)),
+        }
+    }
+
+    fn sample(&mut self, bytes: &[u8], sample: &Sample<'_>, batch: &mut Batch, room: &Room) {
+        self.samples += 1;
         let pressure = room.pressure(batch);
-        if sample && pressure == Pressure::Full {
+        if pressure == Pressure::Full {
             self.counts.dropped += 1;
             return;
         }
-        let stands_for = match &mut self.period_randomizer {
-            Some(period_randomizer) if sample => match period_randomizer.keep(record) {
+        let weight = match &mut self.period_randomizer {
+            Some(period_randomizer) => match period_randomizer.keep(sample) {
                 None => return,
                 kept => kept,
             },
-            Some(period_randomizer) => {
-                period_randomizer.notice(record);
-                None
-            }
             None => None,
-        };
-        if let Some(blocked_threads) = self.blocked_threads.as_mut().filter(|_| !sample) {
-            blocked_threads.notice(record);
-        }
-        let stack = sample.then(|| self.layouts.stack(record)).flatten();
-        let Some(stack) = stack else {
-            batch.push(|bytes| bytes.extend_from_slice(record));
-            weigh(batch.last_mut(), stands_for);
-            return;
         };
         let limit = match pressure {
             Pressure::Low | Pressure::Raised => usize::MAX,
             Pressure::High | Pressure::Full => CUT_STACK,
         };
-        self.counts.cut += u64::from(stack.copied > limit);
-        batch.push(|bytes| sample_layout::append_shortened(bytes, record, stack, limit));
-        weigh(batch.last_mut(), stands_for);
+        let copied = sample.user_stack.map_or(0, |stack| stack.bytes.len());
+        self.counts.cut += u64::from(copied > limit);
+        batch.push(|out| encode::shortened(out, bytes, sample, limit));
+        if let (Some(weight), Some(attr)) = (weight, self.format.attr(sample.event)) {
+            attr.set_sample_period(batch.last_mut(), weight);
+        }
         // Under pressure the live target is asked later, when the stack is unwound, which comes
         // too late for some: those count as truncated or stale, not as cut.
         if let Some(tail_reader) = &mut self.tail_reader
-            && stack.is_full()
             && pressure == Pressure::Low
+            && let Some(copy) = StackCopy::full(sample)
         {
-            read_tail(tail_reader, &stack, batch);
-            if let Some(affinity) = &mut self.affinity
-                && let Some(cpu) = sample_layout::cpu(record)
-            {
+            read_tail(tail_reader, &copy, batch);
+            if let (Some(affinity), Some(cpu)) = (&mut self.affinity, sample.cpu) {
                 affinity.deep_stack(cpu);
             }
         }
@@ -362,17 +372,11 @@ impl BatchFiller<'_> {
 }
 
 /// Adds what lies beyond the copy of the last sample's stack.
-fn read_tail(tail_reader: &mut TailReader, stack: &StackFields, batch: &mut Batch) {
+fn read_tail(tail_reader: &mut TailReader, stack: &StackCopy, batch: &mut Batch) {
     if let Some((beyond, at)) = tail_reader.read_in_pass(stack) {
         batch.share_beyond(beyond, at);
     } else if let Some((beyond, at)) = batch.push_beyond(|bytes| tail_reader.read(stack, bytes)) {
         tail_reader.share_in_pass(stack.pid, beyond, at);
-    }
-}
-
-fn weigh(sample: &mut [u8], stands_for: Option<u64>) {
-    if let Some(period) = stands_for {
-        sample_layout::set_period(sample, period);
     }
 }
 

@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 
 use prof_events::SamplePeriod;
 use prof_model::Tid;
+use prof_perfdata::{Read, Record, Sample};
 
 use crate::reader::context_pin::ContextPins;
-use crate::reader::sample_layout;
 
 /// Sees short threads end, and changes periods.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub(crate) struct PeriodRandomizer {
     short_period_threads: BTreeMap<(Tid, u64), ShortPeriodThread>,
     /// The shortest of their periods, or the usual one.
     fastest: u64,
-    anchors: ContextPins,
+    context_pins: ContextPins,
     /// Who has ended lately. A sample in the ring of another CPU may come after that.
     ended: VecDeque<Tid>,
     begin: Instant,
@@ -117,7 +117,7 @@ impl PeriodRandomizer {
             drawn: now,
             short_period_threads: BTreeMap::new(),
             fastest: sample_period.period,
-            anchors: ContextPins::default(),
+            context_pins: ContextPins::default(),
             ended: VecDeque::with_capacity(Self::ENDED),
             begin: now,
             random: fastrand::Rng::new(),
@@ -126,13 +126,13 @@ impl PeriodRandomizer {
 
     /// What a sample stands for, together with those before it that were left out; `None` if it
     /// is one too many.
-    pub(crate) fn keep(&mut self, sample: &[u8]) -> Option<u64> {
-        let period = sample_layout::period(sample)?;
+    pub(crate) fn keep(&mut self, sample: &Sample<'_>) -> Option<u64> {
+        let period = sample.period;
         self.sampled_time = self.sampled_time.saturating_add(period);
         if period >= self.sample_period.period {
             return Some(period);
         }
-        let key = sample_layout::thread_and_id(sample)?;
+        let key = (sample.tid, sample.id?);
         if !self.short_period_threads.contains_key(&key) {
             if self.ended.contains(&key.0) {
                 return Some(period);
@@ -158,12 +158,19 @@ impl PeriodRandomizer {
     }
 
     /// A record that is no sample: it may tell of a thread's birth or end.
-    pub(crate) fn notice(&mut self, record: &[u8]) {
-        self.anchors.notice(record);
-        if let Some(ended) = sample_layout::ended_thread(record) {
-            self.forget(ended);
+    pub(crate) fn notice(&mut self, record: &Record<'_>) {
+        self.context_pins.notice(record);
+        match record {
+            Record::Exit(task) => self.forget(task.tid),
+            Record::Read(read) => self.ended(read),
+            _ => {}
         }
-        let Some((count, id)) = read(record) else {
+    }
+
+    /// A thread has ended, and this is what its event counted.
+    fn ended(&mut self, read: &Read<'_>) {
+        let value = read.values.iter().next();
+        let Some((count, id)) = value.and_then(|it| Some((it.value, it.id?))) else {
             return;
         };
         if count == 0 || count >= self.sample_period.period.saturating_mul(Self::SHORT) {
@@ -201,7 +208,7 @@ impl PeriodRandomizer {
         }
     }
 
-    /// A nap in which a ring fills no more than it would in this one at the usual period.
+    /// The poll interval in which a ring fills no more than it would in this one at the usual period.
     pub(crate) fn shortened(&self, poll_interval: Duration) -> Duration {
         let poll_interval =
             poll_interval.mul_f64(self.fastest as f64 / self.sample_period.period as f64);
@@ -258,21 +265,12 @@ impl PeriodRandomizer {
     }
 }
 
-/// The count and the event's id in a READ record: header, pid, tid, count, id ...
-fn read(record: &[u8]) -> Option<(u64, u64)> {
-    const READ: u32 = 8;
-    if crate::reader::sample_layout::kind(record) != Some(READ) {
-        return None;
-    }
-    let word = |at: usize| {
-        let bytes = record.get(at..at + 8)?.try_into().ok()?;
-        Some(u64::from_ne_bytes(bytes))
-    };
-    Some((word(16)?, word(24)?))
-}
-
 #[cfg(test)]
 mod tests {
+    use prof_perfdata::{
+        Attr, EventDescription, ReadFormat, RecordFormat, SampleType, Stamp, Task, encode,
+    };
+
     use super::*;
 
     const PACE: SamplePeriod = SamplePeriod {
@@ -280,21 +278,55 @@ mod tests {
         shortest: 20,
     };
 
-    fn sample(tid: i32, id: u64, period: u64) -> Vec<u8> {
-        let mut record = sample_layout::tests::sample(1, 0, 0, 0);
-        record[8..16].copy_from_slice(&id.to_ne_bytes());
-        record[28..32].copy_from_slice(&tid.to_ne_bytes());
-        sample_layout::set_period(&mut record, period);
-        record
+    /// A record, which tests see parsed.
+    struct Bytes(Vec<u8>);
+
+    impl Bytes {
+        fn see<T>(&self, see: impl FnOnce(&Record<'_>) -> T) -> T {
+            let event = EventDescription {
+                attr: attr(),
+                name: "cpu-clock".into(),
+                ids: vec![7, 8],
+            };
+            let format = RecordFormat::new(&[event]).expect("a format");
+            see(&format.parse(&self.0).expect("a record"))
+        }
+    }
+
+    fn attr() -> Attr {
+        Attr {
+            sample_type: SampleType::IDENTIFIER | SampleType::TID | SampleType::PERIOD,
+            read_format: ReadFormat::ID,
+            ..Attr::default()
+        }
+    }
+
+    fn sample(tid: i32, id: u64, period: u64) -> Bytes {
+        let sample = encode::NewSample {
+            tid,
+            id,
+            period,
+            ..encode::NewSample::default()
+        };
+        let mut bytes = Vec::new();
+        encode::sample(&mut bytes, &attr(), &sample).expect("a small sample");
+        Bytes(bytes)
+    }
+
+    fn keep(period_randomizer: &mut PeriodRandomizer, sample: &Bytes) -> Option<u64> {
+        sample.see(|record| match record {
+            Record::Sample(sample) => period_randomizer.keep(sample),
+            other => panic!("{other:?}"),
+        })
     }
 
     #[test]
     fn who_grows_old_with_a_short_period_is_sampled_as_usual() {
         let mut period_randomizer = PeriodRandomizer::new(PACE);
         let short_period_threads = sample(1, 7, 100);
-        let kept = |period_randomizer: &mut PeriodRandomizer, record: &[u8], count| -> Vec<u64> {
+        let kept = |period_randomizer: &mut PeriodRandomizer, record: &Bytes, count| -> Vec<u64> {
             (0..count)
-                .filter_map(|_| period_randomizer.keep(record))
+                .filter_map(|_| keep(period_randomizer, record))
                 .collect()
         };
         // The first ten periods of 1000 are all kept; of the rest each tenth, for all ten.
@@ -326,43 +358,51 @@ mod tests {
         );
         // While one of them lives that is sampled ten times as often, so often must be looked.
         let poll_interval = Duration::from_millis(5);
-        let naps = |period_randomizer: &mut PeriodRandomizer| {
+        let intervals = |period_randomizer: &mut PeriodRandomizer| {
             period_randomizer.begin -= PeriodRandomizer::MEMORY;
             period_randomizer.shortened(poll_interval)
         };
-        assert_eq!(naps(&mut period_randomizer), poll_interval / 10);
+        assert_eq!(intervals(&mut period_randomizer), poll_interval / 10);
         let exit = |tid| {
-            let mut record = vec![0_u8; 32];
-            record[0] = sample_layout::RECORD_EXIT as u8;
-            record[16] = tid;
-            record
+            Record::Exit(Task {
+                stamp: Stamp::default(),
+                pid: tid,
+                tid,
+                parent_pid: 1,
+                parent_tid: 1,
+                time: 0,
+                existed: false,
+            })
         };
         for tid in [1, 2] {
-            assert_eq!(naps(&mut period_randomizer), poll_interval / 10);
+            assert_eq!(intervals(&mut period_randomizer), poll_interval / 10);
             period_randomizer.notice(&exit(tid));
         }
-        assert_eq!(naps(&mut period_randomizer), poll_interval);
+        assert_eq!(intervals(&mut period_randomizer), poll_interval);
         // A sample that comes late is not that of a thread that lives.
-        assert_eq!(period_randomizer.keep(&short_period_threads), Some(100));
-        assert_eq!(naps(&mut period_randomizer), poll_interval);
+        assert_eq!(
+            keep(&mut period_randomizer, &short_period_threads),
+            Some(100)
+        );
+        assert_eq!(intervals(&mut period_randomizer), poll_interval);
         // Who has the number of one that ended long ago is young.
         (0..PeriodRandomizer::ENDED).for_each(|_| period_randomizer.notice(&exit(3)));
         assert_eq!(
             kept(&mut period_randomizer, &short_period_threads, 99),
             [100; 99]
         );
-        assert_eq!(naps(&mut period_randomizer), poll_interval / 10);
+        assert_eq!(intervals(&mut period_randomizer), poll_interval / 10);
     }
 
     #[test]
-    fn short_lives_count_once_they_matter() {
+    fn short_threads_count_once_they_matter() {
         let check = |ends: u32, count: u64, sampled: u64, expected: bool| {
             let mut period_randomizer = PeriodRandomizer::new(PACE);
             for _ in 0..sampled {
-                period_randomizer.keep(&sample(1, 7, PACE.period));
+                keep(&mut period_randomizer, &sample(1, 7, PACE.period));
             }
             for _ in 0..ends {
-                period_randomizer.notice(&end(count, 7));
+                end(count, 7).see(|record| period_randomizer.notice(record));
             }
             period_randomizer.drawn -= PeriodRandomizer::SOON;
             let mut periods = Vec::new();
@@ -393,20 +433,13 @@ mod tests {
         assert!(orders[0] != orders[1] && orders[1] != orders[2]);
     }
 
-    fn end(count: u64, id: u64) -> Vec<u8> {
-        let mut record = vec![0_u8; 48];
-        record[..4].copy_from_slice(&8_u32.to_ne_bytes());
-        record[16..24].copy_from_slice(&count.to_ne_bytes());
-        record[24..32].copy_from_slice(&id.to_ne_bytes());
-        record
-    }
-
-    #[test]
-    fn reads_are_taken_apart() {
-        let mut record = end(77, 5);
-        assert_eq!(read(&record), Some((77, 5)));
-        assert_eq!(read(&record[..31]), None);
-        record[0] = 9;
-        assert_eq!(read(&record), None);
+    fn end(count: u64, id: u64) -> Bytes {
+        let stamp = Stamp {
+            id: Some(id),
+            ..Stamp::default()
+        };
+        let mut bytes = Vec::new();
+        encode::read(&mut bytes, &attr(), &stamp, count);
+        Bytes(bytes)
     }
 }

@@ -5,20 +5,32 @@ use std::fs;
 use std::ops::Range;
 
 use prof_events::LiveMemory;
-use prof_model::Pid;
+use prof_model::{Pid, UserRegisters};
+use prof_perfdata::{Sample, UserStack};
 
-use crate::reader::sample_layout::StackFields;
+use crate::queue::message::StackTail;
 
-/// Which memory was read.
-#[derive(Clone, Debug, Copy, PartialEq, Eq)]
-pub(crate) struct StackTail {
-    /// The address of the first byte. The last bytes of the copy are read again, so that it
-    /// shows if the stack has changed since.
+/// The kernel's copy of a stack that may go on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StackCopy {
+    pub(crate) pid: Pid,
+    /// The stack pointer: where the copy begins in the process.
     pub(crate) start: u64,
-    /// Bytes read.
+    /// Bytes copied.
     pub(crate) length: usize,
-    /// The mapping that the stack is in.
-    pub(crate) mapping: (u64, u64),
+}
+
+impl StackCopy {
+    /// That of a sample; `None` if it has no stack, or all of it.
+    pub(crate) fn full(sample: &Sample<'_>) -> Option<Self> {
+        let stack = sample.user_stack.filter(UserStack::is_full)?;
+        let registers = sample.user_registers()?;
+        Some(Self {
+            pid: sample.pid,
+            start: registers.get(UserRegisters::STACK_POINTER)?,
+            length: stack.bytes.len(),
+        })
+    }
 }
 
 /// Reads stacks on from where the kernel's copy was full.
@@ -47,7 +59,7 @@ impl TailReader {
 
     /// What lies beyond this copy, if it was read in this pass for another sample of the thread: the
     /// live target has the same for both.
-    pub(crate) fn read_in_pass(&self, stack: &StackFields) -> Option<(StackTail, usize)> {
+    pub(crate) fn read_in_pass(&self, stack: &StackCopy) -> Option<(StackTail, usize)> {
         let start = overlap(stack)?;
         let covers = |(pid, beyond, _): &&(Pid, StackTail, usize)| {
             let read = beyond.start..beyond.start + beyond.length as u64;
@@ -72,8 +84,8 @@ impl TailReader {
     }
 
     /// Appends the stack that lies beyond this copy to `out`.
-    pub(crate) fn read(&mut self, stack: &StackFields, out: &mut Vec<u8>) -> Option<StackTail> {
-        let end = stack.start.checked_add(stack.copied as u64)?;
+    pub(crate) fn read(&mut self, stack: &StackCopy, out: &mut Vec<u8>) -> Option<StackTail> {
+        let end = stack.start.checked_add(stack.length as u64)?;
         let memory = LiveMemory::of(stack.pid)?;
         let maps = || fs::read_to_string(format!("/proc/{}/maps", stack.pid)).ok();
         let mapping = self.mapping(stack, memory, maps)?;
@@ -98,7 +110,7 @@ impl TailReader {
     /// that has not begun: memory goes first.
     fn mapping(
         &mut self,
-        stack: &StackFields,
+        stack: &StackCopy,
         memory: LiveMemory,
         maps: impl FnOnce() -> Option<String>,
     ) -> Option<Range<u64>> {
@@ -120,8 +132,8 @@ impl TailReader {
 }
 
 /// From where on a stack is read: the end of its copy again, and the rest.
-fn overlap(stack: &StackFields) -> Option<u64> {
-    let end = stack.start.checked_add(stack.copied as u64)?;
+fn overlap(stack: &StackCopy) -> Option<u64> {
+    let end = stack.start.checked_add(stack.length as u64)?;
     Some(end.saturating_sub(TailReader::OVERLAP).max(stack.start))
 }
 
@@ -148,12 +160,10 @@ mod tests {
     fn our_own_stack_is_read_on() {
         let here = [0x5a_u8; 4096];
         let start = here.as_ptr() as u64;
-        let part = StackFields {
+        let part = StackCopy {
             pid: std::process::id() as Pid,
-            offset: 0,
-            size: 1024,
-            copied: 1024,
             start,
+            length: 1024,
         };
         let mut out = vec![1, 2, 3];
         let beyond = TailReader::default().read(&part, &mut out).expect("more");
@@ -166,11 +176,9 @@ mod tests {
     #[test]
     fn a_stack_is_read_once_in_a_pass() {
         let here = [0x5a_u8; 4096];
-        let part = StackFields {
+        let part = StackCopy {
             pid: std::process::id() as Pid,
-            offset: 0,
-            size: 1024,
-            copied: 1024,
+            length: 1024,
             start: here.as_ptr() as u64,
         };
         let mut tail_reader = TailReader::default();
@@ -178,7 +186,7 @@ mod tests {
         let beyond = tail_reader.read(&part, &mut out).expect("more");
         tail_reader.share_in_pass(part.pid, beyond, 3);
         let check = |start, pid, expected: Option<u64>| {
-            let other = StackFields {
+            let other = StackCopy {
                 pid: part.pid + pid,
                 start: part.start.wrapping_add_signed(start),
                 ..part
@@ -208,11 +216,9 @@ mod tests {
         let line = maps.lines().find(|line| line.ends_with("[stack]"));
         let address = line.and_then(|line| line.split('-').next());
         let address = address.and_then(|start| u64::from_str_radix(start, 16).ok());
-        let stack = StackFields {
+        let stack = StackCopy {
             pid,
-            offset: 0,
-            size: 8,
-            copied: 8,
+            length: 8,
             start: address.expect("a stack"),
         };
         let asked = |tail_reader: &mut TailReader| {

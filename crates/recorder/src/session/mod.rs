@@ -30,6 +30,7 @@ use crate::output::output_files::{OutputFiles, Written};
 use crate::output::pinned_files::{FilePinner, PinnedFiles};
 use crate::output::rotation::{NextOutput, RotationPolicy};
 use crate::probe_coverage::ProbeCoverage;
+use crate::queue::message::{Content, Known, Message};
 use crate::queue::pending_batches::PendingBatches;
 use crate::queue::record_queue::{Batch, Popped, ReaderCounts, RecordQueue};
 use crate::queue::sorter::{PendingRecord, RecordSorter};
@@ -193,8 +194,12 @@ impl Session {
             self.statistics.count_reader(batch.counts, self.counted);
             self.counted = batch.counts;
             for index in 0..batch.len() {
+                let time = match batch.content(index) {
+                    Content::Message(message) => Some(message.time),
+                    _ => self.format.time(batch.record(index)),
+                };
                 // A record without a time belongs where it came.
-                last_time = self.format.time(batch.record(index)).unwrap_or(last_time);
+                last_time = time.unwrap_or(last_time);
                 order.push(PendingRecord {
                     time: last_time,
                     batch: held.next(),
@@ -305,6 +310,10 @@ impl Session {
     }
 
     fn record(&mut self, batch: &Batch, index: usize) -> Result<(), WriteError> {
+        if let Content::Message(message) = batch.content(index) {
+            self.message(message);
+            return Ok(());
+        }
         let bytes = batch.record(index);
         let Ok(record) = self.format.parse(bytes) else {
             self.statistics.quality.losses.malformed += 1;
@@ -312,7 +321,7 @@ impl Session {
         };
         self.statistics.count(&record);
         match &record {
-            Record::Sample(sample) => return self.sample(sample, bytes, batch, index),
+            Record::Sample(sample) => return self.sample(sample, batch, index),
             Record::Switch(switch) => return self.switch(switch),
             Record::Exit(task) => {
                 self.trackers.duplicates.forget(task.tid);
@@ -330,6 +339,16 @@ impl Session {
         self.trackers.probes.follow(&record, &self.processes);
         self.since_round += bytes.len();
         self.output.write(bytes)
+    }
+
+    /// Samples of waits need to know; the file does not.
+    fn message(&mut self, message: Message) {
+        let time = message.time;
+        match message.what {
+            Known::Enabled => self.waits.enable(time),
+            Known::Disabled => self.waits.disable(time),
+            Known::Blocked(pid, tid) => self.waits.out((pid, tid), time),
+        }
     }
 
     /// Completes the last file. `outcome` is what the reader found out at the end.

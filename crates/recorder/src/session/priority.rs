@@ -77,7 +77,7 @@ mod tests {
                 let waiting = queue.percent_full();
                 for _ in waiting..percent {
                     let (mut batch, _) = queue.start();
-                    batch.push(|bytes| bytes.resize(990, 0));
+                    batch.push(|bytes| bytes.resize(900, 0));
                     queue.push(batch);
                 }
                 for _ in percent..waiting {

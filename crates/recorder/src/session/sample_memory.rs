@@ -84,7 +84,7 @@ impl Memory for SampleMemory<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reader::stack_tail::StackTail;
+    use crate::queue::message::StackTail;
 
     #[test]
     fn what_was_read_with_the_sample_goes_first() {

@@ -7,8 +7,8 @@ use prof_perfdata::{CpuMode, Sample, StackNote, Stamp, Switch, WriteError, conte
 use super::{Session, SessionEvent, StackWork};
 use crate::offcpu::blocked_threads::BlockedThreadSampler;
 use crate::offcpu::tracker::UnseenWait;
+use crate::queue::message::Content;
 use crate::queue::record_queue::Batch;
-use crate::reader::sample_layout;
 use crate::session::allocation;
 use crate::session::unwind::KnownCode;
 use crate::session::unwind_failures::UnwindStop;
@@ -17,15 +17,15 @@ impl Session {
     pub(super) fn sample(
         &mut self,
         sample: &Sample<'_>,
-        bytes: &[u8],
         batch: &Batch,
         index: usize,
     ) -> Result<(), WriteError> {
         let Some(event) = self.events.get(sample.event) else {
             return Ok(());
         };
-        if event.weight == Weight::Blocked {
-            return self.asleep(sample, batch, index);
+        if let Content::BlockedSample { since } = batch.content(index) {
+            self.blocked(sample, since, (batch, index));
+            return Ok(());
         }
         if self.trackers.duplicates.contains(sample.tid, sample.id) {
             return Ok(());
@@ -45,13 +45,16 @@ impl Session {
             self.chain.extend(sample.callchain);
             self.note(sample, StackNote::new(end), false);
             self.statistics.quality.samples += 1;
+            let bytes = batch.record(index);
             self.since_round += bytes.len();
             if period == sample.period {
                 return self.output.write(bytes);
             }
             self.out.clear();
             self.out.extend_from_slice(bytes);
-            sample_layout::set_period(&mut self.out, period);
+            if let Some(attr) = self.format.attr(sample.event) {
+                attr.set_sample_period(&mut self.out, period);
+            }
             return self.output.write(&self.out);
         }
         let weight = event.weight;
@@ -63,7 +66,8 @@ impl Session {
         }
         if weight == Weight::OffCpu {
             let time = sample.time.unwrap_or(0);
-            self.waits.leave(sample.tid, time, &self.out);
+            self.waits
+                .leave(sample.tid, time, (sample.event, &self.out));
             return Ok(());
         }
         self.statistics.quality.samples += 1;
@@ -143,31 +147,20 @@ impl Session {
         function.is_some() && function == caller
     }
 
-    /// A thread was looked at that slept when that began.
-    fn asleep(
-        &mut self,
-        sample: &Sample<'_>,
-        batch: &Batch,
-        index: usize,
-    ) -> Result<(), WriteError> {
-        let in_time = self.waits.is_in_time(sample.tid, sample.period);
+    /// A thread was looked at in the wait that began then.
+    fn blocked(&mut self, sample: &Sample<'_>, since: u64, (batch, index): (&Batch, usize)) {
+        let in_time = self.waits.is_in_time(sample.tid, since);
         if in_time && self.unwind(sample, 0, Weight::Blocked, (batch, index)) {
-            self.waits.see(sample.tid, &self.out);
+            self.waits.see(sample.tid, (sample.event, &self.out));
         }
-        Ok(())
     }
 
-    /// A thread has left its CPU or is back, or sampling is switched off or on: samples of waits need
-    /// to know, the file does not.
+    /// A thread has left its CPU or is back: samples of waits need to know, the file does not.
     pub(super) fn switch(&mut self, switch: &Switch) -> Result<(), WriteError> {
         let Stamp { pid, tid, time, .. } = switch.stamp;
         let (Some(pid), Some(tid), Some(time)) = (pid, tid, time) else {
             return Ok(());
         };
-        if (pid, tid) == (self.own_pid, sample_layout::SAMPLING) {
-            self.waits.switch(!switch.out, time);
-            return Ok(());
-        }
         if switch.out {
             match switch.preempted {
                 true => self.waits.preempted(tid),
@@ -177,12 +170,13 @@ impl Session {
             }
             return Ok(());
         }
-        if let Some(sample) = self.waits.back(tid, time) {
-            self.statistics.quality.samples += 1;
-            self.since_round += sample.len();
-            self.output.write(sample)?;
-        }
-        Ok(())
+        let Some(wait) = self.waits.back(tid, time) else {
+            return Ok(());
+        };
+        let sample = wait.sample(|event| Some(&self.events.get(event)?.attr));
+        self.statistics.quality.samples += 1;
+        self.since_round += sample.len();
+        self.output.write(sample)
     }
 
     /// Writes what threads wait for at the end.
@@ -192,7 +186,8 @@ impl Session {
         let now = system::monotonic_now();
         waits.finish(now, |left| {
             let result = match left {
-                Ok(sample) => {
+                Ok(wait) => {
+                    let sample = wait.sample(|event| Some(&self.events.get(event)?.attr));
                     self.statistics.quality.samples += 1;
                     self.output.write(sample)
                 }

@@ -7,7 +7,7 @@
 
 use prof_model::Tid;
 
-use crate::reader::stack_tail::StackTail;
+use crate::queue::message::StackTail;
 
 /// The last whole deep stacks of a few threads.
 #[derive(Debug, Default)]

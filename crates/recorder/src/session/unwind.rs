@@ -4,7 +4,7 @@ use prof_model::{AbsoluteAddress, Modules, Process, Processes, StackEnd, Tid, Us
 use prof_perfdata::{Sample, StackNote, context};
 use prof_unwinder::{StackDump, Target, Unwinder, Unwound};
 
-use crate::reader::stack_tail::StackTail;
+use crate::queue::message::StackTail;
 use crate::session::module_files::LiveFiles;
 use crate::session::sample_memory::SampleMemory;
 use crate::session::stack_snapshot::{SampledStack, SnapshotCache};
@@ -98,7 +98,7 @@ impl ChainBuilder {
         };
         chain.push(context::USER);
         if !self.unwinds {
-            chain.extend(registers.get(INSTRUCTION_POINTER));
+            chain.extend(registers.get(UserRegisters::INSTRUCTION_POINTER));
             return StackNote::new(StackEnd::NotUnwound);
         }
         let stack = UserStack {
@@ -168,7 +168,7 @@ fn dump<'a>(sample: &Sample<'a>, saved: Option<&UserRegisters>) -> StackDump<'a>
     let stack = sample.user_stack.as_ref();
     StackDump {
         start: saved
-            .and_then(|saved| saved.get(STACK_POINTER))
+            .and_then(|saved| saved.get(UserRegisters::STACK_POINTER))
             .unwrap_or(0),
         bytes: stack.map_or(&[], |stack| stack.bytes),
         full: stack.is_some_and(|stack| stack.is_full()),
@@ -176,16 +176,8 @@ fn dump<'a>(sample: &Sample<'a>, saved: Option<&UserRegisters>) -> StackDump<'a>
 }
 
 fn is_mapped(process: &Process, registers: &UserRegisters) -> bool {
-    let ip = registers.get(INSTRUCTION_POINTER).map(AbsoluteAddress);
+    let ip = registers
+        .get(UserRegisters::INSTRUCTION_POINTER)
+        .map(AbsoluteAddress);
     ip.is_some_and(|ip| process.space().find(ip).is_some())
 }
-
-// Numbers of registers, as the kernel counts them.
-#[cfg(target_arch = "x86_64")]
-const STACK_POINTER: u32 = 7;
-#[cfg(target_arch = "x86_64")]
-const INSTRUCTION_POINTER: u32 = 8;
-#[cfg(target_arch = "aarch64")]
-const STACK_POINTER: u32 = 31;
-#[cfg(target_arch = "aarch64")]
-const INSTRUCTION_POINTER: u32 = 32;

@@ -30,10 +30,9 @@ use prof_events::system::{self, Ahead};
 use prof_events::tracing::{Errno, Tracer};
 use prof_events::{ChildSignals, Drained, Opened, Signals, Stacks, Threads, Wake, wait_readable};
 use prof_model::Pid;
-use prof_perfdata::Attr;
+use prof_perfdata::{Attr, record_type};
 
 use crate::error::Error;
-use crate::reader::sample_layout;
 use poll_interval::PollInterval;
 use record_builder::RecordBuilder;
 use thread_status::TaskIds;
@@ -100,9 +99,9 @@ impl Shared {
     }
 
     fn append_all_but_samples(&self, records: &mut Vec<u8>, out: &[u8]) {
-        for record in each_record(out) {
-            match sample_layout::kind(record) {
-                Some(sample_layout::RECORD_SAMPLE) => {
+        for (kind, record) in prof_perfdata::records(out) {
+            match kind {
+                record_type::SAMPLE => {
                     self.lost.fetch_add(1, Ordering::Relaxed);
                 }
                 _ => records.extend_from_slice(record),
@@ -217,7 +216,7 @@ impl PtraceSampler {
                 let _ = self.arrivals.read(&mut [0]);
             }
         }
-        for record in each_record(&self.taken) {
+        for (_, record) in prof_perfdata::records(&self.taken) {
             each(0, record);
         }
         Drained {
@@ -348,14 +347,4 @@ fn refused(pid: Pid, errno: Errno) -> Error {
         source: errno.into(),
         advice,
     }
-}
-
-/// The records in a buffer of whole ones.
-fn each_record(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
-    std::iter::from_fn(move || {
-        let size = u16::from_ne_bytes([*bytes.get(6)?, *bytes.get(7)?]);
-        let (record, rest) = bytes.split_at_checked(size.max(8).into())?;
-        bytes = rest;
-        Some(record)
-    })
 }

@@ -1,0 +1,48 @@
+//! What the reader hands to the session beside the bytes of records.
+
+use prof_model::{Pid, Tid};
+
+/// What an entry of a batch is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Content {
+    /// A record from a ring.
+    Record,
+    /// The sample of a blocked thread, which was seen in the wait that began then.
+    BlockedSample {
+        /// In nanoseconds.
+        since: u64,
+    },
+    /// No record.
+    Message(Message),
+}
+
+/// Something that the reader itself knows, at its place in the order of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Message {
+    /// In nanoseconds.
+    pub(crate) time: u64,
+    pub(crate) what: Known,
+}
+
+/// What a [`Message`] says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Known {
+    /// From here on, samples are taken.
+    Enabled,
+    /// From here on, none are.
+    Disabled,
+    /// This thread is blocked, and was before it was sampled.
+    Blocked(Pid, Tid),
+}
+
+/// Which memory was read beyond the kernel's copy of a stack.
+#[derive(Clone, Debug, Copy, PartialEq, Eq)]
+pub(crate) struct StackTail {
+    /// The address of the first byte. The last bytes of the copy are read again, so that it
+    /// shows if the stack has changed since.
+    pub(crate) start: u64,
+    /// Bytes read.
+    pub(crate) length: usize,
+    /// The mapping that the stack is in.
+    pub(crate) mapping: (u64, u64),
+}
