@@ -1,11 +1,11 @@
 //! Starting a command so that sampling begins with its first instruction.
 
 use std::ffi::OsString;
-use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::io::{self, IsTerminal, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use prof_model::{Pid, Tid};
@@ -28,6 +28,9 @@ pub struct Program {
     /// Whether its standard output goes where its standard error output goes, because ours is for
     /// something else.
     pub stdout_is_stderr: bool,
+    /// Whether what would be the terminal for it, of its three standard descriptors, is `/dev/null`,
+    /// because we draw on the terminal and read from it.
+    pub terminal_is_ours: bool,
 }
 
 impl Program {
@@ -49,6 +52,17 @@ impl Program {
         }
         if self.stdout_is_stderr {
             command.stdout(io::stderr().as_fd().try_clone_to_owned()?);
+        }
+        if self.terminal_is_ours {
+            if io::stdin().is_terminal() {
+                command.stdin(Stdio::null());
+            }
+            if io::stdout().is_terminal() {
+                command.stdout(Stdio::null());
+            }
+            if io::stderr().is_terminal() {
+                command.stderr(Stdio::null());
+            }
         }
         Ok(command)
     }

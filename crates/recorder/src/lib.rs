@@ -27,7 +27,7 @@ mod source;
 
 pub use control::Control;
 pub use error::Error;
-pub use options::{Backend, CpuTarget, Delay, Options, Schedule, Storage, Summary, Target};
+pub use options::{Backend, CpuTarget, Delay, Live, Options, Schedule, Storage, Summary, Target};
 pub use output::pinned_files::{PinnedFiles, PinnedProcess, PinnedRoot};
 pub use output::rotation::{Rotation, When};
 pub use prof_events::{

@@ -4,14 +4,16 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::sync::Arc;
+use std::sync::mpsc::{Sender, SyncSender};
 use std::time::Duration;
 
 use prof_events::{GroupRequest, Program};
 use prof_model::{Pid, Quality, Tid};
+use prof_perfdata::WriteError;
 
 use crate::control::Control;
 use crate::output::pinned_files::PinnedFiles;
-use crate::output::rotation::Rotation;
+use crate::output::rotation::{Rotation, When};
 
 /// What to record, how, and where to.
 #[derive(Clone, Debug)]
@@ -46,6 +48,40 @@ pub struct Storage {
     pub max_size: Option<u64>,
     /// Go on in another file now and then.
     pub rotation: Option<Rotation>,
+    /// Write no file but those that are asked for, and have somebody watch. There is no other
+    /// rotation then.
+    pub live: Option<Live>,
+}
+
+impl Storage {
+    /// When another file, or another chunk of what is kept in memory, begins.
+    pub(crate) fn when(&self) -> Option<When> {
+        match &self.live {
+            Some(live) => Some(When::Snapshot {
+                time: live.time,
+                bytes: live.bytes,
+            }),
+            None => self.rotation.as_ref().map(|rotation| rotation.when),
+        }
+    }
+}
+
+/// A recording for who watches while it is made.
+///
+/// What was recorded lately is kept in memory. SIGUSR2 has it written to a file, if
+/// [`Signals::block_with_switch`](crate::Signals::block_with_switch) was called: the local time is
+/// added to the name of the output.
+#[derive(Clone, Debug)]
+pub struct Live {
+    /// Gets the recording in pipe form: first all that comes before the records, then whole
+    /// records, at least once a second if there are any. Recording waits while it is full.
+    pub stream: SyncSender<Vec<u8>>,
+    /// Is told of each file that was written, or why it was not: recording goes on either way.
+    pub written: Sender<Result<PathBuf, WriteError>>,
+    /// What to keep: at least so much time, if it does not take more than `bytes`.
+    pub time: Duration,
+    /// The most to keep, in bytes of records.
+    pub bytes: u64,
 }
 
 /// When to sample, from the start of the target to its end.

@@ -136,6 +136,13 @@ impl Recording {
         })))
     }
 
+    /// Goes on with what was recorded since [`next`](Self::next) returned `None`: whole records, not
+    /// compressed, of a recording in pipe form. So one is read while it is made.
+    pub fn go_on(&mut self, records: Vec<u8>) {
+        let records = MappedFile::from(records);
+        self.source.go_on(records);
+    }
+
     /// Whether the file ends before its end: it was cut off, damaged, or recording was killed.
     /// What was there up to then is handed out. Known for sure once [`next`](Self::next) has
     /// returned `None`.

@@ -85,6 +85,12 @@ impl Source {
         }
     }
 
+    /// Reads these records next. Nothing may be needed any more of those before.
+    pub(super) fn go_on(&mut self, records: MappedFile) {
+        self.data = 0..records.len();
+        self.file = records;
+    }
+
     /// Whether the rest was left out, because more would come out of it than a file of this size
     /// should hold.
     pub(super) fn is_too_large(&self) -> bool {

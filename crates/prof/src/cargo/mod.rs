@@ -63,7 +63,7 @@ fn record(flags: CargoRecordFlags) -> Result<ExitCode> {
             argv: argv(&built, &choice, flags.args).collect(),
             environment: built.environment,
             directory: built.directory,
-            stdout_is_stderr: false,
+            ..Program::default()
         })),
         sampling: flags.sampling,
         schedule: CourseFlags::default(),

@@ -87,7 +87,12 @@ pub(crate) enum Wanted {
 }
 
 impl Wanted {
-    fn find(self, signals: &Signals) -> Result<Target> {
+    /// Looks for processes by their names, if that is asked for.
+    ///
+    /// # Errors
+    ///
+    /// When there are none.
+    pub(crate) fn find(self, signals: &Signals) -> Result<Target> {
         match self {
             Self::Known(target) => Ok(target),
             Self::Named { pattern, wait } => {
@@ -114,8 +119,8 @@ impl From<RecordFlags> for Job {
     }
 }
 
-/// `stdout_is_taken`: by the recording, so that the command's goes where its errors go.
-fn wanted(flags: WhomFlags, stdout_is_taken: bool) -> Wanted {
+/// What these flags ask for. `stdout_is_taken`: by the recording, so that the command's goes where its errors go.
+pub(crate) fn wanted(flags: WhomFlags, stdout_is_taken: bool) -> Wanted {
     let program = (!flags.command.is_empty()).then(|| Program {
         stdout_is_stderr: stdout_is_taken,
         ..Program::new(flags.command)
@@ -275,6 +280,7 @@ fn storage(flags: &StorageFlags, quiet: bool) -> Storage {
             most_files: flags.switch_max_files.map(|most| most as usize),
             completed: (!quiet).then_some(tell_completed),
         }),
+        live: None,
     }
 }
 
@@ -289,7 +295,12 @@ fn tell_completed(file: &Path) {
     Console::new(false, false).say(format_args!("wrote {}", file.display()));
 }
 
-fn options(
+/// What to record, without a word on how it is written.
+///
+/// # Errors
+///
+/// When there is no such event.
+pub(crate) fn options(
     target: Target,
     flags: &SamplingFlags,
     schedule: Schedule,

@@ -14,9 +14,10 @@ use prof_model::Quality;
 use prof_perfdata::{ClockData, CpuCounts, EventDescription, Features, WriteError, Writer};
 
 use crate::error::Error;
-use crate::options::Options;
+use crate::options::{Live, Options};
 use crate::output::file::{Output, is_stdout};
 use crate::output::file_summary::FileSummary;
+use crate::output::live::LiveOutput;
 use crate::output::rotation::{Rotation, When};
 use crate::output::snapshot_buffer::SnapshotBuffer;
 use crate::settings::settings;
@@ -29,10 +30,12 @@ pub(crate) struct OutputFiles {
     rotation: Option<Rotation>,
     events: Vec<EventDescription>,
     settings: Quality,
-    output: Output,
-    /// `None` after the last file.
+    /// The file at hand; `None` if files are only written when somebody asks for one.
+    output: Option<Output>,
+    /// `None` after the last file, or without one at hand.
     writer: Option<Writer<File>>,
     recent: Option<SnapshotBuffer>,
+    live: Option<LiveOutput>,
     /// Bytes of records that the file began with.
     began_with: u64,
     /// Complete files, the oldest first.
@@ -56,35 +59,44 @@ impl OutputFiles {
         opened: &Opened,
     ) -> Result<Self, Error> {
         let (path, command_line) = (options.output.clone(), options.command_line.clone());
-        let (output, file) = Output::create(&path).map_err(|source| Error::Output {
-            path: path.clone(),
-            source,
-        })?;
         let storage = &options.storage;
-        let rotation = storage.rotation.clone();
         let mut output = Self {
             compression: storage.compression,
-            recent: match rotation.as_ref().map(|rotation| rotation.when) {
+            recent: match storage.when() {
                 Some(When::Snapshot { time, bytes }) => Some(SnapshotBuffer::new(time, bytes)),
                 _ => None,
             },
             path,
             command_line,
-            rotation,
+            rotation: storage.rotation.clone(),
             events,
             settings: settings(opened, options),
-            output,
+            output: None,
             writer: None,
+            live: None,
             began_with: 0,
             complete: VecDeque::new(),
             bytes: 0,
         };
-        let writer = output.writer(file);
-        output.writer = Some(writer.map_err(|source| Error::Write {
-            path: output.path.clone(),
-            source,
-        })?);
+        output.begin_first(storage.live.as_ref())?;
         Ok(output)
+    }
+
+    fn begin_first(&mut self, live: Option<&Live>) -> Result<(), Error> {
+        let path = self.path.clone();
+        let cannot_write = |source| Error::Write { path, source };
+        if let Some(live) = live {
+            let live = LiveOutput::begin(live, &self.events, &about(&self.command_line));
+            self.live = Some(live.map_err(cannot_write)?);
+            return Ok(());
+        }
+        let (output, file) = Output::create(&self.path).map_err(|source| Error::Output {
+            path: self.path.clone(),
+            source,
+        })?;
+        self.output = Some(output);
+        self.writer = Some(self.writer(file).map_err(cannot_write)?);
+        Ok(())
     }
 
     fn writer(&self, file: File) -> Result<Writer<File>, WriteError> {
@@ -100,12 +112,19 @@ impl OutputFiles {
 
     /// The files stay, even if what comes next fails.
     pub(crate) fn keep(&mut self) {
-        self.output.keep();
+        if let Some(output) = &mut self.output {
+            output.keep();
+        }
     }
 
     /// Whether it is one file, whatever comes.
     pub(crate) fn is_one(&self) -> bool {
-        self.rotation.is_none()
+        self.rotation.is_none() && self.live.is_none()
+    }
+
+    /// Whether files are only written when somebody asks for one.
+    pub(crate) fn is_live(&self) -> bool {
+        self.live.is_some()
     }
 
     /// Whether records are kept in memory until somebody asks for them.
@@ -115,6 +134,9 @@ impl OutputFiles {
 
     /// Adds whole records.
     pub(crate) fn write(&mut self, records: &[u8]) -> Result<(), WriteError> {
+        if let Some(live) = &mut self.live {
+            live.write(records)?;
+        }
         match (&mut self.recent, &mut self.writer) {
             (Some(recent), _) => recent.write(records),
             (None, Some(writer)) => writer.write(records)?,
@@ -125,6 +147,9 @@ impl OutputFiles {
 
     /// What was written so far can be read if we should be killed.
     pub(crate) fn checkpoint(&mut self) -> Result<(), WriteError> {
+        if let Some(live) = &mut self.live {
+            live.flush()?;
+        }
         match &mut self.writer {
             Some(writer) => writer.checkpoint(),
             None => Ok(()),
@@ -161,6 +186,51 @@ impl OutputFiles {
         }
     }
 
+    /// Adds records for who watches, which no file needs.
+    pub(crate) fn write_live(&mut self, records: &[u8]) -> Result<(), WriteError> {
+        match &mut self.live {
+            Some(live) => live.write(records),
+            None => Ok(()),
+        }
+    }
+
+    /// Ends a chunk of what is kept in memory, in which there is this, and writes all that is kept
+    /// to a file of its own, because somebody asks for that.
+    pub(crate) fn write_requested(&mut self, last: FileSummary) {
+        self.end_chunk(last);
+        let written = self.write_kept();
+        if let Some(live) = &self.live {
+            live.tell(written);
+        }
+    }
+
+    fn write_kept(&mut self) -> Result<PathBuf, WriteError> {
+        let Some(recent) = &self.recent else {
+            return Ok(self.path.clone());
+        };
+        let path = with_suffix(&self.path, format!(".{}", system::local_time_digits()));
+        // Without a call to `keep`, a file that could not be written to its end is removed.
+        let (mut output, file) = Output::create(&path)?;
+        let mut writer = self.writer(file)?;
+        let contents = recent.copy(|records| writer.write(records))?;
+        writer.finish(&self.features(&contents))?;
+        output.keep();
+        self.complete.push_back(path.clone());
+        Ok(path)
+    }
+
+    /// What a file tells with these contents.
+    fn features(&self, contents: &FileSummary) -> Features {
+        let mut quality = contents.quality.clone();
+        quality.set_settings(&self.settings);
+        Features {
+            build_ids: contents.build_ids.clone(),
+            sample_time: contents.sample_time,
+            quality: Some(quality),
+            ..about(&self.command_line)
+        }
+    }
+
     /// Completes the file, in which there is this since the last chunk; tells what is in all of it.
     pub(crate) fn complete(&mut self, last: FileSummary) -> Result<FileSummary, WriteError> {
         let Some(mut writer) = self.writer.take() else {
@@ -173,16 +243,8 @@ impl OutputFiles {
             }
             None => last,
         };
-        let mut quality = contents.quality.clone();
-        quality.set_settings(&self.settings);
-        let features = Features {
-            build_ids: contents.build_ids.clone(),
-            sample_time: contents.sample_time,
-            quality: Some(quality),
-            ..about(&self.command_line)
-        };
         let records = writer.data_size();
-        let file = writer.finish(&features)?;
+        let file = writer.finish(&self.features(&contents))?;
         self.bytes += file.metadata().map_or(0, |found| found.len()).max(records);
         self.name_complete()?;
         Ok(contents)
@@ -190,22 +252,23 @@ impl OutputFiles {
 
     /// Creates the next file.
     pub(crate) fn next(&mut self) -> Result<(), WriteError> {
-        let (output, file) = Output::create(&self.path)?;
-        self.output = output;
-        self.output.keep();
+        let (mut output, file) = Output::create(&self.path)?;
+        output.keep();
+        self.output = Some(output);
         self.writer = Some(self.writer(file)?);
         Ok(())
     }
 
     /// The file is complete: it gets its name, and the oldest one may go.
     fn name_complete(&mut self) -> io::Result<()> {
-        let Some(rotation) = self.rotation.as_ref().filter(|_| self.output.is_kept()) else {
+        let output = self.output.as_ref().filter(|output| output.is_kept());
+        let (Some(rotation), Some(output)) = (&self.rotation, output) else {
             if !is_stdout(&self.path) {
                 self.complete.push_back(self.path.clone());
             }
             return Ok(());
         };
-        let name = self.rename_to_free()?;
+        let name = self.rename_to_free(output)?;
         if let Some(completed) = rotation.completed {
             completed(&name);
         }
@@ -216,20 +279,17 @@ impl OutputFiles {
             && let Some(oldest) = self.complete.pop_front()
         {
             // Somebody may have taken it away.
-            let _ = oldest.file_name().map(|name| self.output.remove(name));
+            let _ = oldest.file_name().map(|name| output.remove(name));
         }
         Ok(())
     }
 
     /// Adds the time to the file's name; tells the path that it has then.
-    fn rename_to_free(&self) -> io::Result<PathBuf> {
+    fn rename_to_free(&self, output: &Output) -> io::Result<PathBuf> {
         const STEP: Duration = Duration::from_millis(10);
         loop {
             let path = with_suffix(&self.path, format!(".{}", system::local_time_digits()));
-            match self
-                .output
-                .rename_to_free(path.file_name().unwrap_or_default())
-            {
+            match output.rename_to_free(path.file_name().unwrap_or_default()) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => thread::sleep(STEP),
                 renamed => return renamed.map(|()| path),
             }

@@ -81,20 +81,30 @@ impl SnapshotBuffer {
         }
     }
 
-    /// Takes all that is kept: hands over records, the state that they begin with first, and tells
-    /// what is in them.
-    pub(crate) fn take<E>(
-        &mut self,
+    /// Hands over all records that are kept, the state that they begin with first, and tells what is
+    /// in them.
+    pub(crate) fn copy<E>(
+        &self,
         mut write: impl FnMut(&[u8]) -> Result<(), E>,
     ) -> Result<FileSummary, E> {
         let mut contents = FileSummary::default();
         let state = self.chunks.front().map(|chunk| chunk.state.as_slice());
         write(state.unwrap_or_default())?;
-        for chunk in self.chunks.drain(..) {
+        for chunk in &self.chunks {
             write(&chunk.records)?;
-            contents.add(chunk.contents);
+            contents.add(chunk.contents.clone());
         }
         Ok(contents)
+    }
+
+    /// As [`copy`](Self::copy), and keeps nothing.
+    pub(crate) fn take<E>(
+        &mut self,
+        write: impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<FileSummary, E> {
+        let contents = self.copy(write);
+        self.chunks.clear();
+        contents
     }
 }
 

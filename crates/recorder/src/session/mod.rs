@@ -11,6 +11,7 @@ pub(crate) mod tail_change;
 pub(crate) mod unwind;
 pub(crate) mod unwind_failures;
 
+mod losses;
 mod samples;
 mod state;
 mod statistics;
@@ -151,10 +152,9 @@ impl Session {
 
     /// Keeps to limits on the size of files and to when another one is to be begun.
     pub(crate) fn stored(self, storage: &Storage) -> Self {
-        let when = storage.rotation.as_ref().map(|rotation| rotation.when);
         Self {
             max_size: storage.max_size,
-            rotation: RotationPolicy::new(when),
+            rotation: RotationPolicy::new(storage.when()),
             ..self
         }
     }
@@ -191,8 +191,7 @@ impl Session {
                 Popped::End => break,
             };
             priority_boost.follow(queue);
-            self.statistics.count_reader(batch.counts, self.counted);
-            self.counted = batch.counts;
+            self.reader_has_counted(batch.counts)?;
             for index in 0..batch.len() {
                 let time = match batch.content(index) {
                     Content::Message(message) => Some(message.time),
@@ -270,6 +269,7 @@ impl Session {
         let contents = self.contents();
         match turn {
             NextOutput::Chunk => self.output.end_chunk(contents),
+            NextOutput::File if self.output.is_live() => self.output.write_requested(contents),
             NextOutput::File => {
                 let contents = self.output.complete(contents)?;
                 self.total.add(contents);

@@ -1,0 +1,27 @@
+//! What was lost before it came here.
+
+use prof_perfdata::{Lost, Stamp, WriteError, encode};
+
+use super::{Session, SessionEvent};
+use crate::queue::record_queue::ReaderCounts;
+
+impl Session {
+    /// Counts what the reader had to drop. Who watches learns that from records, as of other losses.
+    pub(super) fn reader_has_counted(&mut self, counts: ReaderCounts) -> Result<(), WriteError> {
+        self.statistics.count_reader(counts, self.counted);
+        let dropped = counts.dropped.saturating_sub(self.counted.dropped);
+        self.counted = counts;
+        match self.events.first() {
+            Some(SessionEvent { attr, .. }) if dropped > 0 => {
+                let lost = Lost {
+                    stamp: Stamp::default(),
+                    count: dropped,
+                };
+                self.out.clear();
+                encode::lost_samples(&mut self.out, attr, &lost);
+                self.output.write_live(&self.out)
+            }
+            _ => Ok(()),
+        }
+    }
+}
