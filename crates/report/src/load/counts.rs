@@ -45,6 +45,11 @@ impl Counts {
         }
     }
 
+    /// Forgets where stacks ended: frames have other numbers from now on.
+    pub(super) fn forget_frames(&mut self) {
+        self.failures.clear();
+    }
+
     /// All in all: what was counted here, and what the recorder counted if it did.
     pub(super) fn finish(mut self, profile: &Profile, recording: &Recording) -> Quality {
         self.quality.failures = self.failures(profile);

@@ -11,6 +11,7 @@ mod groups;
 mod imported;
 mod input;
 mod intern;
+mod live;
 mod pprof;
 mod thread_names;
 mod wall;
@@ -25,6 +26,7 @@ use prof_symbols::RecordedKernel;
 use crate::profile::{Header, Profile, Sample};
 
 pub use input::{profile_of, read};
+pub use live::{LiveProfile, Span};
 
 use chain::Chain;
 use counts::Counts;
@@ -232,9 +234,21 @@ impl Loader {
         self.modules_told = modules.len();
     }
 
-    fn finish(self, recording: &Recording) -> Profile {
+    /// Frames, stacks and names have other numbers from now on.
+    fn forget_numbers(&mut self) {
+        self.interner = Interner::default();
+        self.thread_names = ThreadNames::default();
+        self.counts.forget_frames();
+    }
+
+    fn finish(mut self, recording: &Recording) -> Profile {
+        let profile = std::mem::take(&mut self.profile);
+        self.complete(profile, recording)
+    }
+
+    /// Adds what is known of the recording as a whole.
+    fn complete(&self, mut profile: Profile, recording: &Recording) -> Profile {
         let features = recording.features();
-        let mut profile = self.profile;
         profile.header = Header {
             command_line: features
                 .command_line
@@ -250,7 +264,7 @@ impl Loader {
         profile.events = recording.events().iter().map(events::describe).collect();
         let wall = self.wall.map(|_| Wall::event());
         profile.events.extend(wall);
-        profile.quality = self.counts.finish(&profile, recording);
+        profile.quality = self.counts.clone().finish(&profile, recording);
         profile
     }
 }

@@ -1,5 +1,6 @@
 //! A profile with names: every frame expanded into the functions that were inlined there.
 
+mod cache;
 mod entries;
 mod functions;
 mod naming;
@@ -13,6 +14,7 @@ use prof_symbols::{Symbolizer, Watch};
 
 use crate::profile::{FrameId, Profile, StackId};
 
+pub use cache::NameCache;
 pub use functions::{Function, FunctionId, FunctionKind};
 pub use naming::ModuleNaming;
 pub use resolve::StoredNames;

@@ -108,15 +108,15 @@ pub(super) fn with_names<'a>(
 }
 
 /// Where to look a frame up.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Place {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Place {
     File(ModuleId),
     Kernel,
     Jit(Pid),
 }
 
 impl Place {
-    fn of(frame: Frame, profile: &Profile) -> Option<(Self, u64)> {
+    pub(super) fn of(frame: Frame, profile: &Profile) -> Option<(Self, u64)> {
         match frame {
             Frame::Module { module, offset } => match profile.modules[module].kind {
                 ModuleKind::File | ModuleKind::Vdso => Some((Self::File(module), offset.0)),
@@ -128,7 +128,7 @@ impl Place {
         }
     }
 
-    fn source(self, profile: &Profile) -> Source<'_> {
+    pub(super) fn source(self, profile: &Profile) -> Source<'_> {
         match self {
             Self::File(module) => Source::File(&profile.modules[module]),
             Self::Kernel => Source::Kernel,

@@ -1,0 +1,134 @@
+//! A recording that is still being made: what was sampled lately and since the start, in memory
+//! that does not grow with time.
+//!
+//! ```text
+//!   whole records ──> Loader ──samples──> Window: each distinct sample's weights, which decay
+//!                       └─ frames, stacks, names: made anew of what the window holds
+//! ```
+
+mod window;
+
+use std::time::Duration;
+
+use prof_filemap::MappedFile;
+use prof_perfdata::{Error, Recording};
+
+use super::{LoadOptions, Loader};
+use crate::profile::{Profile, StackId, Weight};
+
+pub use window::Span;
+
+use window::Window;
+
+/// A recording that is read while it is made.
+pub struct LiveProfile {
+    recording: Recording,
+    loader: Loader,
+    window: Window,
+    /// With so many stacks and names, those that nothing has any more are dropped.
+    most_stacks: usize,
+}
+
+impl LiveProfile {
+    /// So many stacks are no reason to look for such that can be dropped.
+    const FEW_STACKS: usize = 50_000;
+
+    /// Begins with what comes before the records, in pipe form.
+    ///
+    /// # Errors
+    /// It is not the start of a recording.
+    pub fn new(start: Vec<u8>) -> Result<Self, Error> {
+        let recording = Recording::from_file(MappedFile::from(start))?;
+        Ok(Self {
+            loader: Loader::new(&LoadOptions { unwind: false }, &recording),
+            recording,
+            window: Window::default(),
+            most_stacks: Self::FEW_STACKS,
+        })
+    }
+
+    /// Takes in whole records.
+    ///
+    /// # Errors
+    /// As [`Recording::next`].
+    pub fn push(&mut self, records: Vec<u8>) -> Result<(), Error> {
+        let loader = &mut self.loader;
+        self.recording.go_on(records);
+        loop {
+            loader.learn_events(&self.recording);
+            loader.learn_build_ids(&self.recording);
+            match self.recording.next()? {
+                Some(record) => loader.push(&record),
+                None => break,
+            }
+        }
+        let samples = std::mem::take(&mut loader.profile.samples);
+        samples.iter().for_each(|sample| self.window.add(&sample));
+        loader.profile.thread_lifetimes = Default::default();
+        self.window.drop_lightest();
+        let names = loader.profile.names.iter().count();
+        if loader.profile.stacks.len() + names > self.most_stacks {
+            self.drop_unused();
+        }
+        Ok(())
+    }
+
+    /// So much time passes: what was sampled lately weighs less.
+    pub fn pass(&mut self, time: Duration) {
+        self.window.decay(time);
+    }
+
+    /// What was sampled in this span, and what the whole recording is worth so far.
+    pub fn profile(&self, span: Span) -> Profile {
+        let profile = Profile {
+            samples: self.window.samples(span),
+            ..self.loader.profile.clone()
+        };
+        self.loader.complete(profile, &self.recording)
+    }
+
+    /// What was sampled since the start in stacks that are not held any more, because they are
+    /// rare and there were too many.
+    pub fn left_out(&self) -> Weight {
+        self.window.left_out()
+    }
+
+    /// Makes all tables anew of what the window holds.
+    fn drop_unused(&mut self) {
+        let profile = &mut self.loader.profile;
+        let stacks = std::mem::take(&mut profile.stacks);
+        let frames = std::mem::take(&mut profile.frames);
+        let names = std::mem::take(&mut profile.names);
+        let mut used = vec![false; stacks.len()];
+        for stack in self.window.stacks() {
+            used[stack.index()] = true;
+        }
+        for stack in stacks.iter().rev() {
+            if let Some(prefix) = stacks.prefix(stack)
+                && used[stack.index()]
+            {
+                used[prefix.index()] = true;
+            }
+        }
+        let mut renamed: Vec<Option<StackId>> = Vec::with_capacity(stacks.len());
+        for stack in stacks.iter() {
+            let number = used[stack.index()].then(|| {
+                let prefix = stacks.prefix(stack);
+                let prefix = prefix.and_then(|prefix| renamed[prefix.index()]);
+                let frame = profile.frames.intern(frames[stacks.frame(stack)]);
+                profile.stacks.intern(prefix, frame)
+            });
+            renamed.push(number);
+        }
+        self.window.rename(|stack, name| {
+            let stack = renamed[stack.index()].unwrap_or(stack);
+            (stack, profile.names.intern(&names[name]))
+        });
+        let left = profile.stacks.len() + profile.names.iter().count();
+        self.most_stacks = Self::FEW_STACKS.max(2 * left);
+        self.loader.forget_numbers();
+    }
+}
+
+#[cfg(test)]
+mod tests;
