@@ -43,6 +43,7 @@ mod short_lives;
 mod storage;
 mod targets;
 mod terminal;
+mod top;
 mod views;
 mod waits;
 mod whole_files;

@@ -15,6 +15,7 @@ mod record;
 mod report;
 mod stat;
 mod targets;
+mod top;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -48,6 +49,7 @@ fn run(cli: ProfCli) -> Result<ExitCode> {
         ProfCommand::Record(flags) => needing_proc(|| record::run((*flags).into())),
         ProfCommand::Report(flags) => report::run(*flags),
         ProfCommand::View(flags) => report::view(&flags),
+        ProfCommand::Top(flags) => needing_proc(|| top::run(*flags)),
         ProfCommand::Annotate(flags) => report::annotate(*flags),
         ProfCommand::Script(flags) => report::script(*flags),
         ProfCommand::Archive(flags) => archive::run(&flags),

@@ -16,6 +16,7 @@ mod sort;
 mod stat;
 mod storage;
 mod symbols;
+mod top;
 mod view;
 mod whom;
 
@@ -38,6 +39,7 @@ pub(crate) use sort::Rows;
 pub(crate) use stat::StatFlags;
 pub(crate) use storage::StorageFlags;
 pub(crate) use symbols::{ServerFlags, SymbolFlags};
+pub(crate) use top::{ShowFlags, TopFlags};
 pub(crate) use view::ViewFlags;
 pub(crate) use whom::WhomFlags;
 
@@ -73,6 +75,8 @@ pub(crate) enum ProfCommand {
     Report(Box<ReportFlags>),
     /// Show a recording in a browser: one page that loads nothing
     View(ViewFlags),
+    /// Show live what runs now: functions, calls, flamegraph, threads
+    Top(Box<TopFlags>),
     /// Show source lines or instructions, with the weight of each
     Annotate(Box<AnnotateFlags>),
     /// Print each sample with its stack, as `perf script` does

@@ -193,7 +193,7 @@ pub(crate) enum RateFlag {
 }
 
 impl RateFlag {
-    fn parse_frequency(text: &str) -> Result<Self, String> {
+    pub(super) fn parse_frequency(text: &str) -> Result<Self, String> {
         match text.parse() {
             Ok(0) => Err("the frequency must be at least 1 Hz".into()),
             Ok(hertz) => Ok(Self::Hertz(hertz)),
@@ -234,7 +234,7 @@ impl CallGraphFlag {
     /// The largest multiple of 8 that fits the 16 bits of a record's size field.
     const MAX_DUMP: u64 = 65_528;
 
-    fn parse(text: &str) -> Result<Self, String> {
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
         let (backend, bytes) = match text.split_once(',') {
             Some((backend, bytes)) => (backend, Some(bytes)),
             None => (text, None),

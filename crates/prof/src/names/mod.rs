@@ -1,5 +1,6 @@
 //! Recordings with names: where every verb that shows functions gets them.
 
+mod live;
 mod places;
 mod progress;
 mod unnamed;
@@ -21,6 +22,7 @@ use crate::output::replace_file;
 
 use places::{Kept, Living};
 
+pub(crate) use live::LiveSymbols;
 pub(crate) use unnamed::unnamed;
 
 /// How thorough to be.

@@ -1,0 +1,160 @@
+//! The flags of `prof top`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use prof_report::Pattern;
+
+use super::quantity::{CpuList, parse_duration};
+use super::record::{CallGraphFlag, RateFlag, SamplerFlag, SamplingFlags};
+use super::whom::WhomFlags;
+
+/// `prof top [OPTIONS]`, of everything or of what is named.
+#[derive(Debug, Args)]
+#[command(
+    override_usage = "prof top [OPTIONS]\n       prof top [OPTIONS] --pid PID[,PID...]\n       prof top [OPTIONS] --name PATTERN\n       prof top [OPTIONS] [--] COMMAND [ARGS]..."
+)]
+pub(crate) struct TopFlags {
+    /// Events to sample, as for `prof record` [default: cycles, or cpu-clock in virtual machines
+    /// and without hardware counters]
+    #[arg(short, long = "event", value_name = "EVENTS")]
+    events: Vec<String>,
+
+    /// Watch where threads wait (off-CPU time), instead of where they run
+    #[arg(long, conflicts_with = "events")]
+    off_cpu: bool,
+
+    /// Samples per second of each thread, or `max` for the kernel's maximum [default: 999]
+    #[arg(short = 'F', long = "freq", value_name = "HZ", value_parser = RateFlag::parse_frequency)]
+    rate: Option<RateFlag>,
+
+    /// Take a sample every PERIOD events (clocks: nanoseconds), instead of at a frequency
+    #[arg(short = 'c', long = "count", value_name = "PERIOD", conflicts_with = "rate", value_parser = clap::value_parser!(u64).range(1..=i64::MAX as u64))]
+    period: Option<u64>,
+
+    /// How to find callers: dwarf[,BYTES], fp, lbr or none, as for `prof record`
+    #[arg(long, value_name = "HOW", default_value = "dwarf", value_parser = CallGraphFlag::parse)]
+    call_graph: CallGraphFlag,
+
+    /// Accepted for perf's sake: call graphs are recorded anyway
+    #[arg(short = 'g', hide = true)]
+    with_call_graph: bool,
+
+    /// How to sample: perf, ptrace or auto, as for `prof record`
+    #[arg(long, value_name = "MEANS", default_value = "auto")]
+    sampler: SamplerFlag,
+
+    /// How it is shown
+    #[command(flatten)]
+    show: ShowFlags,
+
+    /// What the key `w` writes recordings to: FILE with the time added to its name
+    #[arg(short, long, value_name = "FILE", default_value = SamplingFlags::DEFAULT_OUTPUT)]
+    output: PathBuf,
+
+    /// Watch running processes, with all their threads and later children
+    #[arg(short, long = "pid", value_name = "PID", value_delimiter = ',', conflicts_with = "command", value_parser = clap::value_parser!(i32).range(1..))]
+    pids: Vec<i32>,
+
+    /// Watch running threads, without the other threads of their processes
+    #[arg(short, long = "tid", value_name = "TID", value_delimiter = ',', conflicts_with_all = ["command", "pids"], value_parser = clap::value_parser!(i32).range(1..))]
+    tids: Vec<i32>,
+
+    /// Watch running processes whose name, or the name of whose program, matches this regular
+    /// expression
+    #[arg(long, value_name = "PATTERN", conflicts_with_all = ["command", "pids", "tids"])]
+    name: Option<Pattern>,
+
+    /// Watch everything on all CPUs: the default
+    #[arg(short, long, conflicts_with_all = ["pids", "tids", "name"])]
+    all_cpus: bool,
+
+    /// Watch everything on these CPUs, as in 0,2-3
+    #[arg(short = 'C', long = "cpu", value_name = "LIST", value_parser = CpuList::parse, conflicts_with_all = ["pids", "tids", "name"])]
+    cpus: Option<CpuList>,
+
+    /// Watch everything in this cgroup
+    #[arg(short = 'G', long, value_name = "NAME", conflicts_with_all = ["pids", "tids", "name"])]
+    cgroup: Option<String>,
+
+    /// The command to run and watch, with its arguments. The terminal is prof's: what the command
+    /// prints there is lost, and it reads nothing from it
+    #[arg(trailing_var_arg = true)]
+    command: Vec<OsString>,
+}
+
+/// How it is shown.
+#[derive(Debug, Args)]
+pub(crate) struct ShowFlags {
+    /// Show the news after each TIME: seconds, or a number with ms, s, m or h
+    #[arg(short, long, value_name = "TIME", default_value = "1s", value_parser = parse_interval)]
+    pub delay: Duration,
+
+    /// Omit kernel functions; their weight goes to their callers (the key K does the same)
+    #[arg(short = 'K', long, alias = "hide_kernel_symbols")]
+    pub no_kernel: bool,
+
+    /// Print tables, and no full screen (as without a terminal, or with TERM=dumb)
+    #[arg(long)]
+    pub stdio: bool,
+
+    /// With tables: rows of each
+    #[arg(short = 'E', long, value_name = "N", default_value_t = 20)]
+    pub entries: usize,
+
+    /// With tables: end after N of them
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub iterations: Option<u64>,
+}
+
+impl TopFlags {
+    /// Who is watched, and how, in the words of `prof record`; and how that is shown.
+    pub(crate) fn split(self) -> (WhomFlags, SamplingFlags, ShowFlags) {
+        let is_named = !(self.pids.is_empty() && self.tids.is_empty() && self.command.is_empty())
+            || self.name.is_some();
+        let whom = WhomFlags {
+            all_cpus: self.all_cpus || !is_named,
+            pids: self.pids,
+            tids: self.tids,
+            name: self.name,
+            wait: false,
+            cpus: self.cpus,
+            cgroup: self.cgroup,
+            command: self.command,
+        };
+        let sampling = SamplingFlags {
+            events: self.events,
+            off_cpu: self.off_cpu,
+            wall: false,
+            alloc: None,
+            every: None,
+            rate: self.rate,
+            period: self.period,
+            call_graph: self.call_graph,
+            with_call_graph: self.with_call_graph,
+            branch_any: false,
+            no_inherit: false,
+            sampler: self.sampler,
+            no_unwind: false,
+            mmap_pages: None,
+            output: self.output,
+            embed_symbols: false,
+            duration: None,
+            strict: false,
+            quiet: true,
+            verbose: false,
+        };
+        (whom, sampling, self.show)
+    }
+}
+
+/// Nobody reads faster, and each picture costs CPU time.
+fn parse_interval(text: &str) -> Result<Duration, String> {
+    const LEAST: Duration = Duration::from_millis(100);
+    match parse_duration(text)? {
+        short if short < LEAST => Err("it must be at least 100 ms".into()),
+        time => Ok(time),
+    }
+}

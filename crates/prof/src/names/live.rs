@@ -1,0 +1,86 @@
+//! Names for what is still being recorded.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use prof_model::{Module, Pid};
+use prof_report::Profile;
+use prof_symbols::{Places, Symbolizer};
+
+use super::places::Living;
+use super::{Detail, options};
+use crate::flags::{ServerFlags, SymbolFlags};
+
+/// Names functions by the symbol tables of this machine: debug info and downloads take longer than
+/// anybody wants to wait for the next picture.
+#[derive(Default)]
+pub(crate) struct LiveSymbols {
+    symbolizer: Option<Symbolizer>,
+    living: Shared,
+    /// The processes that were looked at.
+    pids: BTreeSet<Pid>,
+    looked: Option<Instant>,
+}
+
+impl LiveSymbols {
+    /// New processes are looked at so often.
+    const INTERVAL: Duration = Duration::from_secs(5);
+
+    /// Who names what is in this profile.
+    ///
+    /// # Errors
+    ///
+    /// As of now, none.
+    pub(crate) fn symbolizer(&mut self, profile: &Profile) -> Result<&Symbolizer> {
+        let is_due = self.looked.is_none_or(|at| at.elapsed() >= Self::INTERVAL);
+        if is_due {
+            let pids: BTreeSet<Pid> = profile.samples.iter().map(|it| it.pid).collect();
+            if !pids.is_subset(&self.pids) {
+                self.living.look(profile);
+                self.looked = Some(Instant::now());
+            }
+            self.pids = pids;
+        }
+        let symbolizer = match self.symbolizer.take() {
+            Some(symbolizer) => symbolizer,
+            None => {
+                let flags = SymbolFlags {
+                    servers: ServerFlags {
+                        no_debuginfod: true,
+                        ..ServerFlags::default()
+                    },
+                    ..SymbolFlags::default()
+                };
+                let options = options(profile, &flags, Detail::Functions)?;
+                Symbolizer::new(options).with_places(self.living.clone())
+            }
+        };
+        Ok(self.symbolizer.insert(symbolizer))
+    }
+}
+
+/// The files of processes that live, as they were when they were last looked at.
+#[derive(Clone, Debug, Default)]
+struct Shared(Arc<RwLock<Living>>);
+
+impl Shared {
+    fn look(&self, profile: &Profile) {
+        let living = Living::of(profile);
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = living;
+    }
+}
+
+impl Places for Shared {
+    fn candidates(&self, module: &Module) -> Vec<PathBuf> {
+        let living = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        living.candidates(module)
+    }
+
+    fn jitdumps(&self, pid: Pid) -> Vec<PathBuf> {
+        let living = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        living.jitdumps(pid)
+    }
+}

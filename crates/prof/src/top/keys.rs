@@ -1,0 +1,243 @@
+//! What keys do to what is shown.
+
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use prof_report::Span;
+
+use super::app::{App, View};
+use super::filters::{Filters, Wanted, pattern};
+use super::picture::{Picture, Tree};
+use super::views::{flame, moved, tree};
+
+/// What is to be done after a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Todo {
+    /// Nothing but to draw what there is.
+    Draw,
+    /// Another picture of the same profile.
+    Picture,
+    /// Another span of the recording.
+    Profile,
+    /// Write a recording.
+    Write,
+    Quit,
+}
+
+impl App {
+    /// What a key does.
+    pub(super) fn key(&mut self, key: KeyEvent, picture: &Picture) -> Todo {
+        self.message = None;
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        if control && matches!(key.code, KeyCode::Char('c' | 'd')) {
+            return Todo::Quit;
+        }
+        if control {
+            return Todo::Draw;
+        }
+        if self.prompt.is_some() {
+            return self.type_key(key.code, picture);
+        }
+        if std::mem::take(&mut self.help) {
+            return Todo::Draw;
+        }
+        match key.code {
+            KeyCode::Char('q') => return Todo::Quit,
+            KeyCode::Char('?' | 'h') | KeyCode::F(1) => self.help = true,
+            KeyCode::Char(digit @ '1'..='4') => {
+                return self.show(View::ALL[digit as usize - '1' as usize]);
+            }
+            KeyCode::Tab => return self.show_next(1),
+            KeyCode::BackTab => return self.show_next(View::ALL.len() - 1),
+            KeyCode::Char(' ') => {
+                self.frozen = !self.frozen;
+                if !self.frozen {
+                    return Todo::Profile;
+                }
+            }
+            KeyCode::Char('s') => self.by_total = !self.by_total,
+            KeyCode::Char('d') => {
+                self.span = match self.span {
+                    Span::Recent => Span::All,
+                    Span::All => Span::Recent,
+                };
+                return Todo::Profile;
+            }
+            KeyCode::Char('w') => return Todo::Write,
+            KeyCode::Char('K') => {
+                self.filters.no_kernel = !self.filters.no_kernel;
+                return Todo::Picture;
+            }
+            KeyCode::Char('/') => self.ask(Wanted::Search),
+            KeyCode::Char('f') => self.ask(Wanted::Function),
+            KeyCode::Char('t') => self.ask(Wanted::Thread),
+            KeyCode::Char('m') => self.ask(Wanted::Module),
+            KeyCode::Char('n') => self.find(picture, true),
+            KeyCode::Char('N') => self.find(picture, false),
+            KeyCode::Esc => return self.reset(),
+            code => return self.move_key(code, picture),
+        }
+        Todo::Draw
+    }
+
+    fn show(&mut self, view: View) -> Todo {
+        self.view = view;
+        // Threads are only told apart for their view.
+        Todo::Picture
+    }
+
+    fn show_next(&mut self, by: usize) -> Todo {
+        let at = View::ALL.iter().position(|view| *view == self.view);
+        self.show(View::ALL[(at.unwrap_or(0) + by) % View::ALL.len()])
+    }
+
+    fn ask(&mut self, wanted: Wanted) {
+        self.prompt = Some((wanted, String::new()));
+    }
+
+    /// Shows all again.
+    fn reset(&mut self) -> Todo {
+        let no_kernel = self.filters.no_kernel;
+        self.filters = Filters {
+            no_kernel,
+            ..Filters::default()
+        };
+        self.search = None;
+        self.zoom.clear();
+        Todo::Picture
+    }
+
+    /// A key while something is typed.
+    fn type_key(&mut self, code: KeyCode, picture: &Picture) -> Todo {
+        let Some((wanted, mut text)) = self.prompt.take() else {
+            return Todo::Draw;
+        };
+        match code {
+            KeyCode::Enter => return self.take_pattern(wanted, &text, picture),
+            KeyCode::Esc => return Todo::Draw,
+            KeyCode::Backspace if text.pop().is_none() => return Todo::Draw,
+            KeyCode::Char(character) => text.push(character),
+            _ => {}
+        }
+        self.prompt = Some((wanted, text));
+        Todo::Draw
+    }
+
+    fn take_pattern(&mut self, wanted: Wanted, text: &str, picture: &Picture) -> Todo {
+        let found = match pattern(text) {
+            Ok(found) => found,
+            Err(_) => {
+                self.message = Some(format!("not a regular expression: {text}"));
+                return Todo::Draw;
+            }
+        };
+        match wanted {
+            Wanted::Search => {
+                self.search = found;
+                self.find(picture, true);
+                return Todo::Draw;
+            }
+            Wanted::Function => self.filters.function = found,
+            Wanted::Thread => self.filters.thread = found,
+            Wanted::Module => self.filters.module = found,
+        }
+        Todo::Picture
+    }
+
+    /// Goes to the next thing that the search finds, or the one before.
+    fn find(&mut self, picture: &Picture, forward: bool) {
+        let (names, at): (Vec<(&str, u64)>, usize) = match self.view {
+            View::Functions | View::Threads => {
+                let rows = self.sorted(picture);
+                let names = rows
+                    .iter()
+                    .enumerate()
+                    .map(|(at, row)| (&*row.name, at as u64));
+                (names.collect(), self.row())
+            }
+            View::Tree | View::Flamegraph => {
+                // All that is there, whether it is open or wide enough.
+                let nodes = picture.tree.nodes.iter();
+                let names = nodes.map(|node| (&*node.name, node.id));
+                (names.collect(), picture.tree.find(self.call))
+            }
+        };
+        let count = names.len();
+        let step = |by: usize| match forward {
+            true => (at + by) % count,
+            false => (at + count - by) % count,
+        };
+        let found = (1..=count).map(step).find(|&at| self.is_found(names[at].0));
+        match (found, self.view) {
+            (None, _) if self.search.is_some() => self.message = Some("nothing found".into()),
+            (None, _) => {}
+            (Some(at), View::Functions | View::Threads) => *self.row_mut() = at,
+            (Some(at), _) => self.reveal(&picture.tree, at),
+        }
+    }
+
+    /// Selects a call, and opens and shows all that leads to it.
+    fn reveal(&mut self, calls: &Tree, node: usize) {
+        self.call = calls.nodes[node].id;
+        let root = self.root(calls);
+        let mut at = node;
+        while at != Tree::ROOT && at != root {
+            at = calls.nodes[at].parent;
+            self.opened.insert(calls.nodes[at].id, true);
+        }
+        if at != root {
+            self.zoom.clear();
+        }
+        if self.view == View::Flamegraph && !flame::is_wide_enough(self, calls, node) {
+            self.zoom.push(calls.nodes[node].id);
+        }
+    }
+
+    fn move_key(&mut self, code: KeyCode, picture: &Picture) -> Todo {
+        match self.view {
+            View::Functions | View::Threads => return self.move_in_rows(code, picture),
+            View::Tree => tree::move_key(self, code, &picture.tree),
+            View::Flamegraph => flame::move_key(self, code, &picture.tree),
+        }
+        Todo::Draw
+    }
+
+    fn move_in_rows(&mut self, code: KeyCode, picture: &Picture) -> Todo {
+        let rows = self.sorted(picture);
+        let Some(last) = rows.len().checked_sub(1) else {
+            return Todo::Draw;
+        };
+        let at = self.row().min(last);
+        if code == KeyCode::Enter {
+            // The number behind a thread's name is no part of what patterns match.
+            let name = match self.view {
+                View::Threads => rows[at].name.rsplit_once(' ').map_or("", |(name, _)| name),
+                _ => &rows[at].name,
+            };
+            let exact = format!("^{}$", escaped(name)).parse().ok();
+            match self.view {
+                View::Threads => self.filters.thread = exact,
+                _ => self.filters.function = exact,
+            }
+            self.view = View::Flamegraph;
+            return Todo::Picture;
+        }
+        *self.row_mut() = moved(code, at, last, usize::from(self.size.1));
+        Todo::Draw
+    }
+}
+
+/// A regular expression that matches this text and no other.
+fn escaped(text: &str) -> String {
+    let mut pattern = String::new();
+    for character in text.chars() {
+        // `\<` and `\>` are the bounds of words.
+        if character.is_ascii_punctuation() && !"<>_".contains(character) {
+            pattern.push('\\');
+        }
+        pattern.push(character);
+    }
+    pattern
+}
+
+#[cfg(test)]
+mod tests;

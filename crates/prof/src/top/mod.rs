@@ -1,0 +1,159 @@
+//! `prof top`: what runs now, on a full screen or in tables.
+//!
+//! ```text
+//!   recorder (a thread) ──pipe form──> Watched: LiveProfile, NameCache ──> Picture ──> views
+//!        └─ what it recorded lately ──the key w──> prof.data.TIME
+//! ```
+//! The recorder and the report meet here as they do in a file: in a recording.
+
+mod app;
+mod filters;
+mod keys;
+mod picture;
+mod plain;
+mod screen;
+mod style;
+mod terminal;
+#[cfg(test)]
+mod testing;
+mod views;
+mod watched;
+
+use std::io::{self, IsTerminal};
+use std::process::ExitCode;
+use std::sync::mpsc::{Sender, channel, sync_channel};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use prof_recorder::{Error, Live, Options, Schedule, Signals, Storage, Summary, Target};
+use rustix::process::{Signal, getpid, kill_process};
+
+use crate::exit;
+use crate::flags::TopFlags;
+use crate::record;
+use screen::Ended;
+use watched::{Sources, Watched};
+
+/// Pieces of the recording that may wait for us: some 30 MB, which the recorder fills in seconds
+/// only if we do not come to read at all.
+const PIECES: usize = 256;
+/// What the key `w` writes: this much.
+const KEPT: (Duration, u64) = (Duration::from_secs(3600), 64 << 20);
+
+/// Shows what runs until somebody quits.
+///
+/// # Errors
+///
+/// When nothing can be recorded, or the terminal cannot be drawn on.
+pub(crate) fn run(flags: TopFlags) -> Result<ExitCode> {
+    let (whom, sampling, flags) = flags.split();
+    let full_screen = !flags.stdio && flags.iterations.is_none() && is_screen();
+    // Before any thread is made: they inherit the blocked signals.
+    let signals = Signals::block_with_switch().context("cannot watch for signals")?;
+    prof_events::remove_leftovers();
+    let mut target = record::wanted(whom, !full_screen).find(&signals)?;
+    if full_screen {
+        take_terminal_from(&mut target);
+    }
+    let (stream_in, stream) = sync_channel(PIECES);
+    let (written_in, written) = channel();
+    let (done_in, done) = channel();
+    let arguments = std::env::args_os().collect();
+    let mut options = record::options(target, &sampling, Schedule::default(), arguments)?;
+    options.storage = Storage {
+        live: Some(Live {
+            stream: stream_in,
+            written: written_in,
+            time: KEPT.0,
+            bytes: KEPT.1,
+        }),
+        ..Storage::default()
+    };
+    let sources = Sources {
+        stream,
+        written,
+        done,
+    };
+    let ended = thread::scope(|scope| {
+        let recorder = thread::Builder::new().name("recorder".into());
+        recorder
+            .spawn_scoped(scope, || recorded(options, &signals, &done_in))
+            .context("cannot start a thread")?;
+        // However watching ends, the recorder must end, too. It waits for us to read no more.
+        let mut stopping = Stopping {
+            watched: Some(Watched::new(sources)),
+        };
+        let watched = stopping.watched.as_mut().context("nothing is watched")?;
+        match full_screen {
+            true => screen::run(&flags, &signals, watched),
+            false => plain::run(&flags, watched),
+        }
+    });
+    // What nobody has read would end us when signals are let through again.
+    while signals.next().is_some() {}
+    exit_code(ended?)
+}
+
+/// Records, and tells how that ended.
+fn recorded(options: Options, signals: &Signals, done: &Sender<Result<Summary, Error>>) {
+    let outcome = prof_recorder::record(&options, signals);
+    // Who has stopped listening knows that it ends.
+    let _ = done.send(outcome);
+}
+
+/// Ends the recording when it is dropped.
+struct Stopping {
+    watched: Option<Watched>,
+}
+
+impl Drop for Stopping {
+    fn drop(&mut self) {
+        let has_ended = self
+            .watched
+            .take()
+            .is_some_and(|watched| watched.has_ended());
+        if !has_ended {
+            // A command gets it too. Of a process of our own, it cannot fail.
+            let _ = kill_process(getpid(), Signal::TERM);
+        }
+    }
+}
+
+/// Has the recorder write what it keeps.
+fn ask_to_write() -> Result<()> {
+    Ok(kill_process(getpid(), Signal::USR2)?)
+}
+
+/// Whether there is a terminal that can be drawn on.
+fn is_screen() -> bool {
+    let is_dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
+    io::stdout().is_terminal() && !is_dumb
+}
+
+fn take_terminal_from(target: &mut Target) {
+    match target {
+        Target::Command(program) => program.terminal_is_ours = true,
+        Target::Cpus(cpus) => {
+            if let Some(program) = &mut cpus.command {
+                program.terminal_is_ours = true;
+            }
+        }
+        Target::Processes(_) | Target::Threads(_) => {}
+    }
+}
+
+fn exit_code(ended: Ended) -> Result<ExitCode> {
+    match ended {
+        Some(Ok(summary)) => Ok(match summary.exit {
+            Some(status) if summary.stopped_by.is_none() => exit::like(status),
+            _ => ExitCode::SUCCESS,
+        }),
+        Some(Err(error)) => {
+            let code = exit::code_of(&error);
+            crate::console::Console::error(&error.into());
+            Ok(code)
+        }
+        None => Ok(ExitCode::SUCCESS),
+    }
+}

@@ -1,0 +1,196 @@
+//! What the views show: the profile of this moment, merged, in values of their own.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use prof_model::Quality;
+use prof_report::calltree::{Label, NodeId};
+use prof_report::symbolize::FunctionKind;
+use prof_report::view::flat::Flat;
+use prof_report::view::groups::Groups;
+use prof_report::{CallTree, Filter, Split, SymbolizedProfile};
+
+/// The profile of this moment.
+#[derive(Debug, Default)]
+pub(super) struct Picture {
+    /// What the weights are of.
+    pub event: String,
+    /// By their own weight, the heaviest first.
+    pub functions: Vec<Row>,
+    /// By their weight, the heaviest first.
+    pub threads: Vec<Row>,
+    pub tree: Tree,
+    /// What there is since the start.
+    pub foot: Foot,
+}
+
+/// A function, or a thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Row {
+    pub name: Arc<str>,
+    pub module: Arc<str>,
+    pub own: u64,
+    pub total: u64,
+}
+
+/// How far the profile can be trusted.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Foot {
+    pub samples: u64,
+    /// Of the stacks, from 0 to 1.
+    pub whole: Option<f64>,
+    pub lost: u64,
+    pub throttled: u64,
+    /// The share of what was sampled that is not shown any more, because it is rare.
+    pub left_out: f64,
+}
+
+/// Calls, merged from the outermost function inwards.
+#[derive(Debug)]
+pub(super) struct Tree {
+    /// Each after its caller; the first one stands for everything.
+    pub nodes: Vec<Node>,
+}
+
+/// A function in one stack of callers.
+#[derive(Debug)]
+pub(super) struct Node {
+    /// The same for the same calls in the next picture.
+    pub id: u64,
+    pub name: Arc<str>,
+    pub module: Arc<str>,
+    pub kind: FunctionKind,
+    pub own: u64,
+    pub total: u64,
+    pub parent: usize,
+    /// The heaviest first.
+    pub children: Vec<usize>,
+}
+
+impl Picture {
+    /// What `filter` leaves of a profile. Threads cost another look, and are only told apart if
+    /// they are asked for.
+    pub(super) fn new(profile: &SymbolizedProfile, filter: &Filter, threads: bool) -> Self {
+        let foot = Foot::of(profile.quality());
+        // Without samples, nothing is what there is to see.
+        let Ok(calls) = CallTree::new(profile, filter, Split::Nothing) else {
+            return Self {
+                foot,
+                ..Self::default()
+            };
+        };
+        let functions = Flat::new(&calls).rows.into_iter().map(|row| {
+            let function = &profile[row.function];
+            Row {
+                name: Arc::clone(&function.name),
+                module: Arc::clone(&function.module),
+                own: row.own.value,
+                total: row.total.value,
+            }
+        });
+        let by_thread = threads.then(|| CallTree::new(profile, filter, Split::Thread));
+        let threads = by_thread.into_iter().flatten().flat_map(|calls| {
+            let rows = Groups::parts(&calls).rows.into_iter();
+            rows.map(|group| Row {
+                name: group.name.into(),
+                module: "".into(),
+                own: group.own.value,
+                total: group.total.value,
+            })
+        });
+        Self {
+            event: calls.event().name.clone(),
+            functions: functions.collect(),
+            threads: threads.collect(),
+            tree: Tree::of(&calls),
+            foot,
+        }
+    }
+
+    /// The weight of everything.
+    pub(super) fn total(&self) -> u64 {
+        self.tree.nodes[Tree::ROOT].total
+    }
+}
+
+impl Foot {
+    fn of(quality: &Quality) -> Self {
+        let ended: u64 = quality.stacks.values().sum();
+        let losses = &quality.losses;
+        Self {
+            samples: quality.samples,
+            whole: (ended > 0).then(|| quality.whole_stacks() as f64 / ended as f64),
+            lost: losses.ring_full.saturating_add(losses.queue_full),
+            throttled: losses.throttled,
+            left_out: 0.0,
+        }
+    }
+}
+
+impl Default for Tree {
+    fn default() -> Self {
+        Self {
+            nodes: vec![Node {
+                id: 0,
+                name: "all".into(),
+                module: "".into(),
+                kind: FunctionKind::State,
+                own: 0,
+                total: 0,
+                parent: Self::ROOT,
+                children: Vec::new(),
+            }],
+        }
+    }
+}
+
+impl Tree {
+    /// The node of everything.
+    pub(super) const ROOT: usize = 0;
+
+    fn of(calls: &CallTree<'_>) -> Self {
+        let mut tree = Self::default();
+        for (id, node) in calls.nodes() {
+            let children = calls.children(id).iter().map(|id| id.index()).collect();
+            if id == NodeId::ROOT {
+                let root = &mut tree.nodes[Self::ROOT];
+                (root.own, root.total) = (node.own.value, node.total.value);
+                root.children = children;
+                continue;
+            }
+            let Label::Function(function) = node.label else {
+                continue;
+            };
+            let function = &calls.symbolized()[function];
+            let parent = node.parent.index();
+            let mut hasher = DefaultHasher::new();
+            let caller = tree.nodes[parent].id;
+            (caller, &function.name, &function.module).hash(&mut hasher);
+            tree.nodes.push(Node {
+                id: hasher.finish(),
+                name: Arc::clone(&function.name),
+                module: Arc::clone(&function.module),
+                kind: function.kind,
+                own: node.own.value,
+                total: node.total.value,
+                parent,
+                children,
+            });
+        }
+        tree
+    }
+
+    /// The node with this id; that of everything if there is none now.
+    pub(super) fn find(&self, id: u64) -> usize {
+        let found = self.nodes.iter().position(|node| node.id == id);
+        found.unwrap_or(Self::ROOT)
+    }
+}
+
+/// A share in percent, of anything.
+pub(super) fn percent(part: u64, whole: u64) -> f64 {
+    match whole {
+        0 => 0.0,
+        whole => part as f64 * 100.0 / whole as f64,
+    }
+}

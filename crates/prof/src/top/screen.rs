@@ -1,0 +1,150 @@
+//! The full screen: keys, news, pictures.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use prof_model::printable;
+use prof_recorder::{Error, Signals, Summary};
+use prof_report::{Span, SymbolizedProfile};
+use ratatui::crossterm::event::{self, Event, KeyEventKind};
+
+use super::app::{App, View};
+use super::keys::Todo;
+use super::picture::Picture;
+use super::style::Look;
+use super::terminal::Screen;
+use super::watched::Watched;
+use super::{ask_to_write, views};
+use crate::flags::ShowFlags;
+
+/// How long a key or the end may wait for us, with nothing else to do.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// How it ended: the recording by itself, if it did.
+pub(super) type Ended = Option<Result<Summary, Error>>;
+
+/// Shows what comes until somebody quits, or a signal ends the recording.
+pub(super) fn run(flags: &ShowFlags, signals: &Signals, watched: &mut Watched) -> Result<Ended> {
+    watched.wait_for_begin()?;
+    let look = Look::of(|name| std::env::var(name).ok());
+    let mut shown = Shown {
+        app: App::default(),
+        profile: None,
+        picture: Picture::default(),
+    };
+    shown.app.filters.no_kernel = flags.no_kernel;
+    let mut ended = None;
+    if watched.has_ended() && is_final(watched, &mut shown.app, &mut ended) {
+        return Ok(ended);
+    }
+    let mut screen =
+        Screen::take().context("cannot draw on this terminal (--stdio prints tables)")?;
+    let mut next = Instant::now();
+    let mut todo = Todo::Draw;
+    loop {
+        let had_ended = watched.has_ended();
+        watched.receive()?;
+        if watched.has_ended() && !had_ended {
+            (next, todo) = (Instant::now(), Todo::Draw);
+            if is_final(watched, &mut shown.app, &mut ended) {
+                return Ok(ended);
+            }
+        }
+        // The recorder has read signals until it ended.
+        if had_ended && signals.next().is_some_and(|signal| !signal.is_switch()) {
+            return Ok(ended);
+        }
+        shown.app.tell_written(watched);
+        let is_news = Instant::now() >= next && !shown.app.frozen && !had_ended;
+        if is_news || todo == Todo::Profile {
+            next = Instant::now() + flags.delay;
+            shown.take_profile(watched)?;
+        } else if todo == Todo::Picture {
+            shown.take_picture(watched);
+        }
+        screen.terminal.draw(|frame| {
+            let area = frame.area();
+            views::draw(
+                &mut shown.app,
+                &shown.picture,
+                look,
+                area,
+                frame.buffer_mut(),
+            );
+        })?;
+        todo = Todo::Draw;
+        let timeout = match shown.app.frozen || watched.has_ended() {
+            true => PATIENCE,
+            false => PATIENCE.min(next.saturating_duration_since(Instant::now())),
+        };
+        if !event::poll(timeout)? {
+            continue;
+        }
+        if let Event::Key(key) = event::read()?
+            && key.kind != KeyEventKind::Release
+        {
+            todo = shown.app.key(key, &shown.picture);
+        }
+        match todo {
+            Todo::Quit => return Ok(ended),
+            Todo::Write if ended.is_some() => {
+                shown.app.message = Some("nothing is recorded any more".into());
+            }
+            Todo::Write => ask_to_write()?,
+            _ => {}
+        }
+    }
+}
+
+/// Asks how the recording ended. Whether nobody is left who wants to see the last picture: a signal
+/// ended it, or an error did.
+fn is_final(watched: &Watched, app: &mut App, ended: &mut Ended) -> bool {
+    *ended = watched.outcome();
+    match ended {
+        Some(Ok(summary)) if summary.stopped_by.is_none() => {
+            app.ended = Some(match summary.exit {
+                Some(status) => format!("ENDED, {status}"),
+                None => "ENDED".into(),
+            });
+            false
+        }
+        _ => true,
+    }
+}
+
+impl App {
+    /// Says what has become of a file that was asked for.
+    fn tell_written(&mut self, watched: &Watched) {
+        self.message = match watched.written() {
+            None => return,
+            Some(Ok(path)) => Some(format!("wrote {}", printable(&path.to_string_lossy()))),
+            Some(Err(error)) => Some(format!("cannot write: {error}")),
+        };
+    }
+}
+
+/// What is on the screen.
+struct Shown {
+    app: App,
+    profile: Option<SymbolizedProfile>,
+    picture: Picture,
+}
+
+impl Shown {
+    fn take_profile(&mut self, watched: &mut Watched) -> Result<()> {
+        self.profile = watched.profile(self.app.span)?;
+        self.take_picture(watched);
+        Ok(())
+    }
+
+    fn take_picture(&mut self, watched: &Watched) {
+        let Some(profile) = &self.profile else {
+            return;
+        };
+        let threads = self.app.view == View::Threads;
+        self.picture = Picture::new(profile, &self.app.filters.filter(), threads);
+        if self.app.span == Span::All && self.app.filters.are_none() {
+            self.picture.foot.left_out = watched.left_out(self.picture.total());
+        }
+    }
+}
