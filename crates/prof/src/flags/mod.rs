@@ -116,6 +116,9 @@ pub(crate) enum CargoCommand {
 }
 
 #[cfg(test)]
+mod documented;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use clap::CommandFactory;
