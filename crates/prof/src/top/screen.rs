@@ -40,7 +40,7 @@ pub(super) fn run(flags: &ShowFlags, signals: &Signals, watched: &mut Watched) -
     let mut screen =
         Screen::take().context("cannot draw on this terminal (--stdio prints tables)")?;
     let mut next = Instant::now();
-    let mut todo = Todo::Draw;
+    let mut todo = Todo::Profile;
     loop {
         let had_ended = watched.has_ended();
         watched.receive()?;
