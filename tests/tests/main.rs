@@ -34,6 +34,7 @@ mod perf_agrees;
 mod pipe;
 mod plain_user;
 mod probes;
+mod progress;
 mod remedies;
 mod robust;
 mod rotation;

@@ -11,6 +11,7 @@ mod generate;
 mod list;
 mod names;
 mod output;
+mod progress;
 mod record;
 mod report;
 mod stat;

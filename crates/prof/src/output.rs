@@ -3,9 +3,12 @@
 use std::fmt::Display;
 use std::io::{self, BufWriter, ErrorKind, Stdout, Write};
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{Context, Result};
 use prof_filemap::output::{Found, Output, OutputPath};
+
+use crate::progress::{Mebibytes, with_line};
 
 /// Writes `path` by `fill`, through a temporary file beside it that takes its place at the end
 /// ([`Output`]). A pipe or a device is written directly; `-` is the standard output.
@@ -40,6 +43,45 @@ fn write(
     if path == Path::new("-") {
         return write_stdout(fill);
     }
+    let written = AtomicU64::new(0);
+    let text = || {
+        let written = Mebibytes(written.load(Ordering::Relaxed));
+        format!("writing {}: {written}", path.display())
+    };
+    with_line(text, || {
+        let fill = |out: &mut dyn Write| {
+            fill(&mut Counted {
+                out,
+                written: &written,
+            })
+        };
+        write_to(path, fill, on_disk)
+    })
+}
+
+/// Counts what is written.
+struct Counted<'a> {
+    out: &'a mut dyn Write,
+    written: &'a AtomicU64,
+}
+
+impl Write for Counted<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let length = self.out.write(bytes)?;
+        self.written.fetch_add(length as u64, Ordering::Relaxed);
+        Ok(length)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+fn write_to(
+    path: &Path,
+    fill: impl FnOnce(&mut dyn Write) -> Result<()>,
+    on_disk: bool,
+) -> Result<()> {
     let write = || -> Result<()> {
         match Output::create(path)? {
             Output::Direct(file) => {

@@ -143,6 +143,11 @@ impl Recording {
         self.source.go_on(records);
     }
 
+    /// Bytes of the file that were not read yet.
+    pub fn bytes_left(&self) -> u64 {
+        self.source.bytes_left()
+    }
+
     /// Whether the file ends before its end: it was cut off, damaged, or recording was killed.
     /// What was there up to then is handed out. Known for sure once [`next`](Self::next) has
     /// returned `None`.

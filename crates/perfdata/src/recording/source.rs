@@ -85,6 +85,11 @@ impl Source {
         }
     }
 
+    /// Bytes of the file that are left.
+    pub(super) fn bytes_left(&self) -> u64 {
+        self.data.len() as u64
+    }
+
     /// Reads these records next. Nothing may be needed any more of those before.
     pub(super) fn go_on(&mut self, records: MappedFile) {
         self.data = 0..records.len();

@@ -13,12 +13,13 @@ use prof_filemap::MappedFile;
 use prof_perfdata::Recording;
 use prof_recorder::PinnedFiles;
 use prof_report::symbolize::{ModuleNaming, StoredNames};
-use prof_report::{LoadOptions, Profile, SymbolizedProfile};
+use prof_report::{LoadOptions, LoadProgress, Profile, SymbolizedProfile};
 use prof_symbols::{Debuginfod, Demangle, EmbeddedSymbols, SymbolOptions, Symbolizer};
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
 use crate::flags::{ServerFlags, SymbolFlags};
 use crate::output::replace_file;
+use crate::progress::{Bar, with_line};
 
 use places::{Kept, Living};
 
@@ -98,7 +99,7 @@ pub(crate) fn embed(input: &Path, output: &Path, flags: &SymbolFlags) -> Result<
 ///
 /// When it cannot be read or written.
 pub(crate) fn embed_kept(recording: &Path, kept: &Arc<PinnedFiles>) -> Result<()> {
-    let profile = prof_report::load(Recording::open(recording)?, &LoadOptions::default())?;
+    let profile = loading(|options| Ok(prof_report::load(Recording::open(recording)?, options)?))?;
     let kept = Kept(Arc::clone(kept));
     let mut options = options(&profile, &SymbolFlags::default(), Detail::Inlines)?;
     options.debug_dirs.extend(kept.debug_dirs());
@@ -126,8 +127,11 @@ struct Loaded {
 
 fn load(inputs: &[PathBuf], flags: &SymbolFlags, detail: Detail) -> Result<Loaded> {
     // At once, but merged in their order, so that the result is always the same.
-    let loaded: Vec<_> = inputs.par_iter().map(|input| load_one(input)).collect();
-    let profile = Profile::merged(loaded.into_iter().collect::<Result<_>>()?);
+    let profile = loading(|options| {
+        let loaded = inputs.par_iter().map(|input| load_one(input, options));
+        let loaded: Vec<_> = loaded.collect();
+        Ok(Profile::merged(loaded.into_iter().collect::<Result<_>>()?))
+    })?;
     let stored = profile.symbols.as_deref();
     let stored = stored.map(EmbeddedSymbols::from_bytes).transpose()?;
     let living = Living::of(&profile);
@@ -143,8 +147,24 @@ fn load(inputs: &[PathBuf], flags: &SymbolFlags, detail: Detail) -> Result<Loade
     })
 }
 
-fn load_one(input: &Path) -> Result<Profile> {
-    match prof_report::read(input, &LoadOptions::default()) {
+/// Has a line tell how far it is.
+fn loading(load: impl FnOnce(&LoadOptions) -> Result<Profile>) -> Result<Profile> {
+    let progress = Arc::new(LoadProgress::default());
+    let mut options = LoadOptions::default();
+    options.progress = Some(Arc::clone(&progress));
+    let text = || match progress.bytes() {
+        // Of other formats than recordings, and while a pipe has not ended.
+        (_, 0) => "loading".to_owned(),
+        done => {
+            let what = "loading";
+            Bar { what, done }.to_string()
+        }
+    };
+    with_line(text, || load(&options))
+}
+
+fn load_one(input: &Path, options: &LoadOptions) -> Result<Profile> {
+    match prof_report::read(input, options) {
         Err(error) if input != Path::new("-") && !input.exists() => Err(error)
             .context("there is no recording (`prof record` creates one, `-i FILE` names one)"),
         loaded => Ok(loaded?),

@@ -1,19 +1,13 @@
 //! A line on the terminal for those who wait, and a Ctrl-C that ends the waiting.
 
 use std::fmt;
-use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, Once, PoisonError};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, Once, PoisonError};
 
-use prof_model::printable;
 use prof_symbols::{Progress, Watch};
 use signal_hook::consts::SIGINT;
 
-/// What is over sooner needs no line.
-const PATIENCE: Duration = Duration::from_secs(1);
-const REFRESH: Duration = Duration::from_millis(100);
+use crate::progress::{Bar, Mebibytes, with_line};
 
 /// Does `work`, which reports to the watch that it is given. Where the standard error output is a
 /// terminal and it takes longer than a moment, a line there tells how far it is. While files are
@@ -29,14 +23,7 @@ pub(super) fn shown<T>(work: impl FnOnce(Watch<'_>) -> T) -> T {
         progress: Some(&progress),
         skip_downloads: Some(&interrupts.skip),
     };
-    let outcome = thread::scope(|scope| {
-        // However the work ends, the thread that shows the line must end, too.
-        let _finishing = Finishing(&line);
-        if io::stderr().is_terminal() {
-            scope.spawn(|| line.show());
-        }
-        work(watch)
-    });
+    let outcome = with_line(|| line.lock().to_string(), || work(watch));
     interrupts.done();
     outcome
 }
@@ -99,12 +86,10 @@ fn is_ignored(signal: i32) -> bool {
 #[derive(Default)]
 struct Line {
     state: Mutex<State>,
-    finished: Condvar,
 }
 
 #[derive(Default)]
 struct State {
-    finished: bool,
     /// Addresses named, of so many.
     resolved: Option<(usize, usize)>,
     /// The files that are being downloaded: name, bytes here, bytes in all.
@@ -128,60 +113,24 @@ impl Line {
         }
     }
 
-    fn show(&self) {
-        let start = Instant::now();
-        let mut shown = false;
-        let mut state = self.lock();
-        while !state.finished {
-            let waited = self.finished.wait_timeout(state, REFRESH);
-            (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
-            if start.elapsed() >= PATIENCE && !state.finished {
-                shown = true;
-                print(&state);
-            }
-        }
-        if shown {
-            erase();
-        }
-    }
-
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-struct Finishing<'a>(&'a Line);
-
-impl Drop for Finishing<'_> {
-    fn drop(&mut self) {
-        self.0.lock().finished = true;
-        self.0.finished.notify_all();
-    }
-}
-
-// Nobody misses a line that could not be shown.
-
-fn print(state: &State) {
-    let (width, _) = terminal_size::terminal_size_of(io::stderr())
-        .unwrap_or((terminal_size::Width(80), terminal_size::Height(0)));
-    let room = usize::from(width.0).saturating_sub(1);
-    let line = state.to_string();
-    let line: String = printable(&line).chars().take(room).collect();
-    let _ = write!(io::stderr(), "\r{line}\x1b[K");
-}
-
-fn erase() {
-    let _ = write!(io::stderr(), "\r\x1b[K");
-}
-
 impl fmt::Display for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const WIDTH: usize = 30;
         match (self.resolved, &self.downloads[..]) {
             (Some((done, total)), _) => {
-                let filled = (done * WIDTH).checked_div(total).unwrap_or(0).min(WIDTH);
-                let percent = (done * 100).checked_div(total).unwrap_or(0);
-                write!(f, "naming [{:<WIDTH$}] {percent} %", "#".repeat(filled))
+                let done = (done as u64, total as u64);
+                write!(
+                    f,
+                    "{}",
+                    Bar {
+                        what: "naming",
+                        done
+                    }
+                )
             }
             (None, []) => f.write_str("looking for debug info"),
             (None, downloads) => {
@@ -195,14 +144,6 @@ impl fmt::Display for State {
                 Ok(())
             }
         }
-    }
-}
-
-struct Mebibytes(u64);
-
-impl fmt::Display for Mebibytes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:.1} MiB", self.0 as f64 / f64::from(1 << 20))
     }
 }
 

@@ -13,11 +13,13 @@ mod input;
 mod intern;
 mod live;
 mod pprof;
+mod progress;
 mod thread_names;
 mod wall;
 mod weights;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use prof_model::{Modules, Pid, Processes};
 use prof_perfdata::{Record, Recording, follow};
@@ -27,6 +29,7 @@ use crate::profile::{Header, Profile, Sample};
 
 pub use input::{profile_of, read};
 pub use live::{LiveProfile, Span};
+pub use progress::LoadProgress;
 
 use chain::Chain;
 use counts::Counts;
@@ -34,6 +37,7 @@ use dumps::Dumps;
 use events::EventTraits;
 use groups::Groups;
 use intern::{Interner, Owner};
+use progress::Meter;
 use thread_names::ThreadNames;
 use wall::Wall;
 use weights::Corrections;
@@ -45,11 +49,16 @@ pub struct LoadOptions {
     /// Whether to unwind the copies of stacks that the file may hold (`perf record --call-graph
     /// dwarf`, `prof record --no-unwind`). Without, such samples have the one frame they were in.
     pub unwind: bool,
+    /// Is told how far it is, of recordings of prof and perf.
+    pub progress: Option<Arc<LoadProgress>>,
 }
 
 impl Default for LoadOptions {
     fn default() -> Self {
-        Self { unwind: true }
+        Self {
+            unwind: true,
+            progress: None,
+        }
     }
 }
 
@@ -64,7 +73,9 @@ pub fn load(
     options: &LoadOptions,
 ) -> Result<Profile, prof_perfdata::Error> {
     let mut loader = Loader::new(options, &recording);
+    let mut meter = Meter::new(options.progress.as_ref(), &recording);
     loop {
+        meter.count(&recording);
         loader.learn_events(&recording);
         loader.learn_build_ids(&recording);
         match recording.next()? {

@@ -39,8 +39,12 @@ impl LiveProfile {
     /// It is not the start of a recording.
     pub fn new(start: Vec<u8>) -> Result<Self, Error> {
         let recording = Recording::from_file(MappedFile::from(start))?;
+        let options = LoadOptions {
+            unwind: false,
+            ..LoadOptions::default()
+        };
         Ok(Self {
-            loader: Loader::new(&LoadOptions { unwind: false }, &recording),
+            loader: Loader::new(&options, &recording),
             recording,
             window: Window::default(),
             most_stacks: Self::FEW_STACKS,
