@@ -1,21 +1,26 @@
 //! What differs between processor architectures.
 
-use prof_model::UserRegisters;
-
-/// The user registers to sample, as bits of `enum perf_event_x86_regs`: all general ones, the
-/// flags, CS and SS; DS, ES, FS and GS are not to be had in 64-bit mode.
-#[cfg(target_arch = "x86_64")]
-pub(crate) const USER_REGISTERS: u64 = 0xff_0fff;
-
-/// The user registers to sample, as bits of `enum perf_event_arm_regs`: x0 to x30, sp and pc.
 #[cfg(target_arch = "aarch64")]
-pub(crate) const USER_REGISTERS: u64 = (1 << 33) - 1;
-
-/// What tells the state of the user's code while the kernel is being entered, in the same bits: a
-/// system call leaves bx, bp, r12 to r15 and for a few instructions sp as they were, and has the
-/// instruction pointer in cx.
+use prof_model::perf_registers::aarch64;
 #[cfg(target_arch = "x86_64")]
-pub(crate) const ENTRY_REGISTERS: u64 = 0xf0_00c6;
+use prof_model::perf_registers::x86_64;
+use prof_model::perf_registers::{INSTRUCTION_POINTER, STACK_POINTER};
+
+/// The user registers to sample: all general ones, the flags, CS and SS; DS, ES, FS and GS are not
+/// to be had in 64-bit mode.
+#[cfg(target_arch = "x86_64")]
+pub(crate) const USER_REGISTERS: u64 = x86_64::ALL;
+
+/// The user registers to sample.
+#[cfg(target_arch = "aarch64")]
+pub(crate) const USER_REGISTERS: u64 = aarch64::ALL;
+
+/// What tells the state of the user's code while the kernel is being entered: a system call leaves
+/// bx, bp, r12 to r15 and for a few instructions sp as they were, and has the instruction pointer in
+/// cx.
+#[cfg(target_arch = "x86_64")]
+pub(crate) const ENTRY_REGISTERS: u64 =
+    1 << x86_64::BX | 1 << x86_64::CX | 1 << x86_64::BP | 1 << x86_64::SP | 0xf << x86_64::R12;
 
 /// Interrupts do not come there.
 #[cfg(target_arch = "aarch64")]
@@ -23,8 +28,7 @@ pub(crate) const ENTRY_REGISTERS: u64 = 0;
 
 /// The registers that /proc tells of a thread that sleeps: its stack pointer and its instruction
 /// pointer.
-pub(crate) const SLEEPERS_REGISTERS: u64 =
-    1 << UserRegisters::STACK_POINTER | 1 << UserRegisters::INSTRUCTION_POINTER;
+pub(crate) const SLEEPERS_REGISTERS: u64 = 1 << STACK_POINTER | 1 << INSTRUCTION_POINTER;
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 compile_error!("prof samples x86_64 and aarch64 only");

@@ -7,6 +7,7 @@ mod address;
 mod coverage;
 mod fallback;
 mod module;
+pub mod perf_registers;
 mod probes;
 mod process;
 mod quality;

@@ -1,9 +1,11 @@
 //! User registers of a sample, in the kernel's numbering.
 
+use crate::perf_registers::{aarch64, x86_64};
+
 /// The registers that `PERF_SAMPLE_REGS_USER` delivered.
 ///
-/// Numbers are those of the kernel's `enum perf_event_x86_regs` / `perf_event_arm_regs`; which of
-/// them are there is told by the event's `sample_regs_user` mask. A value, copied out of the
+/// Numbers are those of [`perf_registers`](crate::perf_registers); which of them are there is told by
+/// the event's `sample_regs_user` mask. A value, copied out of the
 /// record, because records are not aligned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UserRegisters {
@@ -47,10 +49,26 @@ impl UserRegisters {
         self.abi
     }
 
-    /// The kernel's number of the stack pointer on this machine.
-    pub const STACK_POINTER: u32 = if cfg!(target_arch = "aarch64") { 31 } else { 7 };
-    /// The kernel's number of the instruction pointer on this machine.
-    pub const INSTRUCTION_POINTER: u32 = if cfg!(target_arch = "aarch64") { 32 } else { 8 };
+    /// The stack pointer, whatever machine the registers are of.
+    pub fn stack_pointer(&self) -> Option<u64> {
+        self.of_machine(x86_64::SP, aarch64::SP)
+    }
+
+    /// The instruction pointer, whatever machine the registers are of.
+    pub fn instruction_pointer(&self) -> Option<u64> {
+        self.of_machine(x86_64::IP, aarch64::PC)
+    }
+
+    /// The register that points to a function's frame, if it keeps one.
+    pub fn frame_pointer(&self) -> Option<u64> {
+        self.of_machine(x86_64::BP, aarch64::FP)
+    }
+
+    fn of_machine(&self, x86_64: u32, aarch64: u32) -> Option<u64> {
+        // x86-64 has no register of that number.
+        let is_aarch64 = self.get(aarch64::SP).is_some();
+        self.get(if is_aarch64 { aarch64 } else { x86_64 })
+    }
 
     /// The value of the register with this number, if it was recorded.
     pub fn get(&self, number: u32) -> Option<u64> {
@@ -72,6 +90,22 @@ mod tests {
             [0, 5, 7, 1, 63, 64].map(get),
             [Some(7), Some(8), Some(9), None, None, None]
         );
+    }
+
+    #[test]
+    fn each_machine_has_its_pointers() {
+        for (numbers, expected) in [([6, 7, 8], [16, 17, 18]), ([29, 31, 32], [39, 41, 42])] {
+            let mask = numbers.iter().fold(0, |mask, number| mask | 1 << number);
+            let values = numbers.map(|number| number + 10);
+            let registers = UserRegisters::new(RegisterAbi::Bits64, mask, values);
+            let registers = registers.expect("values for all");
+            let pointers = [
+                registers.frame_pointer(),
+                registers.stack_pointer(),
+                registers.instruction_pointer(),
+            ];
+            assert_eq!(pointers, expected.map(Some));
+        }
     }
 
     #[test]

@@ -1,8 +1,6 @@
 use std::collections::HashSet;
 use std::process::{Command, Stdio};
 
-use prof_model::UserRegisters;
-
 use super::*;
 use crate::HeldCommand;
 use crate::Program;
@@ -110,11 +108,8 @@ fn registers_are_those_that_the_program_has() {
         "{registers:x?}\n{maps}"
     );
     let user = registers.user.expect("a 64-bit program");
-    assert_eq!(user.get(UserRegisters::STACK_POINTER), Some(registers.sp));
-    assert_eq!(
-        user.get(UserRegisters::INSTRUCTION_POINTER),
-        Some(registers.ip)
-    );
+    assert_eq!(user.stack_pointer(), Some(registers.sp));
+    assert_eq!(user.instruction_pointer(), Some(registers.ip));
 }
 
 #[test]

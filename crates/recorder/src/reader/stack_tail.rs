@@ -5,7 +5,7 @@ use std::fs;
 use std::ops::Range;
 
 use prof_events::LiveMemory;
-use prof_model::{Pid, UserRegisters};
+use prof_model::Pid;
 use prof_perfdata::{Sample, UserStack};
 
 use crate::queue::message::StackTail;
@@ -27,7 +27,7 @@ impl StackCopy {
         let registers = sample.user_registers()?;
         Some(Self {
             pid: sample.pid,
-            start: registers.get(UserRegisters::STACK_POINTER)?,
+            start: registers.stack_pointer()?,
             length: stack.bytes.len(),
         })
     }

@@ -2,6 +2,7 @@
 
 use prof_events::SizeArguments;
 use prof_model::UserRegisters;
+use prof_model::perf_registers::ARGUMENTS;
 
 /// The bytes that the function was asked for; `None` if the call does not count.
 pub(crate) fn bytes(size: SizeArguments, registers: &UserRegisters) -> Option<u64> {
@@ -19,14 +20,6 @@ pub(crate) fn bytes(size: SizeArguments, registers: &UserRegisters) -> Option<u6
 
 /// `MAP_ANONYMOUS` of mmap(2).
 const MAP_ANONYMOUS: u64 = 0x20;
-
-/// The registers of the first arguments, in the kernel's numbering (asm/perf_regs.h): System V ABI,
-/// rdi, rsi, rdx, rcx.
-#[cfg(target_arch = "x86_64")]
-const ARGUMENTS: [u32; 4] = [5, 4, 3, 2];
-/// AAPCS64, x0 to x3.
-#[cfg(target_arch = "aarch64")]
-const ARGUMENTS: [u32; 4] = [0, 1, 2, 3];
 
 /// Samples each so many bytes, whoever allocates them: which calls are to be kept, and what they
 /// then weigh.

@@ -98,7 +98,7 @@ impl ChainBuilder {
         };
         chain.push(context::USER);
         if !self.unwinds {
-            chain.extend(registers.get(UserRegisters::INSTRUCTION_POINTER));
+            chain.extend(registers.instruction_pointer());
             return StackNote::new(StackEnd::NotUnwound);
         }
         let stack = UserStack {
@@ -167,17 +167,13 @@ impl UserUnwinder {
 fn dump<'a>(sample: &Sample<'a>, saved: Option<&UserRegisters>) -> StackDump<'a> {
     let stack = sample.user_stack.as_ref();
     StackDump {
-        start: saved
-            .and_then(|saved| saved.get(UserRegisters::STACK_POINTER))
-            .unwrap_or(0),
+        start: saved.and_then(|saved| saved.stack_pointer()).unwrap_or(0),
         bytes: stack.map_or(&[], |stack| stack.bytes),
         full: stack.is_some_and(|stack| stack.is_full()),
     }
 }
 
 fn is_mapped(process: &Process, registers: &UserRegisters) -> bool {
-    let ip = registers
-        .get(UserRegisters::INSTRUCTION_POINTER)
-        .map(AbsoluteAddress);
+    let ip = registers.instruction_pointer().map(AbsoluteAddress);
     ip.is_some_and(|ip| process.space().find(ip).is_some())
 }

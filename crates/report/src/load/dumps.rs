@@ -1,6 +1,6 @@
 //! Unwinding of the stack copies that a file may hold.
 
-use prof_model::{Modules, Processes, StackEnd, UserRegisters};
+use prof_model::{Modules, Processes, StackEnd};
 use prof_perfdata::{Sample, StackNote};
 use prof_unwinder::{NoMemory, StackDump, Target, Unwinder};
 
@@ -43,7 +43,7 @@ impl Dumps {
             chain.note = StackNote::new(StackEnd::NoUserState);
             return true;
         };
-        let Some(start) = stack_pointer(&saved) else {
+        let Some(start) = saved.stack_pointer() else {
             return false;
         };
         let Some(process) = processes.get(sample.pid) else {
@@ -72,10 +72,4 @@ impl Dumps {
         };
         true
     }
-}
-
-/// The stack pointer, whatever machine the recording is from: register 31 (PERF_REG_ARM64_SP),
-/// which x86 has not, or else 7 (PERF_REG_X86_SP).
-fn stack_pointer(registers: &UserRegisters) -> Option<u64> {
-    registers.get(31).or_else(|| registers.get(7))
 }

@@ -7,9 +7,6 @@ use prof_events::LiveMemory;
 use prof_model::{RegisterAbi, UserRegisters};
 use prof_perfdata::context;
 
-/// The number of the register that points to a function's frame.
-const FRAME_POINTER: u32 = if cfg!(target_arch = "x86_64") { 6 } else { 29 };
-
 /// Walks frame pointers.
 #[derive(Debug, Default)]
 pub(super) struct FramePointers {
@@ -45,7 +42,7 @@ impl FramePointers {
         let mut blocks = 0;
         // The frames of 32-bit code have words of 4 bytes.
         let registers = registers.filter(|registers| registers.abi() == RegisterAbi::Bits64);
-        let mut frame = registers.and_then(|registers| registers.get(FRAME_POINTER));
+        let mut frame = registers.and_then(UserRegisters::frame_pointer);
         while let Some(at) = frame
             && at != 0
             && self.chain.len() <= Self::MOST
@@ -87,10 +84,12 @@ fn pair((start, bytes): (u64, &[u8]), at: u64) -> Option<(u64, u64)> {
 mod tests {
     use prof_model::Pid;
 
+    use prof_model::perf_registers::x86_64;
+
     use super::*;
 
     fn of_frame(frames: &mut FramePointers, frame: u64, copy: (u64, &[u8])) -> Vec<u64> {
-        let registers = UserRegisters::new(RegisterAbi::Bits64, 1 << FRAME_POINTER, [frame]);
+        let registers = UserRegisters::new(RegisterAbi::Bits64, 1 << x86_64::BP, [frame]);
         let memory = LiveMemory::of(std::process::id() as Pid).expect("a pid");
         frames.follow(7, registers.as_ref(), copy, memory);
         frames.chain().to_vec()

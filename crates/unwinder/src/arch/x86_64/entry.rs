@@ -13,16 +13,9 @@
 //! ```
 
 use prof_model::UserRegisters;
+use prof_model::perf_registers::x86_64::{BP, BX, CX, IP, R12, SP};
 
 use crate::entry::Entry;
-
-// enum perf_event_x86_regs
-const BX: u32 = 1;
-const CX: u32 = 2;
-const BP: u32 = 6;
-const SP: u32 = 7;
-const IP: u32 = 8;
-const R12: u32 = 20;
 
 /// The mapping of the stacks that interrupts arrive on (cpu_entry_area in
 /// Documentation/arch/x86/x86_64/mm.rst).
