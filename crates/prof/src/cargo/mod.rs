@@ -18,7 +18,7 @@ use prof_report::Filter;
 use crate::console::Console;
 use crate::flags::{
     CargoFlags, CargoFlamegraphFlags, CargoPictureFlags, CargoRecordFlags, CargoStatFlags,
-    CargoVerb, CourseFlags, SamplingFlags, StorageFlags, TargetFlags,
+    CargoTopFlags, CargoVerb, CourseFlags, SamplingFlags, StorageFlags, TargetFlags,
 };
 use crate::record::{self, Job, Pictures, Wanted};
 use crate::report;
@@ -37,6 +37,7 @@ pub(crate) fn run(flags: CargoFlags) -> Result<ExitCode> {
         }
         Some(CargoVerb::Record(flags)) => record(*flags),
         Some(CargoVerb::Stat(flags)) => stat(*flags),
+        Some(CargoVerb::Top(flags)) => top(*flags),
         Some(CargoVerb::Report(flags)) => report::run(*flags),
         Some(CargoVerb::View(flags)) => report::view(&flags),
         Some(CargoVerb::Annotate(flags)) => report::annotate(*flags),
@@ -78,21 +79,36 @@ fn record(flags: CargoRecordFlags) -> Result<ExitCode> {
     Ok(code)
 }
 
-/// Counts with the `prof stat` of this very program.
 fn stat(flags: CargoStatFlags) -> Result<ExitCode> {
-    let (choice, built) = built(&flags.target)?;
+    let events = flags
+        .events
+        .into_iter()
+        .map(|events| format!("--event={events}"));
+    let repeat = flags.repeat.map(|repeat| format!("--repeat={repeat}"));
+    run_verb("stat", events.chain(repeat), &flags.target, flags.args)
+}
+
+fn top(flags: CargoTopFlags) -> Result<ExitCode> {
+    let rate = flags.rate.map(|rate| format!("--freq={rate}"));
+    run_verb("top", rate, &flags.target, flags.args)
+}
+
+/// Builds the target and becomes `prof VERB OPTIONS -- PROGRAM ARGS`.
+fn run_verb(
+    verb: &str,
+    options: impl IntoIterator<Item = String>,
+    target: &TargetFlags,
+    args: Vec<OsString>,
+) -> Result<ExitCode> {
+    let (choice, built) = built(target)?;
     let mut command = Command::new("/proc/self/exe");
-    command.arg0("prof").arg("stat");
-    for events in &flags.events {
-        command.arg("-e").arg(events);
-    }
-    command.args(flags.repeat.map(|repeat| format!("--repeat={repeat}")));
-    command.arg("--").args(argv(&built, &choice, flags.args));
+    command.arg0("prof").arg(verb).args(options);
+    command.arg("--").args(argv(&built, &choice, args));
     command.envs(built.environment);
     if let Some(directory) = built.directory {
         command.current_dir(directory);
     }
-    Err(anyhow!("cannot start prof stat: {}", command.exec()))
+    Err(anyhow!("cannot start prof {verb}: {}", command.exec()))
 }
 
 fn built(flags: &TargetFlags) -> Result<(Choice, Built)> {

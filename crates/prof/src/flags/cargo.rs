@@ -35,6 +35,8 @@ pub(crate) enum CargoVerb {
     Record(Box<CargoRecordFlags>),
     /// Build a target and count events while it runs
     Stat(Box<CargoStatFlags>),
+    /// Build a target and watch it while it runs
+    Top(Box<CargoTopFlags>),
     /// As prof report
     Report(Box<ReportFlags>),
     /// As prof view
@@ -112,6 +114,22 @@ pub(crate) struct CargoFlamegraphFlags {
     /// A command line of perf's
     #[arg(long, hide = true, value_name = "COMMAND")]
     pub cmd: Option<OsString>,
+}
+
+/// `cargo prof top [OPTIONS] [-- ARGS...]`
+#[derive(Debug, Args)]
+pub(crate) struct CargoTopFlags {
+    /// Which target to build
+    #[command(flatten)]
+    pub target: TargetFlags,
+
+    /// Samples per second of each thread, as for `prof top`
+    #[arg(short = 'F', long = "freq", value_name = "HZ")]
+    pub rate: Option<String>,
+
+    /// Arguments for the program
+    #[arg(last = true)]
+    pub args: Vec<OsString>,
 }
 
 /// `cargo prof stat [OPTIONS] [-- ARGS...]`

@@ -24,7 +24,7 @@ pub(crate) use annotate::AnnotateFlags;
 pub(crate) use archive::ArchiveFlags;
 pub(crate) use cargo::{
     CargoFlags, CargoFlamegraphFlags, CargoPictureFlags, CargoRecordFlags, CargoStatFlags,
-    CargoVerb, TargetFlags,
+    CargoTopFlags, CargoVerb, TargetFlags,
 };
 pub(crate) use diff::{DiffFlags, GrowthLimit};
 pub(crate) use doctor::DoctorFlags;
