@@ -38,9 +38,9 @@ struct Names {
 impl NameCache {
     /// A place is left alone so many times as long as it took to answer, times how often it was
     /// asked: new addresses become rare.
-    const REST: u32 = 3;
+    const REST: u32 = 8;
     /// In the long run, so many times as long.
-    const LONGEST_REST: u32 = 50;
+    const LONGEST_REST: u32 = 100;
     /// Naming one profile takes hardly longer.
     const MOST_TIME: Duration = Duration::from_millis(300);
     /// So many addresses that nothing has any more are kept.
