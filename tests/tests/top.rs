@@ -65,7 +65,7 @@ sys.exit(os.waitstatus_to_exitcode(status))
 "#;
 
 /// A program that is busy, and `prof top` of it, with these steps.
-fn on_a_terminal(session: &Session, variables: &[(&str, &str)], steps: &[&str]) -> Outcome {
+fn on_a_terminal(session: &Session, options: &[&str], steps: &[&str]) -> Outcome {
     let program = Endless::install(session, "endless");
     let busy = Endless::start(session.command(&program, [""; 0]));
     let driver = session.write("driver.py", DRIVER.as_bytes());
@@ -73,8 +73,9 @@ fn on_a_terminal(session: &Session, variables: &[(&str, &str)], steps: &[&str]) 
     command.arg(steps.join("\n")).arg(prof_tests::prof());
     command.args(["top", "-e", "cpu-clock:u", "-d", "100ms"]);
     command.arg(format!("--pid={}", busy.pid()));
+    command.args(options);
     command.env("TERM", "xterm").env("LANG", "C.UTF-8");
-    command.envs(variables.iter().copied());
+    command.env("NO_COLOR", "1");
     Outcome::of(command)
 }
 
@@ -108,7 +109,7 @@ fn a_running_program_is_watched_searched_frozen_and_written() {
         "see wrote prof.data.",
         "type q",
     ];
-    let outcome = on_a_terminal(&session, &[("NO_COLOR", "1")], &steps);
+    let outcome = on_a_terminal(&session, &[], &steps);
     outcome.assert_code(0);
     // Bold and reversed text, but neither foreground nor background.
     let colored = (30..38).chain(40..48).map(|color| format!("\x1b[{color}m"));
@@ -125,6 +126,23 @@ fn a_running_program_is_watched_searched_frozen_and_written() {
     report.assert_code(0);
     assert!(report.stdout.contains("leading"), "{report}");
     assert!(report.stdout.contains("verdict"), "{report}");
+}
+
+#[test]
+fn a_recording_that_cannot_be_written_ends_nothing() {
+    if !needs(&[Need::Tool("python3")]) {
+        return;
+    }
+    let session = Session::new();
+    let steps = [
+        "see leading",
+        "type w",
+        "see No such file or directory",
+        "type 2",
+        "see calls",
+        "type q",
+    ];
+    on_a_terminal(&session, &["-o", "missing/prof.data"], &steps).assert_code(0);
 }
 
 #[test]

@@ -118,7 +118,8 @@ impl App {
         self.message = match watched.written() {
             None => return,
             Some(Ok(path)) => Some(format!("wrote {}", printable(&path.to_string_lossy()))),
-            Some(Err(error)) => Some(format!("cannot write: {error}")),
+            // With its causes.
+            Some(Err(error)) => Some(format!("{:#}", anyhow::Error::from(error))),
         };
     }
 }
