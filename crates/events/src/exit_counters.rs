@@ -39,7 +39,11 @@ impl ExitCounters {
     ///
     /// When there is no room for it: ends are then not told.
     pub(crate) fn add(&mut self, setup: &Setup, id: u64, tid: Tid, cpu: u32) -> Result<(), Errno> {
-        let event = kernel::open_teller(setup, tid, cpu)?;
+        let setup = Setup {
+            wakeup_bytes: (Self::RING / 4) as u32,
+            ..setup.clone()
+        };
+        let event = kernel::open_teller(&setup, tid, cpu)?;
         let own = kernel::id(event.as_fd())?;
         match self.events.first() {
             Some((first, _)) => kernel::redirect(event.as_fd(), first.as_fd())?,
@@ -52,6 +56,11 @@ impl ExitCounters {
         self.ids.insert(own, id);
         self.events.push((event, id));
         Ok(())
+    }
+
+    /// What to wait for: readable when a quarter of the ring has been filled.
+    pub(crate) fn waiting(&self) -> Option<&OwnedFd> {
+        self.events().next()
     }
 
     pub(crate) fn events(&self) -> impl Iterator<Item = &OwnedFd> {
