@@ -42,12 +42,18 @@ impl Opened {
             .and_then(|event| event.setup.sample_period())
     }
 
-    /// Whether [`Sampler::signal_each_overflow`](crate::Sampler::signal_each_overflow) can. Otherwise rings wake who waits for them early.
+    /// Whether [`Sampler::signal_each_overflow`](crate::Sampler::signal_each_overflow) can: stacks
+    /// are copied, and no event wakes the reader with each record anyway. Nor if what the reader
+    /// does for a signal may be a sample itself, and so the next signal.
     pub fn can_signal_each_overflow(&self) -> bool {
-        let setups = || self.events.iter().map(|event| &event.setup);
-        // Nobody knows how many samples others bring, and so what it would take.
-        self.sizes.dump.is_some()
-            && setups().all(|setup| setup.highest_rate().is_some() && !setup.only_switches())
+        let mut setups = self.events.iter().map(|event| &event.setup);
+        let is_endless = |setup: &Setup| setup.cpu_wide && setup.highest_rate().is_none();
+        self.sizes.dump.is_some() && !self.wakes_with_each_record() && !setups.any(is_endless)
+    }
+
+    /// Whether threads that wait are to be looked at as soon as they do.
+    fn wakes_with_each_record(&self) -> bool {
+        self.events.iter().any(|event| event.setup.only_switches())
     }
 
     /// The event of which is told, as threads end, what they counted.
@@ -57,15 +63,9 @@ impl Opened {
 
     /// Sets from which mark the rings wake who waits for them, now that the events are known.
     pub(crate) fn settle_wake_up(&mut self) {
-        let bytes = if self.events.iter().any(|event| event.setup.only_switches()) {
-            // Threads that sleep are looked at at once: the reader hears of each record.
-            1
-        } else if self.can_signal_each_overflow() {
-            (self.sizes.ring / 2) as u32
-        } else {
-            return;
-        };
-        (self.events.iter_mut()).for_each(|event| event.setup.wakeup_bytes = bytes);
+        if self.wakes_with_each_record() {
+            (self.events.iter_mut()).for_each(|event| event.setup.wakeup_bytes = 1);
+        }
     }
 }
 

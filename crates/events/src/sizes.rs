@@ -12,7 +12,7 @@ pub struct Sizes {
     pub ring: u64,
     /// Bytes of stack copied with each sample; `None` if stacks are not copied.
     pub dump: Option<u32>,
-    /// Bytes in the ring at which the reader is woken, if it is not told of samples.
+    /// Bytes in the ring at which the reader is woken.
     pub wakeup: u32,
 }
 
@@ -56,9 +56,6 @@ impl BufferRequest {
     /// On a busy machine the reader may have to wait this long for a CPU. Samples must not be
     /// lost for that: rather have smaller dumps, and read deeper stacks from the live target.
     const READER_AWAY_MS: u64 = 30;
-    /// At most so many wake-ups per second, each of which costs the target about 2 µs: soon enough
-    /// to read on in most deep stacks before they change.
-    const WAKE_UPS: u64 = 5000;
     const SMALLEST_CHOSEN_DUMP: u64 = 4096;
     /// Registers, kernel chain and the fixed fields of a sample take about this much.
     const SAMPLE_REST: u64 = 512;
@@ -104,11 +101,10 @@ impl BufferRequest {
             };
             (most.min(MAX_STACK_DUMP.into()) as u32 & !7).max(8)
         });
-        let together = (self.rate / Self::WAKE_UPS).max(1);
+        // Each wakeup costs the target some microseconds. Half a ring is left for the time that the
+        // reader takes to come.
         let wakeup = match dump {
-            // Half a dump less: the kernel wakes when there is more than this, and the largest
-            // dump leaves no room in its record to be more than itself.
-            Some(dump) => (u64::from(dump) * (2 * together - 1) / 2).clamp(1, ring / 4),
+            Some(_) => ring / 2,
             None => ring / 4,
         };
         Sizes {
@@ -194,20 +190,6 @@ mod tests {
         check(memory(512 << 20, 16), 1 << 20, Some(36_152));
         check(memory(1 << 40, 256), 2 << 20, Some(65_528));
         check(buffer_request(Some(4096), chosen, 999, 2), 4096, Some(1024));
-    }
-
-    /// A sample takes at least its dump in the ring, and at most 65,535 bytes.
-    #[test]
-    fn the_reader_is_woken_by_as_many_samples_as_come_in_a_fifth_of_a_millisecond() {
-        for (rate, samples) in [(99, 1), (1999, 1), (9999, 1), (10_000, 2), (20_000, 4)] {
-            let sizes = buffer_request(None, Some(None), rate, 2).sizes();
-            let dump = u64::from(sizes.dump.unwrap_or(0));
-            let wakeup = u64::from(sizes.wakeup);
-            assert!(
-                (dump * (samples - 1)..dump * samples).contains(&wakeup),
-                "{rate}: {sizes:?}"
-            );
-        }
     }
 
     #[test]

@@ -44,12 +44,6 @@ pub(crate) struct RecordingControl<'a> {
 }
 
 impl<'a> RecordingControl<'a> {
-    /// A pass over the rings is made at least this often, so that what was sampled is unwound
-    /// while its files are there.
-    const PATIENCE: Duration = Duration::from_millis(250);
-    /// How soon a pass follows one that found something, so that its records can be put in order.
-    const FOLLOW_UP: Duration = Duration::from_millis(20);
-
     pub(crate) fn new(
         running: Running,
         schedule: &Schedule,
@@ -102,18 +96,11 @@ impl<'a> RecordingControl<'a> {
         }
     }
 
-    /// How long to wait for records.
-    pub(crate) fn timeout(&self, found: bool) -> Duration {
-        let timeout = if found {
-            Self::FOLLOW_UP
-        } else {
-            Self::PATIENCE
-        };
+    /// How long it is until there is something to decide.
+    pub(crate) fn timeout(&self) -> Duration {
         let moments = [self.deadline, self.begins].into_iter().flatten();
         let soonest = moments.map(|moment| moment.saturating_duration_since(Instant::now()));
-        soonest
-            .min()
-            .map_or(timeout, |soonest| timeout.min(soonest))
+        soonest.min().unwrap_or(Duration::MAX)
     }
 
     /// Does what is due, and says whether recording ends here.

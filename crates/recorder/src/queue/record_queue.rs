@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::queue::message::{Content, Message, StackTail};
 
@@ -14,6 +14,10 @@ pub(crate) struct Batch {
     entries: Vec<Entry>,
     /// Numbers that the reader counts, up to the end of this batch.
     pub(crate) counts: ReaderCounts,
+    /// When the pass began, by the clock of the records.
+    pub(crate) begun: u64,
+    /// Whether the recording is to go on in another file with what comes after this pass began.
+    pub(crate) rotates: bool,
 }
 
 /// A record in a batch, or a message, which has no bytes.
@@ -126,6 +130,7 @@ impl Batch {
     fn clear(&mut self) {
         self.bytes.clear();
         self.entries.clear();
+        self.rotates = false;
         // One huge pass must not keep its memory for ever.
         self.bytes.shrink_to(Self::KEPT);
     }
@@ -164,13 +169,29 @@ impl Pressure {
     }
 }
 
-/// Batches on their way from the reader to the session, within a budget of memory.
+/// Batches on their way from the reader to the session, within a budget of memory, and what the
+/// session tells the reader.
+///
+/// ```text
+///   reader ── batches, then the end ──> session      woken for a decent amount of work
+///          <── Feedback, given up ───
+/// ```
 #[derive(Debug)]
 pub(crate) struct RecordQueue {
     budget: usize,
     state: Mutex<State>,
     changed: Condvar,
     unwinds: AtomicBool,
+}
+
+/// What the session tells the reader of the samples that it has unwound.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Feedback {
+    /// Stacks that went on beyond the kernel's copy.
+    pub(crate) deep: u32,
+    /// Stacks that could not have been read any later: beyond the copy, they had changed since the
+    /// sample before.
+    pub(crate) changed: u32,
 }
 
 /// What [`RecordQueue::pop`] found.
@@ -187,21 +208,29 @@ pub(crate) enum Popped {
 #[derive(Debug, Default)]
 struct State {
     waiting: VecDeque<Batch>,
+    waiting_bytes: usize,
+    /// When the first of them came.
+    waits_since: Option<Instant>,
+    /// Whether the session is to take them now.
+    due: bool,
+    closed: bool,
+    feedback: Feedback,
+    given_up: bool,
     /// Empty batches for use again.
     free: Vec<Batch>,
     /// Bytes of all batches that the session has not given back.
     used: usize,
     /// Their records.
     records: usize,
-    closed: bool,
-    given_up: bool,
-    switch: Option<u64>,
-    wakeup_policy: bool,
 }
 
 impl RecordQueue {
     /// Batches kept for use again.
     const SPARE: usize = 8;
+    /// Waking the session takes longer than what it does for a few samples. So they wait until they
+    /// take this part of the budget, or for so long.
+    const WORTH_WAKING: usize = 8;
+    const LONGEST_WAIT: Duration = Duration::from_millis(250);
 
     pub(crate) fn new(budget: usize) -> Self {
         Self {
@@ -223,17 +252,26 @@ impl RecordQueue {
         (state.free.pop().unwrap_or_default(), room)
     }
 
-    /// Hands a batch over. An empty one still says that a pass was made.
-    pub(crate) fn push(&self, batch: Batch) {
+    /// Hands a batch over, and wakes the session if it is `hurried`, or if there is enough to do. An
+    /// empty one still says that a pass was made.
+    pub(crate) fn push(&self, batch: Batch, hurried: bool) {
         let mut state = self.lock();
         if state.given_up {
             return;
         }
-        state.used += batch.footprint();
+        let bytes = batch.footprint();
+        state.used += bytes;
+        state.waiting_bytes += bytes;
         state.records += batch.len();
+        let hurried = hurried || batch.rotates;
         state.waiting.push_back(batch);
-        drop(state);
-        self.changed.notify_all();
+        let since = *state.waits_since.get_or_insert_with(Instant::now);
+        let enough = state.waiting_bytes >= self.budget / Self::WORTH_WAKING;
+        if hurried || enough || since.elapsed() >= Self::LONGEST_WAIT {
+            state.due = true;
+            drop(state);
+            self.changed.notify_all();
+        }
     }
 
     /// No more batches will come.
@@ -280,34 +318,30 @@ impl RecordQueue {
         self.lock().given_up
     }
 
-    /// Somebody wants the recording to go on in another file with what comes after this time.
-    pub(crate) fn ask_to_switch(&self, time: u64) {
-        self.lock().switch.get_or_insert(time);
+    /// Tells the reader of samples that were unwound.
+    pub(crate) fn report(&self, feedback: Feedback) {
+        let mut state = self.lock();
+        state.feedback.deep += feedback.deep;
+        state.feedback.changed += feedback.changed;
     }
 
-    /// What [`ask_to_switch`](Self::ask_to_switch) was called with, once.
-    pub(crate) fn take_switch(&self) -> Option<u64> {
-        self.lock().switch.take()
+    /// What was [reported](Self::report) since this was asked last.
+    pub(crate) fn take_feedback(&self) -> Feedback {
+        std::mem::take(&mut self.lock().feedback)
     }
 
-    /// A stack was not all in the kernel's copy: the reader should not be late.
-    pub(crate) fn request_prompt_wakeup(&self) {
-        self.lock().wakeup_policy = true;
-    }
-
-    /// Whether [`request_prompt_wakeup`](Self::ask_for_haste) was called since this was asked last.
-    pub(crate) fn take_wakeup_request(&self) -> bool {
-        std::mem::take(&mut self.lock().wakeup_policy)
-    }
-
-    /// Waits for the next batch, but no longer than this.
+    /// Waits until there is enough to do, but no longer than this, and returns the next batch.
     pub(crate) fn pop(&self, timeout: Duration) -> Popped {
         let state = self.lock();
-        let waited = self.changed.wait_timeout_while(state, timeout, |state| {
-            state.waiting.is_empty() && !state.closed
-        });
+        let waited =
+            (self.changed).wait_timeout_while(state, timeout, |state| !state.due && !state.closed);
         let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        match state.waiting.pop_front() {
+        let next = state.waiting.pop_front();
+        state.waiting_bytes -= next.as_ref().map_or(0, Batch::footprint);
+        // What is there is taken to the last.
+        state.due = !state.waiting.is_empty();
+        state.waits_since = state.waits_since.filter(|_| state.due);
+        match next {
             Some(batch) => Popped::Batch(batch),
             None if state.closed => Popped::End,
             None => Popped::Nothing,
@@ -379,7 +413,7 @@ mod tests {
         assert_eq!(room.pressure(&batch), Pressure::Low);
         batch.push(|bytes| bytes.resize(2000, 7));
         assert_eq!(room.pressure(&batch), Pressure::Full);
-        queue.push(batch);
+        queue.push(batch, true);
         let (empty, room) = queue.start();
         assert_eq!(room.pressure(&empty), Pressure::Full);
         let Popped::Batch(batch) = queue.pop(Duration::MAX) else {
@@ -397,9 +431,43 @@ mod tests {
     fn after_the_last_batch_comes_nothing() {
         let queue = RecordQueue::new(1000);
         assert!(matches!(queue.pop(Duration::ZERO), Popped::Nothing));
-        queue.push(Batch::default());
+        queue.push(Batch::default(), false);
         queue.close();
         assert!(matches!(queue.pop(Duration::MAX), Popped::Batch(_)));
         assert!(matches!(queue.pop(Duration::MAX), Popped::End));
+    }
+
+    #[test]
+    fn the_session_is_woken_for_enough_or_in_a_hurry() {
+        let check = |pushed: &[(usize, bool)], expected: bool| {
+            let queue = RecordQueue::new(8000);
+            for &(bytes, hurried) in pushed {
+                let mut batch = Batch::default();
+                batch.push(|out| out.resize(bytes, 7));
+                queue.push(batch, hurried);
+            }
+            assert_eq!(queue.lock().due, expected, "{pushed:?}");
+            // All that is there is taken by who comes by itself.
+            for _ in pushed {
+                assert!(matches!(queue.pop(Duration::ZERO), Popped::Batch(_)));
+            }
+            assert!(matches!(queue.pop(Duration::ZERO), Popped::Nothing));
+            queue.push(Batch::default(), false);
+            assert!(!queue.lock().due, "it begins anew");
+        };
+        check(&[(8, false)], false);
+        check(&[(8, false), (8, true), (8, false)], true);
+        check(&[(300, false), (300, false)], false);
+        check(&[(300, false), (300, false), (300, false)], true);
+    }
+
+    #[test]
+    fn what_waits_for_long_wakes_the_session() {
+        let queue = RecordQueue::new(8000);
+        queue.push(Batch::default(), false);
+        let long_ago = Instant::now().checked_sub(RecordQueue::LONGEST_WAIT);
+        queue.lock().waits_since = long_ago;
+        queue.push(Batch::default(), false);
+        assert!(queue.lock().due);
     }
 }

@@ -9,6 +9,9 @@
 //!   CPU 0    1  3              4  6  |                1 2 3 4 5 · 6 7 may wait for younger ones
 //!   CPU 1    2     5           |  7                   (5 is the youngest of pass 1)
 //! ```
+//!
+//! Passes may be half a second apart. So what is a little older than the begin of a pass is in
+//! order as well: the kernel takes the time and writes the record with interrupts off.
 
 /// A record that waits for its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,15 +35,19 @@ pub(crate) struct RecordSorter {
 }
 
 impl RecordSorter {
+    /// A virtual CPU may have to wait this long between the two, in nanoseconds.
+    const WRITTEN_LATE: u64 = 20_000_000;
+
     /// A record of the current pass.
     pub(crate) fn push(&mut self, record: PendingRecord) {
         self.youngest = self.youngest.max(record.time);
         self.waiting.push(record);
     }
 
-    /// Ends the pass and moves what is ready to `out`, in order.
-    pub(crate) fn end_pass(&mut self, out: &mut Vec<PendingRecord>) {
-        self.take(self.ready, out);
+    /// Ends the pass that has `begun` then, and moves what is ready to `out`, in order.
+    pub(crate) fn end_pass(&mut self, begun: u64, out: &mut Vec<PendingRecord>) {
+        let written = begun.saturating_sub(Self::WRITTEN_LATE);
+        self.take(self.ready.max(written), out);
         self.ready = self.youngest;
     }
 
@@ -75,7 +82,7 @@ mod tests {
                     index,
                 });
             }
-            order.end_pass(&mut out);
+            order.end_pass(0, &mut out);
             got.push(out.drain(..).map(|record| record.time).collect());
         }
         order.finish(&mut out);
@@ -96,6 +103,23 @@ mod tests {
         check(&[&[3, 1], &[], &[]], &[&[], &[1, 3], &[], &[]]);
         check(&[&[2, 1]], &[&[], &[1, 2]]);
         check(&[], &[&[]]);
+    }
+
+    #[test]
+    fn what_is_older_than_the_pass_waits_for_no_other() {
+        let mut order = RecordSorter::default();
+        let late = RecordSorter::WRITTEN_LATE;
+        for (index, time) in [3, 1, 2].into_iter().enumerate() {
+            order.push(PendingRecord {
+                time,
+                batch: 0,
+                index,
+            });
+        }
+        let mut out = Vec::new();
+        order.end_pass(2 + late, &mut out);
+        let times: Vec<u64> = out.iter().map(|record| record.time).collect();
+        assert_eq!(times, [1, 2]);
     }
 
     #[test]
@@ -138,7 +162,7 @@ mod tests {
                         passes[2] += 1;
                     }
                 }
-                order.end_pass(&mut out);
+                order.end_pass(0, &mut out);
                 // What waits is from the last two passes.
                 assert!(order.waiting.len() <= passes[1] + passes[2], "seed {seed}");
                 for waiting in out.drain(..) {

@@ -26,7 +26,7 @@ use crate::queue::record_queue::{Batch, CUT_STACK, Pressure, ReaderCounts, Recor
 use crate::reader::affinity::ReaderAffinity;
 use crate::reader::short_threads::PeriodRandomizer;
 use crate::reader::stack_tail::{StackCopy, TailReader};
-use crate::reader::wakeup::{OverflowSignalPolicy, WakeupPolicy};
+use crate::reader::wakeup::{PassSummary, Sleep, WakeupPolicy};
 use crate::source::Source;
 
 /// Drains the rings into the backlog.
@@ -40,7 +40,6 @@ pub(crate) struct Reader<'a> {
     tail_reader: TailReader,
     affinity: ReaderAffinity,
     wakeup_policy: WakeupPolicy,
-    overflow_signal: OverflowSignalPolicy,
     /// Whether each sample is looked at as soon as it comes.
     at_once: bool,
     queue: &'a RecordQueue,
@@ -53,10 +52,8 @@ pub(crate) struct Reader<'a> {
     switches: Vec<(bool, u64)>,
     /// What may have run before it was sampled, until it was looked at.
     earlier: Option<&'a Target>,
-    /// When the rings were last looked at.
+    /// When the reader last woke.
     last: Instant,
-    /// How many samples the last pass brought.
-    samples: usize,
     /// Whether the last pass found anything: then another must follow for the order of time.
     found: bool,
 }
@@ -92,7 +89,7 @@ pub(crate) struct Input<'a> {
 
 impl<'a> Reader<'a> {
     /// Percent of the backlog: from here on the session cannot be sure to keep up.
-    const MANY: usize = 12;
+    const MANY: usize = 25;
 
     pub(crate) fn new(input: Input<'a>, queue: &'a RecordQueue) -> Self {
         let Input {
@@ -105,7 +102,6 @@ impl<'a> Reader<'a> {
         Self {
             format,
             wakeup_policy: WakeupPolicy::new(source.opened(), Instant::now()),
-            overflow_signal: OverflowSignalPolicy::new(source.opened()),
             period_randomizer: source.opened().sample_period().map(PeriodRandomizer::new),
             blocked_threads,
             switches: Vec::new(),
@@ -118,7 +114,6 @@ impl<'a> Reader<'a> {
             at_once: true,
             queue,
             counts: ReaderCounts::default(),
-            samples: 0,
             found: false,
         }
     }
@@ -164,7 +159,7 @@ impl<'a> Reader<'a> {
 
     /// Waits, drains, and looks whether recording ends here.
     fn step(&mut self, control: &mut RecordingControl<'_>) -> Result<bool, Error> {
-        let mut timeout = control.timeout(self.found);
+        let mut timeout = control.timeout();
         if let Some(soon) = self
             .period_randomizer
             .as_ref()
@@ -184,58 +179,41 @@ impl<'a> Reader<'a> {
         let over = control.is_over(&mut self.source, wake.all_ended)?;
         self.switches.extend(control.take_switches());
         if control.take_switch() {
-            self.queue.ask_to_switch(system::monotonic_now());
+            self.rotate();
         }
         Ok(over || failed)
     }
 
-    /// Waits for the next sample, or until some have come together, if there is time for that.
+    /// Sleeps until there is something to do, or the time is over.
     fn wait(&mut self, timeout: Duration) -> io::Result<Wake> {
-        if let Some(blocked_threads) = &self.blocked_threads {
-            let urgent = blocked_threads.are_urgent();
-            return self.wait_for_records_and_blocked(urgent, timeout);
-        }
         let now = Instant::now();
-        if self.queue.take_wakeup_request() {
-            self.wakeup_policy.needed(now);
-        }
-        let many = self.queue.percent_full() >= Self::MANY;
-        let poll_interval = self.wakeup_policy.poll_interval(now, many);
-        self.at_once = poll_interval.is_none();
-        let Some(poll_interval) = poll_interval else {
-            self.source.signal_each_overflow(true)?;
-            return self.source.wait(timeout);
+        self.wakeup_policy.learn(self.queue.take_feedback());
+        let blocked_threads = self.blocked_threads.as_ref();
+        let wants_each = blocked_threads.is_some_and(BlockedThreadSampler::are_urgent);
+        let lags = self.queue.percent_full() >= Self::MANY;
+        let (each, longest) = match self.wakeup_policy.sleep(now, lags) {
+            Sleep::UntilSample(longest) => (true, longest),
+            Sleep::For(longest) => (false, longest),
         };
-        let poll_interval = (self.period_randomizer.as_ref())
-            .map_or(poll_interval, |period_randomizer| {
-                period_randomizer.shortened(poll_interval)
-            });
-        let tell = self.overflow_signal.is_wanted_after(self.samples);
-        self.source.signal_each_overflow(tell)?;
-        if !tell {
-            // Others will come meanwhile. Should they be so many that a ring fills, that ends it.
-            return self.source.wait(poll_interval);
+        self.at_once = each;
+        self.source.signal_each_overflow(each || wants_each)?;
+        let wake = self.source.wait(longest.min(timeout))?;
+        if each || wants_each {
+            thread::sleep(self.wakeup_policy.gather(self.last, Instant::now()));
         }
-        let wake = self.source.wait(timeout)?;
-        thread::sleep(poll_interval);
+        self.last = Instant::now();
         Ok(wake)
     }
 
-    /// Waits for the next record, if threads that sleep are looked at.
-    fn wait_for_records_and_blocked(
-        &mut self,
-        urgent: bool,
-        timeout: Duration,
-    ) -> io::Result<Wake> {
-        const SHORTEST: Duration = Duration::from_micros(200);
-        self.source.signal_each_overflow(true)?;
-        let wake = self.source.wait(timeout)?;
-        if urgent {
-            // The ring wakes us with each: lets a few come together.
-            thread::sleep(SHORTEST.saturating_sub(self.last.elapsed()));
-            self.last = Instant::now();
-        }
-        Ok(wake)
+    /// Has the session go on in another file.
+    fn rotate(&mut self) {
+        let (mut batch, _) = self.queue.start();
+        batch.begun = system::monotonic_now();
+        batch.rotates = true;
+        batch.counts = self.counts;
+        self.queue.push(batch, true);
+        // What was sampled before is to be in the first of them soon.
+        self.wakeup_policy.changed(Instant::now());
     }
 
     /// Says when sampling was enabled or disabled.
@@ -255,6 +233,7 @@ impl<'a> Reader<'a> {
     /// One pass over all rings.
     fn pass(&mut self) {
         let (mut batch, room) = self.queue.start();
+        batch.begun = system::monotonic_now();
         self.report_toggles(&mut batch);
         if let Some(blocked_threads) = &mut self.blocked_threads {
             let earlier = self.earlier.take().map(launch::threads_now);
@@ -280,10 +259,10 @@ impl<'a> Reader<'a> {
             period_randomizer: period_randomizer.as_mut(),
             blocked_threads: blocked_threads.as_mut(),
             counts,
-            samples: 0,
+            summary: PassSummary::default(),
         };
         let drained = source.drain(|_, record| take.record(record, &mut batch, &room));
-        self.samples = take.samples;
+        let summary = take.summary;
         if let Some(blocked_threads) = blocked_threads
             && room.pressure(&batch) == Pressure::Low
         {
@@ -291,11 +270,14 @@ impl<'a> Reader<'a> {
         }
         affinity.apply();
         self.counts.corrupt += u64::from(drained.corrupt);
+        let now = Instant::now();
+        self.wakeup_policy.looked(summary, now);
+        let hurried = self.wakeup_policy.is_hurried(summary, now);
         let found = !batch.is_empty();
         // Once after the last find, an empty batch tells that all before it is complete.
         if found || self.found {
             batch.counts = self.counts;
-            self.queue.push(batch);
+            self.queue.push(batch, hurried);
         } else {
             self.queue.return_unused(batch);
         }
@@ -312,7 +294,7 @@ struct BatchFiller<'a> {
     period_randomizer: Option<&'a mut PeriodRandomizer>,
     blocked_threads: Option<&'a mut BlockedThreadSampler>,
     counts: &'a mut ReaderCounts,
-    samples: usize,
+    summary: PassSummary,
 }
 
 impl BatchFiller<'_> {
@@ -320,6 +302,7 @@ impl BatchFiller<'_> {
         match self.format.parse(bytes) {
             Ok(Record::Sample(sample)) => self.sample(bytes, &sample, batch, room),
             Ok(record) => {
+                self.summary.changes |= changes_processes(&record);
                 if let Some(period_randomizer) = &mut self.period_randomizer {
                     period_randomizer.notice(&record);
                 }
@@ -334,7 +317,7 @@ impl BatchFiller<'_> {
     }
 
     fn sample(&mut self, bytes: &[u8], sample: &Sample<'_>, batch: &mut Batch, room: &Room) {
-        self.samples += 1;
+        self.summary.samples += 1;
         let pressure = room.pressure(batch);
         if pressure == Pressure::Full {
             self.counts.dropped += 1;
@@ -363,6 +346,7 @@ impl BatchFiller<'_> {
             && pressure == Pressure::Low
             && let Some(copy) = StackCopy::full(sample)
         {
+            self.summary.full_copies = true;
             read_tail(tail_reader, &copy, batch);
             if let (Some(affinity), Some(cpu)) = (&mut self.affinity, sample.cpu) {
                 affinity.deep_stack(cpu);
@@ -378,6 +362,14 @@ fn read_tail(tail_reader: &mut TailReader, stack: &StackCopy, batch: &mut Batch)
     } else if let Some((beyond, at)) = batch.push_beyond(|bytes| tail_reader.read(stack, bytes)) {
         tail_reader.share_in_pass(stack.pid, beyond, at);
     }
+}
+
+/// Whether it tells of processes, threads or mappings that are new or gone.
+fn changes_processes(record: &Record<'_>) -> bool {
+    matches!(
+        record,
+        Record::Mmap(_) | Record::Comm(_) | Record::Fork(_) | Record::Exit(_)
+    )
 }
 
 pub(crate) fn refused(source: io::Error) -> Error {

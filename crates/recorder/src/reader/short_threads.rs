@@ -38,7 +38,6 @@ pub(crate) struct PeriodRandomizer {
     context_pins: ContextPins,
     /// Who has ended lately. A sample in the ring of another CPU may come after that.
     ended: VecDeque<Tid>,
-    begin: Instant,
     random: fastrand::Rng,
 }
 
@@ -102,8 +101,8 @@ impl PeriodRandomizer {
     const MEMORY: Duration = Duration::from_secs(1);
     /// How soon periods are drawn again: each should be for few threads.
     const SOON: Duration = Duration::from_millis(1);
-    /// The same as long as little is known of the target.
-    const AT_FIRST: Duration = Duration::from_millis(10);
+    /// In this time, a ring fills a little at the usual period.
+    const LOOK: Duration = Duration::from_millis(5);
 
     pub(crate) fn new(sample_period: SamplePeriod) -> Self {
         let now = Instant::now();
@@ -119,7 +118,6 @@ impl PeriodRandomizer {
             fastest: sample_period.period,
             context_pins: ContextPins::default(),
             ended: VecDeque::with_capacity(Self::ENDED),
-            begin: now,
             random: fastrand::Rng::new(),
         }
     }
@@ -208,14 +206,6 @@ impl PeriodRandomizer {
         }
     }
 
-    /// The poll interval in which a ring fills no more than it would in this one at the usual period.
-    pub(crate) fn shortened(&self, poll_interval: Duration) -> Duration {
-        let poll_interval =
-            poll_interval.mul_f64(self.fastest as f64 / self.sample_period.period as f64);
-        self.timeout()
-            .map_or(poll_interval, |soon| poll_interval.min(soon))
-    }
-
     /// Gives the events whose threads are short a new period, and the others their usual one.
     pub(crate) fn vary(&mut self, mut set_period: impl FnMut(u64, u64)) {
         let now = Instant::now();
@@ -257,11 +247,12 @@ impl PeriodRandomizer {
 
     /// How soon to look again; `None` if there is no hurry.
     pub(crate) fn timeout(&self) -> Option<Duration> {
-        if self.families.values().any(|family| family.varied) {
-            return Some(Self::SOON.saturating_sub(self.drawn.elapsed()));
-        }
-        let unknown = !self.families.is_empty() || self.begin.elapsed() < Self::MEMORY;
-        unknown.then_some(Self::AT_FIRST)
+        let varied = self.families.values().any(|family| family.varied);
+        let draw = varied.then(|| Self::SOON.saturating_sub(self.drawn.elapsed()));
+        // A thread that lives on with a short period fills the ring as often as that.
+        let often = self.fastest as f64 / self.sample_period.period as f64;
+        let look = (often < 1.0).then(|| Self::LOOK.mul_f64(often));
+        draw.into_iter().chain(look).min()
     }
 }
 
@@ -357,12 +348,8 @@ mod tests {
             [1000; 20]
         );
         // While one of them lives that is sampled ten times as often, so often must be looked.
-        let poll_interval = Duration::from_millis(5);
-        let intervals = |period_randomizer: &mut PeriodRandomizer| {
-            period_randomizer.begin -= PeriodRandomizer::MEMORY;
-            period_randomizer.shortened(poll_interval)
-        };
-        assert_eq!(intervals(&mut period_randomizer), poll_interval / 10);
+        let often = Some(PeriodRandomizer::LOOK / 10);
+        assert_eq!(period_randomizer.timeout(), often);
         let exit = |tid| {
             Record::Exit(Task {
                 stamp: Stamp::default(),
@@ -375,23 +362,23 @@ mod tests {
             })
         };
         for tid in [1, 2] {
-            assert_eq!(intervals(&mut period_randomizer), poll_interval / 10);
+            assert_eq!(period_randomizer.timeout(), often);
             period_randomizer.notice(&exit(tid));
         }
-        assert_eq!(intervals(&mut period_randomizer), poll_interval);
+        assert_eq!(period_randomizer.timeout(), None);
         // A sample that comes late is not that of a thread that lives.
         assert_eq!(
             keep(&mut period_randomizer, &short_period_threads),
             Some(100)
         );
-        assert_eq!(intervals(&mut period_randomizer), poll_interval);
+        assert_eq!(period_randomizer.timeout(), None);
         // Who has the number of one that ended long ago is young.
         (0..PeriodRandomizer::ENDED).for_each(|_| period_randomizer.notice(&exit(3)));
         assert_eq!(
             kept(&mut period_randomizer, &short_period_threads, 99),
             [100; 99]
         );
-        assert_eq!(intervals(&mut period_randomizer), poll_interval / 10);
+        assert_eq!(period_randomizer.timeout(), often);
     }
 
     #[test]

@@ -1,157 +1,288 @@
-//! How soon the reader must look at a sample.
+//! When the reader wakes.
 //!
-//! What lies beyond the kernel's copy of a stack must be read before the program changes it, so the
-//! reader is told of each sample. That costs the program more than the sample itself, and most
-//! programs' stacks are never that deep, or change so far out. So the reader looks by itself now and
-//! then, as long as no stack needed it sooner for a while.
+//! ```text
+//!   stacks                           the reader comes                     wakeups a second, at 99 Hz
+//!   fit in the kernel's copy         when a ring is half full             3
+//!   go on beyond it, unchanged       every 5 ms                           200
+//!   go on beyond it, and change      with each sample (overflow signal)   99
+//! ```
+//! What lies beyond the copy must be read before the program changes it. Each wakeup costs the
+//! program more than the sample itself, so it must pay: one sample in [`WakeupPolicy::WORTH`] must
+//! need it. What is weighed is all threads together, because the signal is: those that inherit an
+//! event share it.
+//!
+//! Where processes come and go, or map code, their files must be opened while they live. So the
+//! reader comes soon after such a record, and less and less often the longer there was none. Where
+//! little is sampled, the next sample wakes it, and nothing else does.
 
 use std::time::{Duration, Instant};
 
 use prof_events::Opened;
 
-/// Whether there is time for a nap.
+use crate::queue::record_queue::Feedback;
+
+/// Decides how long the reader sleeps.
 #[derive(Debug)]
 pub(crate) struct WakeupPolicy {
-    /// `None`: samples may come faster than the rings could hold.
-    poll_interval: Option<Duration>,
-    /// In haste until then.
-    until: Instant,
-    /// How long to be in haste after a stack that needed it.
-    lasts: Duration,
+    /// Whether the kernel can signal each sample.
+    can_signal: bool,
+    /// Without a sample for so long, the next one is waited for.
+    quiet_after: Duration,
+    /// Where nobody knows how often samples come: between two wakeups at least.
+    shortest: Duration,
+    samples: RecentSamples,
+    /// When processes, threads or mappings changed.
+    last_change: Instant,
+    last_sample: Instant,
+}
+
+/// What one pass over the rings found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PassSummary {
+    pub(crate) samples: u32,
+    /// Whether the stack of one of them filled the kernel's copy.
+    pub(crate) full_copies: bool,
+    /// Whether processes, threads or mappings changed.
+    pub(crate) changes: bool,
+}
+
+/// How long to sleep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sleep {
+    /// Until the next sample, but no longer than this.
+    UntilSample(Duration),
+    /// So long, unless a ring is half full before.
+    For(Duration),
+}
+
+/// How often wakeups have paid lately.
+#[derive(Debug, Default)]
+struct RecentSamples {
+    all: u32,
+    /// Of them, those whose stacks went on beyond the copy.
+    deep: u32,
+    /// Of them, those whose stacks were others there than at the sample before.
+    changed: u32,
+}
+
+impl RecentSamples {
+    /// Samples that count: when there are more, all are halved.
+    const MEMORY: u32 = 1024;
+
+    fn add(&mut self, samples: u32) {
+        self.all = self.all.saturating_add(samples);
+        while self.all > Self::MEMORY {
+            self.all /= 2;
+            self.deep /= 2;
+            self.changed /= 2;
+        }
+    }
 }
 
 impl WakeupPolicy {
-    /// Short beside what changes while nobody looks: names, mappings, processes.
-    const LONGEST_NAP: Duration = Duration::from_millis(5);
-    const AT_FIRST: Duration = Duration::from_millis(250);
-    /// Doubled each time that it was too short, up to this, so that stacks which are deep now and
-    /// then are not missed each time.
-    const LONGEST: Duration = Duration::from_secs(64);
+    /// One sample in so many must need a wakeup for itself.
+    const WORTH: u32 = 256;
+    /// Until so many samples were seen, each wakes the reader: short programs count as well.
+    const AT_FIRST: u32 = 32;
+    /// How long to wait where stacks are deep and do not change, or processes do.
+    const SHORT: Duration = Duration::from_millis(5);
+    /// How long to wait for a ring to fill.
+    const LONG: Duration = Duration::from_millis(500);
+    /// How long to wait where nothing is sampled.
+    const QUIET: Duration = Duration::from_secs(1);
+    /// To switch the signal on and off takes two calls for each event: this many times as long must
+    /// pass without a sample.
+    const QUIET_PER_EVENT: Duration = Duration::from_micros(100);
+    const QUIET_AFTER: Duration = Duration::from_millis(20);
+    /// Wakeups at a rate that nobody knows.
+    const SHORTEST: Duration = Duration::from_micros(200);
 
-    /// In no haste as yet.
     pub(crate) fn new(opened: &Opened, now: Instant) -> Self {
+        let mut rates = opened.events.iter().map(|event| event.setup.highest_rate());
+        let events = u32::try_from(opened.ids().count()).unwrap_or(u32::MAX);
+        let switching = Self::QUIET_PER_EVENT.saturating_mul(events);
         Self {
-            poll_interval: poll_interval(opened),
-            until: now,
-            lasts: Duration::ZERO,
+            can_signal: opened.can_signal_each_overflow(),
+            quiet_after: switching.clamp(Self::QUIET_AFTER, Self::QUIET),
+            shortest: match rates.all(|rate| rate.is_some()) {
+                true => Duration::ZERO,
+                false => Self::SHORTEST,
+            },
+            samples: RecentSamples::default(),
+            last_change: now,
+            last_sample: now,
         }
     }
 
-    /// Something had to be read from the live target.
-    pub(crate) fn needed(&mut self, now: Instant) {
-        if now > self.until {
-            self.lasts = (self.lasts * 2).clamp(Self::AT_FIRST, Self::LONGEST);
+    /// The reader has looked at the rings.
+    pub(crate) fn looked(&mut self, pass: PassSummary, now: Instant) {
+        self.samples.add(pass.samples);
+        if pass.samples > 0 {
+            self.last_sample = now;
         }
-        self.until = now + self.lasts;
-    }
-
-    /// How long to let samples come together; `None` if the next must be looked at as soon as it
-    /// comes. Not where there are `many` to be unwound as yet: what being told takes is better spent
-    /// on that.
-    pub(crate) fn poll_interval(&self, now: Instant, many: bool) -> Option<Duration> {
-        self.poll_interval.filter(|_| many || now > self.until)
-    }
-}
-
-/// Whether to be told of samples while there is time for naps. That spares looking when none come. To go
-/// on or off takes a call for each event, which costs about a sixth of what it does to be told of a sample.
-#[derive(Debug)]
-pub(crate) struct OverflowSignalPolicy {
-    events: usize,
-    /// Samples of passes in a row that brought several.
-    samples: usize,
-}
-
-impl OverflowSignalPolicy {
-    pub(crate) fn new(opened: &Opened) -> Self {
-        Self {
-            events: opened.ids().count(),
-            samples: 0,
+        if pass.changes {
+            self.changed(now);
         }
     }
 
-    /// Whether to be told of the next sample, after a pass that brought so many.
-    pub(crate) fn is_wanted_after(&mut self, samples: usize) -> bool {
-        self.samples = match samples {
-            0 | 1 => 0,
-            _ => self.samples.saturating_add(samples),
-        };
-        self.samples <= self.events / 2
+    /// Processes have changed, or somebody waits for what is in the rings.
+    pub(crate) fn changed(&mut self, now: Instant) {
+        self.last_change = now;
     }
-}
 
-/// In which a ring fills by an eighth at most, if it is known how fast all events can come.
-fn poll_interval(opened: &Opened) -> Option<Duration> {
-    let rates = opened.events.iter().map(|event| event.setup.highest_rate());
-    let per_second = rates.sum::<Option<u64>>()?;
-    let dump = u64::from(opened.sizes.dump?);
-    let eighth = (opened.sizes.ring / 8).checked_div(dump * per_second.max(1) / 1000)?;
-    Some(Duration::from_millis(eighth).min(WakeupPolicy::LONGEST_NAP))
-        .filter(|poll_interval| !poll_interval.is_zero())
+    /// The session has unwound samples.
+    pub(crate) fn learn(&mut self, feedback: Feedback) {
+        let samples = &mut self.samples;
+        samples.deep = samples.deep.saturating_add(feedback.deep);
+        samples.changed = samples.changed.saturating_add(feedback.changed);
+    }
+
+    /// How long to sleep now. If the session `lags`, what wakeups take is better spent there.
+    pub(crate) fn sleep(&self, now: Instant, lags: bool) -> Sleep {
+        let since_change = now.duration_since(self.last_change);
+        let settled = (since_change / 2).clamp(Self::SHORT, Self::LONG);
+        let quiet = now.duration_since(self.last_sample) >= self.quiet_after;
+        if !self.can_signal {
+            Sleep::For(settled)
+        } else if quiet {
+            Sleep::UntilSample(Self::QUIET)
+        } else if self.is_at_first() || self.pays(self.samples.changed) {
+            match lags {
+                true => Sleep::For(Self::SHORT),
+                false => Sleep::UntilSample(settled),
+            }
+        } else if self.pays(self.samples.deep) {
+            Sleep::For(Self::SHORT)
+        } else {
+            Sleep::For(settled)
+        }
+    }
+
+    fn is_at_first(&self) -> bool {
+        self.samples.all < Self::AT_FIRST
+    }
+
+    fn pays(&self, needed: u32) -> bool {
+        needed > self.samples.all / Self::WORTH
+    }
+
+    /// How long to let samples come together, of which the first has woken the reader at `now`, who
+    /// looked last at `last`.
+    pub(crate) fn gather(&self, last: Instant, now: Instant) -> Duration {
+        self.shortest.saturating_sub(now.duration_since(last))
+    }
+
+    /// Whether the session should unwind what a pass has found at once: files may go away, or it is
+    /// to tell whether stacks go on beyond their copies.
+    pub(crate) fn is_hurried(&self, pass: PassSummary, now: Instant) -> bool {
+        let unknown = pass.full_copies && !self.pays(self.samples.deep);
+        unknown || now.duration_since(self.last_change) < Self::LONG
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn telling_ends_where_that_pays() {
-        let check = |events, passes: &[(usize, bool)]| {
-            let mut overflow_signal = OverflowSignalPolicy { events, samples: 0 };
-            for &(samples, expected) in passes {
-                assert_eq!(
-                    overflow_signal.is_wanted_after(samples),
-                    expected,
-                    "{passes:?}"
-                );
-            }
-        };
-        check(
-            2,
-            &[(0, true), (1, true), (2, false), (1, true), (5, false)],
-        );
-        check(
-            20,
-            &[(5, true), (5, true), (5, false), (2, false), (0, true)],
-        );
-        // They come now and then: to go on and off each time would take more than it spares.
-        check(20, &[(9, true), (1, true), (9, true), (0, true), (9, true)]);
+    struct Reader {
+        policy: WakeupPolicy,
+        now: Instant,
+    }
+
+    impl Reader {
+        fn new() -> Self {
+            let now = Instant::now();
+            let policy = WakeupPolicy {
+                can_signal: true,
+                quiet_after: WakeupPolicy::QUIET_AFTER,
+                shortest: Duration::ZERO,
+                samples: RecentSamples::default(),
+                last_change: now,
+                last_sample: now,
+            };
+            Self { policy, now }
+        }
+
+        /// Sleeps, then finds so many samples, of which the session tells.
+        fn pass(&mut self, samples: u32, deep: u32, changed: u32) -> Sleep {
+            let sleep = self.policy.sleep(self.now, false);
+            let (Sleep::For(time) | Sleep::UntilSample(time)) = sleep;
+            self.now += time;
+            let pass = PassSummary {
+                samples,
+                full_copies: deep > 0,
+                changes: false,
+            };
+            self.policy.looked(pass, self.now);
+            self.policy.learn(Feedback { deep, changed });
+            self.policy.sleep(self.now, false)
+        }
+
+        fn passes(&mut self, count: u32, samples: u32, deep: u32, changed: u32) -> Sleep {
+            (1..count).for_each(|_| _ = self.pass(samples, deep, changed));
+            self.pass(samples, deep, changed)
+        }
+    }
+
+    fn millis(millis: u64) -> Duration {
+        Duration::from_millis(millis)
     }
 
     #[test]
-    fn haste_begins_with_need_and_lasts_longer_each_time() {
-        let begin = Instant::now();
-        let after = |millis| begin + Duration::from_millis(millis);
-        let poll_interval = Duration::from_millis(5);
-        let mut wakeup_policy = WakeupPolicy {
-            poll_interval: Some(poll_interval),
-            until: begin,
-            lasts: Duration::ZERO,
+    fn what_fits_in_the_copy_wakes_nobody() {
+        let mut reader = Reader::new();
+        assert_eq!(reader.pass(1, 0, 0), Sleep::UntilSample(millis(5)));
+        assert_eq!(reader.passes(31, 1, 0, 0), Sleep::For(millis(500)));
+    }
+
+    #[test]
+    fn deep_stacks_must_be_worth_it() {
+        let mut reader = Reader::new();
+        reader.passes(100, 1, 0, 0);
+        assert_eq!(reader.passes(100, 50, 0, 0), Sleep::For(millis(500)));
+        // Five of 12,000, as a compiler has them.
+        assert_eq!(reader.pass(50, 1, 1), Sleep::For(millis(500)));
+        assert_eq!(reader.passes(50, 50, 0, 0), Sleep::For(millis(500)));
+        // One in ten.
+        let sleep = reader.passes(4, 50, 5, 0);
+        assert_eq!(sleep, Sleep::For(millis(5)));
+        let sleep = reader.passes(4, 50, 5, 5);
+        assert_eq!(sleep, Sleep::UntilSample(millis(500)));
+        assert_eq!(reader.policy.sleep(reader.now, true), Sleep::For(millis(5)));
+        let sleep = reader.passes(200, 50, 0, 0);
+        assert_eq!(sleep, Sleep::For(millis(500)), "no longer");
+    }
+
+    #[test]
+    fn changes_are_followed_closely_and_then_less_and_less() {
+        let mut reader = Reader::new();
+        reader.passes(100, 1, 0, 0);
+        let change = PassSummary {
+            samples: 1,
+            full_copies: false,
+            changes: true,
         };
-        assert_eq!(
-            wakeup_policy.poll_interval(after(1), false),
-            Some(poll_interval)
-        );
-        wakeup_policy.needed(after(1));
-        assert_eq!(wakeup_policy.poll_interval(after(251), false), None);
-        assert_eq!(
-            wakeup_policy.poll_interval(after(251), true),
-            Some(poll_interval)
-        );
-        assert_eq!(
-            wakeup_policy.poll_interval(after(252), false),
-            Some(poll_interval)
-        );
-        wakeup_policy.needed(after(300));
-        assert_eq!(wakeup_policy.poll_interval(after(800), false), None);
-        wakeup_policy.needed(after(800));
-        assert_eq!(wakeup_policy.poll_interval(after(1300), false), None);
-        assert_eq!(
-            wakeup_policy.poll_interval(after(1301), false),
-            Some(poll_interval),
-            "not too short: no longer"
-        );
-        (0..10).for_each(|_| wakeup_policy.needed(wakeup_policy.until + poll_interval));
-        assert_eq!(wakeup_policy.lasts, WakeupPolicy::LONGEST);
+        reader.policy.looked(change, reader.now);
+        let begin = reader.now;
+        let mut wakeups = 0;
+        while reader.now < begin + millis(2000) {
+            let hurried = reader.policy.is_hurried(PassSummary::default(), reader.now);
+            assert_eq!(hurried, reader.now < begin + millis(500));
+            reader.pass(1, 0, 0);
+            wakeups += 1;
+        }
+        assert!((8..20).contains(&wakeups), "{wakeups}");
+    }
+
+    #[test]
+    fn where_nothing_is_sampled_the_next_sample_wakes() {
+        let mut reader = Reader::new();
+        reader.passes(100, 1, 0, 0);
+        assert_eq!(reader.pass(0, 0, 0), Sleep::UntilSample(millis(1000)));
+        assert_eq!(reader.pass(1, 0, 0), Sleep::For(millis(500)));
+        // What changes is not urgent before it is sampled.
+        reader.policy.changed(reader.now);
+        assert_eq!(reader.pass(1, 0, 0), Sleep::For(millis(5)));
+        assert_eq!(reader.passes(4, 0, 0, 0), Sleep::UntilSample(millis(1000)));
     }
 }

@@ -33,7 +33,7 @@ use crate::output::rotation::{NextOutput, RotationPolicy};
 use crate::probe_coverage::ProbeCoverage;
 use crate::queue::message::{Content, Known, Message};
 use crate::queue::pending_batches::PendingBatches;
-use crate::queue::record_queue::{Batch, Popped, ReaderCounts, RecordQueue};
+use crate::queue::record_queue::{Batch, Feedback, Popped, ReaderCounts, RecordQueue};
 use crate::queue::sorter::{PendingRecord, RecordSorter};
 use crate::reader::Outcome;
 use crate::session::allocation::EveryBytes;
@@ -68,8 +68,8 @@ pub(crate) struct Session {
     own_pid: Pid,
     /// Bytes written since readers were last told that all before is in order.
     since_round: usize,
-    /// Whether a stack needed the live target since the reader was last told so.
-    urgent: bool,
+    /// What the reader is to be told.
+    feedback: Feedback,
     /// Bytes of records after which the recording ends.
     max_size: Option<u64>,
     checkpoints: Checkpoints,
@@ -118,6 +118,9 @@ pub(crate) struct Finished {
 impl Session {
     /// Readers sort records in memory from one end of a round to the next.
     const ROUND: usize = 256 << 10;
+    /// Where nothing comes, the rings may hold records this old, in nanoseconds.
+    const UNREAD: u64 = 500_000_000;
+
     pub(crate) fn new(
         format: RecordFormat,
         events: Vec<SessionEvent>,
@@ -142,7 +145,7 @@ impl Session {
             reported_lost: 0,
             own_pid: std::process::id() as Pid,
             since_round: 0,
-            urgent: false,
+            feedback: Feedback::default(),
             max_size: None,
             checkpoints: Checkpoints::begin(Instant::now()),
             out: Vec::new(),
@@ -178,18 +181,18 @@ impl Session {
         let mut priority_boost = PriorityBoost::default();
         self.begin_files()?;
         loop {
-            if let Some(time) = queue.take_switch() {
-                self.rotation.ask(time);
-            }
             let batch = match queue.pop(self.checkpoints.interval()) {
                 Popped::Batch(batch) => batch,
                 Popped::Nothing => {
-                    self.turn(system::monotonic_now())?;
+                    self.turn(system::monotonic_now().saturating_sub(Self::UNREAD))?;
                     self.checkpoint()?;
                     continue;
                 }
                 Popped::End => break,
             };
+            if batch.rotates {
+                self.rotation.ask(batch.begun);
+            }
             priority_boost.follow(queue);
             self.reader_has_counted(batch.counts)?;
             for index in 0..batch.len() {
@@ -205,8 +208,8 @@ impl Session {
                     index,
                 });
             }
+            order.end_pass(batch.begun, &mut ready);
             held.push(batch);
-            order.end_pass(&mut ready);
             self.process(&mut ready, &mut held, queue)?;
             if self.is_full() {
                 return Ok(());
@@ -234,8 +237,8 @@ impl Session {
             }
             held.done_with(waiting.batch);
         }
-        if std::mem::take(&mut self.urgent) {
-            queue.request_prompt_wakeup();
+        if self.feedback != Feedback::default() {
+            queue.report(std::mem::take(&mut self.feedback));
         }
         while let Some(batch) = held.pop_done() {
             queue.recycle(batch);

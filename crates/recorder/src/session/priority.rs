@@ -78,7 +78,7 @@ mod tests {
                 for _ in waiting..percent {
                     let (mut batch, _) = queue.start();
                     batch.push(|bytes| bytes.resize(900, 0));
-                    queue.push(batch);
+                    queue.push(batch, true);
                 }
                 for _ in percent..waiting {
                     let Popped::Batch(batch) = queue.pop(Duration::MAX) else {

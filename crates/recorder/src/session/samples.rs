@@ -92,7 +92,8 @@ impl Session {
         if weight.is_of_mappings() && self.is_internal(sample.pid) {
             return false;
         }
-        self.urgent |= self.chain_builder.needs_prompt_wakeup(note);
+        self.feedback.deep += u32::from(note.remote_read > 0);
+        self.feedback.changed += u32::from(self.chain_builder.needed_prompt_wakeup(note));
         self.note(sample, note, true);
         self.encode(sample, period, note)
     }

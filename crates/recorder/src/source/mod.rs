@@ -149,7 +149,10 @@ impl Source {
     pub(crate) fn signal_each_overflow(&mut self, on: bool) -> io::Result<()> {
         match self {
             Self::Rings(sampler) => sampler.signal_each_overflow(on),
-            Self::Ptrace(_) => Ok(()),
+            Self::Ptrace(ptrace) => {
+                ptrace.signal_each(on);
+                Ok(())
+            }
         }
     }
 

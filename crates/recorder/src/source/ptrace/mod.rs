@@ -61,9 +61,11 @@ struct Tracing {
 
 /// What both threads see.
 struct Shared {
-    records: Mutex<Vec<u8>>,
-    /// Holds a byte as long as there are records.
+    records: Mutex<Records>,
+    /// Holds a byte as long as the reader is to come.
     arrived: PipeWriter,
+    /// Whether it is to come for each record.
+    signals_each: AtomicBool,
     stop: AtomicBool,
     /// Whether nothing is to be sampled for the time being.
     off: AtomicBool,
@@ -71,11 +73,21 @@ struct Shared {
     lost: AtomicU64,
 }
 
+/// Records that wait for the reader.
+#[derive(Default)]
+struct Records {
+    bytes: Vec<u8>,
+    /// Whether the reader was told of them.
+    reported: bool,
+}
+
 impl Shared {
+    /// With so many bytes of records, the reader is to come in any case.
+    const MANY: usize = 2 << 20;
     /// With so many bytes of records that nobody takes, samples are dropped.
     const FULL: usize = 16 << 20;
 
-    fn lock(&self) -> MutexGuard<'_, Vec<u8>> {
+    fn lock(&self) -> MutexGuard<'_, Records> {
         // Appending cannot panic half way.
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -86,15 +98,18 @@ impl Shared {
             return;
         }
         let mut records = self.lock();
-        let first = records.is_empty();
-        match records.len() > Self::FULL {
-            true => self.append_all_but_samples(&mut records, out),
-            false => records.extend_from_slice(out),
+        match records.bytes.len() > Self::FULL {
+            true => self.append_all_but_samples(&mut records.bytes, out),
+            false => records.bytes.extend_from_slice(out),
         }
         out.clear();
-        if first && !records.is_empty() {
-            // Under the lock: there is a byte in the pipe exactly as long as there are records.
-            let _ = (&self.arrived).write(&[1]);
+        let enough = match self.signals_each.load(Ordering::Relaxed) {
+            true => !records.bytes.is_empty(),
+            false => records.bytes.len() >= Self::MANY,
+        };
+        if enough && !records.reported {
+            // Under the lock: there is a byte in the pipe exactly as long as it is true.
+            records.reported = (&self.arrived).write(&[1]).is_ok();
         }
     }
 
@@ -134,6 +149,7 @@ impl PtraceSampler {
             shared: Arc::new(Shared {
                 records: Mutex::default(),
                 arrived,
+                signals_each: AtomicBool::new(true),
                 stop: AtomicBool::new(false),
                 off: AtomicBool::new(false),
                 all_ended: AtomicBool::new(false),
@@ -211,8 +227,8 @@ impl PtraceSampler {
         self.taken.clear();
         {
             let mut records = self.shared.lock();
-            std::mem::swap(&mut self.taken, &mut records);
-            if !self.taken.is_empty() {
+            std::mem::swap(&mut self.taken, &mut records.bytes);
+            if std::mem::take(&mut records.reported) {
                 let _ = self.arrivals.read(&mut [0]);
             }
         }
@@ -223,6 +239,11 @@ impl PtraceSampler {
             bytes: self.taken.len() as u64,
             corrupt: false,
         }
+    }
+
+    /// As [`prof_events::Sampler::signal_each_overflow`].
+    pub(crate) fn signal_each(&self, on: bool) {
+        self.shared.signals_each.store(on, Ordering::Relaxed);
     }
 
     /// Has sampling go on or off.
@@ -314,6 +335,10 @@ fn trace(
         }
         let all_ended = tracees.all_ended();
         shared.all_ended.store(all_ended, Ordering::Release);
+        if all_ended {
+            // Their ends are among the records, and the end of the recording.
+            shared.signals_each.store(true, Ordering::Relaxed);
+        }
         shared.append(&mut tracees.teller.out);
         if all_ended {
             return;
