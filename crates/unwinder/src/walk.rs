@@ -44,7 +44,7 @@ pub(crate) fn walk<'w>(
     let (mut descents, mut remote_read) = (0, 0_u16);
     frames.push(frame.program_counter());
     for _ in 0..STEPS {
-        if let Some(found) = fast::advance(&mut frame, code, stack) {
+        if let Some(found) = fast::advance(&mut frame, code, stack, frames) {
             evidence = found;
         } else {
             let mut step = Step::new(&frame, evidence, code, stack);
@@ -52,7 +52,11 @@ pub(crate) fn walk<'w>(
                 true => Err(StackEnd::Loop),
                 false => find_next(&mut step, frames),
             };
-            match next.or_else(|end| after_the_end(&mut step, frames.count(), end)) {
+            let next = match next {
+                Ok(next) => Ok(next),
+                Err(end) => after_the_end(&mut step, frames.count(), end),
+            };
+            match next {
                 Ok(Next::Caller(caller)) => {
                     descents += u32::from(descends(&frame, &caller.frame));
                     Caller { frame, evidence } = caller;
@@ -66,10 +70,10 @@ pub(crate) fn walk<'w>(
                 }
                 Err(end) => return (end, remote_read),
             }
+            stack.reach(frame.stack_pointer());
+            frames.push(frame.lookup_address());
         }
-        stack.reach(frame.stack_pointer());
         remote_read = remote_read.saturating_add(u16::from(evidence.from_live));
-        frames.push(frame.lookup_address());
     }
     (StackEnd::FrameLimit, remote_read)
 }
@@ -107,14 +111,18 @@ fn find_next(step: &mut Step<'_, '_>, frames: &mut Frames<'_>) -> Result<Next, S
         }
     };
     let callee = (!found.starts_function).then_some(&place);
-    let caller = registers.and_then(|registers| {
-        let mut caller = step.caller(registers);
-        caller.frame.interrupted = found.signal_frame;
-        check(step, callee, &caller).map(|()| caller)
-    });
-    caller
-        .or_else(|end| without_cfi(step, &place, end))
-        .map(Next::Caller)
+    let end = match registers {
+        Ok(registers) => {
+            let mut caller = step.caller(registers);
+            caller.frame.interrupted = found.signal_frame;
+            match check(step, callee, &caller) {
+                Ok(()) => return Ok(Next::Caller(caller)),
+                Err(end) => end,
+            }
+        }
+        Err(end) => end,
+    };
+    without_cfi(step, &place, end).map(Next::Caller)
 }
 
 /// Where it goes on if no caller was found for this reason.

@@ -3,21 +3,23 @@
 use crate::cache::rule_cache::CachedRule;
 use crate::code::ProcessCode;
 use crate::frame::{Evidence, Frame};
+use crate::frames::Frames;
 use crate::memory::stack::{Stack, Word};
 use crate::rule::Rule;
 use crate::step::lookup::cache_key;
 
-/// Makes of `frame` its caller and returns the evidence for that, if the rule is cached, the memory
-/// at hand and the caller in known code further up. Otherwise the frame stays as it is.
+/// Makes of `frame` its caller, appends that to `frames` and returns the evidence for it, if the rule
+/// is cached, the memory at hand and the caller in known code further up. Otherwise does nothing.
 #[inline]
 pub(crate) fn advance(
     frame: &mut Frame,
     code: &mut ProcessCode<'_>,
     stack: &mut Stack<'_>,
+    frames: &mut Frames<'_>,
 ) -> Option<Evidence> {
     let layout = frame.layout;
     let address = frame.lookup_address();
-    let place = *code.recent(address)?;
+    let place = code.recent(address)?;
     let key = cache_key(place.elf_address(address), frame.interrupted);
     let &CachedRule {
         rule: Rule::Compact(ref rule),
@@ -40,8 +42,10 @@ pub(crate) fn advance(
     if cfa <= stack_pointer {
         return None;
     }
-    let (callee, edges) = (place.code_address(address), &code.known.edges);
-    let is_noted = edges.wanted() && edges.contain(callee, next.code_address(caller));
+    let edges = &code.known.edges;
+    let call = || (place.code_address(address), next.code_address(caller));
+    let edge = edges.wanted().then(call);
+    let is_noted = edge.is_some_and(|(callee, caller)| edges.contain(callee, caller));
     if target.is_live && !is_noted {
         return None;
     }
@@ -63,8 +67,9 @@ pub(crate) fn advance(
     let pc = caller.wrapping_add(1);
     frame.registers.set(layout.program_counter, pc);
     frame.interrupted = false;
-    if !is_noted && edges.wanted() {
-        let caller = next.code_address(caller);
+    stack.reach(cfa);
+    frames.push(caller);
+    if let (Some((callee, caller)), false) = (edge, is_noted) {
         code.known.edges.add(callee, caller);
     }
     Some(Evidence {

@@ -49,6 +49,7 @@ impl<'s, 'w> Step<'s, 'w> {
     }
 
     /// A caller with these registers, found by what was read in this step.
+    #[inline]
     pub(crate) fn caller(&self, registers: Registers) -> Caller {
         Caller {
             frame: Frame {
