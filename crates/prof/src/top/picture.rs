@@ -115,11 +115,11 @@ impl Picture {
 
 impl Foot {
     fn of(quality: &Quality) -> Self {
-        let ended: u64 = quality.stacks.values().sum();
+        let stacks = quality.user_stacks();
         let losses = &quality.losses;
         Self {
             samples: quality.samples,
-            whole: (ended > 0).then(|| quality.whole_stacks() as f64 / ended as f64),
+            whole: (stacks > 0).then(|| quality.whole_stacks() as f64 / stacks as f64),
             lost: losses.ring_full.saturating_add(losses.queue_full),
             throttled: losses.throttled,
             left_out: 0.0,
@@ -192,5 +192,22 @@ pub(super) fn percent(part: u64, whole: u64) -> f64 {
     match whole {
         0 => 0.0,
         whole => part as f64 * 100.0 / whole as f64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prof_model::StackEnd;
+
+    use super::*;
+
+    #[test]
+    fn samples_of_the_kernel_alone_are_no_partial_stacks() {
+        let mut quality = Quality::default();
+        quality.stacks.insert(StackEnd::Root, 3);
+        quality.stacks.insert(StackEnd::NoUserState, 5);
+        assert_eq!(Foot::of(&quality).whole, Some(1.0));
+        quality.stacks.insert(StackEnd::Stale, 1);
+        assert_eq!(Foot::of(&quality).whole, Some(0.75));
     }
 }
