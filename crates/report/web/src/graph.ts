@@ -88,8 +88,17 @@ function outermost(tree: CallTree, id: number): Cursor[] {
   return found;
 }
 
-function heaviestFirst(boxes: Box[]): Box[] {
-  return boxes.sort((a, b) => b.value - a.value || a.id - b.id);
+/** A box for each function of these things, heaviest first. */
+function boxes<T>(things: T[], id: (thing: T) => number, make: (id: number, group: T[]) => Box): Box[] {
+  const groups = new Map<number, T[]>();
+  for (const thing of things) {
+    const key = id(thing);
+    const group = groups.get(key);
+    if (group) group.push(thing);
+    else groups.set(key, [thing]);
+  }
+  const found = [...groups].map(([id, group]) => make(id, group));
+  return found.sort((a, b) => b.value - a.value || a.id - b.id);
 }
 
 class CallerBox implements Box {
@@ -115,20 +124,21 @@ class CallerBox implements Box {
   }
 
   children(): Box[] {
-    if (this.found) return this.found;
-    const { shape } = this.tree;
-    const groups = new Map<number, Cursor[]>();
-    for (const cursor of this.cursors) {
-      const node = this.steps ? shape.parent[cursor.node]! : cursor.node;
-      if (node === ROOT) continue;
-      const id = shape.function[node]!;
-      const group = groups.get(id);
-      const moved = { ...cursor, node };
-      if (group) group.push(moved);
-      else groups.set(id, [moved]);
+    return (this.found ??= boxes(
+      this.steps ? this.callers() : this.cursors,
+      ({ node }) => this.tree.shape.function[node]!,
+      (id, cursors) => new CallerBox(this.tree, id, cursors, this, 1),
+    ));
+  }
+
+  private callers(): Cursor[] {
+    const parents = this.tree.shape.parent;
+    const callers: Cursor[] = [];
+    for (const { node, value, samples } of this.cursors) {
+      const parent = parents[node]!;
+      if (parent !== ROOT) callers.push({ node: parent, value, samples });
     }
-    const boxes = [...groups].map(([id, cursors]) => new CallerBox(this.tree, id, cursors, this, 1));
-    return (this.found = heaviestFirst(boxes));
+    return callers;
   }
 }
 
@@ -154,19 +164,11 @@ class MergedBox implements Box {
   }
 
   children(): Box[] {
-    if (this.found) return this.found;
-    const { shape } = this.tree;
-    const groups = new Map<number, number[]>();
-    for (const node of this.nodes) {
-      for (const child of shape.children(node)) {
-        if (!this.tree.totalSamples[child]) continue;
-        const id = shape.function[child]!;
-        const group = groups.get(id);
-        if (group) group.push(child);
-        else groups.set(id, [child]);
-      }
-    }
-    const boxes = [...groups].map(([id, nodes]) => new MergedBox(this.tree, id, nodes, this));
-    return (this.found = heaviestFirst(boxes));
+    const { shape, totalSamples } = this.tree;
+    return (this.found ??= boxes(
+      this.nodes.flatMap((node) => shape.children(node).filter((child) => totalSamples[child])),
+      (node) => shape.function[node]!,
+      (id, nodes) => new MergedBox(this.tree, id, nodes, this),
+    ));
   }
 }
