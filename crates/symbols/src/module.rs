@@ -1,6 +1,7 @@
 //! Naming the addresses of one file.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use prof_model::FileOffset;
 use rayon::prelude::*;
@@ -10,14 +11,14 @@ use crate::fde::UnwindTables;
 use crate::files::ModuleFiles;
 use crate::image::Image;
 use crate::names::Names;
-use crate::options::SymbolOptions;
+use crate::options::{Demangle, SymbolOptions};
 use crate::query::{Detail, Resolved, SymbolFrame};
 use crate::status::ModuleStatus;
 use crate::table::SymbolTable;
 
 /// So many addresses are looked up in one go by one thread: enough that units are hardly ever
 /// parsed twice, few enough that all threads have work.
-const CHUNK: usize = 1024;
+const CHUNK: usize = 256;
 /// So many threads at most work on one file: each needs memory for what it knows of all units.
 const AT_ONCE: usize = 8;
 
@@ -54,21 +55,24 @@ pub(crate) fn resolve_by(
     let sections = with_dwarf.map(Sections::read);
     let sup = with_dwarf.and(images.sup.as_ref()).map(Sections::read);
     let split = SplitFiles::new(files.path(), images.package.as_ref());
-    let dwarf = sections
-        .as_ref()
-        .map(|sections| Dwarf::new(sections, sup.as_ref(), &split));
-    let lookup = Lookup {
+    let mut sorted: Vec<u64> = addresses.iter().flatten().copied().collect();
+    sorted.sort_unstable();
+    let lookup = |units| Lookup {
         table: &table,
-        dwarf: dwarf.as_ref(),
+        dwarf: sections
+            .as_ref()
+            .map(|sections| Dwarf::new(sections, sup.as_ref(), &split, units)),
     };
-    let parts: Vec<Part> = addresses
-        .par_chunks(addresses.len().div_ceil(AT_ONCE).max(CHUNK))
-        .map(|chunk| {
-            let part = lookup.part(chunk, Names::new(options.demangle));
-            done(chunk.len());
-            part
-        })
-        .collect();
+    let undone = AtomicUsize::new(addresses.len());
+    let done = |count: usize| {
+        let left = |undone: usize| Some(undone.saturating_sub(count));
+        let (Ok(undone) | Err(undone)) = undone.fetch_update(Relaxed, Relaxed, left);
+        done(count.min(undone));
+    };
+    let parts = lookup(Some(&sorted)).parts(&addresses, options.demangle, &done);
+    // Units refer to each other where a linker optimized across them.
+    let parts = parts.or_else(|OtherUnit| lookup(None).parts(&addresses, options.demangle, &done));
+    let parts = parts.unwrap_or_default();
     let mut resolved = joined(parts, files.path_of_names());
     if resolved.named() < resolved.len() {
         let tables = UnwindTables::of(&images.main);
@@ -88,7 +92,7 @@ pub(crate) fn resolve_by(
         _ => Detail::Inlines,
     };
     resolved.downloads = files.download_problem();
-    if dwarf.is_none() && !images.have_symbol_table() && resolved.named() < resolved.len() {
+    if sections.is_none() && !images.have_symbol_table() && resolved.named() < resolved.len() {
         resolved.status = files.stripped(&images);
     }
     resolved
@@ -97,8 +101,11 @@ pub(crate) fn resolve_by(
 /// Everything that names addresses of one file.
 struct Lookup<'a> {
     table: &'a SymbolTable<'a>,
-    dwarf: Option<&'a Dwarf<'a>>,
+    dwarf: Option<Dwarf<'a>>,
 }
+
+/// What was asked for needs units that were left out.
+struct OtherUnit;
 
 /// The frames of some consecutive addresses.
 #[derive(Default)]
@@ -109,25 +116,38 @@ struct Part {
 }
 
 impl Lookup<'_> {
-    fn part(&self, addresses: &[Option<u64>], mut names: Names) -> Part {
+    /// The frames of all addresses, some of them by each thread.
+    fn parts(
+        &self,
+        addresses: &[Option<u64>],
+        demangle: Demangle,
+        done: &(dyn Fn(usize) + Sync),
+    ) -> Result<Vec<Part>, OtherUnit> {
+        addresses
+            .par_chunks(addresses.len().div_ceil(AT_ONCE).max(CHUNK))
+            .map(|chunk| {
+                let part = self.part(chunk, Names::new(demangle))?;
+                done(chunk.len());
+                Ok(part)
+            })
+            .collect()
+    }
+
+    fn part(&self, addresses: &[Option<u64>], mut names: Names) -> Result<Part, OtherUnit> {
         let mut with = |context: Option<&DwarfContext<'_, '_>>| {
             let mut part = Part::default();
             for &address in addresses {
                 let before = part.frames.len();
                 if let Some(address) = address {
-                    self.frames(address, context, &mut names, &mut part.frames);
+                    self.frames(address, context, &mut names, &mut part.frames)?;
                 }
                 part.counts.push(part.frames.len() - before);
             }
-            part
+            Ok(part)
         };
-        match self.dwarf {
-            Some(dwarf) => match dwarf.with_context(|context| with(Some(context))) {
-                Ok(part) => part,
-                Err(_) => with(None),
-            },
-            None => with(None),
-        }
+        let part = (self.dwarf.as_ref())
+            .and_then(|dwarf| dwarf.with_context(|context| with(Some(context))).ok());
+        part.unwrap_or_else(|| with(None))
     }
 
     fn frames(
@@ -136,13 +156,14 @@ impl Lookup<'_> {
         context: Option<&DwarfContext<'_, '_>>,
         names: &mut Names,
         frames: &mut Vec<SymbolFrame>,
-    ) {
+    ) -> Result<(), OtherUnit> {
         let symbol = self.table.find(address).map(|symbol| symbol.name.as_ref());
         let start = frames.len();
         if let Some(context) = context {
             match context.frames(address, symbol, names, frames) {
-                Ok(()) if frames.len() > start => return,
+                Ok(()) if frames.len() > start => return Ok(()),
                 Ok(()) => {}
+                Err(_) if !self.is_whole() => return Err(OtherUnit),
                 // A damaged unit: what it said so far is not to be trusted.
                 Err(_) => frames.truncate(start),
             }
@@ -155,6 +176,11 @@ impl Lookup<'_> {
                 inlined: false,
             });
         }
+        Ok(())
+    }
+
+    fn is_whole(&self) -> bool {
+        self.dwarf.as_ref().is_none_or(Dwarf::is_whole)
     }
 }
 

@@ -7,7 +7,7 @@ mod common;
 use std::fs;
 
 use common::{chains, have_rustc, module, offset_of, options, resolve, run};
-use object::{Object, ObjectSymbol};
+use object::{Object, ObjectSection, ObjectSymbol};
 
 const PROGRAM: &str = "\
 use std::future::Future;
@@ -95,5 +95,39 @@ fn closures_and_async_functions_read_as_they_were_written() {
         assert!(frames.contains(closure), "{mangling}:\n{frames}");
         assert!(!frames.contains("17h"), "{mangling}:\n{frames}");
         assert!(!frames.contains("{{closure}}"), "{mangling}:\n{frames}");
+    }
+}
+
+/// Units that hold no address that was asked for are not parsed, unless others refer to them, as
+/// those do that a linker optimized together.
+#[test]
+fn an_address_alone_has_the_names_that_it_has_among_others() {
+    if !have_rustc() {
+        return;
+    }
+    for lto in ["-Clto=off", "-Clto=fat"] {
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join("app.rs"), PROGRAM).unwrap();
+        let flags = ["--edition=2024", "-O", "-g", lto, "app.rs"];
+        run("rustc", &flags, directory.path());
+        let path = directory.path().join("app");
+        let bytes = fs::read(&path).unwrap();
+        let object = object::File::parse(&*bytes).unwrap();
+        let text = object.section_by_name(".text").unwrap();
+        let addresses = text.address()..text.address() + text.size();
+        let step = usize::try_from(text.size() / 12).unwrap();
+        let offsets: Vec<u64> = (addresses.step_by(step))
+            .filter_map(|address| offset_of(&object, address))
+            .collect();
+        let named = |offsets: &[u64]| resolve(options(directory.path()), &module(&path), offsets);
+        let all = named(&offsets);
+        assert!(
+            chains(&all).iter().any(|chain| chain.contains(' ')),
+            "{lto}"
+        );
+        for (index, offset) in offsets.iter().enumerate() {
+            let alone = named(&[*offset]);
+            assert_eq!(alone.frames(0), all.frames(index), "{lto}: {offset:#x}");
+        }
     }
 }

@@ -1,8 +1,10 @@
 //! Lines and inlined functions, from DWARF.
 
 mod split;
+mod units;
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use addr2line::{Context, LookupContinuation, LookupResult};
@@ -11,6 +13,7 @@ use gimli::{
     SectionId, UnitOffset,
 };
 use object::Object;
+use rayon::prelude::*;
 
 use crate::image::Image;
 use crate::names::Names;
@@ -21,6 +24,20 @@ use split::SplitUnits;
 
 type Reader<'a> = EndianSlice<'a, RunTimeEndian>;
 
+/// The sections that functions and lines need.
+const NEEDED: [SectionId; 10] = [
+    SectionId::DebugAbbrev,
+    SectionId::DebugAddr,
+    SectionId::DebugAranges,
+    SectionId::DebugInfo,
+    SectionId::DebugLine,
+    SectionId::DebugLineStr,
+    SectionId::DebugRanges,
+    SectionId::DebugRngLists,
+    SectionId::DebugStr,
+    SectionId::DebugStrOffsets,
+];
+
 /// The DWARF sections of one file, decompressed.
 pub(crate) struct Sections<'data> {
     sections: DwarfSections<Cow<'data, [u8]>>,
@@ -28,19 +45,11 @@ pub(crate) struct Sections<'data> {
 }
 
 impl<'data> Sections<'data> {
-    /// Reads the sections that functions and lines need.
+    /// Reads the sections that functions and lines need, at once: they may be compressed.
     pub(crate) fn read(image: &Image<'data>) -> Self {
-        let load = |id: SectionId| {
-            Ok::<_, gimli::Error>(match id {
-                SectionId::DebugMacinfo
-                | SectionId::DebugMacro
-                | SectionId::DebugNames
-                | SectionId::DebugTypes
-                | SectionId::DebugLoc
-                | SectionId::DebugLocLists => Cow::default(),
-                _ => image.section(id.name()),
-            })
-        };
+        let section = |&id: &SectionId| (id, image.section(id.name()));
+        let mut contents: HashMap<_, _> = NEEDED.par_iter().map(section).collect();
+        let load = |id| Ok::<_, gimli::Error>(contents.remove(&id).unwrap_or_default());
         Self {
             // The loader has no error to give.
             sections: DwarfSections::load(load).unwrap_or_default(),
@@ -83,18 +92,26 @@ pub(crate) struct Dwarf<'a> {
     contexts: Mutex<Vec<Context<Reader<'a>>>>,
     split_files: &'a SplitFiles<'a>,
     split_units: SplitUnits<'a>,
+    is_whole: bool,
 }
 
 impl<'a> Dwarf<'a> {
     /// Over these sections and, if there is one, the supplementary file they refer to.
+    ///
+    /// With `addresses`, which are sorted, only units that may hold one of these are parsed, and
+    /// what refers to others is an error; without, all are.
     pub(crate) fn new(
         sections: &'a Sections<'_>,
         sup: Option<&'a Sections<'_>>,
         split_files: &'a SplitFiles<'a>,
+        addresses: Option<&[u64]>,
     ) -> Self {
         let mut dwarf = sections.dwarf();
+        let selected = addresses.map(|addresses| units::select(&mut dwarf, addresses));
         // Each thread's context parses all units' roots: share the most costly part of that.
-        dwarf.populate_abbreviations_cache(AbbreviationsCacheStrategy::All);
+        if !matches!(selected, Some(Ok(_))) {
+            dwarf.populate_abbreviations_cache(AbbreviationsCacheStrategy::All);
+        }
         if let Some(sup) = sup {
             let mut sup = sup.dwarf();
             sup.populate_abbreviations_cache(AbbreviationsCacheStrategy::All);
@@ -105,7 +122,13 @@ impl<'a> Dwarf<'a> {
             contexts: Mutex::default(),
             split_files,
             split_units: SplitUnits::default(),
+            is_whole: !matches!(selected, Some(Ok(true))),
         }
+    }
+
+    /// Whether no units were left out.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.is_whole
     }
 
     /// Calls `work` with a context that no other thread uses meanwhile.

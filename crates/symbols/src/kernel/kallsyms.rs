@@ -52,7 +52,7 @@ impl KernelSymbols {
             .map_err(KernelError::Io)?
             > 0
         {
-            if let Some(function) = std::str::from_utf8(&line).ok().and_then(parse_line) {
+            if let Some(function) = parse_line(&line) {
                 match function.address {
                     0 => hidden = true,
                     _ => this.push(&function),
@@ -72,7 +72,7 @@ impl KernelSymbols {
         };
         functions.sort_by(|a, b| {
             let key = |f| (underscores(name(f)), name(f).len());
-            (a.start, key(a)).cmp(&(b.start, key(b)))
+            (a.start.cmp(&b.start)).then_with(|| key(a).cmp(&key(b)))
         });
         functions.dedup_by_key(|function| function.start);
         Ok(this)
@@ -132,18 +132,17 @@ struct Line<'a> {
 }
 
 /// `ffffffff81000000 T _stext` or `ffffffffc0000000 t init_module\t[ext4]`; `None` for data.
-fn parse_line(line: &str) -> Option<Line<'_>> {
-    let mut fields = line.split_ascii_whitespace();
-    let address = u64::from_str_radix(fields.next()?, 16).ok()?;
-    let kind = fields.next()?;
-    let name = fields.next()?;
-    let module = fields
-        .next()
-        .and_then(|field| field.strip_prefix('[')?.strip_suffix(']'));
-    matches!(kind, "t" | "T" | "w" | "W").then_some(Line {
-        address,
-        name,
-        module,
+fn parse_line(line: &[u8]) -> Option<Line<'_>> {
+    let (address, rest) = line.split_at_checked(line.iter().position(|&byte| byte == b' ')?)?;
+    let [b' ', b't' | b'T' | b'w' | b'W', b' ', rest @ ..] = rest else {
+        return None;
+    };
+    let address = std::str::from_utf8(address).ok()?;
+    let mut fields = std::str::from_utf8(rest).ok()?.split_ascii_whitespace();
+    Some(Line {
+        address: u64::from_str_radix(address, 16).ok()?,
+        name: fields.next()?,
+        module: (fields.next()).and_then(|field| field.strip_prefix('[')?.strip_suffix(']')),
     })
 }
 
