@@ -152,19 +152,27 @@ impl Process {
 /// Every process that lives at the point in time the records have reached.
 #[derive(Clone, Debug, Default)]
 pub struct Processes {
-    processes: HashMap<Pid, Process>,
+    /// Each copied when it changes while it is [`shared`](Self::shared).
+    processes: HashMap<Pid, Arc<Process>>,
     generations: u64,
 }
 
 impl Processes {
     /// The process of this id, if anything was heard of it.
     pub fn get(&self, pid: Pid) -> Option<&Process> {
-        self.processes.get(&pid)
+        self.processes.get(&pid).map(Arc::as_ref)
+    }
+
+    /// The process of this id as it is now, whatever becomes of it.
+    pub fn shared(&self, pid: Pid) -> Option<Arc<Process>> {
+        self.processes.get(&pid).cloned()
     }
 
     /// All processes that are known, in no order.
     pub fn iter(&self) -> impl Iterator<Item = (Pid, &Process)> {
-        self.processes.iter().map(|(&pid, process)| (pid, process))
+        self.processes
+            .iter()
+            .map(|(&pid, process)| (pid, &**process))
     }
 
     /// How many processes are known.
@@ -221,6 +229,7 @@ impl Processes {
         let Some(process) = self.processes.get_mut(&pid) else {
             return;
         };
+        let process = Arc::make_mut(process);
         process.threads.remove(&tid);
         if process.threads.is_empty() {
             self.processes.remove(&pid);
@@ -229,14 +238,15 @@ impl Processes {
 
     fn entry(&mut self, pid: Pid) -> &mut Process {
         let generations = &mut self.generations;
-        self.processes.entry(pid).or_insert_with(|| {
+        let process = self.processes.entry(pid).or_insert_with(|| {
             *generations += 1;
-            Process {
+            Arc::new(Process {
                 generation: *generations,
                 version: *generations,
                 ..Process::default()
-            }
-        })
+            })
+        });
+        Arc::make_mut(process)
     }
 }
 
@@ -287,6 +297,24 @@ mod tests {
     #[test]
     fn empty_and_reversed_mappings_are_ignored() {
         check_space(&[(10, 10, 0), (30, 20, 0)], &[]);
+    }
+
+    #[test]
+    fn a_shared_process_stays_as_it_was() {
+        let mut processes = Processes::default();
+        processes.rename(1, 1, "sh");
+        processes.map(1, mapping(10, 20, 0));
+        let shared = processes.shared(1).unwrap();
+        processes.rename(1, 1, "ls");
+        processes.map(1, mapping(15, 30, 0));
+        let seen = |process: &Process| {
+            let ends = process.space().iter().map(|mapping| mapping.end.0);
+            (process.name(1, 1).unwrap().to_string(), ends.collect())
+        };
+        assert_eq!(seen(&shared), ("sh".into(), vec![20]));
+        let now = processes.get(1).unwrap();
+        assert_eq!(seen(now), ("ls".into(), vec![15, 30]));
+        assert_ne!(shared.version(), now.version());
     }
 
     #[test]

@@ -49,7 +49,7 @@ pub use read::{ReadValue, ReadValues};
 pub use record::{
     Cgroup, Comm, Ksymbol, Lost, Mmap, Namespaces, Read, Record, Stamp, Switch, Task, Throttle,
 };
-pub use recording::Recording;
+pub use recording::{HeldRecord, Recording};
 pub use rewrite::{RewriteError, write_with_symbols};
 pub use sample::{Branch, Branches, Callchain, Sample, UserStack};
 pub use writer::Writer;

@@ -44,6 +44,10 @@ pub struct Recording {
     malformed: u64,
 }
 
+/// A record that is kept for later; [`Recording::release`] lets it go.
+#[derive(Debug)]
+pub struct HeldRecord(Place);
+
 /// What became of a raw record.
 enum Step {
     HandOut(Place),
@@ -146,6 +150,23 @@ impl Recording {
     /// Bytes of the file that were not read yet.
     pub fn bytes_left(&self) -> u64 {
         self.source.bytes_left()
+    }
+
+    /// Keeps the record that [`next`](Self::next) handed out last; `None` if there is none, or it
+    /// is held already.
+    pub fn hold(&mut self) -> Option<HeldRecord> {
+        self.current.take().map(HeldRecord)
+    }
+
+    /// A record that is held.
+    pub fn held(&self, record: &HeldRecord) -> Record<'_> {
+        let parsed = self.format.parse(self.source.record(record.0));
+        parsed.unwrap_or(Record::Damaged)
+    }
+
+    /// Lets a record go that was held.
+    pub fn release(&mut self, record: HeldRecord) {
+        self.source.release(record.0);
     }
 
     /// Whether the file ends before its end: it was cut off, damaged, or recording was killed.

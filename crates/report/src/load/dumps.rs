@@ -1,75 +1,161 @@
-//! Unwinding of the stack copies that a file may hold.
+//! Unwinding of the stack copies that a file may hold, on all cores.
+//!
+//! ```text
+//!   records in order ─▶ sample with a copy: waits ─┐           unwound, many at once
+//!                       later samples: wait, too  ─┴─▶ enough ─▶ ▒▒▒▒▒▒▒▒ ─▶ in order again
+//! ```
+//! What waits keeps its process as it was then, so that processes can be followed meanwhile.
 
-use prof_model::{Modules, Processes, StackEnd};
-use prof_perfdata::{Sample, StackNote};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use prof_model::{Modules, Process, StackEnd};
+use prof_perfdata::{HeldRecord, Record, Recording, Sample, StackNote};
 use prof_unwinder::{NoMemory, StackDump, Target, Unwinder};
+use rayon::prelude::*;
 
 use super::chain::Chain;
+use super::events::EventTraits;
 use super::files::RecordedFiles;
+use crate::profile::NameId;
 
-/// The unwinder with what it learnt of modules.
+/// Samples that wait, and unwinders with what they learnt of modules.
+#[derive(Default)]
 pub(super) struct Dumps {
-    unwinder: Unwinder,
+    waiting: Vec<Waiting>,
+    /// The bytes of all that waits.
+    size: usize,
+    idle: Mutex<Vec<Unwinder>>,
 }
 
-impl Default for Dumps {
-    fn default() -> Self {
-        Self {
-            unwinder: Unwinder::new(RecordedFiles),
-        }
-    }
+/// A sample that is to be unwound.
+pub(super) struct Waiting {
+    record: HeldRecord,
+    pub(super) context: Context,
+}
+
+/// What a sample's thread was when it was sampled.
+pub(super) struct Context {
+    pub(super) process: Option<Arc<Process>>,
+    pub(super) name: NameId,
+}
+
+/// A sample, its frames, and whether they were unwound just now.
+pub(super) struct Finished<'a> {
+    pub(super) sample: Sample<'a>,
+    pub(super) chain: Chain,
+    pub(super) unwound: bool,
 }
 
 impl Dumps {
-    /// Puts the unwound user stack of `sample` into `chain`, if there is a copy to unwind;
-    /// otherwise leaves the chain alone and returns false.
-    pub(super) fn unwind(
-        &mut self,
-        sample: &Sample<'_>,
-        processes: &Processes,
-        modules: &Modules,
-        chain: &mut Chain,
-    ) -> bool {
-        let Some(stack) = sample.user_stack else {
-            return false;
-        };
-        let saved = sample.user_registers();
-        let at_sample = sample.interrupt_registers();
-        let in_kernel = sample.mode.is_kernel();
-        let entry = self
-            .unwinder
-            .entry(saved.as_ref(), at_sample.as_ref(), in_kernel);
-        let (Some(saved), Some(registers)) = (saved, entry.registers(saved)) else {
-            chain.note = StackNote::new(StackEnd::NoUserState);
-            return true;
-        };
-        let Some(start) = saved.stack_pointer() else {
-            return false;
-        };
-        let Some(process) = processes.get(sample.pid) else {
-            return false;
-        };
-        let target = Target {
-            pid: sample.pid,
-            process,
-            modules,
-        };
-        let dump = StackDump {
-            start,
-            bytes: stack.bytes,
-            full: stack.is_full(),
-        };
-        chain.user.clear();
-        let frames = &mut chain.user;
-        let unwound = self
-            .unwinder
-            .unwind(&target, &registers, &dump, &mut NoMemory, frames);
-        chain.note = StackNote {
-            end: entry.end(unwound.end, chain.kernel.len()),
-            remote_read: unwound.remote_read,
-            elided: unwound.elided,
-            elided_at: unwound.elided_at,
-        };
-        true
+    /// Enough for many cores; few enough that what waits takes little memory.
+    const MOST_WAITING: usize = 1 << 14;
+    const MOST_BYTES: usize = 64 << 20;
+    /// So many are unwound by one thread in one go.
+    const CHUNK: usize = 64;
+
+    /// Whether this sample has to wait: it has a copy, or is later than one that has.
+    pub(super) fn delay(&self, sample: &Sample<'_>) -> bool {
+        sample.user_stack.is_some() || !self.waiting.is_empty()
     }
+
+    /// Adds a sample; returns whether it is time to unwind.
+    pub(super) fn add(&mut self, record: HeldRecord, size: usize, context: Context) -> bool {
+        self.waiting.push(Waiting { record, context });
+        self.size += size;
+        self.waiting.len() >= Self::MOST_WAITING || self.size >= Self::MOST_BYTES
+    }
+
+    /// What waits, in order; nothing does from now on.
+    pub(super) fn take(&mut self) -> Vec<Waiting> {
+        self.size = 0;
+        std::mem::take(&mut self.waiting)
+    }
+
+    /// Unwinds these, in their order.
+    pub(super) fn unwind<'a>(
+        &self,
+        waiting: &[Waiting],
+        recording: &'a Recording,
+        traits: &EventTraits,
+        modules: &Modules,
+    ) -> Vec<Option<Finished<'a>>> {
+        let chunks = waiting.par_chunks(Self::CHUNK).map(|chunk| {
+            let idle = self.idle().pop();
+            let mut unwinder = idle.unwrap_or_else(|| Unwinder::new(RecordedFiles));
+            let mut scratch = Chain::default();
+            let finish = |waiting: &Waiting| {
+                let Record::Sample(sample) = recording.held(&waiting.record) else {
+                    return None;
+                };
+                scratch.read(&sample, traits.of(sample.event));
+                let process = waiting.context.process.as_deref();
+                let unwound = unwind(&mut unwinder, &sample, process, modules, &mut scratch);
+                Some(Finished {
+                    sample,
+                    chain: scratch.clone(),
+                    unwound,
+                })
+            };
+            let finished: Vec<_> = chunk.iter().map(finish).collect();
+            self.idle().push(unwinder);
+            finished
+        });
+        let chunks: Vec<_> = chunks.collect();
+        chunks.into_iter().flatten().collect()
+    }
+
+    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Unwinder>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Waiting {
+    pub(super) fn release(self, recording: &mut Recording) {
+        recording.release(self.record);
+    }
+}
+
+/// Puts the unwound user stack of `sample` into `chain`, if there is a copy to unwind; otherwise
+/// leaves the chain alone and returns false.
+fn unwind(
+    unwinder: &mut Unwinder,
+    sample: &Sample<'_>,
+    process: Option<&Process>,
+    modules: &Modules,
+    chain: &mut Chain,
+) -> bool {
+    let Some(stack) = sample.user_stack else {
+        return false;
+    };
+    let saved = sample.user_registers();
+    let at_sample = sample.interrupt_registers();
+    let in_kernel = sample.mode.is_kernel();
+    let entry = unwinder.entry(saved.as_ref(), at_sample.as_ref(), in_kernel);
+    let (Some(saved), Some(registers)) = (saved, entry.registers(saved)) else {
+        chain.note = StackNote::new(StackEnd::NoUserState);
+        return true;
+    };
+    let (Some(start), Some(process)) = (saved.stack_pointer(), process) else {
+        return false;
+    };
+    let target = Target {
+        pid: sample.pid,
+        process,
+        modules,
+    };
+    let dump = StackDump {
+        start,
+        bytes: stack.bytes,
+        full: stack.is_full(),
+    };
+    chain.user.clear();
+    let frames = &mut chain.user;
+    let unwound = unwinder.unwind(&target, &registers, &dump, &mut NoMemory, frames);
+    chain.note = StackNote {
+        end: entry.end(unwound.end, chain.kernel.len()),
+        remote_read: unwound.remote_read,
+        elided: unwound.elided,
+        elided_at: unwound.elided_at,
+    };
+    true
 }

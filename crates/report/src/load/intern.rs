@@ -1,7 +1,6 @@
 //! Addresses to interned frames and stacks.
 
-use prof_model::{AbsoluteAddress, ModuleKind, Pid, Process, StackEnd};
-use prof_perfdata::Record;
+use prof_model::{AbsoluteAddress, ModuleKind, Pid, Process, Processes, StackEnd};
 use rustc_hash::FxHashMap;
 
 use super::chain::Chain;
@@ -16,6 +15,8 @@ pub(super) struct Interner {
 /// What is known of a process.
 #[derive(Clone, Debug, Default)]
 struct Known {
+    /// The [version](Process::version) of the process, if anything was heard of it.
+    version: u64,
     frames: FxHashMap<u64, FrameId>,
     /// How the last stack began.
     path: Path,
@@ -60,16 +61,28 @@ impl Path {
 }
 
 impl Interner {
-    /// Forgets the addresses of a process whose mappings are about to change.
-    pub(super) fn forget_changed(&mut self, record: &Record<'_>) {
-        let pid = match record {
-            Record::Mmap(mmap) => mmap.pid,
-            Record::Comm(comm) if comm.exec => comm.pid,
-            Record::Fork(task) if task.pid != task.parent_pid => task.pid,
-            Record::Exit(task) if task.pid == task.tid => task.pid,
-            _ => return,
-        };
+    /// Forgets a process that is no more.
+    pub(super) fn forget(&mut self, pid: Pid) {
         self.processes.remove(&pid);
+    }
+
+    /// Forgets the processes that are no more, or have other mappings now.
+    pub(super) fn forget_old(&mut self, processes: &Processes) {
+        self.processes
+            .retain(|&pid, known| version(processes.get(pid)) == known.version);
+    }
+
+    /// What is known of a process with its mappings of now.
+    fn known(&mut self, pid: Pid, process: Option<&Process>) -> &mut Known {
+        let known = self.processes.entry(pid).or_default();
+        let version = version(process);
+        if known.version != version {
+            *known = Known {
+                version,
+                ..Known::default()
+            };
+        }
+        known
     }
 
     /// The stack of a chain: user frames, then kernel frames, from the outermost inwards, with
@@ -108,7 +121,7 @@ impl Interner {
         Owner { pid, process }: Owner<'_>,
         profile: &mut Profile,
     ) -> Option<StackId> {
-        let known = self.processes.entry(pid).or_default();
+        let known = self.known(pid, process);
         let common = known.path.common(base, user);
         let mut stack = known.path.stacks.last().copied().or(base);
         for &address in user.iter().rev().skip(common) {
@@ -148,7 +161,7 @@ impl Interner {
         address: u64,
         profile: &mut Profile,
     ) -> FrameId {
-        let known = self.processes.entry(pid).or_default();
+        let known = self.known(pid, process);
         known.frame(pid, process, address, profile)
     }
 }
@@ -167,6 +180,10 @@ impl Known {
                 .intern(locate(pid, process, address, profile))
         })
     }
+}
+
+fn version(process: Option<&Process>) -> u64 {
+    process.map_or(0, Process::version)
 }
 
 fn mark(profile: &mut Profile, stack: Option<StackId>, frame: Frame) -> StackId {

@@ -14,6 +14,7 @@ mod intern;
 mod live;
 mod pprof;
 mod progress;
+mod samples;
 mod thread_names;
 mod wall;
 mod weights;
@@ -22,25 +23,20 @@ use std::path::Path;
 use std::sync::Arc;
 
 use prof_model::{Modules, Pid, Processes};
-use prof_perfdata::{Record, Recording, follow};
+use prof_perfdata::{Record, Recording, Sample, follow};
 use prof_symbols::RecordedKernel;
 
-use crate::profile::{Header, Profile, Sample};
+use crate::profile::{Header, Profile};
 
 pub use input::{profile_of, read};
 pub use live::{LiveProfile, Span};
 pub use progress::LoadProgress;
 
 use chain::Chain;
-use counts::Counts;
-use dumps::Dumps;
-use events::EventTraits;
-use groups::Groups;
-use intern::{Interner, Owner};
+use dumps::{Context, Dumps};
 use progress::Meter;
+use samples::Collector;
 use thread_names::ThreadNames;
-use wall::Wall;
-use weights::Corrections;
 
 /// How to load a recording.
 #[derive(Clone, Debug)]
@@ -78,158 +74,141 @@ pub fn load(
         meter.count(&recording);
         loader.learn_events(&recording);
         loader.learn_build_ids(&recording);
-        match recording.next()? {
-            Some(record) => loader.push(&record),
-            None => break,
+        let Some(record) = recording.next()? else {
+            break;
+        };
+        if let Some((context, size)) = loader.push(&record) {
+            loader.delay(context, size, &mut recording);
         }
     }
+    loader.unwind(&mut recording);
     Ok(loader.finish(&recording))
 }
 
+/// Follows the records, in their order.
 struct Loader {
-    profile: Profile,
-    traits: EventTraits,
-    groups: Groups,
-    wall: Option<Wall>,
-    /// What the current sample stands for; kept to save allocations.
-    weights: Vec<(usize, u64)>,
+    collector: Collector,
     processes: Processes,
-    interner: Interner,
     thread_names: ThreadNames,
     dumps: Option<Dumps>,
-    counts: Counts,
+    /// The frames of the current sample; kept to save allocations.
     chain: Chain,
-    corrections: Corrections,
     /// How many modules were given the build ids of the file's table.
-    modules_told: usize,
+    modules_seen: usize,
 }
 
 impl Loader {
     fn new(options: &LoadOptions, recording: &Recording) -> Self {
         Self {
-            profile: Profile::default(),
-            traits: EventTraits::default(),
-            groups: Groups::default(),
-            wall: None,
-            weights: Vec::new(),
+            collector: Collector::new(recording.features().quality.as_ref()),
             processes: Processes::default(),
-            interner: Interner::default(),
             thread_names: ThreadNames::default(),
             dumps: options.unwind.then(Dumps::default),
-            counts: Counts::default(),
             chain: Chain::default(),
-            corrections: Corrections::new(recording.features().quality.as_ref()),
-            modules_told: 0,
+            modules_seen: 0,
         }
     }
 
     /// In a recording from a pipe, events may come late.
     fn learn_events(&mut self, recording: &Recording) {
-        if self.traits.update(recording.events()) {
-            self.groups.update(recording.events());
-            self.wall = Wall::of(recording.events());
-            self.corrections.update(recording.events());
-        }
+        self.collector.learn_events(recording.events());
     }
 
-    fn push(&mut self, record: &Record<'_>) {
+    /// Takes a record; or returns what to remember of a sample that has to wait, and its size.
+    fn push(&mut self, record: &Record<'_>) -> Option<(Context, usize)> {
+        let counts = &mut self.collector.counts;
         match record {
-            Record::Sample(sample) => self.sample(sample),
-            Record::Lost(lost) | Record::LostSamples(lost) => self.counts.lost(lost.count),
-            Record::Throttle(_) => self.counts.throttled(),
+            Record::Sample(sample) => return self.sample(sample),
+            Record::Lost(lost) | Record::LostSamples(lost) => counts.lost(lost.count),
+            Record::Throttle(_) => counts.throttled(),
             _ => {
-                self.interner.forget_changed(record);
                 self.thread_names.forget_changed(record);
                 self.live_and_die(record);
-                follow(record, &mut self.processes, &mut self.profile.modules);
+                let modules = &mut self.collector.profile.modules;
+                follow(record, &mut self.processes, modules);
             }
         }
+        None
     }
 
     fn live_and_die(&mut self, record: &Record<'_>) {
-        let thread_lifetimes = &mut self.profile.thread_lifetimes;
+        let thread_lifetimes = &mut self.collector.profile.thread_lifetimes;
         match record {
             Record::Fork(task) if !task.existed => {
                 thread_lifetimes.begin(task.pid, task.tid, task.time)
             }
-            Record::Exit(task) => thread_lifetimes.end(task.pid, task.tid, task.time),
+            Record::Exit(task) => {
+                thread_lifetimes.end(task.pid, task.tid, task.time);
+                if task.pid == task.tid {
+                    self.collector.interner.forget(task.pid);
+                }
+            }
             _ => {}
         }
     }
 
-    fn sample(&mut self, sample: &prof_perfdata::Sample<'_>) {
-        self.chain.read(sample, self.traits.of(sample.event));
-        if let Some(dumps) = &mut self.dumps {
-            let modules = &self.profile.modules;
-            if dumps.unwind(sample, &self.processes, modules, &mut self.chain) {
-                self.counts.unwound();
-            }
-        }
-        let process = self.processes.get(sample.pid);
-        if process.is_some_and(|process| process.space().iter().next().is_none()) {
-            self.chain.drop_stale_user_part();
-        }
-        let owner = Owner {
-            pid: sample.pid,
-            process,
-        };
-        let stack = self
-            .interner
-            .stack(None, &self.chain, owner, &mut self.profile);
-        let is_partial = self.chain.note.end.counts() && !self.chain.note.end.is_whole();
-        let outermost = self
-            .chain
-            .user
-            .last()
-            .filter(|_| is_partial)
-            .map(|&address| {
-                self.interner
-                    .user_frame(sample.pid, process, address, &mut self.profile)
-            });
-        self.counts.stack(self.chain.note, outermost);
+    fn sample(&mut self, sample: &Sample<'_>) -> Option<(Context, usize)> {
         let (pid, tid) = (sample.pid, sample.tid);
-        let name = (self.thread_names).get(pid, tid, process, &mut self.profile.names);
-        let wall = self.wall.and_then(|wall| wall.place(sample.event));
-        let wall = wall.map(|(event, root)| {
-            let (chain, profile) = (&self.chain, &mut self.profile);
-            let stack = (self.interner).stack(Some(root), chain, owner, profile);
-            (event, stack)
-        });
-        self.groups.weights(sample, &mut self.weights);
-        for &(event, period) in &self.weights {
-            let sample = Sample {
-                time: sample.time.unwrap_or(0),
-                pid,
-                tid,
-                cpu: sample.cpu,
-                event: u16::try_from(event).unwrap_or(u16::MAX),
-                period: self.corrections.apply(event, (process, pid, tid), period),
-                count: 1,
-                name,
-                stack,
-                end: self.chain.note.end,
-                remote_read: self.chain.note.remote_read,
-            };
-            self.profile.samples.push(sample);
-            if let Some((event, stack)) = wall {
-                self.profile.samples.push(Sample {
-                    event,
-                    stack,
-                    ..sample
-                });
-            }
+        let process = self.processes.get(pid);
+        let names = &mut self.collector.profile.names;
+        let name = self.thread_names.get(pid, tid, process, names);
+        if self.dumps.as_ref().is_some_and(|dumps| dumps.delay(sample)) {
+            let process = self.processes.shared(pid);
+            let size = sample.user_stack.map_or(0, |stack| stack.bytes.len());
+            return Some((Context { process, name }, size));
+        }
+        self.chain
+            .read(sample, self.collector.traits.of(sample.event));
+        self.collector.push(sample, &mut self.chain, process, name);
+        None
+    }
+
+    /// Has the sample that came last wait, until there is enough to unwind.
+    fn delay(&mut self, context: Context, size: usize, recording: &mut Recording) {
+        let (Some(dumps), Some(record)) = (&mut self.dumps, recording.hold()) else {
+            return;
+        };
+        if dumps.add(record, size, context) {
+            self.unwind(recording);
         }
     }
+
+    /// Unwinds all that waits.
+    fn unwind(&mut self, recording: &mut Recording) {
+        let Some(dumps) = &mut self.dumps else {
+            return;
+        };
+        let waiting = dumps.take();
+        let collector = &mut self.collector;
+        let (traits, modules) = (&collector.traits, &collector.profile.modules);
+        let finished = dumps.unwind(&waiting, recording, traits, modules);
+        for (finished, waiting) in finished.into_iter().zip(&waiting) {
+            let Some(mut finished) = finished else {
+                continue;
+            };
+            if finished.unwound {
+                collector.counts.unwound();
+            }
+            let Context { process, name } = &waiting.context;
+            let process = process.as_deref();
+            collector.push(&finished.sample, &mut finished.chain, process, *name);
+        }
+        for waiting in waiting {
+            waiting.release(recording);
+        }
+        collector.interner.forget_old(&self.processes);
+    }
+
     /// Gives modules the build ids that the file has in a table rather than in MMAP2 records.
     fn learn_build_ids(&mut self, recording: &Recording) {
-        let modules = &mut self.profile.modules;
-        if modules.len() == self.modules_told {
+        let modules = &mut self.collector.profile.modules;
+        if modules.len() == self.modules_seen {
             return;
         }
         let table = &recording.features().build_ids;
         let unknown: Vec<_> = modules
             .iter()
-            .skip(self.modules_told)
+            .skip(self.modules_seen)
             .filter(|(_, module)| module.build_id.is_none())
             .filter_map(|(id, module)| {
                 let path = module.path.as_os_str();
@@ -242,18 +221,17 @@ impl Loader {
         for (id, build_id) in unknown {
             modules.set_build_id(id, build_id);
         }
-        self.modules_told = modules.len();
+        self.modules_seen = modules.len();
     }
 
     /// Frames, stacks and names have other numbers from now on.
     fn forget_numbers(&mut self) {
-        self.interner = Interner::default();
+        self.collector.forget_numbers();
         self.thread_names = ThreadNames::default();
-        self.counts.forget_frames();
     }
 
     fn finish(mut self, recording: &Recording) -> Profile {
-        let profile = std::mem::take(&mut self.profile);
+        let profile = std::mem::take(&mut self.collector.profile);
         self.complete(profile, recording)
     }
 
@@ -272,10 +250,8 @@ impl Loader {
         };
         profile.symbols = features.symbols.clone();
         profile.kernel = kernel(&self.processes, &profile.modules);
-        profile.events = recording.events().iter().map(events::describe).collect();
-        let wall = self.wall.map(|_| Wall::event());
-        profile.events.extend(wall);
-        profile.quality = self.counts.clone().finish(&profile, recording);
+        profile.events = self.collector.describe(recording.events());
+        profile.quality = self.collector.counts.clone().finish(&profile, recording);
         profile
     }
 }

@@ -62,16 +62,17 @@ impl LiveProfile {
             loader.learn_events(&self.recording);
             loader.learn_build_ids(&self.recording);
             match self.recording.next()? {
-                Some(record) => loader.push(&record),
+                // Stacks are not unwound here, so no sample has to wait.
+                Some(record) => drop(loader.push(&record)),
                 None => break,
             }
         }
-        let samples = std::mem::take(&mut loader.profile.samples);
+        let samples = std::mem::take(&mut loader.collector.profile.samples);
         samples.iter().for_each(|sample| self.window.add(&sample));
-        loader.profile.thread_lifetimes = Default::default();
+        loader.collector.profile.thread_lifetimes = Default::default();
         self.window.drop_lightest();
-        let names = loader.profile.names.iter().count();
-        if loader.profile.stacks.len() + names > self.most_stacks {
+        let names = loader.collector.profile.names.iter().count();
+        if loader.collector.profile.stacks.len() + names > self.most_stacks {
             self.drop_unused();
         }
         Ok(())
@@ -86,7 +87,7 @@ impl LiveProfile {
     pub fn profile(&self, span: Span) -> Profile {
         let profile = Profile {
             samples: self.window.samples(span),
-            ..self.loader.profile.clone()
+            ..self.loader.collector.profile.clone()
         };
         self.loader.complete(profile, &self.recording)
     }
@@ -99,7 +100,7 @@ impl LiveProfile {
 
     /// Makes all tables anew of what the window holds.
     fn drop_unused(&mut self) {
-        let profile = &mut self.loader.profile;
+        let profile = &mut self.loader.collector.profile;
         let stacks = std::mem::take(&mut profile.stacks);
         let frames = std::mem::take(&mut profile.frames);
         let names = std::mem::take(&mut profile.names);

@@ -1,0 +1,113 @@
+//! Samples to those of a profile: their stacks interned, their weights corrected, all counted.
+
+use prof_model::{Process, Quality};
+use prof_perfdata::EventDescription;
+
+use super::chain::Chain;
+use super::counts::Counts;
+use super::events::{self, EventTraits};
+use super::groups::Groups;
+use super::intern::{Interner, Owner};
+use super::wall::Wall;
+use super::weights::Corrections;
+use crate::profile::{Event, NameId, Profile, Sample};
+
+/// A profile as it grows, sample by sample.
+pub(super) struct Collector {
+    pub(super) profile: Profile,
+    pub(super) traits: EventTraits,
+    pub(super) interner: Interner,
+    pub(super) counts: Counts,
+    groups: Groups,
+    wall: Option<Wall>,
+    corrections: Corrections,
+    /// What the current sample stands for; kept to save allocations.
+    weights: Vec<(usize, u64)>,
+}
+
+impl Collector {
+    /// For a recording of this quality, if it says.
+    pub(super) fn new(quality: Option<&Quality>) -> Self {
+        Self {
+            profile: Profile::default(),
+            traits: EventTraits::default(),
+            interner: Interner::default(),
+            counts: Counts::default(),
+            groups: Groups::default(),
+            wall: None,
+            corrections: Corrections::new(quality),
+            weights: Vec::new(),
+        }
+    }
+
+    pub(super) fn learn_events(&mut self, events: &[EventDescription]) {
+        if self.traits.update(events) {
+            self.groups.update(events);
+            self.wall = Wall::of(events);
+            self.corrections.update(events);
+        }
+    }
+
+    /// Adds a sample with these frames, whose thread had this name and process.
+    pub(super) fn push(
+        &mut self,
+        sample: &prof_perfdata::Sample<'_>,
+        chain: &mut Chain,
+        process: Option<&Process>,
+        name: NameId,
+    ) {
+        if process.is_some_and(|process| process.space().iter().next().is_none()) {
+            chain.drop_stale_user_part();
+        }
+        let (pid, tid) = (sample.pid, sample.tid);
+        let owner = Owner { pid, process };
+        let (interner, profile) = (&mut self.interner, &mut self.profile);
+        let stack = interner.stack(None, chain, owner, profile);
+        let is_partial = chain.note.end.counts() && !chain.note.end.is_whole();
+        let outermost = chain.user.last().filter(|_| is_partial);
+        let outermost =
+            outermost.map(|&address| interner.user_frame(pid, process, address, profile));
+        self.counts.stack(chain.note, outermost);
+        let wall = self.wall.and_then(|wall| wall.place(sample.event));
+        let wall = wall.map(|(event, root)| {
+            let stack = interner.stack(Some(root), chain, owner, profile);
+            (event, stack)
+        });
+        self.groups.weights(sample, &mut self.weights);
+        for &(event, period) in &self.weights {
+            let sample = Sample {
+                time: sample.time.unwrap_or(0),
+                pid,
+                tid,
+                cpu: sample.cpu,
+                event: u16::try_from(event).unwrap_or(u16::MAX),
+                period: self.corrections.apply(event, (process, pid, tid), period),
+                count: 1,
+                name,
+                stack,
+                end: chain.note.end,
+                remote_read: chain.note.remote_read,
+            };
+            profile.samples.push(sample);
+            if let Some((event, stack)) = wall {
+                profile.samples.push(Sample {
+                    event,
+                    stack,
+                    ..sample
+                });
+            }
+        }
+    }
+
+    /// Frames and stacks have other numbers from now on.
+    pub(super) fn forget_numbers(&mut self) {
+        self.interner = Interner::default();
+        self.counts.forget_frames();
+    }
+
+    /// What the profile's events are.
+    pub(super) fn describe(&self, events: &[EventDescription]) -> Vec<Event> {
+        let wall = self.wall.map(|_| Wall::event());
+        events.iter().map(events::describe).chain(wall).collect()
+    }
+}
