@@ -13,9 +13,8 @@ use std::time::{Duration, Instant};
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
-use prof_unwinder::{LocalFiles, NoMemory, Unwinder};
+use prof_unwinder::{FrameEngine, Framehop, LocalFiles, Unwinder};
 use support::Samples;
-use support::oracle::Framehop;
 use support::programs::Workshop;
 
 const PROGRAMS: [&str; 3] = ["python3", "cc1plus", "ripgrep"];
@@ -55,48 +54,31 @@ fn record(program: &str) -> Samples {
 }
 
 /// Unwinds every sample; returns how many frames there were.
-fn ours(samples: &Samples, unwinder: &mut Unwinder, frames: &mut Vec<u64>) -> usize {
-    let unwind = |sample: &support::UserSample| {
+fn unwind(samples: &Samples, engine: &mut impl FrameEngine, frames: &mut Vec<u64>) -> usize {
+    let unwind = |sample| {
         frames.clear();
-        unwinder.unwind(
-            &samples.target(sample),
-            &sample.registers,
-            &sample.dump(),
-            &mut NoMemory,
-            frames,
-        );
+        samples.unwind_into(engine, sample, frames);
         frames.len()
     };
     samples.samples.iter().map(unwind).sum()
 }
 
-fn theirs(samples: &Samples, framehop: &mut Framehop, frames: &mut Vec<u64>) -> usize {
-    let unwind = |sample| {
-        frames.clear();
-        framehop.unwind(sample, frames);
-        frames.len()
-    };
-    samples.samples.iter().map(unwind).sum()
+fn bench_warm(bencher: Bencher<'_, '_>, program: &str, mut engine: impl FrameEngine) {
+    let (samples, mut frames) = (samples(program), Vec::new());
+    let count = unwind(samples, &mut engine, &mut frames);
+    bencher
+        .counter(ItemsCount::new(count))
+        .bench_local(|| unwind(samples, &mut engine, &mut frames));
 }
 
 #[divan::bench(args = PROGRAMS)]
 fn warm(bencher: Bencher<'_, '_>, program: &str) {
-    let samples = samples(program);
-    let (mut unwinder, mut frames) = (Unwinder::new(LocalFiles), Vec::new());
-    let count = ours(samples, &mut unwinder, &mut frames);
-    bencher
-        .counter(ItemsCount::new(count))
-        .bench_local(|| ours(samples, &mut unwinder, &mut frames));
+    bench_warm(bencher, program, Unwinder::new(LocalFiles));
 }
 
 #[divan::bench(args = PROGRAMS)]
 fn warm_framehop(bencher: Bencher<'_, '_>, program: &str) {
-    let samples = samples(program);
-    let (mut framehop, mut frames) = (Framehop::load(samples), Vec::new());
-    let count = theirs(samples, &mut framehop, &mut frames);
-    bencher
-        .counter(ItemsCount::new(count))
-        .bench_local(|| theirs(samples, &mut framehop, &mut frames));
+    bench_warm(bencher, program, Framehop::new(LocalFiles));
 }
 
 /// Large files, if they are here: how long until the first frame can be looked up.
@@ -113,16 +95,7 @@ fn load_table() {
         let mut load = || {
             let mut unwinder = Unwinder::new(LocalFiles);
             frames.clear();
-            let sample = &samples.samples[0];
-            let dump = sample.dump();
-            let target = samples.target(sample);
-            unwinder.unwind(
-                &target,
-                &sample.registers,
-                &dump,
-                &mut NoMemory,
-                &mut frames,
-            );
+            samples.unwind_into(&mut unwinder, &samples.samples[0], &mut frames);
             frames.len()
         };
         // The first time, the file's pages are not in memory.
@@ -164,14 +137,11 @@ fn table() {
         let count = samples.samples.len().max(1);
         let mut frames = Vec::new();
         let mut unwinder = Unwinder::new(LocalFiles);
-        let mut framehop = Framehop::load(samples);
-        let cold = time(|| ours(samples, &mut Unwinder::new(LocalFiles), &mut frames)).0;
-        let cold_theirs = time(|| {
-            framehop.clear_cache();
-            theirs(samples, &mut framehop, &mut frames)
-        });
-        let (warm, total) = time(|| ours(samples, &mut unwinder, &mut frames));
-        let (warm_theirs, total_theirs) = time(|| theirs(samples, &mut framehop, &mut frames));
+        let mut framehop = Framehop::new(LocalFiles);
+        let cold = time(|| unwind(samples, &mut Unwinder::new(LocalFiles), &mut frames)).0;
+        let cold_theirs = time(|| unwind(samples, &mut Framehop::new(LocalFiles), &mut frames));
+        let (warm, total) = time(|| unwind(samples, &mut unwinder, &mut frames));
+        let (warm_theirs, total_theirs) = time(|| unwind(samples, &mut framehop, &mut frames));
         let each = |time: Duration, count: usize| time.as_nanos() / count.max(1) as u128;
         println!(
             "| {program} | {count} | {total} | {} ns | {} ns | {} ns | {} ns | {} ns | {} ns |",

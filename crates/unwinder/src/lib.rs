@@ -11,6 +11,7 @@ mod arch;
 mod cache;
 mod cfi;
 mod code;
+mod engine;
 mod entry;
 mod frame;
 mod frames;
@@ -24,6 +25,7 @@ mod unwinder;
 mod walk;
 
 pub use arch::Architecture;
+pub use engine::{FrameEngine, Framehop};
 pub use entry::Entry;
 pub use memory::target::{Memory, NoMemory, StackDump, Target, Unwound};
 pub use module::ModuleError;

@@ -6,23 +6,22 @@ use std::path::Path;
 
 use prof_model::StackEnd;
 use prof_needs::tools;
-use prof_unwinder::{LocalFiles, Unwinder};
+use prof_unwinder::{Framehop, LocalFiles, Unwinder};
 use support::Samples;
-use support::oracle::Framehop;
 use support::programs::{OPTIMIZED, Workshop};
 
 /// Where framehop reaches the end, we must too, with the same frames, but for the frames that
 /// it makes up past the entry of the dynamic linker; and we must reach the end more often.
 fn check(samples: &Samples) {
-    let mut framehop = Framehop::load(samples);
     let answers = samples.unwind(&mut Unwinder::new(LocalFiles));
+    let second = samples.unwind(&mut Framehop::new(LocalFiles));
     let (mut theirs_whole, mut ours_whole, mut different) = (0, 0, Vec::new());
-    for (sample, ours) in samples.samples.iter().zip(&answers) {
+    for ((sample, ours), theirs) in samples.samples.iter().zip(&answers).zip(second) {
         if !ours.unwound.end.counts() {
             continue;
         }
-        let mut theirs = Vec::new();
-        let whole = framehop.unwind(sample, &mut theirs);
+        let whole = theirs.unwound.end == StackEnd::Root;
+        let mut theirs = theirs.frames;
         theirs_whole += usize::from(whole);
         ours_whole += usize::from(ours.unwound.end == StackEnd::Root);
         let made_up = |address: &u64| *address < 0x1000;

@@ -2,14 +2,14 @@
 
 use gimli::{BaseAddresses, UnwindOffset, UnwindSection};
 
-use super::Bytes;
+use super::{Bytes, SectionBytes};
 
 /// A sorted table of function starts.
 #[derive(Debug)]
 pub(crate) enum Index {
     /// The linker's own table in `.eh_frame_hdr`.
     Header {
-        bytes: Vec<u8>,
+        bytes: SectionBytes,
         header_address: u64,
         eh_frame_address: u64,
         count: usize,
@@ -43,8 +43,8 @@ impl Index {
         }
         let stated = word(&bytes, COUNT)? as u32 as usize;
         let count = stated.min(bytes.len().checked_sub(TABLE)? / PAIR);
-        (count > 0).then_some(Self::Header {
-            bytes,
+        (count > 0).then(|| Self::Header {
+            bytes: bytes.into(),
             header_address,
             eh_frame_address,
             count,

@@ -4,7 +4,8 @@ mod expression;
 mod index;
 mod rows;
 
-use std::ops::Range;
+use std::ops::{Deref, Range};
+use std::sync::Arc;
 
 use gimli::{BaseAddresses, DebugFrame, EhFrame, EndianSlice, LittleEndian, UnwindSection, Vendor};
 
@@ -17,10 +18,28 @@ use index::Index;
 
 pub(crate) type Bytes<'a> = EndianSlice<'a, LittleEndian>;
 
+/// The bytes of a section, which several can share.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SectionBytes(Arc<Vec<u8>>);
+
+impl Deref for SectionBytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl From<Vec<u8>> for SectionBytes {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self(Arc::new(bytes))
+    }
+}
+
 /// The bytes of a `.eh_frame` or `.debug_frame` section, and an index of its entries.
 #[derive(Debug)]
 pub(crate) struct CfiSection {
-    bytes: Vec<u8>,
+    bytes: SectionBytes,
     kind: Kind,
     bases: BaseAddresses,
     vendor: Vendor,
@@ -62,7 +81,7 @@ impl CfiSection {
             }
         };
         Self {
-            bytes,
+            bytes: bytes.into(),
             kind: Kind::EhFrame,
             bases,
             vendor,
@@ -81,11 +100,28 @@ impl CfiSection {
         section.set_address_size(8);
         let index = Index::build(&section, &bases, is_code);
         Self {
-            bytes,
+            bytes: bytes.into(),
             kind: Kind::DebugFrame,
             bases,
             vendor,
             index,
+        }
+    }
+
+    pub(crate) fn bytes(&self) -> SectionBytes {
+        self.bytes.clone()
+    }
+
+    /// Where it and what it refers to are.
+    pub(crate) fn bases(&self) -> &BaseAddresses {
+        &self.bases
+    }
+
+    /// The bytes of `.eh_frame_hdr`, if they serve as index.
+    pub(crate) fn header(&self) -> Option<SectionBytes> {
+        match &self.index {
+            Index::Header { bytes, .. } => Some(bytes.clone()),
+            Index::Built(_) => None,
         }
     }
 

@@ -3,7 +3,6 @@
 #![allow(dead_code, unreachable_pub, reason = "each test uses its part")]
 
 pub mod live;
-pub mod oracle;
 pub mod programs;
 
 use std::io::BufReader;
@@ -17,7 +16,7 @@ use prof_model::{
     AbsoluteAddress, BuildId, FileIdentity, FileOffset, Mapping, Module, ModuleKind, Modules, Pid,
     Process, Processes, RegisterAbi, StackEnd, UserRegisters,
 };
-use prof_unwinder::{LocalFiles, NoMemory, StackDump, Target, Unwinder, Unwound};
+use prof_unwinder::{FrameEngine, LocalFiles, StackDump, Target, Unwinder, Unwound};
 
 /// One sample, with the process as it was then.
 pub struct UserSample {
@@ -36,7 +35,7 @@ pub struct Samples {
     pub samples: Vec<UserSample>,
 }
 
-/// What our unwinder made of a sample.
+/// What an unwinder made of a sample.
 pub struct Answer {
     pub unwound: Unwound,
     pub frames: Vec<u64>,
@@ -83,21 +82,26 @@ impl Samples {
     }
 
     /// Unwinds every sample from its dump alone.
-    pub fn unwind(&self, unwinder: &mut Unwinder) -> Vec<Answer> {
-        let unwind = |sample| self.unwind_one(unwinder, sample);
+    pub fn unwind(&self, engine: &mut impl FrameEngine) -> Vec<Answer> {
+        let unwind = |sample| self.unwind_one(engine, sample);
         self.samples.iter().map(unwind).collect()
     }
 
-    pub fn unwind_one(&self, unwinder: &mut Unwinder, sample: &UserSample) -> Answer {
+    pub fn unwind_one(&self, engine: &mut impl FrameEngine, sample: &UserSample) -> Answer {
         let mut frames = Vec::new();
-        let unwound = unwinder.unwind(
-            &self.target(sample),
-            &sample.registers,
-            &sample.dump(),
-            &mut NoMemory,
-            &mut frames,
-        );
+        let unwound = self.unwind_into(engine, sample, &mut frames);
         Answer { unwound, frames }
+    }
+
+    /// Appends the frames of a sample to `frames`.
+    pub fn unwind_into(
+        &self,
+        engine: &mut impl FrameEngine,
+        sample: &UserSample,
+        frames: &mut Vec<u64>,
+    ) -> Unwound {
+        let (target, dump) = (self.target(sample), sample.dump());
+        engine.unwind_dump(&target, &sample.registers, &dump, frames)
     }
 
     pub fn target<'a>(&'a self, sample: &'a UserSample) -> Target<'a> {
