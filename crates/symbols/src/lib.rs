@@ -28,6 +28,7 @@ mod readable;
 mod separate;
 mod shorten;
 mod status;
+mod symbol;
 mod symbolizer;
 mod table;
 mod vdso;

@@ -6,8 +6,6 @@ use std::time::Duration;
 use prof_filemap::Rights;
 use prof_model::{BuildId, Module, Pid};
 
-use crate::kernel;
-
 /// How to turn addresses into names.
 #[derive(Clone, Debug)]
 pub struct SymbolOptions {
@@ -43,12 +41,29 @@ impl Default for SymbolOptions {
             kallsyms: "/proc/kallsyms".into(),
             kernel_notes: "/sys/kernel/notes".into(),
             kcore: "/proc/kcore".into(),
-            vmlinux: kernel::usual_vmlinux(),
+            vmlinux: usual_vmlinux(),
             recorded_kernel: RecordedKernel::default(),
             jit_map_dir: "/tmp".into(),
             debuginfod: None,
         }
     }
+}
+
+/// Where distributions put `vmlinux` of the running kernel.
+fn usual_vmlinux() -> Vec<PathBuf> {
+    let Ok(release) = std::fs::read_to_string("/proc/sys/kernel/osrelease") else {
+        return Vec::new();
+    };
+    let release = release.trim();
+    [
+        format!("/usr/lib/debug/boot/vmlinux-{release}"),
+        format!("/usr/lib/debug/lib/modules/{release}/vmlinux"),
+        format!("/lib/modules/{release}/vmlinux"),
+        format!("/lib/modules/{release}/build/vmlinux"),
+        format!("/boot/vmlinux-{release}"),
+    ]
+    .map(PathBuf::from)
+    .into()
 }
 
 /// What a recording says of the kernel that it was made on. Without, it is taken to be the running

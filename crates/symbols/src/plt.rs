@@ -15,7 +15,7 @@ use object::{Architecture, Object, ObjectSection, ObjectSymbol, ObjectSymbolTabl
 use object::{RelocationTarget, SymbolIndex};
 
 use crate::image::Image;
-use crate::table::Symbol;
+use crate::symbol::Symbol;
 
 /// The stubs of a file.
 pub(crate) fn stubs<'data>(image: &Image<'data>) -> Vec<Symbol<'data>> {

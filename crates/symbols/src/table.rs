@@ -10,7 +10,6 @@
 //! size, global over local over weak, fewer leading underscores, the shorter, the alphabetically
 //! first.
 
-use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::ops::Range;
 
@@ -18,6 +17,7 @@ use object::{Object, ObjectSection, ObjectSymbol, SectionFlags, SymbolKind, elf}
 
 use crate::image::Image;
 use crate::plt;
+use crate::symbol::Symbol;
 
 /// Functions by address.
 #[derive(Default)]
@@ -26,21 +26,6 @@ pub(crate) struct SymbolTable<'data> {
     symbols: Vec<Symbol<'data>>,
     /// For each symbol, the highest end of it and all before it.
     reach: Vec<u64>,
-}
-
-/// A function in a symbol table.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Symbol<'data> {
-    /// The first address.
-    pub(crate) start: u64,
-    /// The address after the last, as the table says; `start` if it does not.
-    pub(crate) end: u64,
-    /// Where an unsized one ends at the latest.
-    pub(crate) limit: u64,
-    /// How strongly the name is bound, the strongest lowest.
-    pub(crate) rank: u8,
-    /// The name, as the linker sees it.
-    pub(crate) name: Cow<'data, [u8]>,
 }
 
 impl<'data> SymbolTable<'data> {

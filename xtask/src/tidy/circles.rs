@@ -55,13 +55,10 @@ pub(super) const KNOWN: Known = &[
     ("crates/report/src", "symbolize", "format"),
     ("crates/report/src/format/firefox", "stacks", "file"),
     ("crates/report/src/format/html", "start", "head"),
-    ("crates/report/src/symbolize", "resolve", "naming"),
     ("crates/symbols/src", "files", "debuginfod"),
     ("crates/symbols/src", "jit", "code"),
     ("crates/symbols/src", "kernel", "code"),
-    ("crates/symbols/src", "options", "kernel"),
     ("crates/symbols/src", "symbolizer", "download"),
-    ("crates/symbols/src", "table", "plt"),
 ];
 
 /// Who uses whom within one folder, with the place of the first use.

@@ -7,7 +7,8 @@ use prof_symbols::{Query, SymbolFrame, Symbolizer};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::SymbolizedProfile;
-use super::resolve::{Place, with_names};
+use super::plan::Place;
+use super::resolve::with_names;
 use crate::profile::Profile;
 
 /// Names that were found. Profiles of one recording must be named by the same cache.

@@ -4,6 +4,7 @@ mod cache;
 mod entries;
 mod functions;
 mod naming;
+mod plan;
 mod resolve;
 
 use std::ops::Index;
@@ -17,8 +18,9 @@ use crate::profile::{FrameId, Profile, StackId};
 pub use cache::NameCache;
 pub use functions::{Function, FunctionId, FunctionKind};
 pub use naming::ModuleNaming;
+pub(crate) use plan::{JIT, KERNEL};
+pub(crate) use resolve::OFF_CPU;
 pub use resolve::StoredNames;
-pub(crate) use resolve::{JIT, KERNEL, OFF_CPU};
 
 /// A profile whose frames have names. Views work on this.
 #[derive(Clone, Debug)]

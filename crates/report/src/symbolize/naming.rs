@@ -2,7 +2,7 @@
 
 use prof_symbols::{ModuleStatus, Resolved};
 
-use super::resolve::Plan;
+use super::plan::Plan;
 use crate::profile::Profile;
 
 /// How well a module could be named.

@@ -10,7 +10,7 @@ mod kallsyms;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::OnceLock;
 
 use object::read::elf::NoteIterator;
@@ -209,21 +209,4 @@ fn merged(detailed: Resolved, here: Resolved) -> Resolved {
         merged.push_all(frames.iter().cloned());
     }
     merged
-}
-
-/// Where distributions put `vmlinux` of the running kernel.
-pub(crate) fn usual_vmlinux() -> Vec<PathBuf> {
-    let Ok(release) = fs::read_to_string("/proc/sys/kernel/osrelease") else {
-        return Vec::new();
-    };
-    let release = release.trim();
-    [
-        format!("/usr/lib/debug/boot/vmlinux-{release}"),
-        format!("/usr/lib/debug/lib/modules/{release}/vmlinux"),
-        format!("/lib/modules/{release}/vmlinux"),
-        format!("/lib/modules/{release}/build/vmlinux"),
-        format!("/boot/vmlinux-{release}"),
-    ]
-    .map(PathBuf::from)
-    .into()
 }
