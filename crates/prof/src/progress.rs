@@ -13,7 +13,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const REFRESH: Duration = Duration::from_millis(100);
 
 /// Does `work`. Where the standard error output is a terminal and it takes longer than a moment, a
-/// line there says what `text` says by then, and is gone at the end.
+/// line there says what `text` says by then, if that is anything, and is gone at the end.
 pub(crate) fn with_line<T>(text: impl Fn() -> String + Sync, work: impl FnOnce() -> T) -> T {
     if !io::stderr().is_terminal() {
         return work();
@@ -68,17 +68,21 @@ struct Waiting {
 impl Waiting {
     fn show(&self, text: &dyn Fn() -> String) {
         let start = Instant::now();
-        let mut shown = false;
+        let mut shown = String::new();
         let mut finished = self.finished.lock().unwrap_or_else(PoisonError::into_inner);
         while !*finished {
             let waited = self.change.wait_timeout(finished, REFRESH);
             (finished, _) = waited.unwrap_or_else(PoisonError::into_inner);
             if start.elapsed() >= PATIENCE && !*finished {
-                shown = true;
-                print(&text());
+                let text = text();
+                // Others may write to the terminal, too.
+                if text != shown {
+                    print(&text);
+                    shown = text;
+                }
             }
         }
-        if shown {
+        if !shown.is_empty() {
             erase();
         }
     }

@@ -99,7 +99,9 @@ pub(crate) fn embed(input: &Path, output: &Path, flags: &SymbolFlags) -> Result<
 ///
 /// When it cannot be read or written.
 pub(crate) fn embed_kept(recording: &Path, kept: &Arc<PinnedFiles>) -> Result<()> {
-    let profile = loading(|options| Ok(prof_report::load(Recording::open(recording)?, options)?))?;
+    let profile = loading(false, |options| {
+        Ok(prof_report::load(Recording::open(recording)?, options)?)
+    })?;
     let kept = Kept(Arc::clone(kept));
     let mut options = options(&profile, &SymbolFlags::default(), Detail::Inlines)?;
     options.debug_dirs.extend(kept.debug_dirs());
@@ -127,7 +129,8 @@ struct Loaded {
 
 fn load(inputs: &[PathBuf], flags: &SymbolFlags, detail: Detail) -> Result<Loaded> {
     // At once, but merged in their order, so that the result is always the same.
-    let profile = loading(|options| {
+    let piped = inputs.iter().any(|input| input == Path::new("-"));
+    let profile = loading(piped, |options| {
         let loaded = inputs.par_iter().map(|input| load_one(input, options));
         let loaded: Vec<_> = loaded.collect();
         Ok(Profile::merged(loaded.into_iter().collect::<Result<_>>()?))
@@ -147,13 +150,14 @@ fn load(inputs: &[PathBuf], flags: &SymbolFlags, detail: Detail) -> Result<Loade
     })
 }
 
-/// Has a line tell how far it is.
-fn loading(load: impl FnOnce(&LoadOptions) -> Result<Profile>) -> Result<Profile> {
+/// Has a line tell how far it is. While what is `piped` comes, the terminal is for those who make it.
+fn loading(piped: bool, load: impl FnOnce(&LoadOptions) -> Result<Profile>) -> Result<Profile> {
     let progress = Arc::new(LoadProgress::default());
     let mut options = LoadOptions::default();
     options.progress = Some(Arc::clone(&progress));
     let text = || match progress.bytes() {
         // Of other formats than recordings, and while a pipe has not ended.
+        (_, 0) if piped => String::new(),
         (_, 0) => "loading".to_owned(),
         done => {
             let what = "loading";
