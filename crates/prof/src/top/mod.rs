@@ -39,7 +39,7 @@ use watched::{Sources, Watched};
 /// only if we do not come to read at all.
 const PIECES: usize = 256;
 /// What the key `w` writes: this much.
-const KEPT: (Duration, u64) = (Duration::from_secs(3600), 64 << 20);
+const KEPT: (Duration, u64) = (Duration::from_secs(3600), 32 << 20);
 
 /// Shows what runs until somebody quits.
 ///

@@ -31,7 +31,7 @@ pub struct LiveProfile {
 
 impl LiveProfile {
     /// So many stacks are no reason to look for such that can be dropped.
-    const FEW_STACKS: usize = 50_000;
+    const FEW_STACKS: usize = 20_000;
 
     /// Begins with what comes before the records, in pipe form.
     ///

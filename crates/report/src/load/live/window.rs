@@ -47,7 +47,7 @@ struct Held {
 
 impl Held {
     /// Less than this of a sample is nothing.
-    const LEAST: f64 = 0.02;
+    const LEAST: f64 = 0.1;
 
     fn weight(&self, span: Span) -> Option<Weight> {
         match span {
@@ -64,8 +64,8 @@ impl Held {
 impl Window {
     /// Nanoseconds in which what was sampled lately comes to weigh half as much.
     const HALF_LIFE: Duration = Duration::from_secs(5);
-    /// So many distinct samples are held, about 10 MB.
-    const MOST: usize = 100_000;
+    /// So many distinct samples are held, with their stacks some 30 MB.
+    const MOST: usize = 40_000;
 
     pub(super) fn add(&mut self, sample: &Sample) {
         let held = self.held.entry(Key {
