@@ -38,6 +38,7 @@ mod progress;
 mod remedies;
 mod robust;
 mod rotation;
+mod second_opinion;
 mod security;
 mod shares;
 mod short_lives;

@@ -101,6 +101,13 @@ pub enum InputError {
         /// The first bad line, from 1.
         line: usize,
     },
+    /// What is to be unwound, or unwound again, was not recorded.
+    #[error(
+        "it holds no copies of stacks for --unwinder and --check-stacks to unwind: stacks were \
+         unwound while they were recorded, or not at all; record with `prof record --no-unwind` or \
+         `perf record --call-graph dwarf`"
+    )]
+    NoStackCopies,
     /// A pprof profile that is a difference.
     #[error(
         "its samples have negative values, so it is a comparison already; give `prof diff` the \

@@ -24,7 +24,7 @@ pub mod view;
 pub use calltree::{CallTree, Split};
 pub use error::{Error, InputError, NoSamples};
 pub use filter::{Filter, InvalidPattern, Pattern};
-pub use load::{LiveProfile, LoadOptions, LoadProgress, Span, load, profile_of, read};
+pub use load::{LiveProfile, LoadOptions, LoadProgress, Span, StackCopies, load, profile_of, read};
 pub use profile::Profile;
 pub use source::{NoSource, SourceFile, Sources};
 pub use symbolize::{NameCache, SymbolizedProfile};

@@ -8,6 +8,7 @@ use prof_model::{FileOffset, Module, StackEnd, UnwindFailure};
 use prof_symbols::SymbolFrame;
 
 use crate::filter::Filter;
+use crate::profile::{Answer, CodePlace, Difference, StackCheck};
 use crate::profile::{Event, Frame, FrameId, Profile, Sample, StackId, Unit};
 use crate::symbolize::SymbolizedProfile;
 
@@ -187,6 +188,55 @@ pub(crate) fn demo_with_failures() -> SymbolizedProfile {
         failure("", 0x7f00_1234, 10),
         failure("/bin/libz.so.1", 0x99, 1),
     ];
+    test.finish()
+}
+
+/// A profile whose stacks two unwinders do not agree on.
+pub(crate) fn demo_with_stack_check() -> SymbolizedProfile {
+    let mut test = TestProfile::new();
+    test.line("a _start;libz.so.1!deflate 3");
+    let offset = match test.profile.frames.iter().nth(1) {
+        Some((_, Frame::Module { offset, .. })) => offset.0,
+        other => panic!("{other:?}"),
+    };
+    let place = |module: &str, offset| CodePlace {
+        module: module.into(),
+        offset,
+    };
+    let difference = |place, prof, framehop, stacks| Difference {
+        place,
+        prof,
+        framehop,
+        stacks,
+    };
+    let deflate = place("/bin/libz.so.1", offset);
+    test.profile.stack_check = Some(StackCheck {
+        stacks: 1300,
+        same: 80,
+        same_frames: 10,
+        whole_by_prof: 1290,
+        whole_by_framehop: 1100,
+        differences: vec![
+            difference(
+                place("/bin/libz.so.1", 0x99),
+                Answer::Caller(deflate.clone()),
+                Answer::Caller(place("", 3)),
+                1200,
+            ),
+            difference(
+                deflate,
+                Answer::End(StackEnd::Root),
+                Answer::End(StackEnd::TruncatedDump),
+                10,
+            ),
+            difference(
+                place("", 0x7f00_1234),
+                Answer::End(StackEnd::NotCode),
+                Answer::Caller(place("", 5)),
+                10,
+            ),
+        ],
+    });
     test.finish()
 }
 

@@ -17,14 +17,16 @@ use prof_report::view::failures::Failures;
 use prof_report::view::flat::Flat;
 use prof_report::view::outline::Outline;
 use prof_report::view::timeline::Timeline;
-use prof_report::{CallTree, Filter, LoadOptions, Profile, Split, SymbolizedProfile, profile_of};
+use prof_report::{
+    CallTree, Filter, LoadOptions, Profile, Split, StackCopies, SymbolizedProfile, profile_of,
+};
 use prof_symbols::{SymbolOptions, Symbolizer};
 
 /// Any bytes as a profile (perf.data, folded stacks, pprof, any of them gzipped): an error or a
 /// profile that hangs together.
 pub fn profile(bytes: &[u8]) {
     // Unwinding opens the files that a recording names.
-    let Some(profile) = load(bytes, false) else {
+    let Some(profile) = load(bytes, StackCopies::Ignore) else {
         return;
     };
     check(&profile);
@@ -35,14 +37,14 @@ pub fn profile(bytes: &[u8]) {
 
 /// Any bytes as a profile whose copies of stacks are unwound. Its files are opened where they are.
 pub fn unwound(bytes: &[u8]) {
-    if let Some(profile) = load(bytes, true) {
+    if let Some(profile) = load(bytes, StackCopies::Check) {
         check(&profile);
     }
 }
 
-fn load(bytes: &[u8], unwind: bool) -> Option<Profile> {
+fn load(bytes: &[u8], stack_copies: StackCopies) -> Option<Profile> {
     let mut options = LoadOptions::default();
-    options.unwind = unwind;
+    options.stack_copies = stack_copies;
     profile_of(MappedFile::from(bytes.to_vec()), &options).ok()
 }
 
@@ -55,7 +57,7 @@ fn check(profile: &Profile) {
 
 /// Any bytes as a profile that is written in every format.
 pub fn formats(bytes: &[u8]) {
-    let Some(mut profile) = load(bytes, false) else {
+    let Some(mut profile) = load(bytes, StackCopies::Ignore) else {
         return;
     };
     profile.modules = nowhere(&profile.modules);

@@ -7,7 +7,8 @@ use prof_report::Sources;
 use prof_report::view::annotate::Syntax;
 
 use super::SymbolFlags;
-use super::report::{FilterFlags, InputFlags};
+use super::input::InputFlags;
+use super::report::FilterFlags;
 
 /// `prof annotate [FUNCTION|FILE] [-i FILE] [...]`
 #[derive(Debug, Args)]

@@ -6,6 +6,7 @@ mod cargo;
 mod complete;
 mod diff;
 mod doctor;
+mod input;
 mod list;
 mod output;
 mod quantity;

@@ -14,7 +14,7 @@ impl OutputFlags {
         let files = self.files.paths().chain(picture).filter(is_standard);
         let text = match &self.text.timeline {
             Some(picture) => picture.is_none() && self.files.json.is_none(),
-            None if self.text.unwind_failures => self.files.json.is_none(),
+            None if self.text.has_json() => self.files.json.is_none(),
             None => self.text.coverage || self.text.is_tree(),
         };
         if files.count() + usize::from(text) > 1 {
@@ -54,11 +54,11 @@ impl TextFlags {
 
     /// Whether there is a view of something other than functions and calls.
     pub(crate) fn has_view(&self) -> bool {
-        self.unwind_failures || self.timeline.is_some() || self.coverage
+        self.has_json() || self.coverage
     }
 
     /// Whether `--json` writes that view.
     pub(crate) fn has_json(&self) -> bool {
-        self.unwind_failures || self.timeline.is_some()
+        self.unwind_failures || self.check_stacks || self.timeline.is_some()
     }
 }

@@ -8,23 +8,10 @@ use prof_model::{Pid, Tid};
 use prof_report::format::flamegraph::PaletteBy;
 use prof_report::{Filter, Pattern, Split};
 
+use super::input::{InputFlags, UnwinderFlag};
 use super::quantity::parse_moment;
 use super::sort::Sort;
 use super::symbols::SymbolFlags;
-
-/// The flag of all verbs that show profiles.
-#[derive(Debug, Args)]
-pub(crate) struct InputFlags {
-    /// The file to read: a recording of prof or perf, folded stacks or a pprof profile. Several are
-    /// merged
-    #[arg(
-        short,
-        long = "input",
-        value_name = "FILE",
-        default_value = "prof.data"
-    )]
-    pub(crate) inputs: Vec<PathBuf>,
-}
 
 /// `prof report [-i FILE] [...]`
 #[derive(Debug, Args)]
@@ -44,6 +31,11 @@ pub(crate) struct ReportFlags {
     /// How names are found and written
     #[command(flatten)]
     pub symbols: SymbolFlags,
+
+    /// Who unwinds the copies of stacks that a recording holds (`prof record --no-unwind`, `perf
+    /// record --call-graph dwarf`)
+    #[arg(long, value_enum, value_name = "WHO", default_value = "prof")]
+    pub(crate) unwinder: UnwinderFlag,
 
     /// Exit with status 3 if the verdict on the recording is bad or "too few samples"
     #[arg(long)]
@@ -133,6 +125,11 @@ pub(crate) struct TextFlags {
     /// List where unwinding failed, by module and address
     #[arg(long, group = "text")]
     pub(crate) unwind_failures: bool,
+
+    /// Unwind the copies of stacks that the recording holds twice, and list where prof's unwinder and
+    /// framehop differ, by module and address
+    #[arg(long, group = "text", conflicts_with = "unwinder")]
+    pub(crate) check_stacks: bool,
 
     /// List how much of the activity of threads was sampled, by thread name
     #[arg(long, group = "text")]

@@ -13,7 +13,7 @@ use prof_filemap::MappedFile;
 use prof_perfdata::Recording;
 use prof_recorder::PinnedFiles;
 use prof_report::symbolize::{ModuleNaming, StoredNames};
-use prof_report::{LoadOptions, LoadProgress, Profile, SymbolizedProfile};
+use prof_report::{LoadOptions, LoadProgress, Profile, StackCopies, SymbolizedProfile};
 use prof_symbols::{Debuginfod, Demangle, EmbeddedSymbols, SymbolOptions, Symbolizer};
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
@@ -68,10 +68,24 @@ pub(crate) fn read_with_symbolizer(
     flags: &SymbolFlags,
     detail: Detail,
 ) -> Result<(SymbolizedProfile, Symbolizer)> {
+    read_copies(inputs, StackCopies::Unwind, flags, detail)
+}
+
+/// As [`read_with_symbolizer`], but copies of stacks are unwound as `copies` says.
+///
+/// # Errors
+///
+/// As [`read`], and when there are no copies of stacks, but must be.
+pub(crate) fn read_copies(
+    inputs: &[PathBuf],
+    copies: StackCopies,
+    flags: &SymbolFlags,
+    detail: Detail,
+) -> Result<(SymbolizedProfile, Symbolizer)> {
     let Loaded {
         profile,
         symbolizer,
-    } = load(inputs, flags, detail)?;
+    } = load(inputs, copies, flags, detail)?;
     let named = progress::shown(|watch| SymbolizedProfile::watched(profile, &symbolizer, watch));
     Ok((named, symbolizer))
 }
@@ -86,7 +100,12 @@ pub(crate) fn embed(input: &Path, output: &Path, flags: &SymbolFlags) -> Result<
     let Loaded {
         profile,
         symbolizer,
-    } = load(&[input.to_owned()], flags, Detail::Inlines)?;
+    } = load(
+        &[input.to_owned()],
+        StackCopies::Unwind,
+        flags,
+        Detail::Inlines,
+    )?;
     let stored = progress::shown(|watch| StoredNames::new(&profile, &symbolizer, watch));
     store(input, output, &stored.symbols)?;
     Ok(stored.naming)
@@ -99,7 +118,7 @@ pub(crate) fn embed(input: &Path, output: &Path, flags: &SymbolFlags) -> Result<
 ///
 /// When it cannot be read or written.
 pub(crate) fn embed_kept(recording: &Path, kept: &Arc<PinnedFiles>) -> Result<()> {
-    let profile = loading(false, |options| {
+    let profile = loading(StackCopies::Unwind, false, |options| {
         Ok(prof_report::load(Recording::open(recording)?, options)?)
     })?;
     let kept = Kept(Arc::clone(kept));
@@ -127,10 +146,15 @@ struct Loaded {
     symbolizer: Symbolizer,
 }
 
-fn load(inputs: &[PathBuf], flags: &SymbolFlags, detail: Detail) -> Result<Loaded> {
+fn load(
+    inputs: &[PathBuf],
+    copies: StackCopies,
+    flags: &SymbolFlags,
+    detail: Detail,
+) -> Result<Loaded> {
     // At once, but merged in their order, so that the result is always the same.
     let piped = inputs.iter().any(|input| input == Path::new("-"));
-    let profile = loading(piped, |options| {
+    let profile = loading(copies, piped, |options| {
         let loaded = inputs.par_iter().map(|input| load_one(input, options));
         let loaded: Vec<_> = loaded.collect();
         Ok(Profile::merged(loaded.into_iter().collect::<Result<_>>()?))
@@ -151,9 +175,14 @@ fn load(inputs: &[PathBuf], flags: &SymbolFlags, detail: Detail) -> Result<Loade
 }
 
 /// Has a line tell how far it is. While what is `piped` comes, the terminal is for those who make it.
-fn loading(piped: bool, load: impl FnOnce(&LoadOptions) -> Result<Profile>) -> Result<Profile> {
+fn loading(
+    copies: StackCopies,
+    piped: bool,
+    load: impl FnOnce(&LoadOptions) -> Result<Profile>,
+) -> Result<Profile> {
     let progress = Arc::new(LoadProgress::default());
     let mut options = LoadOptions::default();
+    options.stack_copies = copies;
     options.progress = Some(Arc::clone(&progress));
     let text = || match progress.bytes() {
         // Of other formats than recordings, and while a pipe has not ended.

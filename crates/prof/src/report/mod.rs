@@ -14,7 +14,8 @@ use std::process::ExitCode;
 use anyhow::Result;
 use prof_model::Quality;
 use prof_report::format::{flamegraph::FlameOptions, json, script};
-use prof_report::{CallTree, Filter, Split};
+use prof_report::view::stack_check::NamedStackCheck;
+use prof_report::{CallTree, Filter, Split, StackCopies};
 
 pub(crate) use annotate::run as annotate;
 pub(crate) use diff::run as diff;
@@ -37,14 +38,24 @@ pub(crate) fn run(flags: ReportFlags) -> Result<ExitCode> {
     output.check_standard_output()?;
     // The page has a switch for inlined functions of its own.
     let no_inline = flags.filter.no_inline && output.files.html.is_none();
+    let copies = match output.text.check_stacks {
+        true => StackCopies::Check,
+        false => flags.unwinder.into(),
+    };
+    let detail = Detail::new(no_inline);
     let (profile, symbolizer) =
-        names::read_with_symbolizer(&flags.input.inputs, &flags.symbols, Detail::new(no_inline))?;
+        names::read_copies(&flags.input.inputs, copies, &flags.symbols, detail)?;
     let worth = ReportQuality::of(&profile);
     let filter = Filter::from(flags.filter);
     if output.text.unwind_failures {
         match &output.files.json {
             Some(path) => write_file(path, |out| Ok(json::failures(&profile, out)?))?,
             None => text::write_failures(&profile, output.text.limit)?,
+        }
+    } else if let Some(found) = NamedStackCheck::new(&profile) {
+        match &output.files.json {
+            Some(path) => write_file(path, |out| Ok(json::stack_check(&profile, &found, out)?))?,
+            None => text::write_stack_check(&found, output.text.limit)?,
         }
     } else if let Some(picture) = &output.text.timeline {
         timeline::write(output, picture.as_deref(), &profile, &filter)?;

@@ -5,11 +5,12 @@ use std::io::{self, IsTerminal};
 
 use anyhow::Result;
 use prof_model::{Quality, printable};
-use prof_report::format::{coverage, failures, table, tree};
+use prof_report::format::{coverage, failures, stack_check, table, tree};
 use prof_report::view::failures::Failures;
 use prof_report::view::flat::Flat;
 use prof_report::view::groups::Groups;
 use prof_report::view::outline::Outline;
+use prof_report::view::stack_check::NamedStackCheck;
 use prof_report::{CallTree, SymbolizedProfile};
 
 use super::closing::ReportQuality;
@@ -88,6 +89,11 @@ fn write_apart<T>(
 /// Lists where unwinding failed.
 pub(super) fn write_failures(profile: &SymbolizedProfile, rows: Option<usize>) -> Result<()> {
     write_stdout(|out| Ok(failures::write(&Failures::new(profile), rows, out)?))
+}
+
+/// Lists where two unwinders differ.
+pub(super) fn write_stack_check(found: &NamedStackCheck, rows: Option<usize>) -> Result<()> {
+    write_stdout(|out| Ok(stack_check::write(found, rows, out)?))
 }
 
 /// Lists how much of what threads did was sampled.

@@ -21,6 +21,7 @@ mod palette;
 pub mod pprof;
 pub mod script;
 pub mod speedscope;
+pub mod stack_check;
 mod strings;
 pub mod table;
 #[cfg(test)]

@@ -33,6 +33,11 @@ impl Counts {
         self.unwound = true;
     }
 
+    /// Whether there were copies of stacks.
+    pub(super) fn has_unwound(&self) -> bool {
+        self.unwound
+    }
+
     /// A sample, how its user stack ended, and the outermost frame of one that is not whole.
     pub(super) fn stack(&mut self, note: StackNote, outermost: Option<FrameId>) {
         self.quality.samples += 1;
@@ -135,8 +140,19 @@ fn is_every_event(recording: &Recording) -> bool {
 }
 
 fn failure(end: StackEnd, profile: &Profile, frame: FrameId, count: u64) -> UnwindFailure {
+    let (module, offset) = place(profile, frame);
+    UnwindFailure {
+        end,
+        module,
+        offset,
+        count,
+    }
+}
+
+/// The path of a frame's module and the offset in its file; no path and the address if it has none.
+pub(super) fn place(profile: &Profile, frame: FrameId) -> (String, u64) {
     let frames: &Frames = &profile.frames;
-    let (module, offset) = match frames[frame] {
+    match frames[frame] {
         Frame::Module { module, offset } => {
             let path = profile.modules[module].path.to_string_lossy();
             (path.into_owned(), offset.0)
@@ -147,11 +163,5 @@ fn failure(end: StackEnd, profile: &Profile, frame: FrameId, count: u64) -> Unwi
         Frame::Named(_) | Frame::Cut(_) | Frame::LeftOut(_) | Frame::OnCpu | Frame::OffCpu => {
             (String::new(), 0)
         }
-    };
-    UnwindFailure {
-        end,
-        module,
-        offset,
-        count,
     }
 }

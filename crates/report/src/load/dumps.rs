@@ -10,21 +10,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use prof_model::{Modules, Process, StackEnd};
 use prof_perfdata::{HeldRecord, Record, Recording, Sample, StackNote};
-use prof_unwinder::{NoMemory, StackDump, Target, Unwinder};
+use prof_unwinder::{FrameEngine, Framehop, StackDump, Target, Unwinder};
 use rayon::prelude::*;
 
+use super::StackCopies;
 use super::chain::Chain;
 use super::events::EventTraits;
 use super::files::RecordedFiles;
+use super::stack_check::Opinion;
 use crate::profile::NameId;
 
 /// Samples that wait, and unwinders with what they learnt of modules.
-#[derive(Default)]
 pub(super) struct Dumps {
+    copies: StackCopies,
     waiting: Vec<Waiting>,
     /// The bytes of all that waits.
     size: usize,
-    idle: Mutex<Vec<Unwinder>>,
+    idle: Mutex<Vec<Engines>>,
 }
 
 /// A sample that is to be unwound.
@@ -44,6 +46,41 @@ pub(super) struct Finished<'a> {
     pub(super) sample: Sample<'a>,
     pub(super) chain: Chain,
     pub(super) unwound: bool,
+    /// What framehop says, if that is compared.
+    pub(super) second: Option<SecondOpinion>,
+}
+
+/// framehop's answer to a sample.
+pub(super) struct SecondOpinion {
+    frames: Vec<u64>,
+    end: StackEnd,
+}
+
+impl SecondOpinion {
+    pub(super) fn opinion(&self) -> Opinion<'_> {
+        Opinion {
+            frames: &self.frames,
+            end: self.end,
+        }
+    }
+}
+
+/// Who unwinds.
+struct Engines {
+    prof: Unwinder,
+    framehop: Option<Framehop>,
+    /// framehop's answers are compared, not taken.
+    compares: bool,
+}
+
+impl Engines {
+    fn new(copies: StackCopies) -> Self {
+        Self {
+            prof: Unwinder::new(RecordedFiles),
+            framehop: copies.are_needed().then(|| Framehop::new(RecordedFiles)),
+            compares: copies == StackCopies::Check,
+        }
+    }
 }
 
 impl Dumps {
@@ -52,6 +89,16 @@ impl Dumps {
     const MOST_BYTES: usize = 64 << 20;
     /// So many are unwound by one thread in one go.
     const CHUNK: usize = 64;
+
+    /// `None` if copies are not to be unwound.
+    pub(super) fn new(copies: StackCopies) -> Option<Self> {
+        (copies != StackCopies::Ignore).then(|| Self {
+            copies,
+            waiting: Vec::new(),
+            size: 0,
+            idle: Mutex::default(),
+        })
+    }
 
     /// Whether this sample has to wait: it has a copy, or is later than one that has.
     pub(super) fn delay(&self, sample: &Sample<'_>) -> bool {
@@ -81,7 +128,7 @@ impl Dumps {
     ) -> Vec<Option<Finished<'a>>> {
         let chunks = waiting.par_chunks(Self::CHUNK).map(|chunk| {
             let idle = self.idle().pop();
-            let mut unwinder = idle.unwrap_or_else(|| Unwinder::new(RecordedFiles));
+            let mut engines = idle.unwrap_or_else(|| Engines::new(self.copies));
             let mut scratch = Chain::default();
             let finish = |waiting: &Waiting| {
                 let Record::Sample(sample) = recording.held(&waiting.record) else {
@@ -89,22 +136,24 @@ impl Dumps {
                 };
                 scratch.read(&sample, traits.of(sample.event));
                 let process = waiting.context.process.as_deref();
-                let unwound = unwind(&mut unwinder, &sample, process, modules, &mut scratch);
+                let (unwound, second) =
+                    unwind(&mut engines, &sample, process, modules, &mut scratch);
                 Some(Finished {
                     sample,
                     chain: scratch.clone(),
                     unwound,
+                    second,
                 })
             };
             let finished: Vec<_> = chunk.iter().map(finish).collect();
-            self.idle().push(unwinder);
+            self.idle().push(engines);
             finished
         });
         let chunks: Vec<_> = chunks.collect();
         chunks.into_iter().flatten().collect()
     }
 
-    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Unwinder>> {
+    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Engines>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -116,27 +165,29 @@ impl Waiting {
 }
 
 /// Puts the unwound user stack of `sample` into `chain`, if there is a copy to unwind; otherwise
-/// leaves the chain alone and returns false.
+/// leaves the chain alone and returns false. With it comes framehop's answer, if that is compared.
 fn unwind(
-    unwinder: &mut Unwinder,
+    engines: &mut Engines,
     sample: &Sample<'_>,
     process: Option<&Process>,
     modules: &Modules,
     chain: &mut Chain,
-) -> bool {
+) -> (bool, Option<SecondOpinion>) {
     let Some(stack) = sample.user_stack else {
-        return false;
+        return (false, None);
     };
     let saved = sample.user_registers();
     let at_sample = sample.interrupt_registers();
     let in_kernel = sample.mode.is_kernel();
-    let entry = unwinder.entry(saved.as_ref(), at_sample.as_ref(), in_kernel);
+    let entry = engines
+        .prof
+        .entry(saved.as_ref(), at_sample.as_ref(), in_kernel);
     let (Some(saved), Some(registers)) = (saved, entry.registers(saved)) else {
         chain.note = StackNote::new(StackEnd::NoUserState);
-        return true;
+        return (true, None);
     };
     let (Some(start), Some(process)) = (saved.stack_pointer(), process) else {
-        return false;
+        return (false, None);
     };
     let target = Target {
         pid: sample.pid,
@@ -150,12 +201,23 @@ fn unwind(
     };
     chain.user.clear();
     let frames = &mut chain.user;
-    let unwound = unwinder.unwind(&target, &registers, &dump, &mut NoMemory, frames);
+    let unwound = match &mut engines.framehop {
+        Some(framehop) if !engines.compares => {
+            framehop.unwind_dump(&target, &registers, &dump, frames)
+        }
+        _ => (engines.prof).unwind_dump(&target, &registers, &dump, frames),
+    };
+    let compared = engines.framehop.as_mut().filter(|_| engines.compares);
+    let second = compared.map(|framehop| {
+        let mut frames = Vec::new();
+        let end = (framehop.unwind_dump(&target, &registers, &dump, &mut frames)).end;
+        SecondOpinion { frames, end }
+    });
     chain.note = StackNote {
         end: entry.end(unwound.end, chain.kernel.len()),
         remote_read: unwound.remote_read,
         elided: unwound.elided,
         elided_at: unwound.elided_at,
     };
-    true
+    (true, second.filter(|second| second.end.counts()))
 }

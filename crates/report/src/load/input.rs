@@ -60,7 +60,10 @@ const MOST_PIPED: u64 = 4 << 30;
 fn plain(file: MappedFile, options: &LoadOptions) -> Result<Profile, InputError> {
     let start = &file[..file.len().min(MAGICS[0].len())];
     if MAGICS.iter().any(|magic| magic.starts_with(start)) {
-        return Ok(load(Recording::from_file(file)?, options)?);
+        return load(Recording::from_file(file)?, options);
+    }
+    if options.stack_copies.are_needed() {
+        return Err(InputError::NoStackCopies);
     }
     if folded::is_folded(&file) {
         return folded::read(&file);

@@ -15,6 +15,7 @@ mod live;
 mod pprof;
 mod progress;
 mod samples;
+mod stack_check;
 mod thread_names;
 mod wall;
 mod weights;
@@ -26,6 +27,7 @@ use prof_model::{Modules, Pid, Processes};
 use prof_perfdata::{Record, Recording, Sample, follow};
 use prof_symbols::RecordedKernel;
 
+use crate::error::InputError;
 use crate::profile::{Header, Profile};
 
 pub use input::{profile_of, read};
@@ -36,25 +38,38 @@ use chain::Chain;
 use dumps::{Context, Dumps};
 use progress::Meter;
 use samples::Collector;
+use stack_check::{Opinion, StackChecks};
 use thread_names::ThreadNames;
 
 /// How to load a recording.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct LoadOptions {
-    /// Whether to unwind the copies of stacks that the file may hold (`perf record --call-graph
-    /// dwarf`, `prof record --no-unwind`). Without, such samples have the one frame they were in.
-    pub unwind: bool,
+    /// What to do with the copies of stacks that the file may hold.
+    pub stack_copies: StackCopies,
     /// Is told how far it is, of recordings of prof and perf.
     pub progress: Option<Arc<LoadProgress>>,
 }
 
-impl Default for LoadOptions {
-    fn default() -> Self {
-        Self {
-            unwind: true,
-            progress: None,
-        }
+/// What to do with copies of stacks (`perf record --call-graph dwarf`, `prof record --no-unwind`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StackCopies {
+    /// Such samples have the one frame they were in.
+    Ignore,
+    /// prof's unwinder unwinds them.
+    #[default]
+    Unwind,
+    /// framehop unwinds them. It is an error if there are none.
+    UnwindWithFramehop,
+    /// prof's unwinder unwinds them, and [`Profile::stack_check`] says where framehop differs. It is
+    /// an error if there are none.
+    Check,
+}
+
+impl StackCopies {
+    /// Whether there must be some.
+    fn are_needed(self) -> bool {
+        matches!(self, Self::UnwindWithFramehop | Self::Check)
     }
 }
 
@@ -63,11 +78,8 @@ impl Default for LoadOptions {
 /// A recording that was cut off gives what is there, and says so in [`Profile::quality`].
 ///
 /// # Errors
-/// The file can't be read as a recording at all.
-pub fn load(
-    mut recording: Recording,
-    options: &LoadOptions,
-) -> Result<Profile, prof_perfdata::Error> {
+/// The file can't be read as a recording at all, or holds no copies of stacks, which are needed.
+pub fn load(mut recording: Recording, options: &LoadOptions) -> Result<Profile, InputError> {
     let mut loader = Loader::new(options, &recording);
     let mut meter = Meter::new(options.progress.as_ref(), &recording);
     loop {
@@ -82,6 +94,9 @@ pub fn load(
         }
     }
     loader.unwind(&mut recording);
+    if options.stack_copies.are_needed() && !loader.collector.counts.has_unwound() {
+        return Err(InputError::NoStackCopies);
+    }
     Ok(loader.finish(&recording))
 }
 
@@ -91,6 +106,8 @@ struct Loader {
     processes: Processes,
     thread_names: ThreadNames,
     dumps: Option<Dumps>,
+    /// What comparing stacks with framehop's found, if that was asked for.
+    checks: Option<StackChecks>,
     /// The frames of the current sample; kept to save allocations.
     chain: Chain,
     /// How many modules were given the build ids of the file's table.
@@ -103,7 +120,8 @@ impl Loader {
             collector: Collector::new(recording.features().quality.as_ref()),
             processes: Processes::default(),
             thread_names: ThreadNames::default(),
-            dumps: options.unwind.then(Dumps::default),
+            checks: (options.stack_copies == StackCopies::Check).then(StackChecks::default),
+            dumps: Dumps::new(options.stack_copies),
             chain: Chain::default(),
             modules_seen: 0,
         }
@@ -191,7 +209,16 @@ impl Loader {
             }
             let Context { process, name } = &waiting.context;
             let process = process.as_deref();
-            collector.push(&finished.sample, &mut finished.chain, process, *name);
+            let (sample, chain) = (&finished.sample, &mut finished.chain);
+            collector.push(sample, chain, process, *name);
+            if let (Some(checks), Some(second)) = (&mut self.checks, &finished.second)
+                && chain.note.end.counts()
+            {
+                let (interner, profile) = (&mut collector.interner, &mut collector.profile);
+                checks.compare(Opinion::of(chain), second.opinion(), |address| {
+                    interner.user_frame(sample.pid, process, address, profile)
+                });
+            }
         }
         for waiting in waiting {
             waiting.release(recording);
@@ -252,6 +279,7 @@ impl Loader {
         profile.kernel = kernel(&self.processes, &profile.modules);
         profile.events = self.collector.describe(recording.events());
         profile.quality = self.collector.counts.clone().finish(&profile, recording);
+        profile.stack_check = self.checks.as_ref().map(|checks| checks.finish(&profile));
         profile
     }
 }

@@ -34,6 +34,10 @@ impl Profile {
         self.missing_data.times |= other.missing_data.times;
         self.missing_data.threads |= other.missing_data.threads;
         self.missing_data.quality |= other.missing_data.quality;
+        match (&mut self.stack_check, other.stack_check) {
+            (Some(check), Some(more)) => check.append(more),
+            (check, more) => *check = check.take().or(more),
+        }
         if self.header != other.header {
             // What two recordings do not agree on is true of neither alone.
             self.header = super::Header {

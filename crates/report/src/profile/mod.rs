@@ -13,6 +13,7 @@ mod merge;
 mod named;
 mod names;
 mod samples;
+mod stack_check;
 mod stacks;
 mod thread_lifetimes;
 
@@ -28,6 +29,7 @@ pub use frames::{Frame, FrameId, Frames};
 pub use named::{NamedFrame, NamedFrames, NamedId};
 pub use names::{NameId, Names};
 pub use samples::{Sample, Samples, Weight};
+pub use stack_check::{Answer, CodePlace, Difference, StackCheck};
 pub use stacks::{StackId, Stacks};
 pub use thread_lifetimes::{ThreadLifetime, ThreadLifetimes};
 
@@ -61,6 +63,8 @@ pub struct Profile {
     pub symbols: Option<Vec<u8>>,
     /// What it does not tell.
     pub missing_data: MissingData,
+    /// How far two unwinders agree, if that was asked for.
+    pub stack_check: Option<StackCheck>,
 }
 
 impl Profile {

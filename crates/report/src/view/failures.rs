@@ -51,7 +51,7 @@ impl Failures {
 }
 
 /// The names of functions by module path and file offset.
-fn names(symbolized: &SymbolizedProfile) -> HashMap<(&str, u64), Arc<str>> {
+pub(super) fn names(symbolized: &SymbolizedProfile) -> HashMap<(&str, u64), Arc<str>> {
     let profile = symbolized.profile();
     let named = profile.frames.iter().filter_map(|(id, frame)| {
         let Frame::Module { module, offset } = frame else {

@@ -7,4 +7,5 @@ pub mod failures;
 pub mod flat;
 pub mod groups;
 pub mod outline;
+pub mod stack_check;
 pub mod timeline;

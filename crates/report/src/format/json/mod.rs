@@ -4,6 +4,7 @@ mod annotation;
 mod calls;
 mod diff;
 mod failures;
+mod stack_check;
 mod timeline;
 
 use std::io::{self, Write};
@@ -18,6 +19,7 @@ pub use annotation::annotation;
 pub use calls::{CallView, calls};
 pub use diff::diff;
 pub use failures::failures;
+pub use stack_check::stack_check;
 pub use timeline::timeline;
 
 /// The version of the schema. Additions do not change it, everything else does.

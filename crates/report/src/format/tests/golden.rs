@@ -4,10 +4,13 @@ use super::super::{csv, json, script};
 use super::written;
 use crate::calltree::{CallTree, Split};
 use crate::source::Sources;
-use crate::testing::{TestProfile, check_golden, demo, demo_with_failures, everything};
+use crate::testing::{
+    TestProfile, check_golden, demo, demo_with_failures, demo_with_stack_check, everything,
+};
 use crate::view::annotate::Annotation;
 use crate::view::diff::{Basis, Diff};
 use crate::view::flat::Flat;
+use crate::view::stack_check::NamedStackCheck;
 use crate::view::timeline::Timeline;
 
 #[test]
@@ -45,6 +48,10 @@ fn other_views() {
     check_json("annotation.json", &text);
     let text = written(|out| Ok(json::failures(&demo_with_failures(), out)?));
     check_json("failures.json", &text);
+    let checked = demo_with_stack_check();
+    let found = NamedStackCheck::new(&checked).unwrap();
+    let text = written(|out| Ok(json::stack_check(&checked, &found, out)?));
+    check_json("stack_check.json", &text);
     let timeline = Timeline::new(&symbolized, &everything(), Split::Thread, 3).unwrap();
     let text = written(|out| Ok(json::timeline(&timeline, out)?));
     check_json("timeline.json", &text);
@@ -71,6 +78,7 @@ fn every_member_is_documented() {
         include_str!("../../../tests/golden/report.json"),
         include_str!("../../../tests/golden/annotation.json"),
         include_str!("../../../tests/golden/failures.json"),
+        include_str!("../../../tests/golden/stack_check.json"),
         include_str!("../../../tests/golden/timeline.json"),
         include_str!("../../../tests/golden/diff.json"),
     ];

@@ -13,7 +13,7 @@ use std::time::Duration;
 use prof_filemap::MappedFile;
 use prof_perfdata::{Error, Recording};
 
-use super::{LoadOptions, Loader};
+use super::{LoadOptions, Loader, StackCopies};
 use crate::profile::{Profile, StackId, Weight};
 
 pub use window::Span;
@@ -40,7 +40,7 @@ impl LiveProfile {
     pub fn new(start: Vec<u8>) -> Result<Self, Error> {
         let recording = Recording::from_file(MappedFile::from(start))?;
         let options = LoadOptions {
-            unwind: false,
+            stack_copies: StackCopies::Ignore,
             ..LoadOptions::default()
         };
         Ok(Self {

@@ -1,0 +1,121 @@
+//! Where two unwinders differ, as a text table.
+
+use std::io::{self, Write};
+
+use prof_model::{StackEnd, printable};
+
+use crate::profile::{Answer, CodePlace, Difference};
+use crate::view::stack_check::{DifferenceNames, NamedStackCheck};
+
+use super::number::{grouped, percent};
+
+/// Writes how many stacks are the same by both unwinders and how many are whole by each, then the
+/// frames of whose callers they differ, at most `rows` of them.
+///
+/// The columns, separated by two spaces: stacks, share of all stacks in percent, module + offset
+/// of the last frame that both have, its function, what prof's unwinder says of its caller, what
+/// framehop says. Callers are those of the first such stack.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write(found: &NamedStackCheck, rows: Option<usize>, mut out: impl Write) -> io::Result<()> {
+    let check = &found.check;
+    let share = |count: u64| percent(count as f64 / check.stacks.max(1) as f64);
+    writeln!(
+        out,
+        "{} of {} user stacks are the same by prof and by framehop ({} %)",
+        grouped(check.same),
+        grouped(check.stacks),
+        share(check.same)
+    )?;
+    for (what, count) in [
+        ("the same frames, but whole by one only", check.same_frames),
+        ("whole by prof", check.whole_by_prof),
+        ("whole by framehop", check.whole_by_framehop),
+    ] {
+        writeln!(out, "  {what}: {} ({} %)", grouped(count), share(count))?;
+    }
+    let all = check.differences.iter().zip(&found.names);
+    let cells: Vec<[String; 6]> = all
+        .take(rows.unwrap_or(usize::MAX))
+        .map(|(difference, names)| cells(difference, names, share))
+        .collect();
+    if cells.is_empty() {
+        return Ok(());
+    }
+    let titles = [
+        "Stacks",
+        "%",
+        "Caller of",
+        "Function",
+        "By prof",
+        "By framehop",
+    ];
+    let titles = titles.map(String::from);
+    let width = |column: usize| {
+        let cells = cells.iter().chain([&titles]);
+        cells
+            .map(|cells| cells[column].chars().count())
+            .max()
+            .unwrap_or(0)
+    };
+    let [w0, w1, w2, w3, w4] = [0, 1, 2, 3, 4].map(width);
+    writeln!(out)?;
+    for [stacks, share, place, function, prof, framehop] in [&titles].into_iter().chain(&cells) {
+        writeln!(
+            out,
+            "{stacks:>w0$}  {share:>w1$}  {place:w2$}  {function:w3$}  {prof:w4$}  {framehop}"
+        )?;
+    }
+    let left = check.differences.len() - cells.len();
+    if left > 0 {
+        let places = if left == 1 { "place" } else { "places" };
+        writeln!(out, "… {} more {places}", grouped(left as u64))?;
+    }
+    Ok(())
+}
+
+fn cells(
+    difference: &Difference,
+    names: &DifferenceNames,
+    share: impl Fn(u64) -> String,
+) -> [String; 6] {
+    [
+        grouped(difference.stacks),
+        share(difference.stacks),
+        place(&difference.place),
+        names.function.as_deref().unwrap_or("-").to_owned(),
+        answer(&difference.prof, names.prof.as_deref()),
+        answer(&difference.framehop, names.framehop.as_deref()),
+    ]
+}
+
+fn answer(answer: &Answer, name: Option<&str>) -> String {
+    match (answer, name) {
+        (Answer::Caller(caller), Some(name)) => format!("{name} ({})", place(caller)),
+        (Answer::Caller(caller), None) => place(caller),
+        (Answer::End(StackEnd::Root), _) => "none: the stack ends here".to_owned(),
+        (Answer::End(end), _) => format!("not found: {}", end.describe()),
+    }
+}
+
+fn place(place: &CodePlace) -> String {
+    match place.module.as_str() {
+        "" => format!("{:#x} (in no module)", place.offset),
+        module => format!("{}+{:#x}", printable(module), place.offset),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{check_golden, demo_with_stack_check};
+
+    #[test]
+    fn golden() {
+        let found = NamedStackCheck::new(&demo_with_stack_check()).unwrap();
+        let mut text = Vec::new();
+        write(&found, Some(2), &mut text).unwrap();
+        check_golden("stack_check.txt", &text);
+    }
+}
