@@ -1,20 +1,7 @@
 //! What to sample by, and how.
 
 use crate::names::{CallGraphTerm, EventGroup, EventSpec, Family};
-
-/// The largest `sample_stack_user`: a multiple of 8 under the 16 bits of a record's size.
-pub const MAX_STACK_DUMP: u32 = 65_528;
-
-/// How often to sample.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rate {
-    /// Samples per second of each thread.
-    Hertz(u64),
-    /// As many samples per second as the kernel allows.
-    Maximum,
-    /// One sample each so many events (nanoseconds for the clocks).
-    Period(u64),
-}
+use crate::rate::Rate;
 
 /// How callers are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -33,11 +33,13 @@ mod event;
 mod hotplug;
 mod kernel;
 mod launcher;
+mod measured_period;
 mod memory;
 mod opened;
 mod opening;
 mod plan;
 mod probe_reach;
+mod rate;
 mod refusal;
 mod ring;
 mod sample_cost;
@@ -55,13 +57,13 @@ pub use cpus::AllowedCpus;
 pub use definition::{Definition, remove_leftovers};
 pub use error::Error;
 pub use event::{
-    AllocationWeight, CallGraph, EventRequest, GroupRequest, MAX_STACK_DUMP, Rate, SizeArguments,
-    USUAL_HERTZ, Weight,
+    AllocationWeight, CallGraph, EventRequest, GroupRequest, SizeArguments, USUAL_HERTZ, Weight,
 };
 pub use hotplug::HotplugEvents;
 pub use launcher::{HeldCommand, Launcher, Program, RunningCommand};
 pub use memory::LiveMemory;
 pub use opened::{Opened, OpenedEvent};
+pub use rate::{MAX_STACK_DUMP, Rate};
 pub use ring::{Drained, Ring};
 pub use sample_period::SamplePeriod;
 pub use sampler::{Request, Sampler, Switch, Wake, wait_readable};

@@ -14,18 +14,40 @@ use crate::exit_counters::ExitCounters;
 use crate::fallback;
 use crate::fallback::Refused;
 use crate::kernel;
+use crate::measured_period;
 use crate::opened::{Opened, OpenedEvent};
 use crate::plan::{self, Planned};
 use crate::probe_reach::ProbeReach;
 use crate::refusal;
 use crate::ring::Ring;
 use crate::sample_cost;
-use crate::sample_period;
 use crate::sampler::{Request, Sampler, Stream, StreamEvent};
 use crate::setup::Setup;
 use crate::sizes::{BufferRequest, Sizes};
 use crate::system;
 use crate::system::System;
+
+impl Sampler {
+    /// Opens the events, taking the next best where the machine or its settings refuse, and
+    /// their rings. Raises the soft limits on locked memory and open files.
+    ///
+    /// # Errors
+    ///
+    /// See [`Error`]: each says what was refused and what to do.
+    pub fn open(request: &Request) -> Result<Self, Error> {
+        let sampler = open(request)?;
+        for (number, stream) in sampler.streams.iter().enumerate() {
+            let waiting = sampler.wait_for(number, stream);
+            waiting
+                .and_then(|()| sampler.wait_for_exits(stream))
+                .map_err(|errno| Error::System {
+                    what: "wait for events",
+                    source: errno.into(),
+                })?;
+        }
+        Ok(sampler)
+    }
+}
 
 /// Opens the events and their rings, of the next smaller size as long as there is no room.
 pub(crate) fn open(request: &Request) -> Result<Sampler, Error> {
@@ -182,7 +204,7 @@ impl<'a> Opening<'a> {
             }
             fds.push(fd);
             let setup = match alone {
-                true => sample_period::with_sample_period(setup, self.system, sizes),
+                true => measured_period::with_sample_period(setup, self.system, sizes),
                 false => setup,
             };
             events.push(OpenedEvent {

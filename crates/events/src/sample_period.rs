@@ -5,18 +5,12 @@
 //! period of ours, threads can be given periods at random.
 
 use std::iter;
-use std::ops::RangeInclusive;
-use std::os::fd::AsFd;
 use std::sync::LazyLock;
-use std::time::{Duration, Instant};
 
 use perf_event_open_sys::bindings as sys;
 
-use crate::kernel;
 use crate::names::EventSpec;
-use crate::setup::{Sampling, Setup};
 use crate::sizes::Sizes;
-use crate::system::System;
 
 /// The periods to sample by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,10 +24,10 @@ pub struct SamplePeriod {
 impl SamplePeriod {
     /// The shortest periods are as if the rate were this, which stays clear of the shortest that
     /// the kernel's clocks take (10 µs).
-    const HIGHEST_RATE: u64 = 50_000;
+    pub(crate) const HIGHEST_RATE: u64 = 50_000;
 
     /// The rate at which rings of these sizes do not fill while the reader is away.
-    fn unlost_rate(sizes: Sizes, hertz: u64) -> u64 {
+    pub(crate) fn unlost_rate(sizes: Sizes, hertz: u64) -> u64 {
         /// The reader draws periods each millisecond, and without privileges may have to wait for
         /// a CPU as others do, for about 3 ms. Meanwhile all new threads have the same period.
         const READER_AWAY_MS: u64 = 5;
@@ -51,7 +45,7 @@ impl SamplePeriod {
     /// Samples up to this many of the shortest periods stand for the first of these as well.
     const HEAD: u64 = 10;
 
-    fn new(events_per_second: u64, hertz: u64, highest: u64) -> Option<Self> {
+    pub(crate) fn new(events_per_second: u64, hertz: u64, highest: u64) -> Option<Self> {
         let sample_period = Self {
             period: events_per_second / hertz.max(1),
             shortest: events_per_second / highest.max(1),
@@ -125,44 +119,6 @@ fn sum_of_terms(first: u64, last: u64) -> f64 {
     up_to(last) - up_to(first - 1)
 }
 
-/// Turns a rate into a period where that can be done: for an event by itself of which it is known
-/// how many there are in a second.
-pub(crate) fn with_sample_period(setup: Setup, system: &System, sizes: Sizes) -> Setup {
-    // So many samples from the first moments of a thread are not throttled.
-    let unthrottled = system.max_rate.saturating_mul(4);
-    let highest = unthrottled.min(SamplePeriod::HIGHEST_RATE);
-    let highest = match setup.sampling {
-        Sampling::Hertz(hertz) => highest.min(SamplePeriod::unlost_rate(sizes, hertz)),
-        _ => highest,
-    };
-    paced_by(setup, highest, cycles_per_second)
-}
-
-fn paced_by(
-    setup: Setup,
-    highest: u64,
-    cycles_per_second: impl FnOnce(&Setup) -> Option<u64>,
-) -> Setup {
-    let Sampling::Hertz(hertz) = setup.sampling else {
-        return setup;
-    };
-    let events_per_second = match &setup.spec {
-        _ if !setup.counts_exits => None,
-        spec if spec.is_clock() => Some(1_000_000_000),
-        spec if is_cycles(spec) => cycles_per_second(&setup),
-        _ => None,
-    };
-    let sample_period =
-        events_per_second.and_then(|number| SamplePeriod::new(number, hertz, highest));
-    match sample_period {
-        Some(sample_period) => Setup {
-            sampling: Sampling::Paced(hertz, sample_period),
-            ..setup
-        },
-        None => setup,
-    }
-}
-
 /// Whether the event happens all the time that a thread runs.
 pub(crate) fn is_time(spec: &EventSpec) -> bool {
     spec.is_clock() || is_cycles(spec)
@@ -179,73 +135,15 @@ pub(crate) fn per_second_at_most(spec: &EventSpec) -> Option<u64> {
     }
 }
 
-fn is_cycles(spec: &EventSpec) -> bool {
+pub(crate) fn is_cycles(spec: &EventSpec) -> bool {
     let encoding = &spec.encoding;
     encoding.kind == sys::PERF_TYPE_HARDWARE
         && encoding.config == u64::from(sys::PERF_COUNT_HW_CPU_CYCLES)
 }
 
-/// Measured with our own work, which also wakes up a CPU that is asleep. `None` where the counter
-/// talks nonsense: the kernel is then left to keep the rate by itself.
-fn cycles_per_second(setup: &Setup) -> Option<u64> {
-    const TURNS: usize = 12;
-    let counter = kernel::open_counter(setup).ok()?;
-    let mut readings = Vec::with_capacity(TURNS + 1);
-    readings.push(kernel::count_and_time(counter.as_fd())?);
-    for _ in 0..TURNS {
-        work();
-        readings.push(kernel::count_and_time(counter.as_fd())?);
-    }
-    highest_rate(&readings)
-}
-
-const TURN: Duration = Duration::from_micros(250);
-
-fn work() {
-    let begin = Instant::now();
-    // Real work: virtual machines are left while a program says that it spins.
-    let mut work = 1_u64;
-    while begin.elapsed() < TURN {
-        for _ in 0..1000 {
-            work = std::hint::black_box(work.wrapping_mul(3));
-        }
-    }
-}
-
-/// Cycles per second from readings one after the other of the count, and of the nanoseconds that
-/// were counted for, which are fewer where counters take turns. The best turn goes: in some, we or
-/// our virtual machine had to wait.
-fn highest_rate(readings: &[(u64, u64)]) -> Option<u64> {
-    /// In less time there is nothing to be measured.
-    const SHORTEST: u64 = TURN.as_nanos() as u64 / 4;
-    /// No CPU runs slower or faster.
-    const PLAUSIBLE: RangeInclusive<u64> = 50_000_000..=20_000_000_000;
-    let rate = |turn: &[(u64, u64)]| {
-        let &[(before, from), (after, until)] = turn else {
-            return None;
-        };
-        let time = until.checked_sub(from).filter(|&time| time >= SHORTEST)?;
-        let cycles = u128::from(after.checked_sub(before)?);
-        u64::try_from(cycles * 1_000_000_000 / u128::from(time)).ok()
-    };
-    let rates = readings.windows(2).filter_map(rate);
-    rates.filter(|rate| PLAUSIBLE.contains(rate)).max()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::setup::tests::setup;
-
-    fn system() -> System {
-        System {
-            paranoid: 2,
-            max_rate: 100_000,
-            max_stack: 127,
-            cpus: vec![0],
-            virtual_machine: false,
-        }
-    }
 
     #[test]
     fn paces() {
@@ -259,42 +157,6 @@ mod tests {
         check(20_000, Some((50_000, 20_000)));
         check(50_000, None);
         check(0, Some((1_000_000_000, 20_000)));
-    }
-
-    const SIZES: Sizes = Sizes {
-        ring: 4 << 20,
-        dump: Some(65_528),
-        wakeup: 1,
-    };
-
-    #[test]
-    fn rings_hold_what_comes_while_the_reader_is_away() {
-        let check = |sizes, hertz, shortest| {
-            let setup = Setup {
-                sampling: Sampling::Hertz(hertz),
-                ..setup("cpu-clock")
-            };
-            let sample_period = with_sample_period(setup, &system(), sizes).sample_period();
-            assert_eq!(
-                sample_period.map(|sample_period| sample_period.shortest),
-                Some(shortest),
-                "{sizes:?}"
-            );
-        };
-        // 63 samples in 5 ms.
-        check(SIZES, 999, 79_365);
-        let small = Sizes {
-            ring: 64 << 10,
-            dump: Some(8192),
-            ..SIZES
-        };
-        check(small, 999, 125_125);
-        check(small, 100, 714_285);
-        let no_dump = Sizes {
-            dump: None,
-            ..SIZES
-        };
-        check(no_dump, 999, 20_000);
     }
 
     #[test]
@@ -353,72 +215,5 @@ mod tests {
         assert_eq!(sample_period.weight(300_000, 900 * 300_000), 300_000);
         let old = sample_period.weight(300_000, 150 * 300_000);
         assert!(old.abs_diff(300_000) < 10_000, "{old}");
-    }
-
-    #[test]
-    fn counters_that_talk_nonsense_measure_nothing() {
-        let check = |readings: &[(u64, u64)], expected: Option<u64>| {
-            assert_eq!(highest_rate(readings), expected, "{readings:?}");
-        };
-        // 3 GHz, and turns in which somebody else had the CPU.
-        check(
-            &[
-                (0, 0),
-                (750_000, 250_000),
-                (800_000, 500_000),
-                (1_400_000, 700_000),
-            ],
-            Some(3_000_000_000),
-        );
-        // Nothing is counted: a virtual machine without counters, or another kind of CPU.
-        check(&[(0, 0), (0, 250_000), (0, 500_000)], None);
-        check(&[(0, 0), (750_000, 0), (1_500_000, 0)], None);
-        // Far too little, too much, or backwards.
-        check(&[(0, 0), (100, 250_000)], None);
-        check(&[(0, 0), (75_000_000, 250_000)], None);
-        check(&[(750_000, 0), (0, 250_000)], None);
-        check(&[(0, 250_000), (750_000, 0)], None);
-        // A turn that hardly took place says nothing.
-        check(&[(0, 0), (30, 10), (500_030, 250_010)], Some(2_000_000_000));
-        check(&[(0, 0)], None);
-        check(&[], None);
-    }
-
-    #[test]
-    fn where_cycles_cannot_be_measured_the_kernel_keeps_the_rate() {
-        let check = |measured: Option<u64>, expected: Option<u64>| {
-            let with_sample_period =
-                paced_by(setup("cycles"), SamplePeriod::HIGHEST_RATE, |_| measured);
-            assert_eq!(
-                with_sample_period
-                    .sample_period()
-                    .map(|sample_period| sample_period.period),
-                expected
-            );
-            if expected.is_none() {
-                assert_eq!(with_sample_period.sampling, Sampling::Hertz(999));
-            }
-        };
-        check(Some(2_997_000_000), Some(3_000_000));
-        check(None, None);
-    }
-
-    #[test]
-    fn a_period_that_was_asked_for_is_kept() {
-        let check = |sampling, paced_by_us: bool| {
-            let setup = Setup {
-                sampling,
-                ..setup("cpu-clock")
-            };
-            assert_eq!(
-                with_sample_period(setup, &system(), SIZES)
-                    .sample_period()
-                    .is_some(),
-                paced_by_us
-            );
-        };
-        check(Sampling::Period(77), false);
-        check(Sampling::Hertz(999), true);
-        check(Sampling::Hertz(90_000), false);
     }
 }

@@ -10,12 +10,10 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
-use crate::error::Error;
 use crate::event::GroupRequest;
 use crate::exit_counters::ExitCounters;
 use crate::kernel;
 use crate::opened::Opened;
-use crate::opening;
 use crate::overflow_signal::OverflowSignal;
 use crate::probe_reach::ProbeReach;
 use crate::ring::{Drained, Ring};
@@ -110,26 +108,6 @@ pub(crate) struct StreamEvent {
 }
 
 impl Sampler {
-    /// Opens the events, taking the next best where the machine or its settings refuse, and
-    /// their rings. Raises the soft limits on locked memory and open files.
-    ///
-    /// # Errors
-    ///
-    /// See [`Error`]: each says what was refused and what to do.
-    pub fn open(request: &Request) -> Result<Self, Error> {
-        let sampler = opening::open(request)?;
-        for (number, stream) in sampler.streams.iter().enumerate() {
-            let waiting = sampler.wait_for(number, stream);
-            waiting
-                .and_then(|()| sampler.wait_for_exits(stream))
-                .map_err(|errno| Error::System {
-                    what: "wait for events",
-                    source: errno.into(),
-                })?;
-        }
-        Ok(sampler)
-    }
-
     /// What was opened.
     pub fn opened(&self) -> &Opened {
         &self.opened
@@ -313,7 +291,7 @@ impl Sampler {
         }
     }
 
-    fn wait_for(&self, number: usize, stream: &Stream) -> Result<(), Errno> {
+    pub(crate) fn wait_for(&self, number: usize, stream: &Stream) -> Result<(), Errno> {
         let Some(event) = stream.events.get(stream.waiting) else {
             return Ok(());
         };
@@ -322,7 +300,7 @@ impl Sampler {
     }
 
     /// The end of all threads makes the counters readable for good, so it is heard of once.
-    fn wait_for_exits(&self, stream: &Stream) -> Result<(), Errno> {
+    pub(crate) fn wait_for_exits(&self, stream: &Stream) -> Result<(), Errno> {
         let Some(event) = stream.exit_counters.waiting() else {
             return Ok(());
         };

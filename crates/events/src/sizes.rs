@@ -3,7 +3,7 @@
 
 use std::ops::RangeInclusive;
 
-use crate::event::MAX_STACK_DUMP;
+use crate::rate::MAX_STACK_DUMP;
 
 /// Sizes of a CPU's ring and of a sample's stack dump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -74,7 +74,8 @@ fn map(mmap: &Mmap<'_>, processes: &mut Processes, modules: &mut Modules) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Comm, Stamp, Task};
+    use crate::record::{Comm, Task};
+    use crate::stamp::Stamp;
 
     fn mmap(pid: i32, start: u64, path: &str) -> Mmap<'_> {
         Mmap {

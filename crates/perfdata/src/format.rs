@@ -6,7 +6,6 @@ use crate::bits::{AttrFlags, SampleType};
 use crate::bytes::u64_at;
 use crate::error::{Error, RecordError};
 use crate::header::RecordHeader;
-use crate::record::Record;
 
 /// Parses the records of a set of events, which come from a ring or from a file.
 #[derive(Clone, Debug, Default)]
@@ -105,14 +104,6 @@ impl RecordFormat {
             ids,
             identity,
         })
-    }
-
-    /// Parses one whole record, which begins with its header. Bytes need not be aligned.
-    ///
-    /// # Errors
-    /// The record is too short for what its event says it holds, or is of an unknown event.
-    pub fn parse<'a>(&self, record: &'a [u8]) -> Result<Record<'a>, RecordError> {
-        crate::parse::parse(self, record)
     }
 
     /// When the record was made, in ns; `None` if it doesn't tell. Cheaper than parsing it.

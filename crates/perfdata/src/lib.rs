@@ -34,6 +34,7 @@ mod record;
 mod recording;
 mod rewrite;
 mod sample;
+mod stamp;
 mod writer;
 
 pub use abi::{CpuMode, context, misc, record_type};
@@ -47,9 +48,10 @@ pub use header::records;
 pub use note::StackNote;
 pub use read::{ReadValue, ReadValues};
 pub use record::{
-    Cgroup, Comm, Ksymbol, Lost, Mmap, Namespaces, Read, Record, Stamp, Switch, Task, Throttle,
+    Cgroup, Comm, Ksymbol, Lost, Mmap, Namespaces, Read, Record, Switch, Task, Throttle,
 };
 pub use recording::{HeldRecord, Recording};
 pub use rewrite::{RewriteError, write_with_symbols};
 pub use sample::{Branch, Branches, Callchain, Sample, UserStack};
+pub use stamp::Stamp;
 pub use writer::Writer;

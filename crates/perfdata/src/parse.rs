@@ -15,16 +15,24 @@ use crate::header::RecordHeader;
 use crate::parse_sample::parse_sample;
 use crate::read::ReadValues;
 use crate::record::{
-    Cgroup, Comm, Ksymbol, Lost, Mmap, Namespaces, Read, Record, Stamp, Switch, Task, Throttle,
+    Cgroup, Comm, Ksymbol, Lost, Mmap, Namespaces, Read, Record, Switch, Task, Throttle,
 };
+use crate::stamp::Stamp;
 
 /// `PROT_EXEC` of `mmap(2)`.
 pub(crate) const PROT_EXEC: u32 = 4;
 
-pub(crate) fn parse<'a>(
-    format: &RecordFormat,
-    record: &'a [u8],
-) -> Result<Record<'a>, RecordError> {
+impl RecordFormat {
+    /// Parses one whole record, which begins with its header. Bytes need not be aligned.
+    ///
+    /// # Errors
+    /// The record is too short for what its event says it holds, or is of an unknown event.
+    pub fn parse<'a>(&self, record: &'a [u8]) -> Result<Record<'a>, RecordError> {
+        parse(self, record)
+    }
+}
+
+fn parse<'a>(format: &RecordFormat, record: &'a [u8]) -> Result<Record<'a>, RecordError> {
     let empty = RecordError::Short {
         kind: 0,
         size: record.len(),

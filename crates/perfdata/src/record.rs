@@ -7,6 +7,7 @@ use prof_model::{BuildId, FileIdentity, Pid, Tid};
 use crate::abi::CpuMode;
 use crate::read::ReadValues;
 use crate::sample::Sample;
+use crate::stamp::Stamp;
 
 /// One record, from a ring or from a file.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -79,27 +80,6 @@ impl Record<'_> {
             Self::FinishedRound | Self::Damaged => Stamp::default(),
         }
     }
-}
-
-/// Where and when something took place: `struct sample_id`, which ends each record of an event
-/// opened with [`AttrFlags::SAMPLE_ID_ALL`](crate::AttrFlags::SAMPLE_ID_ALL).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stamp {
-    /// Which of the recording's events it is about.
-    pub event: usize,
-    /// The process, if recorded. The kernel says -1 for one that is ending.
-    pub pid: Option<Pid>,
-    /// The thread, if recorded.
-    pub tid: Option<Tid>,
-    /// Time in ns of the recording's clock, if recorded. Not there in what perf tells of
-    /// processes that ran before it began.
-    pub time: Option<u64>,
-    /// Id of the event, if recorded.
-    pub id: Option<u64>,
-    /// Id that inherited events don't share, if recorded.
-    pub stream_id: Option<u64>,
-    /// CPU number, if recorded.
-    pub cpu: Option<u32>,
 }
 
 /// Something was mapped.

@@ -6,7 +6,7 @@ use prof_model::{Pid, RegisterAbi, Tid, UserRegisters};
 use crate::abi::CpuMode;
 use crate::note::StackNote;
 use crate::read::ReadValues;
-use crate::record::Stamp;
+use crate::stamp::Stamp;
 
 /// One sample. Optional fields are those that the event's sample type may lack.
 #[derive(Clone, Copy, Debug, PartialEq)]

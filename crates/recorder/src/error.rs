@@ -95,3 +95,10 @@ pub enum Error {
         source: io::Error,
     },
 }
+
+impl Error {
+    /// The system refused something while recording.
+    pub(crate) fn sampling(source: std::io::Error) -> Self {
+        Self::Sampling { source }
+    }
+}

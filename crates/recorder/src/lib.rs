@@ -24,14 +24,17 @@ mod record;
 mod session;
 mod settings;
 mod source;
+mod summary;
 
 pub use control::Control;
 pub use error::Error;
-pub use options::{Backend, CpuTarget, Delay, Live, Options, Schedule, Storage, Summary, Target};
+pub use options::{
+    Backend, CpuTarget, Delay, Live, Options, Rotation, Schedule, Storage, Target, When,
+};
 pub use output::pinned_files::{PinnedFiles, PinnedProcess, PinnedRoot};
-pub use output::rotation::{Rotation, When};
 pub use prof_events::{
     AllocationWeight, CallGraph, EventRequest, GroupRequest, MAX_STACK_DUMP, Program, Rate,
     Signals, USUAL_HERTZ, allocations, names,
 };
 pub use record::record;
+pub use summary::Summary;

@@ -12,7 +12,6 @@ use crate::control::{Command, ControlPipe};
 use crate::error::Error;
 use crate::launch;
 use crate::options::{Delay, Schedule};
-use crate::reader::refused;
 use crate::source::Source;
 
 /// What is recorded, as far as its end is concerned.
@@ -124,7 +123,7 @@ impl<'a> RecordingControl<'a> {
         let Running::Command(command, _) = &mut self.running else {
             return Ok(all_ended);
         };
-        if !command.has_ended().map_err(refused)? {
+        if !command.has_ended().map_err(Error::sampling)? {
             return Ok(false);
         }
         if self.again == 0 || self.stopped_by.is_some() {
@@ -132,7 +131,7 @@ impl<'a> RecordingControl<'a> {
             return Ok(true);
         }
         system::lower_thread_priority();
-        let status = command.wait().map_err(refused)?;
+        let status = command.wait().map_err(Error::sampling)?;
         self.ended(status);
         self.again -= 1;
         self.run_again(source)?;
@@ -156,7 +155,7 @@ impl<'a> RecordingControl<'a> {
         })?;
         match more {
             true => self.commands = Some(commands),
-            false => source.unwatch(commands.as_fd()).map_err(refused)?,
+            false => source.unwatch(commands.as_fd()).map_err(Error::sampling)?,
         }
         Ok(())
     }
@@ -179,7 +178,7 @@ impl<'a> RecordingControl<'a> {
         };
         let held = launch::hold(command.into_launcher(), &program, self.signals)?;
         let command = launch::release(held, &program)?;
-        source.watch(command.as_fd()).map_err(refused)?;
+        source.watch(command.as_fd()).map_err(Error::sampling)?;
         self.running = Running::Command(command, program);
         if !self.sampling {
             // Its exec has switched it on.

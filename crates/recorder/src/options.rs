@@ -1,19 +1,15 @@
-//! What to record and what came of it.
+//! What to record.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
-use std::process::ExitStatus;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, SyncSender};
 use std::time::Duration;
 
 use prof_events::{GroupRequest, Program};
-use prof_model::{Pid, Quality, Tid};
+use prof_model::{Pid, Tid};
 use prof_perfdata::WriteError;
 
 use crate::control::Control;
-use crate::output::pinned_files::PinnedFiles;
-use crate::output::rotation::{Rotation, When};
 
 /// What to record, how, and where to.
 #[derive(Clone, Debug)]
@@ -159,26 +155,36 @@ impl Target {
     }
 }
 
-/// What came of a recording.
+/// A recording in several files, one after the other, each complete by itself.
+///
+/// The file that is written has the name of the output; when it is complete, the local time is
+/// added to that: `prof.data.2026112111034927`, as perf names them. SIGUSR2 completes it at any
+/// time, if [`Signals::block_with_switch`](crate::Signals::block_with_switch) was called.
 #[derive(Clone, Debug)]
-pub struct Summary {
-    /// Samples written.
-    pub samples: u64,
-    /// The files written that there are still, the oldest first; none if it went to the standard
-    /// output.
-    pub files: Vec<PathBuf>,
-    /// Size of all files written, in bytes.
-    pub bytes: u64,
-    /// From the first to the last moment of sampling.
-    pub duration: Duration,
-    /// The events that were sampled by in the end, such as `cpu-clock:u`.
-    pub events: Vec<String>,
-    /// The worth of the recording.
-    pub quality: Quality,
-    /// How the command ended; `None` if none was started.
-    pub exit: Option<ExitStatus>,
-    /// The signal that ended the recording, if one did.
-    pub stopped_by: Option<i32>,
-    /// Files with names for the recording that only we can still open.
-    pub kept: Arc<PinnedFiles>,
+pub struct Rotation {
+    /// What else completes a file.
+    pub when: When,
+    /// How many files to keep, the youngest ones; all if `None`.
+    pub most_files: Option<usize>,
+    /// Is told of each file that is complete.
+    pub completed: Option<fn(&Path)>,
+}
+
+/// When to complete a file and go on in another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// Only when asked to.
+    Asked,
+    /// When it has so many bytes more than what it began with.
+    Size(u64),
+    /// After so much time.
+    Every(Duration),
+    /// When asked to; up to that moment records are kept in memory only, and older ones are
+    /// forgotten.
+    Snapshot {
+        /// What to keep: at least so much time, if it does not take more than `bytes`.
+        time: Duration,
+        /// The most to keep.
+        bytes: u64,
+    },
 }

@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::launch;
 use crate::lifecycle::Running;
 use crate::offcpu::blocked_threads::BlockedThreadSampler;
-use crate::options::{Delay, Options, Schedule, Summary, Target};
+use crate::options::{Delay, Options, Schedule, Target};
 use crate::output::file::is_stdout;
 use crate::output::output_files::OutputFiles;
 use crate::probe_coverage::ProbeCoverage;
@@ -29,6 +29,7 @@ use crate::session::{Finished, Session, SessionEvent, StackWork, Trackers};
 use crate::settings::settings;
 use crate::source::Source;
 use crate::source::hotplug::Hotplug;
+use crate::summary::Summary;
 
 /// Memory for samples that wait to be unwound.
 const BUDGET: usize = 64 << 20;
@@ -224,7 +225,7 @@ fn session(
         });
     }
     let format = RecordFormat::new(rings)?;
-    let output = OutputFiles::create(options, written, opened)?;
+    let output = OutputFiles::create(options, written, settings(opened, options))?;
     let trackers = Trackers {
         duplicates: Duplicates::new(opened.ids(), &opened.late),
         lifetimes: CoverageTracker::new(opened, covered_event(opened)),

@@ -4,7 +4,7 @@ use perf_event_open_sys::bindings as sys;
 
 use super::cursor::{Cursor, Located};
 use super::error::Problem;
-use super::event::Meaning;
+use super::meaning::Meaning;
 use super::spec::{Encoding, Family};
 use super::terms::parse_number;
 

@@ -16,36 +16,11 @@ use perf_event_open_sys::bindings as sys;
 use super::catalog::Catalog;
 use super::cursor::{Cursor, Located};
 use super::error::Problem;
+use super::meaning::Meaning;
 use super::modifiers::Modifiers;
 use super::spec::{Encoding, EventSpec, Family};
 use super::terms::{self, Term, Terms, parse_number};
 use super::{breakpoint, pmu, suggest, symbolic, tracepoint, uprobe};
-
-/// What a name stands for, before terms and modifiers.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Meaning {
-    pub(super) family: Family,
-    pub(super) encoding: Encoding,
-    pub(super) scale: Option<(f64, String)>,
-    pub(super) cpus: Option<Vec<u32>>,
-    /// The name, where it is not what was typed: one of several that fit a pattern.
-    pub(super) name: Option<String>,
-    /// What goes with the event by itself, such as a breakpoint's period of one.
-    pub(super) terms: Terms,
-}
-
-impl Meaning {
-    pub(super) fn new(family: Family, encoding: Encoding) -> Self {
-        Self {
-            family,
-            encoding,
-            scale: None,
-            cpus: None,
-            name: None,
-            terms: Terms::default(),
-        }
-    }
-}
 
 /// Reads one event; several if the name is a pattern, or names several PMUs alike.
 pub(super) fn read(cursor: &mut Cursor<'_>, catalog: &Catalog) -> Result<Vec<EventSpec>, Located> {

@@ -15,6 +15,7 @@ mod error;
 mod event;
 mod format;
 mod library;
+mod meaning;
 mod modifiers;
 mod parse;
 mod pmu;

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::cursor::{Cursor, Located};
 use super::error::Problem;
-use crate::event::Rate;
+use crate::rate::Rate;
 
 /// What stood between the slashes besides the encoding; `None` is for what was not said.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -202,7 +202,7 @@ fn call_graph(term: &Term<'_>) -> Result<CallGraphTerm, Located> {
 }
 
 fn stack_size(term: &Term<'_>) -> Result<u32, Located> {
-    let largest = u64::from(crate::event::MAX_STACK_DUMP);
+    let largest = u64::from(crate::rate::MAX_STACK_DUMP);
     match term.positive()?.checked_next_multiple_of(8) {
         // 64 KiB is what people type when they mean the maximum.
         Some(bytes) if bytes <= 65_536 => Ok(bytes.min(largest) as u32),

@@ -8,7 +8,7 @@ use perf_event_open_sys::bindings as sys;
 
 use super::catalog::Catalog;
 use super::error::Problem;
-use super::event::Meaning;
+use super::meaning::Meaning;
 use super::pmu::names_in;
 use super::spec::{Encoding, Family};
 use super::suggest;

@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use super::catalog::Catalog;
 use super::cursor::{Cursor, Located};
 use super::error::Problem;
-use super::event::Meaning;
+use super::meaning::Meaning;
 use super::spec::{Encoding, Family};
 use super::terms::parse_number;
 use super::{library, pmu, symbol};

@@ -1,8 +1,9 @@
 //! From what was asked for to what the kernel is asked for first.
 
 use crate::arch;
-use crate::event::{CallGraph, EventRequest, MAX_STACK_DUMP, Rate, Weight};
+use crate::event::{CallGraph, EventRequest, Weight};
 use crate::names::{EventSpec, Precise};
+use crate::rate::{MAX_STACK_DUMP, Rate};
 use crate::sample_period;
 use crate::sampler::{Request, Switch};
 use crate::setup::{Sampling, Setup, Stacks};

@@ -12,7 +12,8 @@ use crate::error::EncodeError;
 use crate::format::sample_id_all;
 use crate::header::RecordHeader;
 use crate::parse::PROT_EXEC;
-use crate::record::{Comm, Lost, Mmap, Stamp, Task};
+use crate::record::{Comm, Lost, Mmap, Task};
+use crate::stamp::Stamp;
 
 pub use sample::{NewSample, sample};
 pub use shortened::shortened;

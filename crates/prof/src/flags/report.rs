@@ -6,11 +6,11 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use prof_model::{Pid, Tid};
 use prof_report::format::flamegraph::PaletteBy;
-use prof_report::{Filter, Pattern, Split};
+use prof_report::{Filter, Pattern};
 
 use super::input::{InputFlags, UnwinderFlag};
 use super::quantity::parse_moment;
-use super::sort::Sort;
+use super::sort::{ByFlag, Sort};
 use super::symbols::SymbolFlags;
 
 /// `prof report [-i FILE] [...]`
@@ -272,30 +272,6 @@ impl From<PaletteFlag> for PaletteBy {
             PaletteFlag::Kind => Self::Kind,
             PaletteFlag::Language => Self::Language,
             PaletteFlag::Module => Self::Module,
-        }
-    }
-}
-
-/// `--by`
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ByFlag {
-    /// Thread names
-    Comm,
-    /// Threads
-    Thread,
-    /// Processes
-    Process,
-    /// CPUs
-    Cpu,
-}
-
-impl From<ByFlag> for Split {
-    fn from(flag: ByFlag) -> Self {
-        match flag {
-            ByFlag::Comm => Self::Name,
-            ByFlag::Thread => Self::Thread,
-            ByFlag::Process => Self::Process,
-            ByFlag::Cpu => Self::Cpu,
         }
     }
 }

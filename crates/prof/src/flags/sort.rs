@@ -2,7 +2,8 @@
 
 use std::str::FromStr;
 
-use super::report::ByFlag;
+use clap::ValueEnum;
+use prof_report::Split;
 
 /// The keys of `--sort`: at most one that splits, and what the rows are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +67,30 @@ impl FromStr for Sort {
             rows: code.unwrap_or(parts),
             by_total,
         })
+    }
+}
+
+/// `--by`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ByFlag {
+    /// Thread names
+    Comm,
+    /// Threads
+    Thread,
+    /// Processes
+    Process,
+    /// CPUs
+    Cpu,
+}
+
+impl From<ByFlag> for Split {
+    fn from(flag: ByFlag) -> Self {
+        match flag {
+            ByFlag::Comm => Self::Name,
+            ByFlag::Thread => Self::Thread,
+            ByFlag::Process => Self::Process,
+            ByFlag::Cpu => Self::Cpu,
+        }
     }
 }
 

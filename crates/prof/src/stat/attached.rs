@@ -10,7 +10,8 @@ use rustix::process::{Pid, PidfdFlags};
 
 use super::counters::{Counters, Terms};
 use super::interval::Intervals;
-use super::printer::{Prefix, Printer};
+use super::prefix::Prefix;
+use super::printer::Printer;
 use super::report::{Measurement, Report};
 use super::wait::{Wake, wait};
 use super::wanted::Wanted;

@@ -1,7 +1,7 @@
 //! Fields for scripts, in perf's order:
 //! `[time,][place,]value,unit,event,[spread,]running,share,metric,metric unit`.
 
-use super::printer::Prefix;
+use super::prefix::Prefix;
 use super::report::{Estimate, Report, Value};
 
 pub(super) fn lines(report: &Report, prefix: &Prefix, separator: &str) -> String {

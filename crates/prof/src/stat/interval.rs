@@ -6,7 +6,8 @@ use anyhow::Result;
 use prof_counters::PlaceName;
 
 use super::counters::{Counters, Counts};
-use super::printer::{Prefix, Printer};
+use super::prefix::Prefix;
+use super::printer::Printer;
 use super::report::{Measurement, Report};
 use crate::flags::StatFlags;
 

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::printer::Prefix;
+use super::prefix::Prefix;
 use super::ratios::Metric;
 use super::report::{Estimate, Report, Value};
 

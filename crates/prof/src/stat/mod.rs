@@ -14,6 +14,7 @@ mod csv;
 mod interval;
 mod json;
 mod part;
+mod prefix;
 mod printer;
 mod ratios;
 mod refused;

@@ -3,11 +3,11 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::{Context, Result};
 use prof_filemap::output::Output;
 
+use super::prefix::Prefix;
 use super::report::Report;
 use super::{csv, json, text};
 use crate::flags::StatFlags;
@@ -26,15 +26,6 @@ enum Format {
     Text,
     Csv(String),
     Json,
-}
-
-/// What goes before each line.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Prefix {
-    /// The time of an interval's end since the begin.
-    pub(super) time: Option<Duration>,
-    /// The thread or CPU.
-    pub(super) place: Option<String>,
 }
 
 impl Printer {

@@ -1,6 +1,6 @@
 //! The table for people, laid out as perf lays it out.
 
-use super::printer::Prefix;
+use super::prefix::Prefix;
 use super::ratios::Metric;
 use super::report::{Estimate, Line, Report, Value};
 

@@ -14,7 +14,8 @@ use prof_model::counted;
 
 use super::command::{self, Outcome, Tick};
 use super::counters::{Counts, Origin, Row};
-use super::printer::{Prefix, Printer};
+use super::prefix::Prefix;
+use super::printer::Printer;
 use super::report::{Measurement, Report};
 use super::wanted::Wanted;
 use crate::console::Console;

@@ -18,9 +18,11 @@ use prof_events::{LiveMemory, Opened, OpenedEvent, Stacks, Weight, system};
 use prof_model::{Pid, RegisterAbi, Tid, UserRegisters};
 use prof_perfdata::{Attr, CpuMode, Record, Switch, encode};
 
-use crate::queue::message::{Content, Known, Message};
+use crate::queue::message::{Content, Known, Message, StackCopy, StackTail};
 use crate::queue::record_queue::Batch;
-use crate::reader::stack_tail::{StackCopy, TailReader};
+
+/// Appends what lies beyond a copy of a stack.
+type ReadTail<'a> = dyn FnMut(&StackCopy, &mut Vec<u8>) -> Option<StackTail> + 'a;
 
 /// Looks at threads that sleep.
 #[derive(Debug)]
@@ -183,13 +185,13 @@ impl BlockedThreadSampler {
     }
 
     /// Looks at those that have not been looked at since they fell asleep, and adds their samples.
-    pub(crate) fn look(&mut self, tail_reader: &mut TailReader, batch: &mut Batch) {
+    pub(crate) fn look(&mut self, read_tail: &mut ReadTail<'_>, batch: &mut Batch) {
         let mut unseen = std::mem::take(&mut self.unseen);
         unseen.sort_unstable();
         unseen.dedup();
         // Who is on the way to sleep is looked at again with the next pass.
         unseen.retain(|&tid| match self.on {
-            true => self.look_at(tid, tail_reader, batch) == Some(Registers::Running),
+            true => self.look_at(tid, read_tail, batch) == Some(Registers::Running),
             false => self.sleeps(tid),
         });
         self.unseen = unseen;
@@ -198,7 +200,7 @@ impl BlockedThreadSampler {
     fn look_at(
         &mut self,
         tid: Tid,
-        tail_reader: &mut TailReader,
+        read_tail: &mut ReadTail<'_>,
         batch: &mut Batch,
     ) -> Option<Registers> {
         let sleeper = self.threads.get_mut(&tid)?;
@@ -239,7 +241,7 @@ impl BlockedThreadSampler {
                 start: stack,
                 length: copied,
             };
-            batch.push_beyond(|bytes| tail_reader.read(&copy, bytes));
+            batch.push_beyond(|bytes| read_tail(&copy, bytes));
         }
         Some(registers)
     }

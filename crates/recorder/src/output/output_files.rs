@@ -8,19 +8,18 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use prof_events::{Opened, system};
+use prof_events::system;
 use prof_filemap::output::with_suffix;
 use prof_model::Quality;
 use prof_perfdata::{ClockData, CpuCounts, EventDescription, Features, WriteError, Writer};
 
 use crate::error::Error;
 use crate::options::{Live, Options};
+use crate::options::{Rotation, When};
 use crate::output::file::{Output, is_stdout};
 use crate::output::file_summary::FileSummary;
 use crate::output::live::LiveOutput;
-use crate::output::rotation::{Rotation, When};
 use crate::output::snapshot_buffer::SnapshotBuffer;
-use crate::settings::settings;
 
 /// Writes records to a file, or keeps the last ones for one, and goes on in another.
 pub(crate) struct OutputFiles {
@@ -56,7 +55,7 @@ impl OutputFiles {
     pub(crate) fn create(
         options: &Options,
         events: Vec<EventDescription>,
-        opened: &Opened,
+        settings: Quality,
     ) -> Result<Self, Error> {
         let (path, command_line) = (options.output.clone(), options.command_line.clone());
         let storage = &options.storage;
@@ -70,7 +69,7 @@ impl OutputFiles {
             command_line,
             rotation: storage.rotation.clone(),
             events,
-            settings: settings(opened, options),
+            settings,
             output: None,
             writer: None,
             live: None,

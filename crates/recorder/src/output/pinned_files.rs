@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use prof_filemap::Rights;
 use prof_model::{Mapping, Module, ModuleKind, Modules, Pid};
 
-use crate::session::module_files::open_mapped;
+use crate::output::mapped_file::open_mapped;
 
 /// Files and directories that will not be found by their paths.
 #[derive(Debug, Default)]

@@ -1,41 +1,6 @@
 //! When a recording goes on in another file.
 
-use std::path::Path;
-use std::time::Duration;
-
-/// A recording in several files, one after the other, each complete by itself.
-///
-/// The file that is written has the name of the output; when it is complete, the local time is
-/// added to that: `prof.data.2026112111034927`, as perf names them. SIGUSR2 completes it at any
-/// time, if [`Signals::block_with_switch`](crate::Signals::block_with_switch) was called.
-#[derive(Clone, Debug)]
-pub struct Rotation {
-    /// What else completes a file.
-    pub when: When,
-    /// How many files to keep, the youngest ones; all if `None`.
-    pub most_files: Option<usize>,
-    /// Is told of each file that is complete.
-    pub completed: Option<fn(&Path)>,
-}
-
-/// When to complete a file and go on in another one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum When {
-    /// Only when asked to.
-    Asked,
-    /// When it has so many bytes more than what it began with.
-    Size(u64),
-    /// After so much time.
-    Every(Duration),
-    /// When asked to; up to that moment records are kept in memory only, and older ones are
-    /// forgotten.
-    Snapshot {
-        /// What to keep: at least so much time, if it does not take more than `bytes`.
-        time: Duration,
-        /// The most to keep.
-        bytes: u64,
-    },
-}
+use crate::options::When;
 
 /// Knows when it is time.
 #[derive(Debug)]
@@ -108,6 +73,8 @@ impl RotationPolicy {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     /// Hands over records as (time, bytes so far); expects what is due before each.

@@ -1,6 +1,7 @@
 //! What the reader hands to the session beside the bytes of records.
 
 use prof_model::{Pid, Tid};
+use prof_perfdata::{Sample, UserStack};
 
 /// What an entry of a batch is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +34,29 @@ pub(crate) enum Known {
     Disabled,
     /// This thread is blocked, and was before it was sampled.
     Blocked(Pid, Tid),
+}
+
+/// The kernel's copy of a stack that may go on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StackCopy {
+    pub(crate) pid: Pid,
+    /// The stack pointer: where the copy begins in the process.
+    pub(crate) start: u64,
+    /// Bytes copied.
+    pub(crate) length: usize,
+}
+
+impl StackCopy {
+    /// That of a sample; `None` if it has no stack, or all of it.
+    pub(crate) fn full(sample: &Sample<'_>) -> Option<Self> {
+        let stack = sample.user_stack.filter(UserStack::is_full)?;
+        let registers = sample.user_registers()?;
+        Some(Self {
+            pid: sample.pid,
+            start: registers.stack_pointer()?,
+            length: stack.bytes.len(),
+        })
+    }
 }
 
 /// Which memory was read beyond the kernel's copy of a stack.

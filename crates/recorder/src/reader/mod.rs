@@ -21,11 +21,11 @@ use crate::launch;
 use crate::lifecycle::{RecordingControl, Running};
 use crate::offcpu::blocked_threads::BlockedThreadSampler;
 use crate::options::{Delay, Schedule, Target};
-use crate::queue::message::{Known, Message};
+use crate::queue::message::{Known, Message, StackCopy};
 use crate::queue::record_queue::{Batch, CUT_STACK, Pressure, ReaderCounts, RecordQueue, Room};
 use crate::reader::affinity::ReaderAffinity;
 use crate::reader::short_threads::PeriodRandomizer;
-use crate::reader::stack_tail::{StackCopy, TailReader};
+use crate::reader::stack_tail::TailReader;
 use crate::reader::wakeup::{PassSummary, Sleep, WakeupPolicy};
 use crate::source::Source;
 
@@ -136,7 +136,7 @@ impl<'a> Reader<'a> {
         let running = start(&mut self.source)?;
         let begin = Instant::now();
         let mut control = RecordingControl::new(running, schedule, signals, begin);
-        control.watch(&mut self.source).map_err(refused)?;
+        control.watch(&mut self.source).map_err(Error::sampling)?;
         // Who sleeps already does so from here on.
         self.pass();
         while !self.step(&mut control)? {}
@@ -150,7 +150,7 @@ impl<'a> Reader<'a> {
         Ok(Outcome {
             lost: self.source.lost(),
             counts: self.source.counts(),
-            exit: control.wait_for_command().map_err(refused)?,
+            exit: control.wait_for_command().map_err(Error::sampling)?,
             stopped_by: control.stopped_by(),
             duration,
             ended,
@@ -167,7 +167,7 @@ impl<'a> Reader<'a> {
         {
             timeout = timeout.min(soon);
         }
-        let wake = self.wait(timeout).map_err(refused)?;
+        let wake = self.wait(timeout).map_err(Error::sampling)?;
         self.pass();
         if let Some(period_randomizer) = &mut self.period_randomizer {
             period_randomizer.vary(|id, period| self.source.set_period(id, period));
@@ -266,7 +266,7 @@ impl<'a> Reader<'a> {
         if let Some(blocked_threads) = blocked_threads
             && room.pressure(&batch) == Pressure::Low
         {
-            blocked_threads.look(tail_reader, &mut batch);
+            blocked_threads.look(&mut |copy, out| tail_reader.read(copy, out), &mut batch);
         }
         affinity.apply();
         self.counts.corrupt += u64::from(drained.corrupt);
@@ -370,10 +370,6 @@ fn changes_processes(record: &Record<'_>) -> bool {
         record,
         Record::Mmap(_) | Record::Comm(_) | Record::Fork(_) | Record::Exit(_)
     )
-}
-
-pub(crate) fn refused(source: io::Error) -> Error {
-    Error::Sampling { source }
 }
 
 /// Closes the backlog when the reader is done with it, even by an error.

@@ -6,32 +6,8 @@ use std::ops::Range;
 
 use prof_events::LiveMemory;
 use prof_model::Pid;
-use prof_perfdata::{Sample, UserStack};
 
-use crate::queue::message::StackTail;
-
-/// The kernel's copy of a stack that may go on.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct StackCopy {
-    pub(crate) pid: Pid,
-    /// The stack pointer: where the copy begins in the process.
-    pub(crate) start: u64,
-    /// Bytes copied.
-    pub(crate) length: usize,
-}
-
-impl StackCopy {
-    /// That of a sample; `None` if it has no stack, or all of it.
-    pub(crate) fn full(sample: &Sample<'_>) -> Option<Self> {
-        let stack = sample.user_stack.filter(UserStack::is_full)?;
-        let registers = sample.user_registers()?;
-        Some(Self {
-            pid: sample.pid,
-            start: registers.stack_pointer()?,
-            length: stack.bytes.len(),
-        })
-    }
-}
+use crate::queue::message::{StackCopy, StackTail};
 
 /// Reads stacks on from where the kernel's copy was full.
 #[derive(Debug, Default)]

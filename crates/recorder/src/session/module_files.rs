@@ -1,17 +1,12 @@
-//! The files that code was mapped from, while their processes live.
+//! The modules that are unwound.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
 
-use prof_filemap::Rights;
-use prof_filemap::foreign::{self, Links};
 use prof_model::{Mapping, Module, Pid};
 use prof_unwinder::ModuleFiles;
 
-use crate::output::synthesize::build_id_of;
+use crate::output::mapped_file::open_mapped;
 
 /// Opens modules by [`open_mapped`].
 #[derive(Clone, Copy, Debug)]
@@ -21,70 +16,4 @@ impl ModuleFiles for LiveFiles {
     fn open(&mut self, pid: Pid, module: &Module, mapping: &Mapping) -> io::Result<File> {
         open_mapped(pid, module, mapping)
     }
-}
-
-/// Opens the file that process `pid` has mapped, however it can be had: by its path as the process
-/// sees it, by the mapping itself (which takes privileges, and works for deleted files and memfds),
-/// as the program that the process runs, or by its path as we see it. Another file is not taken
-/// for it. Paths are followed with the rights of the process's user.
-pub(crate) fn open_mapped(pid: Pid, module: &Module, mapping: &Mapping) -> io::Result<File> {
-    let process = PathBuf::from(format!("/proc/{pid}"));
-    let path = without_deleted(&module.path);
-    let relative = path.strip_prefix("/").unwrap_or(path);
-    let range = format!("map_files/{:x}-{:x}", mapping.start.0, mapping.end.0);
-    let exe = process.join("exe");
-    let is_exe = fs::read_link(&exe).is_ok_and(|exe| without_deleted(&exe) == path);
-    let ways: [&dyn Fn() -> io::Result<File>; 4] = [
-        &|| Ok(foreign::open(&process.join("root").join(relative))?),
-        &|| Ok(foreign::open(&process.join(&range))?),
-        &|| match is_exe {
-            true => Ok(foreign::open(&exe)?),
-            false => Err(io::ErrorKind::NotFound.into()),
-        },
-        &|| open_by_own_path(pid, path),
-    ];
-    let mut problem = io::Error::from(io::ErrorKind::NotFound);
-    for way in ways {
-        match way() {
-            Ok(file) if is(&file, module) => return Ok(file),
-            Ok(_) => problem = io::Error::other("another file has replaced it since it was mapped"),
-            Err(_) => {}
-        }
-    }
-    Err(problem)
-}
-
-/// Opens a path as we see it with the rights of the process's user. Of a process that has ended
-/// nobody knows the user: then only what everybody may read.
-fn open_by_own_path(pid: Pid, path: &Path) -> io::Result<File> {
-    const OTHERS_MAY_READ: u32 = 0o004;
-    if let Ok(rights) = Rights::of_process(pid) {
-        return Ok(foreign::open_with(path, Some(&rights), Links::Follow)?);
-    }
-    let file = foreign::open_with(path, None, Links::Follow)?;
-    match file.metadata()?.mode() & OTHERS_MAY_READ != 0 {
-        true => Ok(file),
-        false => Err(io::ErrorKind::PermissionDenied.into()),
-    }
-}
-
-/// Whether this is the file that was mapped, as far as the recording knows it.
-fn is(file: &File, module: &Module) -> bool {
-    if let Some(recorded) = module.build_id {
-        let found = file.try_clone().ok().and_then(build_id_of);
-        return found == Some(recorded);
-    }
-    let Some(identity) = module.identity else {
-        return true;
-    };
-    // Not the device: some file systems show another one than that of the mapping.
-    file.metadata()
-        .is_ok_and(|found| found.ino() == identity.inode)
-}
-
-/// The kernel appends ` (deleted)` to the path of a file that is gone.
-fn without_deleted(path: &Path) -> &Path {
-    let bytes = path.as_os_str().as_bytes();
-    let kept = bytes.strip_suffix(b" (deleted)").unwrap_or(bytes);
-    Path::new(std::ffi::OsStr::from_bytes(kept))
 }
