@@ -131,3 +131,57 @@ fn clock_data(bytes: &mut Bytes<'_>) -> Option<ClockData> {
         clock: bytes.u64()?,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use prof_model::{Fallback, StackEnd};
+
+    use super::*;
+
+    /// The quality section of the first recordings, whose members had other names.
+    const FIRST: &str = r#"{
+        "samples": 1204,
+        "stacks": {"root": 1200, "truncated-dump": 4},
+        "read_back": 17,
+        "losses": {
+            "ring_full": 1, "backlog": 23, "cut_stacks": 5, "throttled": 2, "malformed": 0,
+            "corrupt_rings": 0, "truncated_file": false
+        },
+        "fallbacks": [
+            {"kind": "stops", "reason": "a seccomp filter", "hertz": 999},
+            {"kind": "sleepers", "paranoid": 2},
+            {"kind": "stack-dump", "asked": 65528, "used": 8192}
+        ],
+        "failures": [{"end": "truncated-dump", "module": "/bin/x", "offset": 4660, "count": 4}],
+        "coverage": [{
+            "process": "x", "thread": "x", "threads": 1, "used": 100, "unseen": 0,
+            "sampled": 99, "samples": 1204
+        }],
+        "waits": {"waits": 9, "seen": 8, "time": 70, "seen_time": 60, "placed_time": 5}
+    }"#;
+
+    #[test]
+    fn what_the_first_recordings_say_of_their_quality_is_read() {
+        let mut features = Features::default();
+        read(feature::QUALITY, FIRST.as_bytes(), &mut features);
+        let quality = features.quality.unwrap();
+        assert_eq!((quality.samples, quality.remote_read), (1204, 17));
+        assert_eq!(quality.stacks[&StackEnd::TruncatedDump], 4);
+        assert_eq!(
+            (quality.losses.queue_full, quality.losses.cut_stacks),
+            (23, 5)
+        );
+        let paranoid = 2;
+        let ptrace = Fallback::Ptrace {
+            reason: Some("a seccomp filter".into()),
+            hertz: 999,
+        };
+        assert_eq!(
+            quality.fallbacks[..2],
+            [ptrace, Fallback::BlockedThreads { paranoid }]
+        );
+        assert_eq!(quality.failures[0].end, StackEnd::TruncatedDump);
+        assert_eq!(quality.coverage[0].sampled, 99);
+        assert_eq!(quality.waits.unwrap().placed_time, 5);
+    }
+}
