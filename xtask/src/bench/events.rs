@@ -231,8 +231,8 @@ each 200 \u{b5}s, `cycles` each 500,000) or each hit (50,000 in a row): median, 
 program is 20 functions deep, has frame pointers, and 5 KB of stack. *kept*: samples in the
 recording, of the hits; those that the kernel drops because its ring is full cost the program less.
 
-prof polls where samples come at a known rate. Hits may come at any time, and each wakes the
-reader, because it must read a deep stack before that changes; perf lets half its ring fill first.
+prof's reader sleeps until a ring is half full, as perf's does, unless stacks go on beyond the
+kernel's copy and change there: then each sample wakes it, because it must read the rest at once.
 Without copies of stacks (`--call-graph fp`), prof waits as well. `cycles` has a second counter
 beside it, for coverage; on virtual machines, each counter takes its time.
 ";
