@@ -101,16 +101,12 @@ impl BufferRequest {
             };
             (most.min(MAX_STACK_DUMP.into()) as u32 & !7).max(8)
         });
-        // Each wakeup costs the target some microseconds. Half a ring is left for the time that the
-        // reader takes to come.
-        let wakeup = match dump {
-            Some(_) => ring / 2,
-            None => ring / 4,
-        };
         Sizes {
             ring,
             dump,
-            wakeup: wakeup as u32,
+            // Most of a ring is left for the time that the reader takes to come and to copy: it may
+            // have to wait for memory.
+            wakeup: (ring / 4) as u32,
         }
     }
 

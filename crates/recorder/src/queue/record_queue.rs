@@ -135,7 +135,7 @@ impl Batch {
         self.bytes.shrink_to(Self::KEPT);
     }
 
-    const KEPT: usize = 4 << 20;
+    const KEPT: usize = 8 << 20;
 }
 
 /// How full the buffer is, which decides what is kept of a sample.
@@ -226,10 +226,10 @@ struct State {
 
 impl RecordQueue {
     /// Batches kept for use again.
-    const SPARE: usize = 8;
+    const SPARE: usize = 4;
     /// Waking the session takes longer than what it does for a few samples. So they wait until they
     /// take this part of the budget, or for so long.
-    const WORTH_WAKING: usize = 8;
+    const WORTH_WAKING: usize = 32;
     const LONGEST_WAIT: Duration = Duration::from_millis(250);
 
     pub(crate) fn new(budget: usize) -> Self {
@@ -440,7 +440,7 @@ mod tests {
     #[test]
     fn the_session_is_woken_for_enough_or_in_a_hurry() {
         let check = |pushed: &[(usize, bool)], expected: bool| {
-            let queue = RecordQueue::new(8000);
+            let queue = RecordQueue::new(32_000);
             for &(bytes, hurried) in pushed {
                 let mut batch = Batch::default();
                 batch.push(|out| out.resize(bytes, 7));

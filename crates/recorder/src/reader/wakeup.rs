@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   stacks                           the reader comes                     wakeups a second, at 99 Hz
-//!   fit in the kernel's copy         when a ring is half full             3
+//!   fit in the kernel's copy         when a ring is a quarter full        3
 //!   go on beyond it, unchanged       every 5 ms                           200
 //!   go on beyond it, and change      with each sample (overflow signal)   99
 //! ```
@@ -51,7 +51,7 @@ pub(crate) struct PassSummary {
 pub(crate) enum Sleep {
     /// Until the next sample, but no longer than this.
     UntilSample(Duration),
-    /// So long, unless a ring is half full before.
+    /// So long, unless a ring is a quarter full before.
     For(Duration),
 }
 
