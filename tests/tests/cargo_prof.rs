@@ -131,7 +131,7 @@ fn each_verb_builds_what_it_needs() {
     let counted = run(&["stat", "--dev", "-e", "task-clock", "--", "1"]);
     counted.assert_code(0).assert_says(&["task-clock"]);
     assert_eq!(counted.stdout.lines().count(), 1, "{counted}");
-    let watched = run(&["top", "--dev", "-F", "499", "--", "10"]);
+    let watched = run(&["top", "--dev", "-F", "499", "--", "100"]);
     watched.assert_code(0);
     assert!(watched.stdout.contains("hello::spin"), "{watched}");
 }
