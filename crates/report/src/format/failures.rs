@@ -2,11 +2,10 @@
 
 use std::io::{self, Write};
 
-use prof_model::printable;
-
 use crate::view::failures::{Failures, Row};
 
 use super::number::{grouped, percent};
+use super::places::{PlaceTable, place};
 
 /// Writes a line on how many stacks are whole, one for each reason why others are not, then the
 /// places where unwinding stopped, at most `rows` of them.
@@ -34,45 +33,22 @@ pub fn write(failures: &Failures, rows: Option<usize>, mut out: impl Write) -> i
             end.describe()
         )?;
     }
-    let shown = &failures.rows[..failures.rows.len().min(rows.unwrap_or(usize::MAX))];
-    if shown.is_empty() {
-        return Ok(());
+    let shown = failures.rows.iter().take(rows.unwrap_or(usize::MAX));
+    let rows: Vec<[String; 5]> = shown.map(|row| cells(row, share)).collect();
+    PlaceTable {
+        titles: ["Stacks", "%", "Where", "Function", "Reason"],
+        left: failures.rows.len() - rows.len(),
+        rows,
     }
-    let cells: Vec<[String; 5]> = shown.iter().map(|row| cells(row, share)).collect();
-    let titles = ["Stacks", "%", "Where", "Function", "Reason"].map(String::from);
-    let width = |column: usize| {
-        let cells = cells.iter().chain([&titles]);
-        cells
-            .map(|cells| cells[column].chars().count())
-            .max()
-            .unwrap_or(0)
-    };
-    let [w0, w1, w2, w3] = [0, 1, 2, 3].map(width);
-    writeln!(out)?;
-    for [count, share, place, function, reason] in [&titles].into_iter().chain(&cells) {
-        writeln!(
-            out,
-            "{count:>w0$}  {share:>w1$}  {place:w2$}  {function:w3$}  {reason}"
-        )?;
-    }
-    let left = failures.rows.len() - shown.len();
-    if left > 0 {
-        let places = if left == 1 { "place" } else { "places" };
-        writeln!(out, "… {} more {places}", grouped(left as u64))?;
-    }
-    Ok(())
+    .write(out)
 }
 
 fn cells(row: &Row, share: impl Fn(u64) -> String) -> [String; 5] {
     let failure = &row.failure;
-    let place = match failure.module.as_str() {
-        "" => format!("{:#x} (in no module)", failure.offset),
-        module => format!("{}+{:#x}", printable(module), failure.offset),
-    };
     [
         grouped(failure.count),
         share(failure.count),
-        place,
+        place(&failure.module, failure.offset),
         row.function.as_deref().unwrap_or("-").to_owned(),
         failure.end.describe().to_owned(),
     ]

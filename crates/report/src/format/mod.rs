@@ -18,6 +18,7 @@ pub mod json;
 pub(crate) mod number;
 mod page;
 mod palette;
+mod places;
 pub mod pprof;
 pub mod script;
 pub mod speedscope;

@@ -2,12 +2,13 @@
 
 use std::io::{self, Write};
 
-use prof_model::{StackEnd, printable};
+use prof_model::StackEnd;
 
 use crate::profile::{Answer, CodePlace, Difference};
 use crate::view::stack_check::{DifferenceNames, NamedStackCheck};
 
 use super::number::{grouped, percent};
+use super::places::{PlaceTable, place};
 
 /// Writes how many stacks are the same by both unwinders and how many are whole by each, then the
 /// frames of whose callers they differ, at most `rows` of them.
@@ -36,43 +37,23 @@ pub fn write(found: &NamedStackCheck, rows: Option<usize>, mut out: impl Write) 
         writeln!(out, "  {what}: {} ({} %)", grouped(count), share(count))?;
     }
     let all = check.differences.iter().zip(&found.names);
-    let cells: Vec<[String; 6]> = all
+    let rows: Vec<[String; 6]> = all
         .take(rows.unwrap_or(usize::MAX))
         .map(|(difference, names)| cells(difference, names, share))
         .collect();
-    if cells.is_empty() {
-        return Ok(());
+    PlaceTable {
+        titles: [
+            "Stacks",
+            "%",
+            "Caller of",
+            "Function",
+            "By prof",
+            "By framehop",
+        ],
+        left: check.differences.len() - rows.len(),
+        rows,
     }
-    let titles = [
-        "Stacks",
-        "%",
-        "Caller of",
-        "Function",
-        "By prof",
-        "By framehop",
-    ];
-    let titles = titles.map(String::from);
-    let width = |column: usize| {
-        let cells = cells.iter().chain([&titles]);
-        cells
-            .map(|cells| cells[column].chars().count())
-            .max()
-            .unwrap_or(0)
-    };
-    let [w0, w1, w2, w3, w4] = [0, 1, 2, 3, 4].map(width);
-    writeln!(out)?;
-    for [stacks, share, place, function, prof, framehop] in [&titles].into_iter().chain(&cells) {
-        writeln!(
-            out,
-            "{stacks:>w0$}  {share:>w1$}  {place:w2$}  {function:w3$}  {prof:w4$}  {framehop}"
-        )?;
-    }
-    let left = check.differences.len() - cells.len();
-    if left > 0 {
-        let places = if left == 1 { "place" } else { "places" };
-        writeln!(out, "… {} more {places}", grouped(left as u64))?;
-    }
-    Ok(())
+    .write(out)
 }
 
 fn cells(
@@ -83,7 +64,7 @@ fn cells(
     [
         grouped(difference.stacks),
         share(difference.stacks),
-        place(&difference.place),
+        at(&difference.place),
         names.function.as_deref().unwrap_or("-").to_owned(),
         answer(&difference.prof, names.prof.as_deref()),
         answer(&difference.framehop, names.framehop.as_deref()),
@@ -92,18 +73,15 @@ fn cells(
 
 fn answer(answer: &Answer, name: Option<&str>) -> String {
     match (answer, name) {
-        (Answer::Caller(caller), Some(name)) => format!("{name} ({})", place(caller)),
-        (Answer::Caller(caller), None) => place(caller),
+        (Answer::Caller(caller), Some(name)) => format!("{name} ({})", at(caller)),
+        (Answer::Caller(caller), None) => at(caller),
         (Answer::End(StackEnd::Root), _) => "none: the stack ends here".to_owned(),
         (Answer::End(end), _) => format!("not found: {}", end.describe()),
     }
 }
 
-fn place(place: &CodePlace) -> String {
-    match place.module.as_str() {
-        "" => format!("{:#x} (in no module)", place.offset),
-        module => format!("{}+{:#x}", printable(module), place.offset),
-    }
+fn at(code: &CodePlace) -> String {
+    place(&code.module, code.offset)
 }
 
 #[cfg(test)]
