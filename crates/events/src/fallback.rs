@@ -243,17 +243,7 @@ pub(crate) fn fall_back<T>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::setup::tests::setup;
-
-    fn system() -> System {
-        System {
-            paranoid: 2,
-            max_rate: 100_000,
-            max_stack: 127,
-            cpus: vec![0, 1],
-            virtual_machine: false,
-        }
-    }
+    use crate::setup::tests::{setup, system};
 
     /// A kernel that refuses as real ones do.
     #[derive(Default)]

@@ -98,17 +98,7 @@ fn highest_rate(readings: &[(u64, u64)]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::setup::tests::setup;
-
-    fn system() -> System {
-        System {
-            paranoid: 2,
-            max_rate: 100_000,
-            max_stack: 127,
-            cpus: vec![0],
-            virtual_machine: false,
-        }
-    }
+    use crate::setup::tests::{setup, system};
 
     const SIZES: Sizes = Sizes {
         ring: 4 << 20,

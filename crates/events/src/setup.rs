@@ -334,6 +334,18 @@ impl Setup {
 pub(crate) mod tests {
     use super::*;
     use crate::names::Catalog;
+    use crate::system::System;
+
+    /// A usual machine, for a plain user.
+    pub(crate) fn system() -> System {
+        System {
+            paranoid: 2,
+            max_rate: 100_000,
+            max_stack: 127,
+            cpus: vec![0, 1],
+            virtual_machine: false,
+        }
+    }
 
     pub(crate) fn setup(event: &str) -> Setup {
         let groups = Catalog::system().parse(event).expect("an event");
