@@ -4,9 +4,9 @@ use crate::perf_registers::{aarch64, x86_64};
 
 /// The registers that `PERF_SAMPLE_REGS_USER` delivered.
 ///
-/// Numbers are those of [`perf_registers`](crate::perf_registers); which of them are there is told by
-/// the event's `sample_regs_user` mask. A value, copied out of the
-/// record, because records are not aligned.
+/// Numbers are those of [`perf_registers`](crate::perf_registers); the event's
+/// `sample_regs_user` mask says which of them are there. A value, copied out of the record, because
+/// records are not aligned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UserRegisters {
     abi: RegisterAbi,

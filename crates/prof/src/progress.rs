@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use prof_model::printable;
 
 /// What is over sooner needs no line.
-const PATIENCE: Duration = Duration::from_secs(1);
+const SHOWN_AFTER: Duration = Duration::from_secs(1);
 const REFRESH: Duration = Duration::from_millis(100);
 
 /// Does `work`. Where the standard error output is a terminal and it takes longer than a moment, a
@@ -73,7 +73,7 @@ impl Waiting {
         while !*finished {
             let waited = self.change.wait_timeout(finished, REFRESH);
             (finished, _) = waited.unwrap_or_else(PoisonError::into_inner);
-            if start.elapsed() >= PATIENCE && !*finished {
+            if start.elapsed() >= SHOWN_AFTER && !*finished {
                 let text = text();
                 // Others may write to the terminal, too.
                 if text != shown {

@@ -8,8 +8,9 @@ const WORD: usize = size_of::<u64>();
 /// Appends `record`, which was parsed to `sample`, with no more than `limit` bytes of its stack and
 /// without the room that was made for more. What is appended is a sample of the same event again.
 ///
-/// One whose stack was not full keeps a little unused room, so that this can still be told. One that
-/// is cut here counts as full: there is more that cannot be had, so its end is truncated.
+/// One whose stack was not full keeps a little unused room, so that readers see
+/// that it was not full. One that is cut here counts as full: its outer part is missing, so its end
+/// is truncated.
 pub fn shortened(out: &mut Vec<u8>, record: &[u8], sample: &Sample<'_>, limit: usize) {
     let Some(stack) = sample.user_stack else {
         out.extend_from_slice(record);

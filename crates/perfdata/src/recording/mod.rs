@@ -119,7 +119,7 @@ impl Recording {
     /// they are read, as perf hands them out.
     ///
     /// # Errors
-    /// None as of now: whatever can go wrong while reading on is told by
+    /// None as of now: whatever can go wrong while reading on is reported by
     /// [`truncated`](Self::truncated) and [`malformed`](Self::malformed).
     #[expect(
         clippy::should_implement_trait,

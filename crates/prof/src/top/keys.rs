@@ -81,7 +81,7 @@ impl App {
 
     fn show(&mut self, view: View) -> Todo {
         self.view = view;
-        // Threads are only told apart for their view.
+        // Only the view of threads needs them apart.
         Todo::Picture
     }
 

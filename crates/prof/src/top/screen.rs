@@ -18,7 +18,7 @@ use super::{ask_to_write, views};
 use crate::flags::ShowFlags;
 
 /// How long a key or the end may wait for us, with nothing else to do.
-const PATIENCE: Duration = Duration::from_millis(200);
+const KEY_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// How it ended: the recording by itself, if it did.
 pub(super) type Ended = Option<Result<Summary, Error>>;
@@ -74,8 +74,8 @@ pub(super) fn run(flags: &ShowFlags, signals: &Signals, watched: &mut Watched) -
         })?;
         todo = Todo::Draw;
         let timeout = match shown.app.frozen || watched.has_ended() {
-            true => PATIENCE,
-            false => PATIENCE.min(next.saturating_duration_since(Instant::now())),
+            true => KEY_TIMEOUT,
+            false => KEY_TIMEOUT.min(next.saturating_duration_since(Instant::now())),
         };
         if !event::poll(timeout)? {
             continue;

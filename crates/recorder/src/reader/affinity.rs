@@ -35,7 +35,7 @@ struct CpuChoice {
 
 impl ReaderAffinity {
     /// How long to stay without any deep stack.
-    const PATIENCE: Duration = Duration::from_millis(100);
+    const TIMEOUT: Duration = Duration::from_millis(100);
 
     pub(crate) fn new() -> Self {
         Self {
@@ -53,7 +53,7 @@ impl ReaderAffinity {
 
     /// Goes where that pays, between two passes over the rings.
     pub(crate) fn apply(&mut self) {
-        if self.follows.at.is_some() && self.last_deep.elapsed() > Self::PATIENCE {
+        if self.follows.at.is_some() && self.last_deep.elapsed() > Self::TIMEOUT {
             self.follows = CpuChoice::default();
             self.home.map(|home| home.run_there());
         }
@@ -111,7 +111,7 @@ mod tests {
         affinity.deep_stack(cpu);
         affinity.apply();
         assert_eq!(cpus(), Some(format!("[{cpu}]")));
-        let long_ago = Instant::now().checked_sub(ReaderAffinity::PATIENCE * 2);
+        let long_ago = Instant::now().checked_sub(ReaderAffinity::TIMEOUT * 2);
         affinity.last_deep = long_ago.expect("a clock that has run for a while");
         affinity.apply();
         assert_eq!(cpus(), all);

@@ -69,7 +69,7 @@ impl fmt::Display for Problem {
 }
 
 /// How often a waiting thread looks whether it should still wait.
-const PATIENCE: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 impl<'a> Client<'a> {
     pub(crate) fn new(options: &'a Debuginfod, watch: Watch<'a>) -> Self {
@@ -127,7 +127,7 @@ impl<'a> Client<'a> {
         let request = url.to_owned();
         std::thread::spawn(move || http::download(&agent, &request, target, &events));
         loop {
-            match inbox.recv_timeout(PATIENCE) {
+            match inbox.recv_timeout(POLL_INTERVAL) {
                 Ok(Event::Received { bytes, total }) => self.tell(module, bytes, total),
                 Ok(Event::Done(Ok(target))) => {
                     return target.keep().map_err(|error| failed(error.to_string()));
