@@ -256,7 +256,7 @@ fn records(session: &Session, option: &str, kind: &str) -> usize {
         .count()
 }
 
-/// More than this no storm may take: rings, backlog and unwinder have their bounds.
+/// More than this no storm may take: rings, queue and unwinder have their bounds.
 const MEMORY_KIB: u64 = 300 << 10;
 
 fn check_forks(count: usize) {

@@ -504,9 +504,9 @@ mod tests {
         assert!(switches.only_switches() && !off_cpu().only_switches());
         let attr = switches.attr();
         assert_eq!((attr.context_switch(), attr.exclude_kernel()), (1, 1));
-        let sleepers = switches.of_sleepers(4096);
-        assert_eq!(sleepers.user_registers().count_ones(), 2);
-        assert_eq!(sleepers.attr().context_switch(), 0);
+        let blocked = switches.of_blocked_threads(4096);
+        assert_eq!(blocked.user_registers().count_ones(), 2);
+        assert_eq!(blocked.attr().context_switch(), 0);
     }
 
     #[test]

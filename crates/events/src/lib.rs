@@ -66,7 +66,7 @@ pub use opened::{Opened, OpenedEvent};
 pub use rate::{MAX_STACK_DUMP, Rate};
 pub use ring::{Drained, Ring};
 pub use sample_period::SamplePeriod;
-pub use sampler::{Request, Sampler, Switch, Wake, wait_readable};
+pub use sampler::{Request, Sampler, Toggling, Wake, wait_readable};
 pub use setup::{ATTR_SIZE, Sampling, Setup, Stacks};
 pub use signals::{ChildSignals, Interrupt, Signals, survive_file_size_limit};
 pub use sizes::{BufferRequest, Sizes};

@@ -125,10 +125,10 @@ impl<'a> Opening<'a> {
         let mut sampler = Sampler {
             waiter,
             streams: Vec::with_capacity(cpus.len()),
-            anchors: Vec::with_capacity(threads.len()),
+            context_pins: Vec::with_capacity(threads.len()),
             reach: ProbeReach::default(),
             places: HashMap::new(),
-            switch: self.request.switch,
+            toggling: self.request.toggling,
             overflow_signal: None,
             opened: Opened {
                 events: probed.events,
@@ -227,8 +227,8 @@ impl<'a> Opening<'a> {
         known: &mut Vec<Tid>,
     ) -> Result<(), Error> {
         // Without an anchor, what follows works all the same, until threads swap events.
-        let anchors = threads.iter().map(|&tid| kernel::open_context_pin(tid));
-        sampler.anchors.extend(anchors.flatten());
+        let context_pins = threads.iter().map(|&tid| kernel::open_context_pin(tid));
+        sampler.context_pins.extend(context_pins.flatten());
         let setups = sampler.opened.events.iter().map(|event| &event.setup);
         let inherited = setups.filter(|setup| setup.inherit && setup.definition.is_some());
         let probes: Vec<_> = inherited.map(Setup::attr).collect();

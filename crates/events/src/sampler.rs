@@ -31,33 +31,33 @@ pub struct Request {
     pub user_chains: bool,
     /// Bytes of each CPU's ring; what suits the rest if `None`.
     pub ring_bytes: Option<u64>,
-    /// Whether sampling can be switched.
-    pub switch: Switch,
+    /// Whether sampling can be enabled and disabled on the way.
+    pub toggling: Toggling,
 }
 
 impl Request {
-    /// Whether an event of its own must tell of threads and mappings: the others may be switched
-    /// off, or do not see what happens outside of a cgroup.
+    /// Whether an event of its own must report threads and mappings: the others may be disabled, or
+    /// do not see what happens outside of a cgroup.
     pub(crate) fn needs_tracking(&self) -> bool {
         let cgroup = match &self.threads {
             Threads::OnCpus(wide) => wide.cgroup.is_some(),
             _ => false,
         };
-        self.switch != Switch::None || cgroup
+        self.toggling != Toggling::Never || cgroup
     }
 }
 
-/// Whether sampling can be stopped and started in between. Meanwhile, who runs and what is mapped
-/// is told all the same, by one more event that does nothing else.
+/// Whether sampling can be disabled and enabled while it is recorded. One more event, which does
+/// nothing else, reports threads and mappings all the time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Switch {
+pub enum Toggling {
     /// It cannot.
     #[default]
-    None,
-    /// It can, and is on in the beginning.
-    On,
-    /// It can, and is off in the beginning.
-    Off,
+    Never,
+    /// It can, and begins enabled.
+    BeginsEnabled,
+    /// It can, and begins disabled.
+    BeginsDisabled,
 }
 
 /// Events open on every CPU for every thread of the targets. Dropping it ends the sampling.
@@ -65,13 +65,13 @@ pub enum Switch {
 pub struct Sampler {
     pub(crate) streams: Vec<Stream>,
     /// What keeps each event on its thread (`kernel::open_context_pin`).
-    pub(crate) anchors: Vec<OwnedFd>,
+    pub(crate) context_pins: Vec<OwnedFd>,
     /// What lets probes reach every program.
     pub(crate) reach: ProbeReach,
     /// By an event's id: the number of its stream, and its own number there.
     pub(crate) places: HashMap<u64, (usize, usize)>,
     pub(crate) opened: Opened,
-    pub(crate) switch: Switch,
+    pub(crate) toggling: Toggling,
     pub(crate) overflow_signal: Option<OverflowSignal>,
     /// Waits for one event of each stream, and for what [`Sampler::watch`] added. It holds
     /// nothing open, so it may be closed before or after the events.
@@ -130,14 +130,16 @@ impl Sampler {
     /// Never seen: when the kernel refuses all of a sudden.
     pub fn enable(&self) -> Result<(), Errno> {
         self.tracking().try_for_each(kernel::enable)?;
-        match self.switch {
-            Switch::Off => Ok(()),
-            Switch::None | Switch::On => self.sampling().try_for_each(kernel::enable),
+        match self.toggling {
+            Toggling::BeginsDisabled => Ok(()),
+            Toggling::Never | Toggling::BeginsEnabled => {
+                self.sampling().try_for_each(kernel::enable)
+            }
         }
     }
 
     /// Starts or stops sampling while the tracking of threads and mappings goes on. That takes a
-    /// [`Switch`].
+    /// [`Toggling`].
     ///
     /// # Errors
     ///

@@ -172,7 +172,7 @@ impl Setup {
     /// The event of samples that somebody takes of threads that sleep, in the place of, or beside,
     /// this one's. Nothing opens it: it tells how such samples are laid out.
     #[must_use]
-    pub fn of_sleepers(&self, dump: u32) -> Self {
+    pub fn of_blocked_threads(&self, dump: u32) -> Self {
         Self {
             spec: EventSpec::off_cpu_by_switches(),
             sampling: Sampling::Period(1),

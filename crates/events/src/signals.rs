@@ -123,8 +123,8 @@ pub struct Interrupt {
 
 impl Interrupt {
     /// Whether it asks to go on in another file, and not to end.
-    pub fn is_switch(&self) -> bool {
-        self.signal == Signals::SWITCH
+    pub fn rotates(&self) -> bool {
+        self.signal == Signals::ROTATE
     }
 
     /// Does to the process what the signal does where nobody watches for it: ends it, unless it is ignored.
@@ -140,7 +140,7 @@ impl Interrupt {
 
 impl Signals {
     const WATCHED: [i32; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
-    const SWITCH: i32 = libc::SIGUSR2;
+    const ROTATE: i32 = libc::SIGUSR2;
 
     /// Blocks the signals in this thread and in those that it makes from now on: call it first
     /// thing in `main`, before there are other threads.
@@ -157,9 +157,9 @@ impl Signals {
     /// # Errors
     ///
     /// As [`block`](Self::block).
-    pub fn block_with_switch() -> io::Result<Self> {
+    pub fn block_with_rotation() -> io::Result<Self> {
         let [a, b, c] = Self::WATCHED;
-        Self::block_these(&[a, b, c, Self::SWITCH])
+        Self::block_these(&[a, b, c, Self::ROTATE])
     }
 
     fn block_these(watched: &[i32]) -> io::Result<Self> {

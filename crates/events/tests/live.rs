@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use prof_events::names::EventSpec;
 use prof_events::{
     CallGraph, EventRequest, GroupRequest, HeldCommand, Program, Rate, Request, Sampler, Signals,
-    Stacks, Switch, Threads,
+    Stacks, Threads, Toggling,
 };
 use prof_model::Fallback;
 
@@ -26,7 +26,7 @@ fn request(threads: Threads, call_graph: CallGraph) -> Request {
         ))],
         user_chains: false,
         ring_bytes: None,
-        switch: Switch::None,
+        toggling: Toggling::Never,
     }
 }
 

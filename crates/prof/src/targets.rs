@@ -30,7 +30,7 @@ pub(crate) fn named(pattern: &Pattern, wait: bool, signals: &Signals) -> Result<
                  in `ps -e`, or the name of its program (--wait waits for one)"
             );
         }
-        if signals.next().is_some_and(|signal| !signal.is_switch()) {
+        if signals.next().is_some_and(|signal| !signal.rotates()) {
             bail!("no process that matches '{pattern}' started");
         }
         std::thread::sleep(INTERVAL);

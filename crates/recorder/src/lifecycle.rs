@@ -37,7 +37,7 @@ pub(crate) struct RecordingControl<'a> {
     commands: Option<ControlPipe>,
     stop_requested: bool,
     rotation_requested: bool,
-    switches: Vec<(bool, u64)>,
+    toggles: Vec<(bool, u64)>,
     signals: &'a Signals,
     stopped_by: Option<i32>,
 }
@@ -62,7 +62,7 @@ impl<'a> RecordingControl<'a> {
             commands: schedule.control.clone().map(ControlPipe::new),
             stop_requested: false,
             rotation_requested: false,
-            switches: Vec::new(),
+            toggles: Vec::new(),
             signals,
             stopped_by: None,
         }
@@ -74,13 +74,13 @@ impl<'a> RecordingControl<'a> {
     }
 
     /// Whether somebody asked to go on in another file, since this was called before.
-    pub(crate) fn take_switch(&mut self) -> bool {
+    pub(crate) fn take_rotation(&mut self) -> bool {
         std::mem::take(&mut self.rotation_requested)
     }
 
-    /// When sampling was switched on (`true`) or off, since this was called before.
-    pub(crate) fn take_switches(&mut self) -> impl Iterator<Item = (bool, u64)> {
-        self.switches.drain(..)
+    /// When sampling was enabled (`true`) or disabled, since the last call.
+    pub(crate) fn take_toggles(&mut self) -> impl Iterator<Item = (bool, u64)> {
+        self.toggles.drain(..)
     }
 
     /// Has waits for records end when there is something to decide.
@@ -105,7 +105,7 @@ impl<'a> RecordingControl<'a> {
     /// Does what is due, and says whether recording ends here.
     pub(crate) fn is_over(&mut self, source: &mut Source, all_ended: bool) -> Result<bool, Error> {
         while let Some(interrupt) = self.signals.next() {
-            if interrupt.is_switch() {
+            if interrupt.rotates() {
                 self.rotation_requested = true;
             } else if self.interrupted(interrupt) {
                 return Ok(true);
@@ -166,7 +166,7 @@ impl<'a> RecordingControl<'a> {
         source.set_sampling(on)?;
         // What was sampled was so in between.
         let time = if on { before } else { system::monotonic_now() };
-        self.switches.push((on, time));
+        self.toggles.push((on, time));
         Ok(())
     }
 
@@ -181,7 +181,7 @@ impl<'a> RecordingControl<'a> {
         source.watch(command.as_fd()).map_err(Error::sampling)?;
         self.running = Running::Command(command, program);
         if !self.sampling {
-            // Its exec has switched it on.
+            // Its exec has enabled it.
             source.set_sampling(false)?;
         }
         Ok(())
@@ -230,7 +230,7 @@ impl<'a> RecordingControl<'a> {
             }
             prof_events::wait_readable(&[command.as_fd(), self.signals.as_fd()], None)?;
             while let Some(interrupt) = self.signals.next() {
-                if interrupt.is_switch() {
+                if interrupt.rotates() {
                     continue;
                 }
                 self.stopped_by.get_or_insert(interrupt.signal);

@@ -65,7 +65,7 @@ impl Storage {
 /// A recording for who watches while it is made.
 ///
 /// What was recorded lately is kept in memory. SIGUSR2 has it written to a file, if
-/// [`Signals::block_with_switch`](crate::Signals::block_with_switch) was called: the local time is
+/// [`Signals::block_with_rotation`](crate::Signals::block_with_rotation) was called: the local time is
 /// added to the name of the output.
 #[derive(Clone, Debug)]
 pub struct Live {
@@ -159,7 +159,7 @@ impl Target {
 ///
 /// The file that is written has the name of the output; when it is complete, the local time is
 /// added to that: `prof.data.2026112111034927`, as perf names them. SIGUSR2 completes it at any
-/// time, if [`Signals::block_with_switch`](crate::Signals::block_with_switch) was called.
+/// time, if [`Signals::block_with_rotation`](crate::Signals::block_with_rotation) was called.
 #[derive(Clone, Debug)]
 pub struct Rotation {
     /// What else completes a file.

@@ -6,8 +6,8 @@ use std::sync::mpsc;
 use std::thread;
 
 use prof_events::{
-    HeldCommand, Launcher, Opened, OpenedEvent, Program, Request, Signals, Stacks, Switch, Threads,
-    Weight,
+    HeldCommand, Launcher, Opened, OpenedEvent, Program, Request, Signals, Stacks, Threads,
+    Toggling, Weight,
 };
 use prof_model::{Pid, StackEnd};
 use prof_perfdata::{Attr, EventDescription, RecordFormat, SampleType, WriteError};
@@ -144,16 +144,16 @@ fn request(options: &Options, launcher: Option<&Launcher>) -> Result<Request, Er
         groups: options.groups.clone(),
         user_chains: options.unwind,
         ring_bytes: options.ring_bytes,
-        switch: match &options.schedule {
+        toggling: match &options.schedule {
             Schedule {
                 delay: Delay::None,
                 control: None,
                 ..
-            } => Switch::None,
+            } => Toggling::Never,
             Schedule {
                 delay: Delay::None, ..
-            } => Switch::On,
-            _ => Switch::Off,
+            } => Toggling::BeginsEnabled,
+            _ => Toggling::BeginsDisabled,
         },
     })
 }
@@ -296,7 +296,7 @@ fn run(
             })
             .map_err(|source| Error::Sampling { source })?;
         // What is read of processes must be newer than the first record of a change to them. If
-        // nothing could be started, nothing comes and the backlog is closed. Children that were born
+        // nothing could be started, nothing comes and the queue is closed. Children that were born
         // when events were open already, and nothing was told yet, are sampled as well.
         if is_started.recv().is_ok() {
             session.keep();

@@ -5,7 +5,7 @@ use crate::event::{CallGraph, EventRequest, Weight};
 use crate::names::{EventSpec, Precise};
 use crate::rate::{MAX_STACK_DUMP, Rate};
 use crate::sample_period;
-use crate::sampler::{Request, Switch};
+use crate::sampler::{Request, Toggling};
 use crate::setup::{Sampling, Setup, Stacks};
 use crate::sizes::{BufferRequest, Sizes};
 use crate::system::{self, System};
@@ -187,7 +187,7 @@ fn setup(event: &EventRequest, request: &Request, system: &System, sizes: Sizes)
         weight: event.weight,
         inherit: event.spec.terms.inherit.unwrap_or(true) && !request.threads.are_all(),
         enable_on_exec: matches!(request.threads, Threads::UntilExec(_))
-            && request.switch != Switch::Off,
+            && request.toggling != Toggling::BeginsDisabled,
         precise: match event.spec.modifiers.precise {
             // A precise address is not from the same moment as the registers and the stack,
             // which unwinding must not mix.

@@ -38,7 +38,7 @@ fn ours(name: &str, rate: Rate, call_graph: CallGraph) -> sys::perf_event_attr {
             call_graph,
         ))],
         user_chains: false,
-        switch: crate::sampler::Switch::None,
+        toggling: crate::sampler::Toggling::Never,
         ring_bytes: None,
     };
     let system = System {

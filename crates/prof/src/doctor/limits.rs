@@ -3,7 +3,7 @@
 use prof_events::access::Capability;
 use prof_events::names::EventSpec;
 use prof_events::{
-    CallGraph, EventRequest, GroupRequest, Rate, Request, Sampler, Switch, Threads, USUAL_HERTZ,
+    CallGraph, EventRequest, GroupRequest, Rate, Request, Sampler, Threads, Toggling, USUAL_HERTZ,
     system::{self, Ahead, Priority},
 };
 use prof_model::counted;
@@ -36,7 +36,7 @@ fn rings(machine: &Machine) -> Check {
         ))],
         user_chains: false,
         ring_bytes: None,
-        switch: Switch::None,
+        toggling: Toggling::Never,
     };
     let budget = budget(machine);
     match Sampler::open(&request) {

@@ -166,7 +166,7 @@ pub(crate) fn run(job: Job) -> Result<ExitCode> {
     }
     // Before any thread is made: they inherit the blocked signals.
     let signals = match job.storage.when() {
-        Some(_) => Signals::block_with_switch(),
+        Some(_) => Signals::block_with_rotation(),
         None => Signals::block(),
     }
     .context("cannot watch for signals")?;

@@ -50,7 +50,7 @@ pub(crate) fn run(flags: TopFlags) -> Result<ExitCode> {
     let (whom, sampling, flags) = flags.split();
     let full_screen = !flags.stdio && flags.iterations.is_none() && is_screen();
     // Before any thread is made: they inherit the blocked signals.
-    let signals = Signals::block_with_switch().context("cannot watch for signals")?;
+    let signals = Signals::block_with_rotation().context("cannot watch for signals")?;
     prof_events::remove_leftovers();
     let mut target = record::wanted(whom, !full_screen).find(&signals)?;
     if full_screen {

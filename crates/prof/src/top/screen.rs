@@ -51,7 +51,7 @@ pub(super) fn run(flags: &ShowFlags, signals: &Signals, watched: &mut Watched) -
             }
         }
         // The recorder has read signals until it ended.
-        if had_ended && signals.next().is_some_and(|signal| !signal.is_switch()) {
+        if had_ended && signals.next().is_some_and(|signal| !signal.rotates()) {
             return Ok(ended);
         }
         shown.app.tell_written(watched);

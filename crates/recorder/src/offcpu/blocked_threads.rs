@@ -104,7 +104,7 @@ impl BlockedThreadSampler {
         if !unwound || !(all || attached) {
             return None;
         }
-        let setup = event.setup.of_sleepers(Self::COPIED as u32);
+        let setup = event.setup.of_blocked_threads(Self::COPIED as u32);
         let blocked_threads = Self {
             attr: Attr::parse(&setup.attr_bytes()).ok()?,
             registers: setup.user_registers(),
@@ -147,8 +147,8 @@ impl BlockedThreadSampler {
         }
     }
 
-    /// Sampling is switched on or off: who sleeps when it is on again is looked at then.
-    pub(crate) fn switch(&mut self, on: bool) {
+    /// Sampling is enabled or disabled: who is blocked when it is enabled again is looked at then.
+    pub(crate) fn set_enabled(&mut self, on: bool) {
         self.on = on;
     }
 

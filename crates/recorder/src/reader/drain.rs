@@ -6,7 +6,7 @@ use prof_events::Signals;
 
 use crate::queue::record_queue::RecordQueue;
 
-/// Waits until the session is done with the backlog. If that takes long, `tell` is told once how many
+/// Waits until the session is done with the queue. If that takes long, `tell` is told once how many
 /// records are left. A signal has the session go on without unwinding, so that it is done soon; if it
 /// then gets nowhere, because whoever should take what it writes does not, another ends prof.
 pub(crate) fn drain(queue: &RecordQueue, signals: &Signals, mut tell: Option<fn(usize)>) {
@@ -22,7 +22,7 @@ pub(crate) fn drain(queue: &RecordQueue, signals: &Signals, mut tell: Option<fn(
             tell(left);
         }
         while let Some(interrupt) = signals.next() {
-            if interrupt.is_switch() {
+            if interrupt.rotates() {
                 continue;
             }
             queue.stop_unwinding();

@@ -29,7 +29,7 @@ use crate::reader::stack_tail::TailReader;
 use crate::reader::wakeup::{PassSummary, Sleep, WakeupPolicy};
 use crate::source::Source;
 
-/// Drains the rings into the backlog.
+/// Drains the rings into the queue.
 pub(crate) struct Reader<'a> {
     source: Source,
     /// Where stacks are in samples.
@@ -49,7 +49,7 @@ pub(crate) struct Reader<'a> {
     /// Looks at threads that sleep, where the kernel tells of none.
     blocked_threads: Option<BlockedThreadSampler>,
     /// When sampling was switched on or off, until the session is told.
-    switches: Vec<(bool, u64)>,
+    toggles: Vec<(bool, u64)>,
     /// What may have run before it was sampled, until it was looked at.
     earlier: Option<&'a Target>,
     /// When the reader last woke.
@@ -88,7 +88,7 @@ pub(crate) struct Input<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Percent of the backlog: from here on the session cannot be sure to keep up.
+    /// Percent of the queue: from here on the session cannot be sure to keep up.
     const MANY: usize = 25;
 
     pub(crate) fn new(input: Input<'a>, queue: &'a RecordQueue) -> Self {
@@ -104,7 +104,7 @@ impl<'a> Reader<'a> {
             wakeup_policy: WakeupPolicy::new(source.opened(), Instant::now()),
             period_randomizer: source.opened().sample_period().map(PeriodRandomizer::new),
             blocked_threads,
-            switches: Vec::new(),
+            toggles: Vec::new(),
             earlier: Some(target),
             last: Instant::now(),
             source,
@@ -119,7 +119,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Lets the target go with `start`, then drains until recording ends: because the target did,
-    /// the time is over, or a signal came. Closes the backlog however it ends.
+    /// the time is over, or a signal came. Closes the queue however it ends.
     pub(crate) fn run(
         mut self,
         start: impl FnOnce(&mut Source) -> Result<Running, Error>,
@@ -131,7 +131,7 @@ impl<'a> Reader<'a> {
         // Before anything is sampled: the rings do not hold for long.
         system::raise_thread_priority(Ahead::OfThese);
         if schedule.delay != Delay::None {
-            self.switches.push((false, system::monotonic_now()));
+            self.toggles.push((false, system::monotonic_now()));
         }
         let running = start(&mut self.source)?;
         let begin = Instant::now();
@@ -177,8 +177,8 @@ impl<'a> Reader<'a> {
             control.terminate();
         }
         let over = control.is_over(&mut self.source, wake.all_ended)?;
-        self.switches.extend(control.take_switches());
-        if control.take_switch() {
+        self.toggles.extend(control.take_toggles());
+        if control.take_rotation() {
             self.rotate();
         }
         Ok(over || failed)
@@ -218,9 +218,9 @@ impl<'a> Reader<'a> {
 
     /// Says when sampling was enabled or disabled.
     fn report_toggles(&mut self, batch: &mut Batch) {
-        for (on, time) in self.switches.drain(..) {
+        for (on, time) in self.toggles.drain(..) {
             if let Some(blocked_threads) = &mut self.blocked_threads {
-                blocked_threads.switch(on);
+                blocked_threads.set_enabled(on);
             }
             let what = match on {
                 true => Known::Enabled,
@@ -364,7 +364,7 @@ fn read_tail(tail_reader: &mut TailReader, stack: &StackCopy, batch: &mut Batch)
     }
 }
 
-/// Whether it tells of processes, threads or mappings that are new or gone.
+/// Whether it reports processes, threads or mappings that are new or gone.
 fn changes_processes(record: &Record<'_>) -> bool {
     matches!(
         record,
@@ -372,7 +372,7 @@ fn changes_processes(record: &Record<'_>) -> bool {
     )
 }
 
-/// Closes the backlog when the reader is done with it, even by an error.
+/// Closes the queue when the reader is done with it, even by an error.
 struct Closing<'a>(&'a RecordQueue);
 
 impl Drop for Closing<'_> {

@@ -172,7 +172,7 @@ impl Session {
         (self.max_size).is_some_and(|most| self.output.data_size() >= most)
     }
 
-    /// Takes batches until the backlog is closed.
+    /// Takes batches until the queue is closed.
     pub(crate) fn run(&mut self, queue: &RecordQueue) -> Result<(), WriteError> {
         let mut order = RecordSorter::default();
         let mut ready = Vec::new();

@@ -1,7 +1,7 @@
 //! Keeping up with the rings where others want the CPU as well.
 //!
 //! Where more threads want to run than there are CPUs, unwinding gets its share like each of them,
-//! and samples come faster than that. While the backlog fills, it runs ahead of ordinary threads, if
+//! and samples come faster than that. While the queue fills, it runs ahead of ordinary threads, if
 //! the user may: the targets among them run slower then, and are sampled the less often.
 
 use prof_events::system::{self, Ahead};
@@ -13,7 +13,7 @@ use crate::queue::record_queue::RecordQueue;
 pub(crate) struct PriorityBoost(bool);
 
 impl PriorityBoost {
-    /// Runs ahead from when the backlog is a quarter full until it is almost empty.
+    /// Runs ahead from when the queue is a quarter full until it is almost empty.
     pub(crate) fn follow(&mut self, queue: &RecordQueue) {
         let percent = queue.percent_full();
         if !self.0 && percent >= 25 {

@@ -11,7 +11,7 @@ use prof_events::access::Trial;
 use prof_events::names::Catalog;
 use prof_events::{
     CallGraph, Drained, EventRequest, MAX_STACK_DUMP, Opened, OpenedEvent, Rate, Request, Sampler,
-    Sampling, Setup, Signals, Sizes, Stacks, Switch, Wake, Weight,
+    Sampling, Setup, Signals, Sizes, Stacks, Toggling, Wake, Weight,
 };
 use prof_model::{Fallback, Pid};
 
@@ -70,7 +70,7 @@ impl Source {
         let opened = opened_by_stops(event, hertz, request.user_chains, reason)?;
         let threads = request.threads.clone();
         let mut ptrace = PtraceSampler::new(opened, hertz, threads, signals)?;
-        ptrace.set_sampling(request.switch != Switch::Off);
+        ptrace.set_sampling(request.toggling != Toggling::BeginsDisabled);
         Ok(Self::Ptrace(Box::new(ptrace)))
     }
 
