@@ -545,10 +545,10 @@ fn inlined_functions_of_rust() {
         ] {
             assert!(inside(part) > 0.3, "{} in {part}:\n{stacks}", inside(part));
         }
-        assert!(
-            inside("_ZN") + inside("_R") == 0.0,
-            "mangled names:\n{stacks}"
-        );
+        // Of names in the midst of which there is _R, `elf_dynamic_do_Rela` is one.
+        let is_mangled = |frame: &String| frame.starts_with("_ZN") || frame.starts_with("_R");
+        let mangled = stacks.share(|frames| frames.iter().any(is_mangled));
+        assert!(mangled == 0.0, "mangled names:\n{stacks}");
     }
 }
 
