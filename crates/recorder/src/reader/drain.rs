@@ -6,10 +6,10 @@ use prof_events::Signals;
 
 use crate::queue::record_queue::RecordQueue;
 
-/// Waits until the session is done with the queue. If that takes long, `tell` is told once how many
-/// records are left. A signal has the session go on without unwinding, so that it is done soon; if it
-/// then gets nowhere, because whoever should take what it writes does not, another ends prof.
-pub(crate) fn drain(queue: &RecordQueue, signals: &Signals, mut tell: Option<fn(usize)>) {
+/// Waits until the session has emptied the queue. If that takes long, `report` is called once with
+/// how many records are left. A signal has the session go on without unwinding, so that it is done
+/// soon; if it then gets nowhere, because nobody reads what it writes, another ends prof.
+pub(crate) fn drain(queue: &RecordQueue, signals: &Signals, mut report: Option<fn(usize)>) {
     const LONG: Duration = Duration::from_secs(1);
     const GLANCE: Duration = Duration::from_millis(50);
     let begin = Instant::now();
@@ -17,9 +17,9 @@ pub(crate) fn drain(queue: &RecordQueue, signals: &Signals, mut tell: Option<fn(
     let mut asked: Option<(Instant, usize)> = None;
     while let Some(left) = queue.left(GLANCE) {
         if begin.elapsed() >= LONG
-            && let Some(tell) = tell.take()
+            && let Some(report) = report.take()
         {
-            tell(left);
+            report(left);
         }
         while let Some(interrupt) = signals.next() {
             if interrupt.rotates() {

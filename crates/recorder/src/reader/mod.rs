@@ -274,7 +274,7 @@ impl<'a> Reader<'a> {
         self.wakeup_policy.looked(summary, now);
         let hurried = self.wakeup_policy.is_hurried(summary, now);
         let found = !batch.is_empty();
-        // Once after the last find, an empty batch tells that all before it is complete.
+        // Once after the last find, an empty batch says that all before it is complete.
         if found || self.found {
             batch.counts = self.counts;
             self.queue.push(batch, hurried);

@@ -1,5 +1,5 @@
-//! A recording that is still being made: what was sampled lately and since the start, in memory
-//! that does not grow with time.
+//! A recording that is still being made: what was sampled lately and since the start. The stacks
+//! and names that are held are bounded; the list of files that were ever mapped is not.
 //!
 //! ```text
 //!   whole records ──> Loader ──samples──> Window: each distinct sample's weights, which decay
