@@ -2,10 +2,11 @@
 // which samples are: a new selection of samples weighs the same shape again.
 
 import type { Profile } from './data';
-import { eachSample, hiddenFunctions, type Filter } from './selection';
+import { hiddenFunctions, selectedSamples, type Filter, type Selected } from './selection';
 
 export const ROOT = 0;
 const NONE = -1;
+const NOTHING = new Float64Array();
 
 /** All calls that a profile can show, each node after its parent. */
 export class Shape {
@@ -17,6 +18,7 @@ export class Shape {
   readonly size: number;
   /** By stack: the node of its innermost shown frame; the root if nothing of it is shown. */
   readonly nodeOfStack: Int32Array;
+  private found: Uint8Array | null = null;
 
   constructor(readonly profile: Profile, filter: Filter) {
     const hidden = hiddenFunctions(profile, filter);
@@ -45,6 +47,29 @@ export class Shape {
       this.nextSibling[node] = this.firstChild[parent]!;
       this.firstChild[parent] = node;
     }
+  }
+
+  /** By node: whether no caller is the same function. Such a call holds all recursive ones. */
+  get outermost(): Uint8Array {
+    return (this.found ??= this.findOutermost());
+  }
+
+  private findOutermost(): Uint8Array {
+    const { firstChild, nextSibling, parent, function: ids } = this;
+    const outermost = new Uint8Array(this.size);
+    const active = new Uint32Array(this.profile.functionName.length);
+    let node = firstChild[ROOT]!;
+    while (node > ROOT) {
+      outermost[node] = active[ids[node]!]!++ ? 0 : 1;
+      let next = firstChild[node]!;
+      while (next < 0 && node !== ROOT) {
+        active[ids[node]!]!--;
+        next = nextSibling[node]!;
+        node = parent[node]!;
+      }
+      node = next;
+    }
+    return outermost;
   }
 
   children(node: number): number[] {
@@ -120,36 +145,39 @@ export class CallTree {
   readonly total: Float64Array;
   readonly ownSamples: Float64Array;
   readonly totalSamples: Float64Array;
-  /** By node: in how many samples it was read from the live target after the sample. */
+  /** By node: in how many samples it was read from the live target after the sample; empty if none. */
   readonly remote: Float64Array;
+  /** The samples that it weighs. */
+  readonly selected: Selected;
 
   constructor(readonly shape: Shape, readonly filter: Filter) {
     const { profile } = shape;
     const make = () => new Float64Array(shape.size);
     [this.own, this.total, this.ownSamples, this.totalSamples] = [make(), make(), make(), make()];
+    this.selected = selectedSamples(profile, filter);
+    const { positions, count } = this.selected;
     const { sampleStack, samplePeriod, sampleCount, sampleRemote } = profile;
     const { own, ownSamples } = this;
+    const { nodeOfStack } = shape;
     const remote = new Map<number, number>();
-    eachSample(profile, filter, (at) => {
+    for (let index = 0; index < count; index++) {
+      const at = positions[index]!;
       const stack = sampleStack[at]!;
-      const node = shape.nodeOfStack[stack]!;
-      if (node === ROOT) return;
+      const node = nodeOfStack[stack]!;
+      if (node === ROOT) continue;
       own[node]! += samplePeriod[at]!;
       ownSamples[node]! += sampleCount[at]!;
       if (sampleRemote[at]) {
         const key = stack * 65536 + sampleRemote[at]!;
         remote.set(key, (remote.get(key) ?? 0) + 1);
       }
-    });
+    }
     this.total.set(this.own);
     this.totalSamples.set(this.ownSamples);
-    this.remote = remoteNodes(shape, remote);
-    for (let node = shape.size - 1; node > ROOT; node--) {
-      const parent = shape.parent[node]!;
-      this.total[parent]! += this.total[node]!;
-      this.totalSamples[parent]! += this.totalSamples[node]!;
-      this.remote[parent]! += this.remote[node]!;
-    }
+    this.remote = remote.size ? remoteNodes(shape, remote) : NOTHING;
+    addToParents(shape, this.total);
+    addToParents(shape, this.totalSamples);
+    if (remote.size) addToParents(shape, this.remote);
   }
 
   get profile(): Profile {
@@ -180,9 +208,16 @@ export class CallTree {
   }
 }
 
+/** Adds what each node has to those above it. */
+function addToParents({ parent, size }: Shape, weights: Float64Array) {
+  for (let node = size - 1; node > ROOT; node--) {
+    const weight = weights[node]!;
+    if (weight) weights[parent[node]!]! += weight;
+  }
+}
+
 function remoteNodes(shape: Shape, counts: Map<number, number>): Float64Array {
   const remote = new Float64Array(shape.size);
-  if (!counts.size) return remote;
   const { profile } = shape;
   const depths = new Uint32Array(profile.stackFrame.length);
   for (let stack = 0; stack < depths.length; stack++) {

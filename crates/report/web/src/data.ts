@@ -152,9 +152,9 @@ class Columns {
     private readonly places: Record<string, ColumnPlace>,
   ) {}
 
-  fill<T extends { [index: number]: number }>(name: string, make: (count: number) => T): T {
+  f64(name: string): Float64Array {
     const [offset, count] = this.places[name] ?? [0, 0];
-    const out = make(count);
+    const out = new Float64Array(count);
     const bytes = this.bytes;
     let at = offset;
     for (let index = 0; index < count; index++) {
@@ -171,10 +171,26 @@ class Columns {
     return out;
   }
 
-  u8 = (name: string) => this.fill(name, (count) => new Uint8Array(count));
-  u16 = (name: string) => this.fill(name, (count) => new Uint16Array(count));
-  u32 = (name: string) => this.fill(name, (count) => new Uint32Array(count));
-  f64 = (name: string) => this.fill(name, (count) => new Float64Array(count));
+  /** As `f64`, of numbers with 32 bits at most: apart, because engines make that several times faster. */
+  u32(name: string): Uint32Array {
+    const [offset, count] = this.places[name] ?? [0, 0];
+    const out = new Uint32Array(count);
+    const bytes = this.bytes;
+    let at = offset;
+    for (let index = 0; index < count; index++) {
+      let byte = bytes[at++]!;
+      let value = byte & 0x7f;
+      for (let shift = 7; byte >= 0x80; shift += 7) {
+        byte = bytes[at++]!;
+        value |= (byte & 0x7f) << shift;
+      }
+      out[index] = value;
+    }
+    return out;
+  }
+
+  u8 = (name: string) => new Uint8Array(this.u32(name));
+  u16 = (name: string) => new Uint16Array(this.u32(name));
 }
 
 function profile(head: ProfileHead, bytes: Uint8Array): Profile {

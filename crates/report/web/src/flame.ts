@@ -60,8 +60,7 @@ export class FlameView {
     this.canvas.addEventListener('keydown', (event) => this.key(event));
   }
 
-  /** Draws; returns the share of the whole that matches the search, each stack once. */
-  draw(root: Box, options: FlameOptions): { matched: number; found: number } {
+  draw(root: Box, options: FlameOptions) {
     [this.root, this.options] = [root, options];
     const zoomed = this.zoomedBox();
     const width = this.element.clientWidth || 800;
@@ -72,7 +71,6 @@ export class FlameView {
     drawing.textBaseline = 'middle';
     const colors = { text: '#111', faded: cssColor('--faded'), background: cssColor('--background'), match: cssColor('--match'), chosen: cssColor('--text') };
     for (const one of this.drawn) this.paint(drawing, one, colors);
-    return this.searchResult(zoomed);
   }
 
   /** The boxes that are drawn, for tests. */
@@ -142,22 +140,6 @@ export class FlameView {
       drawing.fillStyle = options.searching && !matches ? colors.chosen! : colors.text!;
       drawing.fillText(fit(drawing, options.label(box), width - 6), x + 3, y + ROW / 2 + 1);
     }
-  }
-
-  private searchResult(zoomed: Box): { matched: number; found: number } {
-    if (!this.options.searching) return { matched: 0, found: 0 };
-    const names = new Set<number>();
-    let matched = 0;
-    const pending = [zoomed];
-    // Deep below what is drawn, a search would take as long as the tree is large.
-    for (let steps = 0; pending.length && steps < 200_000; steps++) {
-      const box = pending.pop()!;
-      if (this.options.matches(box)) {
-        matched += box.value;
-        names.add(box.id);
-      } else pending.push(...box.children());
-    }
-    return { matched, found: names.size };
   }
 
   private at(x: number, y: number): Drawn | undefined {

@@ -39,11 +39,10 @@ class TreeBox implements Box {
     return this.tree.own[this.node]!;
   }
   get remote() {
-    return this.tree.remote[this.node]!;
+    return this.tree.remote[this.node] ?? 0;
   }
   children(): Box[] {
-    this.found ??= this.tree.children(this.node).map((child) => new TreeBox(this.tree, child, this));
-    return this.found;
+    return (this.found ??= this.tree.children(this.node).map((child) => new TreeBox(this.tree, child, this)));
   }
 }
 
@@ -57,10 +56,9 @@ interface Cursor {
 /** From the functions that samples were taken in to their callers. */
 export function byLeaf(tree: CallTree): Box {
   const cursors: Cursor[] = [];
-  for (let node = 1; node < tree.shape.size; node++) {
-    if (tree.ownSamples[node]! > 0) {
-      cursors.push({ node, value: tree.own[node]!, samples: tree.ownSamples[node]! });
-    }
+  const { own, ownSamples } = tree;
+  for (let node = ROOT + 1; node < tree.shape.size; node++) {
+    if (ownSamples[node]! > 0) cursors.push({ node, value: own[node]!, samples: ownSamples[node]! });
   }
   return new CallerBox(tree, -1, cursors, null, 0);
 }
@@ -76,13 +74,10 @@ export function calleesOf(tree: CallTree, id: number): Box {
 }
 
 function outermost(tree: CallTree, id: number): Cursor[] {
-  const { shape } = tree;
-  const inside = new Uint8Array(shape.size);
+  const { outermost, function: ids, size } = tree.shape;
   const found: Cursor[] = [];
-  for (let node = 1; node < shape.size; node++) {
-    inside[node] = inside[shape.parent[node]!]!;
-    if (inside[node] || shape.function[node] !== id || !tree.totalSamples[node]) continue;
-    inside[node] = 1;
+  for (let node = ROOT + 1; node < size; node++) {
+    if (ids[node] !== id || !outermost[node] || !tree.totalSamples[node]) continue;
     found.push({ node, value: tree.total[node]!, samples: tree.totalSamples[node]! });
   }
   return found;
@@ -119,7 +114,7 @@ class CallerBox implements Box {
     for (const { node, value, samples } of cursors) {
       this.value += value;
       this.samples += samples;
-      if (tree.remote[node]! > tree.totalSamples[node]! / 2) this.remote += samples;
+      if ((tree.remote[node] ?? 0) > tree.totalSamples[node]! / 2) this.remote += samples;
     }
   }
 
@@ -131,14 +126,20 @@ class CallerBox implements Box {
     ));
   }
 
+  /** The next nodes outwards, each once: what comes from several calls of it is added. */
   private callers(): Cursor[] {
     const parents = this.tree.shape.parent;
-    const callers: Cursor[] = [];
+    const callers = new Map<number, Cursor>();
     for (const { node, value, samples } of this.cursors) {
       const parent = parents[node]!;
-      if (parent !== ROOT) callers.push({ node: parent, value, samples });
+      if (parent === ROOT) continue;
+      const known = callers.get(parent);
+      if (known) {
+        known.value += value;
+        known.samples += samples;
+      } else callers.set(parent, { node: parent, value, samples });
     }
-    return callers;
+    return [...callers.values()];
   }
 }
 
@@ -159,7 +160,7 @@ class MergedBox implements Box {
       this.value += tree.total[node]!;
       this.samples += tree.totalSamples[node]!;
       this.own += tree.own[node]!;
-      this.remote += tree.remote[node]!;
+      this.remote += tree.remote[node] ?? 0;
     }
   }
 

@@ -12,6 +12,7 @@ import { functions, type FunctionRow } from './flat';
 import { type Box, byLeaf, callees, calleesOf, callersOf } from './graph';
 import { ListView } from './list';
 import { OutlineView } from './outline';
+import { foundIn, type Search, searchFor } from './search';
 import { pattern } from './selection';
 import { SourceView } from './source';
 import { fromFragment, initial, type State, toFragment, type View, VIEWS } from './state';
@@ -46,6 +47,8 @@ class Page {
   private readonly dark = matchMedia('(prefers-color-scheme: dark)');
   private shape: { key: string; shape: Shape } | null = null;
   private tree: { key: string; tree: CallTree } | null = null;
+  private searched: { key: string; search: Search | null } | null = null;
+  private names: { profile: Profile; names: string[] } | null = null;
   private readonly palettes = new Map<string, Palette>();
 
   private readonly timeline = new TimelineView();
@@ -58,7 +61,7 @@ class Page {
   private readonly diffList: ListView<DiffRow>;
   private readonly content = h('main', {});
   private readonly tabs = new Map<View, HTMLButtonElement>();
-  private readonly search = h('input', { type: 'search', placeholder: 'Search (regular expression)', 'aria-label': 'search' });
+  private readonly searchField = h('input', { type: 'search', placeholder: 'Search (regular expression)', 'aria-label': 'search' });
   private readonly found = h('span', { class: 'found', 'aria-live': 'polite' });
   private readonly status = h('div', { class: 'status' });
   private readonly legend = h('div', { class: 'legend' });
@@ -73,7 +76,7 @@ class Page {
     document.title = clean(data.title);
     document.body.replaceChildren(this.header(), this.timeline.element, this.toolbar(), this.filters, this.legend, this.content, this.status, this.help);
     this.help.append(h('h2', {}, 'Keys'), ...HELP.map(([key, what]) => h('p', {}, h('kbd', {}, key), ' ', what)), h('button', { click: () => this.help.close() }, 'Close'));
-    this.search.addEventListener('input', () => this.update({ search: this.search.value }));
+    this.searchField.addEventListener('input', () => this.update({ search: this.searchField.value }));
     window.addEventListener('hashchange', () => this.restore());
     window.addEventListener('resize', () => this.render());
     window.addEventListener('beforeprint', () => this.render());
@@ -100,7 +103,7 @@ class Page {
 
   private restore() {
     this.state = fromFragment(location.hash.slice(1), this.start, this.data.profiles);
-    this.search.value = this.state.search;
+    this.searchField.value = this.state.search;
     this.render();
   }
 
@@ -145,12 +148,21 @@ class Page {
     const known = this.profile.functionName.length;
     // In a difference, functions that only the first recording has stand behind the others.
     if (id >= known) return clean(first.strings[first.functionName[id - known]!]!);
-    return clean(this.profile.strings[this.profile.functionName[id]!]!);
+    if (this.names?.profile !== this.profile) this.names = { profile: this.profile, names: [] };
+    return (this.names.names[id] ??= clean(this.profile.strings[this.profile.functionName[id]!]!));
   }
 
   private moduleOf(id: number): string {
     if (id < 0 || id >= this.profile.functionModule.length) return '';
     return clean(this.profile.strings[this.profile.functionModule[id]!]!);
+  }
+
+  /** What is searched for. */
+  private search(): Search | null {
+    const { search: text, side } = this.state;
+    const key = `${side} ${text}`;
+    if (this.searched?.key !== key) this.searched = { key, search: searchFor(this.profile, text, (id) => this.nameOf(id)) };
+    return this.searched.search;
   }
 
   private get unit(): string {
@@ -181,8 +193,8 @@ class Page {
     this.found.textContent = '';
     this.legend.replaceChildren();
     const draw: Record<View, () => void> = {
-      flame: () => this.drawFlame(callees(tree)),
-      leaf: () => this.drawFlame(byLeaf(tree)),
+      flame: () => this.drawFlame(tree, callees(tree)),
+      leaf: () => this.drawFlame(tree, byLeaf(tree)),
       functions: () => this.drawFunctions(tree),
       tree: () => this.drawTree(tree),
       sandwich: () => this.drawSandwich(tree),
@@ -203,15 +215,15 @@ class Page {
 
   private flameOptions(whole: number, zoomed: boolean) {
     const { state, unit } = this;
-    const wanted = pattern(state.search, 'i');
+    const search = this.search();
     const palette = this.palette();
     return {
       upwards: state.upwards,
       color: (box: Box) => palette.of(box.id),
       label: (box: Box) => this.nameOf(box.id),
       describe: (box: Box) => this.describe(box, whole, unit),
-      matches: (box: Box) => !!wanted && box.id >= 0 && wanted.test(this.nameOf(box.id)),
-      searching: !!wanted,
+      matches: (box: Box) => !!search?.matches[box.id],
+      searching: !!search,
       zoom: zoomed ? state.zoom : [],
       onZoom: (zoom: number[]) => this.update({ zoom }),
       onChoose: (box: Box) => this.choose(box.id),
@@ -227,10 +239,14 @@ class Page {
     return lines;
   }
 
-  private drawFlame(root: Box) {
+  private drawFlame(tree: CallTree, root: Box) {
     this.show(this.flame.element);
-    const { matched, found } = this.flame.draw(root, this.flameOptions(root.value, true));
-    if (this.state.search) this.found.textContent = `${counted(found, 'function')}, ${percent(matched, root.value)}`;
+    this.flame.draw(root, this.flameOptions(root.value, true));
+    const search = this.search();
+    if (search) {
+      const { functions: count, value } = foundIn(tree, search);
+      this.found.textContent = `${counted(count, 'function')}, ${percent(value, root.value)}`;
+    }
     this.renderLegend(this.flame);
   }
 
@@ -248,10 +264,10 @@ class Page {
 
   private drawFunctions(tree: CallTree) {
     this.show(this.list.element);
-    const wanted = pattern(this.state.search, 'i');
+    const search = this.search();
     const rows = functions(tree);
-    const matching = wanted ? rows.filter((row) => wanted.test(this.nameOf(row.id))) : rows;
-    if (wanted) {
+    const matching = search ? rows.filter((row) => search.matches[row.id]) : rows;
+    if (search) {
       const own = matching.reduce((sum, row) => sum + row.own, 0);
       this.found.textContent = `${counted(matching.length, 'function')}, self ${percent(own, tree.total[ROOT]!)}`;
     }
@@ -259,14 +275,14 @@ class Page {
   }
 
   private drawTree(tree: CallTree) {
-    const wanted = pattern(this.state.search, 'i');
+    const search = this.search();
     const head = h('div', { class: 'row header' }, ...['Total', '', 'Self', 'Call'].map((title, at) => h('span', { class: at < 3 ? 'cell number' : 'cell' }, title)));
     this.content.replaceChildren(head, this.outline.element);
     this.outline.show(callees(tree), {
       unit: this.unit,
       label: (box) => this.nameOf(box.id),
       module: (box) => this.moduleOf(box.id),
-      matches: (box) => !!wanted && wanted.test(this.nameOf(box.id)),
+      matches: (box) => !!search?.matches[box.id],
       onChoose: (box) => this.choose(box.id),
     });
   }
@@ -374,11 +390,11 @@ class Page {
     });
     const reset = h('button', { click: () => this.reset() }, 'Reset');
     const keys = h('button', { title: 'keys', click: () => this.help.showModal() }, '?');
-    return h('div', { class: 'toolbar' }, bar, this.search, this.found, reset, keys);
+    return h('div', { class: 'toolbar' }, bar, this.searchField, this.found, reset, keys);
   }
 
   private reset() {
-    this.search.value = '';
+    this.searchField.value = '';
     this.update({ ...this.start, view: this.state.view, side: this.state.side });
   }
 
@@ -458,7 +474,7 @@ class Page {
     if (event.key === 'Escape') {
       if (typing) (event.target as HTMLElement).blur();
       if (this.state.search) {
-        this.search.value = '';
+        this.searchField.value = '';
         this.update({ search: '' });
       } else if (this.state.zoom.length) this.update({ zoom: this.state.zoom.slice(0, -1) });
       else if (this.state.filter.range || this.state.filter.threads) this.setFilter({ range: null, threads: null });
@@ -468,7 +484,7 @@ class Page {
     const number = Number(event.key);
     const view = VIEWS[number - 1];
     if (view && this.tabs.has(view)) this.update({ view, zoom: [] });
-    else if (event.key === '/') this.search.focus();
+    else if (event.key === '/') this.searchField.focus();
     else if (event.key === '?') this.help.showModal();
     else if (event.key === 'u') this.update({ upwards: !this.state.upwards });
     else if (event.key === 'c') this.update({ colorBy: this.state.colorBy === 'language' ? 'module' : 'language' });

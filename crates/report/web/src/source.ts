@@ -2,7 +2,6 @@
 
 import { h } from './dom';
 import type { CallTree } from './calltree';
-import { eachSample } from './selection';
 import { clean, grouped, percent } from './format';
 
 export interface LineWeight {
@@ -14,11 +13,13 @@ export interface LineWeight {
 
 /** By stack: the weight of the selected samples. */
 function stackWeights(tree: CallTree): Float64Array {
-  const { profile, filter } = tree;
+  const { profile, selected } = tree;
+  const { sampleStack, samplePeriod } = profile;
   const weights = new Float64Array(profile.stackFrame.length);
-  eachSample(profile, filter, (at) => {
-    weights[profile.sampleStack[at]!]! += profile.samplePeriod[at]!;
-  });
+  for (let index = 0; index < selected.count; index++) {
+    const at = selected.positions[index]!;
+    weights[sampleStack[at]!]! += samplePeriod[at]!;
+  }
   return weights;
 }
 

@@ -80,7 +80,7 @@ export function fromFragment(fragment: string, start: State, profiles: Profile[]
   const view = from.get('view');
   const zoom = (from.get('zoom') ?? '').split('.').filter(Boolean).map((text) => parseInt(text, 36));
   return {
-    view: VIEWS.find((known) => known === view) ?? start.view,
+    view: VIEWS.find((known) => known === view && (known !== 'diff' || profiles.length > 1)) ?? start.view,
     side,
     filter,
     search: from.get('search') ?? '',

@@ -10,7 +10,11 @@ const ROW = 20;
 const AXIS = 18;
 /** More threads than these are drawn as one: a canvas has its limits, and so have eyes. */
 const MOST_ROWS = 300;
-const LANES = ['--lane', '--lane-2', '--lane-3'];
+/** Height of the lanes of further events. */
+const LANE = 5;
+/** More events than these share the last lane. */
+const MOST_LANES = 12;
+const COLORS = ['--lane', '--lane-2', '--lane-3', '--lane-4'];
 
 /** A thread under all the names it has had. */
 interface Row {
@@ -34,6 +38,12 @@ export class TimelineView {
   private readonly canvas = h('canvas', { tabindex: 0, role: 'application', 'aria-label': 'timeline: left and right move the range, plus and minus change its length, up and down choose a thread, Enter selects it, Escape selects all' });
   private rows: Row[] = [];
   private rowOf = new Int32Array();
+  private readonly lanes = h('div', { class: 'lanes' });
+  private readonly layer = h('canvas');
+  /** Of what the layer holds. */
+  private layerKey = '';
+  /** Height of a thread's lanes. */
+  private row = ROW;
   private profile!: Profile;
   private options!: TimelineOptions;
   private span = 1;
@@ -41,7 +51,7 @@ export class TimelineView {
   private current = 0;
 
   constructor() {
-    this.element = h('div', { class: 'timeline' }, this.canvas);
+    this.element = h('div', { class: 'timeline' }, this.lanes, this.canvas);
     this.canvas.addEventListener('mousedown', (event) => this.press(event));
     this.canvas.addEventListener('dblclick', () => this.options.onRange(null));
     this.canvas.addEventListener('keydown', (event) => this.key(event));
@@ -51,6 +61,8 @@ export class TimelineView {
   of(profile: Profile) {
     if (this.profile === profile) return;
     this.profile = profile;
+    this.layerKey = '';
+    this.row = ROW + LANE * (Math.min(profile.events.length, MOST_LANES) - 1);
     const times = profile.sampleTime;
     this.span = Math.max(1, times.length ? times[times.length - 1]! : 1);
     const rows = new Map<string, Row>();
@@ -70,9 +82,12 @@ export class TimelineView {
       row.threads.push(index);
       return row;
     });
+    const { sampleEvent, sampleThread, samplePeriod, start } = profile;
+    const weights = new Float64Array(profile.threads.length);
     for (let at = 0; at < times.length; at++) {
-      if (profile.sampleEvent[at] === profile.start.event) ofThread[profile.sampleThread[at]!]!.weight += profile.samplePeriod[at]!;
+      if (sampleEvent[at] === start.event) weights[sampleThread[at]!]! += samplePeriod[at]!;
     }
+    ofThread.forEach((row, thread) => (row.weight += weights[thread]!));
     const sorted = [...rows.values()].sort((a, b) => b.weight - a.weight);
     const index = new Map(sorted.map((row, position) => [row, Math.min(position, MOST_ROWS)]));
     this.rowOf = Int32Array.from(ofThread, (row) => index.get(row)!);
@@ -85,13 +100,14 @@ export class TimelineView {
   draw(options: TimelineOptions) {
     this.options = options;
     const width = this.element.clientWidth || 800;
-    const height = AXIS + this.rows.length * ROW;
+    const height = AXIS + this.rows.length * this.row;
+    const bins = Math.max(1, Math.floor(width - LABEL - 4));
+    this.drawLayer(width, height, bins);
     const drawing = context(this.canvas, width, height);
     drawing.font = '11px ui-monospace, "DejaVu Sans Mono", monospace';
     drawing.textBaseline = 'middle';
-    const bins = Math.max(1, Math.floor(width - LABEL - 4));
     this.axis(drawing, bins);
-    this.activity(drawing, bins);
+    drawing.drawImage(this.layer, 0, 0, width, height);
     this.labels(drawing);
     this.selection(drawing, height);
   }
@@ -114,45 +130,66 @@ export class TimelineView {
     }
   }
 
-  /** For each row and bin how much was sampled, each sample spread over the time before it. */
-  private activity(drawing: CanvasRenderingContext2D, bins: number) {
-    const { profile } = this;
-    const events = [this.options.event, ...profile.events.map((_, index) => index).filter((index) => index !== this.options.event)];
-    const lanes = events.filter((event) => profile.events[event]).slice(0, LANES.length);
-    const sums = lanes.map(() => new Float64Array(this.rows.length * bins));
-    const perBin = this.span / bins;
-    const { sampleTime, sampleEvent, sampleThread, samplePeriod } = profile;
-    const lane = Int8Array.from(profile.events, (_, event) => lanes.indexOf(event));
-    for (let at = 0; at < sampleTime.length; at++) {
-      const which = lane[sampleEvent[at]!]!;
-      if (which < 0) continue;
-      const base = this.rowOf[sampleThread[at]!]! * bins;
-      const last = Math.min(bins - 1, Math.floor(sampleTime[at]! / perBin));
-      const isTime = profile.events[sampleEvent[at]!]!.unit === 'ns';
-      const over = isTime ? Math.min(last + 1, Math.max(1, Math.round(samplePeriod[at]! / perBin))) : 1;
-      const part = samplePeriod[at]! / over;
-      for (let bin = last; bin > last - over; bin--) sums[which]![base + bin]! += part;
-    }
-    sums.forEach((sum, which) => this.lane(drawing, sum, bins, which, lanes[which]!, perBin));
+  /** The events in the order of their lanes: first the one that is looked at. */
+  private laneEvents(): number[] {
+    const others = this.profile.events.map((_, index) => index).filter((index) => index !== this.options.event);
+    return [this.options.event, ...others];
   }
 
-  private lane(drawing: CanvasRenderingContext2D, sum: Float64Array, bins: number, which: number, event: number, perBin: number) {
-    const isTime = this.profile.events[event]!.unit === 'ns';
-    let most = perBin;
-    if (!isTime) {
-      most = 0;
-      for (const value of sum) if (value > most) most = value;
+  /** What was sampled is drawn once: a new range or selection of threads is drawn over it. */
+  private drawLayer(width: number, height: number, bins: number) {
+    const key = [this.options.event, width, height, window.devicePixelRatio, cssColor('--lane')].join(' ');
+    if (key === this.layerKey) return;
+    this.layerKey = key;
+    const drawing = context(this.layer, width, height);
+    const events = this.laneEvents();
+    const lane = new Int8Array(events.length);
+    events.forEach((event, index) => (lane[event] = Math.min(index, MOST_LANES - 1)));
+    const count = Math.min(events.length, MOST_LANES);
+    const perBin = this.span / bins;
+    const sums = this.activity(lane, count, bins, perBin);
+    const tops = Array.from({ length: count }, (_, which) => (which ? ROW + LANE * (which - 1) : 0));
+    sums.forEach((sum, which) => this.lane(drawing, sum, bins, which, tops[which]!, this.profile.events[events[which]!]!.unit === 'ns' ? perBin : 0));
+    this.lanes.hidden = events.length < 2;
+    this.lanes.replaceChildren(
+      ...events.map((event, index) => {
+        const box = h('i', {});
+        box.style.background = cssColor(COLORS[Math.min(index, MOST_LANES - 1) % COLORS.length]!);
+        return h('span', {}, box, clean(this.profile.events[event]!.name));
+      }),
+    );
+  }
+
+  /** For each lane, row and bin how much was sampled, each sample spread over the time before it. */
+  private activity(lane: Int8Array, count: number, bins: number, perBin: number): Float64Array[] {
+    const { sampleTime, sampleEvent, sampleThread, samplePeriod, events } = this.profile;
+    const { rowOf } = this;
+    const sums = Array.from({ length: count }, () => new Float64Array(this.rows.length * bins));
+    const isTime = events.map((event) => event.unit === 'ns');
+    for (let at = 0; at < sampleTime.length; at++) {
+      const sum = sums[lane[sampleEvent[at]!]!]!;
+      const base = rowOf[sampleThread[at]!]! * bins;
+      const last = Math.min(bins - 1, Math.floor(sampleTime[at]! / perBin));
+      const over = isTime[sampleEvent[at]!] ? Math.min(last + 1, Math.max(1, Math.round(samplePeriod[at]! / perBin))) : 1;
+      const part = samplePeriod[at]! / over;
+      for (let bin = last; bin > last - over; bin--) sum[base + bin]! += part;
     }
+    return sums;
+  }
+
+  /** `full` is what fills the height; 0: the most that there is. */
+  private lane(drawing: CanvasRenderingContext2D, sum: Float64Array, bins: number, which: number, top: number, full: number) {
+    const most = full || sum.reduce((most, value) => Math.max(most, value), 0);
     if (!most) return;
-    drawing.fillStyle = cssColor(LANES[which]!);
-    const full = which === 0 ? ROW - 5 : 4;
+    drawing.fillStyle = cssColor(COLORS[which % COLORS.length]!);
+    const room = which ? LANE - 1 : ROW - 5;
     this.rows.forEach((_, row) => {
-      const bottom = AXIS + (row + 1) * ROW - 1;
+      const bottom = AXIS + row * this.row + top + (which ? LANE : ROW) - 1;
       for (let bin = 0; bin < bins; bin++) {
         const value = sum[row * bins + bin]!;
         if (!value) continue;
-        const height = Math.max(1, Math.min(1, value / most) * full);
-        drawing.fillRect(LABEL + bin, which === 0 ? bottom - height : bottom - ROW + 1, 1, which === 0 ? height : full);
+        const height = Math.max(1, Math.min(1, value / most) * room);
+        drawing.fillRect(LABEL + bin, bottom - height, 1, height);
       }
     });
   }
@@ -160,20 +197,20 @@ export class TimelineView {
   private labels(drawing: CanvasRenderingContext2D) {
     const { threads } = this.options;
     this.rows.forEach((row, index) => {
-      const y = AXIS + index * ROW;
+      const y = AXIS + index * this.row;
       const on = !threads || row.threads.some((thread) => threads.has(thread));
       drawing.fillStyle = cssColor(index === this.current && document.activeElement === this.canvas ? '--match' : on ? '--text' : '--quiet');
       drawing.fillText(fit(drawing, `${on ? '●' : '○'} ${row.label}`, LABEL - 8), 4, y + ROW / 2);
       drawing.fillStyle = cssColor('--line');
-      drawing.fillRect(0, y + ROW - 1, this.canvas.clientWidth, 1);
+      drawing.fillRect(0, y + this.row - 1, this.canvas.clientWidth, 1);
       drawing.fillStyle = cssColor('--text');
       for (const life of row.lifetimes) {
-        if (life.start !== null && life.start >= 0) drawing.fillRect(this.x(life.start), y + 2, 1, ROW - 4);
-        if (life.end !== null && life.end <= this.span) drawing.fillRect(this.x(life.end), y + 2, 1, ROW - 4);
+        if (life.start !== null && life.start >= 0) drawing.fillRect(this.x(life.start), y + 2, 1, this.row - 4);
+        if (life.end !== null && life.end <= this.span) drawing.fillRect(this.x(life.end), y + 2, 1, this.row - 4);
       }
       if (!on) {
         drawing.fillStyle = cssColor('--veil');
-        drawing.fillRect(LABEL, y, this.canvas.clientWidth - LABEL, ROW);
+        drawing.fillRect(LABEL, y, this.canvas.clientWidth - LABEL, this.row);
       }
     });
   }
@@ -192,7 +229,7 @@ export class TimelineView {
 
   private press(event: MouseEvent) {
     if (event.button !== 0) return;
-    const row = Math.floor((event.offsetY - AXIS) / ROW);
+    const row = Math.floor((event.offsetY - AXIS) / this.row);
     if (event.offsetX < LABEL) {
       if (this.rows[row]) this.toggle(row, event.shiftKey || event.ctrlKey || event.metaKey);
       return;

@@ -1,6 +1,6 @@
 // Prints the tables that a page shows as it opens, computed by the page's own code, as JSON:
-//   node tables.mjs PAGE [REGEX]     functions; with REGEX also the callers and callees of the
-//                                    first function that matches; of two recordings the changes
+//   node tables.mjs PAGE [REGEX]     functions; with REGEX also lines, callers and callees of
+//                                    the first function that matches; of two recordings the changes
 
 import { readFileSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
@@ -32,6 +32,6 @@ function paths(box, above = []) {
 }
 
 const of = wanted && rows.find((row) => new RegExp(wanted).test(text(tree.profile.functionName, row.id)))?.id;
-const around = of === undefined ? {} : { callers: paths(model.callersOf(tree, of)), callees: paths(model.calleesOf(tree, of)) };
+const around = of === undefined ? {} : { lines: model.linesOf(tree, of), callers: paths(model.callersOf(tree, of)), callees: paths(model.calleesOf(tree, of)) };
 const changes = trees.length > 1 ? { changes: model.compare(trees[0], trees[1]) } : {};
 console.log(JSON.stringify({ functions, calls: paths(model.callees(tree)), ...around, ...changes }));
