@@ -30,6 +30,7 @@ mod names;
 mod no_permission;
 mod odd_surroundings;
 mod page;
+mod page_names;
 mod perf_agrees;
 mod pipe;
 mod plain_user;

@@ -137,6 +137,37 @@ fn tables_of_the_page_are_those_of_the_report() {
 }
 
 #[test]
+fn lines_of_the_page_are_those_of_annotate() {
+    if !needs(&[Need::Tool("node")]) {
+        return;
+    }
+    let session = Session::new();
+    record(&session, "prof.data", 300);
+    let page = write_page(&session, &["report"]);
+    let lines = |rows: &Value, own: &str| -> Vec<String> {
+        let rows = rows.as_array().unwrap().iter();
+        sorted(rows.map(|row| json!([row["line"], row[own], row["total"]])))
+    };
+    for function in ["burn_sixty", "work"] {
+        let wanted = format!("^{function}$");
+        let annotated = session.run(["annotate", "--json", "-", &wanted]);
+        let annotated: Value = serde_json::from_str(&annotated.stdout).unwrap();
+        let mut expected = annotated["listings"][0]["lines"].clone();
+        for row in expected.as_array_mut().unwrap() {
+            row["self"] = row["self"]["value"].take();
+            row["total"] = row["total"]["value"].take();
+        }
+        let expected: Value = (expected.as_array().unwrap().iter())
+            .filter(|row| row["total"] != 0)
+            .cloned()
+            .collect();
+        assert!(!expected.as_array().unwrap().is_empty(), "{annotated}");
+        let found = tables(&page, &wanted);
+        assert_eq!(lines(&found["lines"], "own"), lines(&expected, "self"));
+    }
+}
+
+#[test]
 fn the_page_works_in_a_browser() {
     if !needs(&[Need::Tool("chromedriver"), Need::Tool("chromium")]) {
         return;
@@ -197,6 +228,19 @@ fn the_page_works_in_a_browser() {
     browser.keys(".timeline canvas", ESCAPE);
     assert_eq!(samples(), all);
 
+    // The flame chart, by key.
+    browser.open(&page, "#view=chart");
+    browser.keys(".chart canvas", DOWN);
+    browser.keys(".chart canvas", DOWN);
+    let spoken = browser.script("return document.querySelector('.chart .spoken').textContent");
+    assert!(spoken.as_str().unwrap().contains(", about "), "{spoken}");
+    browser.keys(".chart canvas", ENTER);
+    browser.assert_shows("Callers: who calls it");
+
+    // A view that only other pages have.
+    browser.open(&page, "#view=diff");
+    browser.assert_shows("cpu-clock");
+
     // A link says "look here".
     browser.open(&page, "#view=functions&range=0-100000000&search=burn_sixty");
     browser.assert_shows("from 0 ns to 100 ms");
@@ -205,35 +249,38 @@ fn the_page_works_in_a_browser() {
 }
 
 const ESCAPE: &str = "\u{e00c}";
+const ENTER: &str = "\u{e007}";
+const DOWN: &str = "\u{e015}";
 
 #[test]
-fn hostile_names_are_only_text() {
+fn every_event_has_its_lane() {
     if !needs(&[Need::Tool("chromedriver"), Need::Tool("chromium")]) {
         return;
     }
     let session = Session::new();
-    let script = "</script><script>window.ran=1</script>";
-    let image = "<img src=http://127.0.0.1:9/x onerror=window.ran=1>";
-    let odd = "a\u{202e}bc\u{200b}d";
-    let folded = format!("{script};{image};{odd};{{{{DATA}}}} 5\n{script};$&$`<b>bold</b> 3\n");
-    session.write("prof.folded", folded.as_bytes());
-    let arguments = ["report", "-i", "prof.folded", "--title", image];
-    let page = write_page(&session, &arguments);
+    let events = [
+        "cpu-clock:u",
+        "page-faults:u",
+        "minor-faults:u",
+        "task-clock:u",
+    ];
+    let shares = SHARES.build();
+    let options = ["-e", &events.join(",")];
+    session.record(&options, &[shares.as_os_str(), "100".as_ref()]);
+    let page = write_page(&session, &["report"]);
     let browser = Browser::start(session.directory());
-    for view in ["flame", "leaf", "functions", "tree", "source"] {
-        browser.open(&page, &format!("#view={view}&search={image}"));
-        browser.open(&page, &format!("#view={view}"));
-        let elements = browser.script("return document.querySelectorAll('img, b').length");
-        assert_eq!(elements, 0, "{view}");
-        assert_eq!(browser.script("return window.ran ?? null"), Value::Null);
-        let requests = "return performance.getEntriesByType('resource').length";
-        assert_eq!(browser.script(requests), 0);
-        assert!(!browser.text().contains(['\u{202e}', '\u{200b}']), "{view}");
+    browser.open(&page, "");
+    let lanes = browser.script(
+        "return [...document.querySelectorAll('.lanes span')].map(lane => lane.textContent)",
+    );
+    let lanes = lanes.as_array().unwrap();
+    for event in events {
+        assert!(lanes.iter().any(|lane| lane == event), "{event}: {lanes:?}");
     }
-    browser.open(&page, "#view=functions");
-    browser.assert_shows(image);
-    browser.assert_shows(r"a\u{202e}bc\u{200b}d");
-    assert_eq!(browser.errors(), Vec::<String>::new());
+    // The first lane of the main thread is as high as ever, each other one has its strip.
+    let rows = "return document.querySelector('.timeline canvas').clientHeight - 18";
+    let rows = browser.script(rows).as_u64().unwrap();
+    assert_eq!(rows % (20 + 5 * (lanes.len() as u64 - 1)), 0, "{rows}");
 }
 
 #[test]
