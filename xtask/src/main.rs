@@ -30,7 +30,7 @@ enum Chore {
     Test(test::Options),
     /// Runs the fuzz targets (`cargo install cargo-fuzz`).
     Fuzz(fuzz::Options),
-    /// Measures prof beside perf and samply and writes docs/results/benchmarks.md.
+    /// Measures prof beside perf and samply and writes docs/results.
     Bench(bench::Options),
     /// Records processes, threads and libraries that come and go by the ten thousand.
     Storm(storm::Options),

@@ -231,7 +231,7 @@ each 200 \u{b5}s, `cycles` each 500,000) or each hit (50,000 in a row): median, 
 program is 20 functions deep, has frame pointers, and 5 KB of stack. *kept*: samples in the
 recording, of the hits; those that the kernel drops because its ring is full cost the program less.
 
-prof's reader sleeps until a ring is a quarter full, as perf's does, unless stacks go on beyond the
+prof's reader sleeps until a ring is half full, as perf's does, unless stacks go on beyond the
 kernel's copy and change there: then each sample wakes it, because it must read the rest at once.
 Without copies of stacks (`--call-graph fp`), prof waits as well. `cycles` has a second counter
 beside it, for coverage; on virtual machines, each counter takes its time.

@@ -5,36 +5,22 @@ use std::fmt::Write;
 use anyhow::Result;
 
 use super::drawing::Drawing;
-use super::profiler::Profiler;
-use super::recording::Costs;
 use super::workload::Workload;
-use super::{Options, Place, machine};
+use super::{Options, machine};
 
 /// What was measured.
 pub(super) struct Results<'a> {
-    pub(super) profilers: &'a [Profiler],
-    pub(super) recorded: &'a [Vec<Costs>],
     pub(super) drawn: &'a [Vec<Drawing>],
-    /// The section about rates.
-    pub(super) rates: &'a str,
     /// The section about events.
     pub(super) events: &'a str,
 }
 
 /// The whole page.
 pub(super) fn page(
-    place: &Place,
     workloads: &[Workload],
     results: &Results<'_>,
     options: &Options,
 ) -> Result<String> {
-    let Results {
-        profilers,
-        recorded,
-        drawn,
-        rates,
-        events,
-    } = *results;
     let mut page = String::new();
     let Options {
         repetitions,
@@ -44,7 +30,7 @@ pub(super) fn page(
     writeln!(page, "# Benchmarks\n")?;
     writeln!(
         page,
-        "prof beside perf and samply, on the same programs in one run: {}.",
+        "prof beside perf, on the same programs in one run: {}.",
         machine::date()
     )?;
     writeln!(page, "{}.", machine::description())?;
@@ -54,77 +40,23 @@ pub(super) fn page(
         page,
         "Medians of {repetitions} interleaved repetitions at {frequency} Hz.\n"
     )?;
+    writeln!(
+        page,
+        "`cargo xtask bench --steady` measures what recording costs.\n"
+    )?;
     writeln!(page, "## Programs\n")?;
     for workload in workloads {
         writeln!(page, "- **{}**: {}", workload.name, workload.about)?;
     }
-    recording_section(&mut page, workloads, profilers, recorded)?;
-    writeln!(page, "{rates}{events}")?;
-    drawing_section(&mut page, workloads, drawn)?;
+    writeln!(page, "{}", results.events)?;
+    drawing_section(&mut page, workloads, results.drawn)?;
     writeln!(page, "## Commands\n\n```sh")?;
-    for profiler in profilers {
-        writeln!(
-            page,
-            "{}",
-            profiler
-                .line()
-                .replace(&*place.directory.to_string_lossy(), ".")
-        )?;
-    }
     writeln!(page, "prof report --flamegraph prof.svg")?;
     writeln!(
         page,
         "perf script | inferno-collapse-perf | inferno-flamegraph >perf.svg\n```"
     )?;
     Ok(page)
-}
-
-const ABOUT_RECORDING: &str = "
-## Recording
-
-- *slowdown*: wall time of the program recorded, over that of the program alone
-- *its CPU*: CPU time of the program recorded, over that of the program alone
-- *own CPU*: CPU time of the profiler itself (all its threads), over that of the program alone
-- *taken*: samples in the recording, of those due (the program's CPU time times the frequency)
-- *whole*: share of the stacks that reach their root, as perf reads the recording
-- *lost*: samples lost, by the profiler's own account, in all repetitions together
-";
-
-fn recording_section(
-    page: &mut String,
-    workloads: &[Workload],
-    profilers: &[Profiler],
-    recorded: &[Vec<Costs>],
-) -> Result<()> {
-    writeln!(page, "{ABOUT_RECORDING}")?;
-    writeln!(
-        page,
-        "| program | profiler | slowdown | its CPU | own CPU | bytes per sample | whole | taken | lost |"
-    )?;
-    writeln!(
-        page,
-        "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
-    )?;
-    for (workload, costs) in workloads.iter().zip(recorded) {
-        for (profiler, costs) in profilers.iter().zip(costs) {
-            writeln!(
-                page,
-                "| {} | {} | {:.2} | {:.3} | {:.1} % | {} | {} | {:.1} % | {} |",
-                workload.name,
-                profiler.name,
-                costs.slowdown,
-                costs.target_cpu,
-                costs.own_cpu * 100.0,
-                thousands(costs.bytes_per_sample),
-                costs.whole.map_or_else(|| "-".into(), percent),
-                costs.taken * 100.0,
-                costs
-                    .lost
-                    .map_or_else(|| "not told".into(), |lost| lost.to_string()),
-            )?;
-        }
-    }
-    Ok(())
 }
 
 const ABOUT_DRAWING: &str = "
@@ -168,7 +100,7 @@ fn drawing_section(
 }
 
 /// A share that is shown as all or nothing only if it is.
-fn percent(share: f64) -> String {
+pub(super) fn percent(share: f64) -> String {
     match share * 100.0 {
         all if all >= 100.0 => "100 %".into(),
         some if some >= 99.9 => "99.9 %".into(),

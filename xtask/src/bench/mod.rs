@@ -8,9 +8,8 @@ mod events;
 mod machine;
 mod markdown;
 mod profiler;
-mod rates;
-mod recording;
 mod scale;
+mod steady;
 mod stopwatch;
 mod wholeness;
 mod workload;
@@ -29,22 +28,31 @@ pub(crate) struct Options {
     /// How often everything is measured.
     #[arg(short, long, default_value_t = 5)]
     repetitions: usize,
-    /// Samples per second.
+    /// Samples per second of what is drawn.
     #[arg(short = 'F', long, default_value_t = 999)]
     frequency: u32,
-    /// Compares the overhead at these rates, too, of programs with little, some and very much stack.
-    #[arg(long, value_delimiter = ',', default_values_t = [99, 999, 4999, 20_000])]
-    rates: Vec<u32>,
-    /// Leaves everything out but the comparison of rates, which goes to the standard output only.
+    /// Measures the steady cost of recording instead; all programs take two hours a repetition.
     #[arg(long)]
-    only_rates: bool,
+    steady: bool,
+    /// Seconds that programs run for: at least two lengths.
+    #[arg(long, value_delimiter = ',', default_values_t = [5.0, 20.0, 60.0])]
+    lengths: Vec<f64>,
+    /// Samples per second of recordings whose steady cost is measured.
+    #[arg(long, value_delimiter = ',', default_values_t = [99, 999])]
+    rates: Vec<u32>,
+    /// Asks perf how many stacks of these recordings are whole, too.
+    #[arg(long)]
+    whole: bool,
+    /// Where the table of steady costs goes.
+    #[arg(long, default_value = "docs/results/steady.md")]
+    steady_output: PathBuf,
     /// Leaves everything out but what a sample costs by event, which goes to the standard output only.
-    #[arg(long, conflicts_with = "only_rates")]
+    #[arg(long, conflicts_with = "steady")]
     only_events: bool,
     /// Where the tables go.
     #[arg(short, long, default_value = "docs/results/benchmarks.md")]
     output: PathBuf,
-    /// Measures only workloads whose names contain this.
+    /// Measures only programs whose names contain this.
     #[arg(long, default_value = "")]
     only: String,
     /// Measures reports of a very large recording instead, of this one or of one made for it.
@@ -60,7 +68,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "FILE")]
     prof: Option<PathBuf>,
     /// Lets perf_event_paranoid be 1 while samply records, which it needs, and
-    /// perf_event_max_sample_rate 100000 while rates and events are compared; restores them.
+    /// perf_event_max_sample_rate 100000 while events are compared; restores them.
     #[arg(long)]
     allow_sysctl: bool,
 }
@@ -79,10 +87,8 @@ struct Place {
 pub(crate) fn run(options: &Options) -> Result<()> {
     ensure!(options.repetitions > 0, "nothing to do in 0 repetitions");
     let place = prepare(options)?;
-    if options.only_rates {
-        let rates = rates::measure_all(&place, options)?;
-        println!("\n{}", rates::section(&rates)?);
-        return Ok(());
+    if options.steady {
+        return steady::measure_all(&place, options);
     }
     if options.only_events {
         let events = events::measure_all(&place, options)?;
@@ -92,25 +98,19 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     if let Some(recording) = &options.scale {
         return scale::measure_all(&place, options, recording.as_deref());
     }
-    let profilers = profiler::available(&place, options.allow_sysctl);
     let workloads = workload::all(&place, &options.only)?;
     ensure!(
         !workloads.is_empty(),
         "no workload is called {:?}",
         options.only
     );
-    let recorded = recording::measure_all(&place, &workloads, &profilers, options.repetitions)?;
     let drawn = drawing::measure_all(&place, &workloads, options.repetitions)?;
-    let rates = rates::section(&rates::measure_all(&place, options)?)?;
     let events = events::section(&events::measure_all(&place, options)?)?;
     let results = markdown::Results {
-        profilers: &profilers,
-        recorded: &recorded,
         drawn: &drawn,
-        rates: &rates,
         events: &events,
     };
-    let text = markdown::page(&place, &workloads, &results, options)?;
+    let text = markdown::page(&workloads, &results, options)?;
     std::fs::write(workspace::root().join(&options.output), &text)
         .with_context(|| format!("cannot write {}", options.output.display()))?;
     println!("\n{text}\nwritten to {}", options.output.display());

@@ -37,63 +37,78 @@ pub(crate) struct Counts {
     pub(crate) lost: Option<u64>,
 }
 
-/// Those of the profilers that are here; the others are named loudly.
-pub(super) fn available(place: &Place, allow_sysctl: bool) -> Vec<Profiler> {
-    let hertz = place.frequency.to_string();
+/// Those of the profilers that are here, each recording user code so often, or `wide`: all code on
+/// all CPUs. The others are named loudly.
+pub(super) fn available(
+    place: &Place,
+    hertz: u32,
+    wide: bool,
+    allow_sysctl: bool,
+) -> Vec<Profiler> {
+    let rate = hertz.to_string();
+    let how = match wide {
+        true => vec!["record", "-a", "-e", "cpu-clock", "-F", &rate],
+        false => vec!["record", "-e", "cpu-clock:u", "-F", &rate],
+    };
+    let mut options = how.clone();
+    options.extend(["-o", "prof.data", "--"]);
     let mut profilers = vec![Profiler::new(
         "prof",
         Kind::Prof,
         place.prof.clone(),
-        &[
-            "record",
-            "-e",
-            "cpu-clock",
-            "-F",
-            &hertz,
-            "-o",
-            "prof.data",
-            "--",
-        ],
+        &options,
     )];
     match process::find("perf") {
         Some(perf) => {
-            for (name, how) in [
+            for (name, stacks) in [
                 ("perf, no stacks", None),
                 ("perf fp", Some("fp")),
                 ("perf dwarf 8 KB", Some("dwarf,8192")),
                 ("perf dwarf 64 KB", Some("dwarf,65528")),
             ] {
                 // Gigabytes in seconds.
-                if name.ends_with("64 KB") && place.frequency > 2000 {
+                if name.ends_with("64 KB") && hertz > 2000 {
                     continue;
                 }
-                let mut options = vec!["record", "-e", "cpu-clock", "-F", &hertz];
-                options.extend(how.into_iter().flat_map(|how| ["--call-graph", how]));
+                let mut options = how.clone();
+                options.extend(
+                    stacks
+                        .into_iter()
+                        .flat_map(|stacks| ["--call-graph", stacks]),
+                );
                 options.extend(["-o", "perf.data", "--"]);
                 profilers.push(Profiler::new(name, Kind::Perf, perf.clone(), &options));
             }
         }
         None => println!("!!! perf is not installed: left out (apt-get install linux-perf)"),
     }
-    match process::find("samply") {
-        Some(samply) if allow_sysctl || machine::paranoid().is_ok_and(|level| level <= 1) => {
-            let options = [
-                "record",
-                "--save-only",
-                "--rate",
-                &hertz,
-                "-o",
-                "samply.json",
-                "--",
-            ];
-            profilers.push(Profiler::new("samply", Kind::Samply, samply, &options));
-        }
-        Some(_) => println!(
-            "!!! samply needs perf_event_paranoid <= 1: left out (--allow-sysctl sets it meanwhile)"
-        ),
-        None => println!("!!! samply is not installed: left out (cargo install samply)"),
+    if !wide {
+        profilers.extend(samply(&rate, allow_sysctl));
     }
     profilers
+}
+
+fn samply(rate: &str, allow_sysctl: bool) -> Option<Profiler> {
+    let Some(samply) = process::find("samply") else {
+        println!("!!! samply is not installed: left out (cargo install samply)");
+        return None;
+    };
+    if !allow_sysctl && machine::paranoid().is_ok_and(|level| level > 1) {
+        println!(
+            "!!! samply needs perf_event_paranoid <= 1: left out (--allow-sysctl sets it meanwhile)"
+        );
+        return None;
+    }
+    let options = [
+        "record",
+        "--save-only",
+        "--rate",
+        rate,
+        "-o",
+        "samply.json",
+        "--",
+    ];
+    Some(Profiler::new("samply", Kind::Samply, samply, &options))
 }
 
 impl Profiler {
@@ -121,16 +136,6 @@ impl Profiler {
             .chain(options)
             .chain(command)
             .collect()
-    }
-
-    /// The command as one would type it.
-    pub(super) fn line(&self) -> String {
-        let name = self
-            .program
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy();
-        format!("{name} {} COMMAND", self.options.join(" "))
     }
 
     /// Whether its recordings hold stacks and are open to perf.

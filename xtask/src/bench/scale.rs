@@ -192,6 +192,7 @@ fn middle(usages: &[Usage]) -> Option<Usage> {
         wall: seconds(|usage| usage.wall),
         cpu: seconds(|usage| usage.cpu),
         peak_memory: median(usages.iter().map(|usage| usage.peak_memory as f64)) as u64,
+        ..Usage::default()
     })
 }
 

@@ -17,6 +17,10 @@ pub(super) struct Usage {
     pub(super) cpu: Duration,
     /// Of the largest process, in bytes.
     pub(super) peak_memory: u64,
+    /// Context switches of all threads, forced or not.
+    pub(super) switches: u64,
+    /// Peak memory of the command's own process, in bytes, up to half a second before its end.
+    pub(super) own_memory: u64,
 }
 
 /// A small program around others that measures them. It works below a profiler too, where it
@@ -80,6 +84,8 @@ fn parse(text: &str) -> Option<Usage> {
         wall: Duration::from_nanos(next()?),
         cpu: Duration::from_micros(next()?),
         peak_memory: next()? * 1024,
+        switches: next()?,
+        own_memory: next()? * 1024,
     })
 }
 
@@ -93,8 +99,10 @@ mod tests {
             wall: Duration::from_millis(2),
             cpu: Duration::from_millis(1),
             peak_memory: 4096,
+            switches: 7,
+            own_memory: 2048,
         };
-        assert_eq!(parse("2000000 1000 4\n"), Some(usage));
+        assert_eq!(parse("2000000 1000 4 7 2\n"), Some(usage));
         assert_eq!(parse("2000000 1000\n"), None);
     }
 }

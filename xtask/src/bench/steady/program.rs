@@ -1,0 +1,169 @@
+//! Real programs whose length is chosen.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use super::super::Place;
+use crate::{process, workspace};
+
+/// A program with its arguments.
+pub(super) struct Program {
+    pub(super) name: &'static str,
+    /// Whether all CPUs are recorded while it runs.
+    pub(super) wide: bool,
+    work: Work,
+}
+
+/// All programs, and what they do.
+pub(super) const ABOUT: [(&str, &str); 7] = [
+    ("python3", "writes and reads JSON"),
+    ("gcc", "`gcc -O2` of one large file"),
+    ("sqlite3", "a query over made numbers"),
+    ("node", "sorts, JSON, regular expressions"),
+    ("idle server", "an HTTP server of python3 without requests"),
+    ("busy server", "the same with a client"),
+    (
+        "idle machine",
+        "all CPUs (`-a`) while the idle server waits",
+    ),
+];
+
+enum Work {
+    /// In these words, `COUNT` is replaced by how much there is to do.
+    Words(Vec<String>),
+    /// As [`Words`](Self::Words), in milliseconds.
+    Milliseconds(Vec<String>),
+    /// gcc, for a file of so many functions.
+    Compilation(PathBuf),
+}
+
+const NODE: &str = "
+const words = 'the quick brown fox jumps over the lazy dog'.split(' ');
+let sum = 0;
+for (let round = 0; round < +process.argv[1]; round++) {
+  const made = [];
+  for (let i = 0; i < 2000; i++) made.push({ id: i * 7919 % 2003, word: words[i % 9] + i });
+  made.sort((a, b) => a.id - b.id || a.word.localeCompare(b.word));
+  sum += JSON.parse(JSON.stringify(made)).filter(it => /o.*[02468]$/.test(it.word)).length;
+}
+console.log(sum);";
+
+const SQL: &str = "
+with recursive numbers(n) as (values(1) union all select n + 1 from numbers where n < COUNT)
+select k, count(*), sum(length(t)), max(t) from
+  (select n * 7919 % 10007 as k, printf('%d-%x', n, n * 31) as t from numbers) group by k % 50;";
+
+/// All whose names contain `only`; those whose programs are missing are left out with a loud line.
+pub(super) fn all(only: &str) -> Vec<Program> {
+    let script = workspace::root().join("xtask/bench/work.py");
+    let python = |kind: &str| -> Option<Vec<String>> {
+        // Not what a version manager has put in its place.
+        let mut asked = Command::new("python3");
+        asked.args(["-c", "import sys; print(sys.executable)"]);
+        let path = process::output(&mut asked).ok()?.trim().to_owned();
+        let script = script.to_string_lossy().into_owned();
+        Some(vec![path, script, kind.into(), "COUNT".into()])
+    };
+    let with = |name: &str, arguments: &[&str]| -> Option<Vec<String>> {
+        let path = process::find(name)?.to_string_lossy().into_owned();
+        Some(
+            [&path]
+                .into_iter()
+                .map(String::from)
+                .chain(arguments.iter().map(|&it| it.into()))
+                .collect(),
+        )
+    };
+    let mut found = Vec::new();
+    for (name, _) in ABOUT {
+        let work = match name {
+            "python3" => python("json").map(Work::Words),
+            "gcc" => process::find("gcc").map(Work::Compilation),
+            "sqlite3" => with("sqlite3", &[":memory:", SQL]).map(Work::Words),
+            "node" => with("node", &["-e", NODE, "COUNT"]).map(Work::Words),
+            "busy server" => python("busy").map(Work::Words),
+            _ => python("idle").map(Work::Milliseconds),
+        };
+        match work {
+            _ if !name.contains(only) => {}
+            Some(work) => found.push(Program {
+                name,
+                wide: name == "idle machine",
+                work,
+            }),
+            None => println!("!!! what {name:?} needs is not installed: it is left out"),
+        }
+    }
+    found
+}
+
+impl Program {
+    /// What to run for so much work.
+    pub(super) fn command(&self, place: &Place, count: u64) -> Result<Vec<PathBuf>> {
+        let count_text = count.to_string();
+        match &self.work {
+            Work::Words(words) | Work::Milliseconds(words) => {
+                let words = words.iter().map(|word| word.replace("COUNT", &count_text));
+                Ok(words.map(PathBuf::from).collect())
+            }
+            Work::Compilation(compiler) => {
+                let file = place.directory.join(format!("functions-{count}.c"));
+                std::fs::write(&file, functions(count))
+                    .with_context(|| format!("cannot write {}", file.display()))?;
+                let options = ["-O2", "-c", "-o", "/dev/null"].map(PathBuf::from);
+                Ok([compiler.clone()]
+                    .into_iter()
+                    .chain(options)
+                    .chain([file])
+                    .collect())
+            }
+        }
+    }
+
+    /// How much there is to do in a second on this machine.
+    pub(super) fn per_second(&self, place: &Place) -> Result<f64> {
+        const LONG: Duration = Duration::from_millis(700);
+        if matches!(self.work, Work::Milliseconds(_)) {
+            return Ok(1000.0);
+        }
+        let mut count = 16;
+        loop {
+            let command = self.command(place, count)?;
+            let wall = place.stopwatch.measure(&place.directory, command)?.0.wall;
+            if wall >= LONG {
+                return Ok(count as f64 / wall.as_secs_f64());
+            }
+            count *= 3;
+        }
+    }
+}
+
+/// A file that a compiler has to work at.
+fn functions(count: u64) -> String {
+    let mut text = String::from("struct pair { int key; double value; struct pair *next; };\n");
+    for number in 0..count {
+        let _ = writeln!(
+            text,
+            "double f{number}(struct pair *list, int *keys, int count) {{
+    double sum = {number};
+    for (int i = 0; i < count; i++) {{
+        struct pair *it = list;
+        while (it && it->key != keys[i] + {number}) it = it->next;
+        switch (keys[i] & 7) {{
+        case 0: sum += it ? it->value : 1; break;
+        case 1: sum *= keys[i] > {number} ? 1.5 : 0.5; break;
+        case 2: for (int j = 0; j < i; j++) keys[j] ^= keys[i] * {number}; break;
+        case 3: if (it) it->value = sum / (keys[i] + {number}.5); break;
+        default: sum -= keys[i] % ({number} + 3);
+        }}
+    }}
+    return sum;
+}}"
+        );
+    }
+    text
+}
