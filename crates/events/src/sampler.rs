@@ -158,7 +158,7 @@ impl Sampler {
     }
 
     /// Has [`wait`](Self::wait), which only this thread may call from then on, end with each
-    /// sample, or only when a quarter of a ring has been filled. The former costs the target 2 to
+    /// sample, or only when a ring has filled to its wake-up mark. The former costs the target 2 to
     /// 4 µs a sample. The signal is an event's, and those that inherit it share it: it cannot be
     /// that of some threads only.
     ///

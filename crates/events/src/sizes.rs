@@ -42,9 +42,10 @@ pub struct BufferRequest {
 }
 
 impl BufferRequest {
-    /// The smallest is enough for 64 of the largest dumps. The largest leaves room in the CPU's
-    /// caches: what is read from memory costs more than reading on in the live target.
-    const RING_WITH_DUMPS: RangeInclusive<u64> = 4 << 20..=16 << 20;
+    /// The smallest is enough for 128 of the largest dumps, so that the reader may sleep for long.
+    /// The largest leaves room in the CPU's caches: what is read from memory costs more than reading
+    /// on in the live target.
+    const RING_WITH_DUMPS: RangeInclusive<u64> = 8 << 20..=16 << 20;
     const RING_WITHOUT: u64 = 512 << 10;
     /// Most stacks are no deeper: rings are larger at high rates, to hold so much of each.
     const USUAL_STACK: u64 = 32 << 10;
@@ -56,6 +57,8 @@ impl BufferRequest {
     /// On a busy machine the reader may have to wait this long for a CPU. Samples must not be
     /// lost for that: rather have smaller dumps, and read deeper stacks from the live target.
     const READER_AWAY_MS: u64 = 30;
+    /// How long samples must find room when it was woken.
+    const READER_COPIES_MS: u64 = 45;
     const SMALLEST_CHOSEN_DUMP: u64 = 4096;
     /// Registers, kernel chain and the fixed fields of a sample take about this much.
     const SAMPLE_REST: u64 = 512;
@@ -104,10 +107,16 @@ impl BufferRequest {
         Sizes {
             ring,
             dump,
-            // Most of a ring is left for the time that the reader takes to come and to copy: it may
-            // have to wait for memory.
-            wakeup: (ring / 4) as u32,
+            wakeup: self.wakeup(ring, dump) as u32,
         }
+    }
+
+    /// What is left of a ring then is for the time that the reader takes to come and to copy, for
+    /// which it may have to wait for memory.
+    fn wakeup(&self, ring: u64, dump: Option<u32>) -> u64 {
+        let sample = u64::from(dump.unwrap_or(0)) + Self::SAMPLE_REST;
+        let coming = self.rate * Self::READER_COPIES_MS / 1000 * sample;
+        ring.saturating_sub(coming).clamp(ring / 4, ring / 2)
     }
 
     fn samples_to_hold(&self) -> u64 {
@@ -155,7 +164,7 @@ mod tests {
     #[test]
     fn dumps_are_as_large_as_the_ring_allows_at_the_rate() {
         let chosen = Some(None);
-        check(buffer_request(None, chosen, 999, 2), 4 << 20, Some(65_528));
+        check(buffer_request(None, chosen, 999, 2), 8 << 20, Some(65_528));
         check(buffer_request(None, chosen, 4999, 2), 8 << 20, Some(56_296));
         check(
             buffer_request(None, chosen, 20_000, 2),
@@ -182,7 +191,7 @@ mod tests {
             memory,
             ..buffer_request(None, chosen, 999, cpus)
         };
-        check(memory(512 << 20, 2), 4 << 20, Some(65_528));
+        check(memory(512 << 20, 2), 8 << 20, Some(65_528));
         check(memory(512 << 20, 16), 1 << 20, Some(36_152));
         check(memory(1 << 40, 256), 2 << 20, Some(65_528));
         check(buffer_request(Some(4096), chosen, 999, 2), 4096, Some(1024));
@@ -198,7 +207,7 @@ mod tests {
         );
         check(
             buffer_request(None, Some(Some(4096)), 20_000, 2),
-            4 << 20,
+            8 << 20,
             Some(4096),
         );
         check(
@@ -207,6 +216,19 @@ mod tests {
             Some(32_256),
         );
         check(buffer_request(None, None, 999, 2), 512 << 10, None);
+    }
+
+    #[test]
+    fn a_woken_reader_has_time() {
+        let check = |ring, rate, expected: u32| {
+            let sizes = buffer_request(ring, Some(None), rate, 2).sizes();
+            assert_eq!(sizes.wakeup, expected, "{sizes:?}");
+        };
+        check(None, 99, 4 << 20);
+        check(None, 999, 4 << 20);
+        // Of 56 dumps, so many come in 45 ms.
+        check(Some(4 << 20), 999, (4 << 20) - 44 * (65_528 + 512));
+        check(None, 4999, 2 << 20);
     }
 
     #[test]

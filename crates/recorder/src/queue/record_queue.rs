@@ -135,7 +135,7 @@ impl Batch {
         self.bytes.shrink_to(Self::KEPT);
     }
 
-    const KEPT: usize = 8 << 20;
+    const KEPT: usize = 16 << 20;
 }
 
 /// How full the buffer is, which decides what is kept of a sample.
