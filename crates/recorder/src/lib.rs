@@ -37,4 +37,4 @@ pub use prof_events::{
     Signals, USUAL_HERTZ, allocations, names,
 };
 pub use record::record;
-pub use summary::Summary;
+pub use summary::{Summary, Wakeups};

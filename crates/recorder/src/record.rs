@@ -29,7 +29,7 @@ use crate::session::{Finished, Session, SessionEvent, StackWork, Trackers};
 use crate::settings::settings;
 use crate::source::Source;
 use crate::source::hotplug::Hotplug;
-use crate::summary::Summary;
+use crate::summary::{Summary, Wakeups};
 
 /// Memory for samples that wait to be unwound.
 const BUDGET: usize = 64 << 20;
@@ -268,6 +268,7 @@ struct Recorded {
     finished: Finished,
     written: Result<(), WriteError>,
     outcome: Result<Outcome, Error>,
+    session_wakeups: u64,
 }
 
 /// Reads on one thread, unwinds and writes on this one.
@@ -309,6 +310,7 @@ fn run(
                 .begin_processes(&running)
                 .and_then(|()| session.run(&queue))
         };
+        let session_wakeups = queue.session_wakeups();
         let outcome = reading.join().unwrap_or_else(|_| {
             let source = io::Error::other("the reading thread panicked");
             Err(Error::Sampling { source })
@@ -319,6 +321,7 @@ fn run(
             finished,
             written,
             outcome,
+            session_wakeups,
         })
     })
 }
@@ -338,6 +341,7 @@ fn summary(options: &Options, opened: &Opened, recorded: Recorded) -> Result<Sum
         finished,
         written,
         outcome,
+        session_wakeups,
     } = recorded;
     let outcome = outcome?;
     written.and(finished.ended).map_err(writing(options))?;
@@ -353,6 +357,10 @@ fn summary(options: &Options, opened: &Opened, recorded: Recorded) -> Result<Sum
         exit: outcome.exit,
         stopped_by: outcome.stopped_by,
         kept: finished.kept.into(),
+        wakeups: Wakeups {
+            session: session_wakeups,
+            ..outcome.wakeups
+        },
     })
 }
 

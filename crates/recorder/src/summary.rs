@@ -1,11 +1,12 @@
 //! What came of a recording.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Duration;
 
-use prof_model::Quality;
+use prof_model::{Quality, counted};
 
 use crate::output::pinned_files::PinnedFiles;
 
@@ -31,4 +32,69 @@ pub struct Summary {
     pub stopped_by: Option<i32>,
     /// Files with names for the recording that only we can still open.
     pub kept: Arc<PinnedFiles>,
+    /// How often prof itself woke, and why.
+    pub wakeups: Wakeups,
+}
+
+/// How often the threads of the recording woke: the one that drains the rings by what it waited
+/// for, and the one that unwinds and writes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wakeups {
+    /// Nothing was known of the program's stacks yet: for each sample.
+    pub at_start: u64,
+    /// Stacks changed beyond the kernel's copy: for each sample.
+    pub changing_tails: u64,
+    /// Stacks went on beyond the kernel's copy: each 5 ms.
+    pub deep_tails: u64,
+    /// They changed, but unwinding lagged behind: each 5 ms.
+    pub lag: u64,
+    /// Nothing was sampled: for the next sample.
+    pub quiet: u64,
+    /// Processes or mappings had changed: soon, then less and less often.
+    pub changes: u64,
+    /// Nothing was urgent: for rings that fill, or twice a second.
+    pub steady: u64,
+    /// Of the thread that unwinds and writes.
+    pub session: u64,
+}
+
+impl fmt::Display for Wakeups {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let reasons = [
+            (self.at_start, "at the start"),
+            (self.changing_tails, "for stacks that change"),
+            (self.deep_tails, "for deep stacks"),
+            (self.lag, "while unwinding lagged behind"),
+            (self.quiet, "for a next sample"),
+            (self.changes, "after processes or mappings changed"),
+            (self.steady, "for rings that fill"),
+        ];
+        let reader: u64 = reasons.iter().map(|&(count, _)| count).sum();
+        write!(f, "the reader woke {}", counted(reader, "time"))?;
+        for (index, (count, reason)) in reasons.iter().filter(|it| it.0 > 0).enumerate() {
+            let before = if index == 0 { ": " } else { ", " };
+            write!(f, "{before}{count} {reason}")?;
+        }
+        write!(f, "; the unwinder woke {}", counted(self.session, "time"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Wakeups;
+
+    #[test]
+    fn wakeups_are_told_with_their_reasons() {
+        let wakeups = Wakeups {
+            at_start: 32,
+            steady: 2,
+            session: 1,
+            ..Wakeups::default()
+        };
+        let text = "the reader woke 34 times: 32 at the start, 2 for rings that fill; \
+                    the unwinder woke 1 time";
+        assert_eq!(wakeups.to_string(), text);
+        let nothing = "the reader woke 0 times; the unwinder woke 0 times";
+        assert_eq!(Wakeups::default().to_string(), nothing);
+    }
 }

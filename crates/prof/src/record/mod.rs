@@ -342,6 +342,7 @@ fn tell(console: Console, summary: &Summary, options: &Options, verdict: &Verdic
         "sampled {}, {per_sample} bytes per sample",
         summary.events.join(", ")
     ));
+    console.detail(summary.wakeups);
     console.say(verdict);
 }
 

@@ -222,6 +222,8 @@ struct State {
     used: usize,
     /// Their records.
     records: usize,
+    /// How often the session has slept and was woken.
+    wakeups: u64,
 }
 
 impl RecordQueue {
@@ -333,9 +335,11 @@ impl RecordQueue {
     /// Waits until there is enough to do, but no longer than this, and returns the next batch.
     pub(crate) fn pop(&self, timeout: Duration) -> Popped {
         let state = self.lock();
+        let slept = !state.due && !state.closed;
         let waited =
             (self.changed).wait_timeout_while(state, timeout, |state| !state.due && !state.closed);
         let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        state.wakeups += u64::from(slept);
         let next = state.waiting.pop_front();
         state.waiting_bytes -= next.as_ref().map_or(0, Batch::footprint);
         // What is there is taken to the last.
@@ -346,6 +350,11 @@ impl RecordQueue {
             None if state.closed => Popped::End,
             None => Popped::Nothing,
         }
+    }
+
+    /// How often [`pop`](Self::pop) has slept so far.
+    pub(crate) fn session_wakeups(&self) -> u64 {
+        self.lock().wakeups
     }
 
     /// How much of the budget is used.

@@ -26,8 +26,9 @@ use crate::queue::record_queue::{Batch, CUT_STACK, Pressure, ReaderCounts, Recor
 use crate::reader::affinity::ReaderAffinity;
 use crate::reader::short_threads::PeriodRandomizer;
 use crate::reader::stack_tail::TailReader;
-use crate::reader::wakeup::{PassSummary, Sleep, WakeupPolicy};
+use crate::reader::wakeup::{PassSummary, Sleep, SleepReason, WakeupPolicy};
 use crate::source::Source;
+use crate::summary::Wakeups;
 
 /// Drains the rings into the queue.
 pub(crate) struct Reader<'a> {
@@ -54,6 +55,7 @@ pub(crate) struct Reader<'a> {
     earlier: Option<&'a Target>,
     /// When the reader last woke.
     last: Instant,
+    wakeups: Wakeups,
     /// Whether the last pass found anything: then another must follow for the order of time.
     found: bool,
 }
@@ -73,6 +75,8 @@ pub(crate) struct Outcome {
     pub(crate) lost: u64,
     /// What each event counted, by its id.
     pub(crate) counts: Vec<(u64, u64)>,
+    /// Why the reader woke how often.
+    pub(crate) wakeups: Wakeups,
 }
 
 /// What is read.
@@ -107,6 +111,7 @@ impl<'a> Reader<'a> {
             toggles: Vec::new(),
             earlier: Some(target),
             last: Instant::now(),
+            wakeups: Wakeups::default(),
             source,
             read_tail,
             tail_reader: TailReader::default(),
@@ -154,6 +159,7 @@ impl<'a> Reader<'a> {
             stopped_by: control.stopped_by(),
             duration,
             ended,
+            wakeups: self.wakeups,
         })
     }
 
@@ -191,7 +197,9 @@ impl<'a> Reader<'a> {
         let blocked_threads = self.blocked_threads.as_ref();
         let wants_each = blocked_threads.is_some_and(BlockedThreadSampler::are_urgent);
         let lags = self.queue.percent_full() >= Self::MANY;
-        let (each, longest) = match self.wakeup_policy.sleep(now, lags) {
+        let (sleep, reason) = self.wakeup_policy.sleep(now, lags);
+        count(&mut self.wakeups, reason);
+        let (each, longest) = match sleep {
             Sleep::UntilSample(longest) => (true, longest),
             Sleep::For(longest) => (false, longest),
         };
@@ -262,7 +270,8 @@ impl<'a> Reader<'a> {
             summary: PassSummary::default(),
         };
         let drained = source.drain(|_, record| take.record(record, &mut batch, &room));
-        let summary = take.summary;
+        let mut summary = take.summary;
+        summary.refused = tail_reader.refused();
         if let Some(blocked_threads) = blocked_threads
             && room.pressure(&batch) == Pressure::Low
         {
@@ -346,13 +355,28 @@ impl BatchFiller<'_> {
             && pressure == Pressure::Low
             && let Some(copy) = StackCopy::full(sample)
         {
-            self.summary.full_copies = true;
+            let refused = tail_reader.refused();
             read_tail(tail_reader, &copy, batch);
+            self.summary.full_copies |= tail_reader.refused() == refused;
             if let (Some(affinity), Some(cpu)) = (&mut self.affinity, sample.cpu) {
                 affinity.deep_stack(cpu);
             }
         }
     }
+}
+
+/// Counts a sleep where its reason says.
+fn count(wakeups: &mut Wakeups, reason: SleepReason) {
+    let counter = match reason {
+        SleepReason::Start => &mut wakeups.at_start,
+        SleepReason::ChangingTails => &mut wakeups.changing_tails,
+        SleepReason::DeepTails => &mut wakeups.deep_tails,
+        SleepReason::Lag => &mut wakeups.lag,
+        SleepReason::Quiet => &mut wakeups.quiet,
+        SleepReason::Changes => &mut wakeups.changes,
+        SleepReason::Steady => &mut wakeups.steady,
+    };
+    *counter += 1;
 }
 
 /// Adds what lies beyond the copy of the last sample's stack.

@@ -5,6 +5,7 @@ use std::fs;
 use std::ops::Range;
 
 use prof_events::LiveMemory;
+use prof_events::tracing::Errno;
 use prof_model::Pid;
 
 use crate::queue::message::{StackCopy, StackTail};
@@ -16,6 +17,8 @@ pub(crate) struct TailReader {
     mappings: HashMap<Pid, Vec<Range<u64>>>,
     /// What was read in this pass over the rings, of whom, and where in the batch it is.
     in_pass: Vec<(Pid, StackTail, usize)>,
+    /// Stacks, in this pass, of processes whose memory may not be read.
+    refused: u32,
 }
 
 impl TailReader {
@@ -31,6 +34,12 @@ impl TailReader {
     /// Another pass over the rings begins.
     pub(crate) fn begin_pass(&mut self) {
         self.in_pass.clear();
+        self.refused = 0;
+    }
+
+    /// Stacks of processes whose memory may not be read, in this pass.
+    pub(crate) fn refused(&self) -> u32 {
+        self.refused
     }
 
     /// What lies beyond this copy, if it was read in this pass for another sample of the thread: the
@@ -96,7 +105,10 @@ impl TailReader {
         if let Some(range) = hit {
             return Some(range.clone());
         }
-        memory.read(address, &mut [0]).ok()?;
+        if let Err(errno) = memory.read(address, &mut [0]) {
+            self.refused += u32::from(errno == Errno::PERM);
+            return None;
+        }
         let maps = maps()?;
         let range = find(&maps, address)?;
         if self.mappings.values().map(Vec::len).sum::<usize>() >= Self::REMEMBERED {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   stacks                           the reader comes                     wakeups a second, at 99 Hz
-//!   fit in the kernel's copy         when a ring is a quarter full        3
+//!   fit in the kernel's copy         when a ring is half full             2
 //!   go on beyond it, unchanged       every 5 ms                           200
 //!   go on beyond it, and change      with each sample (overflow signal)   99
 //! ```
@@ -44,6 +44,8 @@ pub(crate) struct PassSummary {
     pub(crate) full_copies: bool,
     /// Whether processes, threads or mappings changed.
     pub(crate) changes: bool,
+    /// Samples whose stacks go on in memory that may not be read.
+    pub(crate) refused: u32,
 }
 
 /// How long to sleep.
@@ -51,8 +53,27 @@ pub(crate) struct PassSummary {
 pub(crate) enum Sleep {
     /// Until the next sample, but no longer than this.
     UntilSample(Duration),
-    /// So long, unless a ring is a quarter full before.
+    /// So long, unless a ring fills to its wake-up mark before.
     For(Duration),
+}
+
+/// Why the reader sleeps as it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SleepReason {
+    /// Nothing is known of the program's stacks yet.
+    Start,
+    /// Stacks change beyond the kernel's copy.
+    ChangingTails,
+    /// Stacks go on beyond the kernel's copy.
+    DeepTails,
+    /// They change, but the session lags behind.
+    Lag,
+    /// Nothing is sampled.
+    Quiet,
+    /// Processes or mappings have changed lately.
+    Changes,
+    /// Nothing is urgent.
+    Steady,
 }
 
 /// How often wakeups have paid lately.
@@ -63,6 +84,8 @@ struct RecentSamples {
     deep: u32,
     /// Of them, those whose stacks were others there than at the sample before.
     changed: u32,
+    /// Of them, those whose stacks may not be read on: no wakeup helps them.
+    refused: u32,
 }
 
 impl RecentSamples {
@@ -75,6 +98,7 @@ impl RecentSamples {
             self.all /= 2;
             self.deep /= 2;
             self.changed /= 2;
+            self.refused /= 2;
         }
     }
 }
@@ -116,6 +140,7 @@ impl WakeupPolicy {
 
     /// The reader has looked at the rings.
     pub(crate) fn looked(&mut self, pass: PassSummary, now: Instant) {
+        self.samples.refused += pass.refused;
         self.samples.add(pass.samples);
         if pass.samples > 0 {
             self.last_sample = now;
@@ -137,25 +162,39 @@ impl WakeupPolicy {
         samples.changed = samples.changed.saturating_add(feedback.changed);
     }
 
-    /// How long to sleep now. If the session `lags`, what wakeups take is better spent there.
-    pub(crate) fn sleep(&self, now: Instant, lags: bool) -> Sleep {
+    /// How long to sleep now, and why. If the session `lags`, what wakeups take is better spent there.
+    pub(crate) fn sleep(&self, now: Instant, lags: bool) -> (Sleep, SleepReason) {
         let since_change = now.duration_since(self.last_change);
         let settled = (since_change / 2).clamp(Self::SHORT, Self::LONG);
+        let calm = match settled < Self::LONG {
+            true => (Sleep::For(settled), SleepReason::Changes),
+            false => (Sleep::For(settled), SleepReason::Steady),
+        };
         let quiet = now.duration_since(self.last_sample) >= self.quiet_after;
         if !self.can_signal {
-            Sleep::For(settled)
-        } else if quiet {
-            Sleep::UntilSample(Self::QUIET)
-        } else if self.is_at_first() || self.pays(self.samples.changed) {
-            match lags {
-                true => Sleep::For(Self::SHORT),
-                false => Sleep::UntilSample(settled),
-            }
-        } else if self.pays(self.samples.deep) {
-            Sleep::For(Self::SHORT)
-        } else {
-            Sleep::For(settled)
+            return calm;
         }
+        if quiet {
+            return (Sleep::UntilSample(Self::QUIET), SleepReason::Quiet);
+        }
+        let urgent = match (self.is_at_first(), self.pays(self.worthwhile())) {
+            (true, _) => Some(SleepReason::Start),
+            (_, true) => Some(SleepReason::ChangingTails),
+            _ => None,
+        };
+        match urgent {
+            Some(_) if lags => (Sleep::For(Self::SHORT), SleepReason::Lag),
+            Some(reason) => (Sleep::UntilSample(settled), reason),
+            None if self.pays(self.samples.deep) => {
+                (Sleep::For(Self::SHORT), SleepReason::DeepTails)
+            }
+            None => calm,
+        }
+    }
+
+    /// Stacks that an early wakeup has saved, or would have.
+    fn worthwhile(&self) -> u32 {
+        self.samples.changed.saturating_sub(self.samples.refused)
     }
 
     fn is_at_first(&self) -> bool {
@@ -205,17 +244,17 @@ mod tests {
 
         /// Sleeps, then finds so many samples, of which the session tells.
         fn pass(&mut self, samples: u32, deep: u32, changed: u32) -> Sleep {
-            let sleep = self.policy.sleep(self.now, false);
+            let (sleep, _) = self.policy.sleep(self.now, false);
             let (Sleep::For(time) | Sleep::UntilSample(time)) = sleep;
             self.now += time;
             let pass = PassSummary {
                 samples,
                 full_copies: deep > 0,
-                changes: false,
+                ..PassSummary::default()
             };
             self.policy.looked(pass, self.now);
             self.policy.learn(Feedback { deep, changed });
-            self.policy.sleep(self.now, false)
+            self.policy.sleep(self.now, false).0
         }
 
         fn passes(&mut self, count: u32, samples: u32, deep: u32, changed: u32) -> Sleep {
@@ -248,9 +287,33 @@ mod tests {
         assert_eq!(sleep, Sleep::For(millis(5)));
         let sleep = reader.passes(4, 50, 5, 5);
         assert_eq!(sleep, Sleep::UntilSample(millis(500)));
-        assert_eq!(reader.policy.sleep(reader.now, true), Sleep::For(millis(5)));
+        let lagging = reader.policy.sleep(reader.now, true);
+        assert_eq!(lagging, (Sleep::For(millis(5)), SleepReason::Lag));
         let sleep = reader.passes(200, 50, 0, 0);
         assert_eq!(sleep, Sleep::For(millis(500)), "no longer");
+    }
+
+    #[test]
+    fn nobody_hurries_for_memory_that_may_not_be_read() {
+        let mut reader = Reader::new();
+        reader.passes(40, 1, 0, 0);
+        for _ in 0..100 {
+            let pass = PassSummary {
+                samples: 1,
+                refused: 1,
+                ..PassSummary::default()
+            };
+            reader.policy.looked(pass, reader.now);
+            let changed = Feedback {
+                deep: 0,
+                changed: 1,
+            };
+            reader.policy.learn(changed);
+        }
+        let reason = |reader: &Reader| reader.policy.sleep(reader.now, false).1;
+        assert_eq!(reason(&reader), SleepReason::Steady);
+        reader.pass(10, 10, 10);
+        assert_eq!(reason(&reader), SleepReason::ChangingTails);
     }
 
     #[test]
@@ -259,8 +322,8 @@ mod tests {
         reader.passes(100, 1, 0, 0);
         let change = PassSummary {
             samples: 1,
-            full_copies: false,
             changes: true,
+            ..PassSummary::default()
         };
         reader.policy.looked(change, reader.now);
         let begin = reader.now;

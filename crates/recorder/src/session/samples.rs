@@ -7,7 +7,7 @@ use prof_perfdata::{CpuMode, Sample, StackNote, Stamp, Switch, WriteError, conte
 use super::{Session, SessionEvent, StackWork};
 use crate::offcpu::blocked_threads::BlockedThreadSampler;
 use crate::offcpu::tracker::UnseenWait;
-use crate::queue::message::Content;
+use crate::queue::message::{Content, StackCopy};
 use crate::queue::record_queue::Batch;
 use crate::session::allocation;
 use crate::session::unwind::KnownCode;
@@ -93,7 +93,10 @@ impl Session {
             return false;
         }
         self.feedback.deep += u32::from(note.remote_read > 0);
-        self.feedback.changed += u32::from(self.chain_builder.needed_prompt_wakeup(note));
+        // Of a copy that is not full, the reader can read no more: an early one changes nothing.
+        let changed =
+            StackCopy::full(sample).is_some() && self.chain_builder.needed_prompt_wakeup(note);
+        self.feedback.changed += u32::from(changed);
         self.note(sample, note, true);
         self.encode(sample, period, note)
     }
