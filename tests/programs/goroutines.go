@@ -44,7 +44,7 @@ func main() {
 		go func(seed int) {
 			for i := 0; i < 40; i++ {
 				results <- work(seed + i)
-				go func() { results <- deep(100) }()
+				go func() { results <- deep(60) }()
 			}
 		}(worker)
 	}

@@ -16,6 +16,9 @@ pub(crate) enum Rule {
     SignalReturn,
     /// There is no CFI, but the code is where the kernel enters a program.
     ProgramEntry,
+    /// A goroutine has returned from its function and ends. That call is made in the place on the
+    /// stack where the function's return address was.
+    GoroutineEnd,
     /// The code has just moved to another stack before it called, as Go's `systemstack` does. The
     /// CFI does not know; the frame pointer still leads to the stack it came from.
     StackSwitch,

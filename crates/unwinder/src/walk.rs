@@ -100,6 +100,10 @@ fn find_next(step: &mut Step<'_, '_>, frames: &mut Frames<'_>) -> Result<Next, S
         Rule::Compact(rule) => apply(step, rule),
         Rule::Evaluate => evaluate(step, &place, &found),
         Rule::Entry | Rule::ProgramEntry => return Err(StackEnd::Root),
+        // The stack of what ends a goroutine is within any copy: this one was read when the frames
+        // below had returned.
+        Rule::GoroutineEnd if step.evidence.from_live => return Err(StackEnd::Stale),
+        Rule::GoroutineEnd => return Err(StackEnd::Root),
         rule => {
             // The other stack may have changed since.
             if *rule == Rule::StackSwitch

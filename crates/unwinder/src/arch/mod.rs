@@ -159,6 +159,14 @@ impl Architecture {
         }
     }
 
+    /// Whether a goroutine makes its last call between these bytes.
+    pub(crate) fn ends_goroutine(self, before: &[u8], after: &[u8]) -> bool {
+        match self {
+            Self::X86_64 => x86_64::ends_goroutine(before, after),
+            Self::Aarch64 => false,
+        }
+    }
+
     /// Whether code that was never called, but is returned to, is where a coroutine's stack ends.
     pub(crate) fn ends_coroutine(self, code: &[u8]) -> bool {
         match self {

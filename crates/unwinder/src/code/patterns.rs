@@ -55,6 +55,13 @@ pub(crate) fn starts_goroutine(
         .is_some_and(|(before, after)| code.architecture().starts_goroutine(before, after))
 }
 
+/// Whether `target` is what the call that ends a goroutine returns to.
+pub(crate) fn ends_goroutine(code: &mut ProcessCode<'_>, place: &CodeMapping, target: u64) -> bool {
+    let mut bytes = [0; 16];
+    code.around(place, target, 8, &mut bytes)
+        .is_some_and(|(before, after)| code.architecture().ends_goroutine(before, after))
+}
+
 /// Whether the code in front of `target` made its call on another stack than its caller's.
 pub(crate) fn switches_stack(code: &mut ProcessCode<'_>, place: &CodeMapping, target: u64) -> bool {
     let mut bytes = [0; 16];

@@ -49,7 +49,7 @@ fn end(step: &mut Step<'_, '_>, first: usize) -> Option<usize> {
         let register = frame.layout.program_counter;
         frame.registers.set(register, address);
         let rule = find_rule(step.code, &frame, &place).rule;
-        if matches!(rule, Rule::Entry | Rule::ProgramEntry) {
+        if matches!(rule, Rule::Entry | Rule::ProgramEntry | Rule::GoroutineEnd) {
             return Some(index);
         }
         is_return_address(step.code, &place, address)?.then_some(())?;

@@ -1,7 +1,9 @@
 //! Finding the rule for a frame: cached, from CFI, or from the code.
 
 use crate::cache::rule_cache::CachedRule;
-use crate::code::patterns::{ends_coroutine, is_return_address, starts_goroutine, switches_stack};
+use crate::code::patterns::{
+    ends_coroutine, ends_goroutine, is_return_address, starts_goroutine, switches_stack,
+};
 use crate::code::{KnownCode, ProcessCode};
 use crate::frame::Frame;
 use crate::module::code_mapping::CodeMapping;
@@ -44,6 +46,9 @@ fn make_rule(code: &mut ProcessCode<'_>, frame: &Frame, place: &CodeMapping) -> 
     let returned_to = frame.program_counter();
     if !frame.interrupted && starts_goroutine(code, place, returned_to) {
         return Some(plain(Rule::ProgramEntry));
+    }
+    if !frame.interrupted && ends_goroutine(code, place, returned_to) {
+        return Some(plain(Rule::GoroutineEnd));
     }
     if !frame.interrupted && switches_stack(code, place, returned_to) {
         return Some(plain(Rule::StackSwitch));

@@ -157,6 +157,12 @@ fn is_goexit(before: &[u8], after: &[u8]) -> bool {
     before.last() == Some(&0x90) && matches!(after, [0xe8, _, _, _, _, 0x90, ..])
 }
 
+/// Whether these bytes are around the last `nop` of goexit; Go fills the gaps between functions with
+/// `int3`.
+pub(super) fn ends_goroutine(before: &[u8], after: &[u8]) -> bool {
+    matches!(before, [.., 0x90, 0xe8, _, _, _, _]) && after.starts_with(&[0x90, 0xcc])
+}
+
 /// Whether code that is returned to, but follows no call, is the end of a coroutine: glibc's
 /// `__start_context`, which makes a stack pointer of rbx, or something that ends the process by a
 /// call which cannot return (Boost.Context: `xor %rdi, %rdi; call _exit; hlt`).
@@ -335,6 +341,18 @@ mod tests {
         check(&[0x74, 0x10, 0xff, 0xe0], (false, &[0x12]));
         // A part of an instruction.
         check(&[0xe9, 0], (false, &[]));
+    }
+
+    #[test]
+    fn goroutines_start_and_end_in_goexit() {
+        // int3; nop; call runtime.goexit1; nop; int3, at each place in it.
+        let goexit = [0xcc, 0xcc, 0x90, 0xe8, 0x1a, 0x25, 0, 0, 0x90, 0xcc, 0xcc];
+        let at = |holds: fn(&[u8], &[u8]) -> bool| -> Vec<usize> {
+            let places = (0..goexit.len()).filter(|&at| holds(&goexit[..at], &goexit[at..]));
+            places.collect()
+        };
+        assert_eq!(at(starts_goroutine), [3]);
+        assert_eq!(at(ends_goroutine), [8]);
     }
 
     #[test]
