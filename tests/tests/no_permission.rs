@@ -5,7 +5,7 @@ use std::process::{Child, Stdio};
 
 use prof_tests::{
     Compiler, Need, Outcome, PERF_EVENT_OPEN, PTRACE, Program, Session, Stacks, assert_shares,
-    needs, perf_script, refusing, wait_until,
+    needs, perf_script, refusing, signal, wait_until,
 };
 
 const EPERM: i32 = 1;
@@ -196,6 +196,75 @@ fn running_processes_are_sampled_and_let_go() {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     assert!(status.contains("TracerPid:\t0"), "{status}");
     stacks(&session).assert_whole(0.99);
+}
+
+/// The kernel's line on a process, from its state on.
+fn status(pid: u32) -> Vec<String> {
+    let line = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let behind_name = line.rsplit(") ").next().unwrap_or_default();
+    behind_name.split(' ').map(str::to_owned).collect()
+}
+
+/// CPU time in ticks, a hundredth of a second each.
+fn ticks(pid: u32) -> u64 {
+    let status = status(pid);
+    let field = |at: usize| status.get(at).and_then(|field| field.parse::<u64>().ok());
+    field(11).unwrap_or(0) + field(12).unwrap_or(0)
+}
+
+/// Stops the sampler until the target, which it must not hold just then, has run on for so long.
+fn look_away(sampler: u32, target: &mut Child, long: u64) {
+    let pid = target.id();
+    loop {
+        let begin = ticks(pid);
+        signal("-STOP", sampler);
+        wait_until(target, || {
+            ticks(pid) > begin + long || status(pid).first().is_some_and(|state| state == "t")
+        });
+        signal("-CONT", sampler);
+        if ticks(pid) > begin + long {
+            return;
+        }
+        let begin = ticks(pid);
+        wait_until(target, || ticks(pid) > begin + 2);
+    }
+}
+
+/// Nobody knows where the program was while nobody looked: that is no single sample's.
+#[test]
+fn what_nobody_looks_at_is_missing() {
+    let session = Session::alone();
+    let deep = Program::c(&["deep.c"]).build();
+    let mut target = session.command(&deep, ["3", "3000"]).spawn().unwrap();
+    let pid = target.id();
+    let command = ["record", "--sampler", "ptrace", "-p", &pid.to_string()];
+    let mut command = session.prof(command);
+    let prof = command.stderr(Stdio::piped()).spawn().unwrap();
+    let is_traced = || {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status"));
+        status.is_ok_and(|status| !status.contains("TracerPid:\t0\n"))
+    };
+    wait_until(&mut target, is_traced);
+    let begin = ticks(pid);
+    wait_until(&mut target, || ticks(pid) > begin + 20);
+    look_away(prof.id(), &mut target, 120);
+    assert!(target.wait().unwrap().success());
+    let outcome = Outcome::new(&command, prof.wait_with_output().unwrap());
+    outcome
+        .assert_code(0)
+        .assert_says(&["samples came late or not at all"]);
+    let said = &outcome.stderr;
+    assert!(
+        !said.contains("verdict: good") && !said.contains("in the kernel"),
+        "{outcome}"
+    );
+    let script = session.run(["script"]).stdout;
+    let periods = script.lines().filter_map(|line| {
+        let (before, _) = line.split_once(" cpu-clock:u:")?;
+        before.rsplit(' ').next()?.parse::<u64>().ok()
+    });
+    let most = periods.max().unwrap();
+    assert!((1_000_000..52_000_000).contains(&most), "{most}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use prof_events::{Opened, OpenedEvent, Sampling};
+use prof_events::{Opened, Sampling};
 use prof_model::{Coverage, Fallback, Unsampled, UnsampledCode};
 
 /// What one event tells of a thread.
@@ -161,11 +161,16 @@ impl Expected {
     }
 }
 
-/// The usual period of an event that counts more than it can sample.
-pub(super) fn half_blind(event: &OpenedEvent) -> Option<u64> {
+/// The usual period of an event that counts more than it can sample. Stopped threads are sampled with
+/// all of their CPU time.
+pub(super) fn half_blind(opened: &Opened) -> Option<u64> {
     const SECOND: u64 = 1_000_000_000;
-    let setup = &event.setup;
+    let setup = &opened.reported_event()?.setup;
     let modifiers = setup.spec.modifiers;
+    let by_stops = |fallback| matches!(fallback, &Fallback::Ptrace { .. });
+    if opened.fallbacks.iter().any(by_stops) {
+        return None;
+    }
     if !setup.spec.is_clock() || modifiers.user && modifiers.kernel {
         return None;
     }
@@ -179,7 +184,7 @@ pub(super) fn half_blind(event: &OpenedEvent) -> Option<u64> {
 /// What code such an event counts and does not sample, and why.
 pub(super) fn unsampled(opened: &Opened) -> Option<Unsampled> {
     let event = opened.reported_event()?;
-    half_blind(event)?;
+    half_blind(opened)?;
     let spec = &event.setup.spec;
     let paranoid = opened.fallbacks.iter().find_map(|fallback| match fallback {
         Fallback::UserOnly { paranoid } => Some(paranoid),

@@ -63,7 +63,7 @@ impl CoverageTracker {
             unsampled: unsampled(opened),
             sample_period: opened.sample_period(),
             excludes_children: opened.excludes_children(),
-            half_blind: opened.reported_event().and_then(half_blind),
+            half_blind: half_blind(opened),
             owners: opened
                 .reported_event()
                 .map(|event| event.ids.iter().copied().collect())
