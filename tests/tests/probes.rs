@@ -15,12 +15,15 @@ printf 'all:\n\t@/bin/true; /bin/true; exec %s 100\n' "$0" > Makefile
 make -s
 printf '100\n100\n' | xargs -n 1 sh -c '/bin/true; exec "$0" "$1"' "$0"
 sh -c 'make -s; make -s; exec "$0" 100' "$0"
+printf '{"scripts": {"calls": "/bin/true; exec %s 100"}}' "$0" > package.json
+npm run --silent calls
+npm exec --silent --offline -c "/bin/true; exec $0 100"
 true
 "#;
 
 #[test]
 fn probes_reach_what_is_execd_after_children() {
-    let tools = ["bash", "python3", "perl", "make", "xargs"].map(Need::Tool);
+    let tools = ["bash", "python3", "perl", "make", "xargs", "npm"].map(Need::Tool);
     if !needs(&[Need::Root]) || !needs(&tools) {
         return;
     }
@@ -29,9 +32,9 @@ fn probes_reach_what_is_execd_after_children() {
     let probe = format!("uprobe:{}:hit", calls.display());
     let command = ["bash", "-c", CHAINS, calls.to_str().unwrap()];
     let recorded = session.record(&["-e", &probe, "--call-graph", "none"], &command);
-    assert_eq!(recorded.samples(), 900, "{}", recorded.outcome);
+    assert_eq!(recorded.samples(), 1100, "{}", recorded.outcome);
     let counted = session.run([&["stat", "-x", ",", "-e", &probe, "--"], &command[..]].concat());
-    counted.assert_code(0).assert_says(&["900,"]);
+    counted.assert_code(0).assert_says(&["1100,"]);
 }
 
 /// What tracefs holds, wherever it is mounted: nowhere, maybe.
