@@ -1,39 +1,123 @@
 //! What the verdict advises makes the recording better, and is not advised then.
 
-use prof_tests::{Need, Program, Session, needs};
+use prof_tests::{Compiler, Need, Program, Recorded, Session, needs};
 
 const DEEP: Program = Program::c(&["deep.c"]);
+const CALLS: Program = Program::c(&["calls.c"]);
+const ALLOCATIONS: Program = Program::new(&["allocations.c"], Compiler::Gcc, &["-fno-builtin"]);
 
-/// Records with `flags`, and then with what the verdict advises instead of them.
-fn check(kept: &[&str], flags: &[&str], advised: &[&str]) {
-    if !needs(&[Need::PlainSampling]) {
+/// The flags in a remedy: all of `--call-graph dwarf,65528`, and of `a higher rate (-F)` with this
+/// value.
+fn flags(remedy: &str, value: Option<&str>) -> Vec<String> {
+    let from = remedy.find('-').unwrap_or(remedy.len());
+    let flags = remedy[from..].trim_end_matches(')');
+    let words = flags.split_whitespace().map(str::to_owned);
+    words.chain(value.map(str::to_owned)).collect()
+}
+
+fn advice(recorded: &Recorded<'_>) -> String {
+    recorded.report(&["--limit", "1"]).stdout
+}
+
+/// Records with `flags`, and then with those of the remedy instead, which the verdict prints: stacks
+/// that were not whole are.
+#[track_caller]
+fn check_stacks(kept: &[&str], instead_of: &[&str], depth: &str, remedy: &str) {
+    if !needs(&[Need::Root]) {
         return;
     }
     let session = Session::new();
     let deep = DEEP.build();
-    let command = [deep.to_str().unwrap(), "300", "1000"];
-    let whole = |flags: &[&str]| {
-        let recorded = session.record(&[kept, flags].concat(), &command);
-        let told = recorded.report(&["--limit", "1"]).stdout;
-        (recorded.stacks().whole_share(), told)
+    let command = [deep.to_str().unwrap(), depth, "1000"];
+    let recorded = session.record(&[kept, instead_of].concat(), &command);
+    let (before, told) = (recorded.stacks().whole_share(), advice(&recorded));
+    assert!(
+        before < 0.5 && told.contains(&format!("; {remedy}")),
+        "{before}: {told}"
+    );
+    let flags = match remedy.ends_with("leave out --no-unwind") {
+        true => Vec::new(),
+        false => flags(remedy, None),
     };
-    let advice = advised.join(" ");
-    let (before, told) = whole(flags);
-    assert!(before < 0.5 && told.contains(&advice), "{before}: {told}");
-    let (after, told) = whole(advised);
-    assert!(after > 0.99 && !told.contains(&advice), "{after}: {told}");
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    let recorded = session.record(&[kept, &flags].concat(), &command);
+    let (after, told) = (recorded.stacks().whole_share(), advice(&recorded));
+    assert!(
+        after > 0.99 && !told.contains(remedy),
+        "{flags:?}: {after}: {told}"
+    );
 }
 
 #[test]
 fn stacks_without_frame_pointers_are_whole_with_unwind_tables() {
-    check(&[], &["--call-graph", "fp"], &["--call-graph", "dwarf"]);
+    let remedy = "use --call-graph dwarf";
+    check_stacks(&[], &["--call-graph", "fp"], "300", remedy);
 }
 
 #[test]
 fn stacks_deeper_than_their_copies_are_whole_with_larger_ones() {
-    check(
+    let remedy = "copy more of each stack (--call-graph dwarf,65528)";
+    check_stacks(
         &["--no-unwind"],
         &["--call-graph", "dwarf,4096"],
-        &["--call-graph", "dwarf,65528"],
+        "300",
+        remedy,
+    );
+}
+
+#[test]
+fn copies_are_larger_in_larger_rings() {
+    let remedy = "use larger ring buffers (-m 2048K)";
+    check_stacks(&["--no-unwind"], &["-m", "64K"], "300", remedy);
+}
+
+#[test]
+fn stacks_deeper_than_any_copy_are_whole_if_unwound_while_recording() {
+    let remedy = "record with prof, and leave out --no-unwind";
+    check_stacks(&[], &["--no-unwind"], "3000", remedy);
+}
+
+/// Too few samples with `flags`, and enough with the remedy and `value` instead of these.
+#[track_caller]
+fn check_samples(kept: &[&str], flag: [&str; 2], program: &Program, remedy: &str, value: &str) {
+    if !needs(&[Need::Root]) {
+        return;
+    }
+    let session = Session::new();
+    let command = [program.build()];
+    let recorded = session.record(&[kept, &flag].concat(), &command);
+    let told = advice(&recorded);
+    let few = told.contains("verdict: too few samples");
+    assert!(few && told.contains(&format!("or use {remedy}")), "{told}");
+    let flags = flags(remedy, Some(value));
+    assert_eq!(flags[0], flag[0], "{remedy}");
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    let told = advice(&session.record(&[kept, &flags].concat(), &command));
+    assert!(
+        !told.contains("too few") && !told.contains(remedy),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_higher_rate_yields_enough_samples() {
+    check_samples(&[], ["-F", "5"], &DEEP, "a higher rate (-F)", "999");
+}
+
+#[test]
+fn a_smaller_period_yields_enough_samples() {
+    let remedy = "a smaller period (-c)";
+    check_samples(&["-e", "page-faults"], ["-c", "500"], &CALLS, remedy, "10");
+}
+
+#[test]
+fn fewer_bytes_for_a_sample_yield_enough_samples() {
+    let remedy = "more samples (a smaller N with --every)";
+    check_samples(
+        &["--alloc"],
+        ["--every", "100M"],
+        &ALLOCATIONS,
+        remedy,
+        "4K",
     );
 }

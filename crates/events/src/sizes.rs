@@ -3,6 +3,8 @@
 
 use std::ops::RangeInclusive;
 
+use prof_model::RecordingSettings;
+
 use crate::rate::MAX_STACK_DUMP;
 
 /// Sizes of a CPU's ring and of a sample's stack dump.
@@ -54,9 +56,6 @@ impl BufferRequest {
     const ALL_RINGS: RangeInclusive<u64> = 16 << 20..=512 << 20;
     const SMALLEST_RING: u64 = 64 << 10;
     const LARGEST_RING: u64 = 1 << 30;
-    /// On a busy machine the reader may have to wait this long for a CPU. Samples must not be
-    /// lost for that: rather have smaller dumps, and read deeper stacks from the live target.
-    const READER_AWAY_MS: u64 = 30;
     /// How long samples must find room when it was woken.
     const READER_COPIES_MS: u64 = 45;
     const SMALLEST_CHOSEN_DUMP: u64 = 4096;
@@ -120,7 +119,7 @@ impl BufferRequest {
     }
 
     fn samples_to_hold(&self) -> u64 {
-        (self.rate * Self::READER_AWAY_MS / 1000).max(8)
+        RecordingSettings::samples_to_hold(self.rate)
     }
 }
 

@@ -24,6 +24,16 @@ pub struct RecordingSettings {
     pub root: bool,
 }
 
+impl RecordingSettings {
+    /// How many samples a ring buffer should hold: on a busy machine the reader may have to wait
+    /// 30 ms for a CPU. Samples must not be lost for that, so copies of stacks are smaller instead.
+    pub fn samples_to_hold(rate: u64) -> u64 {
+        const READER_AWAY_MS: u64 = 30;
+        const FEWEST: u64 = 8;
+        (rate.saturating_mul(READER_AWAY_MS) / 1000).max(FEWEST)
+    }
+}
+
 /// How callers were found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -44,4 +54,7 @@ impl CallGraphSettings {
     /// The most that the kernel copies: the largest multiple of 8 that fits the 16 bits of a
     /// record's size.
     pub const LARGEST_DUMP: u32 = 65_528;
+    /// Bytes of a record that copies leave to the rest of the sample, a chain of frame pointers above
+    /// all.
+    pub const RECORD_REST: u32 = 4096;
 }

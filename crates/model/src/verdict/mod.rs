@@ -10,6 +10,7 @@ use std::iter::once;
 use serde::Serialize;
 
 use crate::quality::{Losses, Quality};
+use crate::settings::{CallGraphSettings, RecordingSettings};
 use crate::text::counted;
 use crate::waits::WaitCoverage;
 use coverage::{coverage, misleads, unseen};
@@ -92,7 +93,13 @@ impl Verdict {
         let whole = share(quality.whole_stacks(), stacks).unwrap_or(1.0);
         let lost = quality.losses.samples();
         let lost_share = quality.lost_share();
+        let copied = |known: &RecordingSettings| {
+            !known.unwound && matches!(known.call_graph, CallGraphSettings::Dump(_))
+        };
         let mut summary = match stacks {
+            0 if quality.settings.as_ref().is_some_and(copied) => {
+                "user stacks are not unwound yet (`prof report` does it)".to_owned()
+            }
             0 => "no user stacks".to_owned(),
             _ => format!(
                 "{} of {} whole",

@@ -1,6 +1,7 @@
 //! What would make a recording better.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 
 use crate::fallback::Fallback;
 use crate::quality::{Quality, SampledBy};
@@ -56,6 +57,7 @@ fn candidates(cause: Cause, quality: &Quality) -> Vec<Remedy> {
     match cause {
         Cause::Stack(StackEnd::TruncatedDump | StackEnd::Stale) => vec![
             Remedy::CopyMore,
+            Remedy::LargerRings(ring_for_whole_copies(quality)),
             Remedy::UnwindWhileRecording,
             fewer,
             Remedy::Root,
@@ -101,11 +103,14 @@ impl Remedy {
                 is(|known| !matches!(known.call_graph, CallGraphSettings::Dump(_)))
             }
             Self::CpuClock => is(|known| !known.by_clock),
+            Self::LargerRings(bytes) if matches!(cause, Cause::Stack(_)) => {
+                is(is_copy_limited_by_ring) && known.is_some_and(|known| bytes > known.ring)
+            }
             // Rings with room for more samples than a moment's only put it off.
             Self::LargerRings(_) => quality.lost_share() < 0.1 && is(could_hold_more),
             // Where many samples share the rings, each has a smaller copy.
             Self::FewerSamples(_) if matches!(cause, Cause::Stack(_)) => {
-                quality.sampled_by == SampledBy::Rate && is(copies_less_than_it_could)
+                is(does_rate_limit_copies) && is(is_copy_limited_by_ring)
             }
             Self::FewerSamples(SampledBy::Rate) => {
                 known.is_none_or(|known| known.rate.is_none_or(|rate| rate > 1))
@@ -128,21 +133,66 @@ fn is_made_at_run_time(cause: Cause, quality: &Quality) -> bool {
 }
 
 fn copies_less_than_it_could(known: &RecordingSettings) -> bool {
-    matches!(known.call_graph, CallGraphSettings::Dump(bytes) if bytes < CallGraphSettings::LARGEST_DUMP)
+    const NEARLY_ALL: u32 = CallGraphSettings::LARGEST_DUMP - CallGraphSettings::RECORD_REST;
+    matches!(known.call_graph, CallGraphSettings::Dump(bytes) if bytes < NEARLY_ALL)
 }
 
-/// Whether the rings have room for larger copies. Those of recordings by others are not known.
+/// Whether the rings, as large as they are chosen to be, have room for larger copies. Those of
+/// recordings by others are not known.
 fn could_copy_more(known: &RecordingSettings) -> bool {
-    const COPIES: u64 = 64;
-    let largest = COPIES * u64::from(CallGraphSettings::LARGEST_DUMP);
-    let has_room = known.ring == 0 || known.largest_ring >= largest;
-    copies_less_than_it_could(known) && has_room
+    const CHOSEN: RangeInclusive<u64> = 4 << 20..=16 << 20;
+    let is_as_chosen = known.ring >= *CHOSEN.start();
+    let largest = known.largest_ring.min(*CHOSEN.end());
+    let has_room = is_as_chosen && room(known, largest) >= CallGraphSettings::LARGEST_DUMP.into();
+    copies_less_than_it_could(known) && (known.ring == 0 || has_room)
+}
+
+/// Bytes of such a ring for each sample that it should hold.
+fn room(known: &RecordingSettings, ring: u64) -> u64 {
+    ring / RecordingSettings::samples_to_hold(known.rate.unwrap_or(0))
+}
+
+/// Whether the copies are as large as they are chosen to be for such rings.
+fn is_copy_limited_by_ring(known: &RecordingSettings) -> bool {
+    const SMALLEST_CHOSEN: u64 = 4096;
+    let chosen = room(known, known.ring).max(SMALLEST_CHOSEN);
+    let is_chosen =
+        matches!(known.call_graph, CallGraphSettings::Dump(bytes) if u64::from(bytes) <= chosen);
+    copies_less_than_it_could(known) && is_chosen
+}
+
+/// Whether the smallest copies are too large for as many samples as the rings should hold.
+fn holds_too_few(known: &RecordingSettings) -> bool {
+    let room = room(known, known.ring);
+    matches!(known.call_graph, CallGraphSettings::Dump(bytes) if u64::from(bytes) > room)
+}
+
+fn could_ring_be_larger(known: &RecordingSettings) -> bool {
+    known.ring > 0 && known.largest_ring / 2 >= known.ring
+}
+
+/// The ring that holds as many samples as it should with the largest copies.
+fn ring_for_whole_copies(quality: &Quality) -> u64 {
+    let Some(known) = quality.settings.as_ref() else {
+        return 0;
+    };
+    let samples = RecordingSettings::samples_to_hold(known.rate.unwrap_or(0));
+    let wanted = samples.saturating_mul(u64::from(CallGraphSettings::LARGEST_DUMP) + 1);
+    let wanted = wanted.checked_next_power_of_two();
+    wanted.map_or(known.largest_ring, |wanted| wanted.min(known.largest_ring))
+}
+
+/// Whether the rings should hold fewer samples at a lower rate.
+fn does_rate_limit_copies(known: &RecordingSettings) -> bool {
+    let least = RecordingSettings::samples_to_hold(0);
+    let samples = known.rate.map(RecordingSettings::samples_to_hold);
+    samples.is_some_and(|samples| samples > least)
 }
 
 /// Whether larger rings hold more samples: where they could not hold many of the largest copies,
 /// the copies are smaller instead.
 fn could_hold_more(known: &RecordingSettings) -> bool {
-    known.ring > 0 && known.largest_ring / 2 >= known.ring && !copies_less_than_it_could(known)
+    could_ring_be_larger(known) && (!copies_less_than_it_could(known) || holds_too_few(known))
 }
 
 /// Who should take fewer samples is not told to take more.
@@ -270,13 +320,31 @@ mod tests {
                 "record with prof, and leave out --no-unwind",
             );
             // A plain user at a high rate, whose rings cannot hold larger copies.
-            with(
-                |it| {
-                    it.call_graph = CallGraphSettings::Dump(8192);
-                    it.largest_ring = 2 << 20;
-                },
-                LOWER_RATE,
-            );
+            let fast = |it: &mut RecordingSettings| {
+                it.call_graph = CallGraphSettings::Dump(7008);
+                it.rate = Some(9999);
+                (it.ring, it.largest_ring, it.root) = (2 << 20, 2 << 20, false);
+            };
+            with(fast, LOWER_RATE);
+            // A lower one would not make them larger.
+            let slow = |it: &mut RecordingSettings| {
+                it.call_graph = CallGraphSettings::Dump(16_384);
+                it.rate = Some(99);
+                (it.ring, it.largest_ring, it.root) = (128 << 10, 128 << 10, false);
+            };
+            with(slow, "record as root");
+            // Rings that were asked to be small.
+            let small = |it: &mut RecordingSettings| {
+                it.call_graph = CallGraphSettings::Dump(18_072);
+                it.ring = 512 << 10;
+            };
+            with(small, "use larger ring buffers (-m 2048K)");
+            // Stopped threads' stacks are copied as far as they can be.
+            let stopped = |it: &mut RecordingSettings| {
+                it.call_graph = CallGraphSettings::Dump(61_432);
+                it.ring = 0;
+            };
+            with(stopped, "");
         }
     }
 
@@ -334,9 +402,17 @@ mod tests {
         let fast = RecordingSettings {
             call_graph: CallGraphSettings::Dump(5592),
             rate: Some(100_000),
+            ring: 16 << 20,
             ..usual()
         };
         check(fast, 10, LOWER_RATE);
+        // Even the smallest copies do not fit often enough.
+        let small = RecordingSettings {
+            call_graph: CallGraphSettings::Dump(4096),
+            ring: 64 << 10,
+            ..usual()
+        };
+        check(small, 10, "use larger ring buffers (-m 256K)");
     }
 
     #[test]

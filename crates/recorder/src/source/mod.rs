@@ -13,7 +13,7 @@ use prof_events::{
     CallGraph, Drained, EventRequest, MAX_STACK_DUMP, Opened, OpenedEvent, Rate, Request, Sampler,
     Sampling, Setup, Signals, Sizes, Stacks, Toggling, Wake, Weight,
 };
-use prof_model::{Fallback, Pid};
+use prof_model::{CallGraphSettings, Fallback, Pid};
 
 use crate::error::Error;
 use crate::options::Backend;
@@ -184,9 +184,8 @@ impl Source {
 /// all of the time.
 pub(crate) const FASTEST: u64 = 999;
 
-/// Leaves room for the rest of the sample, a chain of frame pointers above all, in the 65,535 bytes of
-/// a record. The kernel cuts its copies by as much.
-const LARGEST_DUMP: u32 = MAX_STACK_DUMP - 4096;
+/// The kernel cuts its copies by as much.
+const LARGEST_DUMP: u32 = MAX_STACK_DUMP - CallGraphSettings::RECORD_REST;
 
 /// The event, if it is one whose place stopped threads can take: time or cycles, of user code.
 fn suits_stops(request: &Request) -> Option<&EventRequest> {
