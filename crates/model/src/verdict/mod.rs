@@ -134,6 +134,7 @@ impl Verdict {
             Grade::Good | Grade::Fair if has_few_samples(quality) => Grade::TooFewSamples,
             // Nobody can tell how much that was.
             Grade::Good if quality.losses.corrupt_rings > 0 => Grade::Fair,
+            Grade::Good if quality.losses.too_large_file => Grade::Fair,
             Grade::Good if !quality.changed_cpus.is_empty() => Grade::Fair,
             Grade::Good if misleads(quality) => Grade::Fair,
             Grade::Good if probes::misses_much(quality) => Grade::Fair,
