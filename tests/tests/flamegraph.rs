@@ -44,6 +44,20 @@ fn straight_from_one_command() {
 }
 
 #[test]
+fn differences_tell_how_far_both_recordings_can_be_trusted() {
+    let session = Session::new();
+    let recorded = session.record(&[], &[SHARES.build().to_str().unwrap(), "300"]);
+    let file = recorded.file.to_str().unwrap();
+    let drawn = session.run(["diff", file, file, "--flamegraph", "diff.svg"]);
+    drawn.assert_code(0);
+    assert_svg(
+        &session,
+        "diff.svg",
+        &["own time; verdict: ", " before, ", " after"],
+    );
+}
+
+#[test]
 fn names_of_templates_are_escaped() {
     if !needs(&[Need::Tool("g++")]) {
         return;

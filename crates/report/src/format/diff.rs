@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::profile::Weight;
 use crate::view::diff::{Basis, Certainty, Diff, Row, check_units};
 
-use super::flamegraph::FlameOptions;
+use super::flamegraph::{FlameOptions, verdict};
 use super::folded;
 use super::number::{grouped, percent};
 use super::page::Page;
@@ -190,11 +190,12 @@ pub fn flamegraph(
     drawing.subtitle = Some(options.subtitle.clone().unwrap_or_else(|| {
         let count = |tree: &CallTree<'_>| grouped(tree.total().samples);
         format!(
-            "{} samples of {} before, {} after; widths: {}; colours: own time",
+            "{} samples of {} before, {} after; widths: {}; colours: own time{}",
             count(before),
             wide.event().name,
             count(after),
             if gone { "before" } else { "after" },
+            verdicts(before, after),
         )
     }));
     drawing.count_name = unit.name().to_owned();
@@ -209,6 +210,19 @@ pub fn flamegraph(
     let page = Page::parse(&svg, options.layout(), options.width)?;
     page.write_with_legend(&legend, unit, out)?;
     Ok(())
+}
+
+/// How far either recording can be trusted, as far as that is known.
+fn verdicts(before: &CallTree<'_>, after: &CallTree<'_>) -> String {
+    let graded = [(before, "before"), (after, "after")].map(|(tree, when)| {
+        let verdict = verdict(tree.symbolized())?;
+        Some(format!("{} {when}", verdict.grade))
+    });
+    let graded: Vec<String> = graded.into_iter().flatten().collect();
+    match graded.is_empty() {
+        true => String::new(),
+        false => format!("; verdict: {}", graded.join(", ")),
+    }
 }
 
 /// inferno's colours of frames that grew most, of those that did not change and of those that

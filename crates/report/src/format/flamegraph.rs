@@ -124,14 +124,17 @@ fn subtitle(tree: &CallTree<'_>, options: &FlameOptions) -> String {
     options.subtitle.clone().unwrap_or_else(subtitle)
 }
 
-/// The verdict in a line, if the profile allows one.
-fn verdict(symbolized: &SymbolizedProfile) -> Option<String> {
-    if symbolized.profile().missing_data.quality {
-        return None;
-    }
+/// The verdict, if the profile allows one.
+pub(super) fn verdict(symbolized: &SymbolizedProfile) -> Option<Verdict> {
+    let is_known = !symbolized.profile().missing_data.quality;
+    is_known.then(|| Verdict::new(symbolized.quality()))
+}
+
+/// The same in a line.
+fn verdict_line(symbolized: &SymbolizedProfile) -> Option<String> {
     /// In characters; what comes after the most important things is left out if need be.
     const LONGEST: usize = 70;
-    let verdict = Verdict::new(symbolized.quality()).to_string();
+    let verdict = verdict(symbolized)?.to_string();
     let mut line = verdict.lines().next()?;
     while let Some((start, _)) = line.rsplit_once(", ").filter(|_| columns(line) > LONGEST) {
         line = start;
@@ -143,7 +146,7 @@ fn verdict(symbolized: &SymbolizedProfile) -> Option<String> {
 /// command is shortened.
 pub(super) fn described(symbolized: &SymbolizedProfile, counted: &str, length: usize) -> String {
     const SHORTEST: usize = 24;
-    let mut text = match verdict(symbolized) {
+    let mut text = match verdict_line(symbolized) {
         Some(verdict) => format!("{counted} — {verdict}"),
         None => counted.to_owned(),
     };
