@@ -278,6 +278,41 @@ fn ctrl_c_with_a_pid_leaves_the_target_running() {
     assert_valid(&session, "prof.data");
 }
 
+/// As `timeout` sends them: one to the process, and one to its group.
+#[test]
+fn two_signals_at_once_are_one() {
+    let session = Session::new();
+    for _ in 0..20 {
+        let mut prof = session
+            .prof(["record", "-o", "twice.data", "--", "sleep", "1000"])
+            .process_group(0)
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let children = format!("/proc/{0}/task/{0}/children", prof.id());
+        let is_asleep = |child: &str| {
+            let name = std::fs::read_to_string(format!("/proc/{child}/comm"));
+            name.is_ok_and(|name| name == "sleep\n")
+        };
+        wait_until(&mut prof, || {
+            let children = std::fs::read_to_string(&children).unwrap_or_default();
+            children.split_whitespace().any(is_asleep)
+        });
+        let twice = [
+            "-c",
+            "kill -INT $0 && kill -INT -- -$0",
+            &prof.id().to_string(),
+        ];
+        assert!(Command::new("bash").args(twice).status().unwrap().success());
+        let output = prof.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            said.contains("twice.data") && said.contains("verdict: "),
+            "{said}"
+        );
+    }
+}
+
 #[test]
 fn a_target_that_ends_ends_the_recording() {
     let session = Session::new();

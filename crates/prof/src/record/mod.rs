@@ -184,6 +184,10 @@ pub(crate) fn run(job: Job) -> Result<ExitCode> {
             return Ok(code);
         }
     };
+    // Who ends a recording may say so twice, as `timeout` does: that has been done.
+    if summary.stopped_by.is_some() {
+        while signals.next().is_some() {}
+    }
     // From here on a signal ends us as it ends anybody: the recording is safe.
     drop(signals);
     for file in summary.files.iter().filter(|_| !summary.kept.is_empty()) {
