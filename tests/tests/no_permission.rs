@@ -264,7 +264,8 @@ fn what_nobody_looks_at_is_missing() {
         before.rsplit(' ').next()?.parse::<u64>().ok()
     });
     let most = periods.max().unwrap();
-    assert!((1_000_000..52_000_000).contains(&most), "{most}");
+    // At most 50 periods, corrected as all weights are: far from what was missed.
+    assert!((1_000_000..100_000_000).contains(&most), "{most}");
 }
 
 #[test]
