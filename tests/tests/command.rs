@@ -289,15 +289,8 @@ fn two_signals_at_once_are_one() {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let children = format!("/proc/{0}/task/{0}/children", prof.id());
-        let is_asleep = |child: &str| {
-            let name = std::fs::read_to_string(format!("/proc/{child}/comm"));
-            name.is_ok_and(|name| name == "sleep\n")
-        };
-        wait_until(&mut prof, || {
-            let children = std::fs::read_to_string(&children).unwrap_or_default();
-            children.split_whitespace().any(is_asleep)
-        });
+        let file = session.path("twice.data");
+        wait_until(&mut prof, || file.exists());
         let twice = [
             "-c",
             "kill -INT $0 && kill -INT -- -$0",
