@@ -284,13 +284,21 @@ fn two_signals_at_once_are_one() {
     let session = Session::new();
     for _ in 0..20 {
         let mut prof = session
-            .prof(["record", "-o", "twice.data", "--", "sleep", "1000"])
+            .prof([
+                "record",
+                "-o",
+                "twice.data",
+                "--",
+                "sh",
+                "-c",
+                "while :; do :; done",
+            ])
             .process_group(0)
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
         let file = session.path("twice.data");
-        wait_until(&mut prof, || file.exists());
+        until_recording(&mut prof, &file);
         let twice = [
             "-c",
             "kill -INT $0 && kill -INT -- -$0",
@@ -303,6 +311,7 @@ fn two_signals_at_once_are_one() {
             said.contains("twice.data") && said.contains("verdict: "),
             "{said}"
         );
+        std::fs::remove_file(file).unwrap();
     }
 }
 
