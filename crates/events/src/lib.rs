@@ -8,6 +8,20 @@
 //!   LiveMemory ── process_vm_readv   Signals ── signalfd   HotplugEvents ── netlink   system ── /proc and /sys
 //! ```
 //!
+//! ```
+//! use prof_events::names::Catalog;
+//!
+//! // What perf's users type, as what perf_event_open takes.
+//! let groups = Catalog::system().parse("page-faults:u,{task-clock,context-switches}")?;
+//! assert_eq!(groups.len(), 2);
+//! let faults = &groups[0].events[0];
+//! assert_eq!((faults.encoding.kind, faults.encoding.config), (1, 2));
+//!
+//! let error = Catalog::system().parse("page-fults").unwrap_err();
+//! assert!(error.to_string().contains("page-faults"));
+//! # Ok::<(), prof_events::names::ParseError>(())
+//! ```
+//!
 //! All unsafe code of prof is here and in the file maps; each block says why it is sound.
 
 pub mod access;

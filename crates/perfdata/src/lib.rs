@@ -10,6 +10,42 @@
 //!
 //! One parser for records, wherever they come from. Little-endian only, as the machines are that
 //! prof records on.
+//!
+//! ```
+//! use prof_perfdata::encode::{self, NewSample};
+//! use prof_perfdata::{
+//!     Attr, AttrFlags, EventDescription, Features, Record, Recording, SampleType, Writer,
+//! };
+//!
+//! let event = EventDescription {
+//!     attr: Attr {
+//!         kind: 1, // PERF_TYPE_SOFTWARE
+//!         sample_type: SampleType::IDENTIFIER | SampleType::IP | SampleType::TIME,
+//!         flags: AttrFlags::SAMPLE_ID_ALL,
+//!         ..Attr::default()
+//!     },
+//!     name: "cpu-clock".into(),
+//!     ids: vec![1],
+//! };
+//! let directory = tempfile::tempdir()?;
+//! let path = directory.path().join("perf.data");
+//! let file = std::fs::File::create(&path)?;
+//! let mut writer = Writer::create(file, std::slice::from_ref(&event))?;
+//! let sample = NewSample { id: 1, time: 7, ip: 0x40_1234, ..NewSample::default() };
+//! let mut bytes = Vec::new();
+//! encode::sample(&mut bytes, &event.attr, &sample)?;
+//! writer.write(&bytes)?;
+//! writer.finish(&Features::default())?;
+//!
+//! // Samples borrow the file: none is copied to be read.
+//! let mut recording = Recording::open(&path)?;
+//! while let Some(record) = recording.next()? {
+//!     if let Record::Sample(sample) = record {
+//!         assert_eq!((sample.ip, sample.time), (0x40_1234, Some(7)));
+//!     }
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![forbid(unsafe_code)]
 
 mod abi;

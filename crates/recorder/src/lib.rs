@@ -4,6 +4,23 @@
 //!   reader thread                        session (the caller's thread)
 //!   rings ─ drain ─> bounded buffer ──> time order ──> processes ──> unwinder ──> perf.data
 //! ```
+//!
+//! ```
+//! use prof_recorder::{Options, Program, Signals, Target};
+//!
+//! // First of all: threads that are made later leave signals to the recording, too.
+//! let signals = Signals::block()?;
+//! let command = ["sh", "-c", "i=0; while [ $i -lt 100000 ]; do i=$((i + 1)); done"];
+//! let target = Target::Command(Program::new(command.map(Into::into)));
+//! let directory = tempfile::tempdir()?;
+//! let path = directory.path().join("prof.data");
+//!
+//! let summary = prof_recorder::record(&Options::new(target, &path), &signals)?;
+//!
+//! assert!(summary.samples > 0 && summary.exit.is_some_and(|exit| exit.success()));
+//! println!("{}", prof_model::Verdict::new(&summary.quality));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![forbid(unsafe_code)]
 
 mod checkpoints;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, SyncSender};
 use std::time::Duration;
 
-use prof_events::{GroupRequest, Program};
+use prof_events::{CallGraph, EventRequest, GroupRequest, Program, Rate, USUAL_HERTZ};
 use prof_model::{Pid, Tid};
 use prof_perfdata::WriteError;
 
@@ -33,6 +33,24 @@ pub struct Options {
     pub storage: Storage,
     /// The command line to store in the recording: the recorder's own, as perf does.
     pub command_line: Vec<OsString>,
+}
+
+impl Options {
+    /// The usual: CPU time at 999 Hz, stacks unwound, until the target ends.
+    pub fn new(target: Target, output: impl Into<PathBuf>) -> Self {
+        let usual = EventRequest::usual(Rate::Hertz(USUAL_HERTZ), CallGraph::Dwarf { dump: None });
+        Self {
+            target,
+            groups: vec![GroupRequest::alone(usual)],
+            backend: Backend::default(),
+            unwind: true,
+            ring_bytes: None,
+            schedule: Schedule::default(),
+            output: output.into(),
+            storage: Storage::default(),
+            command_line: std::env::args_os().collect(),
+        }
+    }
 }
 
 /// How the recording is written.

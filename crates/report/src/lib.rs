@@ -5,6 +5,29 @@
 //! ```
 //! Each step is a value of its own: a profile can be named in several ways, and one named profile
 //! gives as many trees as there are filters.
+//!
+//! ```
+//! use prof_report::view::flat::Flat;
+//! use prof_report::{CallTree, Filter, LoadOptions, Split, SymbolizedProfile};
+//! use prof_symbols::{SymbolOptions, Symbolizer};
+//!
+//! // A recording of prof or perf, a pprof profile or, as here, folded stacks.
+//! let directory = tempfile::tempdir()?;
+//! let path = directory.path().join("stacks.folded");
+//! std::fs::write(&path, "main;parse 30\nmain;parse;copy 10\nmain;write 60\n")?;
+//!
+//! let profile = prof_report::read(&path, &LoadOptions::default())?;
+//! let symbolizer = Symbolizer::new(SymbolOptions::default());
+//! let profile = SymbolizedProfile::new(profile, &symbolizer);
+//! let filter = Filter { function: Some("parse".parse()?), ..Filter::default() };
+//! let tree = CallTree::new(&profile, &filter, Split::Nothing)?;
+//!
+//! let flat = Flat::new(&tree);
+//! let hottest = &flat.rows[0];
+//! assert_eq!(&*profile[hottest.function].name, "parse");
+//! assert_eq!((hottest.own.value, hottest.total.value), (30, 40));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![forbid(unsafe_code)]
 
 pub mod calltree;

@@ -4,6 +4,38 @@
 //! frames, in parallel. It has two halves: finding the right file (checked by its build id) and
 //! naming addresses in it. What could not be named comes back with the reason and a remedy in
 //! [`ModuleStatus`].
+//!
+//! ```
+//! use prof_model::Module;
+//! use prof_symbols::{Query, Source, SymbolOptions, Symbolizer};
+//!
+//! #[inline(never)]
+//! fn compute() -> u64 {
+//!     std::hint::black_box(1)
+//! }
+//!
+//! // Where this function is in our own file: the kernel knows what is mapped where.
+//! let address = compute as fn() -> u64 as usize as u64;
+//! let maps = std::fs::read_to_string("/proc/self/maps")?;
+//! let offset = maps.lines().find_map(|line| {
+//!     let mut words = line.split([' ', '-']);
+//!     let mut number = || u64::from_str_radix(words.next()?, 16).ok();
+//!     let (start, end) = (number()?, number()?);
+//!     let offset = u64::from_str_radix(line.split(' ').nth(2)?, 16).ok()?;
+//!     (start..end).contains(&address).then(|| address - start + offset)
+//! });
+//! let addresses = [offset.ok_or("not mapped")?];
+//!
+//! let module = Module::from_path(&std::env::current_exe()?);
+//! let symbolizer = Symbolizer::new(SymbolOptions::default());
+//! let query = Query { source: Source::File(&module), addresses: &addresses };
+//! let answers = symbolizer.resolve(&[query]);
+//!
+//! let frames = answers[0].frames(0);
+//! assert!(frames.iter().any(|frame| frame.function.contains("compute")), "{frames:?}");
+//! # assert_eq!(compute(), 1);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![forbid(unsafe_code)]
 
 mod arena;

@@ -4,6 +4,30 @@
 //! process's mappings, and yields the callers and *why the walk ended*: a stack is whole, or its
 //! reason is named. What the copied bytes don't hold comes from a [`Memory`], if there is one,
 //! and is checked before it is believed. docs/design/unwinding.md has the whole picture.
+//!
+//! ```
+//! use prof_model::{Modules, Process, RegisterAbi, UserRegisters};
+//! use prof_unwinder::{Architecture, LocalFiles, NoMemory, StackDump, Target, Unwinder};
+//!
+//! // Of a sample: registers by perf's numbers (here of x86-64: 7 is the stack pointer, 8 the
+//! // instruction pointer), and the copied stack; of its process: what is mapped where.
+//! let mask = 1 << 7 | 1 << 8;
+//! let registers = UserRegisters::new(RegisterAbi::Bits64, mask, [0x7ffd_0000, 0x40_1234]);
+//! let dump = StackDump { start: 0x7ffd_0000, bytes: &[0; 64], full: false };
+//! let (process, modules) = (Process::default(), Modules::default());
+//! let target = Target { pid: 1, process: &process, modules: &modules };
+//!
+//! let mut unwinder = Unwinder::for_architecture(Architecture::X86_64, LocalFiles);
+//! let mut frames = Vec::new();
+//! let registers = registers.ok_or("more values than registers")?;
+//! let unwound = unwinder.unwind(&target, &registers, &dump, &mut NoMemory, &mut frames);
+//!
+//! // Nothing is mapped at the instruction pointer, so that its caller is unknown.
+//! assert_eq!(frames, [0x40_1234]);
+//! assert!(!unwound.end.is_whole());
+//! println!("{}", unwound.end.describe());
+//! # Ok::<(), &str>(())
+//! ```
 #![forbid(unsafe_code)]
 #![allow(clippy::too_many_arguments, clippy::too_many_lines)] // Five functions: to be mended.
 

@@ -12,7 +12,7 @@ use super::Problem;
 ///
 /// `prof-recorder` and `prof-report` must never know each other, not even in their tests: a
 /// recording is the only thing between them.
-const LAYERS: [(&str, &[&str]); 14] = [
+const LAYERS: [(&str, &[&str]); 15] = [
     ("prof-model", &[]),
     ("prof-filemap", &[]),
     ("prof-events", &["prof-model", "prof-filemap"]),
@@ -65,6 +65,17 @@ const LAYERS: [(&str, &[&str]); 14] = [
             "prof-model",
             "prof-filemap",
             "prof-events",
+            "prof-perfdata",
+            "prof-unwinder",
+            "prof-symbols",
+            "prof-recorder",
+            "prof-report",
+        ],
+    ),
+    (
+        "prof-examples",
+        &[
+            "prof-model",
             "prof-perfdata",
             "prof-unwinder",
             "prof-symbols",
