@@ -136,6 +136,90 @@ fn each_verb_builds_what_it_needs() {
     assert!(watched.stdout.contains("hello::spin"), "{watched}");
 }
 
+/// What Criterion and divan share: they list benchmarks, and run the one that is named.
+const BENCH: &str = r#"
+#[inline(never)]
+fn quick(rounds: u64) -> u64 {
+    (0..rounds).fold(1, |x, i| std::hint::black_box(x * 31 + i % 7) % 1_000_003)
+}
+
+#[inline(never)]
+fn slow(rounds: u64) -> u64 {
+    (0..rounds).fold(1, |x, i| std::hint::black_box(x * 37 + i % 5) % 1_000_033)
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    assert_eq!(arguments[0], "--bench");
+    match arguments[1..].iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["--list", "--format", "terse"] => println!("sums/quick: benchmark\nsums/slow: benchmark"),
+        ["--exact", "sums/quick"] => println!("{}", quick(100_000_000)),
+        ["--exact", "sums/slow"] => println!("{}", slow(100_000_000)),
+        other => panic!("{other:?}"),
+    }
+}
+"#;
+
+#[test]
+fn each_benchmark_is_recorded_and_compared_with_its_baseline() {
+    let session = Session::new();
+    package(&session);
+    std::fs::create_dir(session.path("benches")).unwrap();
+    session.write("benches/sums.rs", BENCH.as_bytes());
+    let manifest = format!("{MANIFEST}\n[[bench]]\nname = \"sums\"\nharness = false\n");
+    session.write("Cargo.toml", manifest.as_bytes());
+    let run = |arguments: &[&str]| {
+        let arguments = [&["--bench", "sums"], arguments].concat();
+        Outcome::of(cargo_prof(&session, &arguments))
+    };
+    run(&["--each", "--baseline", "main"]).assert_refused(&["--save-baseline main"]);
+    run(&["--each", "--save-baseline", "main"])
+        .assert_code(0)
+        .assert_says(&["benchmark sums/quick", "benchmark sums/slow"]);
+    let folder = session.path("target/prof/sums");
+    let quick = std::fs::read_to_string(folder.join("sums_quick/main.svg")).unwrap();
+    assert!(quick.contains("sums::quick") && !quick.contains("sums::slow"));
+    // Another build: the baseline keeps its names.
+    let slower = BENCH.replace("quick(100", "slow(30_000_000) + quick(100");
+    session.write("benches/sums.rs", slower.as_bytes());
+    let compared = run(&["--each=quick", "--baseline", "main", "--fail-above", "5"]);
+    compared
+        .assert_code(3)
+        .assert_says(&["sums::slow", " grew from 0.00 %"]);
+    assert!(compared.stdout.contains("sums::quick"), "{compared}");
+    assert!(!folder.join("sums_slow/new.data").exists());
+    run(&["--each=gone"]).assert_refused(&["sums/quick, sums/slow"]);
+}
+
+#[test]
+fn runners_run_the_program_and_other_machines_are_refused() {
+    let session = Session::new();
+    package(&session);
+    let mut command = cargo_prof(&session, &["--dev", "--", "10"]);
+    let variable = format!(
+        "CARGO_TARGET_{}_UNKNOWN_LINUX_GNU_RUNNER",
+        std::env::consts::ARCH
+    );
+    command.env(variable.to_uppercase(), "env RUN_BY=runner");
+    Outcome::of(command).assert_code(0);
+    let folded = Outcome::of(cargo_prof(&session, &["report", "--folded", "-"]));
+    assert!(folded.stdout.contains("hello::spin"), "{folded}");
+    Outcome::of(cargo_prof(
+        &session,
+        &["--target", "riscv64gc-unknown-linux-gnu"],
+    ))
+    .assert_refused(&["do not run on this machine"]);
+}
+
+#[test]
+fn the_exit_status_is_the_programs() {
+    let session = Session::new();
+    package(&session);
+    let main = "fn main() { std::process::exit(42) }";
+    session.write("src/main.rs", main.as_bytes());
+    Outcome::of(cargo_prof(&session, &["record", "--dev"])).assert_code(42);
+}
+
 #[test]
 fn flags_of_cargo_flamegraph_are_taken_or_answered() {
     let session = Session::new();
@@ -152,6 +236,8 @@ fn flags_of_cargo_flamegraph_are_taken_or_answered() {
     .assert_code(0)
     .assert_says(&["--root is not needed"]);
     run(&["--post-process", "sort"]).assert_refused(&["prof report --folded - | sort"]);
+    run(&["-c", "record -F 99"]).assert_refused(&["prof needs no perf"]);
+    run(&["--reverse"]).assert_refused(&["cargo prof report"]);
     run(&["--cmd", "record -F 99"]).assert_refused(&["prof needs no perf"]);
 }
 

@@ -10,10 +10,13 @@ use anyhow::{Context, Result, bail};
 use cargo_metadata::{Artifact, Message};
 
 use super::choose::{Choice, Kind, Unit};
+use super::runner::runner;
 use crate::flags::TargetFlags;
 
 /// A built target, ready to run.
 pub(super) struct Built {
+    /// What runs the program, if it does not run by itself.
+    pub(super) runner: Vec<OsString>,
     /// The program.
     pub(super) executable: PathBuf,
     /// Where cargo would run it, if not in the current directory.
@@ -24,6 +27,7 @@ pub(super) struct Built {
 
 /// Builds the chosen target. Cargo's own messages go to the standard error output as usual.
 pub(super) fn build(flags: &TargetFlags, choice: &Choice) -> Result<Built> {
+    let runner = runner(flags)?;
     let profile = profile(flags, choice);
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(&cargo);
@@ -68,7 +72,7 @@ pub(super) fn build(flags: &TargetFlags, choice: &Choice) -> Result<Built> {
     }
     let artifact = artifact
         .with_context(|| format!("cargo built no {} '{}'", choice.kind.flag(), choice.name))?;
-    built(artifact, choice)
+    built(artifact, choice, runner)
 }
 
 fn profile<'f>(flags: &'f TargetFlags, choice: &Choice) -> &'f str {
@@ -109,6 +113,9 @@ fn add_flags(command: &mut Command, flags: &TargetFlags) {
             .filter(|(on, _)| *on)
             .map(|(_, name)| name),
     );
+    if let Some(triple) = &flags.target {
+        command.arg("--target").arg(triple);
+    }
     let paths = [
         ("--manifest-path", &flags.manifest_path),
         ("--target-dir", &flags.target_dir),
@@ -127,7 +134,7 @@ fn is_target(artifact: &Artifact, choice: &Choice) -> bool {
         && artifact.package_id.repr == choice.package
 }
 
-fn built(artifact: Artifact, choice: &Choice) -> Result<Built> {
+fn built(artifact: Artifact, choice: &Choice, runner: Vec<OsString>) -> Result<Built> {
     let executable: PathBuf = artifact
         .executable
         .context("cargo built no program")?
@@ -144,6 +151,7 @@ fn built(artifact: Artifact, choice: &Choice) -> Result<Built> {
         ("LD_LIBRARY_PATH".into(), library_path(&executable)),
     ];
     Ok(Built {
+        runner,
         executable,
         directory,
         environment,

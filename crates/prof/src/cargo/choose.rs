@@ -1,5 +1,7 @@
 //! Which target `cargo prof` builds: what was named, or the one that `cargo run` would run.
 
+use std::path::PathBuf;
+
 use anyhow::{Result, bail};
 use cargo_metadata::{Metadata, MetadataCommand, Package, TargetKind};
 
@@ -93,8 +95,8 @@ impl Choice {
     }
 }
 
-/// Asks cargo for the workspace's targets and picks one.
-pub(super) fn choose(flags: &TargetFlags) -> Result<Choice> {
+/// Asks cargo for the workspace's targets and picks one; with the directory that cargo builds into.
+pub(super) fn choose(flags: &TargetFlags) -> Result<(Choice, PathBuf)> {
     let mut command = MetadataCommand::new();
     command.no_deps();
     if let Some(path) = &flags.manifest_path {
@@ -104,7 +106,12 @@ pub(super) fn choose(flags: &TargetFlags) -> Result<Choice> {
     options.extend(flags.locked.then(|| "--locked".to_owned()));
     options.extend(flags.offline.then(|| "--offline".to_owned()));
     command.other_options(options);
-    pick(&command.exec()?, flags)
+    let metadata = command.exec()?;
+    let directory = match &flags.target_dir {
+        Some(directory) => std::path::absolute(directory)?,
+        None => metadata.target_directory.clone().into(),
+    };
+    Ok((pick(&metadata, flags)?, directory))
 }
 
 fn pick(metadata: &Metadata, flags: &TargetFlags) -> Result<Choice> {

@@ -2,7 +2,9 @@
 
 mod build;
 mod choose;
+mod each;
 mod harness;
+mod runner;
 
 use std::env::args_os;
 use std::ffi::OsString;
@@ -13,7 +15,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Result, anyhow, bail};
 use prof_recorder::{Program, Target};
-use prof_report::Filter;
+use prof_report::{Filter, Pattern};
 
 use crate::console::Console;
 use crate::flags::{
@@ -46,6 +48,9 @@ pub(crate) fn run(flags: CargoFlags) -> Result<ExitCode> {
 }
 
 fn draw(mut flags: CargoRecordFlags) -> Result<ExitCode> {
+    if flags.each.each.is_some() {
+        return record(flags);
+    }
     let (recording, flamegraph) = outputs(flags.sampling.output, flags.pictures.flamegraph)?;
     flags.sampling.output = recording;
     flags.pictures.flamegraph = Some(flamegraph);
@@ -55,28 +60,43 @@ fn draw(mut flags: CargoRecordFlags) -> Result<ExitCode> {
 fn record(flags: CargoRecordFlags) -> Result<ExitCode> {
     let console = Console::new(flags.sampling.quiet, flags.sampling.verbose);
     answer(&flags.foreign, console)?;
-    let (choice, built) = built(&flags.target)?;
-    console.detail(format_args!("recording {}", built.executable.display()));
-    let pictures = pictures(&flags.pictures, &choice);
+    let session = Session::build(&flags.target)?;
+    let program = session.built.executable.display();
+    console.detail(format_args!("recording {program}"));
+    if let Some(pattern) = &flags.each.each {
+        return each::run(&flags, &session, pattern);
+    }
+    let pictures = session.pictures(&flags.pictures);
     let opened = pictures.html.clone().or(pictures.flamegraph.clone());
-    let code = record::run(Job {
+    let code = record::run(record_job(&session, flags.args, flags.sampling, pictures))?;
+    if let Some(picture) = opened.filter(|_| flags.pictures.open) {
+        report::show_in_browser(&picture, console);
+    }
+    Ok(code)
+}
+
+/// Records the built program with these arguments.
+fn record_job(
+    session: &Session,
+    args: Vec<OsString>,
+    sampling: SamplingFlags,
+    pictures: Pictures,
+) -> Job {
+    let Session { choice, built, .. } = session;
+    Job {
         target: Wanted::Known(Target::Command(Program {
-            argv: argv(&built, &choice, flags.args).collect(),
-            environment: built.environment,
-            directory: built.directory,
+            argv: argv(built, choice, args).collect(),
+            environment: built.environment.clone(),
+            directory: built.directory.clone(),
             ..Program::default()
         })),
-        sampling: flags.sampling,
+        sampling,
         schedule: CourseFlags::default(),
         storage: StorageFlags::default(),
         // As it was typed: cargo starts us as `cargo-prof prof ...`.
         command_line: once("cargo".into()).chain(args_os().skip(1)).collect(),
         pictures,
-    })?;
-    if let Some(picture) = opened.filter(|_| flags.pictures.open) {
-        report::show_in_browser(&picture, console);
     }
-    Ok(code)
 }
 
 fn stat(flags: CargoStatFlags) -> Result<ExitCode> {
@@ -100,7 +120,7 @@ fn run_verb(
     target: &TargetFlags,
     args: Vec<OsString>,
 ) -> Result<ExitCode> {
-    let (choice, built) = built(target)?;
+    let Session { choice, built, .. } = Session::build(target)?;
     let mut command = Command::new("/proc/self/exe");
     command.arg0("prof").arg(verb).args(options);
     command.arg("--").args(argv(&built, &choice, args));
@@ -111,29 +131,50 @@ fn run_verb(
     Err(anyhow!("cannot start prof {verb}: {}", command.exec()))
 }
 
-fn built(flags: &TargetFlags) -> Result<(Choice, Built)> {
-    let choice = choose::choose(flags)?;
-    let built = build::build(flags, &choice)?;
-    Ok((choice, built))
+/// A target that was chosen and built.
+struct Session {
+    choice: Choice,
+    built: Built,
+    /// Where cargo builds.
+    target_directory: PathBuf,
 }
 
+impl Session {
+    fn build(flags: &TargetFlags) -> Result<Self> {
+        let (choice, target_directory) = choose::choose(flags)?;
+        let built = build::build(flags, &choice)?;
+        Ok(Self {
+            choice,
+            built,
+            target_directory,
+        })
+    }
+
+    /// The functions that pictures leave out.
+    fn hidden(&self, keep_harness: bool) -> Option<Pattern> {
+        let hides = self.choice.has_harness() && !keep_harness;
+        hides.then(harness::functions).flatten()
+    }
+
+    fn pictures(&self, flags: &CargoPictureFlags) -> Pictures {
+        Pictures {
+            flamegraph: flags.flamegraph.clone(),
+            html: flags.html.clone(),
+            filter: Filter {
+                no_inline: flags.no_inline,
+                hide: self.hidden(flags.keep_harness),
+                ..Filter::default()
+            },
+        }
+    }
+}
+
+/// What cargo would run: its runner, the program, cargo's own arguments and the user's.
 fn argv(built: &Built, choice: &Choice, args: Vec<OsString>) -> impl Iterator<Item = OsString> {
     let program = built.executable.clone().into_os_string();
     let leading = choice.leading_arguments().map(OsString::from);
-    once(program).chain(leading).chain(args)
-}
-
-fn pictures(flags: &CargoPictureFlags, choice: &Choice) -> Pictures {
-    let hides_harness = choice.has_harness() && !flags.keep_harness;
-    Pictures {
-        flamegraph: flags.flamegraph.clone(),
-        html: flags.html.clone(),
-        filter: Filter {
-            no_inline: flags.no_inline,
-            hide: hides_harness.then(harness::functions).flatten(),
-            ..Filter::default()
-        },
-    }
+    let runner = built.runner.iter().cloned();
+    runner.chain(once(program)).chain(leading).chain(args)
 }
 
 /// Says what there is in the place of cargo-flamegraph's flags that prof does without.
@@ -149,6 +190,14 @@ fn answer(flags: &CargoFlamegraphFlags, console: Console) -> Result<()> {
         bail!(
             "--cmd is not supported: prof needs no perf; its flags are perf's, such as -F, -e and \
              --call-graph"
+        );
+    }
+    if flags.flamechart || flags.palette.is_some() {
+        bail!(
+            "--flamechart, --reverse, --inverted, --palette, --min-width, --image-width and --notes \
+             are for drawing: use `cargo prof record`, then `cargo prof report` with --flamechart \
+             FILE, or --flamegraph FILE and --reverse, --inverted, --palette, --min-percent, \
+             --width or --title"
         );
     }
     if flags.root.is_some() {

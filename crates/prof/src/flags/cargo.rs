@@ -4,9 +4,10 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use prof_report::Pattern;
 
 use super::annotate::AnnotateFlags;
-use super::diff::DiffFlags;
+use super::diff::{DiffFlags, GrowthLimit};
 use super::record::SamplingFlags;
 use super::report::ReportFlags;
 use super::view::ViewFlags;
@@ -62,6 +63,10 @@ pub(crate) struct CargoRecordFlags {
     #[command(flatten)]
     pub pictures: CargoPictureFlags,
 
+    /// One recording for each benchmark
+    #[command(flatten)]
+    pub each: EachFlags,
+
     /// cargo-flamegraph's flags
     #[command(flatten)]
     pub foreign: CargoFlamegraphFlags,
@@ -96,6 +101,45 @@ pub(crate) struct CargoPictureFlags {
     pub keep_harness: bool,
 }
 
+/// One recording for each benchmark, kept as Criterion keeps its baselines.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Benchmarks")]
+pub(crate) struct EachFlags {
+    /// Make a recording for each benchmark of --bench (Criterion, divan, libtest), or for those
+    /// whose name matches REGEX, in target/prof/BENCH/BENCHMARK/
+    #[arg(
+        long,
+        value_name = "REGEX",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "",
+        conflicts_with_all = ["output", "flamegraph", "html"]
+    )]
+    pub each: Option<Pattern>,
+
+    /// With --each: keep the recordings as NAME.data, not as new.data
+    #[arg(long, value_name = "NAME", requires = "each", value_parser = parse_baseline)]
+    pub save_baseline: Option<String>,
+
+    /// With --each: compare each benchmark with its recording NAME.data, as `prof diff` does
+    #[arg(long, value_name = "NAME", requires = "each", conflicts_with = "save_baseline", value_parser = parse_baseline)]
+    pub baseline: Option<String>,
+
+    /// With --baseline: exit with status 3 if a function grew, as for `prof diff`. May be repeated
+    #[arg(long, value_name = "POINTS[:REGEX]", requires = "baseline")]
+    pub fail_above: Vec<GrowthLimit>,
+}
+
+/// It becomes the name of a file.
+fn parse_baseline(name: &str) -> Result<String, String> {
+    let good = |c: char| c.is_alphanumeric() || "-_.".contains(c);
+    match name {
+        "" | "new" => Err("choose another name".into()),
+        name if name.chars().all(good) && !name.starts_with('.') => Ok(name.to_owned()),
+        _ => Err("write letters, digits, `-`, `_` and `.`".into()),
+    }
+}
+
 /// What cargo-flamegraph's users type: taken as they mean it, or answered with what to type here.
 #[derive(Debug, Args)]
 pub(crate) struct CargoFlamegraphFlags {
@@ -114,6 +158,18 @@ pub(crate) struct CargoFlamegraphFlags {
     /// A command line of perf's
     #[arg(long, hide = true, value_name = "COMMAND")]
     pub cmd: Option<OsString>,
+
+    /// The picture is drawn whatever the program's exit status
+    #[arg(long, hide = true)]
+    pub ignore_status: bool,
+
+    /// How to draw: `prof report` does that
+    #[arg(long, hide = true, aliases = ["reverse", "inverted"])]
+    pub flamechart: bool,
+
+    /// How to draw: `prof report` does that
+    #[arg(long, hide = true, value_name = "VALUE", aliases = ["image-width", "min-width", "notes", "skip-after"])]
+    pub palette: Option<OsString>,
 }
 
 /// `cargo prof top [OPTIONS] [-- ARGS...]`
@@ -184,7 +240,7 @@ pub(crate) struct TargetFlags {
     pub package: Option<String>,
 
     /// Features to enable, separated by spaces or commas
-    #[arg(long, value_name = "FEATURES")]
+    #[arg(short = 'f', long, value_name = "FEATURES")]
     pub features: Vec<String>,
 
     /// Enable all features
@@ -206,6 +262,10 @@ pub(crate) struct TargetFlags {
     /// Build with the profile dev
     #[arg(long, conflicts_with = "profile")]
     pub dev: bool,
+
+    /// Build for the target TRIPLE
+    #[arg(long, value_name = "TRIPLE")]
+    pub target: Option<String>,
 
     /// Path to Cargo.toml
     #[arg(long, value_name = "PATH")]

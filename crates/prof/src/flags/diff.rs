@@ -11,7 +11,7 @@ use super::report::FilterFlags;
 use super::symbols::SymbolFlags;
 
 /// `prof diff BEFORE AFTER [...]`
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct DiffFlags {
     /// The older recording; folded stacks and pprof profiles work, too
     #[arg(default_value = "prof.data.old")]
@@ -69,9 +69,10 @@ pub(crate) struct DiffFlags {
 }
 
 /// `--normalize`
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub(crate) enum NormalizeFlag {
     /// Shares of the total of each recording
+    #[default]
     Weight,
     /// Totals: each recording is one run of the same work
     Run,

@@ -25,7 +25,7 @@ pub(crate) use annotate::AnnotateFlags;
 pub(crate) use archive::ArchiveFlags;
 pub(crate) use cargo::{
     CargoFlags, CargoFlamegraphFlags, CargoPictureFlags, CargoRecordFlags, CargoStatFlags,
-    CargoTopFlags, CargoVerb, TargetFlags,
+    CargoTopFlags, CargoVerb, EachFlags, TargetFlags,
 };
 pub(crate) use diff::{DiffFlags, GrowthLimit};
 pub(crate) use doctor::DoctorFlags;

@@ -44,7 +44,7 @@ pub(crate) struct RecordFlags {
 }
 
 /// How to sample, as `prof record` and `cargo prof` both take it.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct SamplingFlags {
     /// Events to sample: page-faults, cycles:u, sched:sched_switch, uprobe:FILE:FUNCTION,
     /// '{cycles,instructions}:S', or several with commas; `prof list` shows all [default: cycles,
@@ -81,7 +81,7 @@ pub(crate) struct SamplingFlags {
     pub rate: Option<RateFlag>,
 
     /// Take a sample every PERIOD events (clocks: nanoseconds), instead of at a frequency
-    #[arg(short = 'c', long = "count", value_name = "PERIOD", conflicts_with = "rate", value_parser = clap::value_parser!(u64).range(1..=i64::MAX as u64))]
+    #[arg(short = 'c', long = "count", value_name = "PERIOD", conflicts_with = "rate", value_parser = parse_period)]
     pub period: Option<u64>,
 
     /// How to find callers: dwarf[,BYTES] copies BYTES of each stack and unwinds it; fp has the
@@ -264,6 +264,19 @@ impl CallGraphFlag {
     }
 }
 
+/// perf's `-c`. cargo-flamegraph's is a command of perf.
+fn parse_period(text: &str) -> Result<u64, String> {
+    match text.parse::<i64>() {
+        Ok(period) if period > 0 => Ok(period.unsigned_abs()),
+        Err(_) if text.contains(char::is_whitespace) => Err(
+            "write a number of events (prof needs no perf command: -F, -e and --call-graph are \
+             flags of its own)"
+                .into(),
+        ),
+        _ => Err(format!("write a number of events, from 1 to {}", i64::MAX)),
+    }
+}
+
 /// perf's `-m`: a bare number counts pages, a unit makes it bytes.
 fn parse_ring(text: &str) -> Result<u64, String> {
     const PAGE: u64 = 4096;
@@ -303,6 +316,18 @@ mod tests {
         for (text, expected) in cases {
             assert_eq!(CallGraphFlag::parse(text).ok(), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn periods() {
+        let check = |text, expected| assert_eq!(parse_period(text).ok(), expected, "{text}");
+        check("100", Some(100));
+        check("9223372036854775807", Some(i64::MAX.unsigned_abs()));
+        for bad in ["0", "-1", "9223372036854775808", ""] {
+            check(bad, None);
+        }
+        let refused = parse_period("record -F 99").unwrap_err();
+        assert!(refused.contains("no perf command"), "{refused}");
     }
 
     #[test]
