@@ -2,17 +2,21 @@
 
 use std::path::Path;
 
-use prof_tests::{Outcome, Session, prof};
+use prof_tests::{Need, Outcome, Session, needs, prof};
 
 /// Has bash complete the last of these words, as it does when somebody presses Tab.
 fn completed(session: &Session, words: &str) -> String {
+    // Bash makes words of their own of these.
+    let parts = words.replace(':', " : ").replace('=', " = ");
     let script = format!(
         r#"
         PATH="$(dirname "$PROF"):$PATH"
         source <(prof --generate complete-bash)
-        COMP_WORDS=({words})
+        COMP_LINE="{words}"
+        COMP_WORDBREAKS=" =:"
+        COMP_WORDS=({parts})
         COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))
-        _clap_complete_prof prof "${{COMP_WORDS[COMP_CWORD]}}"
+        _prof_complete prof
         printf '%s\n' "${{COMPREPLY[@]}}"
         "#
     );
@@ -37,8 +41,68 @@ fn bash_completes_verbs_flags_events_and_processes() {
     check("prof record --call-g", "--call-graph");
     check("prof record -e cycles,page-fau", "cycles,page-faults");
     check("prof record -- bas", "bash");
+    check("prof record -e sched:sched_swi", "sched_switch");
+    check("prof record -e sched:", "sched_switch");
+    check("prof record --event=page-fau", "page-faults");
     let own = std::process::id().to_string();
     check(&format!("prof record -p {own}"), &own);
+}
+
+#[test]
+fn fish_completes_verbs_flags_and_events() {
+    if !needs(&[Need::Tool("fish")]) {
+        return;
+    }
+    let session = Session::new();
+    let check = |words: &str, expected: &str| {
+        let script = format!(
+            "set PATH (dirname $PROF) $PATH; prof --generate complete-fish | source; complete -C \"{words}\""
+        );
+        let mut command = session.command(Path::new("fish"), ["--no-config", "-c", &script]);
+        command.env("PROF", prof()).env("HOME", session.directory());
+        let found = Outcome::of(command);
+        let names = found
+            .stdout
+            .lines()
+            .filter_map(|line| line.split('\t').next());
+        assert!(
+            names.clone().any(|name| name == expected),
+            "{words}: {found}"
+        );
+    };
+    check("prof rec", "record");
+    check("prof record --call-g", "--call-graph");
+    check("prof record -e sched:sched_swi", "sched:sched_switch");
+}
+
+/// Presses Tab in a zsh that has a terminal, and reads what stands there then.
+#[test]
+fn zsh_completes_verbs_and_events() {
+    if !needs(&[Need::Tool("zsh")]) {
+        return;
+    }
+    let session = Session::new();
+    let check = |typed: &str, expected: &str| {
+        let script = format!(
+            r#"
+            PATH="${{PROF:h}}:$PATH"
+            zmodload zsh/zpty
+            zpty shell zsh -f -i
+            zpty -w shell 'PS1=; autoload -U compinit; compinit -u -D; source <(prof --generate complete-zsh); echo rea""dy'
+            zpty -r -m shell whole '*ready*'
+            zpty -w -n shell $'{typed}\t'
+            zpty -r -m shell line '*{expected}*'
+            print -r -- $line
+            zpty -d shell
+            "#
+        );
+        let mut command = session.command(Path::new("zsh"), ["-f", "-c", &script]);
+        command.env("PROF", prof()).env("HOME", session.directory());
+        let found = Outcome::of(command);
+        assert!(found.stdout.contains(expected), "{typed}: {found}");
+    };
+    check("prof rec", "record");
+    check("prof record -e sched:sched_swi", "sched:sched_switch");
 }
 
 #[test]

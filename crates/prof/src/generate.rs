@@ -22,6 +22,37 @@ const SCRIPTS: [(&str, &dyn EnvCompleter); 3] = [
     ("complete-fish", &Fish),
 ];
 
+/// Bash splits words at colons and equals signs: `sched:sched_switch` is three. This joins them for
+/// clap's function, and takes from its answers what bash does not replace.
+const BASH_WORDS: &str = r#"
+_prof_complete() {
+    local rest=$COMP_LINE word at
+    local -a joined=()
+    for ((at = 0; at <= COMP_CWORD; at++)); do
+        word=${COMP_WORDS[at]}
+        if ((at > 0)) && [[ $rest != [[:space:]]* ]] &&
+            [[ $word == [:=]* || ${COMP_WORDS[at - 1]} == *[:=] ]]; then
+            joined[${#joined[@]} - 1]+=$word
+        else
+            joined+=("$word")
+        fi
+        rest=${rest#"${rest%%[![:space:]]*}"}
+        rest=${rest#"$word"}
+    done
+    local COMP_WORDS=("${joined[@]}")
+    local COMP_CWORD=$((${#joined[@]} - 1))
+    word=${joined[COMP_CWORD]}
+    _clap_complete_prof prof "$word"
+    if [[ $COMP_WORDBREAKS == *:* ]]; then
+        word=${word%"${word##*[:=]}"}
+        for at in "${!COMPREPLY[@]}"; do
+            COMPREPLY[at]=${COMPREPLY[at]#"$word"}
+        done
+    fi
+}
+complete -o nospace -o bashdefault -F _prof_complete prof
+"#;
+
 /// Answers a shell that asks for completions; `false` if none does.
 ///
 /// # Errors
@@ -35,16 +66,21 @@ pub(crate) fn complete() -> clap::error::Result<bool> {
 }
 
 /// Prints what `--generate` asks for: `man` is prof(1), `man-record` prof-record(1) and so on,
-/// `complete-bash` a script for that shell.
+/// `complete-bash` a script for that shell, `list` the names of
+/// the pages, `reference` all flags as Markdown.
 ///
 /// # Errors
 ///
 /// When there is no such thing, or the standard output cannot be written.
 pub(crate) fn run(kind: &str) -> Result<ExitCode> {
     if let Some((_, shell)) = SCRIPTS.iter().find(|(name, _)| *name == kind) {
-        let script =
-            |out: &mut dyn Write| shell.write_registration(VARIABLE, "prof", "prof", "prof", out);
-        write_stdout(|out| Ok(script(out)?))?;
+        write_stdout(|out| {
+            shell.write_registration(VARIABLE, "prof", "prof", "prof", out)?;
+            if shell.is("bash") {
+                out.write_all(BASH_WORDS.as_bytes())?;
+            }
+            Ok(())
+        })?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut pages = pages();
