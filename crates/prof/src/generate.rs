@@ -12,6 +12,7 @@ use clap_mangen::Man;
 
 use crate::flags::{CargoCli, ProfCli};
 use crate::output::write_stdout;
+use crate::reference;
 
 /// A shell's script calls `prof` with this variable set, and the words typed so far.
 const VARIABLE: &str = "_PROF_COMPLETE";
@@ -84,6 +85,23 @@ pub(crate) fn run(kind: &str) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let mut pages = pages();
+    if kind == "reference" {
+        write_stdout(|out| {
+            writeln!(out, "# All flags\n")?;
+            for page in &pages {
+                reference::write(&page.command, out)?;
+            }
+            Ok(())
+        })?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if kind == "list" {
+        write_stdout(|out| {
+            let mut kinds = pages.iter().map(|page| &page.kind);
+            Ok(kinds.try_for_each(|kind| writeln!(out, "{kind}"))?)
+        })?;
+        return Ok(ExitCode::SUCCESS);
+    }
     match pages.iter().position(|page| page.kind == kind) {
         Some(index) => write_stdout(|out| Ok(pages.swap_remove(index).write(out)?))?,
         None => {

@@ -13,6 +13,7 @@ mod names;
 mod output;
 mod progress;
 mod record;
+mod reference;
 mod report;
 mod stat;
 mod targets;
