@@ -12,6 +12,7 @@ mod async_tasks;
 mod bad_input;
 mod busy_threads;
 mod cargo_prof;
+mod ci;
 mod command;
 mod containers;
 mod course;

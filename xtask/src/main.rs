@@ -1,4 +1,4 @@
-//! The project's own chores: `cargo xtask demo|test|fuzz|tidy|bench|storm|web`.
+//! The project's own chores: `cargo xtask demo|test|fuzz|tidy|bench|storm|web|docs|dist|ci-trial`.
 #![forbid(unsafe_code)]
 #![allow(
     clippy::print_stdout,
@@ -7,6 +7,7 @@
 )]
 
 mod bench;
+mod ci_trial;
 mod demo;
 mod fuzz;
 mod process;
@@ -36,6 +37,8 @@ enum Chore {
     Storm(storm::Options),
     /// Bundles the page of `prof report --html` (npm).
     Web(web::Options),
+    /// Counts the false alarms of `prof ci`, and how often it finds what was planted.
+    CiTrial(ci_trial::Options),
     /// Checks what docs/architecture.md promises about the source tree.
     Tidy,
 }
@@ -48,6 +51,7 @@ fn main() -> ExitCode {
         Chore::Bench(options) => bench::run(&options),
         Chore::Storm(options) => storm::run(&options),
         Chore::Web(options) => web::run(&options),
+        Chore::CiTrial(options) => ci_trial::run(&options),
         Chore::Tidy => tidy::run(),
     };
     match done {

@@ -3,6 +3,7 @@
 
 mod archive;
 mod cargo;
+mod ci;
 mod console;
 mod doctor;
 mod exit;
@@ -56,6 +57,7 @@ fn run(cli: ProfCli) -> Result<ExitCode> {
         ProfCommand::Script(flags) => report::script(*flags),
         ProfCommand::Archive(flags) => archive::run(&flags),
         ProfCommand::Diff(flags) => report::diff(*flags),
+        ProfCommand::Ci(flags) => needing_proc(|| ci::run(*flags)),
         ProfCommand::Stat(flags) => needing_proc(|| stat::run(*flags)),
         ProfCommand::List(flags) => list::run(&flags),
         ProfCommand::Doctor(flags) => needing_proc(|| doctor::run(&flags)),

@@ -65,6 +65,9 @@ pub enum Error {
         /// The event of the second one.
         after: String,
     },
+    /// The noise between runs cannot be told.
+    #[error("noise takes two runs or more on each side to tell")]
+    TooFewRuns,
     /// The report can't be written.
     #[error("cannot write the report")]
     Write(#[from] io::Error),

@@ -11,8 +11,10 @@ use super::{CargoCli, ProfCli};
 #[test]
 fn commands_in_the_documentation_are_understood() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let mut files: Vec<PathBuf> = fs::read_dir(root.join("docs"))
-        .unwrap()
+    let folders = ["docs", "docs/guide"].map(|folder| fs::read_dir(root.join(folder)).unwrap());
+    let mut files: Vec<PathBuf> = folders
+        .into_iter()
+        .flatten()
         .map(|entry| entry.unwrap().path())
         .filter(|path| path.extension().is_some_and(|ending| ending == "md"))
         .collect();
@@ -51,6 +53,8 @@ fn commands(text: &str) -> Vec<String> {
             block = block.is_none().then_some(language);
         } else if block == Some("sh") {
             found.push(line.to_owned());
+        } else if let (Some("console"), Some(command)) = (block, line.strip_prefix("$ ")) {
+            found.push(command.to_owned());
         } else if line.starts_with('|') {
             let line = line.replace("\\|", "|");
             found.extend(line.split('`').skip(1).step_by(2).map(str::to_owned));

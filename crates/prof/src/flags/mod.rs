@@ -3,6 +3,7 @@
 mod annotate;
 mod archive;
 mod cargo;
+mod ci;
 mod complete;
 mod diff;
 mod doctor;
@@ -27,6 +28,7 @@ pub(crate) use cargo::{
     CargoFlags, CargoFlamegraphFlags, CargoPictureFlags, CargoRecordFlags, CargoStatFlags,
     CargoTopFlags, CargoVerb, EachFlags, TargetFlags,
 };
+pub(crate) use ci::CiFlags;
 pub(crate) use diff::{DiffFlags, GrowthLimit};
 pub(crate) use doctor::DoctorFlags;
 pub(crate) use list::ListFlags;
@@ -86,6 +88,8 @@ pub(crate) enum ProfCommand {
     Archive(Box<ArchiveFlags>),
     /// Compare two recordings: which functions got slower or faster, and how sure that is
     Diff(Box<DiffFlags>),
+    /// Run a command several times and compare with a baseline: which functions grew, for CI
+    Ci(Box<CiFlags>),
     /// Count events in a command, in running processes or on all CPUs
     Stat(Box<StatFlags>),
     /// List the events that you can count and sample on this machine

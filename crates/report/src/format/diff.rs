@@ -147,7 +147,7 @@ fn line(cells: &[String; 6], names: usize, cut: bool, out: &mut impl Write) -> i
 }
 
 /// Text that Markdown shows as it is: no links, no code, no emphasis, no HTML.
-fn escape(cell: &str) -> String {
+pub(super) fn escape(cell: &str) -> String {
     let mut escaped = String::with_capacity(cell.len());
     for character in cell.chars() {
         match character {

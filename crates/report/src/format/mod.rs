@@ -20,6 +20,7 @@ mod page;
 mod palette;
 mod places;
 pub mod pprof;
+pub mod runs;
 pub mod script;
 pub mod speedscope;
 pub mod stack_check;

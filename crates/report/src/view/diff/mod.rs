@@ -1,6 +1,10 @@
 //! What changed between two recordings: function by function, and whether it is more than noise.
 
 mod builds;
+mod runs;
+mod student;
+
+pub use runs::{RunsDiff, RunsRow};
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;

@@ -1,0 +1,151 @@
+//! `prof ci`: runs a command several times and compares with the runs of a baseline.
+
+use std::io::stderr;
+use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+
+use anyhow::{Context, Result, bail, ensure};
+use prof_model::{Verdict, counted};
+use prof_report::format::runs::{self, RunsOptions};
+use prof_report::view::diff::{RunsDiff, RunsRow};
+use prof_report::{CallTree, Filter, Split, SymbolizedProfile};
+
+use crate::console::Console;
+use crate::exit;
+use crate::flags::{CiFlags, GrowthLimit, SymbolFlags};
+use crate::names::{self, Detail};
+use crate::output::{write_file, write_stdout};
+
+/// Records the baseline, or records and compares with it.
+///
+/// # Errors
+///
+/// When a run cannot be recorded, there is no baseline, or an output cannot be written.
+pub(crate) fn run(flags: CiFlags) -> Result<ExitCode> {
+    let console = Console::new(false, false);
+    let baseline = flags.output.join("baseline");
+    if !flags.save_baseline && recordings(&baseline)?.is_empty() {
+        bail!(
+            "there is no baseline in {}: `prof ci --save-baseline` with the program as it was \
+             records one",
+            baseline.display()
+        );
+    }
+    let directory = match flags.save_baseline {
+        true => baseline.clone(),
+        false => flags.output.join("new"),
+    };
+    if let Some(code) = record(&flags, &directory)? {
+        return Ok(code);
+    }
+    if flags.save_baseline {
+        let runs = counted(flags.repeat.into(), "run");
+        console.say(format_args!("wrote {runs} to {}", directory.display()));
+        return Ok(ExitCode::SUCCESS);
+    }
+    compare(flags, &baseline, &directory)
+}
+
+/// The recordings in a directory, if there is one.
+fn recordings(directory: &Path) -> Result<Vec<PathBuf>> {
+    let Ok(entries) = std::fs::read_dir(directory) else {
+        return Ok(Vec::new());
+    };
+    let paths: std::io::Result<Vec<PathBuf>> = entries.map(|entry| Ok(entry?.path())).collect();
+    let mut paths = paths.with_context(|| format!("cannot read {}", directory.display()))?;
+    paths.retain(|path| path.extension().is_some_and(|ending| ending == "data"));
+    paths.sort();
+    Ok(paths)
+}
+
+/// Records all runs; a status if one of them went wrong, which `prof record` has told of.
+fn record(flags: &CiFlags, directory: &Path) -> Result<Option<ExitCode>> {
+    std::fs::create_dir_all(directory)
+        .with_context(|| format!("cannot make {}", directory.display()))?;
+    // Runs of another time, of which there may have been more.
+    for old in recordings(directory)? {
+        std::fs::remove_file(&old).with_context(|| format!("cannot remove {}", old.display()))?;
+    }
+    for run in 1..=flags.repeat {
+        let mut command = Command::new("/proc/self/exe");
+        command.arg0("prof").args(["record", "--quiet"]);
+        // The next build may take the place of this one, and of its names.
+        command.arg("--embed-symbols").arg("--output");
+        command.arg(directory.join(format!("{run:04}.data")));
+        let options = [("--freq", &flags.rate), ("--event", &flags.sampled)];
+        for (name, value) in options {
+            command.args(value.iter().flat_map(|value| [name, value.as_str()]));
+        }
+        command.arg("--").args(&flags.command);
+        command.stdout(Stdio::from(stderr().as_fd().try_clone_to_owned()?));
+        let status = command.status().context("cannot start prof record")?;
+        if !status.success() {
+            return Ok(Some(exit::like(status)));
+        }
+    }
+    Ok(None)
+}
+
+fn compare(flags: CiFlags, baseline: &Path, new: &Path) -> Result<ExitCode> {
+    let (before, after) = (read(baseline, &flags.symbols)?, read(new, &flags.symbols)?);
+    let filter = Filter::from(flags.filter);
+    let tree = |profile| CallTree::new(profile, &filter, Split::Nothing);
+    let before_trees = before.iter().map(tree).collect::<Result<Vec<_>, _>>()?;
+    let after_trees = after.iter().map(tree).collect::<Result<Vec<_>, _>>()?;
+    let limits = &flags.fail_above;
+    // What is smaller on both sides cannot have grown by more.
+    let least = limits.iter().map(|limit| limit.points / 100.0);
+    let least = least.fold(1.0, f64::min).max(0.001);
+    let diff = RunsDiff::new(&before_trees, &after_trees, least)?;
+    let words: Vec<_> = flags
+        .command
+        .iter()
+        .map(|word| word.to_string_lossy())
+        .collect();
+    let options = RunsOptions {
+        command: words.join(" "),
+        baseline: baseline.display().to_string(),
+        verdict: verdict(before.iter().chain(&after)),
+        rows: flags.limit,
+    };
+    let failed = |row: &RunsRow| limits.iter().any(|limit| is_beyond(limit, row));
+    match &flags.markdown {
+        Some(path) => write_file(path, |out| Ok(runs::write(&diff, &options, failed, out)?))?,
+        None => write_stdout(|out| Ok(runs::write(&diff, &options, failed, out)?))?,
+    }
+    Ok(match diff.rows.iter().any(failed) {
+        true => exit::CHECK_FAILED.into(),
+        false => ExitCode::SUCCESS,
+    })
+}
+
+fn read(directory: &Path, symbols: &SymbolFlags) -> Result<Vec<SymbolizedProfile>> {
+    let paths = recordings(directory)?;
+    ensure!(
+        paths.len() > 1,
+        "{} has one recording only; noise takes two or more to tell (--repeat)",
+        directory.display()
+    );
+    let read = |path: PathBuf| names::read(&[path], symbols, Detail::Inlines);
+    paths.into_iter().map(read).collect()
+}
+
+fn is_beyond(limit: &GrowthLimit, row: &RunsRow) -> bool {
+    let concerned = limit.function.as_ref();
+    row.is_certain()
+        && row.change() * 100.0 > limit.points
+        && concerned.is_none_or(|pattern| pattern.matches(&row.function))
+}
+
+/// What the worst of the recordings is worth.
+fn verdict<'p>(profiles: impl Iterator<Item = &'p SymbolizedProfile>) -> String {
+    let verdicts = profiles.map(|profile| Verdict::new(profile.quality()));
+    let worst = verdicts.max_by_key(|verdict| verdict.grade);
+    worst.map_or_else(String::new, |verdict| {
+        let text = verdict.to_string();
+        let summary = text.lines().next().unwrap_or_default();
+        summary.trim_start_matches("verdict: ").to_owned()
+    })
+}

@@ -1,0 +1,59 @@
+//! The flags of `prof ci`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::diff::GrowthLimit;
+use super::report::FilterFlags;
+use super::symbols::SymbolFlags;
+
+/// `prof ci [...] -- COMMAND`
+#[derive(Debug, Args)]
+pub(crate) struct CiFlags {
+    /// Record the baseline, which later runs are compared with
+    #[arg(long)]
+    pub(crate) save_baseline: bool,
+
+    /// Where recordings are kept: those of the baseline in DIR/baseline, others in DIR/new
+    #[arg(short, long, value_name = "DIR", default_value = "prof-ci")]
+    pub(crate) output: PathBuf,
+
+    /// Run the command N times; with more runs, smaller changes are found
+    #[arg(short, long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(2..=1000))]
+    pub(crate) repeat: u32,
+
+    /// Samples per second of each thread, as for `prof record`
+    #[arg(short = 'F', long = "freq", value_name = "HZ")]
+    pub(crate) rate: Option<String>,
+
+    /// Event to sample, as for `prof record`
+    #[arg(short = 'e', value_name = "EVENT")]
+    pub(crate) sampled: Option<String>,
+
+    /// Exit with status 3 if the self share of a function grew by more than POINTS percentage
+    /// points, beyond the noise; with REGEX, only functions that match. May be repeated
+    #[arg(long, value_name = "POINTS[:REGEX]", default_value = "1")]
+    pub(crate) fail_above: Vec<GrowthLimit>,
+
+    /// Write the comparison to FILE (Markdown), not to the standard output
+    #[arg(long, value_name = "FILE")]
+    pub(crate) markdown: Option<PathBuf>,
+
+    /// Show at most ROWS functions
+    #[arg(short = 'n', long, value_name = "ROWS", default_value_t = 10)]
+    pub(crate) limit: usize,
+
+    /// Which samples and frames to compare
+    #[command(flatten)]
+    pub(crate) filter: FilterFlags,
+
+    /// How names are found and written
+    #[command(flatten)]
+    pub(crate) symbols: SymbolFlags,
+
+    /// The command to run; its output goes to the standard error output
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}

@@ -1,0 +1,245 @@
+//! What changed between two groups of runs: each run is an observation of its own, so that the
+//! noise between runs counts, and not only that of sampling.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::calltree::CallTree;
+use crate::error::Error;
+
+use super::{Key, Side, builds, by_name, check_units, student};
+
+/// Functions of two groups of runs side by side, the largest growth of self share first.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunsDiff {
+    /// How many runs there are before and after.
+    pub runs: (usize, usize),
+    /// Samples of all runs before and after.
+    pub samples: (u64, u64),
+    /// What the runs cost: each one's whole weight, as a mean before and after.
+    pub cost: (f64, f64),
+    /// Half the width of the interval that the change of `cost` is in, 95 times of 100, as a share
+    /// of the cost before.
+    pub cost_noise: f64,
+    /// One row for each function whose share is at least the least one asked for, on either side.
+    pub rows: Vec<RunsRow>,
+}
+
+/// A function in two groups of runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunsRow {
+    /// Its name.
+    pub function: Arc<str>,
+    /// The module it is in.
+    pub module: Arc<str>,
+    /// Mean self share before, from 0 to 1.
+    pub before: f64,
+    /// Mean self share after.
+    pub after: f64,
+    /// A smaller change than this is noise: for all rows together, chance exceeds it in one of a
+    /// hundred comparisons of the same program with itself.
+    pub noise: f64,
+}
+
+impl RunsRow {
+    /// Change of the self share.
+    pub fn change(&self) -> f64 {
+        self.after - self.before
+    }
+
+    /// Whether the change is more than noise.
+    pub fn is_certain(&self) -> bool {
+        self.change().abs() > self.noise
+    }
+}
+
+/// Chance may call a change certain in so many comparisons, whatever the number of functions.
+const FALSE_ALARMS: f64 = 0.01;
+
+impl RunsDiff {
+    /// Compares the functions whose self share is at least `least` (0 to 1) before or after.
+    ///
+    /// # Errors
+    /// [`Error::TooFewRuns`] with fewer than two runs on a side, [`Error::DifferentUnits`] if their
+    /// weights count different things.
+    pub fn new(before: &[CallTree<'_>], after: &[CallTree<'_>], least: f64) -> Result<Self, Error> {
+        if before.len() < 2 || after.len() < 2 {
+            return Err(Error::TooFewRuns);
+        }
+        for tree in before.iter().chain(after) {
+            check_units(&before[0], tree)?;
+        }
+        let newer = Group::new(after, |side| side);
+        let names = newer.functions();
+        let older = Group::new(before, |side| builds::renamed(side, &names));
+        let functions: BTreeSet<Key> = older
+            .functions()
+            .into_keys()
+            .chain(names.into_keys())
+            .collect();
+        let pairs: Vec<(Key, Observed, Observed)> = functions
+            .into_iter()
+            .map(|key| (older.observed(&key), newer.observed(&key), key))
+            .filter(|(before, after, _)| before.mean.max(after.mean) >= least)
+            .map(|(before, after, key)| (key, before, after))
+            .collect();
+        // Bonferroni: all rows together, growth or shrinkage.
+        let level = FALSE_ALARMS / pairs.len().max(1) as f64;
+        let critical = student::critical(before.len() + after.len() - 2, level);
+        let mut rows: Vec<RunsRow> = pairs
+            .into_iter()
+            .map(|((function, module), before, after)| RunsRow {
+                function,
+                module,
+                before: before.mean,
+                after: after.mean,
+                noise: critical * standard_error(&before, &after),
+            })
+            .collect();
+        rows.sort_by(|a, b| b.change().total_cmp(&a.change()));
+        let cost = (Observed::cost(before), Observed::cost(after));
+        let common = student::critical(before.len() + after.len() - 2, 0.05);
+        let whole = cost.0.mean.max(1.0);
+        Ok(Self {
+            runs: (before.len(), after.len()),
+            samples: (older.samples, newer.samples),
+            cost: (cost.0.mean, cost.1.mean),
+            cost_noise: common * standard_error(&cost.0, &cost.1) / whole,
+            rows,
+        })
+    }
+}
+
+/// The runs of one side, function by function.
+struct Group {
+    runs: Vec<BTreeMap<Key, Side>>,
+    samples: u64,
+}
+
+impl Group {
+    fn new(
+        trees: &[CallTree<'_>],
+        named: impl Fn(BTreeMap<Key, Side>) -> BTreeMap<Key, Side>,
+    ) -> Self {
+        let run =
+            |tree: &CallTree<'_>| named(by_name(tree, 1.0 / tree.total().value.max(1) as f64));
+        Self {
+            runs: trees.iter().map(run).collect(),
+            samples: trees.iter().map(|tree| tree.total().samples).sum(),
+        }
+    }
+
+    fn functions(&self) -> BTreeMap<Key, Side> {
+        let sides = self.runs.iter().flatten();
+        sides.map(|(key, side)| (key.clone(), *side)).collect()
+    }
+
+    fn observed(&self, key: &Key) -> Observed {
+        let sides = self.runs.iter().map(|run| run.get(key));
+        let shares = sides.clone().map(|side| side.map_or(0.0, |side| side.own));
+        let hits = sides.flatten().map(|side| side.samples).sum();
+        Observed {
+            sampling: sampling_variance(hits, self.samples),
+            ..Observed::of(&shares.collect::<Vec<_>>())
+        }
+    }
+}
+
+/// A quantity over the runs of a side.
+struct Observed {
+    runs: f64,
+    mean: f64,
+    /// Of single runs.
+    variance: f64,
+    /// Of the mean, by sampling alone.
+    sampling: f64,
+}
+
+impl Observed {
+    fn of(values: &[f64]) -> Self {
+        let runs = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / runs;
+        let squares = values.iter().map(|value| (value - mean).powi(2));
+        Self {
+            runs,
+            mean,
+            variance: squares.sum::<f64>() / (runs - 1.0),
+            sampling: 0.0,
+        }
+    }
+
+    fn cost(trees: &[CallTree<'_>]) -> Self {
+        let costs = trees.iter().map(|tree| tree.total().value as f64);
+        Self::of(&costs.collect::<Vec<_>>())
+    }
+}
+
+/// Of a share that `hits` of `samples` show. One hit more keeps a function that was not seen from
+/// being certain to be absent.
+fn sampling_variance(hits: u64, samples: u64) -> f64 {
+    let samples = samples as f64 + 2.0;
+    let share = (hits as f64 + 1.0) / samples;
+    share * (1.0 - share) / samples
+}
+
+/// Of the difference of two means: what the runs show, and no less than sampling alone gives. Few
+/// runs agree by chance.
+fn standard_error(before: &Observed, after: &Observed) -> f64 {
+    let freedom = before.runs + after.runs - 2.0;
+    let pooled =
+        ((before.runs - 1.0) * before.variance + (after.runs - 1.0) * after.variance) / freedom;
+    let between_runs = pooled * (1.0 / before.runs + 1.0 / after.runs);
+    between_runs.max(before.sampling + after.sampling).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calltree::Split;
+    use crate::symbolize::SymbolizedProfile;
+    use crate::testing::{TestProfile, everything};
+
+    /// Runs of 1,000 samples, so many of which are in `a`.
+    fn runs(hits: &[usize]) -> Vec<SymbolizedProfile> {
+        let run = |&hits: &usize| {
+            let samples = [vec!["t a 1"; hits], vec!["t b 1"; 1000 - hits]].concat();
+            TestProfile::of(&samples)
+        };
+        hits.iter().map(run).collect()
+    }
+
+    fn compare(before: &[usize], after: &[usize]) -> Result<RunsDiff, Error> {
+        let (before, after) = (runs(before), runs(after));
+        let tree = |profile| CallTree::new(profile, &everything(), Split::Nothing).unwrap();
+        let before: Vec<_> = before.iter().map(tree).collect();
+        let after: Vec<_> = after.iter().map(tree).collect();
+        RunsDiff::new(&before, &after, 0.01)
+    }
+
+    fn check(before: &[usize], after: &[usize], expected: bool) {
+        let diff = compare(before, after).unwrap();
+        let row = diff.rows.iter().find(|row| &*row.function == "a").unwrap();
+        assert_eq!(row.is_certain(), expected, "{before:?} {after:?} {row:?}");
+    }
+
+    #[test]
+    fn growth_beyond_the_noise_is_certain() {
+        check(&[100, 102, 98, 101, 99], &[130, 128, 133, 131, 129], true);
+        check(&[100, 102, 98, 101, 99], &[103, 101, 99, 104, 100], false);
+    }
+
+    #[test]
+    fn runs_that_differ_make_noise() {
+        check(&[60, 140, 80, 150, 70], &[130, 128, 133, 131, 129], false);
+    }
+
+    #[test]
+    fn runs_that_agree_by_chance_keep_the_noise_of_sampling() {
+        check(&[100, 100], &[112, 112], false);
+    }
+
+    #[test]
+    fn one_run_says_nothing_of_noise() {
+        assert!(matches!(compare(&[1], &[1, 2]), Err(Error::TooFewRuns)));
+    }
+}
