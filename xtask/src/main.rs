@@ -9,6 +9,7 @@
 mod bench;
 mod ci_trial;
 mod demo;
+mod dist;
 mod fuzz;
 mod process;
 mod storm;
@@ -39,6 +40,8 @@ enum Chore {
     Web(web::Options),
     /// Counts the false alarms of `prof ci`, and how often it finds what was planted.
     CiTrial(ci_trial::Options),
+    /// Builds static archives and a Debian package into target/packages.
+    Dist(dist::Options),
     /// Checks what docs/architecture.md promises about the source tree.
     Tidy,
 }
@@ -52,6 +55,7 @@ fn main() -> ExitCode {
         Chore::Storm(options) => storm::run(&options),
         Chore::Web(options) => web::run(&options),
         Chore::CiTrial(options) => ci_trial::run(&options),
+        Chore::Dist(options) => dist::run(&options),
         Chore::Tidy => tidy::run(),
     };
     match done {

@@ -1,0 +1,262 @@
+//! `cargo xtask dist`: static archives, their checksums, and a Debian package.
+//!
+//! ```text
+//! target/packages/prof-VERSION-TRIPLE.tgz      prof, cargo-prof, manual pages, completions
+//!                 prof_VERSION-1_amd64.deb     with cargo-deb
+//!                 SHA256SUMS
+//! ```
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+
+use crate::{process, workspace};
+
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Builds everything a second time, in another directory, and compares the bytes.
+    #[arg(long)]
+    verify: bool,
+    /// Leaves out the Debian package (`cargo install cargo-deb`).
+    #[arg(long)]
+    no_deb: bool,
+}
+
+/// The targets of the archives, and what links their programs.
+const TARGETS: [(&str, &str); 2] = [
+    ("x86_64-unknown-linux-musl", "musl-gcc"),
+    ("aarch64-unknown-linux-musl", "aarch64-linux-musl-gcc"),
+];
+
+/// What both programs together may have.
+const MOST_BYTES: u64 = 20_000_000;
+
+const SHELLS: [(&str, &str); 3] = [
+    ("bash", "prof.bash"),
+    ("zsh", "_prof"),
+    ("fish", "prof.fish"),
+];
+
+/// Builds the packages and says where they are.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let target = workspace::target_directory()?;
+    let packages = target.join("packages");
+    let files = make(&target, &packages, options)?;
+    if options.verify {
+        let again = target.join("dist-again");
+        let others = make(&again, &again.join("packages"), options)?;
+        for (first, second) in files.iter().zip(&others) {
+            ensure!(
+                fs::read(first)? == fs::read(second)?,
+                "{} and {} differ: the build is not reproducible",
+                first.display(),
+                second.display()
+            );
+        }
+        println!("built twice: the same bytes");
+    }
+    let mut sums = Command::new("sha256sum");
+    sums.current_dir(&packages);
+    sums.args(files.iter().filter_map(|file| file.file_name()));
+    let sums = process::output(&mut sums)?;
+    fs::write(packages.join("SHA256SUMS"), &sums)?;
+    print!("{sums}");
+    println!("in {}", packages.display());
+    Ok(())
+}
+
+/// Builds below `target` and packs into `packages`.
+fn make(target: &Path, packages: &Path, options: &Options) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    fs::create_dir_all(packages).with_context(|| format!("cannot make {}", packages.display()))?;
+    for (triple, linker) in TARGETS {
+        let missing = match process::find(linker) {
+            None => Some(format!("{linker} is missing")),
+            Some(_) if !has_library(triple)? => Some(format!("rustup target add {triple}")),
+            Some(_) => None,
+        };
+        if let Some(missing) = missing {
+            println!("no archive for {triple}: {missing}");
+            continue;
+        }
+        let programs = build(target, Some((triple, linker)))?;
+        files.push(archive(&programs, triple, packages)?);
+    }
+    if !options.no_deb {
+        files.push(debian(target, packages)?);
+    }
+    Ok(files)
+}
+
+fn has_library(triple: &str) -> Result<bool> {
+    let mut rustc = Command::new("rustc");
+    rustc.args(["--print", "target-libdir", "--target", triple]);
+    Ok(Path::new(process::output(&mut rustc)?.trim()).is_dir())
+}
+
+/// Builds both programs; the directory that they are in. No path of this machine gets into them.
+fn build(target: &Path, cross: Option<(&str, &str)>) -> Result<PathBuf> {
+    let home = std::env::var("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|_| std::env::var("HOME").map(|home| Path::new(&home).join(".cargo")));
+    let places = [
+        (target.to_owned(), "/target"),
+        (workspace::root().to_owned(), "/prof"),
+        (home.context("there is no HOME")?, "/cargo"),
+    ];
+    let remap = |option: &str, separator: &str| -> Vec<String> {
+        let places = places.iter();
+        places
+            .map(|(from, to)| format!("{option}{separator}{}={to}", from.display()))
+            .collect()
+    };
+    let mut command = process::cargo();
+    command.current_dir(workspace::root());
+    command.args(["build", "--locked", "--profile", "dist"]);
+    command.args(["--package", "prof", "--bins"]);
+    command.arg("--target-dir").arg(target);
+    command.env(
+        "CARGO_ENCODED_RUSTFLAGS",
+        remap("--remap-path-prefix", "=").join("\x1f"),
+    );
+    command.env("CFLAGS", remap("-ffile-prefix-map", "=").join(" "));
+    command.env("SOURCE_DATE_EPOCH", date()?);
+    let mut programs = target.to_owned();
+    if let Some((triple, linker)) = cross {
+        command.args(["--target", triple]);
+        let triple_name = triple.replace('-', "_");
+        command.env(format!("CC_{triple_name}"), linker);
+        let variable = format!("CARGO_TARGET_{}_LINKER", triple_name.to_uppercase());
+        if !triple.starts_with(std::env::consts::ARCH) {
+            command.env(variable, linker);
+        }
+        programs.push(triple);
+    }
+    process::run(&mut command)?;
+    let programs = programs.join("dist");
+    let sizes = ["prof", "cargo-prof"].map(|name| fs::metadata(programs.join(name)));
+    let [prof, cargo_prof] = sizes.map(|size| size.map(|size| size.len()));
+    let bytes = prof? + cargo_prof?;
+    println!("{}: {bytes} bytes", programs.display());
+    ensure!(
+        bytes < MOST_BYTES,
+        "prof and cargo-prof have {bytes} bytes, more than {MOST_BYTES}"
+    );
+    Ok(programs)
+}
+
+/// The time of the last commit, which all that is packed gets.
+fn date() -> Result<String> {
+    let mut git = Command::new("git");
+    git.current_dir(workspace::root());
+    git.args(["log", "-1", "--format=%ct"]);
+    Ok(process::output(&mut git)?.trim().to_owned())
+}
+
+/// Writes the manual pages and completions into a directory. `prof` must run here.
+fn documents(prof: &Path, directory: &Path) -> Result<()> {
+    let generate = |kind: &str| {
+        let mut command = Command::new(prof);
+        process::output(command.args(["--generate", kind]))
+    };
+    let (manual, completions) = (directory.join("man"), directory.join("completions"));
+    fs::create_dir_all(&manual)?;
+    fs::create_dir_all(&completions)?;
+    for kind in generate("list")?.lines() {
+        let name = match kind.strip_prefix("man-") {
+            None => "prof".to_owned(),
+            Some("cargo-prof") => "cargo-prof".to_owned(),
+            Some(verb) => format!("prof-{verb}"),
+        };
+        fs::write(manual.join(format!("{name}.1")), generate(kind)?)?;
+    }
+    for (shell, file) in SHELLS {
+        fs::write(
+            completions.join(file),
+            generate(&format!("complete-{shell}"))?,
+        )?;
+    }
+    Ok(())
+}
+
+/// Packs the programs and what belongs to them; equal files make equal bytes.
+fn archive(programs: &Path, triple: &str, packages: &Path) -> Result<PathBuf> {
+    let name = format!("prof-{}-{triple}", env!("CARGO_PKG_VERSION"));
+    let folder = packages.join(&name);
+    if folder.exists() {
+        fs::remove_dir_all(&folder)?;
+    }
+    fs::create_dir_all(&folder)?;
+    for program in ["prof", "cargo-prof"] {
+        fs::copy(programs.join(program), folder.join(program))?;
+    }
+    for file in ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"] {
+        fs::copy(workspace::root().join(file), folder.join(file))?;
+    }
+    // Of another architecture's, only those of this one can be asked.
+    match triple.starts_with(std::env::consts::ARCH) {
+        true => documents(&folder.join("prof"), &folder)?,
+        false => documents(
+            &build(&workspace::target_directory()?, None)?.join("prof"),
+            &folder,
+        )?,
+    }
+    let path = packages.join(format!("{name}.tgz"));
+    let mut tar = Command::new("tar");
+    tar.arg("--directory").arg(packages);
+    tar.args(["--create", "--sort=name", "--format=gnu"]);
+    tar.args(["--owner=0", "--group=0", "--numeric-owner", "--mode=go-w"]);
+    tar.arg(format!("--mtime=@{}", date()?)).arg(&name);
+    let mut tar = tar
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("cannot start tar")?;
+    let packed = tar.stdout.take().context("tar has no output")?;
+    let mut gzip = Command::new("gzip");
+    gzip.args(["--no-name", "-9"]);
+    process::run(gzip.stdin(packed).stdout(File::create(&path)?))?;
+    ensure!(tar.wait()?.success(), "tar failed");
+    fs::remove_dir_all(&folder)?;
+    Ok(path)
+}
+
+/// The Debian package, of programs that use the system's C library.
+fn debian(target: &Path, packages: &Path) -> Result<PathBuf> {
+    let programs = build(target, None)?;
+    // Where the package's manifest names them.
+    let folder = workspace::root().join("target/debian-files");
+    fs::create_dir_all(&folder)?;
+    documents(&programs.join("prof"), &folder)?;
+    let date = date()?;
+    let mut written = Command::new("date");
+    written
+        .args(["--utc", "--rfc-email", "--date"])
+        .arg(format!("@{date}"));
+    let written = process::output(&mut written)?;
+    fs::write(
+        folder.join("changelog"),
+        format!(
+            "prof ({version}-1) unstable; urgency=medium\n\n  * Version {version}; \
+             /usr/share/doc/prof/CHANGELOG.md says what is new.\n\n -- {MAINTAINER}  {written}",
+            version = env!("CARGO_PKG_VERSION"),
+        ),
+    )?;
+    let mut command = process::cargo();
+    command.current_dir(workspace::root());
+    command.args(["deb", "--package", "prof", "--no-build", "--no-strip"]);
+    command.args(["--profile", "dist", "--deb-revision", "1"]);
+    command.arg("--output").arg(packages);
+    command.env("CARGO_TARGET_DIR", target);
+    command.env("SOURCE_DATE_EPOCH", &date);
+    let printed = process::output(&mut command)
+        .context("cargo-deb makes Debian packages: `cargo install cargo-deb`, or --no-deb")?;
+    let path = printed
+        .lines()
+        .last()
+        .context("cargo-deb printed no path")?;
+    Ok(PathBuf::from(path))
+}
+
+const MAINTAINER: &str = "The prof developers <prof@example.invalid>";
