@@ -22,6 +22,7 @@ mod downloads;
 mod events;
 mod everyday_programs;
 mod filters;
+mod first_five_minutes;
 mod flamegraph;
 mod foreign_recordings;
 mod formats_in;
