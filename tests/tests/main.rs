@@ -27,6 +27,7 @@ mod flamegraph;
 mod foreign_recordings;
 mod formats_in;
 mod generate;
+mod guide;
 mod memory;
 mod names;
 mod no_permission;

@@ -10,6 +10,7 @@ mod bench;
 mod ci_trial;
 mod demo;
 mod dist;
+mod docs;
 mod fuzz;
 mod process;
 mod storm;
@@ -38,6 +39,8 @@ enum Chore {
     Storm(storm::Options),
     /// Bundles the page of `prof report --html` (npm).
     Web(web::Options),
+    /// Runs the commands of docs/guide and writes down what they print.
+    Docs(docs::Options),
     /// Counts the false alarms of `prof ci`, and how often it finds what was planted.
     CiTrial(ci_trial::Options),
     /// Builds static archives and a Debian package into target/packages.
@@ -54,6 +57,7 @@ fn main() -> ExitCode {
         Chore::Bench(options) => bench::run(&options),
         Chore::Storm(options) => storm::run(&options),
         Chore::Web(options) => web::run(&options),
+        Chore::Docs(options) => docs::run(&options),
         Chore::CiTrial(options) => ci_trial::run(&options),
         Chore::Dist(options) => dist::run(&options),
         Chore::Tidy => tidy::run(),

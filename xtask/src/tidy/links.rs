@@ -33,6 +33,7 @@ fn documents(root: &Path) -> Result<Vec<PathBuf>> {
     let folders = [
         root.to_path_buf(),
         docs.join("design"),
+        docs.join("guide"),
         docs.join("results"),
         docs,
     ];

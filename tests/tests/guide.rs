@@ -1,0 +1,121 @@
+//! The manual's commands do what the manual says: each line with `$` in a `console` block of
+//! docs/guide runs. `PROF_BLESS=1` (`cargo xtask docs`) writes what they print below them.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use prof_tests::{Need, Outcome, Session, needs, prof};
+
+fn guide() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/guide")
+}
+
+/// Runs the commands of a page, in a directory with the guide's programs.
+fn check(page: &str) {
+    let session = Session::new();
+    for entry in fs::read_dir(guide().join("programs")).unwrap() {
+        let path = entry.unwrap().path();
+        fs::copy(
+            &path,
+            session.path(&path.file_name().unwrap().to_string_lossy()),
+        )
+        .unwrap();
+    }
+    let path = guide().join(page);
+    let text = fs::read_to_string(&path).unwrap();
+    let refreshed = run(&session, &text);
+    if std::env::var_os("PROF_BLESS").is_some() {
+        fs::write(&path, refreshed).unwrap();
+    }
+}
+
+/// The text with what its commands print now.
+fn run(session: &Session, text: &str) -> String {
+    let mut refreshed = String::new();
+    let mut in_console = false;
+    let mut commands = 0;
+    for line in text.lines() {
+        let was_in_console = in_console;
+        if line.starts_with("```") {
+            in_console = line == "```console";
+        }
+        if !in_console || !was_in_console {
+            let _ = writeln!(refreshed, "{line}");
+            continue;
+        }
+        // Output of an earlier time is left out.
+        if let Some(command) = line.strip_prefix("$ ") {
+            commands += 1;
+            let printed = printed(session, command);
+            let end = if printed.is_empty() { "" } else { "\n" };
+            let _ = write!(refreshed, "{line}\n{printed}{end}");
+        }
+    }
+    assert!(commands > 0, "no commands in {text:.60}");
+    refreshed
+}
+
+/// What a command prints, as a terminal shows it.
+fn printed(session: &Session, command: &str) -> String {
+    let script = format!("exec 2>&1; PATH=\"$(dirname \"$PROF\"):$PATH\"; {command}");
+    let mut shell = session.command(Path::new("sh"), ["-c", &script]);
+    shell.env("PROF", prof()).env("COLUMNS", "100");
+    let outcome = Outcome::of(shell);
+    outcome.assert_code(0);
+    let directory = format!("{}/", session.directory().display());
+    outcome.stdout.trim_end().replace(&directory, "")
+}
+
+#[test]
+fn hot_line() {
+    check("hot-line.md");
+}
+
+#[test]
+fn waiting() {
+    check("waiting.md");
+}
+
+#[test]
+fn allocations() {
+    if needs(&[Need::Root]) {
+        check("allocations.md");
+    }
+}
+
+#[test]
+fn compare() {
+    check("compare.md");
+}
+
+#[test]
+fn plain_user() {
+    check("plain-user.md");
+}
+
+#[test]
+fn service() {
+    check("service.md");
+}
+
+#[test]
+fn languages() {
+    if needs(&[Need::Tool("node")]) {
+        check("languages.md");
+    }
+}
+
+#[test]
+fn each_page_with_commands_is_run() {
+    let source = include_str!("guide.rs");
+    for entry in fs::read_dir(guide()).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if path.extension().is_some_and(|ending| ending == "md") {
+            let text = fs::read_to_string(&path).unwrap();
+            let runs = source.contains(&format!("check(\"{name}\")"));
+            assert_eq!(runs, text.contains("```console"), "{name}");
+        }
+    }
+}
