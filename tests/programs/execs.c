@@ -5,11 +5,11 @@
 
 DEFINE_SINK;
 
-NOINLINE void one_life(uint64_t n) { sink += burn(n); }
+NOINLINE void until_exec(uint64_t n) { sink += burn(n); }
 
 int main(int argc, char **argv) {
     uint64_t times = argument(argc, argv, 1, 20);
-    one_life(argument(argc, argv, 2, 20) * MILLISECOND);
+    until_exec(argument(argc, argv, 2, 20) * MILLISECOND);
     if (times > 1) {
         char left[32];
         snprintf(left, sizeof left, "%llu", (unsigned long long)(times - 1));

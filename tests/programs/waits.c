@@ -7,17 +7,17 @@
 
 DEFINE_SINK;
 
-NOINLINE void until_told(void) { sink += burn(MILLISECOND / 4); }
+NOINLINE void until_input(void) { sink += burn(MILLISECOND / 4); }
 
 int main(void) {
     char byte;
     fcntl(0, F_SETFL, O_NONBLOCK);
     for (int i = 0; i < 400; i++)
-        until_told();
+        until_input();
     printf("ready\n");
     fflush(stdout);
     while (read(0, &byte, 1) != 0)
-        until_told();
+        until_input();
     printf("done\n");
     return 0;
 }

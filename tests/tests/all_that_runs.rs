@@ -248,7 +248,7 @@ fn containers_are_seen_from_outside() {
 }
 
 #[test]
-fn plain_users_are_told_what_they_can_do() {
+fn plain_users_get_advice() {
     if !needs(&[Need::Root, Need::Tool("setpriv"), Need::PlainSampling]) {
         return;
     }
@@ -350,7 +350,7 @@ impl Drop for Offline {
 }
 
 #[test]
-fn a_cpu_that_goes_offline_is_told_of_and_the_others_go_on() {
+fn an_offline_cpu_is_reported_and_the_others_go_on() {
     if !needs(ALL) {
         return;
     }

@@ -129,7 +129,7 @@ fn the_unit_is_bytes() {
 }
 
 #[test]
-fn a_plain_user_is_told_what_else_there_is() {
+fn plain_users_get_alternatives() {
     if !needs(&[Need::Root, Need::Tool("setpriv"), Need::PlainSampling]) {
         return;
     }

@@ -157,7 +157,7 @@ fn the_source_is_found_where_it_went() {
 }
 
 #[test]
-fn what_is_not_there_is_told_with_what_may_be_meant() {
+fn unknown_names_get_suggestions() {
     let session = Session::new();
     let binary = Program::c(&["shares.c"]).build();
     let recorded = session.record(USER_CODE, &[binary.to_str().unwrap(), "200"]);

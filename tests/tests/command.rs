@@ -215,7 +215,7 @@ fn assert_valid(session: &Session, file: &str) {
     let outcome = session.run(["report", "-i", file, "--folded", "-"]);
     outcome.assert_code(0);
     let stacks = Stacks::from_folded(&outcome.stdout);
-    stacks.assert_hottest(&["main", "until_told", "burn"]);
+    stacks.assert_hottest(&["main", "until_input", "burn"]);
 }
 
 #[test]

@@ -31,7 +31,7 @@ fn deleted_programs_and_memfds_have_whole_stacks_and_names() {
 }
 
 #[test]
-fn so_they_have_for_plain_users() {
+fn deleted_programs_and_memfds_of_plain_users_as_well() {
     if needs(&[Need::Root, Need::PlainSampling]) {
         let cases = [("unlink", Variant::PLAIN), ("memfd", Variant::PLAIN)];
         check_vanishing(&Session::plain_user(), &cases);
@@ -122,7 +122,7 @@ fn a_container_that_is_gone_has_whole_stacks_and_names() {
 
 /// In a user namespace of their own, as rootless containers are.
 #[test]
-fn so_it_has_for_plain_users() {
+fn a_container_of_a_plain_user_that_is_gone_as_well() {
     if !needs(&[Need::Root, Need::PlainSampling]) {
         return;
     }
@@ -172,7 +172,7 @@ fn jitdumps_are_read_where_the_recording_says() {
 }
 
 #[test]
-fn a_container_that_lives_is_seen_from_outside() {
+fn a_running_container_is_seen_from_outside() {
     if !needs(&[Need::MountNamespaces, Need::Tool("perf")]) {
         return;
     }

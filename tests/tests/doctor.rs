@@ -139,7 +139,7 @@ fn root_of_a_user_namespace_hears_that_it_is_none() {
 
 /// Sandboxes show some of /proc only.
 #[test]
-fn settings_that_are_not_shown_are_not_known() {
+fn hidden_settings_are_unknown() {
     if !needs(&[Need::Root, Need::Tool("unshare")]) {
         return;
     }
@@ -153,7 +153,7 @@ fn settings_that_are_not_shown_are_not_known() {
 }
 
 #[test]
-fn a_filter_is_called_a_filter_whatever_it_answers() {
+fn a_seccomp_filter_is_named_whichever_errno_it_returns() {
     let session = Session::new();
     for errno in [EPERM, EACCES, ENOSYS] {
         let launcher = refusing(&session, errno, &[PERF_EVENT_OPEN]);

@@ -131,7 +131,7 @@ fn growth_beyond_a_limit_has_a_status_of_its_own() {
 }
 
 #[test]
-fn what_a_format_does_not_tell_is_said() {
+fn missing_data_of_a_format_is_reported() {
     let session = Session::new();
     samples(&session);
     for (flags, says) in [

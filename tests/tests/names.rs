@@ -29,7 +29,7 @@ fn stubs_of_the_linker_have_names_and_callers() {
 type Fate = fn(&std::path::Path);
 
 #[test]
-fn what_has_no_name_is_told_with_its_reason() {
+fn unnamed_code_is_listed_with_its_reason() {
     if !needs(&[Need::Root, Need::PlainSampling]) {
         return;
     }

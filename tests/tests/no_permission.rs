@@ -60,7 +60,7 @@ fn check_shares(session: &Session, errno: i32) {
 }
 
 #[test]
-fn whatever_the_filter_answers() {
+fn whichever_errno_a_seccomp_filter_returns() {
     let session = Session::new();
     for errno in [EPERM, EACCES, ENOSYS] {
         check_shares(&session, errno);
@@ -75,24 +75,24 @@ fn as_a_plain_user() {
     check_shares(&Session::plain_user(), EPERM);
 }
 
-/// One thread naps 20 times, another one is busy meanwhile.
+/// One thread sleeps 20 times, another one is busy meanwhile.
 #[test]
-fn the_weights_are_the_cpu_time_and_waits_are_not_broken_off() {
-    const NAPS: u64 = 20;
+fn weights_are_cpu_time_and_waits_are_not_interrupted() {
+    const SLEEPS: u64 = 20;
     let session = Session::alone();
-    let naps = Program::c(&["naps.c"]);
-    let (outcome, stacks) = record(&session, EPERM, &naps, &[&NAPS.to_string()]);
+    let sleeps = Program::c(&["short_sleeps.c"]);
+    let (outcome, stacks) = record(&session, EPERM, &sleeps, &[&SLEEPS.to_string()]);
     outcome.assert_code(0);
     let mut words = outcome.stdout.split_whitespace();
-    let [broken, used] = [(); 2].map(|()| words.next().unwrap().parse::<u64>().unwrap());
+    let [interrupted, used] = [(); 2].map(|()| words.next().unwrap().parse::<u64>().unwrap());
     let share = stacks.total() as f64 / used as f64;
     assert!(
         (0.9..1.1).contains(&share),
         "{share} of {used} ns: {outcome}"
     );
-    // Who is stopped in the instant before it falls asleep has that wait broken off. Were those stopped
+    // Who is stopped in the instant before it falls asleep has that wait interrupted. Were those stopped
     // who sleep, all waits would be: each is 50 samples long.
-    assert!(broken < NAPS / 2, "{outcome}");
+    assert!(interrupted < SLEEPS / 2, "{outcome}");
 }
 
 #[test]
@@ -269,7 +269,7 @@ fn what_nobody_looks_at_is_missing() {
 }
 
 #[test]
-fn where_ptrace_is_refused_too_there_is_nothing_left_but_advice() {
+fn without_perf_events_and_ptrace_there_is_advice() {
     let session = Session::new();
     let launcher = refusing(&session, EPERM, &[PERF_EVENT_OPEN, PTRACE]);
     let outcome = Outcome::of(session.prof_under(&launcher, ["record", "--", "echo", "started"]));
@@ -279,7 +279,7 @@ fn where_ptrace_is_refused_too_there_is_nothing_left_but_advice() {
 }
 
 #[test]
-fn it_can_be_asked_for_and_refused() {
+fn the_ptrace_sampler_can_be_requested_and_refused() {
     let session = Session::new();
     let binary = SHARES.build();
     let recorded = session.record(&["--sampler", "ptrace"], &[binary.to_str().unwrap(), "500"]);
@@ -323,7 +323,7 @@ fn perf_reads_the_file() {
 }
 
 #[test]
-fn whoever_traces_already_is_named() {
+fn another_tracer_is_named() {
     let session = Session::new();
     let target = busy(&session);
     let pid = target.0.id().to_string();
@@ -358,10 +358,10 @@ fn whoever_traces_already_is_named() {
 
 /// /proc tells what each thread used, so it is known what of that the samples stand for.
 #[test]
-fn what_threads_did_is_known_all_the_same() {
+fn coverage_is_complete_with_the_ptrace_sampler() {
     let session = Session::alone();
-    let lives = Program::c(&["lives.c"]);
-    let (outcome, _) = record(&session, EPERM, &lives, &["50", "20000"]);
+    let threads = Program::c(&["short_threads.c"]);
+    let (outcome, _) = record(&session, EPERM, &threads, &["50", "20000"]);
     outcome.assert_code(0);
     let text = session.run(["report", "--json", "-"]).stdout;
     let json: serde_json::Value = serde_json::from_str(&text).unwrap();

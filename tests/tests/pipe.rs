@@ -99,7 +99,7 @@ fn a_reader_that_has_seen_enough_ends_the_recording_with_a_word() {
 /// How much is left when the target ends depends on the machine, but whoever writes to a pipe that
 /// nobody reads has all of it left.
 #[test]
-fn what_is_left_to_be_unwound_at_the_end_is_told_and_can_be_cut_short() {
+fn unwinding_at_the_end_is_shown_and_can_be_cut_short() {
     let session = Session::new();
     let (mut prof, said) = with_much_left(&session);
     let pid = prof.id();

@@ -359,7 +359,7 @@ fn one_cpu_is_enough() {
 }
 
 #[test]
-fn the_fastest_rate_keeps_the_shares_and_tells_what_was_throttled() {
+fn the_fastest_rate_keeps_shares_and_reports_throttling() {
     let session = Session::alone();
     let binary = SHARES.build();
     let options = ["-F", "max", "-e", "cpu-clock:u"];

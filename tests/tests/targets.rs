@@ -8,7 +8,7 @@ use prof_tests::{Endless, Outcome, Program, Session, signal, wait_until};
 
 /// A program under a name of its own, which says that it is ready and ends when we let it.
 fn start(session: &Session, name: &str) -> Child {
-    let program = session.install(&Program::c(&["lives.c"]).build());
+    let program = session.install(&Program::c(&["short_threads.c"]).build());
     let renamed = session.path(name);
     std::fs::rename(program, &renamed).unwrap();
     let mut command = session.command(&renamed, ["300", "1000", "1", "wait"]);
@@ -41,7 +41,7 @@ fn check_recorded(session: &Session, mut prof: Child, mut target: Child) {
     assert!(output.status.success(), "{said}");
     assert!(said.contains(" samples,"), "{said}");
     let outcome = session.run(["report"]);
-    assert!(outcome.stdout.contains("youth"), "{outcome}");
+    assert!(outcome.stdout.contains("sixty"), "{outcome}");
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn waiting_for_a_process_ends_with_a_signal() {
 }
 
 #[test]
-fn nobody_of_that_name_is_said_and_how_to_wait() {
+fn a_name_without_processes_is_refused_with_advice() {
     let session = Session::new();
     let outcome = session.run(["record", "--name", "^no-such-name$"]);
     outcome.assert_refused(&["no-such-name", "--wait"]);

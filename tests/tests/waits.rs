@@ -121,13 +121,13 @@ fn waits_on_all_cpus_are_those_of_everybody() {
 
 /// A thread waits while sampling is off, when it is switched on, and when it is switched off: what
 /// weighs is the part of each wait that is sampled. Root is told where a wait is as it begins.
-fn check_brackets(session: &Session, sees_earlier: bool) {
+fn check_controlled_waits(session: &Session, sees_earlier: bool) {
     for name in ["commands", "answers"] {
         let mut mkfifo = std::process::Command::new("mkfifo");
         let made = mkfifo.args(["-m", "666"]).arg(session.path(name)).status();
         assert!(made.unwrap().success());
     }
-    let binary = session.install(&Program::c(&["wait_brackets.c"]).build());
+    let binary = session.install(&Program::c(&["controlled_waits.c"]).build());
     let control = "fifo:commands,answers";
     let options = ["--off-cpu", "--delay", "-1", "--control", control];
     let command = [binary.to_str().unwrap(), "commands", "answers"];
@@ -149,14 +149,14 @@ fn check_brackets(session: &Session, sees_earlier: bool) {
 #[test]
 fn only_what_is_sampled_of_a_wait_counts() {
     if needs(AS_ROOT) {
-        check_brackets(&Session::new(), false);
+        check_controlled_waits(&Session::new(), false);
     }
 }
 
 #[test]
-fn so_it_is_for_plain_users() {
+fn only_what_is_sampled_of_a_plain_users_wait_counts() {
     if needs(AS_PLAIN_USER) {
-        check_brackets(&Session::plain_user(), true);
+        check_controlled_waits(&Session::plain_user(), true);
     }
 }
 
@@ -331,7 +331,7 @@ fn waits_that_began_before_count_from_the_begin() {
 }
 
 #[test]
-fn so_do_those_of_plain_users() {
+fn plain_users_waits_that_began_before_count_from_the_begin() {
     if needs(AS_PLAIN_USER) {
         check_attached(&Session::plain_user());
     }

@@ -1,15 +1,15 @@
-//! When is sampled: delays, switching from outside, commands run several times.
+//! When sampling is enabled: delays, `--control`, commands that run several times.
 
 use std::collections::BTreeSet;
 use std::process::Command;
 
 use prof_tests::{Need, Outcome, Program, Recorded, Session, needs};
 
-const BRACKETS: Program = Program::c(&["brackets.c"]);
+const CONTROLLED_REGION: Program = Program::c(&["controlled_region.c"]);
 const THREADS: Program = Program::c(&["threads.c"]);
 
-/// Records the program that switches sampling on and off itself.
-fn brackets<'a>(session: &'a Session, options: &[&str]) -> Recorded<'a> {
+/// Records the program that enables and disables sampling itself.
+fn controlled_region<'a>(session: &'a Session, options: &[&str]) -> Recorded<'a> {
     for name in ["commands", "answers"] {
         let made = Command::new("mkfifo").arg(session.path(name)).status();
         assert!(made.unwrap().success());
@@ -28,27 +28,27 @@ fn brackets<'a>(session: &'a Session, options: &[&str]) -> Recorded<'a> {
         "--control",
         "fifo:commands,answers",
     ];
-    let program = session.install(&BRACKETS.build());
+    let program = session.install(&CONTROLLED_REGION.build());
     let command = [program.to_str().unwrap(), "commands", "answers", "150"];
     session.record(&[&fixed, options].concat(), &command)
 }
 
-/// Nothing but the part in brackets was sampled, and it is whole.
+/// Nothing but the enabled part was sampled, and it is whole.
 #[track_caller]
-fn check_brackets(recorded: &Recorded<'_>) {
+fn check_region(recorded: &Recorded<'_>) {
     let stacks = recorded.physical_stacks();
     assert!(stacks.self_share("inside") > 0.98, "{stacks}");
     assert_eq!(stacks.self_share("outside"), 0.0, "{stacks}");
     let names: BTreeSet<_> = stacks.processes().into_iter().collect();
     // Its new name, which it got while it was not sampled, is known.
-    assert_eq!(names, BTreeSet::from(["brackets", "renamed"]));
+    assert_eq!(names, BTreeSet::from(["controlled_regi", "renamed"]));
 }
 
 #[test]
-fn a_program_brackets_what_counts() {
+fn a_program_controls_its_own_sampling() {
     let session = Session::new();
-    let recorded = brackets(&session, &["-e", "cpu-clock:u"]);
-    check_brackets(&recorded);
+    let recorded = controlled_region(&session, &["-e", "cpu-clock:u"]);
+    check_region(&recorded);
     // What it did while it was not sampled is not missing.
     let outcome = recorded.report(&["--coverage"]);
     // "samples cover 99.94 % of the work of ..."
@@ -57,26 +57,26 @@ fn a_program_brackets_what_counts() {
 }
 
 #[test]
-fn stops_are_switched_as_well() {
+fn the_ptrace_sampler_is_controlled_as_well() {
     let session = Session::new();
-    check_brackets(&brackets(&session, &["--sampler", "ptrace"]));
+    check_region(&controlled_region(&session, &["--sampler", "ptrace"]));
 }
 
 #[test]
-fn plain_users_bracket_what_counts() {
+fn plain_users_programs_control_sampling() {
     if needs(&[Need::Root, Need::Tool("setpriv"), Need::PlainSampling]) {
         let session = Session::plain_user();
-        check_brackets(&brackets(&session, &["-e", "cpu-clock:u"]));
+        check_region(&controlled_region(&session, &["-e", "cpu-clock:u"]));
     }
 }
 
 #[test]
-fn perf_reads_what_was_switched() {
+fn perf_reads_controlled_recordings() {
     if !needs(&[Need::Tool("perf")]) {
         return;
     }
     let session = Session::new();
-    let recorded = brackets(&session, &["-e", "cpu-clock:u"]);
+    let recorded = controlled_region(&session, &["-e", "cpu-clock:u"]);
     let samples = prof_tests::perf_script(&recorded.file);
     assert_eq!(samples.len() as u64, recorded.samples());
     let inside = |frames: &[String]| frames.iter().any(|frame| frame == "inside");
@@ -97,7 +97,7 @@ fn a_shell_holds_descriptors() {
     let outcome = Outcome::of(session.command(std::path::Path::new("sh"), ["-c", &script]));
     outcome.assert_code(0);
     assert_eq!(outcome.stdout, "unknown\nack\n", "{outcome}");
-    // It was never switched on.
+    // It was never enabled.
     let outcome = session.run(["report"]);
     assert!(outcome.stderr.contains("no samples"), "{outcome}");
 }

@@ -1,5 +1,5 @@
-/* Has itself sampled in the part that counts only, through two FIFOs, and is renamed when it is not
- * sampled: brackets COMMANDS ANSWERS MILLISECONDS */
+/* Enables and disables its own sampling through two FIFOs, and changes its name while it is not
+ * sampled: controlled_region COMMANDS ANSWERS MILLISECONDS */
 #define _GNU_SOURCE
 #include "burn.h"
 #include <stdio.h>
@@ -10,7 +10,7 @@ DEFINE_SINK;
 
 static FILE *commands, *answers;
 
-static void tell(const char *command) {
+static void request(const char *command) {
     char answer[8] = "";
     fprintf(commands, "%s\n", command);
     fflush(commands);
@@ -26,14 +26,14 @@ int main(int argc, char **argv) {
     commands = fopen(argv[1], "w");
     answers = fopen(argv[2], "r");
     outside(rounds);
-    tell("enable");
+    request("enable");
     inside(rounds);
-    tell("disable");
+    request("disable");
     outside(rounds);
     prctl(PR_SET_NAME, "renamed");
-    tell("enable");
+    request("enable");
     inside(rounds);
-    tell("disable");
+    request("disable");
     outside(rounds);
     return 0;
 }

@@ -1,5 +1,5 @@
 /* Waits in ways that a tracer could disturb, beside a thread that is busy, and says how often a
- * wait was broken off, and how much CPU time all took, in nanoseconds. */
+ * wait was interrupted, and how much CPU time all took, in nanoseconds. */
 #include "burn.h"
 
 #include <errno.h>
@@ -21,18 +21,18 @@ static void *busy(void *unused) {
 }
 
 int main(int argc, char **argv) {
-    uint64_t naps = argument(argc, argv, 1, 20);
+    uint64_t sleeps = argument(argc, argv, 1, 20);
     pthread_t thread;
     struct epoll_event event;
-    int broken = 0, epoll = epoll_create1(0);
+    int interrupted = 0, epoll = epoll_create1(0);
     pthread_create(&thread, NULL, busy, NULL);
-    for (uint64_t i = 0; i < naps; i++)
+    for (uint64_t i = 0; i < sleeps; i++)
         if (epoll_wait(epoll, &event, 1, 50) < 0 && errno == EINTR)
-            broken++;
+            interrupted++;
     over = 1;
     pthread_join(thread, NULL);
     struct timespec used;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
-    printf("%d %lld\n", broken, used.tv_sec * 1000000000LL + used.tv_nsec);
+    printf("%d %lld\n", interrupted, used.tv_sec * 1000000000LL + used.tv_nsec);
     return 0;
 }

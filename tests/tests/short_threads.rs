@@ -1,13 +1,13 @@
-//! Threads shorter than a sampling period are sampled all over their lives, and what was not is
-//! known.
+//! Threads shorter than a sampling period are sampled from begin to end, and the coverage says
+//! what was not.
 
 use std::ffi::OsString;
 use std::path::Path;
 
 use prof_tests::{Need, Outcome, Program, Recorded, Session, Stacks, assert_shares, needs};
 
-const LIVES: Program = Program::c(&["lives.c"]);
-const SHARES: [(&str, f64); 3] = [("youth", 0.6), ("prime", 0.3), ("old_age", 0.1)];
+const SHORT_THREADS: Program = Program::c(&["short_threads.c"]);
+const SHARES: [(&str, f64); 3] = [("sixty", 0.6), ("thirty", 0.3), ("ten", 0.1)];
 
 /// Weights differ, and threads born in the same moment have the same period: so many samples are
 /// worth one that is independent.
@@ -16,19 +16,19 @@ const SAMPLES_PER_INDEPENDENT_ONE: u64 = 10;
 /// 3,000 threads of 1 ms at 999 Hz.
 #[track_caller]
 fn check(session: &Session, event: &str) {
-    check_lives(session, event, &["3000"]);
+    check_threads(session, event, &["3000"]);
 }
 
 #[track_caller]
-fn check_lives(session: &Session, event: &str, lives: &[&str]) {
-    let binary = session.install(&LIVES.build());
+fn check_threads(session: &Session, event: &str, arguments: &[&str]) {
+    let binary = session.install(&SHORT_THREADS.build());
     let options = ["-e", event, "-F", "999"];
-    let command = [&[binary.to_str().unwrap()], lives].concat();
+    let command = [&[binary.to_str().unwrap()], arguments].concat();
     let recorded = session.record(&options, &command);
     let stacks = recorded.physical_stacks();
-    let lives = stacks.with_leaves(&SHARES.map(|(name, _)| name));
+    let threads = stacks.with_leaves(&SHARES.map(|(name, _)| name));
     let independent = recorded.samples() / SAMPLES_PER_INDEPENDENT_ONE;
-    assert_shares(&lives, independent, &SHARES);
+    assert_shares(&threads, independent, &SHARES);
     assert_sampled(&recorded);
     assert_covered(&recorded, stacks.total());
 }
@@ -60,10 +60,10 @@ fn threads_of_a_millisecond_by_the_clock() {
     check(&Session::alone(), "cpu-clock:u");
 }
 
-/// Else each would be sampled four times, at the same points of its life, and never at its end.
+/// Else each would be sampled four times, at the same points, and never at its end.
 #[test]
 fn threads_of_four_periods_and_a_half() {
-    check_lives(&Session::alone(), "cpu-clock:u", &["500", "4500"]);
+    check_threads(&Session::alone(), "cpu-clock:u", &["500", "4500"]);
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn threads_of_a_millisecond_of_a_plain_user() {
 }
 
 #[test]
-fn who_lives_on_unsampled_is_named() {
+fn unsampled_survivors_are_listed() {
     let session = Session::new();
     // It ends a little later than its shell.
     let survivor = "tail --pid=$$ -s 0.1 -f /dev/null >/dev/null 2>&1 &";
@@ -104,7 +104,7 @@ fn who_lives_on_unsampled_is_named() {
 #[test]
 fn the_coverage_is_listed_by_name() {
     let session = Session::alone();
-    let binary = LIVES.build();
+    let binary = SHORT_THREADS.build();
     let command = [binary.to_str().unwrap(), "100", "10000"];
     let recorded = session.record(&["-e", "cpu-clock:u", "-F", "99"], &command);
     let text = recorded.report(&["--coverage"]).stdout;
@@ -112,12 +112,12 @@ fn the_coverage_is_listed_by_name() {
         text.starts_with("samples cover ") && text.contains(" % of the work of 101 threads\n"),
         "{text}"
     );
-    assert!(text.contains("lives  lives"), "{text}");
+    assert!(text.contains("short_threads  short_threads"), "{text}");
 }
 
-/// What is counted by one event and told by another differs with each switch.
+/// What one event counts and another reports differs with each switch.
 #[test]
-fn who_is_switched_often_is_counted_once() {
+fn frequently_switched_threads_are_counted_once() {
     let session = Session::alone();
     let binary = Program::c(&["pingpong.c"]).build();
     let command = [binary.to_str().unwrap(), "40000"];
@@ -130,7 +130,7 @@ fn who_is_switched_often_is_counted_once() {
 
 /// A shell is switched with commands that have just been born, whose first period is yet to come.
 #[test]
-fn who_makes_short_lives_is_sampled_for_all_it_does() {
+fn parents_of_short_processes_are_fully_sampled() {
     if !needs(&[Need::Root]) {
         return;
     }
@@ -147,15 +147,15 @@ fn who_makes_short_lives_is_sampled_for_all_it_does() {
     assert!((0.75..1.25).contains(&share), "{share} of {coverage}");
 }
 
-/// Where there are few descriptors and many who make threads, files can be opened all the same.
+/// Where there are few descriptors and many processes that create threads, files can be opened all the same.
 #[test]
-fn makers_leave_descriptors_for_others() {
+fn parents_leave_descriptors_for_others() {
     let session = Session::new();
-    let script = "for i in $(seq 120); do (/bin/true; kill -STOP $BASHPID) & makers+=($!); done; \
-                  for maker in ${makers[@]}; do \
-                      until grep -q '(stopped)' /proc/$maker/status; do :; done; \
+    let script = "for i in $(seq 120); do (/bin/true; kill -STOP $BASHPID) & parents+=($!); done; \
+                  for parent in ${parents[@]}; do \
+                      until grep -q '(stopped)' /proc/$parent/status; do :; done; \
                   done; \
-                  \"$0\" 300; kill -KILL ${makers[@]}";
+                  \"$0\" 300; kill -KILL ${parents[@]}";
     let program = Program::c(&["shares.c"]).build();
     let mut words: Vec<OsString> = ["--nofile=100:100".into(), prof_tests::prof().into()].into();
     words.extend(["record", "-e", "cpu-clock:u", "bash", "-c", script].map(OsString::from));
@@ -168,9 +168,9 @@ fn makers_leave_descriptors_for_others() {
     assert!(whole > 0.95, "{report}");
 }
 
-/// A clock counts what it cannot sample in user code only: that is told, and not made up for.
+/// A clock counts what it cannot sample in user code only: that is reported, not corrected.
 #[test]
-fn time_in_the_kernel_is_not_taken_for_lives_too_short() {
+fn kernel_time_is_not_reported_as_short_threads() {
     let session = Session::new();
     let command = "dd if=/dev/zero of=/dev/null bs=64 count=1000000 status=none";
     let command: Vec<&str> = command.split(' ').collect();
@@ -182,19 +182,19 @@ fn time_in_the_kernel_is_not_taken_for_lives_too_short() {
     let all = (unseen + sampled) as f64 / used as f64;
     assert!((0.95..1.05).contains(&all), "{coverage}");
     assert_eq!(recorded_json["total"]["value"], sampled, "{coverage}");
-    let told = recorded.report(&[]).stdout;
+    let text = recorded.report(&[]).stdout;
     assert!(
-        told.contains("of the CPU time was in the kernel and is not shown (-e cpu-clock:u)"),
-        "{told}"
+        text.contains("of the CPU time was in the kernel and is not shown (-e cpu-clock:u)"),
+        "{text}"
     );
-    assert!(!told.contains("too short"), "{told}");
+    assert!(!text.contains("too short"), "{text}");
 }
 
 /// The kernel's counts of several events get mixed up unless one of them is asked for only.
 #[test]
-fn of_several_events_the_clock_tells_what_was_sampled() {
+fn the_clock_decides_coverage_among_several_events() {
     let session = Session::alone();
-    let binary = LIVES.build();
+    let binary = SHORT_THREADS.build();
     let command = [binary.to_str().unwrap(), "40", "40000"];
     let events = "page-faults/period=1,name=faults/u,cpu-clock:u,minor-faults:u";
     let recorded = session.record(&["-e", events], &command);
@@ -230,7 +230,7 @@ fn sum(coverage: &serde_json::Value, field: &str) -> u64 {
 
 /// One thread for as long as it takes is sampled as ever: at the rate asked for.
 #[test]
-fn long_lives_are_sampled_at_the_usual_rate() {
+fn long_threads_are_sampled_at_the_usual_rate() {
     let session = Session::alone();
     let binary = Program::c(&["shares.c"]).build();
     let recorded = session.record(
@@ -242,12 +242,12 @@ fn long_lives_are_sampled_at_the_usual_rate() {
     assert!((490.0..510.0).contains(&rate), "{rate} Hz");
 }
 
-/// Threads that live long are sampled about as often as asked for, also those that were born while
+/// Long threads are sampled about as often as asked for, also those that were born while
 /// periods were short for the sake of others.
 #[test]
-fn long_lives_among_short_ones_cost_what_they_should() {
+fn long_threads_among_short_ones_are_not_oversampled() {
     let session = Session::alone();
-    let binary = Program::c(&["mixed_lives.c"]).build();
+    let binary = Program::c(&["mixed_short_threads.c"]).build();
     let arguments = [binary.to_str().unwrap(), "1000", "16", "150"];
     let recorded = session.record(&["-e", "cpu-clock:u", "-F", "999"], &arguments);
     let coverage = json(&recorded)["quality"]["coverage"].take();

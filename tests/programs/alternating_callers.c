@@ -1,5 +1,5 @@
 /* Two callers in turn of one deep recursion, whose innermost function tells which of them it was:
- * towers MILLISECONDS */
+ * alternating_callers MILLISECONDS */
 #include "burn.h"
 
 DEFINE_SINK;

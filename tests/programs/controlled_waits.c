@@ -1,6 +1,6 @@
 /* Has waits sampled in the middle only, through two FIFOs, and says how long that was by its own clock,
  * at least and at most: `until_off NS NS`, and how much of it a wait took that had begun before:
- * `from_on NS NS`. wait_brackets COMMANDS ANSWERS */
+ * `from_on NS NS`. controlled_waits COMMANDS ANSWERS */
 #define _GNU_SOURCE
 #include "burn.h"
 #include <fcntl.h>
@@ -29,7 +29,7 @@ static void nap(int milliseconds) {
     nanosleep(&time, NULL);
 }
 
-static void tell(const char *command) {
+static void request(const char *command) {
     char answer[8] = "";
     fprintf(commands, "%s\n", command);
     fflush(commands);
@@ -37,7 +37,7 @@ static void tell(const char *command) {
         exit(9);
 }
 
-static void until_told(int number) {
+static void until_released(int number) {
     char byte;
     atomic_store(&waits_for, number);
     if (read(ends[number][0], &byte, 1) != 1) _exit(1);
@@ -63,9 +63,9 @@ static void let_go(int number) {
     if (write(ends[number][1], "x", 1) != 1) _exit(1);
 }
 
-NOINLINE void never_on(void) { until_told(0); sink++; }
-NOINLINE void from_on(void) { until_told(1); sink++; }
-NOINLINE void until_off(void) { until_told(2); sink++; }
+NOINLINE void never_on(void) { until_released(0); sink++; }
+NOINLINE void from_on(void) { until_released(1); sink++; }
+NOINLINE void until_off(void) { until_released(2); sink++; }
 
 static void *waits(void *unused) {
     atomic_store(&thread_id, (int)syscall(SYS_gettid));
@@ -89,7 +89,7 @@ int main(int argc, char **argv) {
     until_it_waits_for(1);
     nap(100);
     before_on = now();
-    tell("enable");
+    request("enable");
     on = now();
     nap(100);
     before_go = now();
@@ -98,7 +98,7 @@ int main(int argc, char **argv) {
     go = now();
     nap(100);
     before_off = now();
-    tell("disable");
+    request("disable");
     off = now();
     nap(100);
     let_go(2);

@@ -1,5 +1,5 @@
-/* Threads that live long, born while short ones come and go:
- * mixed_lives SHORT_MICROSECONDS LONG LONG_MILLISECONDS */
+/* Long threads that start while short ones come and go:
+ * mixed_short_threads SHORT_MICROSECONDS LONG LONG_MILLISECONDS */
 #include "burn.h"
 #include <pthread.h>
 
@@ -12,20 +12,20 @@ static uint64_t short_work, long_work;
 NOINLINE void in_short(void) { sink += burn(short_work); }
 NOINLINE void in_long(void) { sink += burn(long_work); }
 
-static void *short_life(void *unused) {
+static void *short_thread(void *unused) {
     in_short();
     sink++;
     return unused;
 }
 
-static void *long_life(void *unused) {
+static void *long_thread(void *unused) {
     in_long();
     sink++;
     return unused;
 }
 
-static void start(pthread_t *thread, void *(*life)(void *)) {
-    if (pthread_create(thread, NULL, life, NULL) != 0)
+static void start(pthread_t *thread, void *(*body)(void *)) {
+    if (pthread_create(thread, NULL, body, NULL) != 0)
         abort();
 }
 
@@ -37,10 +37,10 @@ int main(int argc, char **argv) {
     for (uint64_t i = 0; i < count && i < MOST; i++) {
         pthread_t thread;
         for (int j = 0; j < SHORT_FOR_EACH; j++) {
-            start(&thread, short_life);
+            start(&thread, short_thread);
             pthread_join(thread, NULL);
         }
-        start(&threads[i], long_life);
+        start(&threads[i], long_thread);
     }
     for (uint64_t i = 0; i < count && i < MOST; i++)
         pthread_join(threads[i], NULL);
