@@ -14,7 +14,7 @@ pub struct Event {
 impl Event {
     /// The name of the event that is all time, on and off the CPUs, of a recording that has both
     /// (`prof record --wall`).
-    pub const WALL_CLOCK: &'static str = "wall-clock";
+    pub(crate) const WALL_CLOCK: &'static str = "wall-clock";
 
     /// Whether its samples are waits: time that threads spend off the CPUs.
     pub(crate) fn is_off_cpu(&self) -> bool {
@@ -66,7 +66,7 @@ impl Unit {
     }
 
     /// Whether weights in both units may be compared: what is not stated is taken on trust.
-    pub fn compares_with(&self, other: &Self) -> bool {
+    pub(crate) fn compares_with(&self, other: &Self) -> bool {
         self == other || *self == Self::Unstated || *other == Self::Unstated
     }
 }

@@ -148,7 +148,7 @@ impl Weight {
     }
 
     /// The share of `whole`, from 0 to 1; 0 of nothing.
-    pub fn share_of(self, whole: Self) -> f64 {
+    pub(crate) fn share_of(self, whole: Self) -> f64 {
         if whole.value == 0 {
             return 0.0;
         }
