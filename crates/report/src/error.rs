@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::filter::InvalidPattern;
+use crate::pattern::InvalidPattern;
 use crate::suggest::did_you_mean;
 
 /// Why there is no report.

@@ -36,18 +36,21 @@ mod filter;
 pub mod format;
 mod load;
 mod numbers;
+mod pattern;
 pub mod profile;
 mod source;
 mod suggest;
 pub mod symbolize;
 #[cfg(test)]
 mod testing;
+mod thousands;
 pub mod view;
 
 pub use calltree::{CallTree, Split};
 pub use error::{Error, InputError, NoSamples};
-pub use filter::{Filter, InvalidPattern, Pattern};
+pub use filter::Filter;
 pub use load::{LiveProfile, LoadOptions, LoadProgress, Span, StackCopies, load, profile_of, read};
+pub use pattern::{InvalidPattern, Pattern};
 pub use profile::Profile;
 pub use source::{NoSource, SourceFile, Sources};
 pub use symbolize::{NameCache, SymbolizedProfile};

@@ -4,9 +4,10 @@ use std::sync::Mutex;
 
 use crate::debuginfod::{Client, Kind};
 use crate::files::ModuleFiles;
+use crate::found::Found;
 use crate::locate;
 use crate::options::{Debuginfod, SymbolOptions};
-use crate::symbolizer::{Found, Watch};
+use crate::progress::Watch;
 
 /// So many downloads at a time: servers are slow to answer, and not to be flooded.
 const AT_ONCE: usize = 8;

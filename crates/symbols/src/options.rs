@@ -182,7 +182,7 @@ pub trait Places: Send + Sync {
 
 /// Nothing is known beyond the recorded paths.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct NoOtherPlaces;
+pub(crate) struct NoOtherPlaces;
 
 impl Places for NoOtherPlaces {
     fn candidates(&self, _module: &Module) -> Vec<PathBuf> {

@@ -1,18 +1,20 @@
 //! The front door: queries in, answers out, in parallel.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use prof_model::{BuildId, Module, ModuleKind, Pid};
+use prof_model::{Module, ModuleKind};
 use rayon::prelude::*;
 
 use crate::download;
 use crate::embedded::EmbeddedSymbols;
 use crate::files::ModuleFiles;
+use crate::found::Found;
 use crate::jit;
 use crate::kernel::Kernel;
 use crate::locate;
 use crate::module;
 use crate::options::{Demangle, NoOtherPlaces, Places, SymbolOptions};
+use crate::progress::{Progress, Watch};
 use crate::query::{Query, Resolved, Source};
 use crate::status::ModuleStatus;
 
@@ -25,37 +27,6 @@ pub struct Symbolizer {
     pub(crate) places: Box<dyn Places>,
     embedded: Option<EmbeddedSymbols>,
     pub(crate) kernel: Kernel,
-}
-
-/// How far [`Symbolizer::resolve_watched`] has come.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Progress {
-    /// So many of all addresses are done.
-    Resolved {
-        /// Addresses done.
-        done: usize,
-        /// Addresses asked for.
-        total: usize,
-    },
-    /// Debug info is being downloaded; told first before a server is asked.
-    Download {
-        /// The module's short name.
-        module: String,
-        /// Bytes so far.
-        received: u64,
-        /// Bytes in all, if the server says.
-        total: Option<u64>,
-    },
-}
-
-/// Eyes and a hand on a long run.
-#[derive(Clone, Copy, Default)]
-pub struct Watch<'a> {
-    /// Called now and then, from any thread.
-    pub progress: Option<&'a (dyn Fn(Progress) + Sync)>,
-    /// Set it to skip all downloads from then on; what is on this machine is still used.
-    pub skip_downloads: Option<&'a AtomicBool>,
 }
 
 impl Symbolizer {
@@ -209,14 +180,4 @@ impl Symbolizer {
             Found::Files(Err((status, _))) => Resolved::unnamed(status.clone(), addresses.len()),
         }
     }
-}
-
-/// Who can answer a query.
-pub(crate) enum Found {
-    /// Nobody else: it is answered.
-    Answer(Resolved),
-    Kernel,
-    Jit(Pid),
-    /// The module's files; or what is wrong with them and the build id to ask others for.
-    Files(Result<Box<ModuleFiles>, (ModuleStatus, Option<BuildId>)>),
 }

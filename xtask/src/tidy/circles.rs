@@ -30,18 +30,6 @@ pub(super) const KNOWN: Known = &[
     ("crates/events/src/names", "uprobe", "catalog"),
     ("crates/model/src", "unseen", "quality"),
     ("crates/model/src", "verdict", "quality"),
-    ("crates/prof/src/stat", "part", "counters"),
-    ("crates/prof/src/stat", "refused", "counters"),
-    ("crates/report/src", "filter", "error"),
-    ("crates/report/src", "profile", "error"),
-    ("crates/report/src", "profile", "symbolize"),
-    ("crates/report/src", "symbolize", "format"),
-    ("crates/report/src/format/firefox", "stacks", "file"),
-    ("crates/report/src/format/html", "start", "head"),
-    ("crates/symbols/src", "files", "debuginfod"),
-    ("crates/symbols/src", "jit", "code"),
-    ("crates/symbols/src", "kernel", "code"),
-    ("crates/symbols/src", "symbolizer", "download"),
 ];
 
 /// Who uses whom within one folder, with the place of the first use.

@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use prof_counters::PlaceName;
 
-use super::counters::{Counters, Counts};
+use super::counters::Counters;
 use super::prefix::Prefix;
 use super::printer::Printer;
 use super::report::{Measurement, Report};
+use super::row::Counts;
 use crate::flags::StatFlags;
 
 /// Looks at the counters again and again, at regular times.

@@ -19,6 +19,7 @@ mod printer;
 mod ratios;
 mod refused;
 mod report;
+mod row;
 mod text;
 mod threads;
 mod wait;

@@ -4,7 +4,7 @@ use prof_counters::{
     Count, Counter, EventGroup, Group, OpenError, Options, PlaceName, ReadError, Snapshot, Target,
 };
 
-use super::counters::Counts;
+use super::row::Counts;
 
 /// The counters of one group of events on one target.
 pub(super) enum Part {

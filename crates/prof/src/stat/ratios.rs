@@ -2,7 +2,7 @@
 
 use prof_counters::EventSpec;
 
-use super::counters::Row;
+use super::row::Row;
 
 /// A ratio of an event to another, or to time.
 #[derive(Clone, Debug, PartialEq)]
@@ -184,7 +184,7 @@ fn is(event: &EventSpec, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stat::counters::Origin;
+    use crate::stat::row::Origin;
 
     /// Counts of events by name, and the ratios of one of them.
     fn check(counts: &[(&str, f64)], of: &str, expected: &[(f64, &str)]) {

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use prof_counters::{EventGroup, OpenError};
 
-use super::counters::{Origin, Row};
+use super::row::{Origin, Row};
 
 /// What of the default set cannot be had.
 #[derive(Default)]

@@ -5,8 +5,8 @@ use std::time::Duration;
 use prof_counters::Count;
 use prof_events::counting::Usage;
 
-use super::counters::{Counts, Origin, Row};
 use super::ratios::{Metric, metrics};
+use super::row::{Counts, Origin, Row};
 
 /// One run of a command, or one look at something that runs on.
 #[derive(Clone, Debug)]

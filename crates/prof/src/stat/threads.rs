@@ -13,10 +13,10 @@ use prof_events::{HeldCommand, Program, Signals};
 use prof_model::counted;
 
 use super::command::{self, Outcome, Tick};
-use super::counters::{Counts, Origin, Row};
 use super::prefix::Prefix;
 use super::printer::Printer;
 use super::report::{Measurement, Report};
+use super::row::{Counts, Origin, Row};
 use super::wanted::Wanted;
 use crate::console::Console;
 use crate::exit;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::nodes::Nodes;
 use super::{CallTree, Label, NodeId};
 use crate::error::Error;
-use crate::filter::Pattern;
+use crate::pattern::Pattern;
 use crate::suggest;
 
 impl<'p> CallTree<'p> {

@@ -2,8 +2,9 @@
 
 use super::{CallTree, Split};
 use crate::error::{Error, NoSamples};
-use crate::filter::{Filter, Pattern};
+use crate::filter::Filter;
 use crate::format::folded;
+use crate::pattern::Pattern;
 use crate::symbolize::SymbolizedProfile;
 use crate::testing::{TestProfile, demo};
 

@@ -3,13 +3,11 @@
 pub(crate) mod filtered_samples;
 pub(crate) mod selection;
 
-use std::borrow::Cow;
-use std::fmt;
-use std::str::FromStr;
 use std::time::Duration;
 
 use prof_model::{Pid, Tid};
-use regex::{NoExpand, Regex};
+
+use crate::pattern::Pattern;
 
 /// Which samples and frames a view is made of. The default is all of the main event.
 ///
@@ -51,38 +49,3 @@ pub struct Filter {
     /// are then the same are one. Conditions are on the names as they were.
     pub merge_threads: Option<Pattern>,
 }
-
-/// A regular expression that matches anywhere in a name.
-#[derive(Clone, Debug)]
-pub struct Pattern(Regex);
-
-impl Pattern {
-    /// Whether it matches `name`.
-    pub fn matches(&self, name: &str) -> bool {
-        self.0.is_match(name)
-    }
-
-    /// The name with each match replaced.
-    pub(crate) fn replace_all<'n>(&self, name: &'n str, by: &str) -> Cow<'n, str> {
-        self.0.replace_all(name, NoExpand(by))
-    }
-}
-
-impl FromStr for Pattern {
-    type Err = InvalidPattern;
-
-    fn from_str(text: &str) -> Result<Self, InvalidPattern> {
-        Regex::new(text).map(Self).map_err(InvalidPattern)
-    }
-}
-
-impl fmt::Display for Pattern {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0.as_str())
-    }
-}
-
-/// Not a regular expression.
-#[derive(Debug, thiserror::Error)]
-#[error("not a regular expression: {0}")]
-pub struct InvalidPattern(regex::Error);

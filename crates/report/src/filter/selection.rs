@@ -3,7 +3,8 @@
 use prof_symbols::is_async_plumbing;
 
 use crate::error::Error;
-use crate::filter::{Filter, Pattern};
+use crate::filter::Filter;
+use crate::pattern::Pattern;
 use crate::profile::{Event, MissingData, Sample};
 use crate::symbolize::{Function, FunctionId, FunctionKind, Location, SymbolizedProfile};
 

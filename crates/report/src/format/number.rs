@@ -1,19 +1,7 @@
 //! Numbers for people.
 
 use crate::profile::{Unit, Weight};
-
-/// A number with its thousands grouped: `11,900`.
-pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
+pub(crate) use crate::thousands::grouped;
 
 /// A share from 0 to 1 as a percentage with two decimals and no sign.
 pub(crate) fn percent(share: f64) -> String {

@@ -9,6 +9,7 @@
 
 mod event;
 mod frames;
+mod function_kind;
 mod merge;
 mod named;
 mod names;
@@ -26,6 +27,7 @@ use crate::error::Error;
 
 pub use event::{Event, Unit};
 pub use frames::{Frame, FrameId, Frames};
+pub use function_kind::FunctionKind;
 pub use named::{NamedFrame, NamedFrames, NamedId};
 pub use names::{NameId, Names};
 pub use samples::{Sample, Samples, Weight};

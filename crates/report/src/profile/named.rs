@@ -5,7 +5,7 @@ use std::sync::Arc;
 use prof_symbols::SymbolFrame;
 use rustc_hash::FxHashMap;
 
-use crate::symbolize::FunctionKind;
+use super::function_kind::FunctionKind;
 
 /// A frame as a file names it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

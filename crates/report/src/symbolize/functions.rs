@@ -7,6 +7,8 @@ use std::sync::Arc;
 use prof_model::printable;
 use rustc_hash::FxHashMap;
 
+use crate::profile::FunctionKind;
+
 /// A function as views show it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Function {
@@ -29,34 +31,6 @@ impl Function {
             name: clean(&self.name),
             module: clean(&self.module),
             kind: self.kind,
-        }
-    }
-}
-
-/// What kind of code a function is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum FunctionKind {
-    /// Code of a file.
-    User,
-    /// The kernel's.
-    Kernel,
-    /// Made at run time.
-    Jit,
-    /// Not a function: frames that are missing.
-    Missing,
-    /// Not a function: what the thread was doing, as the root of a view of several such.
-    State,
-}
-
-impl FunctionKind {
-    /// One word, as formats have it: `user`, `kernel`, `jit`, `missing`, `state`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::User => "user",
-            Self::Kernel => "kernel",
-            Self::Jit => "jit",
-            Self::Missing => "missing",
-            Self::State => "state",
         }
     }
 }

@@ -15,8 +15,9 @@ use prof_symbols::{Symbolizer, Watch};
 
 use crate::profile::{FrameId, Profile, StackId};
 
+pub use crate::profile::FunctionKind;
 pub use cache::NameCache;
-pub use functions::{Function, FunctionId, FunctionKind};
+pub use functions::{Function, FunctionId};
 pub use naming::ModuleNaming;
 pub(crate) use plan::{JIT, KERNEL};
 pub(crate) use resolve::OFF_CPU;
@@ -100,7 +101,7 @@ impl SymbolizedProfile {
     }
 
     /// The ids of all functions, in the order of their numbers.
-    pub fn function_ids(&self) -> impl Iterator<Item = FunctionId> + use<> {
+    pub(crate) fn function_ids(&self) -> impl Iterator<Item = FunctionId> + use<> {
         (0..self.functions().len() as u32).map(FunctionId::from_number)
     }
 

@@ -7,12 +7,12 @@ use prof_symbols::{EmbeddedSymbols, Source, SymbolFrame, Symbolizer, Watch};
 use rustc_hash::FxHashMap;
 
 use super::entries::Entries;
-use super::functions::{Function, FunctionId, FunctionKind, Functions};
+use super::functions::{Function, FunctionId, Functions};
 use super::naming::{self, ModuleNaming};
 use super::plan::{JIT, KERNEL, Plan};
 use super::{Location, SymbolizedProfile};
-use crate::format::number::grouped;
-use crate::profile::{Frame, FrameId, Profile};
+use crate::profile::{Frame, FrameId, FunctionKind, Profile};
+use crate::thousands::grouped;
 
 pub(super) fn symbolize(
     profile: Profile,

@@ -16,7 +16,7 @@ use std::time::Duration;
 use prof_model::BuildId;
 
 use crate::options::Debuginfod;
-use crate::symbolizer::{Progress, Watch};
+use crate::progress::{Progress, Watch};
 use cache::{Cache, Cached};
 use http::{Agent, Event, Failed};
 

@@ -6,7 +6,7 @@
 use serde::Serialize;
 
 use super::markers::{Markers, Schema};
-use super::tables::Tables;
+use super::tables::{Category, Lib, Tables};
 
 /// The version of the processed format that this is.
 pub(super) const VERSION: u32 = 61;
@@ -57,25 +57,6 @@ pub(super) struct SampleUnits {
     pub(super) event_delay: &'static str,
     #[serde(rename = "threadCPUDelta")]
     pub(super) thread_cpu_delta: &'static str,
-}
-
-#[derive(Serialize)]
-pub(super) struct Category {
-    pub(super) name: &'static str,
-    pub(super) color: &'static str,
-    pub(super) subcategories: [&'static str; 1],
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Lib {
-    pub(super) arch: String,
-    pub(super) name: String,
-    pub(super) path: String,
-    pub(super) debug_name: String,
-    pub(super) debug_path: String,
-    pub(super) breakpad_id: String,
-    pub(super) code_id: Option<String>,
 }
 
 /// Times are milliseconds since the recording's first sample.

@@ -8,9 +8,9 @@ use crate::profile::{Frame, FrameId, StackId};
 use crate::symbolize::{FunctionId, FunctionKind, Location};
 
 use super::super::strings::StringTable;
-use super::file::{Category, Lib};
 use super::tables::{
-    FrameRow, FrameTable, FuncTable, NativeSymbols, ResourceTable, SourceTable, StackTable, Tables,
+    Category, FrameRow, FrameTable, FuncTable, Lib, NativeSymbols, ResourceTable, SourceTable,
+    StackTable, Tables,
 };
 
 /// Fills the shared tables with what the samples need.

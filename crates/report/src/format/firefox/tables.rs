@@ -165,3 +165,22 @@ fn next(length: &mut usize) -> usize {
     *length += 1;
     *length - 1
 }
+
+#[derive(Serialize)]
+pub(super) struct Category {
+    pub(super) name: &'static str,
+    pub(super) color: &'static str,
+    pub(super) subcategories: [&'static str; 1],
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Lib {
+    pub(super) arch: String,
+    pub(super) name: String,
+    pub(super) path: String,
+    pub(super) debug_name: String,
+    pub(super) debug_path: String,
+    pub(super) breakpad_id: String,
+    pub(super) code_id: Option<String>,
+}

@@ -4,8 +4,6 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::start::Start;
-
 /// Raised when the page of an earlier version could not read the data.
 pub(super) const VERSION: u32 = 1;
 
@@ -31,6 +29,24 @@ pub(super) struct ProfileHead<'a> {
     pub(super) sources: Vec<SourceText>,
     pub(super) code: Vec<Code<'a>>,
     pub(super) columns: BTreeMap<&'static str, (usize, usize)>,
+}
+
+/// A [`Filter`](crate::Filter) as the page keeps it: by indexes, times counted from the first sample.
+#[derive(Serialize)]
+pub(super) struct Start {
+    pub(super) event: u16,
+    /// Nanoseconds, from and up to but without.
+    pub(super) range: Option<(u64, u64)>,
+    pub(super) threads: Option<Vec<usize>>,
+    pub(super) cpus: Option<Vec<u32>>,
+    pub(super) comm: String,
+    pub(super) module: String,
+    pub(super) function: String,
+    pub(super) ignore: String,
+    pub(super) hide: String,
+    pub(super) no_kernel: bool,
+    pub(super) no_inline: bool,
+    pub(super) fold_async: bool,
 }
 
 #[derive(Serialize)]

@@ -1,30 +1,11 @@
 //! The filter that the page begins with.
 
-use serde::Serialize;
-
-use super::head::Thread;
+use super::head::{Start, Thread};
 use crate::error::Error;
+use crate::filter::Filter;
 use crate::filter::selection::Selection;
-use crate::filter::{Filter, Pattern};
+use crate::pattern::Pattern;
 use crate::symbolize::SymbolizedProfile;
-
-/// A [`Filter`] as the page keeps it: by indexes, times counted from the first sample.
-#[derive(Serialize)]
-pub(super) struct Start {
-    event: u16,
-    /// Nanoseconds, from and up to but without.
-    range: Option<(u64, u64)>,
-    threads: Option<Vec<usize>>,
-    cpus: Option<Vec<u32>>,
-    comm: String,
-    module: String,
-    function: String,
-    ignore: String,
-    hide: String,
-    no_kernel: bool,
-    no_inline: bool,
-    fold_async: bool,
-}
 
 pub(super) fn of(
     symbolized: &SymbolizedProfile,

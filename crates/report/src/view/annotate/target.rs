@@ -7,8 +7,8 @@ use rustc_hash::FxHashSet;
 
 use super::Key;
 use crate::error::Error;
-use crate::filter::Pattern;
 use crate::filter::filtered_samples::FilteredSamples;
+use crate::pattern::Pattern;
 use crate::profile::Weight;
 use crate::suggest;
 use crate::symbolize::{FunctionId, FunctionKind, Location};
