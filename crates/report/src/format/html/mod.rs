@@ -6,7 +6,6 @@
 //! The page computes each view from the samples, so that a selection of time and threads filters
 //! all of them; `crates/report/web` has its source.
 
-mod base64;
 mod columns;
 mod head;
 mod payload;
@@ -14,6 +13,8 @@ mod start;
 
 use std::io::Write;
 
+use base64::engine::general_purpose::STANDARD;
+use base64::write::EncoderWriter;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
@@ -23,7 +24,6 @@ use crate::filter::filtered_samples::check_samples;
 use crate::source::Sources;
 use crate::symbolize::SymbolizedProfile;
 use crate::view::annotate::CodeListing;
-use base64::Base64Writer;
 
 /// The page, with a mark where the data goes.
 const PAGE: &str = include_str!("../../../web/dist/page.html");
@@ -55,7 +55,7 @@ pub fn write(
         .try_for_each(|input| check_samples(input.profile))?;
     let (before, after) = PAGE.split_once(MARK).unwrap_or((PAGE, ""));
     out.write_all(before.as_bytes())?;
-    let mut packed = GzEncoder::new(Base64Writer::new(&mut out), Compression::new(7));
+    let mut packed = GzEncoder::new(EncoderWriter::new(&mut out, &STANDARD), Compression::new(7));
     payload::write(title, inputs, filter, sources, &mut packed)?;
     packed.finish()?.finish()?;
     out.write_all(after.as_bytes())?;
