@@ -1,4 +1,5 @@
-//! Relative links in the documentation must lead somewhere.
+//! Relative links in the documentation must lead somewhere, and the sources that it names must be
+//! there.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,9 +7,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 use super::Problem;
+use super::source::Source;
 
 /// Checks the Markdown files at the top and in docs/ with its folders.
-pub(super) fn check(root: &Path) -> Result<Vec<Problem>> {
+pub(super) fn check(root: &Path, sources: &[Source]) -> Result<Vec<Problem>> {
     let mut problems = Vec::new();
     for file in documents(root)? {
         let text =
@@ -21,6 +23,12 @@ pub(super) fn check(root: &Path) -> Result<Vec<Problem>> {
                 let place = format!("{name}:{line}");
                 let what = format!("link to {path}, which does not exist");
                 problems.push(Problem::new(place, what));
+            }
+        }
+        for (line, path) in source_paths(&text) {
+            if !sources.iter().any(|source| ends_in(&source.path, path)) {
+                let place = format!("{name}:{line}");
+                problems.push(Problem::new(place, format!("{path} does not exist")));
             }
         }
     }
@@ -76,9 +84,34 @@ fn links(text: &str) -> Vec<(usize, &str)> {
     found
 }
 
+/// The paths of Rust files, with their lines; those in braces (`{a,b}.rs`) are left out.
+fn source_paths(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let is_other = |char: char| !char.is_alphanumeric() && !"_/.-{},".contains(char);
+    let words = text.lines().enumerate().flat_map(move |(index, line)| {
+        let words = line.split(is_other);
+        words.map(move |word| (index + 1, word.trim_matches(['.', ','])))
+    });
+    words.filter(|(_, word)| word.ends_with(".rs") && !word.contains(['{', ',']))
+}
+
+/// Whether a path ends in these folders and this file.
+fn ends_in(path: &str, end: &str) -> bool {
+    let before = path.strip_suffix(end);
+    before.is_some_and(|before| before.is_empty() || before.ends_with('/'))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::links;
+    use super::{ends_in, links, source_paths};
+
+    #[test]
+    fn sources_are_found_by_the_end_of_their_paths() {
+        let text = "a\n `b/c.rs`, d.rs. x/{e,f}.rs y/{g.rs,h/i.rs}";
+        let found: Vec<_> = source_paths(text).collect();
+        assert_eq!(found, [(2, "b/c.rs"), (2, "d.rs")]);
+        assert!(ends_in("a/b/c.rs", "b/c.rs") && ends_in("c.rs", "c.rs"));
+        assert!(!ends_in("a/bc.rs", "c.rs"));
+    }
 
     #[test]
     fn only_relative_links_outside_of_code_are_ours_to_check() {

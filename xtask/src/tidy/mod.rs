@@ -62,7 +62,7 @@ fn check_files(root: &Path, known_circles: circles::Known) -> Result<Vec<Problem
     }
     problems.extend(modules::check(&sources));
     problems.extend(circles::check(&sources, known_circles));
-    problems.extend(links::check(root)?);
+    problems.extend(links::check(root, &sources)?);
     problems.extend(layers::check_map(root)?);
     Ok(problems)
 }
