@@ -1,12 +1,10 @@
 //! Every stack is whole and right, whatever the program does to its stack and however it is built.
 
-use prof_tests::{Compiler, Need, Program, Session, USER_CODE, Variant, needs, starts_at_root};
+use prof_tests::{Compiler, Need, Program, Session, USER_CODE, Variant, needs};
 
-const DEEP: Program = Program::c(&["deep.c"]);
 const THREADS: Program = Program::c(&["threads.c"]);
 const ASSEMBLY: Program = Program::c(&["assembly_main.c", "assembly.S"]);
 const FRAMES: Program = Program::cpp(&["frames.cpp"]);
-const INLINING: Program = Program::cpp(&["inlining.cpp"]);
 const SIGNALS: Program = Program::c(&["signals.c"]);
 const SHARES: Program = Program::c(&["shares.c"]);
 
@@ -49,133 +47,6 @@ fn check(case: Case<'_>) {
 #[test]
 fn shallow() {
     check(Case::new(SHARES, &["500"], &["main", "work", "burn_sixty"]));
-}
-
-const TO_THE_BOTTOM: &[&str] = &["descend", "descend", "bottom"];
-
-#[test]
-fn recursion_of_100_frames() {
-    check(Case::new(DEEP, &["100"], TO_THE_BOTTOM));
-}
-
-/// Stacks far deeper than what the kernel copies, at the default rate. What was sampled right before
-/// the way back may be read too late.
-#[track_caller]
-fn check_deep(depth: &str) {
-    let session = Session::alone();
-    let command = [DEEP.build().to_str().unwrap(), depth, "2000"].map(String::from);
-    let recorded = session.record(&["-e", "cpu-clock:u"], &command);
-    let stacks = recorded.physical_stacks();
-    stacks.assert_hottest(TO_THE_BOTTOM);
-    stacks.assert_whole(0.999);
-    recorded.outcome.assert_says(&["verdict: good"]);
-}
-
-#[test]
-fn recursion_of_2000_frames() {
-    check_deep("2000");
-}
-
-#[test]
-fn recursion_of_7000_frames() {
-    check_deep("7000");
-}
-
-#[test]
-fn recursion_is_counted_to_the_frame() {
-    for depth in [1_usize, 100, 7000] {
-        let session = Session::alone();
-        let binary = DEEP.build();
-        let depth_text = depth.to_string();
-        let command = [binary.to_str().unwrap(), &depth_text, "200"];
-        let stacks = session.record(USER_CODE, &command).physical_stacks();
-        let hottest = stacks.hottest();
-        let frames = hottest.iter().filter(|frame| **frame == "descend").count();
-        assert_eq!(frames, depth, "{stacks}");
-    }
-}
-
-/// A record's size has 16 bits: no chain of 20,000 frames fits. Both ends are kept.
-#[test]
-fn recursion_of_20000_frames_keeps_both_ends_and_marks_the_cut() {
-    let session = Session::alone();
-    let binary = DEEP.build();
-    let recorded = session.record(
-        &["-e", "cpu-clock:u"],
-        &[binary.to_str().unwrap(), "20000", "1500"],
-    );
-    let stacks = recorded.physical_stacks();
-    stacks.assert_hottest(TO_THE_BOTTOM);
-    stacks.assert_whole(0.999);
-    let hottest = stacks.hottest();
-    assert!(hottest.contains(&"main"), "{stacks}");
-    assert!(
-        hottest.len() > 7000 && hottest.len() < 9000,
-        "{} frames",
-        hottest.len()
-    );
-    let mark = hottest.iter().find(|frame| frame.starts_with('['));
-    assert!(mark.is_some(), "no mark:\n{stacks}");
-}
-
-/// What is copied of these stacks is the same whoever called, and 20 µs later it is the other one.
-/// The reader must come before the program goes on.
-#[test]
-fn deep_stacks_are_read_before_they_change() {
-    let session = Session::alone();
-    let binary = Program::c(&["alternating_callers.c"]).build();
-    let command = [binary.to_str().unwrap(), "1000"];
-    let recorded = session.record(&["-e", "cpu-clock:u", "-F", "1999"], &command);
-    let stacks = recorded.physical_stacks();
-    stacks.assert_whole(0.99);
-    let share = |innermost: &str, caller: &str| {
-        stacks.share(|frames| {
-            let has = |name| frames.iter().any(|frame| frame == name);
-            has(innermost) && has(caller)
-        })
-    };
-    let right = share("in_left", "left") + share("in_right", "right");
-    let wrong = share("in_left", "right") + share("in_right", "left");
-    assert!(
-        right > 0.8 && wrong < 0.01,
-        "{right}, {wrong} wrong:\n{stacks}"
-    );
-}
-
-/// The innermost function tells who called the recursion. It is left at once, so that much is read too
-/// late, and then what it has left behind would join its next callers.
-#[test]
-fn frames_of_two_moments_are_not_joined() {
-    const DEPTH: usize = 2001;
-    const CALLERS: &[(&str, &str)] = &[
-        ("in_direct", "direct"),
-        ("in_lower", "lower"),
-        ("in_pointer", "pointer"),
-    ];
-    let session = Session::alone();
-    let binary = Program::c(&["returns.c"]).build();
-    let command = [binary.to_str().unwrap(), "1000"];
-    let recorded = session.record(&["-e", "cpu-clock:u", "-F", "1999"], &command);
-    let stacks = recorded.physical_stacks();
-    let share = |is_right: bool| {
-        stacks.share(|frames| {
-            let innermost = frames.last().map_or("", |frame| frame.as_str());
-            let caller = CALLERS.iter().find(|(name, _)| *name == innermost);
-            let Some((_, caller)) = caller.filter(|_| starts_at_root(frames)) else {
-                return false;
-            };
-            let outer = frames.iter().skip_while(|frame| *frame != "main").skip(1);
-            let expected = std::iter::once(*caller)
-                .chain(["rec"; DEPTH])
-                .chain([innermost]);
-            outer.map(String::as_str).eq(expected) == is_right
-        })
-    };
-    let (right, wrong) = (share(true), share(false));
-    assert!(
-        right > 0.4 && wrong == 0.0,
-        "{right}, {wrong} wrong:\n{stacks}"
-    );
 }
 
 #[test]
@@ -495,60 +366,6 @@ fn stripped_executables() {
     assert!(through_libc >= 0.999, "{stacks}");
     let unknown = stacks.share(|frames| frames.iter().any(|frame| frame.contains("[unknown]")));
     assert_eq!(unknown, 0.0, "{stacks}");
-}
-
-#[test]
-fn inlined_functions_of_cpp() {
-    if !needs(&[Need::Tool("g++")]) {
-        return;
-    }
-    let session = Session::new();
-    let binary = INLINING.build();
-    let recorded = session.record(USER_CODE, &[binary]);
-    recorded.physical_stacks().assert_whole(0.999);
-    let stacks = recorded.stacks();
-    let hottest = stacks.hottest();
-    for part in [
-        "main",
-        "total(",
-        "for_all<",
-        "accumulate<",
-        "shapes::Polygon<9>::area(",
-        "shapes::innermost(",
-    ] {
-        assert!(
-            hottest.iter().any(|frame| frame.contains(part)),
-            "no {part} in {hottest:#?}"
-        );
-    }
-}
-
-#[test]
-fn inlined_functions_of_rust() {
-    let session = Session::new();
-    for flags in [
-        &["-Csymbol-mangling-version=v0"][..],
-        &["-Cforce-frame-pointers=no"],
-    ] {
-        let variant = Variant::new("mangling", Vec::leak(flags.to_vec()));
-        let binary = Program::rust(&["generics.rs"]).build_as(variant);
-        let recorded = session.record(USER_CODE, &[binary]);
-        recorded.physical_stacks().assert_whole(0.999);
-        let stacks = recorded.stacks();
-        let inside = |part: &str| stacks.share(|frames| frames.iter().any(|f| f.contains(part)));
-        for part in [
-            "generics::main",
-            "generics::apply",
-            "generics::numbers::innermost",
-            "::fold",
-        ] {
-            assert!(inside(part) > 0.3, "{} in {part}:\n{stacks}", inside(part));
-        }
-        // Of names in the midst of which there is _R, `elf_dynamic_do_Rela` is one.
-        let is_mangled = |frame: &String| frame.starts_with("_ZN") || frame.starts_with("_R");
-        let mangled = stacks.share(|frames| frames.iter().any(is_mangled));
-        assert!(mangled == 0.0, "mangled names:\n{stacks}");
-    }
 }
 
 trait MapOwned {

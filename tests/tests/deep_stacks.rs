@@ -1,0 +1,135 @@
+//! Stacks deeper than what the kernel copies of them are whole, right and of one moment.
+
+use prof_tests::{Program, Session, USER_CODE, starts_at_root};
+
+const DEEP: Program = Program::c(&["deep.c"]);
+const TO_THE_BOTTOM: &[&str] = &["descend", "descend", "bottom"];
+
+#[test]
+fn recursion_of_100_frames() {
+    let session = Session::new();
+    let command = [DEEP.build().to_str().unwrap(), "100"].map(String::from);
+    let stacks = session.record(USER_CODE, &command).physical_stacks();
+    stacks.assert_hottest(TO_THE_BOTTOM);
+    stacks.assert_whole(0.999);
+}
+
+/// Stacks far deeper than what the kernel copies, at the default rate. What was sampled right before
+/// the way back may be read too late.
+#[track_caller]
+fn check_deep(depth: &str) {
+    let session = Session::alone();
+    let command = [DEEP.build().to_str().unwrap(), depth, "2000"].map(String::from);
+    let recorded = session.record(&["-e", "cpu-clock:u"], &command);
+    let stacks = recorded.physical_stacks();
+    stacks.assert_hottest(TO_THE_BOTTOM);
+    stacks.assert_whole(0.999);
+    recorded.outcome.assert_says(&["verdict: good"]);
+}
+
+#[test]
+fn recursion_of_2000_frames() {
+    check_deep("2000");
+}
+
+#[test]
+fn recursion_of_7000_frames() {
+    check_deep("7000");
+}
+
+#[test]
+fn recursion_is_counted_to_the_frame() {
+    for depth in [1_usize, 100, 7000] {
+        let session = Session::alone();
+        let binary = DEEP.build();
+        let depth_text = depth.to_string();
+        let command = [binary.to_str().unwrap(), &depth_text, "200"];
+        let stacks = session.record(USER_CODE, &command).physical_stacks();
+        let hottest = stacks.hottest();
+        let frames = hottest.iter().filter(|frame| **frame == "descend").count();
+        assert_eq!(frames, depth, "{stacks}");
+    }
+}
+
+/// A record's size has 16 bits: no chain of 20,000 frames fits. Both ends are kept.
+#[test]
+fn recursion_of_20000_frames_keeps_both_ends_and_marks_the_cut() {
+    let session = Session::alone();
+    let binary = DEEP.build();
+    let recorded = session.record(
+        &["-e", "cpu-clock:u"],
+        &[binary.to_str().unwrap(), "20000", "1500"],
+    );
+    let stacks = recorded.physical_stacks();
+    stacks.assert_hottest(TO_THE_BOTTOM);
+    stacks.assert_whole(0.999);
+    let hottest = stacks.hottest();
+    assert!(hottest.contains(&"main"), "{stacks}");
+    assert!(
+        hottest.len() > 7000 && hottest.len() < 9000,
+        "{} frames",
+        hottest.len()
+    );
+    let mark = hottest.iter().find(|frame| frame.starts_with('['));
+    assert!(mark.is_some(), "no mark:\n{stacks}");
+}
+
+/// What is copied of these stacks is the same whoever called, and 20 µs later it is the other one.
+/// The reader must come before the program goes on.
+#[test]
+fn deep_stacks_are_read_before_they_change() {
+    let session = Session::alone();
+    let binary = Program::c(&["alternating_callers.c"]).build();
+    let command = [binary.to_str().unwrap(), "1000"];
+    let recorded = session.record(&["-e", "cpu-clock:u", "-F", "1999"], &command);
+    let stacks = recorded.physical_stacks();
+    stacks.assert_whole(0.99);
+    let share = |innermost: &str, caller: &str| {
+        stacks.share(|frames| {
+            let has = |name| frames.iter().any(|frame| frame == name);
+            has(innermost) && has(caller)
+        })
+    };
+    let right = share("in_left", "left") + share("in_right", "right");
+    let wrong = share("in_left", "right") + share("in_right", "left");
+    assert!(
+        right > 0.8 && wrong < 0.01,
+        "{right}, {wrong} wrong:\n{stacks}"
+    );
+}
+
+/// The innermost function tells who called the recursion. It is left at once, so that much is read too
+/// late, and then what it has left behind would join its next callers.
+#[test]
+fn frames_of_two_moments_are_not_joined() {
+    const DEPTH: usize = 2001;
+    const CALLERS: &[(&str, &str)] = &[
+        ("in_direct", "direct"),
+        ("in_lower", "lower"),
+        ("in_pointer", "pointer"),
+    ];
+    let session = Session::alone();
+    let binary = Program::c(&["returns.c"]).build();
+    let command = [binary.to_str().unwrap(), "1000"];
+    let recorded = session.record(&["-e", "cpu-clock:u", "-F", "1999"], &command);
+    let stacks = recorded.physical_stacks();
+    let share = |is_right: bool| {
+        stacks.share(|frames| {
+            let innermost = frames.last().map_or("", |frame| frame.as_str());
+            let caller = CALLERS.iter().find(|(name, _)| *name == innermost);
+            let Some((_, caller)) = caller.filter(|_| starts_at_root(frames)) else {
+                return false;
+            };
+            let outer = frames.iter().skip_while(|frame| *frame != "main").skip(1);
+            let expected = std::iter::once(*caller)
+                .chain(["rec"; DEPTH])
+                .chain([innermost]);
+            outer.map(String::as_str).eq(expected) == is_right
+        })
+    };
+    let (right, wrong) = (share(true), share(false));
+    assert!(
+        right > 0.4 && wrong == 0.0,
+        "{right}, {wrong} wrong:\n{stacks}"
+    );
+}
