@@ -15,8 +15,8 @@ pub enum RewriteError {
     Recording(#[from] Error),
     /// It has no features to add one to.
     #[error(
-        "symbols can be added only to a complete recording in a file: this one is in pipe form \
-         (perf record -o -), or was cut off"
+        "it is in pipe form (perf record -o -), or was cut off: only complete recordings in files \
+         take names"
     )]
     NotAFile,
     /// The copy can't be written.

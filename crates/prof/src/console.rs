@@ -57,10 +57,21 @@ fn in_one_line(error: &anyhow::Error) -> String {
             line.push_str(&cause);
         }
     }
+    let mut line = without_errno(&line);
     if error.chain().any(is_out_of_descriptors) && !line.contains("ulimit") {
         line.push_str(": raise the limit on open files (`ulimit -n`)");
     }
     line
+}
+
+/// Without the numbers behind what the system says, as in `No such file (os error 2)`.
+fn without_errno(line: &str) -> String {
+    let mut parts = line.split(" (os error ");
+    let mut kept = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        kept += part.split_once(')').map_or(part, |(_, rest)| rest);
+    }
+    kept
 }
 
 /// Whether the process may open no more files (EMFILE).
@@ -82,6 +93,16 @@ mod tests {
         assert_eq!(
             in_one_line(&error.context("no luck")),
             "no luck: cannot write x: disk on fire"
+        );
+    }
+
+    #[test]
+    fn numbers_of_errors_are_left_out() {
+        let missing = std::io::Error::from_raw_os_error(2);
+        let error = anyhow::anyhow!("cannot read x: {missing}; try y (or z)");
+        assert_eq!(
+            in_one_line(&error),
+            "cannot read x: No such file or directory; try y (or z)"
         );
     }
 

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{Context, Result};
 use prof_filemap::output::{Found, Output, OutputPath};
+use prof_perfdata::RewriteError;
 
 use crate::progress::{Mebibytes, with_line};
 
@@ -150,20 +151,22 @@ fn standard_output() -> Result<Stdout> {
     prof_events::stdout().context(STANDARD_OUTPUT)
 }
 
-/// Names the output in errors of writing to it. That there is nothing to report is not its fault.
+/// Names the output in errors of writing to it, but not where what should be written is to blame.
 fn named<C>(written: Result<()>, output: impl FnOnce() -> C) -> Result<()>
 where
     C: Display + Send + Sync + 'static,
 {
     match written {
-        Err(error) if !is_of_report(&error) => Err(error.context(output())),
+        Err(error) if !is_of_input(&error) => Err(error.context(output())),
         written => written,
     }
 }
 
-fn is_of_report(error: &anyhow::Error) -> bool {
-    let error = error.downcast_ref::<prof_report::Error>();
-    error.is_some_and(|error| !matches!(error, prof_report::Error::Write(_)))
+fn is_of_input(error: &anyhow::Error) -> bool {
+    let report = error.downcast_ref::<prof_report::Error>();
+    let names = error.downcast_ref::<RewriteError>();
+    report.is_some_and(|error| !matches!(error, prof_report::Error::Write(_)))
+        || names.is_some_and(|error| !matches!(error, RewriteError::Io(_)))
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

@@ -20,7 +20,7 @@ use prof_report::{Filter, Pattern};
 use crate::console::Console;
 use crate::flags::{
     CargoFlags, CargoFlamegraphFlags, CargoPictureFlags, CargoRecordFlags, CargoStatFlags,
-    CargoTopFlags, CargoVerb, CourseFlags, SamplingFlags, StorageFlags, TargetFlags,
+    CargoTopFlags, CargoVerb, SamplingFlags, ScheduleFlags, StorageFlags, TargetFlags,
 };
 use crate::record::{self, Job, Pictures, Wanted};
 use crate::report;
@@ -91,7 +91,7 @@ fn record_job(
             ..Program::default()
         })),
         sampling,
-        schedule: CourseFlags::default(),
+        schedule: ScheduleFlags::default(),
         storage: StorageFlags::default(),
         // As it was typed: cargo starts us as `cargo-prof prof ...`.
         command_line: once("cargo".into()).chain(args_os().skip(1)).collect(),

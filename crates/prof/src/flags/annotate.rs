@@ -8,6 +8,7 @@ use prof_report::view::annotate::Syntax;
 
 use super::SymbolFlags;
 use super::input::InputFlags;
+use super::quantity::parse_percent;
 use super::report::FilterFlags;
 
 /// `prof annotate [FUNCTION|FILE] [-i FILE] [...]`
@@ -55,6 +56,7 @@ pub(crate) struct AnnotateFlags {
         long,
         value_name = "PERCENT",
         default_value_t = 0.0,
+        value_parser = parse_percent,
         help_heading = "Filters"
     )]
     pub(crate) min_percent: f64,

@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 use prof_report::Pattern;
 use prof_report::view::diff::Basis;
 
+use super::quantity::parse_rows;
 use super::report::FilterFlags;
 use super::symbols::SymbolFlags;
 
@@ -52,7 +53,7 @@ pub(crate) struct DiffFlags {
     pub(crate) fail_above: Vec<GrowthLimit>,
 
     /// Show at most ROWS rows
-    #[arg(short = 'n', long, value_name = "ROWS")]
+    #[arg(short = 'n', long, value_name = "ROWS", value_parser = parse_rows)]
     pub(crate) limit: Option<usize>,
 
     /// Omit functions whose self share changed by less than POINTS percentage points

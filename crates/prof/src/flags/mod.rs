@@ -37,7 +37,7 @@ pub(crate) use record::{
     AllocFlag, CallGraphFlag, EveryFlag, RateFlag, RecordFlags, SamplerFlag, SamplingFlags,
 };
 pub(crate) use report::{FileFlags, OutputFlags, ReportFlags, ScriptFlags, TextFlags};
-pub(crate) use schedule::{ControlFlag, CourseFlags, DelayFlag};
+pub(crate) use schedule::{ControlFlag, DelayFlag, ScheduleFlags};
 pub(crate) use sort::Rows;
 pub(crate) use stat::StatFlags;
 pub(crate) use storage::StorageFlags;

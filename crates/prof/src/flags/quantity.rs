@@ -22,6 +22,29 @@ pub(super) fn parse_bytes(text: &str) -> Result<u64, String> {
         .ok_or_else(|| format!("'{text}' is too large"))
 }
 
+/// A number of things, of which there must be one at least.
+pub(super) fn parse_count<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
+    let number = text.parse().ok().filter(|&number: &u64| number > 0);
+    let fitting = number.and_then(|number| T::try_from(number).ok());
+    fitting.ok_or_else(|| "write a number from 1 on".into())
+}
+
+/// A period, which the kernel holds in 63 bits.
+pub(super) fn parse_period(text: &str) -> Result<u64, String> {
+    parse_count(text).map(i64::unsigned_abs)
+}
+
+/// How many rows to show.
+pub(super) fn parse_rows(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| "write a number".into())
+}
+
+/// A share of the total in percent.
+pub(super) fn parse_percent(text: &str) -> Result<f64, String> {
+    text.parse()
+        .map_err(|_| "write a number, such as 0.5".into())
+}
+
 /// CPUs by their numbers: `0,2-3`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CpuList(pub Vec<u32>);

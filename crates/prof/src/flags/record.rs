@@ -7,8 +7,8 @@ use clap::{Args, ValueEnum};
 use clap_complete::engine::ArgValueCompleter;
 
 use super::complete;
-use super::quantity::{parse_bytes, parse_duration};
-use super::schedule::CourseFlags;
+use super::quantity::{parse_bytes, parse_duration, parse_period};
+use super::schedule::ScheduleFlags;
 use super::storage::StorageFlags;
 use super::whom::WhomFlags;
 
@@ -24,7 +24,7 @@ pub(crate) struct RecordFlags {
 
     /// When to sample
     #[command(flatten)]
-    pub schedule: CourseFlags,
+    pub schedule: ScheduleFlags,
 
     /// How the recording is written
     #[command(flatten)]

@@ -9,7 +9,7 @@ use prof_report::format::flamegraph::PaletteBy;
 use prof_report::{Filter, Pattern};
 
 use super::input::{InputFlags, UnwinderFlag};
-use super::quantity::parse_moment;
+use super::quantity::{parse_moment, parse_percent, parse_rows};
 use super::sort::{ByFlag, Sort};
 use super::symbols::SymbolFlags;
 
@@ -75,6 +75,7 @@ pub(crate) struct OutputFlags {
         alias = "percent-limit",
         value_name = "PERCENT",
         default_value_t = 0.0,
+        value_parser = parse_percent,
         help_heading = "Filters"
     )]
     pub(crate) min_percent: f64,
@@ -161,7 +162,7 @@ pub(crate) struct TextFlags {
     stdio: bool,
 
     /// Show at most ROWS rows of a table (perf's -n shows sample counts, which prof always shows)
-    #[arg(short = 'n', long, value_name = "ROWS")]
+    #[arg(short = 'n', long, value_name = "ROWS", value_parser = parse_rows)]
     pub(crate) limit: Option<usize>,
 }
 

@@ -5,16 +5,18 @@ use std::time::Duration;
 
 use clap::Args;
 
+use super::quantity::parse_count;
+
 /// When to sample.
 #[derive(Debug, Default, Args)]
-pub(crate) struct CourseFlags {
+pub(crate) struct ScheduleFlags {
     /// Start to sample after MS milliseconds; -1 waits for `enable` from --control
     #[arg(short = 'D', long, value_name = "MS", allow_hyphen_values = true, value_parser = DelayFlag::parse)]
     pub delay: Option<DelayFlag>,
 
     /// Run the command N times, into one recording (as perf stat -r; perf record's -r is a
     /// priority)
-    #[arg(short, long, value_name = "N", default_value = "1", requires = "command", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(short, long, value_name = "N", default_value = "1", conflicts_with_all = ["pids", "tids", "name"], value_parser = parse_count::<u32>)]
     pub repeat: u32,
 
     /// Read commands (enable, disable, ping, stop) from a FIFO or file descriptor, and write `ack`
@@ -28,14 +30,14 @@ pub(crate) struct CourseFlags {
 pub(crate) enum DelayFlag {
     /// So much later.
     After(Duration),
-    /// When somebody says so.
-    UntilTold,
+    /// When --control enables sampling.
+    UntilEnabled,
 }
 
 impl DelayFlag {
     fn parse(text: &str) -> Result<Self, String> {
         match text.parse::<i64>() {
-            Ok(-1) => Ok(Self::UntilTold),
+            Ok(-1) => Ok(Self::UntilEnabled),
             Ok(milliseconds) => u64::try_from(milliseconds)
                 .map(|milliseconds| Self::After(Duration::from_millis(milliseconds)))
                 .map_err(|_| "the only negative delay is -1".into()),
@@ -89,7 +91,7 @@ mod tests {
         let cases = [
             ("0", after(0)),
             ("250", after(250)),
-            ("-1", Some(DelayFlag::UntilTold)),
+            ("-1", Some(DelayFlag::UntilEnabled)),
             ("-2", None),
             ("1.5", None),
             ("", None),

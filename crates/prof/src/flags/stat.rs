@@ -8,7 +8,7 @@ use clap::Args;
 use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter};
 
 use super::complete;
-use super::quantity::parse_duration;
+use super::quantity::{parse_count, parse_duration};
 
 /// `prof stat [OPTIONS] -- CMD ARGS...`, or with `-p`, `-t` or `-a`
 #[derive(Debug, Args)]
@@ -22,19 +22,19 @@ pub(crate) struct StatFlags {
     pub events: Vec<String>,
 
     /// Run the command N times, and print the mean and the spread of each count
-    #[arg(short, long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = ["interval", "pids", "tids", "all_cpus"])]
+    #[arg(short, long, value_name = "N", default_value = "1", value_parser = parse_count::<u32>, conflicts_with_all = ["interval", "pids", "tids", "all_cpus"])]
     pub repeat: u32,
 
     /// Print the counts every MS milliseconds
-    #[arg(short = 'I', long = "interval-print", value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(short = 'I', long = "interval-print", value_name = "MS", value_parser = parse_count::<u64>)]
     pub interval: Option<u64>,
 
     /// Count in running processes, with all their threads
-    #[arg(short, long = "pid", value_name = "PID", value_delimiter = ',', conflicts_with_all = ["command", "tids", "all_cpus"], value_parser = clap::value_parser!(i32).range(1..), add = ArgValueCandidates::new(complete::processes))]
+    #[arg(short, long = "pid", value_name = "PID", value_delimiter = ',', conflicts_with_all = ["command", "tids", "all_cpus"], value_parser = parse_count::<i32>, add = ArgValueCandidates::new(complete::processes))]
     pub pids: Vec<i32>,
 
     /// Count in running threads
-    #[arg(short, long = "tid", value_name = "TID", value_delimiter = ',', conflicts_with_all = ["command", "all_cpus"], value_parser = clap::value_parser!(i32).range(1..))]
+    #[arg(short, long = "tid", value_name = "TID", value_delimiter = ',', conflicts_with_all = ["command", "all_cpus"], value_parser = parse_count::<i32>)]
     pub tids: Vec<i32>,
 
     /// Count on all CPUs, while the command runs or until Ctrl-C

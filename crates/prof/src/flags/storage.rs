@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::{ArgGroup, Args};
 use prof_recorder::When;
 
-use super::quantity::{parse_bytes, parse_duration};
+use super::quantity::{parse_bytes, parse_count, parse_duration};
 
 /// Packing, limits, and one file after the other.
 #[derive(Debug, Default, Args)]
@@ -26,7 +26,7 @@ pub(crate) struct StorageFlags {
     pub switch_output: Option<When>,
 
     /// With --switch-output or --snapshot: keep only the last N files
-    #[arg(long, value_name = "N", requires = "rotation", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", requires = "rotation", value_parser = parse_count::<u32>)]
     pub switch_max_files: Option<u32>,
 
     /// Keep only the last TIME, or the last SIZE bytes (with K, M or G), in memory, and write it to
@@ -69,7 +69,8 @@ fn parse_switch(text: &str) -> Result<When, String> {
     if text == "signal" {
         return Ok(When::Asked);
     }
-    Ok(match Extent::parse(text)? {
+    let extent = Extent::parse(text).map_err(|error| format!("{error}; or write signal"))?;
+    Ok(match extent {
         Extent::Size(bytes) => When::Size(bytes),
         Extent::Time(time) => When::Every(time),
     })

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use prof_report::Pattern;
 
-use super::quantity::{CpuList, parse_duration};
+use super::quantity::{CpuList, parse_count, parse_duration, parse_period};
 use super::record::{CallGraphFlag, RateFlag, SamplerFlag, SamplingFlags};
 use super::whom::WhomFlags;
 
@@ -31,7 +31,7 @@ pub(crate) struct TopFlags {
     rate: Option<RateFlag>,
 
     /// Take a sample every PERIOD events (clocks: nanoseconds), instead of at a frequency
-    #[arg(short = 'c', long = "count", value_name = "PERIOD", conflicts_with = "rate", value_parser = clap::value_parser!(u64).range(1..=i64::MAX as u64))]
+    #[arg(short = 'c', long = "count", value_name = "PERIOD", conflicts_with = "rate", value_parser = parse_period)]
     period: Option<u64>,
 
     /// How to find callers: dwarf[,BYTES], fp, lbr or none, as for `prof record`
@@ -55,17 +55,21 @@ pub(crate) struct TopFlags {
     output: PathBuf,
 
     /// Watch running processes, with all their threads and later children
-    #[arg(short, long = "pid", value_name = "PID", value_delimiter = ',', conflicts_with = "command", value_parser = clap::value_parser!(i32).range(1..))]
+    #[arg(short, long = "pid", value_name = "PID", value_delimiter = ',', conflicts_with = "command", value_parser = parse_count::<i32>)]
     pids: Vec<i32>,
 
     /// Watch running threads, without the other threads of their processes
-    #[arg(short, long = "tid", value_name = "TID", value_delimiter = ',', conflicts_with_all = ["command", "pids"], value_parser = clap::value_parser!(i32).range(1..))]
+    #[arg(short, long = "tid", value_name = "TID", value_delimiter = ',', conflicts_with_all = ["command", "pids"], value_parser = parse_count::<i32>)]
     tids: Vec<i32>,
 
     /// Watch running processes whose name, or the name of whose program, matches this regular
     /// expression
     #[arg(long, value_name = "PATTERN", conflicts_with_all = ["command", "pids", "tids"])]
     name: Option<Pattern>,
+
+    /// With --name: wait until such a process starts
+    #[arg(long, requires = "name", conflicts_with_all = ["command", "all_cpus", "cpus", "cgroup"])]
+    wait: bool,
 
     /// Watch everything on all CPUs: the default
     #[arg(short, long, conflicts_with_all = ["pids", "tids", "name"])]
@@ -105,7 +109,7 @@ pub(crate) struct ShowFlags {
     pub entries: usize,
 
     /// With tables: end after N of them
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = parse_count::<u64>)]
     pub iterations: Option<u64>,
 }
 
@@ -119,7 +123,7 @@ impl TopFlags {
             pids: self.pids,
             tids: self.tids,
             name: self.name,
-            wait: false,
+            wait: self.wait,
             cpus: self.cpus,
             cgroup: self.cgroup,
             command: self.command,

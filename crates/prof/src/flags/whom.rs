@@ -7,17 +7,17 @@ use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter};
 use prof_report::Pattern;
 
 use super::complete;
-use super::quantity::CpuList;
+use super::quantity::{CpuList, parse_count};
 
 /// A command, running processes or threads, or all that runs on CPUs.
 #[derive(Debug, Args)]
 pub(crate) struct WhomFlags {
     /// Record running processes, with all their threads and later children
-    #[arg(short, long = "pid", value_name = "PID", value_delimiter = ',', conflicts_with = "command", value_parser = clap::value_parser!(i32).range(1..), add = ArgValueCandidates::new(complete::processes))]
+    #[arg(short, long = "pid", value_name = "PID", value_delimiter = ',', conflicts_with = "command", value_parser = parse_count::<i32>, add = ArgValueCandidates::new(complete::processes))]
     pub pids: Vec<i32>,
 
     /// Record running threads, without the other threads of their processes
-    #[arg(short, long = "tid", value_name = "TID", value_delimiter = ',', conflicts_with_all = ["command", "pids"], value_parser = clap::value_parser!(i32).range(1..))]
+    #[arg(short, long = "tid", value_name = "TID", value_delimiter = ',', conflicts_with_all = ["command", "pids"], value_parser = parse_count::<i32>)]
     pub tids: Vec<i32>,
 
     /// Record running processes whose name, or the name of whose program, matches this regular
@@ -26,7 +26,7 @@ pub(crate) struct WhomFlags {
     pub name: Option<Pattern>,
 
     /// With --name: wait until such a process starts
-    #[arg(long, requires = "name")]
+    #[arg(long, requires = "name", conflicts_with_all = ["command", "all_cpus", "cpus", "cgroup"])]
     pub wait: bool,
 
     /// Record everything on all CPUs, while the command runs or until Ctrl-C

@@ -97,15 +97,11 @@ pub(crate) fn read_copies(
 ///
 /// When it cannot be read or written; `output` is as it was then.
 pub(crate) fn embed(input: &Path, output: &Path, flags: &SymbolFlags) -> Result<Vec<ModuleNaming>> {
+    let copies = StackCopies::Unwind;
     let Loaded {
         profile,
         symbolizer,
-    } = load(
-        &[input.to_owned()],
-        StackCopies::Unwind,
-        flags,
-        Detail::Inlines,
-    )?;
+    } = load(&[input.to_owned()], copies, flags, Detail::Inlines)?;
     let stored = progress::shown(|watch| StoredNames::new(&profile, &symbolizer, watch));
     store(input, output, &stored.symbols)?;
     Ok(stored.naming)
@@ -136,7 +132,8 @@ fn store(input: &Path, output: &Path, symbols: &EmbeddedSymbols) -> Result<()> {
     let file = MappedFile::open(input)?;
     let symbols = symbols.to_bytes();
     replace_file(output, |out| {
-        Ok(prof_perfdata::write_with_symbols(&file, &symbols, out)?)
+        prof_perfdata::write_with_symbols(&file, &symbols, out)
+            .with_context(|| format!("cannot add names to {}", input.display()))
     })
 }
 
@@ -198,8 +195,13 @@ fn loading(
 
 fn load_one(input: &Path, options: &LoadOptions) -> Result<Profile> {
     match prof_report::read(input, options) {
-        Err(error) if input != Path::new("-") && !input.exists() => Err(error)
-            .context("there is no recording (`prof record` creates one, `-i FILE` names one)"),
+        Err(error) if !input.exists() => match input.to_str() {
+            Some("prof.data") => bail!("{error}; run `prof record` first, or name a recording"),
+            Some("prof.data.old") => bail!(
+                "{error}; `prof record` renames the last recording to this, or name two recordings"
+            ),
+            _ => Err(error.into()),
+        },
         loaded => Ok(loaded?),
     }
 }
@@ -228,8 +230,8 @@ fn debuginfod(flags: &ServerFlags) -> Result<Option<Debuginfod>> {
     };
     if servers.is_none() {
         bail!(
-            "--debuginfod knows no server: set DEBUGINFOD_URLS, or give http:// or https:// \
-             addresses (--debuginfod=URL), and a HOME for the cache"
+            "--debuginfod has no server to ask: set DEBUGINFOD_URLS, or name one \
+             (--debuginfod=https://...); HOME must be set, too, for the cache"
         );
     }
     Ok(servers)

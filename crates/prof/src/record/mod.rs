@@ -19,7 +19,7 @@ use prof_report::{Filter, Pattern};
 use crate::console::Console;
 use crate::exit;
 use crate::flags::{
-    ControlFlag, CourseFlags, CpuList, DelayFlag, RecordFlags, SamplerFlag, SamplingFlags,
+    ControlFlag, CpuList, DelayFlag, RecordFlags, SamplerFlag, SamplingFlags, ScheduleFlags,
     StorageFlags, SymbolFlags, WhomFlags,
 };
 use crate::names;
@@ -34,7 +34,7 @@ pub(crate) struct Job {
     /// How to record it, and where to.
     pub sampling: SamplingFlags,
     /// When to sample.
-    pub schedule: CourseFlags,
+    pub schedule: ScheduleFlags,
     /// How to write the recording.
     pub storage: StorageFlags,
     /// The command line to store in the recording.
@@ -249,12 +249,12 @@ fn verdict(summary: &Summary, options: &Options) -> Result<Verdict> {
     })
 }
 
-fn schedule(flags: CourseFlags, duration: Option<Duration>, quiet: bool) -> Result<Schedule> {
+fn schedule(flags: ScheduleFlags, duration: Option<Duration>, quiet: bool) -> Result<Schedule> {
     let control = flags.control.map(|flag| match flag {
         ControlFlag::Fifos(commands, answers) => Control::fifos(&commands, answers.as_deref()),
         ControlFlag::Descriptors(commands, answers) => Control::descriptors(commands, answers),
     });
-    if flags.delay == Some(DelayFlag::UntilTold) && control.is_none() {
+    if flags.delay == Some(DelayFlag::UntilEnabled) && control.is_none() {
         anyhow::bail!(
             "--delay -1 waits for a command from --control: add --control with a FIFO \
                        or a descriptor"
@@ -264,7 +264,7 @@ fn schedule(flags: CourseFlags, duration: Option<Duration>, quiet: bool) -> Resu
         delay: match flags.delay {
             None => Delay::None,
             Some(DelayFlag::After(time)) => Delay::After(time),
-            Some(DelayFlag::UntilTold) => Delay::UntilTold,
+            Some(DelayFlag::UntilEnabled) => Delay::UntilTold,
         },
         duration,
         control: control

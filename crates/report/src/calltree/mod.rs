@@ -39,7 +39,7 @@ impl Split {
             // Outermost frames may well be the names of threads.
             Self::Name => Ok(Self::Nothing),
             Self::Thread | Self::Process | Self::Cpu => Err(Error::Lacking {
-                asked: "a split by thread, process or CPU",
+                asked: "--by",
                 lacking: "threads",
             }),
         }
@@ -120,9 +120,14 @@ impl<'p> CallTree<'p> {
     ) -> Result<Self, Error> {
         let profile = symbolized.profile();
         if profile.samples.is_empty() {
-            return Err(Error::NoSamples(NoSamples::Recorded(
-                profile.quality.why_no_samples().into(),
-            )));
+            let quality = &profile.quality;
+            let reason = match quality.losses.truncated_file {
+                true => {
+                    "it ends early, because it was cut off while it was written or copied".into()
+                }
+                false => quality.why_no_samples(),
+            };
+            return Err(Error::NoSamples(NoSamples::Recorded(reason.into())));
         }
         let selection = Selection::new(symbolized, filter)?;
         let split = split.of(profile.missing_data)?;
