@@ -10,8 +10,9 @@ use std::sync::Arc;
 use std::thread::ThreadId;
 
 use prof_events::counting::{Place, find_cgroup};
-use prof_events::system::{self, System};
+use prof_events::system::System;
 use prof_model::{Pid, Tid};
+use prof_procfs::{Stat, Task};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::PidfdFlags;
 
@@ -96,7 +97,9 @@ impl Places {
             &Target::Process(pid) => {
                 let missing = |_| OpenError::NoProcess(pid);
                 let life = Liveness::of_process(pid).map_err(missing)?;
-                let threads = system::threads(pid).map_err(missing)?;
+                let threads = Task::of(pid)
+                    .threads()
+                    .map_err(|_| OpenError::NoProcess(pid))?;
                 let sites = threads.into_iter().map(Site::thread).collect();
                 Ok(Self { sites, life })
             }
@@ -173,7 +176,7 @@ impl Liveness {
         match rustix::process::pidfd_open(raw, flags) {
             Ok(fd) => Ok(Self::Task(fd, name)),
             // Its file answers ESRCH once the task is gone, even if another one gets the number.
-            Err(_) => Ok(Self::Stat(File::open(format!("/proc/{id}/stat"))?, name)),
+            Err(_) => Ok(Self::Stat(Task::of(id).open("stat")?, name)),
         }
     }
 
@@ -211,16 +214,8 @@ fn has_ended(fd: &OwnedFd) -> bool {
     rustix::event::poll(&mut polled, Some(&now)).is_ok_and(|ready| ready > 0)
 }
 
-/// Whether the state in /proc/ID/stat, behind the name in brackets, is not that of the dead.
 fn is_alive(stat: &File) -> bool {
-    let mut text = [0; 256];
-    let Ok(length) = stat.read_at(&mut text, 0) else {
-        return false;
-    };
-    let read = text.get(..length).unwrap_or_default();
-    let name_end = read.iter().rposition(|&byte| byte == b')');
-    let state = name_end.and_then(|end| read.get(end + 2));
-    !matches!(state, None | Some(b'Z' | b'X' | b'x'))
+    Stat::read_again(stat).is_some_and(|stat| !stat.state.has_ended())
 }
 
 fn is_online(file: &File) -> bool {
@@ -264,8 +259,7 @@ mod tests {
         assert_eq!(life.check(), Ok(()));
         child.kill().unwrap();
         // It is a zombie then, and gone after that.
-        let state = || std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap();
-        while !state().contains(") Z ") {
+        while !Task::of(id).stat().unwrap().state.has_ended() {
             std::thread::yield_now();
         }
         let expected = Err(ReadError::TargetExited(format!("{name} {id}")));
@@ -280,10 +274,8 @@ mod tests {
         check_end(Liveness::of_thread, "thread");
         check_end(
             |id| {
-                Ok(Liveness::Stat(
-                    File::open(format!("/proc/{id}/stat"))?,
-                    format!("task {id}"),
-                ))
+                let stat = Task::of(id).open("stat")?;
+                Ok(Liveness::Stat(stat, format!("task {id}")))
             },
             "task",
         );

@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use perf_event_open_sys::bindings as sys;
+use prof_procfs::Task;
 
 use crate::names::{EventSpec, Family};
 use crate::tracefs;
@@ -107,8 +108,8 @@ fn list() -> Option<PathBuf> {
 /// The name in a line of definitions, if it is of a process that has ended.
 fn stale(line: &str) -> Option<&str> {
     let name = line.split_once(':')?.1.split_ascii_whitespace().next()?;
-    let process: u32 = name.strip_prefix(GROUP)?.split_once('/')?.0.parse().ok()?;
-    (!fs::exists(format!("/proc/{process}")).ok()?).then_some(name)
+    let process: i32 = name.strip_prefix(GROUP)?.split_once('/')?.0.parse().ok()?;
+    (!Task::of(process).exists()).then_some(name)
 }
 
 #[cfg(test)]
@@ -120,8 +121,8 @@ mod tests {
         let check = |line: &str, expected| assert_eq!(stale(line), expected, "{line}");
         let ours = format!("p:prof_{}/probe_0 /lib/x.so:0x10", std::process::id());
         check(&ours, None);
-        let gone = "p:prof_4294967295/probe_7 /lib/x.so:0x0000000000000010";
-        check(gone, Some("prof_4294967295/probe_7"));
+        let gone = "p:prof_2147483647/probe_7 /lib/x.so:0x0000000000000010";
+        check(gone, Some("prof_2147483647/probe_7"));
         check("r:probe_libc/malloc /lib/libc.so.6:0x98930", None);
         check("p:prof_x/y /z:0x1", None);
         check("", None);

@@ -1,8 +1,9 @@
 //! What to say when the kernel refuses an event or its ring.
 
+use prof_procfs::Seccomp;
 use rustix::io::Errno;
 
-use crate::access::{Privileges, Seccomp};
+use crate::access::Privileges;
 use crate::advice::{Refusal, advice};
 use crate::counting::{Circumstances, Prober, why_not};
 use crate::error::Error;

@@ -1,11 +1,10 @@
 //! What /proc and /sys tell about the machine, its settings and its processes.
 
-use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader};
+use std::fs;
+use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
-use std::path::Path;
 
-use prof_model::{Pid, Tid};
+use prof_procfs::settings::{cpu_info, setting};
 use rustix::process::{Resource, Rlimit, getrlimit};
 
 use crate::access::{Capability, Privileges};
@@ -65,13 +64,6 @@ pub fn online_cpus() -> io::Result<Vec<u32>> {
     parse_list(online.trim()).ok_or_else(|| unreadable(io::ErrorKind::InvalidData.into()))
 }
 
-/// A setting of the kernel that is a number, such as `kernel/perf_event_paranoid`; `None` if this
-/// kernel does not have it or does not show it.
-pub fn setting(name: &str) -> Option<i64> {
-    let text = fs::read_to_string(Path::new("/proc/sys").join(name)).ok()?;
-    text.trim().parse().ok()
-}
-
 /// Bytes of memory of this machine.
 pub(crate) fn memory() -> u64 {
     let info = rustix::system::sysinfo();
@@ -117,17 +109,6 @@ pub fn cpu_description() -> Option<String> {
     cpu_info("model name")
 }
 
-/// What /proc/cpuinfo says of the first CPU; the others, of which there may be hundreds, are not read.
-fn cpu_info(key: &str) -> Option<String> {
-    let lines = BufReader::new(File::open("/proc/cpuinfo").ok()?).lines();
-    let mut first = lines.map_while(Result::ok).take_while(|it| !it.is_empty());
-    let value = |line: String| {
-        let (found, value) = line.split_once(':')?;
-        (found.trim_end() == key).then(|| value.trim().to_owned())
-    };
-    first.find_map(value)
-}
-
 /// CLOCK_MONOTONIC, in nanoseconds: the clock of every record.
 pub fn monotonic_now() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
@@ -156,22 +137,6 @@ pub fn local_time_digits() -> String {
         local.tm_sec,
         now.tv_nsec / 10_000_000
     )
-}
-
-/// The threads of a process, in ascending order.
-///
-/// # Errors
-///
-/// When there is no such process (`NotFound`), or it may not be looked at.
-pub fn threads(pid: Pid) -> io::Result<Vec<Tid>> {
-    let mut threads: Vec<Tid> = fs::read_dir(format!("/proc/{pid}/task"))?
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-        .collect();
-    threads.sort_unstable();
-    if threads.is_empty() {
-        return Err(io::ErrorKind::NotFound.into());
-    }
-    Ok(threads)
 }
 
 /// Raises the soft limits on locked memory (ring buffers) and on open files (an event for each
@@ -337,10 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn our_own_threads_are_found() {
-        let pid = std::process::id() as Pid;
-        assert!(threads(pid).is_ok_and(|threads| threads.contains(&pid)));
-        assert!(threads(i32::MAX).is_err());
+    fn this_machine_has_cpus() {
         assert!(System::read().is_ok_and(|system| !system.cpus.is_empty()));
     }
 }

@@ -1,11 +1,12 @@
 //! Who is sampled: threads one by one, or all that runs on a CPU.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use prof_model::{Pid, Tid};
+use prof_procfs::Task;
 
 use crate::error::Error;
 use crate::kernel::Whose;
@@ -55,7 +56,7 @@ impl Threads {
         let Self::Only(tids) = self else {
             return Ok(());
         };
-        let gone = |tid: &&Tid| fs::metadata(format!("/proc/{tid}")).is_err();
+        let gone = |tid: &&Tid| !Task::of(**tid).exists();
         match tids.iter().find(gone) {
             Some(&tid) => Err(Error::NoThread { tid }),
             None => Ok(()),
@@ -71,7 +72,9 @@ impl Threads {
             Self::Of(pids) => {
                 let mut threads = Vec::new();
                 for &pid in pids {
-                    let found = system::threads(pid).map_err(|_| Error::NoProcess { pid })?;
+                    let found = Task::of(pid)
+                        .threads()
+                        .map_err(|_| Error::NoProcess { pid })?;
                     threads.extend(found);
                 }
                 threads

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
@@ -22,7 +22,7 @@ pub(crate) fn folders() -> Vec<PathBuf> {
     if !folders.iter().any(is_mounted)
         && let Ok(mount) = PRIVATE.get_or_init(mount)
     {
-        folders.push(format!("/proc/self/fd/{}", mount.as_raw_fd()).into());
+        folders.push(prof_procfs::descriptor(mount));
     }
     folders
 }
@@ -51,9 +51,9 @@ mod tests {
             // A plain user, or a kernel without tracing.
             return;
         };
-        let root = PathBuf::from(format!("/proc/self/fd/{}", mount.as_raw_fd()));
+        let root = prof_procfs::descriptor(&mount);
         assert!(fs::exists(root.join("events")).unwrap());
-        let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
-        assert!(!mounts.contains(root.to_str().unwrap()));
+        let mounts = prof_procfs::settings::mounts();
+        assert!(!mounts.iter().any(|mount| mount.point == root));
     }
 }

@@ -14,10 +14,11 @@
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path};
 
+use prof_procfs::descriptor;
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
 
 use crate::Error;
@@ -118,8 +119,7 @@ pub fn open_to_show(path: &Path) -> Result<File, Error> {
 
 /// What is looked at without being opened is opened without being looked for again.
 fn reopen(file: &OwnedFd) -> io::Result<File> {
-    let link = format!("/proc/self/fd/{}", file.as_raw_fd());
-    Ok(rustix::fs::open(link, TO_READ, Mode::empty())?.into())
+    Ok(rustix::fs::open(descriptor(file), TO_READ, Mode::empty())?.into())
 }
 
 const TO_READ: OFlags = OFlags::RDONLY
@@ -129,8 +129,7 @@ const TO_READ: OFlags = OFlags::RDONLY
 
 /// Files of /proc and /sys show root more than others, whatever their mode is.
 fn is_of_the_system(file: &File) -> bool {
-    let link = format!("/proc/self/fd/{}", file.as_raw_fd());
-    std::fs::read_link(link).map_or(true, |path| {
+    std::fs::read_link(descriptor(file)).map_or(true, |path| {
         ["/proc", "/sys", "/dev"]
             .iter()
             .any(|system| path.starts_with(system))
@@ -185,6 +184,7 @@ impl<'a> Inside<'a> {
 mod tests {
     use std::fs::{self, Permissions};
     use std::io::Read;
+    use std::os::fd::AsRawFd;
     use std::os::unix::fs::{PermissionsExt, chown, symlink};
 
     use super::*;

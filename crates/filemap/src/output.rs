@@ -10,11 +10,12 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, ErrorKind};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use prof_procfs::descriptor;
 use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;
 
@@ -129,7 +130,7 @@ impl OutputPath {
     /// What is there now.
     ///
     /// # Errors
-    /// The system does not tell.
+    /// The system does not say.
     pub fn found(&self) -> io::Result<Found> {
         let found = match self.stat(AtFlags::SYMLINK_NOFOLLOW) {
             Err(Errno::NOENT) => return Ok(Found::Nothing),
@@ -277,8 +278,7 @@ impl OutputPath {
 
     /// Links in /dev and /proc (`/dev/stdout`, `/proc/self/fd/3`) belong to the system.
     fn is_among_devices(&self) -> bool {
-        let descriptor = format!("/proc/self/fd/{}", self.directory.as_raw_fd());
-        std::fs::read_link(descriptor)
+        std::fs::read_link(descriptor(&self.directory))
             .is_ok_and(|path| path == Path::new("/dev") || path.starts_with("/proc"))
     }
 
@@ -329,6 +329,7 @@ fn temporary_name() -> OsString {
 mod tests {
     use std::fs;
     use std::io::{Read, Write};
+    use std::os::fd::AsRawFd;
     use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
     use super::*;

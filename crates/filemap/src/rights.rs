@@ -1,8 +1,8 @@
 //! The rights of another process's user.
 
-use std::fs;
 use std::io::{self, ErrorKind};
 
+use prof_procfs::{Status, Task};
 use rustix::process::{Gid, getegid, geteuid, getgroups};
 
 /// With which user and groups a process opens files.
@@ -19,23 +19,17 @@ impl Rights {
     /// # Errors
     /// The process is gone, or `/proc` does not show it.
     pub fn of_process(pid: i32) -> io::Result<Self> {
-        Self::parse(&fs::read_to_string(format!("/proc/{pid}/status"))?)
-            .ok_or(ErrorKind::InvalidData.into())
+        let status = Task::of(pid).status()?;
+        Self::of_status(&status).ok_or(ErrorKind::InvalidData.into())
     }
 
     /// From `/proc/PID/status`. Not from the owner of `/proc/PID`: that is root for a process that
     /// may not be traced, whoever runs it.
-    pub fn parse(status: &str) -> Option<Self> {
-        let numbers = |name: &str| -> Option<Vec<u32>> {
-            let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-            let numbers = line.split_ascii_whitespace().map(str::parse);
-            numbers.collect::<Result<_, _>>().ok()
-        };
-        // Real, effective, saved, file system.
+    pub fn of_status(status: &Status) -> Option<Self> {
         Some(Self {
-            user: *numbers("Uid:")?.get(3)?,
-            group: *numbers("Gid:")?.get(3)?,
-            groups: numbers("Groups:")?,
+            user: status.users()?.file_system,
+            group: status.groups()?.file_system,
+            groups: status.supplementary_groups()?,
         })
     }
 
@@ -139,10 +133,10 @@ mod tests {
             group: 100,
             groups: vec![4, 24],
         };
-        assert_eq!(Rights::parse(STATUS), Some(rights));
+        assert_eq!(Rights::of_status(&Status::parse(STATUS)), Some(rights));
         let ours = Rights::of_process(std::process::id() as i32).unwrap();
         assert_eq!(ours.user(), geteuid().as_raw());
-        assert_eq!(Rights::parse("Uid:\t0\n"), None);
+        assert_eq!(Rights::of_status(&Status::parse("Uid:\t0\n")), None);
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! Running processes by their names.
 
 use std::ffi::OsStr;
-use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
+use prof_procfs::{Task, processes};
 use prof_recorder::Signals;
 use prof_report::Pattern;
 
@@ -20,7 +20,7 @@ pub(crate) fn named(pattern: &Pattern, wait: bool, signals: &Signals) -> Result<
     /// A process that has just been started is not missed for long.
     const INTERVAL: Duration = Duration::from_millis(5);
     loop {
-        let found = processes(pattern);
+        let found = matching(pattern);
         if !found.is_empty() {
             return Ok(found);
         }
@@ -37,27 +37,20 @@ pub(crate) fn named(pattern: &Pattern, wait: bool, signals: &Signals) -> Result<
     }
 }
 
-fn processes(pattern: &Pattern) -> Vec<i32> {
+fn matching(pattern: &Pattern) -> Vec<i32> {
     let own = std::process::id() as i32;
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let mut found: Vec<i32> = entries
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .filter(|&pid| pid != own && is_named(pid, pattern))
-        .collect();
-    found.sort_unstable();
-    found
+    let others = processes().into_iter().filter(|&pid| pid != own);
+    others.filter(|&pid| is_named(pid, pattern)).collect()
 }
 
 /// By the name of its main thread, or by the file name of its first argument: the former is cut
 /// off after 15 bytes.
 fn is_named(pid: i32, pattern: &Pattern) -> bool {
-    let read = |file: &str| fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
-    let comm = read("comm");
-    let cmdline = read("cmdline");
-    let first = cmdline.split(|&byte| byte == 0).next().unwrap_or_default();
-    let program = Path::new(OsStr::from_bytes(first)).file_name();
+    let process = Task::of(pid);
+    let first = process.program();
+    let program = Path::new(OsStr::from_bytes(&first)).file_name();
     let names = [
-        String::from_utf8_lossy(comm.trim_ascii_end()).into_owned(),
+        String::from_utf8_lossy(&process.name()).into_owned(),
         program.map_or(String::new(), |name| name.to_string_lossy().into_owned()),
     ];
     names
@@ -85,6 +78,6 @@ mod tests {
         let error = named(&nobody, false, &signals).expect_err("nobody");
         assert!(error.to_string().contains("--wait"), "{error}");
         let all: Pattern = ".".parse().expect("a pattern");
-        assert!(!processes(&all).contains(&(std::process::id() as i32)));
+        assert!(!matching(&all).contains(&(std::process::id() as i32)));
     }
 }

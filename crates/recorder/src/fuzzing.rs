@@ -6,9 +6,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use crate::control::{Control, ControlPipe};
-use crate::output::kernel_modules;
 use crate::output::synthesize;
-use crate::reader::stack_tail;
 
 /// Reads bytes as commands that come through a pipe, as many as fit into it.
 ///
@@ -33,15 +31,7 @@ pub fn control(bytes: &[u8]) {
     assert_eq!(more, Ok(false), "the pipe has ended");
 }
 
-/// Reads bytes as each of the lists in /proc.
-pub fn maps(bytes: &[u8]) {
-    synthesize::fuzz(bytes);
-    if let Ok(text) = std::str::from_utf8(bytes) {
-        for address in [0, 0x5555_5555_5000, u64::MAX] {
-            if let Some(range) = stack_tail::find(text, address) {
-                assert!(range.contains(&address));
-            }
-        }
-        text.lines().for_each(kernel_modules::fuzz);
-    }
+/// Reads bytes as the notes of the kernel.
+pub fn notes(bytes: &[u8]) {
+    synthesize::note_build_id(bytes);
 }

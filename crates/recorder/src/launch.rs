@@ -6,14 +6,12 @@ use std::io;
 use std::sync::Arc;
 
 use prof_events::counting::find_cgroup;
-use prof_events::{
-    CpuWide, HeldCommand, Launcher, Program, RunningCommand, Signals, Threads, system,
-};
+use prof_events::{CpuWide, HeldCommand, Launcher, Program, RunningCommand, Signals, Threads};
 use prof_model::{Pid, Tid};
+use prof_procfs::{Task, descendants, processes};
 
 use crate::error::Error;
 use crate::options::Target;
-use crate::output::synthesize;
 
 /// The thread that will fork the command, if there is one.
 pub(crate) fn launcher(target: &Target) -> Result<Option<Launcher>, Error> {
@@ -62,14 +60,14 @@ pub(crate) fn running(target: &Target) -> Vec<Pid> {
         Target::Command(_) => Vec::new(),
         Target::Processes(pids) => pids.clone(),
         Target::Threads(tids) => {
-            let pids = tids.iter().filter_map(|&tid| synthesize::process_of(tid));
+            let pids = tids.iter().filter_map(|&tid| process_of(tid));
             let mut pids: Vec<Pid> = pids.collect();
             pids.sort_unstable();
             pids.dedup();
             pids
         }
-        // Those of other cgroups may join it later.
-        Target::Cpus(_) => synthesize::all_processes(),
+        // 0 is what CPUs do that have nothing to do. Those of other cgroups may join it later.
+        Target::Cpus(_) => std::iter::once(0).chain(processes()).collect(),
     }
 }
 
@@ -78,9 +76,7 @@ pub(crate) fn running(target: &Target) -> Vec<Pid> {
 pub(crate) fn children(target: &Target, before: &BTreeSet<Pid>) -> BTreeSet<Pid> {
     match target {
         Target::Command(_) | Target::Cpus(_) => BTreeSet::new(),
-        Target::Processes(_) | Target::Threads(_) => {
-            synthesize::descendants(&running(target), before)
-        }
+        Target::Processes(_) | Target::Threads(_) => descendants(&running(target), before),
     }
 }
 
@@ -90,16 +86,21 @@ pub(crate) fn threads_now(target: &Target) -> Vec<(Pid, Tid)> {
         Target::Command(_) | Target::Cpus(_) => Vec::new(),
         Target::Processes(pids) => {
             let threads = |pid: Pid| {
-                let tids = system::threads(pid).unwrap_or_default();
+                let tids = Task::of(pid).threads().unwrap_or_default();
                 tids.into_iter().map(move |tid| (pid, tid))
             };
             pids.iter().copied().flat_map(threads).collect()
         }
         Target::Threads(tids) => {
-            let thread = |&tid: &Tid| Some((synthesize::process_of(tid)?, tid));
+            let thread = |&tid: &Tid| Some((process_of(tid)?, tid));
             tids.iter().filter_map(thread).collect()
         }
     }
+}
+
+/// The process of a thread; `None` if it has ended.
+fn process_of(tid: Tid) -> Option<Pid> {
+    Task::of(tid).status().ok()?.pid()
 }
 
 fn not_started(argv: &[OsString], source: io::Error) -> Error {

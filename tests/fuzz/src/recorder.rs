@@ -3,6 +3,9 @@
 use std::path::PathBuf;
 
 use prof_events::names::Catalog;
+use prof_procfs::kernel::{self, KernelModule};
+use prof_procfs::settings::Mount;
+use prof_procfs::{Maps, Stat, Status};
 
 /// Any text as a list of events, on a machine that has no others than the kernel's own.
 pub fn event_names(bytes: &[u8]) {
@@ -33,7 +36,22 @@ pub fn control(bytes: &[u8]) {
     prof_recorder::fuzzing::control(bytes);
 }
 
-/// Any bytes as /proc/PID/maps, and as the other lists in /proc that the recorder reads.
+/// Any bytes as /proc/PID/maps, and as the other files of /proc and /sys that are read.
 pub fn maps(bytes: &[u8]) {
-    prof_recorder::fuzzing::maps(bytes);
+    prof_recorder::fuzzing::notes(bytes);
+    let maps = Maps::parse(bytes);
+    for address in [0, 0x5555_5555_5000, u64::MAX] {
+        if let Some(entry) = maps.find(address) {
+            assert!(entry.addresses.contains(&address));
+        }
+    }
+    let _ = kernel::text_in(bytes);
+    Stat::parse(bytes);
+    let text = String::from_utf8_lossy(bytes);
+    for line in text.lines() {
+        KernelModule::parse(line);
+        Mount::parse(line);
+    }
+    let status = Status::parse(&text);
+    let _ = (status.users(), status.inner_pid(), status.ignores(2));
 }

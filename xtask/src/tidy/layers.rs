@@ -14,17 +14,28 @@ use super::Problem;
 /// recording is the only thing between them.
 const LAYERS: [(&str, &[&str]); 15] = [
     ("prof-model", &[]),
-    ("prof-filemap", &[]),
-    ("prof-events", &["prof-model", "prof-filemap"]),
-    ("prof-counters", &["prof-model", "prof-events"]),
+    ("prof-procfs", &[]),
+    ("prof-filemap", &["prof-procfs"]),
+    (
+        "prof-events",
+        &["prof-model", "prof-filemap", "prof-procfs"],
+    ),
+    (
+        "prof-counters",
+        &["prof-model", "prof-events", "prof-procfs"],
+    ),
     ("prof-perfdata", &["prof-model", "prof-filemap"]),
-    ("prof-unwinder", &["prof-model"]),
-    ("prof-symbols", &["prof-model", "prof-filemap"]),
+    ("prof-unwinder", &["prof-model", "prof-procfs"]),
+    (
+        "prof-symbols",
+        &["prof-model", "prof-filemap", "prof-procfs"],
+    ),
     (
         "prof-recorder",
         &[
             "prof-model",
             "prof-filemap",
+            "prof-procfs",
             "prof-events",
             "prof-perfdata",
             "prof-unwinder",
@@ -35,6 +46,7 @@ const LAYERS: [(&str, &[&str]); 15] = [
         &[
             "prof-model",
             "prof-filemap",
+            "prof-procfs",
             "prof-perfdata",
             "prof-symbols",
             "prof-unwinder",
@@ -45,6 +57,7 @@ const LAYERS: [(&str, &[&str]); 15] = [
         &[
             "prof-model",
             "prof-filemap",
+            "prof-procfs",
             "prof-events",
             "prof-counters",
             "prof-perfdata",
@@ -64,6 +77,7 @@ const LAYERS: [(&str, &[&str]); 15] = [
         &[
             "prof-model",
             "prof-filemap",
+            "prof-procfs",
             "prof-events",
             "prof-perfdata",
             "prof-unwinder",

@@ -3,5 +3,5 @@
 mod privileges;
 mod trial;
 
-pub use privileges::{Capability, Privileges, Seccomp};
+pub use privileges::{Capability, Privileges};
 pub use trial::Trial;

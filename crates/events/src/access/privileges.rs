@@ -1,8 +1,8 @@
 //! What the kernel holds of this process: its user, its capabilities, its seccomp filters.
 
-use std::fs;
 use std::io;
-use std::path::Path;
+
+use prof_procfs::{Namespace, Seccomp, Status, Task};
 
 /// What /proc/self/status tells of our rights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,25 +67,10 @@ impl Capability {
     }
 }
 
-/// The first user namespace (PROC_USER_INIT_INO in linux/proc_ns.h).
-const MACHINE: &str = "user:[4026531837]";
-
-/// What seccomp does to our system calls.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Seccomp {
-    /// Nothing.
-    #[default]
-    Off,
-    /// Allows a handful of system calls (mode 1).
-    Strict,
-    /// Decides by filters (mode 2).
-    Filter,
-}
-
 /// Nobody, without any right: what to go by where there is no /proc to tell.
 impl Default for Privileges {
     fn default() -> Self {
-        Self::parse("")
+        Self::of(&Status::default())
     }
 }
 
@@ -96,10 +81,10 @@ impl Privileges {
     ///
     /// When it cannot be read: there is no /proc.
     pub fn read() -> io::Result<Self> {
-        let privileges = Self::parse(&fs::read_to_string("/proc/self/status")?);
-        let namespace = fs::read_link("/proc/self/ns/user");
-        Ok(match namespace {
-            Ok(namespace) if namespace != Path::new(MACHINE) => privileges.confined(),
+        let ours = Task::this_process();
+        let privileges = Self::of(&ours.status()?);
+        Ok(match ours.is_in_first(Namespace::User) {
+            Some(false) => privileges.confined(),
             _ => privileges,
         })
     }
@@ -130,23 +115,12 @@ impl Privileges {
         self.has(Capability::Perfmon) || self.has(Capability::SysAdmin)
     }
 
-    fn parse(status: &str) -> Self {
-        let field = |name: &str| {
-            let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-            Some(line.trim())
-        };
-        // Real, effective, saved, file system.
-        let user = field("Uid:").and_then(|ids| ids.split_whitespace().nth(1)?.parse().ok());
-        let capabilities = field("CapEff:").and_then(|bits| u64::from_str_radix(bits, 16).ok());
+    fn of(status: &Status) -> Self {
         Self {
-            user: user.unwrap_or(u32::MAX),
-            capabilities: capabilities.unwrap_or(0),
+            user: status.users().map_or(u32::MAX, |users| users.effective),
+            capabilities: status.capabilities().unwrap_or(0),
             in_user_namespace: false,
-            seccomp: match field("Seccomp:") {
-                Some("1") => Seccomp::Strict,
-                Some("2") => Seccomp::Filter,
-                _ => Seccomp::Off,
-            },
+            seccomp: status.seccomp(),
         }
     }
 }
@@ -156,7 +130,7 @@ mod tests {
     use super::*;
 
     fn check(status: &str, user: u32, capabilities: &[Capability], seccomp: Seccomp) {
-        let privileges = Privileges::parse(status);
+        let privileges = Privileges::of(&Status::parse(status));
         let held: Vec<_> = (Capability::ALL.into_iter())
             .filter(|&capability| privileges.has(capability))
             .collect();
@@ -187,7 +161,8 @@ mod tests {
 
     #[test]
     fn rights_over_a_user_namespace_are_none_over_the_machine() {
-        let root = Privileges::parse("Uid:\t0\t0\t0\t0\nCapEff:\t000001ffffffffff\n");
+        let status = "Uid:\t0\t0\t0\t0\nCapEff:\t000001ffffffffff\n";
+        let root = Privileges::of(&Status::parse(status));
         assert!(root.is_root() && root.may_perfmon());
         let confined = root.confined();
         assert!(!confined.is_root() && !confined.may_perfmon());

@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn the_kernel_answers_as_it_does_to_samplers() {
-        let paranoid = crate::system::setting("kernel/perf_event_paranoid");
+        let paranoid = prof_procfs::settings::setting("kernel/perf_event_paranoid");
         let root = rustix::process::geteuid().is_root();
         if paranoid.is_some_and(|level| level <= 2) || root {
             assert_eq!(Trial::UserCode.run(), Ok(()));

@@ -1,9 +1,10 @@
 //! The folder of a cgroup, as perf events want it.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use prof_procfs::settings::{Mount, mounts};
 use thiserror::Error;
 
 /// Why a cgroup cannot be counted.
@@ -35,8 +36,7 @@ pub enum CgroupError {
 ///
 /// When there is no such cgroup, or no cgroups at all.
 pub fn find_cgroup(name: &str) -> Result<File, CgroupError> {
-    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
-    let root = mount_point(&mounts).ok_or(CgroupError::NotMounted)?;
+    let root = mount_point(mounts()).ok_or(CgroupError::NotMounted)?;
     let path = match Path::new(name) {
         path if path.starts_with(&root) => path.to_path_buf(),
         path => root.join(path.strip_prefix("/").unwrap_or(path)),
@@ -57,27 +57,11 @@ pub fn find_cgroup(name: &str) -> Result<File, CgroupError> {
 
 /// Where the cgroups are that perf events belong to: those of the controller perf_event if it has
 /// a hierarchy of its own (version 1), else version 2.
-fn mount_point(mounts: &str) -> Option<PathBuf> {
-    let mut unified = None;
-    for line in mounts.lines() {
-        let fields: Vec<&str> = line.split(' ').collect();
-        let [_, point, kind, options, ..] = fields[..] else {
-            continue;
-        };
-        match kind {
-            "cgroup" if options.split(',').any(|option| option == "perf_event") => {
-                return Some(unescaped(point));
-            }
-            "cgroup2" => unified = unified.or_else(|| Some(unescaped(point))),
-            _ => {}
-        }
-    }
-    unified
-}
-
-/// Blanks are written as `\040` in /proc/self/mounts.
-fn unescaped(point: &str) -> PathBuf {
-    point.replace("\\040", " ").into()
+fn mount_point(mounts: Vec<Mount>) -> Option<PathBuf> {
+    let own = |it: &&Mount| it.kind == "cgroup" && it.has_option("perf_event");
+    let found = mounts.iter().find(own);
+    let found = found.or_else(|| mounts.iter().find(|it| it.kind == "cgroup2"));
+    Some(found?.point.clone())
 }
 
 #[cfg(test)]
@@ -87,7 +71,8 @@ mod tests {
     #[test]
     fn mount_points() {
         let check = |mounts: &str, expected: Option<&str>| {
-            assert_eq!(mount_point(mounts), expected.map(PathBuf::from), "{mounts}");
+            let lines = mounts.lines().filter_map(Mount::parse).collect();
+            assert_eq!(mount_point(lines), expected.map(PathBuf::from), "{mounts}");
         };
         let v1 = "cgroup /sys/fs/cgroup/cpu cgroup rw,cpu 0 0\n";
         let v1_perf = "cgroup /sys/fs/cgroup/perf_event cgroup rw,perf_event 0 0\n";

@@ -7,7 +7,8 @@ use prof_events::access::{Capability, Trial};
 use prof_events::counting::{Ability, Answer, Prober};
 use prof_events::names::Catalog;
 use prof_events::tracing::{Errno, Tracer};
-use prof_events::{HeldCommand, Program, Refusal, Signals, advice, system};
+use prof_events::{HeldCommand, Program, Refusal, Signals, advice};
+use prof_procfs::settings::setting;
 
 use super::Check;
 use super::machine::Machine;
@@ -108,7 +109,7 @@ fn all_cpus(machine: &Machine) -> Check {
 fn hardware(machine: &Machine) -> Check {
     const NAME: &str = "hardware-counters";
     match Trial::Cycles.run() {
-        Ok(()) => match system::setting("kernel/nmi_watchdog") {
+        Ok(()) => match setting("kernel/nmi_watchdog") {
             Some(1) => Check::limited(
                 NAME,
                 "the kernel's NMI watchdog uses one of them",
@@ -215,7 +216,7 @@ fn others(machine: &Machine) -> Check {
         )
         .fix(machine.as_root("prof record -p PID"));
     }
-    let scope = system::setting("kernel/yama/ptrace_scope");
+    let scope = setting("kernel/yama/ptrace_scope");
     match scope {
         None | Some(0) => Check::limited(
             NAME,

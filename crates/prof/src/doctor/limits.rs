@@ -7,6 +7,7 @@ use prof_events::{
     system::{self, Ahead, Priority},
 };
 use prof_model::counted;
+use prof_procfs::settings::setting;
 use rustix::process::{Resource, getrlimit};
 
 use super::Check;
@@ -74,7 +75,7 @@ fn budget(machine: &Machine) -> String {
     if machine.privileges.has(Capability::IpcLock) {
         return "no limit: CAP_IPC_LOCK".into();
     }
-    let per_cpu = system::setting("kernel/perf_event_mlock_kb").unwrap_or(516);
+    let per_cpu = setting("kernel/perf_event_mlock_kb").unwrap_or(516);
     let locked = match getrlimit(Resource::Memlock).maximum {
         Some(bytes) => format!("{} KiB", bytes >> 10),
         None => "none".into(),
@@ -85,7 +86,7 @@ fn budget(machine: &Machine) -> String {
 fn rate(machine: &Machine) -> Check {
     const NAME: &str = "sample-rate";
     let rate = machine.system.max_rate;
-    if system::setting("kernel/perf_event_max_sample_rate").is_none() {
+    if setting("kernel/perf_event_max_sample_rate").is_none() {
         return unknown(NAME, "perf_event_max_sample_rate", format!("{rate} Hz"));
     }
     let found = format!("up to {rate} Hz");
@@ -112,7 +113,7 @@ fn unknown(name: &'static str, setting: &str, taken: String) -> Check {
 fn stack_depth(machine: &Machine) -> Check {
     const NAME: &str = "kernel-chains";
     const USUAL: i64 = 127;
-    let Some(depth) = system::setting("kernel/perf_event_max_stack") else {
+    let Some(depth) = setting("kernel/perf_event_max_stack") else {
         return unknown(NAME, "perf_event_max_stack", format!("{USUAL} frames"));
     };
     let found = format!("up to {depth} frames");

@@ -1,11 +1,11 @@
 //! What all checks depend on: our rights, and what we run in.
 
-use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use prof_events::access::{Capability, Privileges, Seccomp};
+use prof_events::access::{Capability, Privileges};
 use prof_events::system::System;
+use prof_procfs::{Namespace, Seccomp, Task};
 use rustix::fs::StatVfsMountFlags;
 
 use super::Check;
@@ -152,10 +152,7 @@ impl Container {
         if there("/run/.containerenv") {
             return Some(Self::Podman);
         }
-        let namespace = fs::read_link("/proc/self/ns/pid").ok()?;
-        (namespace != Path::new(Self::MACHINE)).then_some(Self::Namespace)
+        let is_in_first = Task::this_process().is_in_first(Namespace::Pid)?;
+        (!is_in_first).then_some(Self::Namespace)
     }
-
-    /// The first PID namespace (PROC_PID_INIT_INO in linux/proc_ns.h).
-    const MACHINE: &str = "pid:[4026531836]";
 }

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 
-use prof_events::system;
+use prof_procfs::settings::setting;
 use prof_symbols::Debuginfod;
 
 use super::Check;
@@ -30,7 +30,7 @@ fn kernel_symbols(machine: &Machine) -> Check {
     if shown {
         return Check::ok(NAME, "/proc/kallsyms shows them");
     }
-    let level = system::setting("kernel/kptr_restrict").unwrap_or(1);
+    let level = setting("kernel/kptr_restrict").unwrap_or(1);
     let paranoid = machine.system.paranoid;
     let check = |found: String, fix| Check::no(NAME, found, COST).fix(fix);
     match level {

@@ -6,6 +6,7 @@ use std::{env, fs};
 
 use clap_complete::engine::{CompletionCandidate, PathCompleter, ValueCompleter};
 use prof_events::names::{Catalog, cache_events, hardware_events, software_events};
+use prof_procfs::Task;
 
 /// Events of this machine; of a list with commas, those for its last element.
 pub(super) fn events(typed: &OsStr) -> Vec<CompletionCandidate> {
@@ -29,13 +30,15 @@ pub(super) fn events(typed: &OsStr) -> Vec<CompletionCandidate> {
 
 /// Running processes, with the names of their programs.
 pub(super) fn processes() -> Vec<CompletionCandidate> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let candidate = |pid: u32| {
-        let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-        CompletionCandidate::new(pid.to_string()).help(Some(name.trim_end().to_owned().into()))
+    let candidate = |pid: i32| {
+        let name = Task::of(pid).name();
+        let name = String::from_utf8_lossy(&name).into_owned();
+        CompletionCandidate::new(pid.to_string()).help(Some(name.into()))
     };
-    pids.map(candidate).collect()
+    prof_procfs::processes()
+        .into_iter()
+        .map(candidate)
+        .collect()
 }
 
 /// Programs of the search path, and files; files only for the command's arguments.
@@ -80,7 +83,7 @@ mod tests {
         let own = found
             .iter()
             .find(|candidate| candidate.get_value() == &*own);
-        let name = fs::read_to_string("/proc/self/comm").unwrap();
+        let name = String::from_utf8(Task::this_process().name()).unwrap();
         let help = own.and_then(CompletionCandidate::get_help).unwrap();
         assert_eq!(help.to_string(), name.trim_end());
     }

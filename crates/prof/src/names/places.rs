@@ -2,14 +2,12 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
-use std::os::fd::AsRawFd;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use prof_filemap::Rights;
 use prof_model::{Module, Pid};
+use prof_procfs::{Maps, Namespace, Task, descriptor, identity, without_deleted};
 use prof_recorder::{PinnedFiles, PinnedProcess};
 use prof_report::Profile;
 use prof_symbols::{Places, Source};
@@ -30,7 +28,7 @@ impl Living {
     /// is found this way is checked.)
     pub(super) fn of(profile: &Profile) -> Self {
         let pids: BTreeSet<Pid> = profile.samples.iter().map(|sample| sample.pid).collect();
-        let own = namespace("self");
+        let own = namespace(&Task::this_process());
         let mut seen = BTreeSet::from([own]);
         let modules = profile.modules.iter();
         let mut living = Self {
@@ -40,39 +38,31 @@ impl Living {
             ..Self::default()
         };
         for pid in pids.into_iter().filter(|&pid| pid > 0) {
-            let process = PathBuf::from(format!("/proc/{pid}"));
-            let Ok(maps) = fs::read(process.join("maps")) else {
+            let process = Task::of(pid);
+            let Ok(maps) = process.maps() else {
                 continue;
             };
             living.add_deleted(&process, &maps);
-            let chroot =
-                fs::read_link(process.join("root")).is_ok_and(|root| root != Path::new("/"));
-            if seen.insert(namespace(&pid.to_string())) || chroot {
-                living.roots.push(process.join("root"));
+            let root = process.root();
+            let chroot = fs::read_link(&root).is_ok_and(|root| root != Path::new("/"));
+            if seen.insert(namespace(&process)) || chroot {
+                living.roots.push(root);
             }
         }
         living
     }
 
-    fn add_deleted(&mut self, process: &Path, maps: &[u8]) {
-        for line in maps.split(|&byte| byte == b'\n') {
-            // START-END PERMISSIONS OFFSET DEVICE INODE PATH
-            let mut fields = line.splitn(6, |&byte| byte == b' ');
-            let range = fields.next().unwrap_or_default();
-            let executable = fields
-                .next()
-                .is_some_and(|flags| flags.get(2) == Some(&b'x'));
-            let path = fields.nth(3).unwrap_or_default().trim_ascii_start();
-            let Some(path) = path.strip_suffix(DELETED).filter(|_| executable) else {
+    fn add_deleted(&mut self, process: &Task, maps: &Maps) {
+        for entry in maps.iter().filter(|entry| entry.permissions.executable()) {
+            let path = Path::new(&*entry.path);
+            let without = without_deleted(path);
+            if without == path {
                 continue;
-            };
-            let range = String::from_utf8_lossy(range)
-                .trim_start_matches('0')
-                .to_owned();
-            let places = self.deleted.entry(path_of(path).to_owned()).or_default();
+            }
+            let places = self.deleted.entry(without.to_owned()).or_default();
             // The program itself can be had without privileges, other mappings cannot.
-            places.push(process.join("map_files").join(range));
-            places.push(process.join("exe"));
+            places.push(process.mapped_file(&entry.addresses));
+            places.push(process.exe());
         }
     }
 
@@ -172,11 +162,6 @@ fn is_same(kept: &Module, module: &Module) -> bool {
     kept.path == module.path && (kept.build_id.is_none() || kept.build_id == module.build_id)
 }
 
-/// The path of what a descriptor of ours is of.
-fn descriptor(file: &fs::File) -> PathBuf {
-    PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
-}
-
 fn below(root: &Path, path: &Path) -> PathBuf {
     root.join(path.strip_prefix("/").unwrap_or(path))
 }
@@ -188,22 +173,6 @@ fn is_plausible(place: &Path, module: &Module) -> bool {
         || (inode.is_some() && identity(place).map(|(_, inode)| inode) == inode)
 }
 
-fn identity(path: &Path) -> Option<(u64, u64)> {
-    let found = fs::metadata(path).ok()?;
-    Some((found.dev(), found.ino()))
-}
-
-fn namespace(process: &str) -> Option<(u64, u64)> {
-    identity(Path::new(&format!("/proc/{process}/ns/mnt")))
-}
-
-const DELETED: &[u8] = b" (deleted)";
-
-fn without_deleted(path: &Path) -> &Path {
-    let bytes = path.as_os_str().as_bytes();
-    path_of(bytes.strip_suffix(DELETED).unwrap_or(bytes))
-}
-
-fn path_of(bytes: &[u8]) -> &Path {
-    Path::new(std::ffi::OsStr::from_bytes(bytes))
+fn namespace(process: &Task) -> Option<(u64, u64)> {
+    identity(&process.namespace(Namespace::Mount))
 }

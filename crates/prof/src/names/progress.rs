@@ -74,12 +74,8 @@ impl Interrupts {
 /// Whether whoever started us wants us not to heed this signal, as shells do with what runs in the
 /// background.
 fn is_ignored(signal: i32) -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let ignored = status
-        .lines()
-        .find_map(|line| line.strip_prefix("SigIgn:"))
-        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-    ignored.is_some_and(|mask| mask >> (signal - 1) & 1 != 0)
+    let status = prof_procfs::Task::this_process().status();
+    status.is_ok_and(|status| status.ignores(signal))
 }
 
 /// The line and what it says.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
+use prof_procfs::Task;
 use prof_recorder::names::{Catalog, EventSpec};
 use prof_recorder::{
     AllocationWeight, CallGraph, EventRequest, GroupRequest, Program, Rate, Target, USUAL_HERTZ,
@@ -113,7 +114,7 @@ fn programs(target: &Target) -> Vec<PathBuf> {
         }
         Target::Processes(ids) | Target::Threads(ids) => ids
             .iter()
-            .filter_map(|pid| std::fs::read_link(format!("/proc/{pid}/exe")).ok())
+            .filter_map(|&pid| std::fs::read_link(Task::of(pid).exe()).ok())
             .collect(),
     }
 }

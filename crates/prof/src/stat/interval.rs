@@ -155,8 +155,9 @@ fn named(place: PlaceName) -> (PlaceName, String) {
     let name = match place {
         PlaceName::Cpu(cpu) => format!("CPU{cpu}"),
         PlaceName::Thread(tid) => {
-            let comm = std::fs::read_to_string(format!("/proc/{tid}/comm")).unwrap_or_default();
-            format!("{}-{tid}", prof_model::printable(comm.trim()))
+            let name = prof_procfs::Task::of(tid).name();
+            let name = String::from_utf8_lossy(&name);
+            format!("{}-{tid}", prof_model::printable(name.trim()))
         }
     };
     (place, name)

@@ -11,12 +11,13 @@
 //! ```
 
 use std::collections::HashMap;
-use std::fs::{self, File};
+use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 use prof_events::{LiveMemory, Opened, OpenedEvent, Stacks, Weight, system};
 use prof_model::{Pid, RegisterAbi, Tid, UserRegisters};
 use prof_perfdata::{Attr, CpuMode, Record, Switch, encode};
+use prof_procfs::Task;
 
 use crate::queue::message::{Content, Known, Message, StackCopy, StackTail};
 use crate::queue::record_queue::Batch;
@@ -275,7 +276,7 @@ impl BlockedThread {
         let mut buffer = [0; 256];
         let opened = match self.file.take() {
             Some(file) => file,
-            None => File::open(format!("/proc/{}/task/{tid}/syscall", self.pid)).ok()?,
+            None => Task::thread(self.pid, tid).open("syscall").ok()?,
         };
         let length = opened.read_at(&mut buffer, 0).ok()?;
         self.file = may_keep.then_some(opened);
@@ -299,11 +300,8 @@ fn parse(line: &[u8]) -> Option<Registers> {
 
 /// Whether a thread waits for something other than a CPU.
 fn is_asleep(pid: Pid, tid: Tid) -> bool {
-    let stat = fs::read(format!("/proc/{pid}/task/{tid}/stat")).unwrap_or_default();
-    // The name, in parentheses, may hold any bytes.
-    let end = stat.iter().rposition(|&byte| byte == b')');
-    let state = end.and_then(|end| stat.get(end + 2));
-    matches!(state, Some(b'S' | b'D'))
+    let stat = Task::thread(pid, tid).stat();
+    stat.is_ok_and(|stat| stat.state.is_blocked())
 }
 
 #[cfg(test)]
@@ -366,12 +364,8 @@ mod tests {
         let (sender, receiver) = std::sync::mpsc::channel::<()>();
         let (tell, told) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {
-            // The thread's own number.
-            let link = fs::read_link("/proc/thread-self").expect("a thread");
-            let tid = link
-                .file_name()
-                .and_then(|name| name.to_str()?.parse().ok());
-            tell.send(tid.expect("a number")).expect("sent");
+            let tid = rustix::thread::gettid().as_raw_pid();
+            tell.send(tid).expect("sent");
             receiver.recv()
         });
         let (pid, tid): (Pid, Tid) = (std::process::id() as Pid, told.recv().expect("told"));

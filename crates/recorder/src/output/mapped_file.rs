@@ -2,13 +2,13 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use prof_filemap::Rights;
 use prof_filemap::foreign::{self, Links};
 use prof_model::{Mapping, Module, Pid};
+use prof_procfs::{Task, without_deleted};
 
 use crate::output::synthesize::build_id_of;
 
@@ -17,15 +17,14 @@ use crate::output::synthesize::build_id_of;
 /// as the program that the process runs, or by its path as we see it. Another file is not taken
 /// for it. Paths are followed with the rights of the process's user.
 pub(crate) fn open_mapped(pid: Pid, module: &Module, mapping: &Mapping) -> io::Result<File> {
-    let process = PathBuf::from(format!("/proc/{pid}"));
+    let process = Task::of(pid);
     let path = without_deleted(&module.path);
-    let relative = path.strip_prefix("/").unwrap_or(path);
-    let range = format!("map_files/{:x}-{:x}", mapping.start.0, mapping.end.0);
-    let exe = process.join("exe");
+    let mapped = process.mapped_file(&(mapping.start.0..mapping.end.0));
+    let exe = process.exe();
     let is_exe = fs::read_link(&exe).is_ok_and(|exe| without_deleted(&exe) == path);
     let ways: [&dyn Fn() -> io::Result<File>; 4] = [
-        &|| Ok(foreign::open(&process.join("root").join(relative))?),
-        &|| Ok(foreign::open(&process.join(&range))?),
+        &|| Ok(foreign::open(&process.below_root(path))?),
+        &|| Ok(foreign::open(&mapped)?),
         &|| match is_exe {
             true => Ok(foreign::open(&exe)?),
             false => Err(io::ErrorKind::NotFound.into()),
@@ -69,11 +68,4 @@ fn is(file: &File, module: &Module) -> bool {
     // Not the device: some file systems show another one than that of the mapping.
     file.metadata()
         .is_ok_and(|found| found.ino() == identity.inode)
-}
-
-/// The kernel appends ` (deleted)` to the path of a file that is gone.
-fn without_deleted(path: &Path) -> &Path {
-    let bytes = path.as_os_str().as_bytes();
-    let kept = bytes.strip_suffix(b" (deleted)").unwrap_or(bytes);
-    Path::new(std::ffi::OsStr::from_bytes(kept))
 }

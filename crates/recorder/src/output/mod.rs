@@ -2,7 +2,6 @@
 
 pub(crate) mod file;
 pub(crate) mod file_summary;
-pub(crate) mod kernel_modules;
 pub(crate) mod live;
 pub(crate) mod mapped_file;
 pub(crate) mod output_files;

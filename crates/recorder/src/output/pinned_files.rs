@@ -7,10 +7,11 @@
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use prof_filemap::Rights;
 use prof_model::{Mapping, Module, ModuleKind, Modules, Pid};
+use prof_procfs::{Namespace, Task, identity};
 
 use crate::output::mapped_file::open_mapped;
 
@@ -98,12 +99,12 @@ impl FilePinner {
             return;
         }
         let own = *self.own.get_or_insert_with(|| {
-            Root::of("self").unwrap_or(Root {
+            Root::of(&Task::this_process()).unwrap_or(Root {
                 namespace: (0, 0),
                 directory: (0, 0),
             })
         });
-        let Some(root) = Root::of(&pid.to_string()).filter(|root| *root != own) else {
+        let Some(root) = Root::of(&Task::of(pid)).filter(|root| *root != own) else {
             return;
         };
         if let Some(process) = self.process(pid, root) {
@@ -126,13 +127,11 @@ impl FilePinner {
                 self.roots.len() - 1
             }
         };
-        let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-        let ids = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
-        let inner_pid = ids.and_then(|ids| ids.split_ascii_whitespace().next_back()?.parse().ok());
+        let status = Task::of(pid).status().ok()?;
         Some(PinnedProcess {
             pid,
-            inner_pid: inner_pid.unwrap_or(pid),
-            rights: Rights::parse(&status)?,
+            inner_pid: status.inner_pid().unwrap_or(pid),
+            rights: Rights::of_status(&status)?,
             root: index,
         })
     }
@@ -192,29 +191,24 @@ fn is_at(file: &File, path: &Path) -> bool {
 }
 
 impl Root {
-    /// Of a process, by its name below /proc.
-    fn of(process: &str) -> Option<Self> {
-        let identity = |name: &str| {
-            let found = fs::metadata(format!("/proc/{process}/{name}")).ok()?;
-            Some((found.dev(), found.ino()))
-        };
+    fn of(process: &Task) -> Option<Self> {
         Some(Self {
-            namespace: identity("ns/mnt")?,
-            directory: identity("root")?,
+            namespace: identity(&process.namespace(Namespace::Mount))?,
+            directory: identity(&process.root())?,
         })
     }
 }
 
 impl PinnedRoot {
     fn open(pid: Pid) -> Option<Self> {
-        let process = PathBuf::from(format!("/proc/{pid}"));
+        let process = Task::of(pid);
         let directory = OpenOptions::new()
             .read(true)
             .custom_flags(libc::O_PATH | libc::O_DIRECTORY)
-            .open(process.join("root"));
+            .open(process.root());
         Some(Self {
             directory: directory.ok()?,
-            namespace: File::open(process.join("ns/mnt")).ok()?,
+            namespace: File::open(process.namespace(Namespace::Mount)).ok()?,
         })
     }
 }

@@ -1,12 +1,12 @@
 //! Stacks deeper than what the kernel copies: the rest, read from the live target at once.
 
 use std::collections::HashMap;
-use std::fs;
 use std::ops::Range;
 
 use prof_events::LiveMemory;
 use prof_events::tracing::Errno;
 use prof_model::Pid;
+use prof_procfs::{Maps, Task};
 
 use crate::queue::message::{StackCopy, StackTail};
 
@@ -72,7 +72,7 @@ impl TailReader {
     pub(crate) fn read(&mut self, stack: &StackCopy, out: &mut Vec<u8>) -> Option<StackTail> {
         let end = stack.start.checked_add(stack.length as u64)?;
         let memory = LiveMemory::of(stack.pid)?;
-        let maps = || fs::read_to_string(format!("/proc/{}/maps", stack.pid)).ok();
+        let maps = || Task::of(stack.pid).maps().ok();
         let mapping = self.mapping(stack, memory, maps)?;
         let start = overlap(stack)?;
         let limit = mapping.end.min(end.saturating_add(Self::LIMIT));
@@ -97,7 +97,7 @@ impl TailReader {
         &mut self,
         stack: &StackCopy,
         memory: LiveMemory,
-        maps: impl FnOnce() -> Option<String>,
+        maps: impl FnOnce() -> Option<Maps>,
     ) -> Option<Range<u64>> {
         let (pid, address) = (stack.pid, stack.start);
         let known = self.mappings.get(&pid);
@@ -110,7 +110,7 @@ impl TailReader {
             return None;
         }
         let maps = maps()?;
-        let range = find(&maps, address)?;
+        let range = maps.find(address)?.addresses;
         if self.mappings.values().map(Vec::len).sum::<usize>() >= Self::REMEMBERED {
             self.mappings.clear();
         }
@@ -123,17 +123,6 @@ impl TailReader {
 fn overlap(stack: &StackCopy) -> Option<u64> {
     let end = stack.start.checked_add(stack.length as u64)?;
     Some(end.saturating_sub(TailReader::OVERLAP).max(stack.start))
-}
-
-/// The line of /proc/PID/maps that holds `address`.
-pub(crate) fn find(maps: &str, address: u64) -> Option<Range<u64>> {
-    maps.lines()
-        .filter_map(|line| {
-            let (start, end) = line.split_once(' ')?.0.split_once('-')?;
-            let hex = |text| u64::from_str_radix(text, 16).ok();
-            Some(hex(start)?..hex(end)?)
-        })
-        .find(|range| range.contains(&address))
 }
 
 #[cfg(test)]
@@ -200,10 +189,8 @@ mod tests {
         let command = HeldCommand::fork(&Program::new(["sleep", "1000"]), &signals);
         let mut command = command.and_then(HeldCommand::release).expect("sleep");
         let pid = command.pid();
-        let maps = fs::read_to_string(format!("/proc/{pid}/maps")).expect("maps");
-        let line = maps.lines().find(|line| line.ends_with("[stack]"));
-        let address = line.and_then(|line| line.split('-').next());
-        let address = address.and_then(|start| u64::from_str_radix(start, 16).ok());
+        let maps = Task::of(pid).maps().expect("maps");
+        let address = maps.named("[stack]").map(|entry| entry.addresses.start);
         let stack = StackCopy {
             pid,
             length: 8,
@@ -227,12 +214,5 @@ mod tests {
         );
         command.wait().expect("the status");
         assert!(!asked(&mut TailReader::default()));
-    }
-
-    #[test]
-    fn maps_lines() {
-        let maps = "1000-2000 r--p 0 0:0 0\n7ff0-8000 rw-p 0 0:0 0 [stack]\nnonsense\n";
-        assert_eq!(find(maps, 0x7ff8), Some(0x7ff0..0x8000));
-        assert_eq!(find(maps, 0x2000), None);
     }
 }

@@ -38,7 +38,6 @@ impl Drop for PriorityBoost {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
     use std::thread;
     use std::time::Duration;
 
@@ -47,12 +46,11 @@ mod tests {
     use super::*;
     use crate::queue::record_queue::Popped;
 
-    /// Whether the calling thread runs in real time: field 41 of its `stat`, proc_pid_stat(5).
+    /// Whether the calling thread runs in real time.
     fn is_ahead() -> bool {
-        const FIFO: &str = "1";
-        let stat = fs::read_to_string("/proc/thread-self/stat").expect("our own");
-        let (_, fields) = stat.rsplit_once(')').expect("a name");
-        fields.split_whitespace().nth(38) == Some(FIFO)
+        const FIFO: u32 = 1;
+        let stat = prof_procfs::Task::this_thread().stat();
+        stat.expect("our own").policy == FIFO
     }
 
     /// Whether this user may run ahead of others.

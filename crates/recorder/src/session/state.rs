@@ -4,7 +4,6 @@ use prof_model::{AbsoluteAddress, Modules, Pid, Process, Processes};
 use prof_perfdata::{Attr, Record, WriteError, encode, follow};
 
 use super::{Session, SessionEvent};
-use crate::output::kernel_modules;
 use crate::output::synthesize::{self, BuildIds};
 use crate::output::synthesize_state::synthesize_state;
 use crate::reader::Outcome;
@@ -14,7 +13,7 @@ impl Session {
     pub(crate) fn begin_kernel(&mut self) -> Result<(), WriteError> {
         self.begin(|each| {
             synthesize::kernel(each);
-            kernel_modules::synthesize(each);
+            synthesize::kernel_modules(each);
         })
     }
 

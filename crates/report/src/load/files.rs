@@ -3,10 +3,10 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
 
 use prof_filemap::{MappedFile, foreign};
 use prof_model::{Mapping, Module, Pid};
+use prof_procfs::Task;
 use prof_unwinder::ModuleFiles;
 
 /// Opens modules by their recorded paths: as the process sees it if it still lives, else as we do.
@@ -16,8 +16,7 @@ pub(super) struct RecordedFiles;
 
 impl ModuleFiles for RecordedFiles {
     fn open(&mut self, pid: Pid, module: &Module, _: &Mapping) -> io::Result<File> {
-        let relative = module.path.strip_prefix("/").unwrap_or(&module.path);
-        let seen = PathBuf::from(format!("/proc/{pid}/root")).join(relative);
+        let seen = Task::of(pid).below_root(&module.path);
         if let Ok(file) = foreign::open(&seen)
             && matches!(is_same(&file, module), Ok(Some(true)))
         {

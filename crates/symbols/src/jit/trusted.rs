@@ -4,7 +4,7 @@
 //! target's user or to root, and no symbolic link is followed to it: neither the file's name nor,
 //! within a container, anything on the way may lead out.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use prof_filemap::foreign::{self, Links};
 use prof_filemap::{Error, Rights};
 use prof_model::Pid;
+use prof_procfs::Task;
 
 use crate::options::Places;
 use crate::status::ModuleStatus;
@@ -45,8 +46,9 @@ pub(super) fn map_places(pid: Pid, places: &dyn Places, directory: &Path) -> Vec
     let here = MapPlace::Here(directory.join(format!("perf-{pid}.map")));
     let inside = directory.strip_prefix("/").ok().map(|directory| {
         let (root, inner) = places.root(pid).unwrap_or_else(|| {
-            let root = format!("/proc/{pid}/root").into();
-            (root, inner_pid(pid).unwrap_or(pid))
+            let process = Task::of(pid);
+            let inner_pid = process.status().ok().and_then(|it| it.inner_pid());
+            (process.root(), inner_pid.unwrap_or(pid))
         });
         MapPlace::Inside {
             root,
@@ -54,15 +56,6 @@ pub(super) fn map_places(pid: Pid, places: &dyn Places, directory: &Path) -> Vec
         }
     });
     inside.into_iter().chain([here]).collect()
-}
-
-/// The process's id in its own PID namespace: the last one of `NSpid` in its status.
-fn inner_pid(pid: Pid) -> Option<Pid> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("NSpid:"))?;
-    line.split_ascii_whitespace().next_back()?.parse().ok()
 }
 
 impl MapPlace {

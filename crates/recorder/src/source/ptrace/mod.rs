@@ -16,7 +16,6 @@
 mod frame_pointers;
 mod poll_interval;
 mod record_builder;
-mod thread_status;
 mod tracees;
 
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
@@ -31,11 +30,12 @@ use prof_events::tracing::{Errno, Tracer};
 use prof_events::{ChildSignals, Drained, Opened, Signals, Stacks, Threads, Wake, wait_readable};
 use prof_model::Pid;
 use prof_perfdata::{Attr, record_type};
+use prof_procfs::settings::setting;
+use prof_procfs::{Status, Task};
 
 use crate::error::Error;
 use poll_interval::PollInterval;
 use record_builder::RecordBuilder;
-use thread_status::TaskIds;
 use tracees::Tracees;
 
 /// Threads stopped now and then, as a source of records.
@@ -348,15 +348,17 @@ fn trace(
 
 /// What to say when a process may not be traced.
 fn refused(pid: Pid, errno: Errno) -> Error {
-    let family = TaskIds::read(pid);
-    let scope = system::setting("kernel/yama/ptrace_scope").unwrap_or(0);
-    let standing = prof_events::access::Privileges::read().unwrap_or_default();
-    let advice = match family {
+    let status = Task::of(pid).status();
+    let scope = setting("kernel/yama/ptrace_scope").unwrap_or(0);
+    let own = prof_events::access::Privileges::read().unwrap_or_default();
+    let tracer = status.as_ref().ok().and_then(Status::tracer);
+    let user = status.as_ref().ok().and_then(Status::users);
+    let advice = match tracer {
         None => "it has ended".into(),
-        Some(family) if family.tracer != 0 => {
-            format!("process {} traces it already (a debugger?)", family.tracer)
+        Some(tracer) if tracer != 0 => {
+            format!("process {tracer} traces it already (a debugger?)")
         }
-        Some(family) if family.user != standing.user => {
+        Some(_) if user.is_some_and(|user| user.real != own.user) => {
             "it belongs to another user: run prof as its user or as root".into()
         }
         Some(_) if scope > 0 => format!(

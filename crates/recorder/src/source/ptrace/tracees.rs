@@ -2,13 +2,13 @@
 
 use std::collections::{HashMap, HashSet};
 
+use prof_events::LiveMemory;
 use prof_events::tracing::{Errno, Stopped, Tracer, Why};
-use prof_events::{LiveMemory, system};
 use prof_model::{Pid, Tid};
+use prof_procfs::Task;
 
 use super::frame_pointers::FramePointers;
 use super::record_builder::{Mapped, RecordBuilder, ThreadSample};
-use super::thread_status::{TaskIds, ThreadStatus, cpu_time, pages};
 
 /// All that is known of the targets.
 pub(super) struct Tracees {
@@ -109,10 +109,11 @@ impl Tracees {
 
     /// Traces one thread of a running process.
     pub(super) fn seize_thread(&mut self, tid: Tid) -> Result<(), Errno> {
-        let pid = TaskIds::read(tid).map_or(tid, |family| family.pid);
+        let status = Task::of(tid).status();
+        let pid = status.ok().and_then(|it| it.pid()).unwrap_or(tid);
         self.tracer.seize(tid)?;
         let thread = self.add(pid, tid);
-        thread.accounted = cpu_time(pid, tid).unwrap_or(0);
+        thread.accounted = Task::thread(pid, tid).cpu_time().unwrap_or(0);
         thread.before = thread.accounted;
         Ok(())
     }
@@ -122,14 +123,14 @@ impl Tracees {
         let mut found = true;
         // Threads may come while we look; those that traced ones make are traced already.
         while std::mem::take(&mut found) {
-            for tid in system::threads(pid).unwrap_or_default() {
+            for tid in Task::of(pid).threads().unwrap_or_default() {
                 if self.threads.contains_key(&tid) {
                     continue;
                 }
                 match self.tracer.seize(tid) {
                     Ok(()) => {
                         let thread = self.add(pid, tid);
-                        thread.accounted = cpu_time(pid, tid).unwrap_or(0);
+                        thread.accounted = Task::thread(pid, tid).cpu_time().unwrap_or(0);
                         thread.before = thread.accounted;
                         found = true;
                     }
@@ -146,7 +147,9 @@ impl Tracees {
     pub(super) fn forget_time(&mut self) {
         self.owed = 0;
         for (&tid, thread) in &mut self.threads {
-            thread.accounted = cpu_time(thread.pid, tid).unwrap_or(thread.accounted);
+            thread.accounted = Task::thread(thread.pid, tid)
+                .cpu_time()
+                .unwrap_or(thread.accounted);
         }
     }
 
@@ -160,15 +163,15 @@ impl Tracees {
                 thread.skip -= 1;
                 continue;
             }
-            let Some(status) = ThreadStatus::read(thread.pid, tid) else {
+            let Ok(stat) = Task::thread(thread.pid, tid).stat() else {
                 continue;
             };
-            if status.name != thread.name {
-                self.teller.named(thread.pid, tid, &status.name, false);
-                thread.name = status.name;
+            if stat.name != thread.name {
+                self.teller.named(thread.pid, tid, &stat.name, false);
+                thread.name = stat.name;
             }
-            thread.cpu = status.cpu;
-            if !status.runs {
+            thread.cpu = stat.cpu;
+            if !stat.state.is_runnable() {
                 thread.idle = thread.idle.saturating_add(1);
                 thread.skip = thread.idle.min(Self::LONGEST_SKIP);
                 continue;
@@ -231,7 +234,7 @@ impl Tracees {
     fn sample(&mut self, tid: Tid) {
         let registers = self.tracer.registers(tid);
         let pid = self.threads.get(&tid).map_or(tid, |thread| thread.pid);
-        let time = cpu_time(pid, tid);
+        let time = Task::thread(pid, tid).cpu_time();
         self.stack.clear();
         if let (Ok(registers), Some(memory)) = (&registers, LiveMemory::of(pid)) {
             let read = memory.append(registers.sp, self.dump, &mut self.stack);
@@ -270,7 +273,7 @@ impl Tracees {
         let Some(process) = self.processes.get_mut(&pid) else {
             return;
         };
-        if let Some(pages) = pages(pid)
+        if let Some(pages) = Task::of(pid).pages()
             && pages != process.pages
         {
             process.pages = pages;
@@ -280,14 +283,16 @@ impl Tracees {
 
     /// A thread that a traced one has made.
     fn adopt(&mut self, tid: Tid, maker: Option<Tid>) {
-        let Some(family) = TaskIds::read(tid) else {
+        let Ok(status) = Task::of(tid).status() else {
             return;
         };
-        let pid = family.pid;
+        let Some((pid, parent)) = status.pid().zip(status.parent()) else {
+            return;
+        };
         let known = maker.and_then(|maker| Some((self.threads.get(&maker)?.pid, maker)));
         let is_process = pid == tid;
         let parent = known.unwrap_or(match is_process {
-            true => (family.parent, family.parent),
+            true => (parent, parent),
             false => (pid, pid),
         });
         let maker = self.threads.get(&parent.1);
@@ -309,7 +314,7 @@ impl Tracees {
 
     /// Another program runs in this process, in its only thread, which was `former`.
     fn exec(&mut self, former: Tid, pid: Pid) {
-        let time = cpu_time(pid, pid).unwrap_or(0);
+        let time = Task::thread(pid, pid).cpu_time().unwrap_or(0);
         let before = self.threads.get(&former).filter(|thread| !thread.held);
         let sampled = before.is_some_and(|thread| thread.sampled);
         let begin = before.map_or(time, |thread| thread.before);
@@ -321,14 +326,14 @@ impl Tracees {
         for tid in gone {
             self.forget(tid);
         }
-        let status = ThreadStatus::read(pid, pid);
+        let stat = Task::thread(pid, pid).stat();
         let thread = self.add(pid, pid);
         // It is no new thread, so it stands for no other.
         (thread.accounted, thread.sampled) = (time, sampled);
         thread.before = begin;
-        if let Some(status) = status {
-            thread.name.clone_from(&status.name);
-            self.teller.named(pid, pid, &status.name, true);
+        if let Ok(stat) = stat {
+            thread.name.clone_from(&stat.name);
+            self.teller.named(pid, pid, &stat.name, true);
         }
         self.refresh_mappings(pid);
     }
@@ -337,7 +342,7 @@ impl Tracees {
     fn apply(&mut self, tid: Tid) {
         if let Some(thread) = self.threads.get_mut(&tid)
             && !thread.held
-            && let Some(time) = cpu_time(thread.pid, tid)
+            && let Some(time) = Task::thread(thread.pid, tid).cpu_time()
         {
             self.owed += time.saturating_sub(thread.accounted);
             thread.accounted = time;

@@ -1,0 +1,26 @@
+//! What /proc says of processes, threads, the kernel and its settings: proc(5) as typed values.
+//!
+//! ```text
+//!   Task ── a process or thread ──> Status, Stat, Maps, threads, children, its files
+//!   kernel ── loaded modules, where the kernel's code is     settings ── sysctls, cpuinfo, mounts
+//! ```
+//!
+//! The crate `procfs` has more of it, but reads paths as UTF-8 and fails on files that lack a line
+//! of a newer kernel: a single such mapping would hide all of a process.
+#![forbid(unsafe_code)]
+
+mod error;
+pub mod kernel;
+mod maps;
+pub mod settings;
+mod stat;
+mod status;
+mod task;
+mod vdso;
+
+pub use error::Error;
+pub use maps::{Maps, MapsEntry, Permissions, without_deleted};
+pub use stat::{Stat, State};
+pub use status::{Ids, Seccomp, Status};
+pub use task::{Namespace, Task, descendants, descriptor, identity, processes};
+pub use vdso::own_vdso;

@@ -1,0 +1,102 @@
+//! /proc/PID/stat.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+/// A line of /proc/PID/stat, as far as it matters to a profiler: proc_pid_stat(5).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stat {
+    /// 15 bytes at most.
+    pub name: Vec<u8>,
+    /// What it is doing.
+    pub state: State,
+    /// The CPU that it ran on last.
+    pub cpu: u32,
+    /// The scheduling policy (sched.h): 1 is SCHED_FIFO.
+    pub policy: u32,
+}
+
+/// The letter that says what a task is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct State(u8);
+
+impl State {
+    /// Whether it runs, or waits for nothing but a CPU.
+    pub fn is_runnable(self) -> bool {
+        self.0 == b'R'
+    }
+
+    /// Whether it waits for something other than a CPU.
+    pub fn is_blocked(self) -> bool {
+        matches!(self.0, b'S' | b'D')
+    }
+
+    /// Whether it has ended, and its parent may not have waited for it.
+    pub fn has_ended(self) -> bool {
+        matches!(self.0, b'Z' | b'X' | b'x')
+    }
+}
+
+impl Stat {
+    /// The longest line, in bytes: 52 fields of at most 20 digits, and a name.
+    pub(crate) const LONGEST: usize = 2048;
+
+    /// Reads an open `stat` from its start; `None` once the task is gone.
+    pub fn read_again(file: &File) -> Option<Self> {
+        let mut buffer = [0; Self::LONGEST];
+        let length = file.read_at(&mut buffer, 0).ok()?;
+        Self::parse(buffer.get(..length)?)
+    }
+
+    /// `123 (the name) R 1 ...`: the name may hold anything, parentheses too.
+    pub fn parse(line: &[u8]) -> Option<Self> {
+        let open = line.iter().position(|&byte| byte == b'(')?;
+        let close = line.iter().rposition(|&byte| byte == b')')?;
+        let name = line.get(open + 1..close)?.to_vec();
+        let rest = std::str::from_utf8(line.get(close + 1..)?).ok()?;
+        let mut fields = rest.split_ascii_whitespace();
+        // State is the third field, processor the 39th, policy the 41st.
+        let state = State(*fields.next()?.as_bytes().first()?);
+        let cpu = fields.nth(35)?.parse().ok()?;
+        let policy = fields.nth(1)?.parse().ok()?;
+        Some(Self {
+            name,
+            state,
+            cpu,
+            policy,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Task;
+
+    #[test]
+    fn stat_lines() {
+        let rest = (1..=35).map(|field| field.to_string()).collect::<Vec<_>>();
+        let rest = format!("{} 6 37 1 39", rest.join(" "));
+        let check = |line: &str, expected: Option<(&[u8], bool)>| {
+            let stat = Stat::parse(line.as_bytes());
+            let found = stat.as_ref();
+            let found = found.map(|stat| (&*stat.name, stat.state.is_runnable()));
+            assert_eq!(found, expected, "{line}");
+            assert!(stat.is_none_or(|stat| (stat.cpu, stat.policy) == (6, 1)));
+        };
+        check(&format!("12 (sh) R {rest}"), Some((b"sh", true)));
+        check(&format!("12 (a) R (b) S {rest}"), Some((b"a) R (b", false)));
+        check("12 (sh) R 1 2 3", None);
+        check("12 sh", None);
+        check(") 12 (", None);
+        check("", None);
+    }
+
+    #[test]
+    fn our_own() {
+        let stat = Task::this_thread().stat().unwrap();
+        assert!(stat.state.is_runnable() && !stat.state.has_ended() && !stat.name.is_empty());
+        let file = Task::this_process().open("stat").unwrap();
+        assert!(Stat::read_again(&file).is_some());
+    }
+}

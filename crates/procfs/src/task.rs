@@ -1,0 +1,311 @@
+//! A process or thread, by its folder in /proc.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::ops::Range;
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crate::error::Error;
+use crate::maps::Maps;
+use crate::stat::Stat;
+use crate::status::Status;
+
+/// A process or a thread. It may have ended: then all that is asked of it fails.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Task {
+    folder: PathBuf,
+}
+
+/// The kinds of namespaces that matter to a profiler, namespaces(7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Namespace {
+    /// What is mounted.
+    Mount,
+    /// Process ids.
+    Pid,
+    /// Users and capabilities.
+    User,
+}
+
+impl Namespace {
+    /// Its link, and the number of the machine's first one (linux/proc_ns.h).
+    fn link(self) -> (&'static str, Option<&'static str>) {
+        match self {
+            Self::Mount => ("ns/mnt", None),
+            Self::Pid => ("ns/pid", Some("pid:[4026531836]")),
+            Self::User => ("ns/user", Some("user:[4026531837]")),
+        }
+    }
+}
+
+impl Task {
+    /// A process, or the thread with this id.
+    pub fn of(id: i32) -> Self {
+        Self {
+            folder: format!("/proc/{id}").into(),
+        }
+    }
+
+    /// A thread of a process.
+    pub fn thread(pid: i32, tid: i32) -> Self {
+        Self {
+            folder: format!("/proc/{pid}/task/{tid}").into(),
+        }
+    }
+
+    /// This process.
+    pub fn this_process() -> Self {
+        Self {
+            folder: "/proc/self".into(),
+        }
+    }
+
+    /// The calling thread.
+    pub fn this_thread() -> Self {
+        Self {
+            folder: "/proc/thread-self".into(),
+        }
+    }
+
+    /// Whether it is there: not ended, or ended and not waited for.
+    pub fn exists(&self) -> bool {
+        fs::metadata(&self.folder).is_ok()
+    }
+
+    /// Its `status`.
+    ///
+    /// # Errors
+    /// It has ended, or may not be looked at.
+    pub fn status(&self) -> Result<Status, Error> {
+        let bytes = self.read("status")?;
+        Ok(Status::parse(&String::from_utf8_lossy(&bytes)))
+    }
+
+    /// Its `stat`, read without allocating more than its path and its name.
+    ///
+    /// # Errors
+    /// It has ended, or may not be looked at.
+    pub fn stat(&self) -> Result<Stat, Error> {
+        let path = self.folder.join("stat");
+        let mut buffer = [0; Stat::LONGEST];
+        let read = File::open(&path).and_then(|mut file| file.read(&mut buffer));
+        match read {
+            Ok(length) => Stat::parse(buffer.get(..length).unwrap_or_default())
+                .ok_or(Error::Malformed { path }),
+            Err(source) => Err(Error::Read { path, source }),
+        }
+    }
+
+    /// A file of the folder, to be read again and again: it fails once this task has ended, even if
+    /// another one gets its id.
+    ///
+    /// # Errors
+    /// As for reading it.
+    pub fn open(&self, name: &str) -> Result<File, Error> {
+        let path = self.folder.join(name);
+        File::open(&path).map_err(|source| Error::Read { path, source })
+    }
+
+    /// Its name, 15 bytes at most; empty if it has ended.
+    pub fn name(&self) -> Vec<u8> {
+        let mut name = self.read("comm").unwrap_or_default();
+        if name.last() == Some(&b'\n') {
+            name.pop();
+        }
+        name
+    }
+
+    /// The first word of its command line; empty if it has none or has ended.
+    pub fn program(&self) -> Vec<u8> {
+        let mut line = self.read("cmdline").unwrap_or_default();
+        let end = line.iter().position(|&byte| byte == 0);
+        line.truncate(end.unwrap_or(line.len()));
+        line
+    }
+
+    /// What it has mapped.
+    ///
+    /// # Errors
+    /// It has ended, or may not be looked at.
+    pub fn maps(&self) -> Result<Maps, Error> {
+        Ok(Maps(self.read("maps")?))
+    }
+
+    /// The threads of this process, in ascending order.
+    ///
+    /// # Errors
+    /// There is no such process, or it may not be looked at.
+    pub fn threads(&self) -> Result<Vec<i32>, Error> {
+        let path = self.folder.join("task");
+        let threads = numbers_in(&path).and_then(|threads| match threads.is_empty() {
+            true => Err(io::ErrorKind::NotFound.into()),
+            false => Ok(threads),
+        });
+        threads.map_err(|source| Error::Read { path, source })
+    }
+
+    /// The children of this thread. Where the kernel does not list them (CONFIG_PROC_CHILDREN),
+    /// there are none.
+    fn children(&self) -> Vec<i32> {
+        let text = self.read("children").unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        let children = text.split_ascii_whitespace();
+        children.filter_map(|child| child.parse().ok()).collect()
+    }
+
+    /// Nanoseconds that this thread was on a CPU: exact for one that is stopped.
+    pub fn cpu_time(&self) -> Option<u64> {
+        self.first_number("schedstat")
+    }
+
+    /// Pages of the address space: changes with nearly every mapping.
+    pub fn pages(&self) -> Option<u64> {
+        self.first_number("statm")
+    }
+
+    /// The root directory of its files.
+    pub fn root(&self) -> PathBuf {
+        self.folder.join("root")
+    }
+
+    /// A file by its path as this process sees it.
+    pub fn below_root(&self, path: &Path) -> PathBuf {
+        self.root().join(path.strip_prefix("/").unwrap_or(path))
+    }
+
+    /// The program that it runs: a link that can be opened if the file is gone, too.
+    pub fn exe(&self) -> PathBuf {
+        self.folder.join("exe")
+    }
+
+    /// The file mapped at these addresses, whatever is at its path. Opening it takes privileges that
+    /// plain users lack.
+    pub fn mapped_file(&self, addresses: &Range<u64>) -> PathBuf {
+        let Range { start, end } = addresses;
+        self.folder.join(format!("map_files/{start:x}-{end:x}"))
+    }
+
+    /// The file that stands for a namespace that it is in.
+    pub fn namespace(&self, kind: Namespace) -> PathBuf {
+        self.folder.join(kind.link().0)
+    }
+
+    /// Whether it is in the machine's first namespace of this kind; `None` if that is unknown.
+    pub fn is_in_first(&self, kind: Namespace) -> Option<bool> {
+        let first = Path::new(kind.link().1?);
+        let found = fs::read_link(self.namespace(kind)).ok()?;
+        Some(found == first)
+    }
+
+    fn read(&self, name: &str) -> Result<Vec<u8>, Error> {
+        let path = self.folder.join(name);
+        fs::read(&path).map_err(|source| Error::Read { path, source })
+    }
+
+    fn first_number(&self, name: &str) -> Option<u64> {
+        let text = String::from_utf8(self.read(name).ok()?).ok()?;
+        text.split_ascii_whitespace().next()?.parse().ok()
+    }
+}
+
+/// All processes that there are, in ascending order.
+pub fn processes() -> Vec<i32> {
+    numbers_in(Path::new("/proc")).unwrap_or_default()
+}
+
+/// The children of these processes, and theirs, without those that are `known` and their children.
+pub fn descendants(of: &[i32], known: &BTreeSet<i32>) -> BTreeSet<i32> {
+    let mut found = BTreeSet::new();
+    let mut parents = of.to_vec();
+    while let Some(parent) = parents.pop() {
+        for tid in Task::of(parent).threads().unwrap_or_default() {
+            let children = Task::thread(parent, tid).children().into_iter();
+            let new = children.filter(|child| !known.contains(child) && found.insert(*child));
+            parents.extend(new);
+        }
+    }
+    found
+}
+
+/// Device and inode of what is at a path: they tell namespaces and root directories apart.
+pub fn identity(path: &Path) -> Option<(u64, u64)> {
+    let found = fs::metadata(path).ok()?;
+    Some((found.dev(), found.ino()))
+}
+
+/// The path of an open file of ours, whatever its name is and was.
+pub fn descriptor(file: impl AsFd) -> PathBuf {
+    format!("/proc/self/fd/{}", file.as_fd().as_raw_fd()).into()
+}
+
+fn numbers_in(folder: &Path) -> io::Result<Vec<i32>> {
+    let entries = fs::read_dir(folder)?.flatten();
+    let mut numbers: Vec<i32> = entries
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .collect();
+    numbers.sort_unstable();
+    Ok(numbers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn we_ourselves() {
+        let pid = std::process::id() as i32;
+        let task = Task::of(pid);
+        assert!(task.exists() && !task.name().is_empty() && !task.program().is_empty());
+        assert!(task.threads().is_ok_and(|threads| threads.contains(&pid)));
+        assert!(processes().contains(&pid));
+        assert!(task.cpu_time().is_some_and(|time| time > 0));
+        assert!(task.pages().is_some_and(|pages| pages > 0));
+        assert_eq!(task.status().unwrap().pid(), Some(pid));
+        assert_eq!(
+            fs::read_link(task.exe()).unwrap(),
+            std::env::current_exe().unwrap()
+        );
+        let ours = identity(&Task::this_process().namespace(Namespace::Mount));
+        assert!(ours.is_some() && ours == identity(&task.namespace(Namespace::Mount)));
+        let exe = std::env::current_exe().unwrap();
+        assert!(task.below_root(&exe).exists());
+    }
+
+    #[test]
+    fn nobody() {
+        let nobody = Task::of(i32::MAX);
+        assert!(!nobody.exists() && nobody.name().is_empty());
+        let error = nobody.status().unwrap_err();
+        assert!(error.to_string().starts_with("/proc/2147483647/status: "));
+        assert_eq!(io::Error::from(error).kind(), io::ErrorKind::NotFound);
+        assert!(nobody.threads().is_err() && nobody.stat().is_err());
+    }
+
+    #[test]
+    fn children_and_theirs_are_found() {
+        let script = "sleep 1000 & echo $!; wait";
+        let mut shell = std::process::Command::new("sh")
+            .args(["-c", script])
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let mut output = io::BufReader::new(shell.stdout.take().unwrap());
+        io::BufRead::read_line(&mut output, &mut line).unwrap();
+        let (shell_id, sleep): (i32, i32) = (shell.id() as i32, line.trim().parse().unwrap());
+        let ours = [std::process::id() as i32];
+        let found = descendants(&ours, &BTreeSet::new());
+        assert!(found.contains(&shell_id) && found.contains(&sleep));
+        let known = descendants(&ours, &BTreeSet::from([shell_id]));
+        assert!(!known.contains(&shell_id) && !known.contains(&sleep));
+        let kill = ["-9".to_owned(), shell_id.to_string(), sleep.to_string()];
+        std::process::Command::new("kill")
+            .args(kill)
+            .status()
+            .unwrap();
+        shell.wait().unwrap();
+    }
+}
