@@ -6,7 +6,8 @@ use prof_model::{Pid, Tid};
 use rustix::io::Errno;
 use thiserror::Error;
 
-use crate::target_threads::EVERYBODY;
+/// Stands for all threads where a thread's number is expected.
+pub(crate) const EVERYBODY: Tid = -1;
 
 /// Why nothing can be sampled. The messages say what was tried, what the kernel answered, and
 /// what to do.

@@ -1,11 +1,14 @@
 //! perf_event_open and its ring buffers, as types that own the kernel's resources.
 //!
 //! ```text
-//!   GroupRequest ──(ladder: what this machine and user may)──> Sampler ── one fd per event, thread and CPU
-//!                                                          └─ Ring per CPU ──> whole records as &[u8]
-//!   Launcher ── a command held before exec ──> Command (pidfd, exit status)
-//!   Tracer ── ptrace, where events are refused
-//!   LiveMemory ── process_vm_readv   Signals ── signalfd   HotplugEvents ── netlink   system ── /proc and /sys
+//!   names/    text to EventSpec         request/  what to sample: events, threads, sizes
+//!   plan/     what to ask the kernel for first, what next where it refuses, what to advise
+//!   attr/     an event as perf_event_attr
+//!   kernel/   its system calls and rings    counting/  counters, read without a ring
+//!   sampler/  one descriptor per event, thread and CPU; one ring per CPU ──> whole records as &[u8]
+//!
+//!   process/  commands held before exec, signals, memory    tracing/  ptrace, where events are refused
+//!   system/   the machine, its settings, our privileges and priorities
 //! ```
 //!
 //! ```
@@ -24,65 +27,41 @@
 //!
 //! All unsafe code of prof is here and in the file maps; each block says why it is sound.
 
-pub mod access;
-mod context_pin;
+mod attr;
 pub mod counting;
-mod exit_counters;
-mod fallback;
+mod error;
+mod kernel;
 pub mod names;
-mod overflow_signal;
-mod sample_period;
+mod plan;
+mod process;
+mod rate;
+mod request;
+mod sampler;
 pub mod system;
-mod target_threads;
 pub mod tracing;
 
-mod advice;
-mod allocators;
-mod arch;
-mod cpus;
-mod definition;
-mod encoding;
-mod error;
-mod event;
-mod hotplug;
-mod kernel;
-mod launcher;
-mod measured_period;
-mod memory;
-mod opened;
-mod opening;
-mod plan;
-mod probe_reach;
-mod rate;
-mod refusal;
-mod ring;
-mod sample_cost;
-mod sampler;
-mod setup;
-mod signals;
-mod sizes;
-mod streams;
-mod tracefs;
-
-pub use advice::{Refusal, advice};
-pub use allocators::allocations;
-pub use context_pin::ContextPin;
-pub use cpus::AllowedCpus;
-pub use definition::{Definition, remove_leftovers};
+pub use attr::definition::{Definition, remove_leftovers};
+pub use attr::sample_period::SamplePeriod;
+pub use attr::setup::{ATTR_SIZE, Sampling, Setup, Stacks};
 pub use error::Error;
-pub use event::{
+pub use kernel::context_pin::ContextPin;
+pub use kernel::ring::{Drained, Ring};
+pub use plan::advice::{Refusal, advice};
+pub use plan::trial::Trial;
+pub use process::cpus::AllowedCpus;
+pub use process::launcher::{HeldCommand, Launcher, Program, RunningCommand};
+pub use process::memory::LiveMemory;
+pub use process::poll::wait_readable;
+pub use process::signals::{ChildSignals, Interrupt, Signals, survive_file_size_limit};
+pub use process::streams::{stderr, stdout};
+pub use rate::{MAX_STACK_DUMP, Rate};
+pub use request::allocators::allocations;
+pub use request::event::{
     AllocationWeight, CallGraph, EventRequest, GroupRequest, SizeArguments, USUAL_HERTZ, Weight,
 };
-pub use hotplug::HotplugEvents;
-pub use launcher::{HeldCommand, Launcher, Program, RunningCommand};
-pub use memory::LiveMemory;
-pub use opened::{Opened, OpenedEvent};
-pub use rate::{MAX_STACK_DUMP, Rate};
-pub use ring::{Drained, Ring};
-pub use sample_period::SamplePeriod;
-pub use sampler::{Request, Sampler, Toggling, Wake, wait_readable};
-pub use setup::{ATTR_SIZE, Sampling, Setup, Stacks};
-pub use signals::{ChildSignals, Interrupt, Signals, survive_file_size_limit};
-pub use sizes::{BufferRequest, Sizes};
-pub use streams::{stderr, stdout};
-pub use target_threads::{CpuWide, Threads};
+pub use request::sizes::{BufferRequest, Sizes};
+pub use request::target_threads::{CpuWide, Threads};
+pub use request::{Request, Toggling};
+pub use sampler::opened::{Opened, OpenedEvent};
+pub use sampler::{Sampler, Wake};
+pub use system::hotplug::HotplugEvents;

@@ -1,6 +1,6 @@
 //! How is recorded, for the verdict.
 
-use prof_events::access::Privileges;
+use prof_events::system::Privileges;
 use prof_events::system::{self, System};
 use prof_events::{AllocationWeight, Opened, Sampling, Setup, Stacks, Weight};
 use prof_model::{CallGraphSettings, Quality, RecordingSettings, SampledBy};

@@ -2,7 +2,7 @@
 
 use perf_event_open_sys::bindings as sys;
 
-use crate::encoding;
+use crate::attr::encoding;
 use crate::names::EventSpec;
 
 /// Who else is counted besides the thread that the event is opened on.

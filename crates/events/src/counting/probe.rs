@@ -5,8 +5,8 @@ use rustix::io::Errno;
 use super::attr::{AttrOptions, attr};
 use super::raw::{Place, RawCounter};
 use super::reason::{Circumstances, why_not};
-use crate::access::Privileges;
 use crate::names::{Catalog, EventSpec, Family};
+use crate::system::Privileges;
 use crate::system::System;
 
 /// Whether an event can be had.

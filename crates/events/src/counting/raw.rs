@@ -9,9 +9,9 @@ use rustix::io::Errno;
 
 use super::attr::{AttrOptions, attr};
 use super::page::UserPage;
-use crate::definition::Definition;
+use crate::attr::definition::Definition;
+use crate::kernel::probe_reach::ProbeReach;
 use crate::names::EventSpec;
-use crate::probe_reach::ProbeReach;
 
 /// Where an event counts.
 #[derive(Clone, Copy, Debug)]

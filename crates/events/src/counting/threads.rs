@@ -32,8 +32,8 @@ use super::attr::{AttrOptions, Inherit, attr};
 use super::raw::{Place, RawCount, RawCounter};
 use super::thread_record::Record;
 use crate::kernel;
+use crate::kernel::ring::Ring;
 use crate::names::EventSpec;
-use crate::ring::Ring;
 
 /// Counts every thread of a command by itself, from its `exec` on.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use super::error::ParseError;
 use super::spec::EventGroup;
 use super::{library, parse, symbol};
-use crate::tracefs;
+use crate::system::tracefs;
 
 /// Where names are looked up that the kernel does not fix: sysfs, tracefs, and the folders of
 /// libraries and programs.

@@ -1,15 +1,22 @@
 //! From what was asked for to what the kernel is asked for first.
 
-use crate::arch;
-use crate::event::{CallGraph, EventRequest, Weight};
+pub(crate) mod advice;
+pub(crate) mod fallback;
+pub(crate) mod measured_period;
+pub(crate) mod refusal;
+pub(crate) mod sample_cost;
+pub(crate) mod trial;
+
+use crate::attr::arch;
+use crate::attr::sample_period;
+use crate::attr::setup::{Sampling, Setup, Stacks};
 use crate::names::{EventSpec, Precise};
 use crate::rate::{MAX_STACK_DUMP, Rate};
-use crate::sample_period;
-use crate::sampler::{Request, Toggling};
-use crate::setup::{Sampling, Setup, Stacks};
-use crate::sizes::{BufferRequest, Sizes};
+use crate::request::event::{CallGraph, EventRequest, Weight};
+use crate::request::sizes::{BufferRequest, Sizes};
+use crate::request::target_threads::Threads;
+use crate::request::{Request, Toggling};
 use crate::system::{self, System};
-use crate::target_threads::Threads;
 
 /// An event to be opened.
 #[derive(Debug)]

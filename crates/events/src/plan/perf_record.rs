@@ -7,8 +7,8 @@ use std::process::Command;
 use perf_event_open_sys::bindings as sys;
 
 use super::*;
-use crate::event::{CallGraph, EventRequest, GroupRequest};
 use crate::names::Catalog;
+use crate::request::event::{CallGraph, EventRequest, GroupRequest};
 
 /// The fields of the first attribute that perf opens, as it prints them.
 fn perfs(name: &str, flags: &[&str]) -> Option<BTreeMap<String, String>> {
@@ -38,7 +38,7 @@ fn ours(name: &str, rate: Rate, call_graph: CallGraph) -> sys::perf_event_attr {
             call_graph,
         ))],
         user_chains: false,
-        toggling: crate::sampler::Toggling::Never,
+        toggling: crate::request::Toggling::Never,
         ring_bytes: None,
     };
     let system = System {

@@ -4,7 +4,7 @@ use prof_model::{RegisterAbi, Tid, UserRegisters};
 use rustix::io::Errno;
 
 use super::calls;
-use crate::arch;
+use crate::attr::arch;
 
 /// Where a stopped thread is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

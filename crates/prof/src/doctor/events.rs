@@ -3,9 +3,10 @@
 use std::io;
 use std::path::Path;
 
-use prof_events::access::{Capability, Trial};
+use prof_events::Trial;
 use prof_events::counting::{Ability, Answer, Prober};
 use prof_events::names::Catalog;
+use prof_events::system::Capability;
 use prof_events::tracing::{Errno, Tracer};
 use prof_events::{HeldCommand, Program, Refusal, Signals, advice};
 use prof_procfs::settings::setting;

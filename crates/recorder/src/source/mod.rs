@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use prof_events::access::Trial;
+use prof_events::Trial;
 use prof_events::names::Catalog;
 use prof_events::{
     CallGraph, Drained, EventRequest, MAX_STACK_DUMP, Opened, OpenedEvent, Rate, Request, Sampler,

@@ -350,7 +350,7 @@ fn trace(
 fn refused(pid: Pid, errno: Errno) -> Error {
     let status = Task::of(pid).status();
     let scope = setting("kernel/yama/ptrace_scope").unwrap_or(0);
-    let own = prof_events::access::Privileges::read().unwrap_or_default();
+    let own = prof_events::system::Privileges::read().unwrap_or_default();
     let tracer = status.as_ref().ok().and_then(Status::tracer);
     let user = status.as_ref().ok().and_then(Status::users);
     let advice = match tracer {

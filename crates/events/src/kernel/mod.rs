@@ -1,23 +1,17 @@
 //! The system calls on events, each as one safe function.
 
+pub(crate) mod context_pin;
+pub(crate) mod probe_reach;
+pub(crate) mod ring;
+
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use perf_event_open_sys as sys;
 use prof_model::Tid;
 use rustix::io::Errno;
 
-use crate::setup::Setup;
-
-/// Whose event is opened on a CPU.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Whose<'a> {
-    /// A thread's.
-    Thread(Tid),
-    /// That of all that runs there.
-    Everybody,
-    /// That of all that runs there and belongs to the cgroup of this folder.
-    Cgroup(BorrowedFd<'a>),
-}
+use crate::attr::setup::Setup;
+use crate::request::target_threads::Whose;
 
 /// Opens the event on one CPU: disabled, or as a member of the group that `leader` leads on the
 /// same CPU for the same thread.
@@ -132,7 +126,7 @@ pub(crate) fn open_teller(setup: &Setup, tid: Tid, cpu: u32) -> Result<OwnedFd, 
 /// Opens an event that counts nothing and is not inherited ([`ContextPin`](crate::ContextPin)).
 pub(crate) fn open_context_pin(tid: Tid) -> Result<OwnedFd, Errno> {
     let mut attr = sys::bindings::perf_event_attr {
-        size: crate::setup::ATTR_SIZE as u32,
+        size: crate::attr::setup::ATTR_SIZE as u32,
         type_: sys::bindings::PERF_TYPE_SOFTWARE,
         config: sys::bindings::PERF_COUNT_SW_DUMMY.into(),
         ..Default::default()

@@ -21,9 +21,9 @@
 use prof_model::Fallback;
 use rustix::io::Errno;
 
-use crate::event::Weight;
+use crate::attr::setup::{Sampling, Setup, Stacks};
 use crate::names::{EventSpec, Family, Precise};
-use crate::setup::{Sampling, Setup, Stacks};
+use crate::request::event::Weight;
 use crate::system::System;
 
 /// One step down from what was refused with `errno`; `None` if there is nothing left to try.
@@ -243,7 +243,7 @@ pub(crate) fn fall_back<T>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::setup::tests::{setup, system};
+    use crate::attr::setup::tests::{setup, system};
 
     /// A kernel that refuses as real ones do.
     #[derive(Default)]

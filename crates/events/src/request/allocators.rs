@@ -3,10 +3,10 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use crate::event::SizeArguments::{self, Again, Mapping, One, Product};
-use crate::event::{AllocationWeight, CallGraph, EventRequest, Weight};
 use crate::names::{Catalog, EventSpec, ParseError};
 use crate::rate::Rate;
+use crate::request::event::SizeArguments::{self, Again, Mapping, One, Product};
+use crate::request::event::{AllocationWeight, CallGraph, EventRequest, Weight};
 
 /// The allocator of the C library, or what stands in its place.
 const MALLOC: [(&str, SizeArguments); 9] = [

@@ -17,7 +17,7 @@ use perf_event_open_sys::bindings as sys;
 use prof_procfs::Task;
 
 use crate::names::{EventSpec, Family};
-use crate::tracefs;
+use crate::system::tracefs;
 
 /// A uprobe that is defined for as long as this value lives. Events of it must be closed before.
 #[derive(Debug, PartialEq, Eq)]

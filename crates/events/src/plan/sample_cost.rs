@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 use prof_model::Fallback;
 
+use crate::attr::setup::{Sampling, Setup};
 use crate::kernel;
-use crate::ring::Ring;
-use crate::setup::{Sampling, Setup};
+use crate::kernel::ring::Ring;
 
 /// Lower rates are taken as they are.
 const MODEST_HERTZ: u64 = 9_999;
@@ -128,7 +128,7 @@ fn middle(mut gaps: Vec<Duration>) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::setup::tests::setup;
+    use crate::attr::setup::tests::setup;
 
     #[test]
     fn samples_take_a_quarter_of_a_cpu_at_most() {

@@ -66,7 +66,7 @@ impl ProbeReach {
 /// Only for probes: with a clock, to switch a context takes 8 µs, and to swap it 0.1.
 fn pin(thread: Tid) -> Result<OwnedFd, Errno> {
     let mut attr = sys::perf_event_attr {
-        size: crate::setup::ATTR_SIZE as u32,
+        size: crate::attr::setup::ATTR_SIZE as u32,
         type_: sys::PERF_TYPE_SOFTWARE,
         config: sys::PERF_COUNT_SW_DUMMY.into(),
         sample_type: u64::from(sys::PERF_SAMPLE_READ | sys::PERF_SAMPLE_TID),
@@ -92,7 +92,7 @@ fn hold(mut probe: sys::perf_event_attr) -> Result<OwnedFd, Errno> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::setup::tests::setup;
+    use crate::attr::setup::tests::setup;
 
     #[test]
     fn probes_are_everywhere_where_contexts_cannot_be_pinned() {

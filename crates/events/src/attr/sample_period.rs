@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use perf_event_open_sys::bindings as sys;
 
 use crate::names::EventSpec;
-use crate::sizes::Sizes;
+use crate::request::sizes::Sizes;
 
 /// The periods to sample by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

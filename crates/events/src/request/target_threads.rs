@@ -2,15 +2,13 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use prof_model::{Pid, Tid};
 use prof_procfs::Task;
 
-use crate::error::Error;
-use crate::kernel::Whose;
-use crate::setup::Setup;
+use crate::error::{EVERYBODY, Error};
 use crate::system;
 
 /// Which threads to sample. Their later children, threads and processes, belong to them, unless an
@@ -37,8 +35,16 @@ pub struct CpuWide {
     pub cgroup: Option<Arc<File>>,
 }
 
-/// Stands for all threads where a thread's number is expected.
-pub(crate) const EVERYBODY: Tid = -1;
+/// Whose event is opened on a CPU.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Whose<'a> {
+    /// A thread's.
+    Thread(Tid),
+    /// That of all that runs there.
+    Everybody,
+    /// That of all that runs there and belongs to the cgroup of this folder.
+    Cgroup(BorrowedFd<'a>),
+}
 
 impl Threads {
     /// Whether it is CPUs that are sampled.
@@ -111,12 +117,12 @@ impl Threads {
 
     /// Whose events these are in the kernel's eyes. What tracks is not bound to a cgroup: a thread
     /// that joins it may have begun, and mapped its files, elsewhere.
-    pub(crate) fn whose(&self, tid: Tid, setup: &Setup) -> Whose<'_> {
+    pub(crate) fn whose(&self, tid: Tid, only_tracks: bool) -> Whose<'_> {
         match self {
             Self::OnCpus(CpuWide {
                 cgroup: Some(folder),
                 ..
-            }) if !setup.only_tracks => Whose::Cgroup(folder.as_fd()),
+            }) if !only_tracks => Whose::Cgroup(folder.as_fd()),
             _ if tid == EVERYBODY => Whose::Everybody,
             _ => Whose::Thread(tid),
         }

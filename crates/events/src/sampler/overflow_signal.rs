@@ -15,7 +15,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rustix::io::Errno;
 
 use crate::kernel;
-use crate::signals::ThreadSignal;
+use crate::process::signals::ThreadSignal;
 
 /// Tells the thread that asked for it of samples.
 #[derive(Debug)]
@@ -75,8 +75,8 @@ mod tests {
 
     use super::*;
     use crate::Ring;
+    use crate::attr::setup::{Sampling, Setup};
     use crate::names::EventSpec;
-    use crate::setup::{Sampling, Setup};
     use crate::wait_readable;
 
     /// Goes on until that many samples are in the ring.

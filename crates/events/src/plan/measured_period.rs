@@ -4,10 +4,10 @@ use std::ops::RangeInclusive;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
+use crate::attr::sample_period::{SamplePeriod, is_cycles};
+use crate::attr::setup::{Sampling, Setup};
 use crate::kernel;
-use crate::sample_period::{SamplePeriod, is_cycles};
-use crate::setup::{Sampling, Setup};
-use crate::sizes::Sizes;
+use crate::request::sizes::Sizes;
 use crate::system::System;
 
 /// Turns a rate into a period where that can be done: for an event by itself of which it is known
@@ -98,7 +98,7 @@ fn highest_rate(readings: &[(u64, u64)]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::setup::tests::{setup, system};
+    use crate::attr::setup::tests::{setup, system};
 
     const SIZES: Sizes = Sizes {
         ring: 4 << 20,

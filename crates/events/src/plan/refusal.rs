@@ -3,13 +3,13 @@
 use prof_procfs::Seccomp;
 use rustix::io::Errno;
 
-use crate::access::Privileges;
-use crate::advice::{Refusal, advice};
+use crate::attr::setup::Setup;
 use crate::counting::{Circumstances, Prober, why_not};
 use crate::error::Error;
-use crate::event::Weight;
 use crate::names::{Catalog, EventSpec, Family};
-use crate::setup::Setup;
+use crate::plan::advice::{Refusal, advice};
+use crate::request::event::Weight;
+use crate::system::Privileges;
 use crate::system::System;
 
 /// Why this event was refused, and what to do.

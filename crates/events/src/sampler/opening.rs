@@ -8,22 +8,23 @@ use prof_model::{Fallback, Tid};
 use rustix::event::epoll;
 use rustix::io::Errno;
 
-use crate::definition::Definition;
+use crate::attr::definition::Definition;
+use crate::attr::setup::Setup;
 use crate::error::Error;
-use crate::exit_counters::ExitCounters;
-use crate::fallback;
-use crate::fallback::Refused;
 use crate::kernel;
-use crate::measured_period;
-use crate::opened::{Opened, OpenedEvent};
+use crate::kernel::probe_reach::ProbeReach;
+use crate::kernel::ring::Ring;
+use crate::plan::fallback;
+use crate::plan::fallback::Refused;
+use crate::plan::measured_period;
+use crate::plan::refusal;
+use crate::plan::sample_cost;
 use crate::plan::{self, Planned};
-use crate::probe_reach::ProbeReach;
-use crate::refusal;
-use crate::ring::Ring;
-use crate::sample_cost;
-use crate::sampler::{Request, Sampler, Stream, StreamEvent};
-use crate::setup::Setup;
-use crate::sizes::{BufferRequest, Sizes};
+use crate::request::Request;
+use crate::request::sizes::{BufferRequest, Sizes};
+use crate::sampler::exit_counters::ExitCounters;
+use crate::sampler::opened::{Opened, OpenedEvent};
+use crate::sampler::{Sampler, Stream, StreamEvent};
 use crate::system;
 use crate::system::System;
 
@@ -171,7 +172,7 @@ impl<'a> Opening<'a> {
             let group = leader.and_then(|leader| fds.get(leader)).map(AsFd::as_fd);
             let defined = Definition::new(&setup.spec).map(|defined| defined.map(Arc::new));
             setup.definition = defined.as_ref().ok().cloned().flatten();
-            let whose = |setup: &Setup| self.request.threads.whose(tid, setup);
+            let whose = |setup: &Setup| self.request.threads.whose(tid, setup.only_tracks);
             let open = |setup: &Setup| kernel::open(setup, whose(setup), cpu, group);
             let asked = setup.sampling;
             let (fd, setup, mut said) =
@@ -267,7 +268,7 @@ impl<'a> Opening<'a> {
                 let opened = stream.as_ref()?.events.get(first + leader)?;
                 Some(opened.fd.as_fd())
             });
-            let whose = self.request.threads.whose(tid, &event.setup);
+            let whose = self.request.threads.whose(tid, event.setup.only_tracks);
             let fd = kernel::open(&event.setup, whose, cpu, leader).map_err(refused)?;
             let id = kernel::id(fd.as_fd()).map_err(refused)?;
             if let Some(stream) = stream

@@ -13,8 +13,8 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::process::{PidfdFlags, Signal};
 
-use crate::sampler::wait_readable;
-use crate::signals::Signals;
+use crate::process::poll::wait_readable;
+use crate::process::signals::Signals;
 
 /// A program to start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

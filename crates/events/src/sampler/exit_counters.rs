@@ -11,9 +11,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use prof_model::Tid;
 use rustix::io::Errno;
 
+use crate::attr::setup::Setup;
 use crate::kernel;
-use crate::ring::Ring;
-use crate::setup::Setup;
+use crate::kernel::ring::Ring;
 
 /// One CPU's events that tell of ends, and their ring.
 #[derive(Debug, Default)]

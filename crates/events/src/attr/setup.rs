@@ -11,12 +11,12 @@ use perf_event_open_sys::bindings::{
     PERF_SAMPLE_STACK_USER, PERF_SAMPLE_TID, PERF_SAMPLE_TIME,
 };
 
-use crate::arch;
-use crate::definition::Definition;
-use crate::encoding;
-use crate::event::Weight;
+use crate::attr::arch;
+use crate::attr::definition::Definition;
+use crate::attr::encoding;
+use crate::attr::sample_period::{self, SamplePeriod};
 use crate::names::EventSpec;
-use crate::sample_period::{self, SamplePeriod};
+use crate::request::event::Weight;
 
 /// The size of the attribute that is given to the kernel and written to files, in bytes:
 /// PERF_ATTR_SIZE_VER7. Readers as old as perf 6.1 refuse larger ones.

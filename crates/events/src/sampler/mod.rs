@@ -1,64 +1,28 @@
 //! Events open on every CPU for every thread of the targets, and the rings they write to.
 
+pub(crate) mod exit_counters;
+pub(crate) mod opened;
+mod opening;
+pub(crate) mod overflow_signal;
+
 use std::collections::HashMap;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
+use rustix::event::Timespec;
 use rustix::event::epoll::{self, EventData, EventFlags};
-use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
-use crate::event::GroupRequest;
-use crate::exit_counters::ExitCounters;
+use crate::attr::setup::Setup;
 use crate::kernel;
-use crate::opened::Opened;
-use crate::overflow_signal::OverflowSignal;
-use crate::probe_reach::ProbeReach;
-use crate::ring::{Drained, Ring};
-use crate::setup::Setup;
-use crate::target_threads::Threads;
-
-/// What to sample and how.
-#[derive(Clone, Debug)]
-pub struct Request {
-    /// Which threads.
-    pub threads: Threads,
-    /// What to sample by. Never empty.
-    pub groups: Vec<GroupRequest>,
-    /// Whether stack dumps come with what the kernel finds by following frame pointers, too.
-    pub user_chains: bool,
-    /// Bytes of each CPU's ring; what suits the rest if `None`.
-    pub ring_bytes: Option<u64>,
-    /// Whether sampling can be enabled and disabled on the way.
-    pub toggling: Toggling,
-}
-
-impl Request {
-    /// Whether an event of its own must report threads and mappings: the others may be disabled, or
-    /// do not see what happens outside of a cgroup.
-    pub(crate) fn needs_tracking(&self) -> bool {
-        let cgroup = match &self.threads {
-            Threads::OnCpus(wide) => wide.cgroup.is_some(),
-            _ => false,
-        };
-        self.toggling != Toggling::Never || cgroup
-    }
-}
-
-/// Whether sampling can be disabled and enabled while it is recorded. One more event, which does
-/// nothing else, reports threads and mappings all the time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Toggling {
-    /// It cannot.
-    #[default]
-    Never,
-    /// It can, and begins enabled.
-    BeginsEnabled,
-    /// It can, and begins disabled.
-    BeginsDisabled,
-}
+use crate::kernel::probe_reach::ProbeReach;
+use crate::kernel::ring::{Drained, Ring};
+use crate::request::Toggling;
+use exit_counters::ExitCounters;
+use opened::Opened;
+use overflow_signal::OverflowSignal;
 
 /// Events open on every CPU for every thread of the targets. Dropping it ends the sampling.
 #[derive(Debug)]
@@ -353,23 +317,5 @@ impl Sampler {
 
     fn events(&self) -> impl Iterator<Item = &StreamEvent> + Clone {
         self.streams.iter().flat_map(|stream| &stream.events)
-    }
-}
-
-/// Waits until one of these can be read, or has ended, or the time is over: `false` for the last.
-///
-/// # Errors
-///
-/// When the system refuses to wait, which does not happen.
-pub fn wait_readable(fds: &[BorrowedFd<'_>], timeout: Option<Duration>) -> io::Result<bool> {
-    let mut polled: Vec<_> = fds
-        .iter()
-        .map(|fd| PollFd::new(fd, PollFlags::IN))
-        .collect();
-    let timeout = timeout.and_then(|time| Timespec::try_from(time).ok());
-    match rustix::event::poll(&mut polled, timeout.as_ref()) {
-        Ok(ready) => Ok(ready > 0),
-        Err(Errno::INTR) => Ok(false),
-        Err(errno) => Err(errno.into()),
     }
 }

@@ -2,9 +2,9 @@
 
 use prof_model::{Fallback, Tid};
 
-use crate::sample_period::SamplePeriod;
-use crate::setup::Setup;
-use crate::sizes::Sizes;
+use crate::attr::sample_period::SamplePeriod;
+use crate::attr::setup::Setup;
+use crate::request::sizes::Sizes;
 
 /// What was opened in the end.
 #[derive(Clone, Debug)]

@@ -1,15 +1,20 @@
 //! What /proc and /sys tell about the machine, its settings and its processes.
 
+pub(crate) mod hotplug;
+mod priority;
+mod privileges;
+pub(crate) mod tracefs;
+
 use std::fs;
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
 
+pub use priority::{Ahead, Priority, lower_thread_priority, raise_thread_priority};
+pub use privileges::{Capability, Privileges};
 use prof_procfs::settings::{cpu_info, setting};
 use rustix::process::{Resource, Rlimit, getrlimit};
 
-use crate::access::{Capability, Privileges};
-
-use crate::signals::SignalMask;
+use crate::process::signals::SignalMask;
 
 /// The machine's settings that bound what can be sampled.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -150,69 +155,6 @@ pub fn raise_limits() {
         };
         let _ = rustix::process::setrlimit(resource, raised);
     }
-}
-
-/// How far ahead of others a thread shall run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ahead {
-    /// Of all ordinary threads.
-    OfOrdinary = 1,
-    /// Of those, too.
-    OfThese = 2,
-}
-
-/// What [`raise_thread_priority`] reached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Priority {
-    /// It goes before all ordinary threads.
-    RealTime,
-    /// It takes turns with them, with this nice value.
-    Nice(i32),
-}
-
-/// Lets the calling thread run as soon as it has something to do, as far as this user may: ahead of
-/// all ordinary threads, or else often and for a short while each time. (A higher nice value alone
-/// counts for little where each session has a share of its own, as on desktops.)
-pub fn raise_thread_priority(ahead: Ahead) -> Priority {
-    let first = libc::sched_param {
-        sched_priority: ahead as i32,
-    };
-    let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
-    // SAFETY: the kernel reads the structure, which lives until the call returns.
-    if unsafe { libc::sched_setscheduler(0, policy, &raw const first) } == 0 {
-        return Priority::RealTime;
-    }
-    let own = rustix::process::getpriority_process(None).unwrap_or(0);
-    let reached = [-20, -10, -5, own]
-        .into_iter()
-        .find(|&nice| run_in_short_turns(nice));
-    Priority::Nice(reached.unwrap_or(own))
-}
-
-/// Lets the calling thread wait for its turn again like all others.
-pub fn lower_thread_priority() {
-    let ordinary = libc::sched_param { sched_priority: 0 };
-    // SAFETY: the kernel reads the structure, which lives until the call returns. It refuses
-    // nobody the ordinary policy.
-    unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &raw const ordinary) };
-}
-
-/// Has the calling thread take turns as short as there are (Linux 6.12; before, it is only about
-/// `nice`): among threads that want to run, the one whose turn would be over first goes first.
-fn run_in_short_turns(nice: i32) -> bool {
-    const SHORTEST_NS: u64 = 100_000;
-    let attr = libc::sched_attr {
-        size: size_of::<libc::sched_attr>() as u32,
-        sched_policy: libc::SCHED_OTHER as u32,
-        sched_flags: 0,
-        sched_nice: nice,
-        sched_priority: 0,
-        sched_runtime: SHORTEST_NS,
-        sched_deadline: 0,
-        sched_period: 0,
-    };
-    // SAFETY: the kernel reads the structure, whose size it is told, until the call returns.
-    unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) == 0 }
 }
 
 /// Calls `work` with a stack of at least so many bytes: on a thread of its own if the limit on ours
