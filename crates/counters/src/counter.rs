@@ -4,15 +4,13 @@ use std::sync::Arc;
 
 use prof_events::counting::{AttrOptions, RawCounter};
 use prof_events::names::EventSpec;
-use prof_events::system::monotonic_now;
 
 use crate::count::Count;
 use crate::error::{OpenError, ReadError, ReaderError};
-use crate::group::refusal;
 use crate::member::{CounterId, Member};
 use crate::place::{PlaceName, Places};
 use crate::reader::Reader;
-use crate::snapshot::Snapshot;
+use crate::refusal;
 use crate::target::{Options, Target};
 
 /// Counts one event of one target; disabled at first. Dropping it ends the counting, and takes it
@@ -150,21 +148,6 @@ impl Counter {
     /// As [`read_final`](Self::read_final).
     pub fn read_places(&self) -> Result<Vec<(PlaceName, Count)>, ReadError> {
         self.member.read_places()
-    }
-
-    /// As [`read`](Self::read), as a snapshot of a set of one.
-    ///
-    /// # Errors
-    ///
-    /// As [`read`](Self::read).
-    pub fn snapshot(&self) -> Result<Snapshot, ReadError> {
-        let count = self.read()?;
-        Ok(Snapshot::new(
-            [self.id()].into(),
-            vec![count],
-            monotonic_now(),
-            0,
-        ))
     }
 
     /// A way to read it without a system call, on the thread that it counts.

@@ -53,6 +53,7 @@ mod group;
 mod member;
 mod place;
 mod reader;
+mod refusal;
 mod snapshot;
 mod target;
 

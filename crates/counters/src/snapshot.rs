@@ -3,9 +3,11 @@
 use std::ops::Index;
 use std::sync::Arc;
 
+use prof_events::system::monotonic_now;
+
 use crate::count::Count;
 use crate::counter::Counter;
-use crate::error::{DifferentSets, NotInSet};
+use crate::error::{DifferentSets, NotInSet, ReadError};
 use crate::member::CounterId;
 
 /// What a set of counters had counted at one moment; a value that can be copied, subtracted and
@@ -164,6 +166,23 @@ impl Snapshot {
         self.elapsed = times(self.elapsed, other.elapsed);
         self.at = self.at.max(other.at);
         Ok(())
+    }
+}
+
+impl Counter {
+    /// As [`read`](Self::read), as a snapshot of a set of one.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read).
+    pub fn snapshot(&self) -> Result<Snapshot, ReadError> {
+        let count = self.read()?;
+        Ok(Snapshot::new(
+            [self.id()].into(),
+            vec![count],
+            monotonic_now(),
+            0,
+        ))
     }
 }
 

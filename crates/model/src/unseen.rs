@@ -2,9 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::quality::Quality;
-use crate::verdict::more_samples;
-
 /// Processes of the target that were not sampled, whatever they did.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -26,117 +23,5 @@ impl UnseenProcesses {
 
     pub(crate) fn are_none(&self) -> bool {
         *self == Self::default()
-    }
-
-    /// What the command left to do when it ended, and what helps.
-    fn left_running(&self) -> Option<String> {
-        let (processes, them) = match self.left_running {
-            0 => return None,
-            1 => ("1 process".to_owned(), "it"),
-            more => (format!("{more} processes"), "them"),
-        };
-        Some(format!(
-            "the command ended and left {processes} running, and prof records until the command ends; start \
-             {them} in the foreground, or record {them} with -p PID"
-        ))
-    }
-}
-
-impl Quality {
-    /// Which program could not be sampled, and what helps: the events of CPUs go on where those of
-    /// the process end (`setup_new_exec` in the kernel's fs/exec.c).
-    pub(crate) fn protected_program(&self) -> Option<String> {
-        let program = self.unseen.protected.as_deref()?;
-        let by_root = self.settings.as_ref().is_some_and(|known| known.root);
-        let user = if by_root { "" } else { " as root" };
-        Some(format!(
-            "{program} is not sampled: it gains privileges (setuid, setgid or file capabilities) or its file \
-             may not be read; record all CPUs{user} (-a)"
-        ))
-    }
-
-    /// Why there is no sample, and what helps.
-    pub fn why_no_samples(&self) -> String {
-        let unseen = &self.unseen;
-        let known = self.protected_program().or_else(|| unseen.left_running());
-        let known = known.or_else(|| self.why_probes_were_not_hit());
-        known.unwrap_or_else(|| {
-            let why = match (self.losses.samples(), self.every_event) {
-                (0, true) => "the event did not happen",
-                (0, false) => "the target used too little CPU time, or the event did not happen",
-                _ => "all samples were lost",
-            };
-            format!("{why}; {}", more_samples(self))
-        })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::quality::SampledBy;
-    use crate::settings::RecordingSettings;
-
-    #[test]
-    fn why_there_are_no_samples() {
-        let check = |protected: Option<&str>, left_running, expected: &str| {
-            let unseen = UnseenProcesses {
-                protected: protected.map(Into::into),
-                left_running,
-            };
-            let why = Quality {
-                unseen,
-                ..Quality::default()
-            }
-            .why_no_samples();
-            assert!(why.contains(expected), "{why}");
-        };
-        check(None, 0, "too little CPU time");
-        check(None, 1, "left 1 process running");
-        check(None, 2, "record them with -p PID");
-        check(Some("sudo"), 1, "sudo is not sampled: it gains privileges");
-        let mut quality = Quality::default();
-        quality.unseen.protected = Some("sudo".into());
-        let mut check_remedy = |root, expected: &str| {
-            quality.settings = Some(RecordingSettings {
-                root,
-                ..RecordingSettings::default()
-            });
-            let why = quality.why_no_samples();
-            assert!(why.ends_with(expected), "{why}");
-        };
-        check_remedy(false, "; record all CPUs as root (-a)");
-        check_remedy(true, "; record all CPUs (-a)");
-    }
-
-    #[test]
-    fn nobody_is_told_to_raise_the_highest_rate() {
-        let at = |rate| {
-            let settings = RecordingSettings {
-                rate: Some(rate),
-                max_rate: 100_000,
-                ..RecordingSettings::default()
-            };
-            Quality {
-                settings: Some(settings),
-                ..Quality::default()
-            }
-        };
-        let check = |quality: Quality, expected: &str| {
-            let why = quality.why_no_samples();
-            assert!(why.ends_with(expected), "{why}");
-        };
-        check(at(999), "; record for longer, or use a higher rate (-F)");
-        check(at(100_000), "the event did not happen; record for longer");
-        let mut every = at(999);
-        every.every_event = true;
-        every.sampled_by = SampledBy::Period;
-        assert_eq!(
-            every.why_no_samples(),
-            "the event did not happen; record for longer"
-        );
-        let mut lost = at(999);
-        lost.losses.ring_full = 3;
-        check(lost, "all samples were lost; record for longer");
     }
 }

@@ -16,20 +16,6 @@ pub(super) type Known = &'static [(&'static str, &'static str, &'static str)];
 
 /// New ones are refused; those that are gone must be taken out.
 pub(super) const KNOWN: Known = &[
-    ("crates/counters/src", "group", "counter"),
-    ("crates/counters/src", "snapshot", "counter"),
-    ("crates/events/src", "setup", "sample_period"),
-    ("crates/events/src", "system", "access"),
-    ("crates/events/src/names", "event", "catalog"),
-    ("crates/events/src/names", "library", "catalog"),
-    ("crates/events/src/names", "parse", "catalog"),
-    ("crates/events/src/names", "pmu", "catalog"),
-    ("crates/events/src/names", "symbolic", "spec"),
-    ("crates/events/src/names", "tracepoint", "catalog"),
-    ("crates/events/src/names", "tracepoint", "pmu"),
-    ("crates/events/src/names", "uprobe", "catalog"),
-    ("crates/model/src", "unseen", "quality"),
-    ("crates/model/src", "verdict", "quality"),
 ];
 
 /// Who uses whom within one folder, with the place of the first use.

@@ -2,7 +2,7 @@
 
 mod leader;
 mod members;
-pub(crate) mod refusal;
+mod refusal;
 
 use std::sync::{Arc, Weak};
 
@@ -17,6 +17,7 @@ use crate::counter::Counter;
 use crate::error::{OpenError, ReadError};
 use crate::member::{CounterId, Member};
 use crate::place::{PlaceName, Places};
+use crate::refusal::of_event;
 use crate::snapshot::Snapshot;
 use crate::target::{Options, Target};
 
@@ -77,7 +78,7 @@ impl Group {
             match RawCounter::open(&leader, site.place(), None, attr) {
                 Ok(event) => leaders.push(Some(event)),
                 Err(Errno::SRCH) if places.sites.len() > 1 => leaders.push(None),
-                Err(errno) => return Err(refusal::of_event(&leader, errno, &target)),
+                Err(errno) => return Err(of_event(&leader, errno, &target)),
             }
         }
         Ok(Self {

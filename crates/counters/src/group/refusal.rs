@@ -1,46 +1,15 @@
-//! Why an event cannot be counted, alone or in a group.
+//! Why an event cannot be counted in a group.
 
 use std::sync::Weak;
 
-use prof_events::counting::{Circumstances, Prober, RawCounter, why_not};
-use prof_events::names::{Catalog, EventSpec, Family};
-use prof_events::system::System;
+use prof_events::counting::RawCounter;
+use prof_events::names::{EventSpec, Family};
 use rustix::io::Errno;
 
 use super::Group;
 use super::leader::attr_options;
 use crate::error::OpenError;
-use crate::target::Target;
-
-/// What the kernel's refusal means for this event and target.
-pub(crate) fn of_event(spec: &EventSpec, errno: Errno, target: &Target) -> OpenError {
-    if errno == Errno::SRCH {
-        match *target {
-            Target::Process(pid) => return OpenError::NoProcess(pid),
-            Target::Thread(tid) => return OpenError::NoThread(tid),
-            _ => {}
-        }
-    }
-    let system = match System::read() {
-        Ok(system) => system,
-        Err(source) => {
-            return OpenError::System {
-                what: "read the machine's settings",
-                source,
-            };
-        }
-    };
-    let circumstances = Circumstances {
-        system_wide: target.is_system_wide(),
-        attach: matches!(target, Target::Thread(_) | Target::Process(_)),
-        ..Prober::new(&Catalog::system(), &system).circumstances()
-    };
-    OpenError::Refused {
-        event: spec.to_string(),
-        errno,
-        reason: why_not(spec, errno, circumstances),
-    }
-}
+use crate::refusal::of_event;
 
 /// What the refusal means for an event that was to join a group: if it opens alone, it is the
 /// group's fault.

@@ -1,13 +1,9 @@
 //! Where names are looked up.
 
-use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use super::error::ParseError;
-use super::spec::EventGroup;
-use super::{library, parse, symbol};
 use crate::system::tracefs;
 
 /// Where names are looked up that the kernel does not fix: sysfs, tracefs, and the folders of
@@ -47,37 +43,6 @@ impl Catalog {
         }
     }
 
-    /// Reads a list of events: names separated by commas, groups in braces.
-    ///
-    /// ```
-    /// use prof_events::names::Catalog;
-    ///
-    /// let groups = Catalog::system().parse("task-clock,{page-faults:u,minor-faults:u}")?;
-    /// assert_eq!(groups.len(), 2);
-    /// assert_eq!(groups[1].events[0].to_string(), "page-faults:u");
-    ///
-    /// let error = Catalog::system().parse("page-fualts").unwrap_err();
-    /// assert!(error.to_string().contains("did you mean page-faults?"));
-    /// # Ok::<(), prof_events::names::ParseError>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// What is wrong, and where; also when a PMU, tracepoint, file or function cannot be found on
-    /// this machine.
-    pub fn parse(&self, text: &str) -> Result<Vec<EventGroup>, ParseError> {
-        parse::list(text, self)
-    }
-
-    /// Those of these functions that the file has, by their names for the linker; none if there is no
-    /// such file. The file is named as in `uprobe:FILE:FUNCTION`.
-    pub(crate) fn functions_in(&self, file: &str, wanted: &HashSet<&str>) -> HashSet<String> {
-        match library::find(self, file) {
-            Ok(path) => symbol::functions_in(&path, wanted),
-            Err(_) => HashSet::new(),
-        }
-    }
-
     /// The folder in which every system of tracepoints has a folder, or why there is none.
     pub(super) fn tracepoints(&self) -> Result<PathBuf, (PathBuf, std::io::Error)> {
         let mut refused = None;
@@ -102,4 +67,14 @@ impl Default for Catalog {
     fn default() -> Self {
         Self::system()
     }
+}
+
+/// The names in a folder, in order; none if it cannot be read.
+pub(super) fn names_in(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten();
+    let mut names: Vec<String> = entries
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .collect();
+    names.sort();
+    names
 }

@@ -1,10 +1,23 @@
 //! The file that a name stands for: a path, a library or a program.
 
+use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::catalog::Catalog;
 use super::error::Problem;
+use super::symbol;
+
+impl Catalog {
+    /// Those of these functions that the file has, by their names for the linker; none if there is no
+    /// such file. The file is named as in `uprobe:FILE:FUNCTION`.
+    pub(crate) fn functions_in(&self, file: &str, wanted: &HashSet<&str>) -> HashSet<String> {
+        match find(self, file) {
+            Ok(path) => symbol::functions_in(&path, wanted),
+            Err(_) => HashSet::new(),
+        }
+    }
+}
 
 /// The file of that name. With a slash it is a path; without one it is looked for as the dynamic
 /// linker looks for libraries, then as a shell looks for programs.

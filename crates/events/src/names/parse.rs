@@ -16,9 +16,29 @@ use super::spec::{EventGroup, EventSpec};
 /// More than anybody means: a bound on what one text can make.
 const MOST_EVENTS: usize = 4096;
 
-pub(super) fn list(text: &str, catalog: &Catalog) -> Result<Vec<EventGroup>, ParseError> {
-    let mut cursor = Cursor::new(text);
-    items(&mut cursor, catalog).map_err(|located| cursor.error(located))
+impl Catalog {
+    /// Reads a list of events: names separated by commas, groups in braces.
+    ///
+    /// ```
+    /// use prof_events::names::Catalog;
+    ///
+    /// let groups = Catalog::system().parse("task-clock,{page-faults:u,minor-faults:u}")?;
+    /// assert_eq!(groups.len(), 2);
+    /// assert_eq!(groups[1].events[0].to_string(), "page-faults:u");
+    ///
+    /// let error = Catalog::system().parse("page-fualts").unwrap_err();
+    /// assert!(error.to_string().contains("did you mean page-faults?"));
+    /// # Ok::<(), prof_events::names::ParseError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// What is wrong, and where; also when a PMU, tracepoint, file or function cannot be found on
+    /// this machine.
+    pub fn parse(&self, text: &str) -> Result<Vec<EventGroup>, ParseError> {
+        let mut cursor = Cursor::new(text);
+        items(&mut cursor, self).map_err(|located| cursor.error(located))
+    }
 }
 
 fn items(cursor: &mut Cursor<'_>, catalog: &Catalog) -> Result<Vec<EventGroup>, Located> {

@@ -14,15 +14,15 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use super::catalog::Catalog;
+use super::catalog::{Catalog, names_in};
 use super::cursor::Located;
 use super::error::Problem;
 use super::format::Format;
 use super::meaning::Meaning;
+use super::pattern::matches;
 use super::spec::{Encoding, Family};
 use super::suggest;
 use super::terms::{self, Term};
-use super::tracepoint::matches;
 use crate::system::parse_list;
 
 /// A PMU: something that counts, with a folder in sysfs.
@@ -289,16 +289,6 @@ fn events_in(folder: &Path) -> BTreeMap<String, PmuEvent> {
 
 fn read(file: &Path) -> Option<String> {
     Some(fs::read_to_string(file).ok()?.trim().to_owned())
-}
-
-/// The names in a folder, in order; none if it cannot be read.
-pub(super) fn names_in(folder: &Path) -> Vec<String> {
-    let entries = fs::read_dir(folder).into_iter().flatten();
-    let mut names: Vec<String> = entries
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .collect();
-    names.sort();
-    names
 }
 
 /// The number for `perf_event_attr.type`, and a term's bit, of a PMU that only has to be there.

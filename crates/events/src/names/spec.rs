@@ -4,7 +4,6 @@ use std::ffi::CString;
 use std::fmt;
 
 use super::modifiers::Modifiers;
-use super::symbolic::encoding_of;
 use super::terms::Terms;
 
 /// One event: what to count, in whose code, and what was asked for besides.
@@ -30,60 +29,6 @@ pub struct EventSpec {
 }
 
 impl EventSpec {
-    /// An event that counts nothing and that everybody may open: to lead a group, or to hold a
-    /// ring.
-    pub fn dummy() -> Self {
-        Self {
-            modifiers: Modifiers {
-                kernel: false,
-                hypervisor: false,
-                ..Modifiers::default()
-            },
-            ..Self::well_known("dummy", Family::Software)
-        }
-    }
-
-    /// CPU cycles, in all code (`PERF_COUNT_HW_CPU_CYCLES`).
-    pub fn cycles() -> Self {
-        Self::well_known("cycles", Family::Hardware)
-    }
-
-    /// The CPU's clock, in nanoseconds (`PERF_COUNT_SW_CPU_CLOCK`).
-    pub fn cpu_clock() -> Self {
-        Self::well_known("cpu-clock", Family::Software)
-    }
-
-    /// Context switches (`PERF_COUNT_SW_CONTEXT_SWITCHES`), under the name that perf has for the time
-    /// that passes until the thread is back.
-    pub fn off_cpu() -> Self {
-        Self {
-            name: "offcpu-time".into(),
-            ..Self::well_known("context-switches", Family::Software)
-        }
-    }
-
-    /// What tells when threads leave their CPUs and are back, and nothing of where they are: an event
-    /// that counts nothing, whose ring gets SWITCH records. Everybody may open it for their own
-    /// threads.
-    pub fn off_cpu_by_switches() -> Self {
-        Self {
-            name: "offcpu-time".into(),
-            ..Self::dummy()
-        }
-    }
-
-    fn well_known(name: &str, family: Family) -> Self {
-        Self {
-            name: name.into(),
-            family,
-            encoding: encoding_of(name).unwrap_or_default(),
-            modifiers: Modifiers::default(),
-            terms: Terms::default(),
-            scale: None,
-            cpus: None,
-        }
-    }
-
     /// The event with kernel and hypervisor code left out, as `perf_event_paranoid` = 2 demands
     /// it; `None` if the modifiers were named or there is nothing to leave out.
     pub fn user_only(&self) -> Option<Self> {

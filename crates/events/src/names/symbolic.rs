@@ -2,7 +2,9 @@
 
 use perf_event_open_sys::bindings as sys;
 
-use super::spec::{Encoding, Family};
+use super::modifiers::Modifiers;
+use super::spec::{Encoding, EventSpec, Family};
+use super::terms::Terms;
 
 /// An event with a name of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -164,6 +166,63 @@ pub fn cache_events() -> Vec<NamedEvent> {
         }
     }
     events
+}
+
+/// Events that prof itself asks for.
+impl EventSpec {
+    /// An event that counts nothing and that everybody may open: to lead a group, or to hold a
+    /// ring.
+    pub fn dummy() -> Self {
+        Self {
+            modifiers: Modifiers {
+                kernel: false,
+                hypervisor: false,
+                ..Modifiers::default()
+            },
+            ..Self::well_known("dummy", Family::Software)
+        }
+    }
+
+    /// CPU cycles, in all code (`PERF_COUNT_HW_CPU_CYCLES`).
+    pub fn cycles() -> Self {
+        Self::well_known("cycles", Family::Hardware)
+    }
+
+    /// The CPU's clock, in nanoseconds (`PERF_COUNT_SW_CPU_CLOCK`).
+    pub fn cpu_clock() -> Self {
+        Self::well_known("cpu-clock", Family::Software)
+    }
+
+    /// Context switches (`PERF_COUNT_SW_CONTEXT_SWITCHES`), under the name that perf has for the time
+    /// that passes until the thread is back.
+    pub fn off_cpu() -> Self {
+        Self {
+            name: "offcpu-time".into(),
+            ..Self::well_known("context-switches", Family::Software)
+        }
+    }
+
+    /// What tells when threads leave their CPUs and are back, and nothing of where they are: an event
+    /// that counts nothing, whose ring gets SWITCH records. Everybody may open it for their own
+    /// threads.
+    pub fn off_cpu_by_switches() -> Self {
+        Self {
+            name: "offcpu-time".into(),
+            ..Self::dummy()
+        }
+    }
+
+    fn well_known(name: &str, family: Family) -> Self {
+        Self {
+            name: name.into(),
+            family,
+            encoding: encoding_of(name).unwrap_or_default(),
+            modifiers: Modifiers::default(),
+            terms: Terms::default(),
+            scale: None,
+            cpus: None,
+        }
+    }
 }
 
 /// What the kernel counts under a name that means the same on all machines, in any of its

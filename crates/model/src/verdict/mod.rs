@@ -3,6 +3,7 @@
 mod coverage;
 mod probes;
 mod remedy;
+mod unseen;
 
 use std::fmt;
 use std::iter::once;
@@ -210,7 +211,7 @@ fn few_samples(quality: &Quality) -> Option<String> {
 }
 
 /// How to have more samples.
-pub(crate) fn more_samples(quality: &Quality) -> String {
+fn more_samples(quality: &Quality) -> String {
     let remedy = remedy::remedy(Cause::FewSamples, quality);
     let more = remedy.map_or_else(String::new, |remedy| format!(", or {remedy}"));
     format!("record for longer{more}")

@@ -1,0 +1,39 @@
+//! Why an event cannot be counted.
+
+use prof_events::counting::{Circumstances, Prober, why_not};
+use prof_events::names::{Catalog, EventSpec};
+use prof_events::system::System;
+use rustix::io::Errno;
+
+use crate::error::OpenError;
+use crate::target::Target;
+
+/// What the kernel's refusal means for this event and target.
+pub(crate) fn of_event(spec: &EventSpec, errno: Errno, target: &Target) -> OpenError {
+    if errno == Errno::SRCH {
+        match *target {
+            Target::Process(pid) => return OpenError::NoProcess(pid),
+            Target::Thread(tid) => return OpenError::NoThread(tid),
+            _ => {}
+        }
+    }
+    let system = match System::read() {
+        Ok(system) => system,
+        Err(source) => {
+            return OpenError::System {
+                what: "read the machine's settings",
+                source,
+            };
+        }
+    };
+    let circumstances = Circumstances {
+        system_wide: target.is_system_wide(),
+        attach: matches!(target, Target::Thread(_) | Target::Process(_)),
+        ..Prober::new(&Catalog::system(), &system).circumstances()
+    };
+    OpenError::Refused {
+        event: spec.to_string(),
+        errno,
+        reason: why_not(spec, errno, circumstances),
+    }
+}
