@@ -42,7 +42,9 @@ pub mod tracing;
 
 pub use attr::definition::{Definition, remove_leftovers};
 pub use attr::sample_period::SamplePeriod;
-pub use attr::setup::{ATTR_SIZE, Sampling, Setup, Stacks};
+pub use attr::setup::{
+    ATTR_SIZE, Features, Reports, Role, Sampling, Scope, Setup, Stacks, Tracking, WithDump,
+};
 pub use error::Error;
 pub use kernel::context_pin::ContextPin;
 pub use kernel::ring::{Drained, Ring};

@@ -63,7 +63,7 @@ impl ProbeCoverage {
 
     pub(crate) fn new(opened: &Opened) -> Self {
         let setups = opened.events.iter().map(|event| &event.setup);
-        let sampling = setups.filter(|setup| !setup.only_tracks);
+        let sampling = setups.filter(|setup| !setup.only_tracks());
         let (probes, others): (Vec<_>, Vec<_>) =
             sampling.partition(|setup| setup.spec.family.is_uprobe());
         let mut files: Vec<ProbedFile> = Vec::new();

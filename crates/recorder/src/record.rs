@@ -366,7 +366,7 @@ fn summary(options: &Options, opened: &Opened, recorded: Recorded) -> Result<Sum
 
 /// Which of several events coverage is of.
 fn covered_event(opened: &Opened) -> Option<String> {
-    let sampling = |event: &&OpenedEvent| !event.setup.only_tracks;
+    let sampling = |event: &&OpenedEvent| !event.setup.only_tracks();
     let several = opened.events.iter().filter(sampling).count() > 1;
     opened.reported_event().filter(|_| several).map(name)
 }

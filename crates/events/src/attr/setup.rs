@@ -60,8 +60,69 @@ pub enum Stacks {
     None,
 }
 
+/// Whose work an event counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// That of all that runs on a CPU.
+    Cpu,
+    /// That of a thread.
+    Thread,
+    /// That of a thread, and of the threads and processes that it makes later (`inherit`).
+    Descendants,
+}
+
+/// Whether the records come with an event that say which threads there are and what is mapped where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tracking {
+    /// They come with another event.
+    Elsewhere,
+    /// They do.
+    Also,
+    /// That is all it is for, so that it goes on while the others are disabled.
+    Only,
+}
+
+/// What an event reports besides samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reports {
+    /// Threads and mappings.
+    pub tracking: Tracking,
+    /// When threads leave their CPU and are back.
+    pub switches: bool,
+    /// What it counted in a thread, as that ends (`exit_counters`).
+    pub exit_counts: bool,
+}
+
+/// What comes with a stack dump.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WithDump {
+    /// Whether the kernel follows the user's frame pointers as well.
+    pub user_chain: bool,
+    /// Whether registers as they were at the sample, in the kernel's code too, come with it: where
+    /// the kernel is being entered, those of the user's code are not saved yet.
+    pub entry_registers: bool,
+}
+
+/// What an event is in its group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// It leads its group, or has none.
+    Leader,
+    /// It starts and stops with the leader, which is another event.
+    Member,
+}
+
+/// What older kernels do not know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Features {
+    /// Whether MMAP2 records carry build ids (Linux 5.12).
+    pub build_ids: bool,
+    /// Whether reading the event tells how many of its samples were lost (Linux 6.0).
+    pub lost_counts: bool,
+}
+
 /// Everything that is asked of the kernel for one event. Opening starts with the best and takes
-/// one step down after the other until the kernel agrees (see `ladder`).
+/// one step down after the other until the kernel agrees (see `fallback`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Setup {
     /// What to sample by.
@@ -74,38 +135,24 @@ pub struct Setup {
     pub sampling: Sampling,
     /// What of the stack to sample.
     pub stacks: Stacks,
-    /// Whether the kernel, when it dumps a stack, follows the user's frame pointers as well.
-    pub user_chain: bool,
-    /// Whether registers as they were at the sample, in the kernel's code too, come with a dump:
-    /// where the kernel is being entered, those of the user's code are not saved yet.
-    pub entry_registers: bool,
-    /// Whether it starts and stops with the leader of its group, which is another event.
-    pub member: bool,
+    /// What comes with a dump of it.
+    pub with_dump: WithDump,
+    /// What it is in its group.
+    pub role: Role,
     /// Whether samples hold the counts of all events of the group.
     pub reads_group: bool,
-    /// Whether the records come with it that tell which threads there are and what is mapped
-    /// where.
-    pub tracks: bool,
-    /// Whether that is all it is for, so that it goes on while the others are switched off.
-    pub only_tracks: bool,
-    /// Whether it is for all that runs on a CPU.
-    pub cpu_wide: bool,
-    /// Whether it tells when threads leave their CPU and are back.
-    pub switches: bool,
-    /// Whether it is told, as a thread ends, what the event counted in it (`exit_counters`).
-    pub counts_exits: bool,
+    /// What it reports besides samples.
+    pub reports: Reports,
     /// What a sample weighs.
     pub weight: Weight,
-    /// Whether the children of a thread, later threads and processes, are sampled with it.
-    pub inherit: bool,
+    /// Whose work it counts.
+    pub scope: Scope,
     /// Whether sampling begins by itself when the thread calls `exec`.
     pub enable_on_exec: bool,
     /// How close the sampled address must be to the event (`precise_ip`, 0 to 3).
     pub precise: u8,
-    /// Whether MMAP2 records carry build ids (Linux 5.12).
-    pub build_ids: bool,
-    /// Whether reading the event tells how many of its samples were lost (Linux 6.0).
-    pub lost_counts: bool,
+    /// What is asked of newer kernels only.
+    pub features: Features,
     /// Bytes in the ring at which the reader is woken.
     pub wakeup_bytes: u32,
 }
@@ -120,21 +167,22 @@ impl Setup {
             replaceable: false,
             sampling,
             stacks: Stacks::None,
-            user_chain: false,
-            entry_registers: false,
-            member: false,
+            with_dump: WithDump::default(),
+            role: Role::Leader,
             reads_group: false,
-            tracks: false,
-            only_tracks: false,
-            cpu_wide: false,
-            switches: false,
-            counts_exits: false,
+            reports: Reports {
+                tracking: Tracking::Elsewhere,
+                switches: false,
+                exit_counts: false,
+            },
             weight: Weight::Period,
-            inherit: true,
+            scope: Scope::Descendants,
             enable_on_exec: false,
             precise: 0,
-            build_ids: true,
-            lost_counts: true,
+            features: Features {
+                build_ids: true,
+                lost_counts: true,
+            },
             wakeup_bytes: 0,
         }
     }
@@ -177,13 +225,23 @@ impl Setup {
             spec: EventSpec::off_cpu_by_switches(),
             sampling: Sampling::Period(1),
             stacks: Stacks::Dump(dump),
-            user_chain: true,
-            tracks: false,
+            with_dump: WithDump {
+                user_chain: true,
+                entry_registers: false,
+            },
+            reports: Reports {
+                tracking: Tracking::Elsewhere,
+                switches: false,
+                ..self.reports
+            },
             weight: Weight::Blocked,
-            entry_registers: false,
-            switches: false,
             ..self.clone()
         }
+    }
+
+    /// Whether it is there for what it reports of threads and mappings, and never samples.
+    pub fn only_tracks(&self) -> bool {
+        self.reports.tracking == Tracking::Only
     }
 
     /// Samples per second of a busy CPU, at most; `None` if nobody knows.
@@ -208,7 +266,7 @@ impl Setup {
     /// Whether callers that the kernel found come with each sample, as a chain.
     pub fn has_chain(&self) -> bool {
         match self.stacks {
-            Stacks::Dump(_) => self.spec.modifiers.kernel || self.user_chain,
+            Stacks::Dump(_) => self.spec.modifiers.kernel || self.with_dump.user_chain,
             Stacks::FramePointers | Stacks::LastBranches { .. } => true,
             Stacks::None => false,
         }
@@ -223,11 +281,11 @@ impl Setup {
 
     /// Takes over what a group must have in common from its leader, as it was opened.
     pub(crate) fn follow(&mut self, leader: &Self) {
-        self.inherit = leader.inherit;
+        self.scope = leader.scope;
         if self.reads_group {
             // Readers take the leader's samples for samples of each member.
             self.stacks = leader.stacks;
-            self.lost_counts = leader.lost_counts;
+            self.features.lost_counts = leader.features.lost_counts;
         }
     }
 
@@ -262,7 +320,7 @@ impl Setup {
             attr.sample_type |= PERF_SAMPLE_READ as u64;
             attr.read_format |= PERF_FORMAT_GROUP as u64;
         }
-        if self.lost_counts {
+        if self.features.lost_counts {
             attr.read_format |= PERF_FORMAT_LOST as u64;
         }
         match self.sampling {
@@ -284,10 +342,11 @@ impl Setup {
     }
 
     fn set_start(&self, attr: &mut sys::perf_event_attr) {
-        attr.set_inherit(self.inherit.into());
+        let leads = self.role == Role::Leader;
+        attr.set_inherit((self.scope == Scope::Descendants).into());
         // Whether a group fits the hardware is checked for those of its members that are enabled.
-        attr.set_disabled((!self.member).into());
-        attr.set_enable_on_exec((self.enable_on_exec && !self.member).into());
+        attr.set_disabled(leads.into());
+        attr.set_enable_on_exec((self.enable_on_exec && leads).into());
     }
 
     fn set_stacks(&self, attr: &mut sys::perf_event_attr) {
@@ -299,9 +358,9 @@ impl Setup {
             attr.sample_type |= (PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER) as u64;
             attr.sample_regs_user = self.user_registers();
             attr.sample_stack_user = bytes;
-            let excluded = self.has_chain() && !self.user_chain;
+            let excluded = self.has_chain() && !self.with_dump.user_chain;
             attr.set_exclude_callchain_user(excluded.into());
-            if self.entry_registers {
+            if self.with_dump.entry_registers {
                 attr.sample_type |= PERF_SAMPLE_REGS_INTR as u64;
                 attr.sample_regs_intr = arch::ENTRY_REGISTERS;
             }
@@ -318,11 +377,11 @@ impl Setup {
     /// The records that tell which threads there are and what is mapped where.
     fn set_side_band(&self, attr: &mut sys::perf_event_attr) {
         attr.set_sample_id_all(1);
-        attr.set_context_switch(self.switches.into());
-        if self.tracks {
+        attr.set_context_switch(self.reports.switches.into());
+        if self.reports.tracking != Tracking::Elsewhere {
             attr.set_mmap(1);
             attr.set_mmap2(1);
-            attr.set_build_id(self.build_ids.into());
+            attr.set_build_id(self.features.build_ids.into());
             attr.set_comm(1);
             attr.set_comm_exec(1);
             attr.set_task(1);
@@ -351,8 +410,11 @@ pub(crate) mod tests {
         let groups = Catalog::system().parse(event).expect("an event");
         Setup {
             stacks: Stacks::Dump(4096),
-            tracks: true,
-            counts_exits: true,
+            reports: Reports {
+                tracking: Tracking::Also,
+                switches: false,
+                exit_counts: true,
+            },
             enable_on_exec: true,
             wakeup_bytes: 4096,
             ..Setup::new(groups[0].events[0].clone(), Sampling::Hertz(999))
@@ -366,10 +428,8 @@ pub(crate) mod tests {
         let user = setup("cycles:u");
         assert!(!chain(&user));
         assert_eq!(user.attr().exclude_kernel(), 1);
-        let both = Setup {
-            user_chain: true,
-            ..user
-        };
+        let mut both = user;
+        both.with_dump.user_chain = true;
         assert!(chain(&both));
         assert_eq!(both.attr().exclude_callchain_user(), 0);
     }
@@ -433,12 +493,12 @@ pub(crate) mod tests {
             reads_group: true,
             ..setup("cpu-clock")
         };
-        let member = Setup {
-            member: true,
+        let mut member = Setup {
+            role: Role::Member,
             sampling: Sampling::Never,
-            tracks: false,
             ..leader.clone()
         };
+        member.reports.tracking = Tracking::Elsewhere;
         let (leader, member) = (leader.attr(), member.attr());
         assert_eq!((leader.disabled(), leader.enable_on_exec()), (1, 1));
         assert_eq!((member.disabled(), member.enable_on_exec()), (0, 0));

@@ -220,7 +220,7 @@ pub(crate) fn count_and_time(event: BorrowedFd<'_>) -> Option<(u64, u64)> {
 
 /// How many records of this event, and of those inherited from it, found the ring full.
 pub(crate) fn lost(event: BorrowedFd<'_>, setup: &Setup) -> Option<u64> {
-    if !setup.lost_counts {
+    if !setup.features.lost_counts {
         return None;
     }
     // PERF_FORMAT_ID | PERF_FORMAT_LOST: value, id, lost. With PERF_FORMAT_GROUP the number of

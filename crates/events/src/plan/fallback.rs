@@ -21,7 +21,7 @@
 use prof_model::Fallback;
 use rustix::io::Errno;
 
-use crate::attr::setup::{Sampling, Setup, Stacks};
+use crate::attr::setup::{Sampling, Scope, Setup, Stacks, WithDump};
 use crate::names::{EventSpec, Family, Precise};
 use crate::request::event::Weight;
 use crate::system::System;
@@ -76,17 +76,17 @@ fn less_features(refused: &Setup, system: &System) -> Option<(Setup, Option<Fall
     {
         return Some((next, None));
     }
-    if refused.lost_counts {
-        next.lost_counts = false;
+    if refused.features.lost_counts {
+        next.features.lost_counts = false;
         return Some((next, None));
     }
-    if refused.build_ids {
-        next.build_ids = false;
+    if refused.features.build_ids {
+        next.features.build_ids = false;
         return Some((next, None));
     }
     // Before Linux 6.13, samples with counts cannot be inherited.
-    if refused.reads_group && refused.inherit {
-        next.inherit = false;
+    if refused.reads_group && refused.scope == Scope::Descendants {
+        next.scope = Scope::Thread;
         let event = refused.spec.to_string();
         return Some((next, Some(Fallback::NoChildren { event })));
     }
@@ -120,11 +120,9 @@ fn less_precise(refused: &Setup) -> Option<(Setup, Option<Fallback>)> {
 }
 
 fn without_entry_registers(refused: &Setup) -> Option<(Setup, Option<Fallback>)> {
-    let next = Setup {
-        entry_registers: false,
-        ..refused.clone()
-    };
-    refused.entry_registers.then_some((next, None))
+    let mut next = refused.clone();
+    let were_asked = std::mem::take(&mut next.with_dump.entry_registers);
+    were_asked.then_some((next, None))
 }
 
 fn user_only(refused: &Setup, system: &System) -> Option<(Setup, Option<Fallback>)> {
@@ -170,7 +168,7 @@ fn other_event(refused: &Setup) -> Option<(Setup, Option<Fallback>)> {
 /// what needs no registers.
 fn better(opened: &Setup, system: &System) -> Option<(Setup, Fallback)> {
     let unwound = matches!(opened.stacks, Stacks::Dump(_) | Stacks::FramePointers);
-    if !system.virtual_machine || opened.cpu_wide || !unwound {
+    if !system.virtual_machine || opened.scope == Scope::Cpu || !unwound {
         return None;
     }
     let next = by_the_clock(opened)?;
@@ -189,14 +187,17 @@ fn by_the_clock(setup: &Setup) -> Option<Setup> {
     }
     let mut modifiers = setup.spec.modifiers;
     // Cycles are not counted either while a CPU has nothing to do.
-    modifiers.not_idle |= setup.cpu_wide;
+    modifiers.not_idle |= setup.scope == Scope::Cpu;
     Some(Setup {
         spec: EventSpec {
             modifiers,
             ..EventSpec::cpu_clock()
         },
         replaceable: false,
-        entry_registers: false,
+        with_dump: WithDump {
+            entry_registers: false,
+            ..setup.with_dump
+        },
         ..setup.clone()
     })
 }
@@ -243,6 +244,7 @@ pub(crate) fn fall_back<T>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::attr::setup::Reports;
     use crate::attr::setup::tests::{setup, system};
 
     /// A kernel that refuses as real ones do.
@@ -266,14 +268,21 @@ mod tests {
             };
             // Software events cannot interrupt at the moment of a branch.
             let branchless = self.no_branch_records || setup.spec.is_clock();
+            let reads_inherited = setup.reads_group && setup.scope == Scope::Descendants;
             let refusals = [
                 (self.refuses_all, Errno::PERM),
-                (self.locked_down && setup.entry_registers, Errno::PERM),
-                (self.no_lost_counts && setup.lost_counts, Errno::INVAL),
-                (self.no_build_ids && setup.build_ids, Errno::INVAL),
+                (
+                    self.locked_down && setup.with_dump.entry_registers,
+                    Errno::PERM,
+                ),
+                (
+                    self.no_lost_counts && setup.features.lost_counts,
+                    Errno::INVAL,
+                ),
+                (self.no_build_ids && setup.features.build_ids, Errno::INVAL),
                 (self.user_only && setup.spec.modifiers.kernel, Errno::ACCESS),
                 (setup.sampling == Sampling::Hertz(200_000), Errno::INVAL),
-                (setup.reads_group && setup.inherit, Errno::INVAL),
+                (reads_inherited, Errno::INVAL),
                 (self.no_pmu && setup.spec.name == "cycles", Errno::NOENT),
                 (branches && branchless, Errno::OPNOTSUPP),
                 (index && self.no_branch_index, Errno::INVAL),
@@ -336,10 +345,8 @@ mod tests {
             locked_down: true,
             ..Kernel::default()
         };
-        let usual_registers = Setup {
-            entry_registers: true,
-            ..usual()
-        };
+        let mut usual_registers = usual();
+        usual_registers.with_dump.entry_registers = true;
         check(&locked_down, usual_registers, Ok(("cycles", &[])));
         let user = Kernel {
             no_pmu: true,
@@ -411,7 +418,7 @@ mod tests {
         assert_eq!(chosen(false, false, usual()), cycles());
         assert_eq!(chosen(true, false, setup("cycles")), cycles());
         let cpu_wide = Setup {
-            cpu_wide: true,
+            scope: Scope::Cpu,
             ..usual()
         };
         assert_eq!(chosen(true, false, cpu_wide), cycles());
@@ -481,7 +488,10 @@ mod tests {
         };
         let waits = |event| Setup {
             weight: Weight::OffCpu,
-            switches: true,
+            reports: Reports {
+                switches: true,
+                ..setup(event).reports
+            },
             sampling: Sampling::Period(1),
             ..setup(event)
         };

@@ -32,7 +32,7 @@ fn paced_by(
         return setup;
     };
     let events_per_second = match &setup.spec {
-        _ if !setup.counts_exits => None,
+        _ if !setup.reports.exit_counts => None,
         spec if spec.is_clock() => Some(1_000_000_000),
         spec if is_cycles(spec) => cycles_per_second(&setup),
         _ => None,

@@ -9,7 +9,7 @@ pub(crate) mod trial;
 
 use crate::attr::arch;
 use crate::attr::sample_period;
-use crate::attr::setup::{Sampling, Setup, Stacks};
+use crate::attr::setup::{Reports, Role, Sampling, Scope, Setup, Stacks, Tracking, WithDump};
 use crate::names::{EventSpec, Precise};
 use crate::rate::{MAX_STACK_DUMP, Rate};
 use crate::request::event::{CallGraph, EventRequest, Weight};
@@ -83,11 +83,15 @@ pub(crate) fn events(request: &Request, system: &System, sizes: Sizes) -> Vec<Pl
         for event in &group.events {
             let member = planned.len() > leader;
             let mut setup = setup(event, request, system, sizes);
-            setup.tracks = planned.is_empty();
-            setup.member = member;
+            if planned.is_empty() {
+                setup.reports.tracking = Tracking::Also;
+            }
+            if member {
+                setup.role = Role::Member;
+            }
             setup.reads_group = group.leader_sampling && group.events.len() > 1;
             // Counts take room, and all members have the leader's samples.
-            setup.entry_registers &= !setup.reads_group;
+            setup.with_dump.entry_registers &= !setup.reads_group;
             if setup.reads_group && member {
                 setup.sampling = Sampling::Never;
             }
@@ -98,11 +102,11 @@ pub(crate) fn events(request: &Request, system: &System, sizes: Sizes) -> Vec<Pl
         }
     }
     if let Some(told) = planned_to_tell(&planned).and_then(|told| planned.get_mut(told)) {
-        told.setup.counts_exits = true;
+        told.setup.reports.exit_counts = true;
     }
     // New threads and children are followed by an event that they inherit: the threads that are
     // sampled run what those map.
-    let is_partial = |planned: &Planned| !planned.setup.inherit && !planned.setup.cpu_wide;
+    let is_partial = |planned: &Planned| planned.setup.scope == Scope::Thread;
     if request.needs_tracking() || planned.iter().any(is_partial) {
         track_apart(&mut planned, request, sizes);
     }
@@ -119,7 +123,7 @@ pub(crate) fn events(request: &Request, system: &System, sizes: Sizes) -> Vec<Pl
 
 /// Whether one event only is sampled by.
 pub(crate) fn samples_one_event(planned: &[Planned]) -> bool {
-    let sampling = |planned: &&Planned| !planned.setup.only_tracks;
+    let sampling = |planned: &&Planned| !planned.setup.only_tracks();
     planned.iter().filter(sampling).count() == 1
 }
 
@@ -127,8 +131,9 @@ pub(crate) fn samples_one_event(planned: &[Planned]) -> bool {
 /// CPUs, the kernel counts what they did, not what each thread did; of events that are read as a
 /// group, what all members did.
 fn planned_to_tell(planned: &[Planned]) -> Option<usize> {
-    let can =
-        |setup: &Setup| setup.weight == Weight::Period && !setup.cpu_wide && !setup.reads_group;
+    let can = |setup: &Setup| {
+        setup.weight == Weight::Period && setup.scope != Scope::Cpu && !setup.reads_group
+    };
     let tells = |setup: &Setup| planned.len() == 1 || sample_period::is_time(&setup.spec);
     let mut setups = planned.iter().map(|planned| &planned.setup);
     setups.position(|setup| can(setup) && tells(setup))
@@ -138,8 +143,8 @@ fn planned_to_tell(planned: &[Planned]) -> Option<usize> {
 fn track_apart(planned: &mut Vec<Planned>, request: &Request, sizes: Sizes) {
     let mut tracking = tracking(request, sizes);
     for Planned { setup, .. } in planned.iter_mut() {
-        setup.tracks = false;
-        tracking.switches |= std::mem::take(&mut setup.switches);
+        setup.reports.tracking = Tracking::Elsewhere;
+        tracking.reports.switches |= std::mem::take(&mut setup.reports.switches);
     }
     planned.push(Planned {
         setup: tracking,
@@ -149,13 +154,23 @@ fn track_apart(planned: &mut Vec<Planned>, request: &Request, sizes: Sizes) {
 
 fn tracking(request: &Request, sizes: Sizes) -> Setup {
     Setup {
-        tracks: true,
-        only_tracks: true,
-        cpu_wide: request.threads.are_all(),
-        inherit: !request.threads.are_all(),
+        reports: Reports {
+            tracking: Tracking::Only,
+            switches: false,
+            exit_counts: false,
+        },
+        scope: scope(request, true),
         enable_on_exec: matches!(request.threads, Threads::UntilExec(_)),
         wakeup_bytes: sizes.wakeup,
         ..Setup::new(EventSpec::dummy(), Sampling::Never)
+    }
+}
+
+fn scope(request: &Request, inherit: bool) -> Scope {
+    match (request.threads.are_all(), inherit) {
+        (true, _) => Scope::Cpu,
+        (false, true) => Scope::Descendants,
+        (false, false) => Scope::Thread,
     }
 }
 
@@ -187,12 +202,17 @@ fn setup(event: &EventRequest, request: &Request, system: &System, sizes: Sizes)
     Setup {
         replaceable: event.replaceable,
         stacks,
-        user_chain: request.user_chains,
-        entry_registers,
-        cpu_wide: request.threads.are_all(),
-        switches: event.weight == Weight::OffCpu,
+        with_dump: WithDump {
+            user_chain: request.user_chains,
+            entry_registers,
+        },
+        reports: Reports {
+            tracking: Tracking::Elsewhere,
+            switches: event.weight == Weight::OffCpu,
+            exit_counts: false,
+        },
         weight: event.weight,
-        inherit: event.spec.terms.inherit.unwrap_or(true) && !request.threads.are_all(),
+        scope: scope(request, event.spec.terms.inherit.unwrap_or(true)),
         enable_on_exec: matches!(request.threads, Threads::UntilExec(_))
             && request.toggling != Toggling::BeginsDisabled,
         precise: match event.spec.modifiers.precise {

@@ -3,7 +3,7 @@
 use prof_procfs::Seccomp;
 use rustix::io::Errno;
 
-use crate::attr::setup::Setup;
+use crate::attr::setup::{Scope, Setup};
 use crate::counting::{Circumstances, Prober, why_not};
 use crate::error::Error;
 use crate::names::{Catalog, EventSpec, Family};
@@ -18,7 +18,7 @@ pub(crate) fn of_event(setup: &Setup, errno: Errno, system: &System, attach: boo
     let prober = Prober::new(&Catalog::system(), system);
     let circumstances = Circumstances {
         attach,
-        system_wide: setup.cpu_wide,
+        system_wide: setup.scope == Scope::Cpu,
         ..prober.circumstances()
     };
     let reason = || why_not(spec, errno, circumstances);
@@ -85,7 +85,7 @@ fn refusal(setup: &Setup, errno: Errno, system: &System, attach: bool, ring: boo
         errno,
         paranoid: system.paranoid,
         kernel: setup.spec.modifiers.kernel,
-        everybody: setup.cpu_wide,
+        everybody: setup.scope == Scope::Cpu,
         attach,
         capable: privileges.may_perfmon(),
         in_user_namespace: privileges.in_user_namespace,

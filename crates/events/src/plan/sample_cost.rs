@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use prof_model::Fallback;
 
-use crate::attr::setup::{Sampling, Setup};
+use crate::attr::setup::{Reports, Sampling, Scope, Setup, Tracking};
 use crate::kernel;
 use crate::kernel::ring::Ring;
 
@@ -89,10 +89,12 @@ fn gaps(setup: &Setup) -> Option<Vec<Duration>> {
     const LONGEST: Duration = Duration::from_millis(20);
     let own = Setup {
         sampling: Sampling::Period(PERIOD_NS),
-        inherit: false,
-        tracks: false,
-        counts_exits: false,
-        cpu_wide: false,
+        scope: Scope::Thread,
+        reports: Reports {
+            tracking: Tracking::Elsewhere,
+            exit_counts: false,
+            ..setup.reports
+        },
         enable_on_exec: false,
         ..setup.clone()
     };

@@ -15,7 +15,7 @@ use rustix::event::Timespec;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 
-use crate::attr::setup::Setup;
+use crate::attr::setup::{Scope, Setup};
 use crate::kernel;
 use crate::kernel::probe_reach::ProbeReach;
 use crate::kernel::ring::{Drained, Ring};
@@ -79,7 +79,8 @@ impl Sampler {
 
     /// Whether all that runs on CPUs is sampled.
     pub fn is_cpu_wide(&self) -> bool {
-        self.opened.events.iter().any(|event| event.setup.cpu_wide)
+        let mut events = self.opened.events.iter();
+        events.any(|event| event.setup.scope == Scope::Cpu)
     }
 
     /// Number of rings: one for each CPU.
@@ -135,13 +136,13 @@ impl Sampler {
         }
         let Some(mut overflow_signal) = self.overflow_signal.take() else {
             let overflow_signal =
-                OverflowSignal::begin(self.events_that(|setup| !setup.only_tracks))?;
+                OverflowSignal::begin(self.events_that(|setup| !setup.only_tracks()))?;
             let data = EventData::new_u64(Self::TOLD);
             epoll::add(&self.waiter, overflow_signal.as_fd(), data, EventFlags::IN)?;
             self.overflow_signal = Some(overflow_signal);
             return self.signal_each_overflow(on);
         };
-        let set = overflow_signal.set(on, self.events_that(|setup| !setup.only_tracks));
+        let set = overflow_signal.set(on, self.events_that(|setup| !setup.only_tracks()));
         self.overflow_signal = Some(overflow_signal);
         Ok(set?)
     }
@@ -154,11 +155,11 @@ impl Sampler {
             .flat_map(|stream| stream.exit_counters.events());
         exit_counters
             .map(AsFd::as_fd)
-            .chain(self.events_that(|setup| !setup.only_tracks))
+            .chain(self.events_that(|setup| !setup.only_tracks()))
     }
 
     fn tracking(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.events_that(|setup| setup.only_tracks)
+        self.events_that(|setup| setup.only_tracks())
     }
 
     fn events_that(

@@ -3,7 +3,7 @@
 use prof_model::{Fallback, Tid};
 
 use crate::attr::sample_period::SamplePeriod;
-use crate::attr::setup::Setup;
+use crate::attr::setup::{Scope, Setup};
 use crate::request::sizes::Sizes;
 
 /// What was opened in the end.
@@ -30,10 +30,8 @@ impl Opened {
 
     /// Whether an event is not inherited by new threads and children of the threads it was opened on.
     pub fn excludes_children(&self) -> bool {
-        let setups = self.events.iter().map(|event| &event.setup);
-        setups
-            .into_iter()
-            .any(|setup| !setup.inherit && !setup.cpu_wide)
+        let mut setups = self.events.iter().map(|event| &event.setup);
+        setups.any(|setup| setup.scope == Scope::Thread)
     }
 
     /// By what periods is sampled, if they are ours to choose.
@@ -47,7 +45,8 @@ impl Opened {
     /// does for a signal may be a sample itself, and so the next signal.
     pub fn can_signal_each_overflow(&self) -> bool {
         let mut setups = self.events.iter().map(|event| &event.setup);
-        let is_endless = |setup: &Setup| setup.cpu_wide && setup.highest_rate().is_none();
+        let is_endless =
+            |setup: &Setup| setup.scope == Scope::Cpu && setup.highest_rate().is_none();
         self.sizes.dump.is_some() && !self.wakes_with_each_record() && !setups.any(is_endless)
     }
 
@@ -58,7 +57,9 @@ impl Opened {
 
     /// The event of which is told, as threads end, what they counted.
     pub fn reported_event(&self) -> Option<&OpenedEvent> {
-        self.events.iter().find(|event| event.setup.counts_exits)
+        self.events
+            .iter()
+            .find(|event| event.setup.reports.exit_counts)
     }
 
     /// Sets from which mark the rings wake who waits for them, now that the events are known.

@@ -9,7 +9,7 @@ use rustix::event::epoll;
 use rustix::io::Errno;
 
 use crate::attr::definition::Definition;
-use crate::attr::setup::Setup;
+use crate::attr::setup::{Scope, Setup};
 use crate::error::Error;
 use crate::kernel;
 use crate::kernel::probe_reach::ProbeReach;
@@ -172,7 +172,7 @@ impl<'a> Opening<'a> {
             let group = leader.and_then(|leader| fds.get(leader)).map(AsFd::as_fd);
             let defined = Definition::new(&setup.spec).map(|defined| defined.map(Arc::new));
             setup.definition = defined.as_ref().ok().cloned().flatten();
-            let whose = |setup: &Setup| self.request.threads.whose(tid, setup.only_tracks);
+            let whose = |setup: &Setup| self.request.threads.whose(tid, setup.only_tracks());
             let open = |setup: &Setup| kernel::open(setup, whose(setup), cpu, group);
             let asked = setup.sampling;
             let (fd, setup, mut said) =
@@ -231,7 +231,8 @@ impl<'a> Opening<'a> {
         let context_pins = threads.iter().map(|&tid| kernel::open_context_pin(tid));
         sampler.context_pins.extend(context_pins.flatten());
         let setups = sampler.opened.events.iter().map(|event| &event.setup);
-        let inherited = setups.filter(|setup| setup.inherit && setup.definition.is_some());
+        let inherited =
+            setups.filter(|setup| setup.scope == Scope::Descendants && setup.definition.is_some());
         let probes: Vec<_> = inherited.map(Setup::attr).collect();
         sampler.reach.extend(threads, &probes);
         for &cpu in &self.cpus {
@@ -268,7 +269,7 @@ impl<'a> Opening<'a> {
                 let opened = stream.as_ref()?.events.get(first + leader)?;
                 Some(opened.fd.as_fd())
             });
-            let whose = self.request.threads.whose(tid, event.setup.only_tracks);
+            let whose = self.request.threads.whose(tid, event.setup.only_tracks());
             let fd = kernel::open(&event.setup, whose, cpu, leader).map_err(refused)?;
             let id = kernel::id(fd.as_fd()).map_err(refused)?;
             if let Some(stream) = stream
@@ -282,7 +283,7 @@ impl<'a> Opening<'a> {
             }
             event.ids.push((id, tid));
             sampler.places.insert(id, (place, first + number));
-            if event.setup.counts_exits
+            if event.setup.reports.exit_counts
                 && let Some(stream) = sampler.streams.get_mut(place)
             {
                 // Without, it is not known what each thread did.

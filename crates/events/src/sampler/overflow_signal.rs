@@ -75,7 +75,7 @@ mod tests {
 
     use super::*;
     use crate::Ring;
-    use crate::attr::setup::{Sampling, Setup};
+    use crate::attr::setup::{Sampling, Scope, Setup};
     use crate::names::EventSpec;
     use crate::wait_readable;
 
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn samples_are_told_of_only_while_that_is_wanted() {
         let mut setup = Setup::new(EventSpec::cpu_clock(), Sampling::Period(100_000));
-        setup.inherit = false;
+        setup.scope = Scope::Thread;
         // So that everybody may.
         setup.spec.modifiers.kernel = false;
         let event = kernel::open_attr(&mut setup.attr(), 0, None, None).expect("a clock");

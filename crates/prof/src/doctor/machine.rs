@@ -3,8 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use prof_events::system::System;
-use prof_events::system::{Capability, Privileges};
+use prof_events::system::{Capability, Privileges, System};
 use prof_procfs::{Namespace, Seccomp, Task};
 use rustix::fs::StatVfsMountFlags;
 

@@ -10,8 +10,9 @@ use std::time::Duration;
 use prof_events::Trial;
 use prof_events::names::Catalog;
 use prof_events::{
-    CallGraph, Drained, EventRequest, MAX_STACK_DUMP, Opened, OpenedEvent, Rate, Request, Sampler,
-    Sampling, Setup, Signals, Sizes, Stacks, Toggling, Wake, Weight,
+    CallGraph, Drained, EventRequest, Features, MAX_STACK_DUMP, Opened, OpenedEvent, Rate, Reports,
+    Request, Sampler, Sampling, Setup, Signals, Sizes, Stacks, Toggling, Tracking, Wake, Weight,
+    WithDump,
 };
 use prof_model::{CallGraphSettings, Fallback, Pid};
 
@@ -217,10 +218,19 @@ fn opened_by_stops(
     };
     let setup = Setup {
         stacks: dump.map_or(Stacks::None, Stacks::Dump),
-        user_chain,
-        tracks: true,
-        counts_exits: true,
-        lost_counts: false,
+        with_dump: WithDump {
+            user_chain,
+            entry_registers: false,
+        },
+        reports: Reports {
+            tracking: Tracking::Also,
+            switches: false,
+            exit_counts: true,
+        },
+        features: Features {
+            build_ids: true,
+            lost_counts: false,
+        },
         ..Setup::new(spec.ok_or(Error::NotByStops)?, Sampling::Hertz(hertz))
     };
     Ok(Opened {
