@@ -34,7 +34,7 @@
 //! # Multiplexing
 //!
 //! A CPU has few hardware counters. When more events are wanted, the kernel lets them take turns,
-//! and each [`Count`] tells how long it was enabled and how long it was really counting:
+//! and each [`Count`] says how long it was enabled and how long it was really counting:
 //! [`Count::scaled`] estimates the whole. A group that must always count is pinned
 //! ([`Options::pinned`]); when there is no room for it, reading it is an error
 //! ([`ReadError::NotScheduled`]), not zero.

@@ -43,7 +43,7 @@ pub(crate) struct Baseline {
     pub(crate) value: u64,
     /// The event's own times.
     pub(crate) own: Times,
-    /// Those of its group's leader, which is what a group read tells.
+    /// Those of its group's leader, which is what a group read returns.
     pub(crate) group: Times,
 }
 

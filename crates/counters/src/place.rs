@@ -225,7 +225,7 @@ fn is_online(file: &File) -> bool {
 }
 
 fn online() -> Result<Vec<u32>, OpenError> {
-    let what = "tell which CPUs are online";
+    let what = "find out which CPUs are online";
     let system = System::read().map_err(|source| OpenError::System { what, source })?;
     Ok(system.cpus)
 }

@@ -55,7 +55,7 @@ impl Snapshot {
         }
     }
 
-    /// Makes it one of this set, with zeros, and tells where to put the counts.
+    /// Makes it one of this set, with zeros, and returns where to put the counts.
     pub(crate) fn refill(&mut self, set: &Arc<[CounterId]>) -> &mut [Count] {
         if !Arc::ptr_eq(&self.set, set) {
             self.set = set.clone();

@@ -122,7 +122,7 @@ impl MappedFile {
     }
 
     /// Reads a regular file into memory: costs its size, but nothing that happens to the file
-    /// afterwards can do harm. Also for files whose size the system doesn't tell, as in `/proc`.
+    /// afterwards can do harm. Also for files whose size the system does not say, as in `/proc`.
     ///
     /// # Errors
     /// The file cannot be opened or read, or is no regular file.

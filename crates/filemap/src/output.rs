@@ -130,7 +130,7 @@ impl OutputPath {
     /// What is there now.
     ///
     /// # Errors
-    /// The system does not tell.
+    /// The system does not say.
     pub fn found(&self) -> io::Result<Found> {
         let found = match self.stat(AtFlags::SYMLINK_NOFOLLOW) {
             Err(Errno::NOENT) => return Ok(Found::Nothing),

@@ -70,7 +70,7 @@ impl Guard {
         // overrule permissions away together with user 0, and gives them back with it.
         set_group(rights.group);
         set_user(rights.user);
-        // An id that is none changes nothing, and tells the one in force.
+        // An id that is none changes nothing, and returns the one in force.
         match (set_user(u32::MAX), set_group(u32::MAX)) == (rights.user, rights.group) {
             true => Ok(guard),
             false => Err(ErrorKind::PermissionDenied.into()),
@@ -87,7 +87,7 @@ impl Drop for Guard {
     }
 }
 
-/// Whether this thread was told to keep its capabilities whoever it is (`SECBIT_NO_SETUID_FIXUP`).
+/// Whether this thread keeps its capabilities whoever it is (`SECBIT_NO_SETUID_FIXUP`).
 fn capabilities_stay() -> bool {
     const NO_SETUID_FIXUP: i32 = 1 << 2;
     // SAFETY: this takes no pointers and only returns a number.

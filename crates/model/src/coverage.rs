@@ -22,10 +22,10 @@ pub struct Coverage {
     /// The weight of their samples, in the same unit.
     pub sampled: u64,
     /// What the periods of their samples add up to: the kernel counted at least this much of them.
-    /// It differs from `sampled` where periods vary. 0 in recordings that do not tell it.
+    /// It differs from `sampled` where periods vary. 0 in recordings that do not say it.
     #[serde(skip_serializing_if = "is_zero")]
     pub periods: u64,
-    /// The part of `used` that no READ record told of, and several threads may have done.
+    /// The part of `used` that no READ record reported, and several threads may have done.
     #[serde(skip_serializing_if = "is_zero")]
     pub estimated: u64,
     /// How many samples they have.

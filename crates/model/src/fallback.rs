@@ -70,7 +70,7 @@ pub enum Fallback {
         /// The event that should have come with them.
         event: String,
     },
-    /// The kernel tells how long threads wait, and the recorder looks itself where.
+    /// The kernel reports how long threads wait, and the recorder itself looks where.
     #[serde(alias = "sleepers")]
     BlockedThreads {
         /// The value of /proc/sys/kernel/perf_event_paranoid.

@@ -1,6 +1,6 @@
 //! What is known of the processes that were sampled: names, threads, mappings.
 //!
-//! Pure bookkeeping: [`Processes`] is told what the kernel's COMM, FORK, MMAP and EXIT records
+//! Pure bookkeeping: [`Processes`] is given what the kernel's COMM, FORK, MMAP and EXIT records
 //! say, in time order, and answers which [`Mapping`] an address of a process lies in.
 
 use std::collections::{BTreeMap, HashMap};

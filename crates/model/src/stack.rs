@@ -30,7 +30,7 @@ pub enum StackEnd {
     NoUserState = 8,
     /// Stacks were not asked for.
     NotRecorded = 9,
-    /// Frame pointers were followed to the end; whether that is the entry cannot be told.
+    /// Frame pointers were followed to the end; whether that is the entry is unknown.
     FramePointersEnded = 10,
     /// The sample hit the kernel's entry code, before it had saved the registers of the user's
     /// code: those that came with it are of an earlier moment.
@@ -40,7 +40,7 @@ pub enum StackEnd {
     /// Nobody wanted to wait until it was unwound.
     NotUnwound = 13,
     /// The code is 32-bit code on a 64-bit kernel (compat mode), of which only the innermost
-    /// function is told.
+    /// function is known.
     CompatMode = 14,
 }
 

@@ -59,7 +59,7 @@ pub mod misc {
     pub const BUILD_ID_SIZE: u16 = 1 << 15;
 }
 
-/// Markers in a call chain that tell where the addresses after them come from
+/// Markers in a call chain that say where the addresses after them come from
 /// (`enum perf_callchain_context`).
 pub mod context {
     #![allow(missing_docs)]
@@ -81,7 +81,7 @@ pub(crate) const BRANCH_COUNTERS: u64 = 1 << 19;
 /// Who ran (`PERF_RECORD_MISC_CPUMODE_MASK`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum CpuMode {
-    /// Not told.
+    /// Unknown.
     #[default]
     Unknown,
     /// The kernel.

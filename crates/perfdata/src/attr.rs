@@ -229,7 +229,7 @@ impl Attr {
 pub struct EventDescription {
     /// How it was opened.
     pub attr: Attr,
-    /// What people call it: `cycles`, `cpu-clock:u`; empty if the file doesn't tell.
+    /// What people call it: `cycles`, `cpu-clock:u`; empty if the file does not say.
     pub name: String,
     /// The ids that the kernel gave to it, one for each CPU it was opened on.
     pub ids: Vec<u64>,

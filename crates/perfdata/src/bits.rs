@@ -147,7 +147,7 @@ bit_set! {
         EXCLUDE_CALLCHAIN_USER = 1 << 22;
         /// MMAP2 records rather than MMAP.
         MMAP2 = 1 << 23;
-        /// COMM records tell whether an exec was the cause.
+        /// COMM records say whether an exec was the cause.
         COMM_EXEC = 1 << 24;
         /// Time stamps are those of `clockid`.
         USE_CLOCKID = 1 << 25;

@@ -38,7 +38,7 @@ pub enum Error {
         /// Bytes that are there.
         size: usize,
     },
-    /// There are several events and nothing in a record tells which of them it is about.
+    /// There are several events and nothing in a record says which of them it is about.
     #[error(
         "the recording has several events with different sample types, and no ids to tell them \
          apart; record again with a newer perf or with one event"

@@ -1,4 +1,4 @@
-//! What a recording tells about the machine and the run, in sections after the samples.
+//! What a recording says about the machine and the run, in sections after the samples.
 
 use std::ffi::OsString;
 
@@ -37,7 +37,7 @@ pub struct Features {
     /// How the recording's clock relates to the time of day (`HEADER_CLOCK_DATA`).
     pub clock: Option<ClockData>,
     /// How records are packed, if they are (`HEADER_COMPRESSED`). The [`Writer`](crate::Writer)
-    /// tells it by itself.
+    /// says it by itself.
     pub compression: Option<Compression>,
     /// Losses with their reasons, in recordings of prof only (feature 200).
     pub quality: Option<Quality>,

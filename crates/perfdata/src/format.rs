@@ -58,10 +58,10 @@ struct Layout {
     trailer_time: Option<usize>,
 }
 
-/// How to tell which event a record is of.
+/// How to find which event a record is of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Identity {
-    /// There is only one, or nothing tells.
+    /// There is only one, or nothing says which.
     #[default]
     First,
     /// By the id at these offsets: from a sample's start, from another record's end.
@@ -106,7 +106,7 @@ impl RecordFormat {
         })
     }
 
-    /// When the record was made, in ns; `None` if it doesn't tell. Cheaper than parsing it.
+    /// When the record was made, in ns; `None` if it does not say. Cheaper than parsing it.
     pub fn time(&self, record: &[u8]) -> Option<u64> {
         let header = RecordHeader::parse(record)?;
         if header.kind >= record_type::HEADER_ATTR {

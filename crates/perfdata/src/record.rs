@@ -144,7 +144,7 @@ pub struct Task {
     /// Time in ns.
     pub time: u64,
     /// Whether this is perf telling of a process that was there before recording began: its maps
-    /// are told too, and are not those of its parent.
+    /// are reported too, and are not those of its parent.
     pub existed: bool,
 }
 
@@ -170,7 +170,7 @@ pub struct Throttle {
     pub stream_id: u64,
 }
 
-/// What an inherited event counted for a thread, told when the thread ends
+/// What an inherited event counted for a thread, reported when the thread ends
 /// ([`AttrFlags::INHERIT_STAT`](crate::AttrFlags::INHERIT_STAT)).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Read<'a> {

@@ -12,7 +12,7 @@ pub struct Stamp {
     pub pid: Option<Pid>,
     /// The thread, if recorded.
     pub tid: Option<Tid>,
-    /// Time in ns of the recording's clock, if recorded. Not there in what perf tells of
+    /// Time in ns of the recording's clock, if recorded. Not there in what perf reports of
     /// processes that ran before it began.
     pub time: Option<u64>,
     /// Id of the event, if recorded.

@@ -29,7 +29,7 @@ pub struct Writer<W: Write + Seek> {
     /// Bytes of records written.
     written: u64,
     /// What the header says of that.
-    told: u64,
+    announced: u64,
     failed: Option<std::io::ErrorKind>,
     packer: Option<Packer>,
     /// Records while they are packed.
@@ -101,7 +101,7 @@ impl<W: Write + Seek> Writer<W> {
             buffer: Vec::with_capacity(Self::BUFFER),
             data_start,
             written: 0,
-            told: 0,
+            announced: 0,
             failed: None,
             packer: None,
             packed: Vec::new(),
@@ -122,7 +122,7 @@ impl<W: Write + Seek> Writer<W> {
         Ok(self)
     }
 
-    /// Adds whole records. They need not be in time order if FINISHED_ROUND records tell rounds
+    /// Adds whole records. They need not be in time order if FINISHED_ROUND records mark rounds
     /// apart.
     ///
     /// # Errors
@@ -151,14 +151,14 @@ impl<W: Write + Seek> Writer<W> {
         result
     }
 
-    /// Hands all records to `out` and tells in the header how many there are: what is killed
-    /// after this can be read as far, by perf too, which gives up on a header that tells nothing.
+    /// Hands all records to `out` and says in the header how many there are: what is killed
+    /// after this can be read as far, by perf too, which gives up on a header that says nothing.
     ///
     /// # Errors
     /// `out` cannot be written to, now or before.
     pub fn checkpoint(&mut self) -> Result<(), WriteError> {
         self.flush()?;
-        let Some(data_start) = self.data_start.filter(|_| self.written != self.told) else {
+        let Some(data_start) = self.data_start.filter(|_| self.written != self.announced) else {
             return Ok(());
         };
         let result = self.tell_size(data_start);
@@ -171,7 +171,7 @@ impl<W: Write + Seek> Writer<W> {
     fn tell_size(&mut self, data_start: u64) -> std::io::Result<()> {
         self.out.seek(SeekFrom::Start(Self::DATA_SIZE))?;
         self.out.write_all(&self.written.to_le_bytes())?;
-        self.told = self.written;
+        self.announced = self.written;
         self.out.seek(SeekFrom::Start(data_start + self.written))?;
         Ok(())
     }
@@ -231,7 +231,7 @@ impl<W: Write + Seek> Writer<W> {
         Ok(())
     }
 
-    /// Writes table and features after the records, and tells which there are.
+    /// Writes table and features after the records, and lists them in the header.
     fn put_features(
         &mut self,
         features: &Features,

@@ -230,7 +230,7 @@ pub fn descendants(of: &[i32], known: &BTreeSet<i32>) -> BTreeSet<i32> {
     found
 }
 
-/// Device and inode of what is at a path: they tell namespaces and root directories apart.
+/// Device and inode of what is at a path: no two namespaces or root directories share them.
 pub fn identity(path: &Path) -> Option<(u64, u64)> {
     let found = fs::metadata(path).ok()?;
     Some((found.dev(), found.ino()))

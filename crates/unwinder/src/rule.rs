@@ -22,7 +22,7 @@ pub(crate) enum Rule {
     /// The code has just moved to another stack before it called, as Go's `systemstack` does. The
     /// CFI does not know; the frame pointer still leads to the stack it came from.
     StackSwitch,
-    /// There is no CFI and the code tells nothing.
+    /// There is no CFI and the code says nothing.
     Unknown,
 }
 

@@ -15,7 +15,7 @@ pub(crate) const USER_REGISTERS: u64 = x86_64::ALL;
 #[cfg(target_arch = "aarch64")]
 pub(crate) const USER_REGISTERS: u64 = aarch64::ALL;
 
-/// What tells the state of the user's code while the kernel is being entered: a system call leaves
+/// What shows the state of the user's code while the kernel is being entered: a system call leaves
 /// bx, bp, r12 to r15 and for a few instructions sp as they were, and has the instruction pointer in
 /// cx.
 #[cfg(target_arch = "x86_64")]
@@ -26,7 +26,7 @@ pub(crate) const ENTRY_REGISTERS: u64 =
 #[cfg(target_arch = "aarch64")]
 pub(crate) const ENTRY_REGISTERS: u64 = 0;
 
-/// The registers that /proc tells of a thread that sleeps: its stack pointer and its instruction
+/// The registers that /proc shows of a thread that sleeps: its stack pointer and its instruction
 /// pointer.
 pub(crate) const SLEEPERS_REGISTERS: u64 = 1 << STACK_POINTER | 1 << INSTRUCTION_POINTER;
 

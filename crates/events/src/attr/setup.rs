@@ -117,7 +117,7 @@ pub enum Role {
 pub struct Features {
     /// Whether MMAP2 records carry build ids (Linux 5.12).
     pub build_ids: bool,
-    /// Whether reading the event tells how many of its samples were lost (Linux 6.0).
+    /// Whether reading the event says how many of its samples were lost (Linux 6.0).
     pub lost_counts: bool,
 }
 
@@ -218,7 +218,7 @@ impl Setup {
     }
 
     /// The event of samples that somebody takes of threads that sleep, in the place of, or beside,
-    /// this one's. Nothing opens it: it tells how such samples are laid out.
+    /// this one's. Nothing opens it: it says how such samples are laid out.
     #[must_use]
     pub fn of_blocked_threads(&self, dump: u32) -> Self {
         Self {
@@ -374,7 +374,7 @@ impl Setup {
         }
     }
 
-    /// The records that tell which threads there are and what is mapped where.
+    /// The records that say which threads there are and what is mapped where.
     fn set_side_band(&self, attr: &mut sys::perf_event_attr) {
         attr.set_sample_id_all(1);
         attr.set_context_switch(self.reports.switches.into());

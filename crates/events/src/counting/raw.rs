@@ -30,7 +30,7 @@ pub enum Place<'a> {
 }
 
 impl Place<'_> {
-    /// The thread, as the kernel is told: 0 is the caller.
+    /// The thread, as the kernel takes it: 0 is the caller.
     fn thread(self) -> Option<Tid> {
         match self {
             Self::ThisThread => Some(0),
@@ -110,7 +110,7 @@ impl RawCounter {
             definition.apply(&mut attr);
         }
         let result = open(&mut attr, place, leader);
-        // PMUs that cannot tell whose code counts refuse what everybody else takes for granted.
+        // PMUs that cannot choose whose code counts refuse what everybody else takes for granted.
         let fd = match result {
             Err(Errno::INVAL | Errno::OPNOTSUPP)
                 if !spec.modifiers.guest && spec.family.is_hardware() =>

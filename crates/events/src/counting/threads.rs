@@ -63,7 +63,7 @@ pub struct ThreadCount {
 pub enum ThreadCountersError {
     /// The kernel refuses the event of this index.
     Event(usize, Errno),
-    /// The kernel is too old to tell threads apart for events of several kinds.
+    /// The kernel is too old to keep threads apart for events of several kinds.
     Mixed,
     /// There is no room for a ring buffer.
     Ring(io::Error),
@@ -218,7 +218,7 @@ impl OnCpu {
             let refused = |errno| ThreadCountersError::Event(index, errno);
             let mut attr = attr(spec, OPTIONS);
             attr.set_inherit_stat(1);
-            tell_of_threads(&mut attr, index == 0);
+            report_threads(&mut attr, index == 0);
             let event =
                 match RawCounter::open_attr(attr, spec, Place::ThreadOnCpu(command, cpu), None) {
                     Ok(event) => event,
@@ -256,9 +256,9 @@ const OPTIONS: AttrOptions = AttrOptions {
     enabled: false,
 };
 
-fn tell_of_threads(attr: &mut sys::perf_event_attr, tell: bool) {
-    attr.set_comm(tell.into());
-    attr.set_task(tell.into());
+fn report_threads(attr: &mut sys::perf_event_attr, on: bool) {
+    attr.set_comm(on.into());
+    attr.set_task(on.into());
 }
 
 /// Whether one PMU of the kernel counts them all: then a thread's events are in the same order as

@@ -12,7 +12,7 @@ use crate::kernel;
 ///
 /// Between threads whose events are copies of each other's, the kernel likes to swap all events
 /// rather than switch them (`perf_event_context_sched_out` in kernel/events/core.c). While there is
-/// an anchor, those of its thread are swapped with nobody's.
+/// a pin, those of its thread are swapped with nobody's.
 #[derive(Debug)]
 pub struct ContextPin {
     _event: OwnedFd,

@@ -93,7 +93,7 @@ pub(crate) fn open_counter(setup: &Setup) -> Result<OwnedFd, Errno> {
 }
 
 /// Opens an event that counts what `setup` samples, and writes a READ record as a thread ends.
-pub(crate) fn open_teller(setup: &Setup, tid: Tid, cpu: u32) -> Result<OwnedFd, Errno> {
+pub(crate) fn open_exit_counter(setup: &Setup, tid: Tid, cpu: u32) -> Result<OwnedFd, Errno> {
     let mut attr = sys::bindings::perf_event_attr {
         sample_regs_user: 0,
         sample_regs_intr: 0,
@@ -162,7 +162,7 @@ pub(crate) fn disable(event: BorrowedFd<'_>) -> Result<(), Errno> {
     check(unsafe { sys::ioctls::DISABLE(event.as_raw_fd(), 0) }).map(drop)
 }
 
-/// Has this and all that the event tells of by a signal go to the calling thread.
+/// Has this and all that the event signals go to the calling thread.
 pub(crate) fn signal_this_thread(event: BorrowedFd<'_>, signal: i32) -> Result<(), Errno> {
     /// `struct f_owner_ex`, and the commands of fcntl that take it (asm-generic/fcntl.h).
     #[repr(C)]

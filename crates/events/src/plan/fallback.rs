@@ -6,7 +6,7 @@
 //!                   ..., without build ids in MMAP2                    (read from the files)
 //!                   ..., without precise addresses                     (nothing to be done)
 //!   EINVAL          rate above the kernel's maximum -> the maximum     Fallback::Rate
-//!                   a PMU that cannot tell guests -> with guests   (the event's name)
+//!                   a PMU that cannot leave out guests -> with guests   (the event's name)
 //!                   counts of a group with children -> no children     Fallback::NoChildren
 //!   EINVAL, EACCES, no registers of the kernel                         (its entry is not whole)
 //!   EPERM
@@ -63,7 +63,7 @@ fn less_features(refused: &Setup, system: &System) -> Option<(Setup, Option<Fall
     if let Some(next) = without_entry_registers(refused) {
         return Some(next);
     }
-    // PMUs that cannot tell whose code counts, as they cannot sample, refuse what everybody else
+    // PMUs that cannot choose whose code counts, as they cannot sample, refuse what everybody else
     // takes for granted.
     let counted = refused.sampling == Sampling::Never;
     let modifiers = &mut next.spec.modifiers;

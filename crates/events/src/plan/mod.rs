@@ -74,7 +74,7 @@ fn is_hit(event: &EventRequest) -> bool {
 /// stacks are read from the live target.
 const HIT_DUMP: u32 = 4096;
 
-/// The events in order, each as well as it could be. The first one tells of threads and mappings
+/// The events in order, each as well as it could be. The first one reports threads and mappings
 /// as well.
 pub(crate) fn events(request: &Request, system: &System, sizes: Sizes) -> Vec<Planned> {
     let mut planned: Vec<Planned> = Vec::new();
@@ -101,8 +101,9 @@ pub(crate) fn events(request: &Request, system: &System, sizes: Sizes) -> Vec<Pl
             });
         }
     }
-    if let Some(told) = planned_to_tell(&planned).and_then(|told| planned.get_mut(told)) {
-        told.setup.reports.exit_counts = true;
+    let counting = exit_counted(&planned);
+    if let Some(counting) = counting.and_then(|index| planned.get_mut(index)) {
+        counting.setup.reports.exit_counts = true;
     }
     // New threads and children are followed by an event that they inherit: the threads that are
     // sampled run what those map.
@@ -127,19 +128,19 @@ pub(crate) fn samples_one_event(planned: &[Planned]) -> bool {
     planned.iter().filter(sampling).count() == 1
 }
 
-/// Which event is told of as threads end: the only one, or of several, the first that tells time. Of
+/// Which event has its counts reported as threads end: the only one, or of several, the first clock. Of
 /// CPUs, the kernel counts what they did, not what each thread did; of events that are read as a
 /// group, what all members did.
-fn planned_to_tell(planned: &[Planned]) -> Option<usize> {
+fn exit_counted(planned: &[Planned]) -> Option<usize> {
     let can = |setup: &Setup| {
         setup.weight == Weight::Period && setup.scope != Scope::Cpu && !setup.reads_group
     };
-    let tells = |setup: &Setup| planned.len() == 1 || sample_period::is_time(&setup.spec);
+    let suits = |setup: &Setup| planned.len() == 1 || sample_period::is_time(&setup.spec);
     let mut setups = planned.iter().map(|planned| &planned.setup);
-    setups.position(|setup| can(setup) && tells(setup))
+    setups.position(|setup| can(setup) && suits(setup))
 }
 
-/// Has an event of its own tell of threads and mappings, and of switches if they are wanted.
+/// Has an event of its own report threads and mappings, and switches if they are wanted.
 fn track_apart(planned: &mut Vec<Planned>, request: &Request, sizes: Sizes) {
     let mut tracking = tracking(request, sizes);
     for Planned { setup, .. } in planned.iter_mut() {

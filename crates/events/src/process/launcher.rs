@@ -319,7 +319,7 @@ impl RunningCommand {
     ///
     /// # Errors
     ///
-    /// When the system refuses to tell, which does not happen.
+    /// When the system refuses to say, which does not happen.
     pub fn has_ended(&self) -> io::Result<bool> {
         let mut pidfd = [PollFd::new(&self.pidfd, PollFlags::IN)];
         match rustix::event::poll(&mut pidfd, Some(&Timespec::default())) {

@@ -1,4 +1,4 @@
-//! The functions that allocate memory, and how each is told how much.
+//! The functions that allocate memory, and which argument says how much.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};

@@ -70,7 +70,7 @@ impl AllocationWeight {
     }
 }
 
-/// Where a function that allocates memory is told how much. Arguments count from zero.
+/// Which arguments of a function that allocates memory say how much. Arguments count from zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SizeArguments {
     /// In one argument, as in `malloc(size)`.

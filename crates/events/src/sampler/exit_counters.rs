@@ -1,4 +1,4 @@
-//! Events that tell, as threads end, what these counted.
+//! Events that report, as threads end, what these counted.
 //!
 //! A READ record of a thread's event for one CPU goes to that CPU's ring from whichever CPU the
 //! thread ends on (`inherit_stat`). The kernel writes to rings as if nobody wrote to them at the
@@ -15,13 +15,13 @@ use crate::attr::setup::Setup;
 use crate::kernel;
 use crate::kernel::ring::Ring;
 
-/// One CPU's events that tell of ends, and their ring.
+/// One CPU's events that report ends, and their ring.
 #[derive(Debug, Default)]
 pub(crate) struct ExitCounters {
     ring: Option<Ring>,
     /// Each with the id of the event that samples. The first made the ring.
     events: Vec<(OwnedFd, u64)>,
-    /// The ids of the events that sample, by those of the events that tell what they counted.
+    /// The ids of the events that sample, by those of the events that report what they counted.
     ids: HashMap<u64, u64>,
     /// A record under the id of the event that samples.
     record: Vec<u8>,
@@ -37,13 +37,13 @@ impl ExitCounters {
     ///
     /// # Errors
     ///
-    /// When there is no room for it: ends are then not told.
+    /// When there is no room for it: ends are then not reported.
     pub(crate) fn add(&mut self, setup: &Setup, id: u64, tid: Tid, cpu: u32) -> Result<(), Errno> {
         let setup = Setup {
             wakeup_bytes: (Self::RING / 4) as u32,
             ..setup.clone()
         };
-        let event = kernel::open_teller(&setup, tid, cpu)?;
+        let event = kernel::open_exit_counter(&setup, tid, cpu)?;
         let own = kernel::id(event.as_fd())?;
         match self.events.first() {
             Some((first, _)) => kernel::redirect(event.as_fd(), first.as_fd())?,

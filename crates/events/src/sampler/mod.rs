@@ -57,7 +57,7 @@ pub(crate) struct Stream {
     /// The first made the ring. None is closed before the sampler is dropped, because a closed
     /// event forgets what its threads' children do.
     pub(crate) events: Vec<StreamEvent>,
-    /// What tells of the ends of threads.
+    /// What reports the ends of threads.
     pub(crate) exit_counters: ExitCounters,
     /// The event to wait for: the first whose threads have not all ended.
     pub(crate) waiting: usize,
@@ -137,7 +137,7 @@ impl Sampler {
         let Some(mut overflow_signal) = self.overflow_signal.take() else {
             let overflow_signal =
                 OverflowSignal::begin(self.events_that(|setup| !setup.only_tracks()))?;
-            let data = EventData::new_u64(Self::TOLD);
+            let data = EventData::new_u64(Self::OVERFLOW);
             epoll::add(&self.waiter, overflow_signal.as_fd(), data, EventFlags::IN)?;
             self.overflow_signal = Some(overflow_signal);
             return self.signal_each_overflow(on);
@@ -147,7 +147,7 @@ impl Sampler {
         Ok(set?)
     }
 
-    /// The events that count: those that sample, and those that tell what they counted.
+    /// The events that count: those that sample, and those that report what they counted.
     fn sampling(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let exit_counters = self
             .streams
@@ -207,7 +207,7 @@ impl Sampler {
     }
 
     /// Waits until a ring has filled to its wake-up mark, a sample comes that is to be
-    /// [told of](Self::signal_each_overflow), something that is watched can be read,
+    /// [signalled](Self::signal_each_overflow), something that is watched can be read,
     /// all sampled threads have ended, or the time is over.
     ///
     /// # Errors
@@ -227,7 +227,7 @@ impl Sampler {
             if flags.intersects(EventFlags::HUP | EventFlags::ERR) {
                 self.next_of(data.u64())?;
             }
-            if data.u64() == Self::TOLD
+            if data.u64() == Self::OVERFLOW
                 && let Some(overflow_signal) = &self.overflow_signal
             {
                 overflow_signal.clear();
@@ -240,7 +240,7 @@ impl Sampler {
     }
 
     const WATCHED: u64 = u64::MAX;
-    const TOLD: u64 = u64::MAX - 1;
+    const OVERFLOW: u64 = u64::MAX - 1;
 
     /// All threads of the event that a stream was waited for by have ended: waits for its next.
     fn next_of(&mut self, number: u64) -> Result<(), Errno> {
@@ -290,9 +290,10 @@ impl Sampler {
     /// What each event counted, with those that were inherited from it, by the event's id.
     pub fn counts(&self) -> Vec<(u64, u64)> {
         let exit_counters = self.streams.iter().map(|stream| &stream.exit_counters);
-        let told: HashMap<u64, u64> = exit_counters.flat_map(ExitCounters::counts).collect();
+        let reported: HashMap<u64, u64> = exit_counters.flat_map(ExitCounters::counts).collect();
         let count = |id| {
-            told.get(&id)
+            reported
+                .get(&id)
                 .copied()
                 .or_else(|| kernel::count(self.event(id)?))
         };
@@ -307,7 +308,7 @@ impl Sampler {
     }
 
     /// Samples, and records of other kinds, that found a ring full, as far as the kernel counts
-    /// them (Linux 6.0): also those after which no record told of it.
+    /// them (Linux 6.0): also those after which no record reports it.
     pub fn lost(&self) -> u64 {
         let lost = |event: &StreamEvent| {
             let opened = self.opened.events.get(event.number)?;

@@ -55,7 +55,7 @@ impl Opened {
         self.events.iter().any(|event| event.setup.only_switches())
     }
 
-    /// The event of which is told, as threads end, what they counted.
+    /// The event whose counts are reported as threads end.
     pub fn reported_event(&self) -> Option<&OpenedEvent> {
         self.events
             .iter()

@@ -227,7 +227,7 @@ impl<'a> Opening<'a> {
         threads: &[Tid],
         known: &mut Vec<Tid>,
     ) -> Result<(), Error> {
-        // Without an anchor, what follows works all the same, until threads swap events.
+        // Without a context pin, what follows works all the same, until threads swap events.
         let context_pins = threads.iter().map(|&tid| kernel::open_context_pin(tid));
         sampler.context_pins.extend(context_pins.flatten());
         let setups = sampler.opened.events.iter().map(|event| &event.setup);
@@ -330,7 +330,7 @@ impl<'a> Opening<'a> {
 }
 
 /// What to say when rings or dumps are smaller than asked for, or than is good. A smaller dump of our
-/// own choice is not worth a word: the rest is read from the live target, which is told of later.
+/// own choice is not worth a word: the rest is read from the live target, which is reported later.
 fn less_room(wanted: Sizes, used: Sizes, buffer_request: BufferRequest) -> Vec<Fallback> {
     /// With less, samples are lost on any busy machine.
     const GOOD_RING: u64 = 256 << 10;

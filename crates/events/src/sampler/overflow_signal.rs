@@ -1,7 +1,7 @@
-//! Being told of each sample, or only of rings that have filled.
+//! A signal for each sample, or only for rings that have filled.
 //!
 //! From which mark a ring wakes who waits for it is settled when it is made. Of each sample the
-//! kernel can tell besides by a signal (perf_event_open(2), "Overflow handling"), and that goes on
+//! kernel can send a signal besides (perf_event_open(2), "Overflow handling"), and that goes on
 //! and off for a system call:
 //!
 //! ```text
@@ -25,7 +25,7 @@ pub(crate) struct OverflowSignal {
 }
 
 impl OverflowSignal {
-    /// Has these events tell the calling thread of each sample.
+    /// Has these events signal the calling thread for each sample.
     pub(crate) fn begin<'a>(
         events: impl Iterator<Item = BorrowedFd<'a>> + Clone,
     ) -> io::Result<Self> {
@@ -50,13 +50,13 @@ impl OverflowSignal {
         self.on = on;
         events.try_for_each(|event| kernel::set_async(event, on))?;
         if !on {
-            // Not when it goes on: what is told meanwhile is news.
+            // Not when it goes on: what is signalled meanwhile counts.
             self.clear();
         }
         Ok(())
     }
 
-    /// Makes what is told so far no news any more.
+    /// Drops the signals that have come so far.
     pub(crate) fn clear(&self) {
         self.signal.clear();
     }
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_are_told_of_only_while_that_is_wanted() {
+    fn samples_are_signalled_only_while_that_is_wanted() {
         let mut setup = Setup::new(EventSpec::cpu_clock(), Sampling::Period(100_000));
         setup.scope = Scope::Thread;
         // So that everybody may.
@@ -100,8 +100,8 @@ mod tests {
         let mut overflow_signal = OverflowSignal::begin(events()).expect("a descriptor");
         let mut check = |overflow_signal: &OverflowSignal, expected: bool| {
             sampled(&mut ring, 3);
-            let told = wait_readable(&[overflow_signal.as_fd()], Some(Duration::ZERO));
-            assert_eq!(told.ok(), Some(expected));
+            let signalled = wait_readable(&[overflow_signal.as_fd()], Some(Duration::ZERO));
+            assert_eq!(signalled.ok(), Some(expected));
         };
         kernel::enable(event.as_fd()).expect("it goes on");
         check(&overflow_signal, true);

@@ -8,7 +8,7 @@ use rustix::net::{
     AddressFamily, RecvFlags, SocketFlags, SocketType, bind, netlink, recv, socket_with,
 };
 
-/// What the kernel tells everybody of CPUs (uevents, lib/kobject_uevent.c).
+/// What the kernel reports of CPUs to everybody (uevents, lib/kobject_uevent.c).
 #[derive(Debug)]
 pub struct HotplugEvents(OwnedFd);
 
@@ -102,8 +102,8 @@ mod tests {
             recv(&news.0, &mut buffer, RecvFlags::empty())
                 .map(|(length, _)| buffer[..length].to_vec())
         };
-        let told = b"change@/devices/system/cpu/cpu0\0";
-        while !heard().expect("news of the CPU").starts_with(told) {}
+        let expected = b"change@/devices/system/cpu/cpu0\0";
+        while !heard().expect("the event of the CPU").starts_with(expected) {}
         assert_eq!(news.next(), None);
     }
 }

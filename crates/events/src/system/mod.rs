@@ -1,4 +1,4 @@
-//! What /proc and /sys tell about the machine, its settings and its processes.
+//! The machine and its settings.
 
 pub(crate) mod hotplug;
 mod priority;

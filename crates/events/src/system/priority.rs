@@ -59,6 +59,6 @@ fn run_in_short_turns(nice: i32) -> bool {
         sched_deadline: 0,
         sched_period: 0,
     };
-    // SAFETY: the kernel reads the structure, whose size it is told, until the call returns.
+    // SAFETY: the kernel reads the structure, whose size it states, until the call returns.
     unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) == 0 }
 }

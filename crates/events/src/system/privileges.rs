@@ -4,7 +4,7 @@ use std::io;
 
 use prof_procfs::{Namespace, Seccomp, Status, Task};
 
-/// What /proc/self/status tells of our rights.
+/// What /proc/self/status says of our rights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Privileges {
     /// The effective user id.
@@ -67,7 +67,7 @@ impl Capability {
     }
 }
 
-/// Nobody, without any right: what to go by where there is no /proc to tell.
+/// Nobody, without any right: what is assumed where there is no /proc.
 impl Default for Privileges {
     fn default() -> Self {
         Self::of(&Status::default())

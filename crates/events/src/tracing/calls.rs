@@ -6,7 +6,7 @@ use std::ptr;
 use prof_model::{Pid, Tid};
 use rustix::io::Errno;
 
-/// Stops to be told of besides signals. Tracing ends by itself when the tracer does.
+/// Stops to report besides signals. Tracing ends by itself when the tracer does.
 const OPTIONS: i32 = libc::PTRACE_O_TRACECLONE
     | libc::PTRACE_O_TRACEFORK
     | libc::PTRACE_O_TRACEVFORK

@@ -95,7 +95,7 @@ impl Tracer {
 
     /// Lets a stopped thread go on, with this signal if it is not 0.
     pub fn resume(&self, tid: Tid, signal: i32) {
-        // It may have been killed meanwhile, which `next` will tell.
+        // It may have been killed meanwhile, which `next` will report.
         let _ = calls::resume(tid, signal);
     }
 
@@ -113,7 +113,7 @@ impl Tracer {
         registers::read(tid)
     }
 
-    /// The next thread that has stopped or ended, if any. Never waits: SIGCHLD tells that there
+    /// The next thread that has stopped or ended, if any. Never waits: SIGCHLD says that there
     /// may be one.
     pub fn next(&self) -> Option<Stopped> {
         if let Some((tid, status)) = calls::next_stop() {

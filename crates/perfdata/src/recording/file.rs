@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::features::Features;
 use crate::features_read::{self, EventName};
 
-/// What the parts around the records tell.
+/// What the parts around the records say.
 #[derive(Debug, Default)]
 pub(super) struct Opened {
     /// The events, without names.
@@ -145,7 +145,7 @@ fn feature_sections(
 /// How a finished recording in file form is laid out.
 #[derive(Debug)]
 pub(crate) struct FileParts<'a> {
-    /// Up to where the features tell of each feature, which are 32 bytes.
+    /// Up to where the features describe each feature, which are 32 bytes.
     pub(crate) before_bits: &'a [u8],
     /// From there to the end of the records.
     pub(crate) after_bits: &'a [u8],

@@ -1,5 +1,5 @@
-//! What records of perf's own tell about a recording: in pipe form, all that a file's sections
-//! tell otherwise.
+//! What records of perf's own say about a recording: in pipe form, all that a file's sections
+//! say otherwise.
 
 use super::source::Source;
 use crate::abi::{OWN_FEATURE, record_type};
@@ -11,7 +11,7 @@ use crate::features_read::{self, EventName};
 use crate::format::RecordFormat;
 use crate::header::RecordHeader;
 
-/// What was told so far.
+/// What they have said so far.
 #[derive(Debug, Default)]
 pub(super) struct Announcements {
     pub(super) events: Vec<EventDescription>,

@@ -204,7 +204,7 @@ impl Source {
         }
         let mut body = record.start + header_size.min(record.len())..record.end;
         if header_size > RecordHeader::SIZE {
-            // PERF_RECORD_COMPRESSED2 is padded, and tells how much there really is.
+            // PERF_RECORD_COMPRESSED2 is padded, and says how much there really is.
             let size = self.file.get(body.start - 8..).map(Bytes::new);
             let size = size.and_then(|mut bytes| bytes.u64());
             let size = size.and_then(|size| usize::try_from(size).ok());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use prof_events::{Opened, Sampling};
 use prof_model::{Coverage, Fallback, Unsampled, UnsampledCode};
 
-/// What one event tells of a thread.
+/// What one event says of a thread.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counted {
     pub(super) id: u64,
@@ -15,7 +15,7 @@ pub(super) struct Counted {
     pub(super) period: u64,
     pub(super) used: u64,
     /// Whether a READ record said how much that is.
-    pub(super) told: bool,
+    pub(super) reported: bool,
     /// Whether others may have done some of it.
     pub(super) estimated: bool,
     /// When the kernel stopped sampling it, if it has not gone on since, in nanoseconds.
@@ -26,12 +26,12 @@ pub(super) struct Counted {
 
 impl Counted {
     /// The kernel goes on sampling at its next tick, 100 of which a second are the fewest there are.
-    /// A thread that waits meanwhile is told of later.
+    /// A thread that waits meanwhile is reported later.
     const LONGEST_STOP: u64 = 10_000_000;
 
-    /// Nobody will tell what the thread did: takes what its samples say for it.
+    /// No record will say what the thread did: takes what its samples say for it.
     pub(super) fn assume(&mut self, each: impl FnOnce(u64, u64)) {
-        if !self.told && self.age > 0 {
+        if !self.reported && self.age > 0 {
             self.used = self.age;
             self.estimated = true;
             each(self.id, self.used);

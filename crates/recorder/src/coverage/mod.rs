@@ -31,8 +31,8 @@ pub(crate) struct CoverageTracker {
     threads: HashMap<Tid, Thread>,
     /// Threads that have ended, the last of them lately: their READ records come after.
     ended: VecDeque<Tid>,
-    /// What READ records told, by event.
-    told: HashMap<u64, u64>,
+    /// What READ records reported, by event.
+    reported: HashMap<u64, u64>,
     names: BTreeMap<(Arc<str>, Arc<str>), CoverageByName>,
     /// Which of several events all this is of.
     event: Option<String>,
@@ -129,8 +129,8 @@ impl CoverageTracker {
         if let Some(mut thread) = self.threads.remove(&tid) {
             for counted in &mut thread.events {
                 counted.assume(|id, used| {
-                    let told = self.told.entry(id).or_default();
-                    *told = told.saturating_add(used);
+                    let sum = self.reported.entry(id).or_default();
+                    *sum = sum.saturating_add(used);
                 });
             }
             self.add(tid, thread, processes);
@@ -166,17 +166,17 @@ impl CoverageTracker {
 
     /// What a thread that has ended counted of this event.
     fn counted(&mut self, (pid, tid): (Pid, Tid), id: u64, count: u64) {
-        let told = self.told.entry(id).or_default();
-        *told = told.saturating_add(count);
+        let sum = self.reported.entry(id).or_default();
+        *sum = sum.saturating_add(count);
         let thread = self.threads.entry(tid).or_default();
         thread.pid = pid;
         let counted = thread.counted(id);
         counted.used = counted.used.saturating_add(count);
-        counted.told = true;
+        counted.reported = true;
     }
 
     /// The coverage by names, the greatest first. `counts` is what each event counted with all
-    /// threads that inherited it: what no READ record told was done by those who live on. `lost` is
+    /// threads that inherited it: what no READ record reported was done by those who live on. `lost` is
     /// the share of the samples that did not get here.
     pub(crate) fn finish(
         mut self,
@@ -186,8 +186,8 @@ impl CoverageTracker {
     ) -> Vec<Coverage> {
         let living = living(processes);
         for &(id, count) in counts {
-            let rest = count.saturating_sub(self.told.get(&id).copied().unwrap_or(0));
-            // The event that samples and the one that tells of ends differ a little.
+            let rest = count.saturating_sub(self.reported.get(&id).copied().unwrap_or(0));
+            // The event that samples and the one that reports ends differ a little.
             if self.owners.contains_key(&id) && rest > count / 100 {
                 self.share_out(id, rest, &living);
             }
@@ -201,7 +201,7 @@ impl CoverageTracker {
         all
     }
 
-    /// Gives those of whom no READ record told their parts of `rest`, by what their samples say.
+    /// Gives those of whom no READ record came their parts of `rest`, by what their samples say.
     fn share_out(&mut self, id: u64, rest: u64, living: &BTreeMap<Tid, Pid>) {
         let mut sharers = self.sharers(id, living);
         let exact = sharers.len() == 1;
@@ -236,7 +236,7 @@ impl CoverageTracker {
         }
     }
 
-    /// The threads that may have done what no READ record told of this event, with what their
+    /// The threads that may have done what no READ record reported of this event, with what their
     /// samples say that they did. The kernel writes such a record for a thread that inherited the
     /// event; not for the one that it was opened on, which may have ended; not yet for those that
     /// live; and it, or we, may have lost one.
@@ -250,7 +250,7 @@ impl CoverageTracker {
             heirs.copied().chain(itself).map(|tid| (tid, 0)).collect();
         for (&tid, thread) in &self.threads {
             match thread.events.iter().find(|counted| counted.id == id) {
-                Some(counted) if counted.told => {
+                Some(counted) if counted.reported => {
                     sharers.remove(&tid);
                 }
                 Some(counted) if counted.age > 0 => {
@@ -292,7 +292,7 @@ impl Thread {
         &mut self.events[index]
     }
 
-    /// Takes its part of what no record told of. `exact`: nobody else may have done it.
+    /// Takes its part of what no record reported. `exact`: nobody else may have done it.
     fn take_part(&mut self, id: u64, part: u64, exact: bool) {
         let counted = self.counted(id);
         counted.used = counted.used.saturating_add(part);
@@ -313,7 +313,7 @@ fn others() -> (Arc<str>, Arc<str>) {
     ("others".into(), "others".into())
 }
 
-/// What a process and its thread are called; by their numbers, as in reports, if nobody has told.
+/// What a process and its thread are called; by their numbers, as in reports, if they are unknown.
 fn names(pid: Pid, tid: Tid, processes: &Processes) -> (Arc<str>, Arc<str>) {
     let name = |tid| processes.get(pid)?.name(pid, tid).cloned();
     let thread = name(tid).unwrap_or_else(|| format!(":{tid}").into());

@@ -1,6 +1,6 @@
 //! Threads that sleep, looked at while they do.
 //!
-//! Who may not sample the kernel is not told where threads leave their CPUs, only when (SWITCH
+//! The kernel does not show plain users where threads leave their CPUs, only when (SWITCH
 //! records). So the thread is looked at while it sleeps: /proc knows its stack and instruction
 //! pointers, and its stack can be read. Whether it slept on until the end of that is only known
 //! when its next SWITCH record comes:
@@ -30,7 +30,7 @@ type ReadTail<'a> = dyn FnMut(&StackCopy, &mut Vec<u8>) -> Option<StackTail> + '
 pub(crate) struct BlockedThreadSampler {
     attr: Attr,
     registers: u64,
-    /// Whether each wait is looked at, because the kernel tells of none.
+    /// Whether each wait is looked at, because the kernel reports none.
     all: bool,
     /// Whether sampling is switched on.
     on: bool,
@@ -260,7 +260,7 @@ impl BlockedThread {
     }
 
     /// It leaves its CPU or is back. Returns whether it sleeps since then. A thread that moves between
-    /// CPUs tells in the rings of both, and they are read one after the other: what was before the
+    /// CPUs has records in the rings of both, and they are read one after the other: what was before the
     /// latest that is known comes too late.
     fn switched(&mut self, switch: &ThreadSwitch) -> bool {
         if switch.time < self.switched {
@@ -271,7 +271,7 @@ impl BlockedThread {
         switch.blocks
     }
 
-    /// Where the thread is; `None` if that is not told.
+    /// Where the thread is; `None` if that is unknown.
     fn registers(&mut self, tid: Tid, may_keep: bool) -> Option<Registers> {
         let mut buffer = [0; 256];
         let opened = match self.file.take() {
@@ -360,15 +360,15 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_waits_is_asleep_and_told_where() {
+    fn a_thread_that_waits_is_asleep_and_known_where() {
         let (sender, receiver) = std::sync::mpsc::channel::<()>();
-        let (tell, told) = std::sync::mpsc::channel();
+        let (sender_of_tid, tid) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {
-            let tid = rustix::thread::gettid().as_raw_pid();
-            tell.send(tid).expect("sent");
+            let own = rustix::thread::gettid().as_raw_pid();
+            sender_of_tid.send(own).expect("sent");
             receiver.recv()
         });
-        let (pid, tid): (Pid, Tid) = (std::process::id() as Pid, told.recv().expect("told"));
+        let (pid, tid): (Pid, Tid) = (std::process::id() as Pid, tid.recv().expect("sent"));
         let mut sleeper = BlockedThread::new(pid);
         // It is on its way to sleep.
         let registers = loop {

@@ -3,7 +3,7 @@
 use prof_model::Quality;
 use prof_perfdata::ModuleBuildId;
 
-/// What the features of a file tell of its samples.
+/// What the features of a file say of its samples.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FileSummary {
     pub(crate) quality: Quality,

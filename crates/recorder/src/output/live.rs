@@ -39,7 +39,7 @@ impl LiveOutput {
     }
 
     /// Tells what became of a file that was asked for.
-    pub(crate) fn tell(&self, written: Result<PathBuf, WriteError>) {
+    pub(crate) fn report(&self, written: Result<PathBuf, WriteError>) {
         // Who does not listen does not want to know.
         let _ = self.written.send(written);
     }

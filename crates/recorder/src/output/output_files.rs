@@ -199,7 +199,7 @@ impl OutputFiles {
         self.end_chunk(last);
         let written = self.write_kept();
         if let Some(live) = &self.live {
-            live.tell(written);
+            live.report(written);
         }
     }
 
@@ -218,7 +218,7 @@ impl OutputFiles {
         Ok(path)
     }
 
-    /// What a file tells with these contents.
+    /// What a file says with these contents.
     fn features(&self, contents: &FileSummary) -> Features {
         let mut quality = contents.quality.clone();
         quality.set_settings(&self.settings);
@@ -230,7 +230,7 @@ impl OutputFiles {
         }
     }
 
-    /// Completes the file, in which there is this since the last chunk; tells what is in all of it.
+    /// Completes the file, in which there is this since the last chunk; returns what is in all of it.
     pub(crate) fn complete(&mut self, last: FileSummary) -> Result<FileSummary, WriteError> {
         let Some(mut writer) = self.writer.take() else {
             return Ok(last);
@@ -283,7 +283,7 @@ impl OutputFiles {
         Ok(())
     }
 
-    /// Adds the time to the file's name; tells the path that it has then.
+    /// Adds the time to the file's name; returns the path that it has then.
     fn rename_to_free(&self, output: &Output) -> io::Result<PathBuf> {
         const STEP: Duration = Duration::from_millis(10);
         loop {

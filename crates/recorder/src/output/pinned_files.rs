@@ -80,7 +80,7 @@ enum Slot {
     },
 }
 
-/// What tells root directories apart: the mount namespace and the directory, by device and inode.
+/// What root directories differ by: the mount namespace and the directory, by device and inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Root {
     namespace: (u64, u64),

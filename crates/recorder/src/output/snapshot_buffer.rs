@@ -81,7 +81,7 @@ impl SnapshotBuffer {
         }
     }
 
-    /// Hands over all records that are kept, the state that they begin with first, and tells what is
+    /// Hands over all records that are kept, the state that they begin with first, and returns what is
     /// in them.
     pub(crate) fn copy<E>(
         &self,

@@ -1,5 +1,5 @@
-//! What was there before the first record: running processes and the kernel, told as the kernel
-//! would have told it.
+//! What was there before the first record: running processes and the kernel, in the records
+//! that the kernel would have written.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -16,8 +16,8 @@ use prof_procfs::{MapsEntry, Task, kernel};
 
 /// Hands COMM and MMAP2 records of a running process to `each`.
 ///
-/// The events must be sampling already: what is mapped while this reads is then told by the
-/// kernel too, and hearing of it twice does no harm. A process that has ended yields nothing.
+/// The events must be sampling already: what is mapped while this reads is then reported by
+/// the kernel too, and twice does no harm. A process that has ended yields nothing.
 pub(crate) fn process(pid: Pid, ids: &mut BuildIds, each: &mut dyn FnMut(&Record<'_>)) {
     if pid == 0 {
         each(&named(0, 0, b"swapper"));

@@ -1,4 +1,4 @@
-//! What is known of living processes, told once more: each file of a recording begins with it.
+//! What is known of living processes, written once more: each file of a recording begins with it.
 
 use std::ffi::OsStr;
 
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
     use crate::output::synthesize::{self, BuildIds};
 
-    fn told(processes: &Processes, modules: &Modules) -> Vec<String> {
+    fn synthesized(processes: &Processes, modules: &Modules) -> Vec<String> {
         let mut told = Vec::new();
         synthesize_state(processes, modules, &mut |record| {
             told.push(format!("{record:?}"))
@@ -97,9 +97,9 @@ mod tests {
         synthesize_state(&processes, &modules, &mut |record| {
             follow(record, &mut again, &mut its_modules);
         });
-        let told = told(&processes, &modules);
+        let told = synthesized(&processes, &modules);
         assert!(told.len() > 10, "{told:?}");
-        assert_eq!(told, self::told(&again, &its_modules));
+        assert_eq!(told, synthesized(&again, &its_modules));
         let spaces = |processes: &Processes, modules: &Modules| {
             let space = processes.get(own).map(Process::space);
             let mappings = space.into_iter().flat_map(|space| space.iter());

@@ -100,7 +100,7 @@ mod tests {
         check(&cpus(None), &[&[0, 2], &[0, 1, 2]], &[1]);
         check(&cpus(None), &[&[0, 1], &[0, 1, 2, 4]], &[2, 4]);
         check(&cpus(Some(&[0, 1, 2])), &[&[0, 2, 3]], &[1]);
-        // As the kernel tells it, which says nothing of whether it is there now.
+        // As the kernel reports it, which says nothing of whether it is there now.
         let hear = |target: &Target, expected: &[u32]| {
             let mut hotplug = Hotplug::new(&[0, 1, 2], target);
             [1, 1, 5, 0].into_iter().for_each(|cpu| hotplug.hear(cpu));

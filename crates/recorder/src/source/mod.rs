@@ -94,7 +94,7 @@ impl Source {
         }
     }
 
-    /// Has sampling go on or off; who runs and what is mapped is told all the same.
+    /// Has sampling go on or off; threads and mappings are reported all the same.
     pub(crate) fn set_sampling(&mut self, on: bool) -> Result<(), Error> {
         match self {
             Self::Rings(sampler) => sampler.set_sampling(on).map_err(|errno| Error::Sampling {

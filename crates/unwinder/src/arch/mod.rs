@@ -56,7 +56,7 @@ impl Architecture {
     }
 
     /// The state of the user's code at a sample that hit the kernel, as far as the registers at
-    /// that instant tell; see [`Entry`]. `saved` is what the kernel says were the user's.
+    /// that instant show; see [`Entry`]. `saved` is what the kernel says were the user's.
     pub(crate) fn entry(self, saved: Option<&UserRegisters>, at_sample: &UserRegisters) -> Entry {
         match self {
             Self::X86_64 => x86_64::entry(saved, at_sample),

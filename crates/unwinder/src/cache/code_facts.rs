@@ -1,4 +1,4 @@
-//! What the code around a place tells where CFI says nothing: worked out once for each place,
+//! What the code around a place says where CFI says nothing: worked out once for each place,
 //! because that takes a thousand times as long as a step.
 
 use std::collections::HashMap;

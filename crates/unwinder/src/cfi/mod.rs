@@ -62,7 +62,7 @@ pub(crate) trait FrameState {
 
 impl CfiSection {
     /// A `.eh_frame` section, indexed by `.eh_frame_hdr` (its address and bytes) if that is
-    /// usable, or else by reading it through. `is_code` tells which addresses are in executable
+    /// usable, or else by reading it through. `is_code` says which addresses are in executable
     /// segments: entries of others were discarded by the linker.
     pub(crate) fn eh_frame(
         bytes: Vec<u8>,

@@ -45,7 +45,7 @@ fn candidates(step: &mut Step<'_, '_>, place: &CodeMapping) -> Candidates {
 }
 
 /// A step from a function whose CFI counts from the frame pointer, of which nothing is known: of a
-/// thread that sleeps, only the stack pointer is told. What the code has done to that one is the
+/// thread that sleeps, only the stack pointer is known. What the code has done to that one is the
 /// same at each place, unless the function takes room of variable size.
 pub(super) fn guess_by_prologue(step: &mut Step<'_, '_>, place: &CodeMapping) -> Option<Caller> {
     const FAR: u64 = 64 << 10;

@@ -24,7 +24,7 @@ pub(crate) fn rest_of_chain(
     Some(first..=end(step, first)?)
 }
 
-/// Where the frame's caller is. In recursion that cannot be told.
+/// Where the frame's caller is. In recursion that is unknown.
 fn join(step: &Step<'_, '_>, depth: usize) -> Option<usize> {
     let here = step.frame.program_counter();
     let mut found = (1..LONGEST)

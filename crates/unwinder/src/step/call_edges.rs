@@ -12,7 +12,7 @@
 //!           descend                (left as it was)                 descend
 //! ```
 //! So each call edge beyond the copy must be possible: the call in front of the return address leads to the
-//! function that is said to have been called. Where the code does not tell (a call through a register),
+//! function that is said to have been called. Where the code does not say (a call through a register),
 //! the edge is believed.
 
 use std::ops::Range;

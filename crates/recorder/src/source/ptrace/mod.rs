@@ -77,7 +77,7 @@ struct Shared {
 #[derive(Default)]
 struct Records {
     bytes: Vec<u8>,
-    /// Whether the reader was told of them.
+    /// Whether the reader was woken for them.
     reported: bool,
 }
 
@@ -193,8 +193,8 @@ impl PtraceSampler {
                     Threads::UntilExec(tid) => Some(*tid),
                     _ => None,
                 };
-                let teller = RecordBuilder::new(attr);
-                let mut tracees = Tracees::new(Tracer::new(spared), teller, hertz, stacks);
+                let builder = RecordBuilder::new(attr);
+                let mut tracees = Tracees::new(Tracer::new(spared), builder, hertz, stacks);
                 let result = seize(&mut tracees, &threads);
                 let go = result.is_ok();
                 let _ = seized.send(result);
@@ -218,7 +218,7 @@ impl PtraceSampler {
         if let Some(Tracing { thread, _stop }) = self.tracing.take() {
             self.shared.stop.store(true, Ordering::Release);
             drop(_stop);
-            // A panic there has been told on the standard error output.
+            // A panic there has been printed to the standard error output.
             let _ = thread.join();
         }
     }
@@ -315,7 +315,7 @@ fn trace(
         }
         if shared.stop.load(Ordering::Acquire) {
             tracees.finish();
-            shared.append(&mut tracees.teller.out);
+            shared.append(&mut tracees.builder.out);
             return;
         }
         children.clear();
@@ -339,7 +339,7 @@ fn trace(
             // Their ends are among the records, and the end of the recording.
             shared.signals_each.store(true, Ordering::Relaxed);
         }
-        shared.append(&mut tracees.teller.out);
+        shared.append(&mut tracees.builder.out);
         if all_ended {
             return;
         }

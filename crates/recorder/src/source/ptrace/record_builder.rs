@@ -19,7 +19,7 @@ pub(super) struct RecordBuilder {
     pub(super) out: Vec<u8>,
 }
 
-/// A mapping, as far as it takes to tell whether it is a new one.
+/// A mapping, as far as it takes to see whether it is a new one.
 pub(super) type Mapped = (u64, u64, u64, u64);
 
 /// Where a thread was when it was stopped.

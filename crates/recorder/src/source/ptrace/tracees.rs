@@ -13,7 +13,7 @@ use super::record_builder::{Mapped, RecordBuilder, ThreadSample};
 /// All that is known of the targets.
 pub(super) struct Tracees {
     tracer: Tracer,
-    pub(super) teller: RecordBuilder,
+    pub(super) builder: RecordBuilder,
     threads: HashMap<Tid, Thread>,
     processes: HashMap<Pid, Process>,
     /// CPU time of threads that ended before anybody looked. It goes to the next thread that is
@@ -79,13 +79,13 @@ impl Tracees {
     /// `stacks`: how many bytes to copy of each, and whether to follow frame pointers.
     pub(super) fn new(
         tracer: Tracer,
-        teller: RecordBuilder,
+        builder: RecordBuilder,
         hertz: u64,
         stacks: (usize, bool),
     ) -> Self {
         Self {
             tracer,
-            teller,
+            builder,
             threads: HashMap::new(),
             processes: HashMap::new(),
             owed: 0,
@@ -167,7 +167,7 @@ impl Tracees {
                 continue;
             };
             if stat.name != thread.name {
-                self.teller.named(thread.pid, tid, &stat.name, false);
+                self.builder.named(thread.pid, tid, &stat.name, false);
                 thread.name = stat.name;
             }
             thread.cpu = stat.cpu;
@@ -224,13 +224,13 @@ impl Tracees {
         match known {
             Some(true) => return self.sample(tid),
             Some(false) => {}
-            // New, and quicker to stop than its maker.
+            // New, and quicker to stop than the thread that made it.
             None => self.adopt(tid, None),
         }
         self.tracer.resume(tid, 0);
     }
 
-    /// Reads what there is to be read, lets the thread go on, then tells.
+    /// Reads what there is to be read, lets the thread go on, then builds the record.
     fn sample(&mut self, tid: Tid) {
         let registers = self.tracer.registers(tid);
         let pid = self.threads.get(&tid).map_or(tid, |thread| thread.pid);
@@ -256,7 +256,7 @@ impl Tracees {
             return;
         };
         let weight = thread.weigh(time, &mut self.owed, self.most);
-        self.teller.sampled(&ThreadSample {
+        self.builder.sampled(&ThreadSample {
             pid,
             tid,
             cpu: thread.cpu,
@@ -277,37 +277,38 @@ impl Tracees {
             && pages != process.pages
         {
             process.pages = pages;
-            self.teller.mapped(pid, &mut process.mapped);
+            self.builder.mapped(pid, &mut process.mapped);
         }
     }
 
     /// A thread that a traced one has made.
-    fn adopt(&mut self, tid: Tid, maker: Option<Tid>) {
+    fn adopt(&mut self, tid: Tid, parent_thread: Option<Tid>) {
         let Ok(status) = Task::of(tid).status() else {
             return;
         };
         let Some((pid, parent)) = status.pid().zip(status.parent()) else {
             return;
         };
-        let known = maker.and_then(|maker| Some((self.threads.get(&maker)?.pid, maker)));
+        let known = parent_thread
+            .and_then(|parent_thread| Some((self.threads.get(&parent_thread)?.pid, parent_thread)));
         let is_process = pid == tid;
         let parent = known.unwrap_or(match is_process {
             true => (parent, parent),
             false => (pid, pid),
         });
-        let maker = self.threads.get(&parent.1);
-        let (name, held) = maker.map_or((Vec::new(), false), |maker| {
-            (maker.name.clone(), maker.held)
+        let parent_thread = self.threads.get(&parent.1);
+        let (name, held) = parent_thread.map_or((Vec::new(), false), |parent_thread| {
+            (parent_thread.name.clone(), parent_thread.held)
         });
-        if is_process && let Some(maker) = self.processes.get(&parent.0) {
+        if is_process && let Some(parent_thread) = self.processes.get(&parent.0) {
             let copy = Process {
                 threads: 0,
-                pages: maker.pages,
-                mapped: maker.mapped.clone(),
+                pages: parent_thread.pages,
+                mapped: parent_thread.mapped.clone(),
             };
             self.processes.insert(pid, copy);
         }
-        self.teller.forked(parent, (pid, tid));
+        self.builder.forked(parent, (pid, tid));
         let thread = self.add(pid, tid);
         (thread.name, thread.held) = (name, held);
     }
@@ -333,7 +334,7 @@ impl Tracees {
         thread.before = begin;
         if let Ok(stat) = stat {
             thread.name.clone_from(&stat.name);
-            self.teller.named(pid, pid, &stat.name, true);
+            self.builder.named(pid, pid, &stat.name, true);
         }
         self.refresh_mappings(pid);
     }
@@ -347,11 +348,11 @@ impl Tracees {
             self.owed += time.saturating_sub(thread.accounted);
             thread.accounted = time;
             let used = time.saturating_sub(thread.before);
-            self.teller.counted(thread.pid, tid, used);
+            self.builder.counted(thread.pid, tid, used);
         }
     }
 
-    /// Recording ends: tells what the threads used that live on.
+    /// Recording ends: reports what the threads used that have not ended.
     pub(super) fn finish(&mut self) {
         let threads: Vec<Tid> = self.threads.keys().copied().collect();
         for tid in threads {
@@ -369,7 +370,7 @@ impl Tracees {
 
     fn remove(&mut self, tid: Tid) {
         if let Some(pid) = self.forget(tid) {
-            self.teller.ended(pid, tid);
+            self.builder.ended(pid, tid);
         }
     }
 

@@ -1,8 +1,8 @@
 //! Leaving a function without CFI: its code is followed, without running it, until it returns.
 //!
 //! Registers and stack slots are tracked as "what register R held at the start, plus N". At the
-//! `ret`, the stack pointer's value tells where the return address is, and the registers that
-//! were popped on the way tell where the caller's values are saved.
+//! `ret`, the stack pointer's value says where the return address is, and the registers that
+//! were popped on the way show where the caller's values are saved.
 
 use std::ops::Range;
 

@@ -2,7 +2,7 @@
 //!
 //! An event that samples by NMI can hit the kernel before it has saved the user's registers. The
 //! kernel then delivers those of the entry before, and the stack from where that was
-//! (perf_get_regs_user in arch/x86/kernel/perf_regs.c). The registers at the sample tell more:
+//! (perf_get_regs_user in arch/x86/kernel/perf_regs.c). The registers at the sample show more:
 //!
 //! ```text
 //!   entry_SYSCALL_64            sp is the user's, cx holds the user's ip: all is known
