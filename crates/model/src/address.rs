@@ -26,11 +26,6 @@ macro_rules! address_type {
             pub fn checked_add(self, bytes: u64) -> Option<Self> {
                 self.0.checked_add(bytes).map(Self)
             }
-
-            /// The distance in bytes down to `base`, or `None` if `base` lies above.
-            pub fn checked_offset_from(self, base: Self) -> Option<u64> {
-                self.0.checked_sub(base.0)
-            }
         }
 
         impl fmt::Debug for $name {

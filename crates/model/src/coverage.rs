@@ -66,7 +66,7 @@ impl Coverage {
 
     /// Whether the samples stand for too little or too much, or there are none. `total` is the
     /// coverage of all threads.
-    pub fn is_wrong(&self, total: &Self) -> bool {
+    pub(crate) fn is_wrong(&self, total: &Self) -> bool {
         let weight = self.weight().or_else(|| total.weight());
         self.seen() > 0
             && Self::is_off(self.sampled, self.seen())
@@ -74,7 +74,7 @@ impl Coverage {
     }
 
     /// Whether a share that [is wrong](Self::is_wrong) is so far off that shares mislead.
-    pub fn misleads(&self) -> bool {
+    pub(crate) fn misleads(&self) -> bool {
         const RIGHT: std::ops::RangeInclusive<f64> = 0.9..=1.1;
         self.share().is_some_and(|share| !RIGHT.contains(&share))
     }

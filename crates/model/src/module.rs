@@ -114,8 +114,8 @@ impl Module {
 }
 
 impl ModuleKind {
-    /// Tells the kind from the name that the kernel gives to a mapping.
-    pub fn of_path(path: &Path) -> Self {
+    /// Finds the kind by the name that the kernel gives to a mapping.
+    fn of_path(path: &Path) -> Self {
         use std::os::unix::ffi::OsStrExt;
         match path.as_os_str().as_bytes() {
             b"[vdso]" => Self::Vdso,

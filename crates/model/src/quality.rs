@@ -97,7 +97,7 @@ pub enum SampledBy {
 
 impl SampledBy {
     /// How to have fewer samples.
-    pub fn fewer(self) -> &'static str {
+    pub(crate) fn fewer(self) -> &'static str {
         match self {
             Self::Rate => "a lower rate (-F)",
             Self::Period => "a larger period (-c)",

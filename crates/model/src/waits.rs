@@ -30,7 +30,7 @@ impl WaitCoverage {
     }
 
     /// Nanoseconds that no stack is known for.
-    pub fn unseen_time(&self) -> u64 {
+    pub(crate) fn unseen_time(&self) -> u64 {
         let known = self.seen_time.saturating_add(self.placed_time);
         self.time.saturating_sub(known)
     }

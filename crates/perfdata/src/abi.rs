@@ -98,7 +98,7 @@ pub enum CpuMode {
 
 impl CpuMode {
     /// The mode in a record's `misc` bits.
-    pub fn from_misc(misc: u16) -> Self {
+    pub(crate) fn from_misc(misc: u16) -> Self {
         match misc & misc::CPUMODE_MASK {
             1 => Self::Kernel,
             2 => Self::User,
@@ -110,7 +110,7 @@ impl CpuMode {
     }
 
     /// The bits of `misc` that stand for it.
-    pub fn to_misc(self) -> u16 {
+    pub(crate) fn to_misc(self) -> u16 {
         match self {
             Self::Unknown => 0,
             Self::Kernel => 1,

@@ -155,7 +155,7 @@ impl Attr {
 
     /// What perf calls events of this kind, for files that don't name them: `cpu-clock:u`.
     #[must_use]
-    pub fn generic_name(&self) -> String {
+    pub(crate) fn generic_name(&self) -> String {
         const HARDWARE: [&str; 10] = [
             "cycles",
             "instructions",

@@ -274,7 +274,7 @@ impl Setup {
 
     /// Whether samples say what they stand for. Where they do, the kernel ignores the period of
     /// software events and probes and delivers every one of them (perf_swevent_event).
-    pub fn says_period(&self) -> bool {
+    pub(crate) fn says_period(&self) -> bool {
         let ignored = !self.spec.family.is_hardware() && !self.spec.is_clock();
         !(ignored && matches!(self.sampling, Sampling::Period(2..)))
     }

@@ -24,7 +24,7 @@ pub enum Answer {
 
 impl Answer {
     /// Whether it can be had in some way.
-    pub fn is_yes(&self) -> bool {
+    pub(crate) fn is_yes(&self) -> bool {
         !matches!(self, Self::No(_))
     }
 }

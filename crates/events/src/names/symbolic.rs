@@ -205,7 +205,7 @@ impl EventSpec {
     /// What reports when threads leave their CPUs and are back, and nothing of where they are: an event
     /// that counts nothing, whose ring gets SWITCH records. Everybody may open it for their own
     /// threads.
-    pub fn off_cpu_by_switches() -> Self {
+    pub(crate) fn off_cpu_by_switches() -> Self {
         Self {
             name: "offcpu-time".into(),
             ..Self::dummy()

@@ -43,14 +43,9 @@ pub enum Architecture {
 impl Architecture {
     /// The architecture that this program was compiled for, if it is one of these.
     pub fn host() -> Option<Self> {
-        Self::of_name(std::env::consts::ARCH)
-    }
-
-    /// The architecture of this `uname -m` name (a recording's HEADER_ARCH).
-    pub fn of_name(name: &str) -> Option<Self> {
-        match name {
-            "x86_64" | "amd64" => Some(Self::X86_64),
-            "aarch64" | "arm64" => Some(Self::Aarch64),
+        match std::env::consts::ARCH {
+            "x86_64" => Some(Self::X86_64),
+            "aarch64" => Some(Self::Aarch64),
             _ => None,
         }
     }
