@@ -65,9 +65,7 @@ fn a_recording_of_perf_is_unwound() {
     let printed = unwound(&recording);
     let stacks = |line: &str| line.split(' ').next()?.parse::<u32>().ok();
     let all: u32 = printed.lines().filter_map(stacks).sum();
-    let whole = printed
-        .lines()
-        .find(|line| line.ends_with(": whole"));
+    let whole = printed.lines().find(|line| line.ends_with(": whole"));
     let whole = whole.and_then(stacks).unwrap_or(0);
     assert!(
         all > 50 && f64::from(whole) > 0.9 * f64::from(all),

@@ -15,8 +15,7 @@ use super::source::Source;
 pub(super) type Known = &'static [(&'static str, &'static str, &'static str)];
 
 /// New ones are refused; those that are gone must be taken out.
-pub(super) const KNOWN: Known = &[
-];
+pub(super) const KNOWN: Known = &[];
 
 /// Who uses whom within one folder, with the place of the first use.
 type Uses = BTreeMap<(String, String), String>;

@@ -1,6 +1,7 @@
 //! The thread that drains the rings, and decides when recording ends.
 
 pub(crate) mod affinity;
+pub(crate) mod batch_filler;
 pub(crate) mod context_pin;
 pub(crate) mod drain;
 pub(crate) mod short_threads;
@@ -14,16 +15,17 @@ use std::time::{Duration, Instant};
 
 use prof_events::system::{self, Ahead};
 use prof_events::{Signals, Wake};
-use prof_perfdata::{Record, RecordFormat, Sample, encode};
+use prof_perfdata::RecordFormat;
 
 use crate::error::Error;
 use crate::launch;
 use crate::lifecycle::{RecordingControl, Running};
 use crate::offcpu::blocked_threads::BlockedThreadSampler;
 use crate::options::{Delay, Schedule, Target};
-use crate::queue::message::{Known, Message, StackCopy};
-use crate::queue::record_queue::{Batch, CUT_STACK, Pressure, ReaderCounts, RecordQueue, Room};
+use crate::queue::message::{Known, Message};
+use crate::queue::record_queue::{Batch, Pressure, ReaderCounts, RecordQueue};
 use crate::reader::affinity::ReaderAffinity;
+use crate::reader::batch_filler::BatchFiller;
 use crate::reader::short_threads::PeriodRandomizer;
 use crate::reader::stack_tail::TailReader;
 use crate::reader::wakeup::{PassSummary, Sleep, SleepReason, WakeupPolicy};
@@ -33,7 +35,6 @@ use crate::summary::Wakeups;
 /// Drains the rings into the queue.
 pub(crate) struct Reader<'a> {
     source: Source,
-    /// Where stacks are in samples.
     /// Of the records in the rings.
     format: RecordFormat,
     /// Whether stacks are read on beyond the kernel's copy.
@@ -294,77 +295,6 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Takes records from the rings into a batch.
-struct BatchFiller<'a> {
-    format: &'a RecordFormat,
-    tail_reader: Option<&'a mut TailReader>,
-    /// If each sample is looked at at once.
-    affinity: Option<&'a mut ReaderAffinity>,
-    period_randomizer: Option<&'a mut PeriodRandomizer>,
-    blocked_threads: Option<&'a mut BlockedThreadSampler>,
-    counts: &'a mut ReaderCounts,
-    summary: PassSummary,
-}
-
-impl BatchFiller<'_> {
-    fn record(&mut self, bytes: &[u8], batch: &mut Batch, room: &Room) {
-        match self.format.parse(bytes) {
-            Ok(Record::Sample(sample)) => self.sample(bytes, &sample, batch, room),
-            Ok(record) => {
-                self.summary.changes |= changes_processes(&record);
-                if let Some(period_randomizer) = &mut self.period_randomizer {
-                    period_randomizer.notice(&record);
-                }
-                if let Some(blocked_threads) = &mut self.blocked_threads {
-                    blocked_threads.notice(&record);
-                }
-                batch.push(|out| out.extend_from_slice(bytes));
-            }
-            // The session counts it.
-            Err(_) => batch.push(|out| out.extend_from_slice(bytes)),
-        }
-    }
-
-    fn sample(&mut self, bytes: &[u8], sample: &Sample<'_>, batch: &mut Batch, room: &Room) {
-        self.summary.samples += 1;
-        let pressure = room.pressure(batch);
-        if pressure == Pressure::Full {
-            self.counts.dropped += 1;
-            return;
-        }
-        let weight = match &mut self.period_randomizer {
-            Some(period_randomizer) => match period_randomizer.keep(sample) {
-                None => return,
-                kept => kept,
-            },
-            None => None,
-        };
-        let limit = match pressure {
-            Pressure::Low | Pressure::Raised => usize::MAX,
-            Pressure::High | Pressure::Full => CUT_STACK,
-        };
-        let copied = sample.user_stack.map_or(0, |stack| stack.bytes.len());
-        self.counts.cut += u64::from(copied > limit);
-        batch.push(|out| encode::shortened(out, bytes, sample, limit));
-        if let (Some(weight), Some(attr)) = (weight, self.format.attr(sample.event)) {
-            attr.set_sample_period(batch.last_mut(), weight);
-        }
-        // Under pressure the live target is asked later, when the stack is unwound, which comes
-        // too late for some: those count as truncated or stale, not as cut.
-        if let Some(tail_reader) = &mut self.tail_reader
-            && pressure == Pressure::Low
-            && let Some(copy) = StackCopy::full(sample)
-        {
-            let refused = tail_reader.refused();
-            read_tail(tail_reader, &copy, batch);
-            self.summary.full_copies |= tail_reader.refused() == refused;
-            if let (Some(affinity), Some(cpu)) = (&mut self.affinity, sample.cpu) {
-                affinity.deep_stack(cpu);
-            }
-        }
-    }
-}
-
 /// Counts a sleep where its reason says.
 fn count(wakeups: &mut Wakeups, reason: SleepReason) {
     let counter = match reason {
@@ -377,23 +307,6 @@ fn count(wakeups: &mut Wakeups, reason: SleepReason) {
         SleepReason::Steady => &mut wakeups.steady,
     };
     *counter += 1;
-}
-
-/// Adds what lies beyond the copy of the last sample's stack.
-fn read_tail(tail_reader: &mut TailReader, stack: &StackCopy, batch: &mut Batch) {
-    if let Some((beyond, at)) = tail_reader.read_in_pass(stack) {
-        batch.share_beyond(beyond, at);
-    } else if let Some((beyond, at)) = batch.push_beyond(|bytes| tail_reader.read(stack, bytes)) {
-        tail_reader.share_in_pass(stack.pid, beyond, at);
-    }
-}
-
-/// Whether it reports processes, threads or mappings that are new or gone.
-fn changes_processes(record: &Record<'_>) -> bool {
-    matches!(
-        record,
-        Record::Mmap(_) | Record::Comm(_) | Record::Fork(_) | Record::Exit(_)
-    )
 }
 
 /// Closes the queue when the reader is done with it, even by an error.

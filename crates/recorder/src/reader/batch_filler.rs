@@ -1,0 +1,100 @@
+//! Takes what the rings hold into a batch, and reads on at once where a stack's copy is too short.
+
+use prof_perfdata::{Record, RecordFormat, Sample, encode};
+
+use crate::offcpu::blocked_threads::BlockedThreadSampler;
+use crate::queue::message::StackCopy;
+use crate::queue::record_queue::{Batch, CUT_STACK, Pressure, ReaderCounts, Room};
+use crate::reader::affinity::ReaderAffinity;
+use crate::reader::short_threads::PeriodRandomizer;
+use crate::reader::stack_tail::TailReader;
+use crate::reader::wakeup::PassSummary;
+
+/// Takes records from the rings into a batch.
+pub(super) struct BatchFiller<'a> {
+    pub(super) format: &'a RecordFormat,
+    pub(super) tail_reader: Option<&'a mut TailReader>,
+    /// If each sample is looked at at once.
+    pub(super) affinity: Option<&'a mut ReaderAffinity>,
+    pub(super) period_randomizer: Option<&'a mut PeriodRandomizer>,
+    pub(super) blocked_threads: Option<&'a mut BlockedThreadSampler>,
+    pub(super) counts: &'a mut ReaderCounts,
+    pub(super) summary: PassSummary,
+}
+
+impl BatchFiller<'_> {
+    /// Takes one record, as its bytes stand in the ring.
+    pub(super) fn record(&mut self, bytes: &[u8], batch: &mut Batch, room: &Room) {
+        match self.format.parse(bytes) {
+            Ok(Record::Sample(sample)) => self.sample(bytes, &sample, batch, room),
+            Ok(record) => {
+                self.summary.changes |= changes_processes(&record);
+                if let Some(period_randomizer) = &mut self.period_randomizer {
+                    period_randomizer.notice(&record);
+                }
+                if let Some(blocked_threads) = &mut self.blocked_threads {
+                    blocked_threads.notice(&record);
+                }
+                batch.push(|out| out.extend_from_slice(bytes));
+            }
+            // The session counts it.
+            Err(_) => batch.push(|out| out.extend_from_slice(bytes)),
+        }
+    }
+
+    fn sample(&mut self, bytes: &[u8], sample: &Sample<'_>, batch: &mut Batch, room: &Room) {
+        self.summary.samples += 1;
+        let pressure = room.pressure(batch);
+        if pressure == Pressure::Full {
+            self.counts.dropped += 1;
+            return;
+        }
+        let weight = match &mut self.period_randomizer {
+            Some(period_randomizer) => match period_randomizer.keep(sample) {
+                None => return,
+                kept => kept,
+            },
+            None => None,
+        };
+        let limit = match pressure {
+            Pressure::Low | Pressure::Raised => usize::MAX,
+            Pressure::High | Pressure::Full => CUT_STACK,
+        };
+        let copied = sample.user_stack.map_or(0, |stack| stack.bytes.len());
+        self.counts.cut += u64::from(copied > limit);
+        batch.push(|out| encode::shortened(out, bytes, sample, limit));
+        if let (Some(weight), Some(attr)) = (weight, self.format.attr(sample.event)) {
+            attr.set_sample_period(batch.last_mut(), weight);
+        }
+        // Under pressure the live target is asked later, when the stack is unwound, which comes
+        // too late for some: those count as truncated or stale, not as cut.
+        if let Some(tail_reader) = &mut self.tail_reader
+            && pressure == Pressure::Low
+            && let Some(copy) = StackCopy::full(sample)
+        {
+            let refused = tail_reader.refused();
+            read_tail(tail_reader, &copy, batch);
+            self.summary.full_copies |= tail_reader.refused() == refused;
+            if let (Some(affinity), Some(cpu)) = (&mut self.affinity, sample.cpu) {
+                affinity.deep_stack(cpu);
+            }
+        }
+    }
+}
+
+/// Adds what lies beyond the copy of the last sample's stack.
+fn read_tail(tail_reader: &mut TailReader, stack: &StackCopy, batch: &mut Batch) {
+    if let Some((beyond, at)) = tail_reader.read_in_pass(stack) {
+        batch.share_beyond(beyond, at);
+    } else if let Some((beyond, at)) = batch.push_beyond(|bytes| tail_reader.read(stack, bytes)) {
+        tail_reader.share_in_pass(stack.pid, beyond, at);
+    }
+}
+
+/// Whether it reports processes, threads or mappings that are new or gone.
+fn changes_processes(record: &Record<'_>) -> bool {
+    matches!(
+        record,
+        Record::Mmap(_) | Record::Comm(_) | Record::Fork(_) | Record::Exit(_)
+    )
+}
