@@ -52,6 +52,6 @@ pub use arch::Architecture;
 pub use engine::{FrameEngine, Framehop};
 pub use entry::Entry;
 pub use memory::target::{Memory, NoMemory, StackDump, Target, Unwound};
-pub use module::ModuleError;
+
 pub use module::files::{LocalFiles, ModuleFiles};
 pub use unwinder::{FRAME_LIMIT, Unwinder};

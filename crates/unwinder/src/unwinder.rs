@@ -1,6 +1,6 @@
 //! The unwinder: what it keeps from sample to sample, and the entrance to a walk.
 
-use prof_model::{ModuleId, RegisterAbi, StackEnd, UserRegisters};
+use prof_model::{RegisterAbi, StackEnd, UserRegisters};
 
 use crate::arch::Architecture;
 use crate::code::{KnownCode, ProcessCode};
@@ -9,7 +9,6 @@ use crate::frame::Frame;
 use crate::frames::Frames;
 use crate::memory::stack::{Block, Stack};
 use crate::memory::target::{Memory, StackDump, Target, Unwound};
-use crate::module::ModuleError;
 use crate::module::files::ModuleFiles;
 use crate::module::store::ModuleStore;
 use crate::walk::walk;
@@ -100,11 +99,6 @@ impl Unwinder {
             }
             _ => Entry::Saved,
         }
-    }
-
-    /// Why a module's tables could not be read, if they were needed and could not.
-    pub fn module_error(&self, module: ModuleId) -> Option<&ModuleError> {
-        self.code.modules.error(module)
     }
 }
 

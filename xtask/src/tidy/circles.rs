@@ -11,17 +11,11 @@ use super::Problem;
 use super::paths::{Module, Modules};
 use super::source::Source;
 
-/// Uses that are known to close circles: folder, user, used.
-pub(super) type Known = &'static [(&'static str, &'static str, &'static str)];
-
-/// New ones are refused; those that are gone must be taken out.
-pub(super) const KNOWN: Known = &[];
-
 /// Who uses whom within one folder, with the place of the first use.
 type Uses = BTreeMap<(String, String), String>;
 
 /// Finds circles between the modules of each crate.
-pub(super) fn check(sources: &[Source], known: &[(&str, &str, &str)]) -> Vec<Problem> {
+pub(super) fn check(sources: &[Source]) -> Vec<Problem> {
     let mut folders: BTreeMap<String, Uses> = BTreeMap::new();
     for (root, crate_sources) in crates(sources) {
         let modules = Modules::new(&root, &crate_sources);
@@ -43,20 +37,10 @@ pub(super) fn check(sources: &[Source], known: &[(&str, &str, &str)]) -> Vec<Pro
     let mut problems = Vec::new();
     for (folder, uses) in &folders {
         let mut left: BTreeSet<_> = uses.keys().collect();
-        left.retain(|(from, to)| !known.contains(&(folder, from, to)));
         while let Some(circle) = circle_in(&left) {
             problems.push(Problem::new(folder, describe(&circle, uses)));
             // One circle through each use is enough to be told.
             left.retain(|(from, to)| !circle.windows(2).any(|step| *step == [from, to]));
-        }
-    }
-    for &(folder, from, to) in known {
-        let uses = folders.get(folder);
-        let edges: BTreeSet<_> = uses.into_iter().flat_map(BTreeMap::keys).collect();
-        let there = edges.contains(&(from.to_string(), to.to_string()));
-        if !there || path(&edges, to, from).is_none() {
-            let what = format!("{from} -> {to} closes no circle any more: take it out of KNOWN");
-            problems.push(Problem::new(folder, what));
         }
     }
     problems
@@ -145,11 +129,11 @@ fn describe(circle: &[&String], uses: &Uses) -> String {
 mod tests {
     use super::*;
 
-    fn check(files: &[(&str, &str)], known: &[(&str, &str, &str)], expected: &[&str]) {
+    fn check(files: &[(&str, &str)], expected: &[&str]) {
         let source =
             |(path, text): &(&str, &str)| Source::new(format!("crates/x/src/{path}"), text);
         let sources: Vec<Source> = files.iter().map(source).collect();
-        let problems = super::check(&sources, known);
+        let problems = super::check(&sources);
         let lines: Vec<String> = problems.iter().map(Problem::to_string).collect();
         assert_eq!(lines, expected);
     }
@@ -164,14 +148,8 @@ mod tests {
         ];
         let places = "crates/x/src/a.rs:1, crates/x/src/b.rs:1, crates/x/src/c.rs:3";
         let circle = format!("crates/x/src: circle a -> b -> c -> a ({places})");
-        check(&files, &[], &[&circle]);
-        check(&files[..3], &[], &[]);
-        check(&files, &[("crates/x/src", "c", "a")], &[]);
-        check(
-            &files[..3],
-            &[("crates/x/src", "c", "a")],
-            &["crates/x/src: c -> a closes no circle any more: take it out of KNOWN"],
-        );
+        check(&files, &[&circle]);
+        check(&files[..3], &[]);
     }
 
     #[test]
@@ -188,10 +166,9 @@ mod tests {
         let places = "crates/x/src/a/x.rs:1, crates/x/src/b/z.rs:1";
         check(
             &files,
-            &[],
             &[&format!("crates/x/src: circle a -> b -> a ({places})")],
         );
-        check(&files[..6], &[], &[]);
+        check(&files[..6], &[]);
     }
 
     #[test]
@@ -208,7 +185,6 @@ mod tests {
         let places = "crates/x/src/a/x.rs:1, crates/x/src/a/y.rs:1";
         check(
             &files,
-            &[],
             &[&format!("crates/x/src/a: circle x -> y -> x ({places})")],
         );
     }
@@ -222,6 +198,6 @@ mod tests {
             ("b.rs", tests),
             ("testing.rs", "use crate::a::A;"),
         ];
-        check(&files, &[], &[]);
+        check(&files, &[]);
     }
 }

@@ -12,7 +12,7 @@ use super::Problem;
 ///
 /// `prof-recorder` and `prof-report` must never know each other, not even in their tests: a
 /// recording is the only thing between them.
-const LAYERS: [(&str, &[&str]); 15] = [
+const LAYERS: [(&str, &[&str]); 16] = [
     ("prof-model", &[]),
     ("prof-procfs", &[]),
     ("prof-filemap", &["prof-procfs"]),

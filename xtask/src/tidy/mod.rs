@@ -42,7 +42,7 @@ impl fmt::Display for Problem {
 /// Checks this checkout and prints what is wrong with it.
 pub(crate) fn run() -> Result<()> {
     let root = workspace::root();
-    let mut problems = check_files(root, &KNOWN)?;
+    let mut problems = check_files(root)?;
     problems.extend(layers::check(&workspace::metadata(root)?));
     for problem in &problems {
         println!("{problem}");
@@ -54,27 +54,16 @@ pub(crate) fn run() -> Result<()> {
     }
 }
 
-/// What breaks a promise and is known to.
-struct Known {
-    circles: circles::Known,
-    public: public::Known,
-}
-
-const KNOWN: Known = Known {
-    circles: circles::KNOWN,
-    public: public::KNOWN,
-};
-
 /// All problems that can be found by reading the files below `root`.
-fn check_files(root: &Path, known: &Known) -> Result<Vec<Problem>> {
+fn check_files(root: &Path) -> Result<Vec<Problem>> {
     let mut problems = Vec::new();
     let sources = source::all(root)?;
     for source in &sources {
         rules::check(source, &mut problems);
     }
     problems.extend(modules::check(&sources));
-    problems.extend(circles::check(&sources, known.circles));
-    problems.extend(public::check(&sources, known.public));
+    problems.extend(circles::check(&sources));
+    problems.extend(public::check(&sources));
     problems.extend(links::check(root, &sources)?);
     problems.extend(layers::check_map(root)?);
     Ok(problems)
@@ -93,13 +82,7 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
-        let problems = {
-            let none = Known {
-                circles: &[],
-                public: &[],
-            };
-            check_files(tree.path(), &none).unwrap()
-        };
+        let problems = check_files(tree.path()).unwrap();
         let lines: Vec<String> = problems.iter().map(Problem::to_string).collect();
         assert_eq!(lines, expected);
     }

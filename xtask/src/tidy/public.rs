@@ -4,26 +4,15 @@
 //! library calls public, in another crate, a test, a benchmark or an example. Types may be public only
 //! because functions return them, so they do not count.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 use super::Problem;
 use super::source::Source;
 
-/// Functions that are known to be used by their own crate only: its folder, the function.
-pub(super) type Known = &'static [(&'static str, &'static str)];
-
-/// New ones are refused; those that are gone must be taken out.
-pub(super) const KNOWN: Known = &[
-    ("crates/report", "compares_with"),
-    ("crates/report", "share_of"),
-    ("crates/unwinder", "module_error"),
-];
-
 /// Finds public functions that no other crate uses.
-pub(super) fn check(sources: &[Source], known: &[(&str, &str)]) -> Vec<Problem> {
+pub(super) fn check(sources: &[Source]) -> Vec<Problem> {
     let users = users(sources);
     let mut problems = Vec::new();
-    let mut unused = BTreeSet::new();
     for source in sources {
         let Some(owner) = library(&source.path) else {
             continue;
@@ -37,18 +26,9 @@ pub(super) fn check(sources: &[Source], known: &[(&str, &str)]) -> Vec<Problem> 
             if users.get(name).is_some_and(is_used) {
                 continue;
             }
-            unused.insert((owner, name));
-            if !known.contains(&(owner, name)) {
-                let place = format!("{}:{}", source.path, number + 1);
-                let what = format!("no other crate uses {name}: it need not be public");
-                problems.push(Problem::new(place, what));
-            }
-        }
-    }
-    for &(owner, name) in known {
-        if !unused.contains(&(owner, name)) {
-            let what = format!("{name} is used or gone: take it out of KNOWN");
-            problems.push(Problem::new(owner, what));
+            let place = format!("{}:{}", source.path, number + 1);
+            let what = format!("no other crate uses {name}: it need not be public");
+            problems.push(Problem::new(place, what));
         }
     }
     problems
@@ -93,10 +73,10 @@ fn public_function(line: &str) -> Option<&str> {
 mod tests {
     use super::*;
 
-    fn check(files: &[(&str, &str)], known: &[(&str, &str)], expected: &[&str]) {
+    fn check(files: &[(&str, &str)], expected: &[&str]) {
         let source = |(path, text): &(&str, &str)| Source::new(*path, text);
         let sources: Vec<Source> = files.iter().map(source).collect();
-        let problems = super::check(&sources, known);
+        let problems = super::check(&sources);
         let lines: Vec<String> = problems.iter().map(Problem::to_string).collect();
         assert_eq!(lines, expected);
     }
@@ -109,20 +89,13 @@ mod tests {
             ("crates/b/src/lib.rs", "fn f() { a::used() } // own"),
         ];
         let problem = "crates/a/src/lib.rs:2: no other crate uses own: it need not be public";
-        check(&files, &[], &[problem]);
-        check(&files, &[("crates/a", "own")], &[]);
-        let gone = "crates/a: used is used or gone: take it out of KNOWN";
-        check(
-            &files,
-            &[("crates/a", "own"), ("crates/a", "used")],
-            &[gone],
-        );
+        check(&files, &[problem]);
     }
 
     #[test]
     fn tests_and_examples_are_users() {
         let a = "impl A {\n    pub fn own(&self) {}\n}\n#[cfg(test)]\nmod tests {\n    pub fn x() {}\n}";
         let test = ("crates/a/tests/all.rs", "fn f() { A.own() }");
-        check(&[("crates/a/src/lib.rs", a), test], &[], &[]);
+        check(&[("crates/a/src/lib.rs", a), test], &[]);
     }
 }

@@ -29,9 +29,18 @@ pub(super) fn parse_count<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
     fitting.ok_or_else(|| "write a number from 1 on".into())
 }
 
-/// A period, which the kernel holds in 63 bits.
+/// perf's `-c`: a period, which the kernel holds in 63 bits. cargo-flamegraph's `-c` is a command of
+/// perf.
 pub(super) fn parse_period(text: &str) -> Result<u64, String> {
-    parse_count(text).map(i64::unsigned_abs)
+    match text.parse::<i64>() {
+        Ok(period) if period > 0 => Ok(period.unsigned_abs()),
+        Err(_) if text.contains(char::is_whitespace) => Err(
+            "write a number of events (prof needs no perf command: -F, -e and --call-graph are \
+             flags of its own)"
+                .into(),
+        ),
+        _ => Err(format!("write a number of events, from 1 to {}", i64::MAX)),
+    }
 }
 
 /// How many rows to show.

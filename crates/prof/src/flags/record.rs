@@ -264,19 +264,6 @@ impl CallGraphFlag {
     }
 }
 
-/// perf's `-c`. cargo-flamegraph's is a command of perf.
-fn parse_period(text: &str) -> Result<u64, String> {
-    match text.parse::<i64>() {
-        Ok(period) if period > 0 => Ok(period.unsigned_abs()),
-        Err(_) if text.contains(char::is_whitespace) => Err(
-            "write a number of events (prof needs no perf command: -F, -e and --call-graph are \
-             flags of its own)"
-                .into(),
-        ),
-        _ => Err(format!("write a number of events, from 1 to {}", i64::MAX)),
-    }
-}
-
 /// perf's `-m`: a bare number counts pages, a unit makes it bytes.
 fn parse_ring(text: &str) -> Result<u64, String> {
     const PAGE: u64 = 4096;

@@ -19,8 +19,7 @@ pub(crate) use source::Source;
 
 /// Why a module's tables are not to be had.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ModuleError {
+pub(crate) enum ModuleError {
     /// The file could not be opened or read.
     #[error("the file cannot be read: {0}")]
     Io(#[from] std::io::Error),

@@ -19,7 +19,6 @@ enum Slot {
     Unseen,
     Ready(Box<ModuleTables>),
     Failed {
-        error: ModuleError,
         attempts: u8,
         pid: Pid,
     },
@@ -81,11 +80,7 @@ impl ModuleStore {
             let module = &modules[mapping.module];
             *slot = match read(self.files.as_mut(), pid, module, mapping, layout) {
                 Ok(tables) => Slot::Ready(Box::new(tables)),
-                Err(error) => Slot::Failed {
-                    error,
-                    attempts,
-                    pid,
-                },
+                Err(_) => Slot::Failed { attempts, pid },
             };
         }
         match slot {
@@ -98,14 +93,6 @@ impl ModuleStore {
     pub(crate) fn get(&mut self, module: ModuleId) -> Option<&mut ModuleTables> {
         match self.slots.get_mut(module.index())? {
             Slot::Ready(tables) => Some(tables),
-            _ => None,
-        }
-    }
-
-    /// Why a module has no tables, if that was tried.
-    pub(crate) fn error(&self, module: ModuleId) -> Option<&ModuleError> {
-        match self.slots.get(module.index())? {
-            Slot::Failed { error, .. } => Some(error),
             _ => None,
         }
     }
