@@ -156,7 +156,7 @@ impl Session {
     ) -> Command {
         // Shells have background jobs ignore SIGINT, and the tests may be run by one.
         let mut command = Command::new("env");
-        command.arg("--default-signal=INT");
+        command.arg("--default-signal=INT,QUIT,HUP");
         if self.user == User::Plain {
             let ids = ["--reuid", "--regid"].map(|id| format!("{id}={}", plain_user()));
             command.arg("setpriv").args(ids);
