@@ -200,11 +200,13 @@ fn small_limits_do_no_harm() {
         let launcher = ["sh", "-c", &script, "sh"].map(OsString::from);
         Outcome::of(session.prof_under(&launcher, words))
     };
-    // The stack of the first thread has 64 KB.
+    // The stack of the first thread has 64 KB. The shell's end comes long before a period's.
     let record = [
         "record",
         "-e",
         "cpu-clock:u",
+        "-c",
+        "1000000000",
         "--",
         "sh",
         "-c",
