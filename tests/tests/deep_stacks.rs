@@ -75,7 +75,8 @@ fn recursion_of_20000_frames_keeps_both_ends_and_marks_the_cut() {
 }
 
 /// What is copied of these stacks is the same whoever called, and 20 µs later it is the other one.
-/// The reader must come before the program goes on.
+/// The reader must come before the program goes on. Once it has seen that copies do not tell one from
+/// the other, only what it reads in time counts.
 #[test]
 fn deep_stacks_are_read_before_they_change() {
     let session = Session::alone();
@@ -83,7 +84,7 @@ fn deep_stacks_are_read_before_they_change() {
     let command = [binary.to_str().unwrap(), "1000"];
     let recorded = session.record(&["-e", "cpu-clock:u", "-F", "1999"], &command);
     let stacks = recorded.physical_stacks();
-    stacks.assert_whole(0.99);
+    stacks.assert_whole(0.9);
     let share = |innermost: &str, caller: &str| {
         stacks.share(|frames| {
             let has = |name| frames.iter().any(|frame| frame == name);
@@ -93,7 +94,7 @@ fn deep_stacks_are_read_before_they_change() {
     let right = share("in_left", "left") + share("in_right", "right");
     let wrong = share("in_left", "right") + share("in_right", "left");
     assert!(
-        right > 0.8 && wrong < 0.01,
+        right > 0.75 && wrong < 0.003,
         "{right}, {wrong} wrong:\n{stacks}"
     );
 }

@@ -50,7 +50,7 @@ pub use kernel::context_pin::ContextPin;
 pub use kernel::ring::{Drained, Ring};
 pub use plan::advice::{Refusal, advice};
 pub use plan::trial::Trial;
-pub use process::cpus::AllowedCpus;
+pub use process::cpus::{AllowedCpus, current_cpu};
 pub use process::launcher::{HeldCommand, Launcher, Program, RunningCommand};
 pub use process::memory::LiveMemory;
 pub use process::poll::wait_readable;

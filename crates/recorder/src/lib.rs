@@ -11,7 +11,7 @@
 //! // First of all: threads that are made later leave signals to the recording, too.
 //! let signals = Signals::block()?;
 //! let command = ["sh", "-c", "i=0; while [ $i -lt 100000 ]; do i=$((i + 1)); done"];
-//! let target = Target::Command(Program::new(command.map(Into::into)));
+//! let target = Target::Command(Program::new(command));
 //! let directory = tempfile::tempdir()?;
 //! let path = directory.path().join("prof.data");
 //!

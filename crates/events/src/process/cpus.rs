@@ -31,6 +31,11 @@ impl AllowedCpus {
     }
 }
 
+/// The CPU that the calling thread runs on; it may be on another one right after.
+pub fn current_cpu() -> u32 {
+    rustix::thread::sched_getcpu() as u32
+}
+
 impl fmt::Debug for AllowedCpus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let cpus = (0..CpuSet::MAX_CPU).filter(|&cpu| self.0.is_set(cpu));
@@ -45,7 +50,7 @@ mod tests {
     #[test]
     fn a_thread_goes_where_it_is_sent_and_no_further() {
         let home = AllowedCpus::of_this_thread().expect("fewer than 1,025 CPUs");
-        let cpu = rustix::thread::sched_getcpu() as u32;
+        let cpu = current_cpu();
         let here = home.only(cpu).expect("where it runs it may");
         assert!(here.run_there());
         let now = AllowedCpus::of_this_thread().map(|cpus| format!("{cpus:?}"));

@@ -25,7 +25,7 @@ use crate::options::{Delay, Schedule, Target};
 use crate::queue::message::{Known, Message};
 use crate::queue::record_queue::{Batch, Pressure, ReaderCounts, RecordQueue};
 use crate::reader::affinity::ReaderAffinity;
-use crate::reader::batch_filler::BatchFiller;
+use crate::reader::batch_filler::{BatchFiller, Moment};
 use crate::reader::short_threads::PeriodRandomizer;
 use crate::reader::stack_tail::TailReader;
 use crate::reader::wakeup::{PassSummary, Sleep, SleepReason, WakeupPolicy};
@@ -57,6 +57,7 @@ pub(crate) struct Reader<'a> {
     /// When the reader last woke.
     last: Instant,
     wakeups: Wakeups,
+    moment: Moment,
     /// Whether the last pass found anything: then another must follow for the order of time.
     found: bool,
 }
@@ -113,6 +114,7 @@ impl<'a> Reader<'a> {
             earlier: Some(target),
             last: Instant::now(),
             wakeups: Wakeups::default(),
+            moment: Moment::sleep(),
             source,
             read_tail,
             tail_reader: TailReader::default(),
@@ -206,6 +208,7 @@ impl<'a> Reader<'a> {
         };
         self.at_once = each;
         self.source.signal_each_overflow(each || wants_each)?;
+        self.moment = Moment::sleep();
         let wake = self.source.wait(longest.min(timeout))?;
         if each || wants_each {
             thread::sleep(self.wakeup_policy.gather(self.last, Instant::now()));
@@ -258,6 +261,7 @@ impl<'a> Reader<'a> {
             counts,
             period_randomizer,
             blocked_threads,
+            moment,
             ..
         } = self;
         tail_reader.begin_pass();
@@ -269,6 +273,7 @@ impl<'a> Reader<'a> {
             blocked_threads: blocked_threads.as_mut(),
             counts,
             summary: PassSummary::default(),
+            moment: *moment,
         };
         let drained = source.drain(|_, record| take.record(record, &mut batch, &room));
         let mut summary = take.summary;

@@ -86,6 +86,7 @@ impl TailReader {
             start,
             length,
             mapping: (mapping.start, mapping.end),
+            is_prompt: false,
         })
     }
 

@@ -92,6 +92,7 @@ mod tests {
             start: 0x1000,
             length: 8,
             mapping: (0x800, 0x2000),
+            is_prompt: false,
         };
         let now = SampledStack {
             start: 0x1000,

@@ -53,6 +53,19 @@ impl SampledStack<'_> {
         let again = self.parts_beyond().map_or(&[][..], |(again, _)| again);
         self.copy.ends_with(again)
     }
+
+    /// Whether what was read twice is the same as at an earlier sample.
+    pub(crate) fn joins_like(&self, earlier: &StackSnapshot) -> bool {
+        let (Some((again, _)), Some((beyond, _))) = (self.parts_beyond(), self.beyond) else {
+            return false;
+        };
+        earlier.bytes_from(beyond.start).starts_with(again)
+    }
+
+    /// Whether what was read beyond the copy is as it was at the sample.
+    pub(crate) fn is_prompt(&self) -> bool {
+        self.beyond.is_some_and(|(beyond, _)| beyond.is_prompt)
+    }
 }
 
 impl SnapshotCache {
@@ -104,12 +117,17 @@ impl SnapshotCache {
 }
 
 impl StackSnapshot {
-    /// Copies what was at `address` and on, and returns how many bytes were known.
-    pub(crate) fn read(&self, address: u64, buffer: &mut [u8]) -> usize {
+    /// What was at `address` and on.
+    fn bytes_from(&self, address: u64) -> &[u8] {
         let offset = address.checked_sub(self.start);
         let offset = offset.and_then(|offset| usize::try_from(offset).ok());
         let bytes = offset.and_then(|offset| self.bytes.get(offset..));
-        let bytes = bytes.unwrap_or_default();
+        bytes.unwrap_or_default()
+    }
+
+    /// Copies what was at `address` and on, and returns how many bytes were known.
+    pub(crate) fn read(&self, address: u64, buffer: &mut [u8]) -> usize {
+        let bytes = self.bytes_from(address);
         let length = bytes.len().min(buffer.len());
         buffer[..length].copy_from_slice(&bytes[..length]);
         length
@@ -125,6 +143,7 @@ mod tests {
             start,
             length: bytes.len(),
             mapping: (0, u64::MAX),
+            is_prompt: false,
         };
         Some((beyond, bytes))
     }

@@ -1,23 +1,44 @@
-//! Whether the outer part of deep stacks changes from sample to sample.
+//! Whether the outer part of deep stacks changes from sample to sample, and whether their copies
+//! tell one from the other.
 
 use prof_model::Tid;
 
 /// The outermost frames of a few threads, as they were at the last sample.
 #[derive(Debug, Default)]
 pub(crate) struct TailChange {
-    threads: Vec<(Tid, Vec<u64>)>,
+    threads: Vec<ThreadTail>,
+}
+
+/// How the outermost frames of a thread differ from those at the sample before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    None,
+    /// More of them are beyond the copy, or none were known.
+    More,
+    Others,
+}
+
+#[derive(Debug)]
+struct ThreadTail {
+    tid: Tid,
+    frames: Vec<u64>,
+    /// The same bytes at the end of the copy went on in other frames at another sample.
+    is_ambiguous: bool,
 }
 
 impl TailChange {
     /// Threads remembered.
     const THREADS: usize = 64;
 
-    /// Whether these frames, the outermost last, are others than at the last sample of the thread,
-    /// or not known.
-    pub(crate) fn change(&mut self, tid: Tid, frames: &[u64]) -> bool {
-        if let Some((_, known)) = self.threads.iter_mut().find(|(of, _)| *of == tid) {
-            let change = !known.ends_with(frames);
-            if change {
+    /// How these frames, the outermost last, compare with those at the last sample of the thread.
+    pub(crate) fn change(&mut self, tid: Tid, frames: &[u64]) -> Change {
+        if let Some(ThreadTail { frames: known, .. }) = self.of(tid) {
+            let change = match (known.ends_with(frames), frames.ends_with(known)) {
+                (true, _) => Change::None,
+                (false, true) => Change::More,
+                (false, false) => Change::Others,
+            };
+            if change != Change::None {
                 known.clear();
                 known.extend_from_slice(frames);
             }
@@ -27,8 +48,27 @@ impl TailChange {
             let any = fastrand::usize(..self.threads.len());
             self.threads.swap_remove(any);
         }
-        self.threads.push((tid, frames.to_vec()));
-        true
+        self.threads.push(ThreadTail {
+            tid,
+            frames: frames.to_vec(),
+            is_ambiguous: false,
+        });
+        Change::More
+    }
+
+    /// The thread's copies do not tell which frames they go on in.
+    pub(crate) fn set_ambiguous(&mut self, tid: Tid) {
+        if let Some(thread) = self.of(tid) {
+            thread.is_ambiguous = true;
+        }
+    }
+
+    pub(crate) fn is_ambiguous(&mut self, tid: Tid) -> bool {
+        self.of(tid).is_some_and(|thread| thread.is_ambiguous)
+    }
+
+    fn of(&mut self, tid: Tid) -> Option<&mut ThreadTail> {
+        self.threads.iter_mut().find(|thread| thread.tid == tid)
     }
 }
 
@@ -46,21 +86,21 @@ mod tests {
                 "{tid}: {frames:?}"
             );
         };
-        check(1, &[3, 2, 1], true);
-        check(1, &[3, 2, 1], false);
-        check(1, &[2, 1], false);
-        check(1, &[4, 3, 2, 1], true);
-        check(1, &[5, 2, 1], true);
-        check(2, &[5, 2, 1], true);
-        check(1, &[5, 2, 1], false);
+        check(1, &[3, 2, 1], Change::More);
+        check(1, &[3, 2, 1], Change::None);
+        check(1, &[2, 1], Change::None);
+        check(1, &[4, 3, 2, 1], Change::More);
+        check(1, &[5, 2, 1], Change::Others);
+        check(2, &[5, 2, 1], Change::More);
+        check(1, &[5, 2, 1], Change::None);
     }
 
     #[test]
     fn few_threads_are_remembered() {
         let mut tail_change = TailChange::default();
         for tid in 0..1000 {
-            assert!(tail_change.change(tid, &[1]));
-            assert!(!tail_change.change(tid, &[1]));
+            assert_eq!(tail_change.change(tid, &[1]), Change::More);
+            assert_eq!(tail_change.change(tid, &[1]), Change::None);
         }
         assert_eq!(tail_change.threads.len(), TailChange::THREADS);
     }

@@ -8,7 +8,7 @@ use crate::queue::message::StackTail;
 use crate::session::module_files::LiveFiles;
 use crate::session::sample_memory::SampleMemory;
 use crate::session::stack_snapshot::{SampledStack, SnapshotCache};
-use crate::session::tail_change::TailChange;
+use crate::session::tail_change::{Change, TailChange};
 
 /// What is mapped where, by what the records have said so far.
 #[derive(Clone, Copy)]
@@ -149,11 +149,24 @@ impl UserUnwinder {
         };
         let earlier = self.earlier.of(stack.tid);
         let mut memory = SampleMemory::new(target.pid, now, earlier, &self.found);
-        let unwound = (self.unwinder).unwind(target, registers, &stack.dump, &mut memory, chain);
+        let mut unwound =
+            (self.unwinder).unwind(target, registers, &stack.dump, &mut memory, chain);
         let beyond_copy = chain.len().saturating_sub(unwound.remote_read.into());
         // Of what was read, only the frames matter: a stack holds variables, too.
-        self.changed = unwound.remote_read > 0
-            && (self.tail_change).change(stack.tid, chain.get(beyond_copy..).unwrap_or_default());
+        let change = match unwound.remote_read {
+            0 => Change::None,
+            _ => (self.tail_change).change(stack.tid, chain.get(beyond_copy..).unwrap_or_default()),
+        };
+        self.changed = change != Change::None;
+        let looks_the_same = now.joins() && earlier.is_some_and(|earlier| now.joins_like(earlier));
+        if change == Change::Others && unwound.elided == 0 && looks_the_same {
+            self.tail_change.set_ambiguous(stack.tid);
+        }
+        let is_proven = now.is_prompt() && !memory.has_recalled();
+        if unwound.remote_read > 0 && !is_proven && self.tail_change.is_ambiguous(stack.tid) {
+            chain.truncate(beyond_copy);
+            unwound = Unwound::at_once(StackEnd::Stale);
+        }
         let was_read = unwound.remote_read > 0 && stack.beyond.is_some();
         // What was read when the copy was no longer true is of another moment.
         if was_read && unwound.end.is_whole() && now.joins() && !memory.has_recalled() {

@@ -124,7 +124,7 @@ pub struct Unwound {
 
 impl Unwound {
     /// There is nothing to walk.
-    pub(crate) fn at_once(end: StackEnd) -> Self {
+    pub fn at_once(end: StackEnd) -> Self {
         Self {
             end,
             remote_read: 0,
