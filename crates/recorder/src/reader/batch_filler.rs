@@ -21,14 +21,14 @@ pub(super) struct BatchFiller<'a> {
     pub(super) blocked_threads: Option<&'a mut BlockedThreadSampler>,
     pub(super) counts: &'a mut ReaderCounts,
     pub(super) summary: PassSummary,
-    pub(super) moment: Moment,
+    pub(super) last_sleep: LastSleep,
 }
 
-/// When and where the reader looks at the rings.
+/// The reader's sleep before this pass.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Moment {
-    /// When it last went to sleep.
-    slept_from: u64,
+pub(super) struct LastSleep {
+    /// By the clock of the records.
+    began: u64,
 }
 
 impl BatchFiller<'_> {
@@ -82,7 +82,7 @@ impl BatchFiller<'_> {
             && let Some(copy) = StackCopy::full(sample)
         {
             let refused = tail_reader.refused();
-            let is_prompt = self.moment.took_cpu(sample);
+            let is_prompt = self.last_sleep.ended_by(sample);
             read_tail(tail_reader, &copy, is_prompt, batch);
             self.summary.full_copies |= tail_reader.refused() == refused;
             if let (Some(affinity), Some(cpu)) = (&mut self.affinity, sample.cpu) {
@@ -92,25 +92,24 @@ impl BatchFiller<'_> {
     }
 }
 
-impl Moment {
+impl LastSleep {
     /// From a sample to the reader's turn, in nanoseconds, where it takes the CPU at once: twice as
     /// long as in a virtual machine.
     const AT_ONCE: u64 = 300_000;
 
-    /// The reader goes to sleep.
-    pub(super) fn sleep() -> Self {
-        Self {
-            slept_from: system::monotonic_now(),
-        }
+    /// It begins.
+    pub(super) fn begin() -> Self {
+        let began = system::monotonic_now();
+        Self { began }
     }
 
     /// Whether the sample woke the reader on the thread's own CPU, where the thread waits until the
     /// reader is done.
-    fn took_cpu(self, sample: &Sample<'_>) -> bool {
+    fn ended_by(self, sample: &Sample<'_>) -> bool {
         let (Some(time), Some(cpu)) = (sample.time, sample.cpu) else {
             return false;
         };
-        time > self.slept_from
+        time > self.began
             && cpu == current_cpu()
             && system::monotonic_now().saturating_sub(time) < Self::AT_ONCE
     }

@@ -25,7 +25,7 @@ use crate::options::{Delay, Schedule, Target};
 use crate::queue::message::{Known, Message};
 use crate::queue::record_queue::{Batch, Pressure, ReaderCounts, RecordQueue};
 use crate::reader::affinity::ReaderAffinity;
-use crate::reader::batch_filler::{BatchFiller, Moment};
+use crate::reader::batch_filler::{BatchFiller, LastSleep};
 use crate::reader::short_threads::PeriodRandomizer;
 use crate::reader::stack_tail::TailReader;
 use crate::reader::wakeup::{PassSummary, Sleep, SleepReason, WakeupPolicy};
@@ -57,7 +57,7 @@ pub(crate) struct Reader<'a> {
     /// When the reader last woke.
     last: Instant,
     wakeups: Wakeups,
-    moment: Moment,
+    last_sleep: LastSleep,
     /// Whether the last pass found anything: then another must follow for the order of time.
     found: bool,
 }
@@ -114,7 +114,7 @@ impl<'a> Reader<'a> {
             earlier: Some(target),
             last: Instant::now(),
             wakeups: Wakeups::default(),
-            moment: Moment::sleep(),
+            last_sleep: LastSleep::begin(),
             source,
             read_tail,
             tail_reader: TailReader::default(),
@@ -208,7 +208,7 @@ impl<'a> Reader<'a> {
         };
         self.at_once = each;
         self.source.signal_each_overflow(each || wants_each)?;
-        self.moment = Moment::sleep();
+        self.last_sleep = LastSleep::begin();
         let wake = self.source.wait(longest.min(timeout))?;
         if each || wants_each {
             thread::sleep(self.wakeup_policy.gather(self.last, Instant::now()));
@@ -261,7 +261,7 @@ impl<'a> Reader<'a> {
             counts,
             period_randomizer,
             blocked_threads,
-            moment,
+            last_sleep,
             ..
         } = self;
         tail_reader.begin_pass();
@@ -273,7 +273,7 @@ impl<'a> Reader<'a> {
             blocked_threads: blocked_threads.as_mut(),
             counts,
             summary: PassSummary::default(),
-            moment: *moment,
+            last_sleep: *last_sleep,
         };
         let drained = source.drain(|_, record| take.record(record, &mut batch, &room));
         let mut summary = take.summary;
