@@ -27,7 +27,7 @@ fn ci(session: &Session, options: &[&str]) -> Outcome {
 
 #[test]
 fn a_function_that_grew_is_named() {
-    let session = Session::new();
+    let session = Session::alone();
     program(&session, 200);
     ci(&session, &[]).assert_refused(&["prof ci --save-baseline"]);
     ci(&session, &["--save-baseline"]).assert_code(0);

@@ -22,14 +22,12 @@
 //! let registers = registers.ok_or("more values than registers")?;
 //! let unwound = unwinder.unwind(&target, &registers, &dump, &mut NoMemory, &mut frames);
 //!
-//! // Nothing is mapped at the instruction pointer, so that its caller is unknown.
-//! assert_eq!(frames, [0x40_1234]);
-//! assert!(!unwound.end.is_whole());
+//! // Nothing is mapped at the instruction pointer, so that there is nothing to unwind.
+//! assert!(frames.is_empty() && !unwound.end.is_whole());
 //! println!("{}", unwound.end.describe());
 //! # Ok::<(), &str>(())
 //! ```
 #![forbid(unsafe_code)]
-#![allow(clippy::too_many_arguments, clippy::too_many_lines)] // Five functions: to be mended.
 
 mod arch;
 mod cache;
@@ -52,6 +50,5 @@ pub use arch::Architecture;
 pub use engine::{FrameEngine, Framehop};
 pub use entry::Entry;
 pub use memory::target::{Memory, NoMemory, StackDump, Target, Unwound};
-
 pub use module::files::{LocalFiles, ModuleFiles};
 pub use unwinder::{FRAME_LIMIT, Unwinder};

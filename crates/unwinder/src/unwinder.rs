@@ -48,6 +48,7 @@ impl Unwinder {
     /// Frames are addresses to look up: the instruction pointer itself, then for each caller the
     /// return address minus 1 (a frame that a signal interrupted is an instruction pointer again).
     /// At most [`FRAME_LIMIT`] are appended; of a deeper stack the innermost and outermost ones.
+    #[expect(clippy::too_many_arguments, reason = "five, and the unwinder itself")]
     pub fn unwind(
         &mut self,
         target: &Target<'_>,

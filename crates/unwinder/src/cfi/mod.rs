@@ -155,6 +155,7 @@ impl CfiSection {
 
     /// Evaluates the entry for `address` in full: the caller's registers, or `None` in them for
     /// an entry that says there is no caller.
+    #[expect(clippy::too_many_arguments, reason = "five, and the tables themselves")]
     pub(crate) fn evaluate(
         &self,
         address: u64,
@@ -199,7 +200,13 @@ impl CfiSection {
         S: UnwindSection<Bytes<'a>>,
     {
         let fde = self.fde(section, address)?;
-        rows::find(section, &self.bases, &fde, address, context, read)
+        let row = fde
+            .unwind_info_for_address(section, &self.bases, context, address)
+            .ok()?;
+        Some(Found {
+            value: read(row, &fde),
+            signal_frame: fde.is_signal_trampoline(),
+        })
     }
 
     fn fde<'a, S>(&'a self, section: &S, address: u64) -> Option<rows::Fde<'a>>

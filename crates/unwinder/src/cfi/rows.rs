@@ -45,27 +45,6 @@ where
     (fde.contains(address) && fde.entry_len() <= PROGRAM_LIMIT).then_some(fde)
 }
 
-/// Runs the FDE's program up to `address` and hands the row to `read`.
-pub(super) fn find<'a, S, T>(
-    section: &S,
-    bases: &BaseAddresses,
-    fde: &Fde<'a>,
-    address: u64,
-    context: &mut UnwindContext,
-    read: impl FnOnce(&Row, &Fde<'a>) -> T,
-) -> Option<Found<T>>
-where
-    S: UnwindSection<Bytes<'a>>,
-{
-    let row = fde
-        .unwind_info_for_address(section, bases, context, address)
-        .ok()?;
-    Some(Found {
-        value: read(row, fde),
-        signal_frame: fde.is_signal_trampoline(),
-    })
-}
-
 /// The row as a rule: compact if possible.
 pub(super) fn compact(row: &Row, fde: &Fde<'_>, layout: &Layout) -> Rule {
     let return_address = row.register(Register(u16::from(layout.return_address)));
