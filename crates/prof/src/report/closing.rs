@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use prof_model::{Verdict, counted};
+use prof_model::{Grade, Verdict, counted};
 use prof_report::profile::Event;
 use prof_report::{Profile, SymbolizedProfile};
 
@@ -27,6 +27,14 @@ impl ReportQuality {
                 malformed: profile.quality().losses.malformed,
             },
             false => Self::Verdict(Verdict::new(profile.quality())),
+        }
+    }
+
+    /// Whether nothing is wrong with it that is known.
+    pub(super) fn is_good(&self) -> bool {
+        match self {
+            Self::Verdict(verdict) => verdict.grade == Grade::Good,
+            Self::Unknown { malformed } => *malformed == 0,
         }
     }
 

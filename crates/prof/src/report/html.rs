@@ -128,9 +128,15 @@ pub(crate) fn show_in_browser(page: &Path, console: Console) {
     }
 }
 
-/// `prof.data` is shown by `prof.html`.
+/// `prof.data` is shown by `prof.html`, `perf-6.12` by `perf-6.12.html`.
 fn page_of(recording: &Path) -> PathBuf {
-    recording.with_extension("html")
+    let stem = match recording.extension() {
+        Some(extension) if extension == "data" => recording.with_extension(""),
+        _ => recording.to_owned(),
+    };
+    let mut page = stem.into_os_string();
+    page.push(".html");
+    page.into()
 }
 
 fn has_desktop() -> bool {

@@ -97,7 +97,8 @@ pub(crate) fn run(flags: ReportFlags) -> Result<ExitCode> {
     })
 }
 
-/// Prints every sample.
+/// Prints every sample. What the recording is worth is said if it is not good: who reads the samples
+/// should know.
 ///
 /// # Errors
 ///
@@ -110,6 +111,10 @@ pub(crate) fn script(flags: ScriptFlags) -> Result<ExitCode> {
     )?;
     let filter = Filter::from(flags.filter);
     write_stdout(|out| Ok(script::write(&profile, &filter, out)?))?;
+    let worth = ReportQuality::of(&profile);
+    if !worth.is_good() {
+        tell(&[], &worth);
+    }
     Ok(ExitCode::SUCCESS)
 }
 
