@@ -8,9 +8,12 @@ use crate::queue::record_queue::ReaderCounts;
 impl Session {
     /// Counts what the reader had to drop. Who watches learns that from records, as of other losses.
     pub(super) fn reader_has_counted(&mut self, counts: ReaderCounts) -> Result<(), WriteError> {
-        self.statistics.count_reader(counts, self.counted);
-        let dropped = counts.dropped.saturating_sub(self.counted.dropped);
-        self.counted = counts;
+        self.statistics
+            .count_reader(counts, self.known_losses.reader);
+        let dropped = counts
+            .dropped
+            .saturating_sub(self.known_losses.reader.dropped);
+        self.known_losses.reader = counts;
         match self.events.first() {
             Some(SessionEvent { attr, .. }) if dropped > 0 => {
                 let lost = Lost {
@@ -19,7 +22,7 @@ impl Session {
                 };
                 self.out.clear();
                 encode::lost_samples(&mut self.out, attr, &lost);
-                self.output.write_live(&self.out)
+                self.output.files.write_live(&self.out)
             }
             _ => Ok(()),
         }

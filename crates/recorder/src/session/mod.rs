@@ -12,24 +12,22 @@ pub(crate) mod unwind;
 pub(crate) mod unwind_failures;
 
 mod losses;
+mod output;
 mod samples;
 mod state;
 mod statistics;
 
-use std::time::Instant;
-
 use prof_events::{Weight, system};
 use prof_model::{Modules, Pid, Processes, Quality, StackEnd};
-use prof_perfdata::{Attr, Record, RecordFormat, WriteError, encode, follow};
+use prof_perfdata::{Attr, Record, RecordFormat, WriteError, follow};
 
-use crate::checkpoints::Checkpoints;
 use crate::coverage::CoverageTracker;
 use crate::offcpu::tracker::OffCpuTracker;
 use crate::options::Storage;
 use crate::output::file_summary::FileSummary;
 use crate::output::output_files::{OutputFiles, Written};
 use crate::output::pinned_files::{FilePinner, PinnedFiles};
-use crate::output::rotation::{NextOutput, RotationPolicy};
+use crate::output::rotation::NextOutput;
 use crate::probe_coverage::ProbeCoverage;
 use crate::queue::message::{Content, Known, Message};
 use crate::queue::pending_batches::PendingBatches;
@@ -41,6 +39,7 @@ use crate::session::duplicates::Duplicates;
 use crate::session::priority::PriorityBoost;
 use crate::session::unwind::ChainBuilder;
 use crate::source::hotplug::Hotplug;
+use output::SessionOutput;
 use statistics::Statistics;
 
 /// Puts records in order, follows the processes, unwinds samples and writes it all.
@@ -48,8 +47,7 @@ pub(crate) struct Session {
     /// Of the records in the rings.
     format: RecordFormat,
     events: Vec<SessionEvent>,
-    output: OutputFiles,
-    rotation: RotationPolicy,
+    output: SessionOutput,
     chain_builder: Box<ChainBuilder>,
     processes: Processes,
     modules: Modules,
@@ -59,23 +57,22 @@ pub(crate) struct Session {
     every_bytes: EveryBytes,
     /// Of the file at hand, or of the chunk that is kept in memory.
     statistics: Statistics,
-    /// Of all files before.
-    total: FileSummary,
-    /// What the reader had counted when it was last asked.
-    counted: ReaderCounts,
-    /// Samples that records have told to be lost.
-    reported_lost: u64,
+    known_losses: KnownLosses,
     own_pid: Pid,
-    /// Bytes written since readers were last told that all before is in order.
-    since_round: usize,
     /// What the reader is to be told.
     feedback: Feedback,
-    /// Bytes of records after which the recording ends.
-    max_size: Option<u64>,
-    checkpoints: Checkpoints,
     /// A record while it is put together.
     out: Vec<u8>,
     chain: Vec<u64>,
+}
+
+/// What is known to be lost already.
+#[derive(Debug, Default)]
+struct KnownLosses {
+    /// What the reader had counted when it was last asked.
+    reader: ReaderCounts,
+    /// Samples that records have reported.
+    reported: u64,
 }
 
 /// What tells how far the samples stand for what happened.
@@ -116,8 +113,6 @@ pub(crate) struct Finished {
 }
 
 impl Session {
-    /// Readers sort records in memory from one end of a round to the next.
-    const ROUND: usize = 256 << 10;
     /// Where nothing comes, the rings may hold records this old, in nanoseconds.
     const UNREAD: u64 = 500_000_000;
 
@@ -130,8 +125,7 @@ impl Session {
         Self {
             format,
             events,
-            output,
-            rotation: RotationPolicy::new(None),
+            output: SessionOutput::new(output),
             chain_builder: Box::new(ChainBuilder::new()),
             processes: Processes::default(),
             modules: Modules::default(),
@@ -140,14 +134,9 @@ impl Session {
             waits: OffCpuTracker::default(),
             every_bytes: EveryBytes::default(),
             statistics: Statistics::default(),
-            total: FileSummary::default(),
-            counted: ReaderCounts::default(),
-            reported_lost: 0,
+            known_losses: KnownLosses::default(),
             own_pid: std::process::id() as Pid,
-            since_round: 0,
             feedback: Feedback::default(),
-            max_size: None,
-            checkpoints: Checkpoints::begin(Instant::now()),
             out: Vec::new(),
             chain: Vec::new(),
         }
@@ -156,20 +145,19 @@ impl Session {
     /// Keeps to limits on the size of files and to when another one is to be begun.
     pub(crate) fn stored(self, storage: &Storage) -> Self {
         Self {
-            max_size: storage.max_size,
-            rotation: RotationPolicy::new(storage.when()),
+            output: self.output.stored(storage),
             ..self
         }
     }
 
     /// What is written stays, whatever comes: the target runs.
     pub(crate) fn keep(&mut self) {
-        self.output.keep();
+        self.output.files.keep();
     }
 
     /// Whether the recording has ended because it is as large as it may be.
     pub(crate) fn is_full(&self) -> bool {
-        (self.max_size).is_some_and(|most| self.output.data_size() >= most)
+        self.output.is_full()
     }
 
     /// Takes batches until the queue is closed.
@@ -181,7 +169,7 @@ impl Session {
         let mut priority_boost = PriorityBoost::default();
         self.begin_files()?;
         loop {
-            let batch = match queue.pop(self.checkpoints.interval()) {
+            let batch = match queue.pop(self.output.checkpoint_interval()) {
                 Popped::Batch(batch) => batch,
                 Popped::Nothing => {
                     self.turn(system::monotonic_now().saturating_sub(Self::UNREAD))?;
@@ -191,7 +179,7 @@ impl Session {
                 Popped::End => break,
             };
             if batch.rotates {
-                self.rotation.ask(batch.begun);
+                self.output.rotation.ask(batch.begun);
             }
             priority_boost.follow(queue);
             self.reader_has_counted(batch.counts)?;
@@ -243,10 +231,7 @@ impl Session {
         while let Some(batch) = held.pop_done() {
             queue.recycle(batch);
         }
-        if self.since_round >= Self::ROUND {
-            self.end_round()?;
-        }
-        match self.checkpoints.are_due(Instant::now()) {
+        match self.output.in_order()? {
             true => self.checkpoint(),
             false => Ok(()),
         }
@@ -254,33 +239,28 @@ impl Session {
 
     /// Samples come from here on, and processes that lived before are known.
     fn begin_files(&mut self) -> Result<(), WriteError> {
-        let state = match self.output.is_in_memory() {
+        let state = match self.output.files.is_in_memory() {
             true => self.state(),
             // The file has it.
             false => Vec::new(),
         };
-        let now = system::monotonic_now();
-        self.rotation.begin(now);
-        self.output.begin(now, state)
+        self.output.begin(state)
     }
 
     /// Goes on in another file, if that is due before a record of this time.
     fn turn(&mut self, time: u64) -> Result<(), WriteError> {
-        let Some(turn) = self.rotation.due(time, self.output.news()) else {
+        let Some(turn) = self.output.due(time) else {
             return Ok(());
         };
         let contents = self.contents();
         match turn {
-            NextOutput::Chunk => self.output.end_chunk(contents),
-            NextOutput::File if self.output.is_live() => self.output.write_requested(contents),
-            NextOutput::File => {
-                let contents = self.output.complete(contents)?;
-                self.total.add(contents);
-                self.output.next()?;
-                self.since_round = 0;
+            NextOutput::Chunk => self.output.files.end_chunk(contents),
+            NextOutput::File if self.output.files.is_live() => {
+                self.output.files.write_requested(contents);
             }
+            NextOutput::File => self.output.next_file(contents)?,
         }
-        self.output.begin(time, self.state())
+        self.output.files.begin(time, self.state())
     }
 
     /// What there is in the file or chunk at hand, which ends here.
@@ -290,25 +270,13 @@ impl Session {
         self.trackers.hotplug.look();
         statistics.quality.changed_cpus = self.trackers.hotplug.changed().to_vec();
         statistics.quality.waits = Some(waits).filter(|waits| waits.seen < waits.waits);
-        self.reported_lost += statistics.quality.losses.ring_full;
+        self.known_losses.reported += statistics.quality.losses.ring_full;
         statistics.into_contents(&self.modules)
-    }
-
-    /// All that comes from here on is younger.
-    fn end_round(&mut self) -> Result<(), WriteError> {
-        self.out.clear();
-        encode::finished_round(&mut self.out);
-        self.since_round = 0;
-        self.output.write(&self.out)
     }
 
     /// What was written so far can be read if we should be killed.
     fn checkpoint(&mut self) -> Result<(), WriteError> {
-        if self.since_round > 0 {
-            self.end_round()?;
-        }
         self.trackers.hotplug.look();
-        self.checkpoints.done(Instant::now());
         self.output.checkpoint()
     }
 
@@ -340,7 +308,6 @@ impl Session {
         self.trackers.lifetimes.follow(&record, &self.processes);
         follow(&record, &mut self.processes, &mut self.modules);
         self.trackers.probes.follow(&record, &self.processes);
-        self.since_round += bytes.len();
         self.output.write(bytes)
     }
 
@@ -360,8 +327,8 @@ impl Session {
         let mut last = self.contents();
         // No record tells of what was lost after the last one.
         let lost = outcome.map_or(0, |outcome| outcome.lost);
-        last.quality.losses.ring_full += lost.saturating_sub(self.reported_lost);
-        last.quality.size_limit = self.max_size.filter(|_| full);
+        last.quality.losses.ring_full += lost.saturating_sub(self.known_losses.reported);
+        last.quality.size_limit = self.output.max_size.filter(|_| full);
         last.quality.unseen.left_running = self.left_running(outcome);
         let counts = outcome.map_or(&[][..], |outcome| &outcome.counts);
         let (covered_event, unsampled) = self.trackers.lifetimes.subject();
@@ -369,30 +336,31 @@ impl Session {
             .trackers
             .probes
             .finish(outcome.map(|outcome| outcome.ended));
-        let mut all = self.total.quality.clone();
+        let mut all = self.output.total.quality.clone();
         all.add(&last.quality);
         let coverage = match full {
             // Of what was counted up to the end, not all was sampled up to here.
             true => Vec::new(),
             false => (self.trackers.lifetimes).finish(counts, all.lost_share(), &self.processes),
         };
-        if self.output.is_one() {
+        if self.output.files.is_one() {
             last.quality.coverage.clone_from(&coverage);
             last.quality.covered_event.clone_from(&covered_event);
             last.quality.unsampled.clone_from(&unsampled);
             last.quality.probes.clone_from(&probes);
         }
-        let ended = (self.output.complete(last)).map(|contents| self.total.add(contents));
+        let ended = self.output.complete(last);
+        let SessionOutput { files, total, .. } = self.output;
         Finished {
             quality: Quality {
                 coverage,
                 covered_event,
                 unsampled,
                 probes,
-                ..self.total.quality
+                ..total.quality
             },
             kept: self.file_pinner.finish(&self.modules),
-            written: self.output.written(),
+            written: files.written(),
             ended,
         }
     }

@@ -46,7 +46,6 @@ impl Session {
             self.note(sample, StackNote::new(end), false);
             self.statistics.quality.samples += 1;
             let bytes = batch.record(index);
-            self.since_round += bytes.len();
             if period == sample.period {
                 return self.output.write(bytes);
             }
@@ -71,7 +70,6 @@ impl Session {
             return Ok(());
         }
         self.statistics.quality.samples += 1;
-        self.since_round += self.out.len();
         self.output.write(&self.out)
     }
 
@@ -179,7 +177,6 @@ impl Session {
         };
         let sample = wait.sample(|event| Some(&self.events.get(event)?.attr));
         self.statistics.quality.samples += 1;
-        self.since_round += sample.len();
         self.output.write(sample)
     }
 
