@@ -1,6 +1,5 @@
 //! Takes what the rings hold into a batch, and reads on at once where a stack's copy is too short.
 
-use prof_events::{current_cpu, system};
 use prof_perfdata::{Record, RecordFormat, Sample, encode};
 
 use crate::offcpu::blocked_threads::BlockedThreadSampler;
@@ -8,6 +7,7 @@ use crate::queue::message::{StackCopy, StackTail};
 use crate::queue::record_queue::{Batch, CUT_STACK, Pressure, ReaderCounts, Room};
 use crate::reader::affinity::ReaderAffinity;
 use crate::reader::short_threads::PeriodRandomizer;
+use crate::reader::sleep::LastSleep;
 use crate::reader::stack_tail::TailReader;
 use crate::reader::wakeup::PassSummary;
 
@@ -22,13 +22,6 @@ pub(super) struct BatchFiller<'a> {
     pub(super) counts: &'a mut ReaderCounts,
     pub(super) summary: PassSummary,
     pub(super) last_sleep: LastSleep,
-}
-
-/// The reader's sleep before this pass.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct LastSleep {
-    /// By the clock of the records.
-    began: u64,
 }
 
 impl BatchFiller<'_> {
@@ -89,29 +82,6 @@ impl BatchFiller<'_> {
                 affinity.deep_stack(cpu);
             }
         }
-    }
-}
-
-impl LastSleep {
-    /// From a sample to the reader's turn, in nanoseconds, where it takes the CPU at once: twice as
-    /// long as in a virtual machine.
-    const AT_ONCE: u64 = 300_000;
-
-    /// It begins.
-    pub(super) fn begin() -> Self {
-        let began = system::monotonic_now();
-        Self { began }
-    }
-
-    /// Whether the sample woke the reader on the thread's own CPU, where the thread waits until the
-    /// reader is done.
-    fn ended_by(self, sample: &Sample<'_>) -> bool {
-        let (Some(time), Some(cpu)) = (sample.time, sample.cpu) else {
-            return false;
-        };
-        time > self.began
-            && cpu == current_cpu()
-            && system::monotonic_now().saturating_sub(time) < Self::AT_ONCE
     }
 }
 

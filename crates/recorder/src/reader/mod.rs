@@ -5,16 +5,15 @@ pub(crate) mod batch_filler;
 pub(crate) mod context_pin;
 pub(crate) mod drain;
 pub(crate) mod short_threads;
+mod sleep;
 pub(crate) mod stack_tail;
 pub(crate) mod wakeup;
 
-use std::io;
 use std::process::ExitStatus;
-use std::thread;
 use std::time::{Duration, Instant};
 
+use prof_events::Signals;
 use prof_events::system::{self, Ahead};
-use prof_events::{Signals, Wake};
 use prof_perfdata::RecordFormat;
 
 use crate::error::Error;
@@ -25,10 +24,11 @@ use crate::options::{Delay, Schedule, Target};
 use crate::queue::message::{Known, Message};
 use crate::queue::record_queue::{Batch, Pressure, ReaderCounts, RecordQueue};
 use crate::reader::affinity::ReaderAffinity;
-use crate::reader::batch_filler::{BatchFiller, LastSleep};
+use crate::reader::batch_filler::BatchFiller;
 use crate::reader::short_threads::PeriodRandomizer;
+use crate::reader::sleep::ReaderSleep;
 use crate::reader::stack_tail::TailReader;
-use crate::reader::wakeup::{PassSummary, Sleep, SleepReason, WakeupPolicy};
+use crate::reader::wakeup::PassSummary;
 use crate::source::Source;
 use crate::summary::Wakeups;
 
@@ -41,9 +41,7 @@ pub(crate) struct Reader<'a> {
     read_tail: bool,
     tail_reader: TailReader,
     affinity: ReaderAffinity,
-    wakeup_policy: WakeupPolicy,
-    /// Whether each sample is looked at as soon as it comes.
-    at_once: bool,
+    sleep: ReaderSleep,
     queue: &'a RecordQueue,
     counts: ReaderCounts,
     /// Varies the periods, where they are ours.
@@ -54,10 +52,6 @@ pub(crate) struct Reader<'a> {
     toggles: Vec<(bool, u64)>,
     /// What may have run before it was sampled, until it was looked at.
     earlier: Option<&'a Target>,
-    /// When the reader last woke.
-    last: Instant,
-    wakeups: Wakeups,
-    last_sleep: LastSleep,
     /// Whether the last pass found anything: then another must follow for the order of time.
     found: bool,
 }
@@ -94,9 +88,6 @@ pub(crate) struct Input<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Percent of the queue: from here on the session cannot be sure to keep up.
-    const MANY: usize = 25;
-
     pub(crate) fn new(input: Input<'a>, queue: &'a RecordQueue) -> Self {
         let Input {
             source,
@@ -107,19 +98,15 @@ impl<'a> Reader<'a> {
         } = input;
         Self {
             format,
-            wakeup_policy: WakeupPolicy::new(source.opened(), Instant::now()),
+            sleep: ReaderSleep::new(source.opened()),
             period_randomizer: source.opened().sample_period().map(PeriodRandomizer::new),
             blocked_threads,
             toggles: Vec::new(),
             earlier: Some(target),
-            last: Instant::now(),
-            wakeups: Wakeups::default(),
-            last_sleep: LastSleep::begin(),
             source,
             read_tail,
             tail_reader: TailReader::default(),
             affinity: ReaderAffinity::new(),
-            at_once: true,
             queue,
             counts: ReaderCounts::default(),
             found: false,
@@ -162,7 +149,7 @@ impl<'a> Reader<'a> {
             stopped_by: control.stopped_by(),
             duration,
             ended,
-            wakeups: self.wakeups,
+            wakeups: self.sleep.wakeups,
         })
     }
 
@@ -176,7 +163,11 @@ impl<'a> Reader<'a> {
         {
             timeout = timeout.min(soon);
         }
-        let wake = self.wait(timeout).map_err(Error::sampling)?;
+        let wants_each =
+            (self.blocked_threads.as_ref()).is_some_and(BlockedThreadSampler::are_urgent);
+        let wake = (self.sleep)
+            .wait(&mut self.source, self.queue, timeout, wants_each)
+            .map_err(Error::sampling)?;
         self.pass();
         if let Some(period_randomizer) = &mut self.period_randomizer {
             period_randomizer.vary(|id, period| self.source.set_period(id, period));
@@ -193,30 +184,6 @@ impl<'a> Reader<'a> {
         Ok(over || failed)
     }
 
-    /// Sleeps until there is something to do, or the time is over.
-    fn wait(&mut self, timeout: Duration) -> io::Result<Wake> {
-        let now = Instant::now();
-        self.wakeup_policy.learn(self.queue.take_feedback());
-        let blocked_threads = self.blocked_threads.as_ref();
-        let wants_each = blocked_threads.is_some_and(BlockedThreadSampler::are_urgent);
-        let lags = self.queue.percent_full() >= Self::MANY;
-        let (sleep, reason) = self.wakeup_policy.sleep(now, lags);
-        count(&mut self.wakeups, reason);
-        let (each, longest) = match sleep {
-            Sleep::UntilSample(longest) => (true, longest),
-            Sleep::For(longest) => (false, longest),
-        };
-        self.at_once = each;
-        self.source.signal_each_overflow(each || wants_each)?;
-        self.last_sleep = LastSleep::begin();
-        let wake = self.source.wait(longest.min(timeout))?;
-        if each || wants_each {
-            thread::sleep(self.wakeup_policy.gather(self.last, Instant::now()));
-        }
-        self.last = Instant::now();
-        Ok(wake)
-    }
-
     /// Has the session go on in another file.
     fn rotate(&mut self) {
         let (mut batch, _) = self.queue.start();
@@ -225,7 +192,7 @@ impl<'a> Reader<'a> {
         batch.counts = self.counts;
         self.queue.push(batch, true);
         // What was sampled before is to be in the first of them soon.
-        self.wakeup_policy.changed(Instant::now());
+        self.sleep.policy.changed(Instant::now());
     }
 
     /// Says when sampling was enabled or disabled.
@@ -257,23 +224,22 @@ impl<'a> Reader<'a> {
             read_tail,
             tail_reader,
             affinity,
-            at_once,
             counts,
             period_randomizer,
             blocked_threads,
-            last_sleep,
+            sleep,
             ..
         } = self;
         tail_reader.begin_pass();
         let mut take = BatchFiller {
             format,
             tail_reader: read_tail.then_some(&mut *tail_reader),
-            affinity: (*at_once).then_some(&mut *affinity),
+            affinity: sleep.until_sample.then_some(&mut *affinity),
             period_randomizer: period_randomizer.as_mut(),
             blocked_threads: blocked_threads.as_mut(),
             counts,
             summary: PassSummary::default(),
-            last_sleep: *last_sleep,
+            last_sleep: sleep.last,
         };
         let drained = source.drain(|_, record| take.record(record, &mut batch, &room));
         let mut summary = take.summary;
@@ -286,8 +252,8 @@ impl<'a> Reader<'a> {
         affinity.apply();
         self.counts.corrupt += u64::from(drained.corrupt);
         let now = Instant::now();
-        self.wakeup_policy.looked(summary, now);
-        let hurried = self.wakeup_policy.is_hurried(summary, now);
+        self.sleep.policy.looked(summary, now);
+        let hurried = self.sleep.policy.is_hurried(summary, now);
         let found = !batch.is_empty();
         // Once after the last find, an empty batch says that all before it is complete.
         if found || self.found {
@@ -298,20 +264,6 @@ impl<'a> Reader<'a> {
         }
         self.found = found;
     }
-}
-
-/// Counts a sleep where its reason says.
-fn count(wakeups: &mut Wakeups, reason: SleepReason) {
-    let counter = match reason {
-        SleepReason::Start => &mut wakeups.at_start,
-        SleepReason::ChangingTails => &mut wakeups.changing_tails,
-        SleepReason::DeepTails => &mut wakeups.deep_tails,
-        SleepReason::Lag => &mut wakeups.lag,
-        SleepReason::Quiet => &mut wakeups.quiet,
-        SleepReason::Changes => &mut wakeups.changes,
-        SleepReason::Steady => &mut wakeups.steady,
-    };
-    *counter += 1;
 }
 
 /// Closes the queue when the reader is done with it, even by an error.
