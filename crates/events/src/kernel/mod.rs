@@ -193,7 +193,7 @@ pub(crate) fn set_async(event: BorrowedFd<'_>, on: bool) -> Result<(), Errno> {
 
 /// Takes a sample each `period` events from now on; so do those that inherit the event later.
 pub(crate) fn set_period(event: BorrowedFd<'_>, period: u64) -> Result<(), Errno> {
-    let request = sys::bindings::PERIOD.into();
+    let request = sys::bindings::PERIOD as libc::Ioctl;
     // SAFETY: the kernel reads eight bytes from `period`. (The function of this name in the
     // bindings would pass it by value.)
     check(unsafe { libc::ioctl(event.as_raw_fd(), request, &raw const period) }).map(drop)

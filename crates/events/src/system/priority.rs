@@ -1,5 +1,7 @@
 //! Which threads run first.
 
+use std::mem;
+
 /// How far ahead of others a thread shall run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ahead {
@@ -22,9 +24,7 @@ pub enum Priority {
 /// all ordinary threads, or else often and for a short while each time. (A higher nice value alone
 /// counts for little where each session has a share of its own, as on desktops.)
 pub fn raise_thread_priority(ahead: Ahead) -> Priority {
-    let first = libc::sched_param {
-        sched_priority: ahead as i32,
-    };
+    let first = scheduling(ahead as i32);
     let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
     // SAFETY: the kernel reads the structure, which lives until the call returns.
     if unsafe { libc::sched_setscheduler(0, policy, &raw const first) } == 0 {
@@ -39,10 +39,18 @@ pub fn raise_thread_priority(ahead: Ahead) -> Priority {
 
 /// Lets the calling thread wait for its turn again like all others.
 pub fn lower_thread_priority() {
-    let ordinary = libc::sched_param { sched_priority: 0 };
+    let ordinary = scheduling(0);
     // SAFETY: the kernel reads the structure, which lives until the call returns. It refuses
     // nobody the ordinary policy.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &raw const ordinary) };
+}
+
+/// Only the priority counts for the kernel; musl's structure has room for more.
+fn scheduling(priority: i32) -> libc::sched_param {
+    // SAFETY: the structure holds numbers, of which all may be zero.
+    let mut param: libc::sched_param = unsafe { mem::zeroed() };
+    param.sched_priority = priority;
+    param
 }
 
 /// Has the calling thread take turns as short as there are (Linux 6.12; before, it is only about

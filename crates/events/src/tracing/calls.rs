@@ -13,6 +13,12 @@ const OPTIONS: i32 = libc::PTRACE_O_TRACECLONE
     | libc::PTRACE_O_TRACEEXEC
     | libc::PTRACE_O_TRACEEXIT;
 
+/// How the C library counts requests.
+#[cfg(target_env = "musl")]
+type Request = libc::c_int;
+#[cfg(not(target_env = "musl"))]
+type Request = libc::c_uint;
+
 pub(super) fn seize(tid: Tid) -> Result<(), Errno> {
     ptrace(libc::PTRACE_SEIZE, tid, OPTIONS as usize)
 }
@@ -90,7 +96,7 @@ fn wait(kind: libc::idtype_t, id: libc::id_t, options: i32) -> Option<(Tid, i32,
 }
 
 /// A request whose data is a number, or an address that the caller answers for.
-fn ptrace(request: libc::c_uint, tid: Tid, data: usize) -> Result<(), Errno> {
+fn ptrace(request: Request, tid: Tid, data: usize) -> Result<(), Errno> {
     // SAFETY: seize, interrupt, resume and listen take numbers and touch no memory of ours;
     // GETEVENTMSG writes one word to where its caller points.
     check(unsafe { libc::ptrace(request, tid, ptr::null_mut::<libc::c_void>(), data) })
