@@ -252,7 +252,7 @@ pub(crate) struct TargetFlags {
     pub no_default_features: bool,
 
     /// The profile to build with [default: release, for benchmarks: bench]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", alias = "package-profile")]
     pub profile: Option<String>,
 
     /// Build for release, which is the default
