@@ -13,7 +13,7 @@ pub(crate) struct TailChange {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     None,
-    /// More of them are beyond the copy, or none were known.
+    /// More of them are beyond the copy, or there is nothing to compare them with.
     More,
     Others,
 }
@@ -22,6 +22,8 @@ pub(crate) enum Change {
 struct ThreadTail {
     tid: Tid,
     frames: Vec<u64>,
+    /// Whether they end at the root.
+    is_whole: bool,
     /// The same bytes at the end of the copy went on in other frames at another sample.
     is_ambiguous: bool,
 }
@@ -31,16 +33,20 @@ impl TailChange {
     const THREADS: usize = 64;
 
     /// How these frames, the outermost last, compare with those at the last sample of the thread.
-    pub(crate) fn change(&mut self, tid: Tid, frames: &[u64]) -> Change {
-        if let Some(ThreadTail { frames: known, .. }) = self.of(tid) {
+    pub(crate) fn change(&mut self, tid: Tid, frames: &[u64], is_whole: bool) -> Change {
+        if let Some(thread) = self.of(tid) {
+            let known = &mut thread.frames;
+            // Of stacks that break off, nobody knows the outermost frames.
+            let is_comparable = is_whole && thread.is_whole;
             let change = match (known.ends_with(frames), frames.ends_with(known)) {
                 (true, _) => Change::None,
-                (false, true) => Change::More,
-                (false, false) => Change::Others,
+                (false, false) if is_comparable => Change::Others,
+                (false, _) => Change::More,
             };
             if change != Change::None {
                 known.clear();
                 known.extend_from_slice(frames);
+                thread.is_whole = is_whole;
             }
             return change;
         }
@@ -51,6 +57,7 @@ impl TailChange {
         self.threads.push(ThreadTail {
             tid,
             frames: frames.to_vec(),
+            is_whole,
             is_ambiguous: false,
         });
         Change::More
@@ -81,7 +88,7 @@ mod tests {
         let mut tail_change = TailChange::default();
         let mut check = |tid, frames: &[u64], expected| {
             assert_eq!(
-                tail_change.change(tid, frames),
+                tail_change.change(tid, frames, true),
                 expected,
                 "{tid}: {frames:?}"
             );
@@ -96,11 +103,20 @@ mod tests {
     }
 
     #[test]
+    fn stacks_that_break_off_contradict_none() {
+        let mut tail_change = TailChange::default();
+        tail_change.change(1, &[3, 2, 1], true);
+        assert_eq!(tail_change.change(1, &[5], false), Change::More);
+        assert_eq!(tail_change.change(1, &[3, 2, 1], true), Change::More);
+        assert_eq!(tail_change.change(1, &[4, 1], true), Change::Others);
+    }
+
+    #[test]
     fn few_threads_are_remembered() {
         let mut tail_change = TailChange::default();
         for tid in 0..1000 {
-            assert_eq!(tail_change.change(tid, &[1]), Change::More);
-            assert_eq!(tail_change.change(tid, &[1]), Change::None);
+            assert_eq!(tail_change.change(tid, &[1], true), Change::More);
+            assert_eq!(tail_change.change(tid, &[1], true), Change::None);
         }
         assert_eq!(tail_change.threads.len(), TailChange::THREADS);
     }

@@ -155,7 +155,10 @@ impl UserUnwinder {
         // Of what was read, only the frames matter: a stack holds variables, too.
         let change = match unwound.remote_read {
             0 => Change::None,
-            _ => (self.tail_change).change(stack.tid, chain.get(beyond_copy..).unwrap_or_default()),
+            _ => {
+                let frames = chain.get(beyond_copy..).unwrap_or_default();
+                (self.tail_change).change(stack.tid, frames, unwound.end.is_whole())
+            }
         };
         self.changed = change != Change::None;
         let looks_the_same = now.joins() && earlier.is_some_and(|earlier| now.joins_like(earlier));
