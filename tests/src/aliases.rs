@@ -118,6 +118,7 @@ mod tests {
     fn different_functions_are_not_joined() {
         let aliases = Aliases::of_the_c_library();
         let groups: BTreeSet<_> = aliases.representatives.values().collect();
-        assert!(groups.len() > 500, "only {} functions", groups.len());
+        // Some hundred without the debug symbols of the C library, thousands with them.
+        assert!(groups.len() > 100, "only {} functions", groups.len());
     }
 }
