@@ -2,21 +2,23 @@
 
 use prof_tests::{Outcome, Session};
 
-/// Does so much in `parse`, and always the same in `render`.
-fn program(session: &Session, rounds: u32) {
+/// So many milliseconds in `parse`, and always 400 in `render`: chains of multiplications, which take
+/// the same time in each run.
+fn program(session: &Session, milliseconds: u32) {
     session.write(
         "program.c",
-        b"volatile long sum;\n\
-          __attribute__((noinline)) void parse(void) {\n\
-              for (long i = 0; i < ROUNDS * 800000L; i++) sum += i;\n\
-          }\n\
-          __attribute__((noinline)) void render(void) {\n\
-              for (long i = 0; i < 800000000L; i++) sum += i;\n\
-          }\n\
-          int main(void) { parse(); render(); }\n",
+        b"#define BURN(ms) \\\n\
+              unsigned long x = ms; \\\n\
+              for (unsigned long i = 0; i < ms * 1100000ul; i++) { \\\n\
+                  x = x * 6364136223846793005u + 1; \\\n\
+                  __asm__ volatile(\"\" : \"+r\"(x)); \\\n\
+              }\n\
+          __attribute__((noinline)) void parse(void) { BURN(PARSE) }\n\
+          __attribute__((noinline)) void render(void) { BURN(400) }\n\
+          int main(void) { parse(); render(); return 0; }\n",
     );
     let mut build = session.command("gcc".as_ref(), ["-O1", "-g", "-o", "program", "program.c"]);
-    build.arg(format!("-DROUNDS={rounds}"));
+    build.arg(format!("-DPARSE={milliseconds}"));
     Outcome::of(build).assert_code(0);
 }
 
