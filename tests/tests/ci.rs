@@ -2,9 +2,9 @@
 
 use prof_tests::{Outcome, Session};
 
-/// So many milliseconds in `parse`, and always 400 in `render`: chains of multiplications, which take
-/// the same time in each run.
-fn program(session: &Session, milliseconds: u32) {
+/// So many milliseconds in `parse` and in `render`: chains of multiplications, which take the same
+/// time in each run.
+fn program(session: &Session, parse: u32, render: u32) {
     session.write(
         "program.c",
         b"#define BURN(ms) \\\n\
@@ -14,11 +14,12 @@ fn program(session: &Session, milliseconds: u32) {
                   __asm__ volatile(\"\" : \"+r\"(x)); \\\n\
               }\n\
           __attribute__((noinline)) void parse(void) { BURN(PARSE) }\n\
-          __attribute__((noinline)) void render(void) { BURN(400) }\n\
+          __attribute__((noinline)) void render(void) { BURN(RENDER) }\n\
           int main(void) { parse(); render(); return 0; }\n",
     );
     let mut build = session.command("gcc".as_ref(), ["-O1", "-g", "-o", "program", "program.c"]);
-    build.arg(format!("-DPARSE={milliseconds}"));
+    build.arg(format!("-DPARSE={parse}"));
+    build.arg(format!("-DRENDER={render}"));
     Outcome::of(build).assert_code(0);
 }
 
@@ -30,16 +31,17 @@ fn ci(session: &Session, options: &[&str]) -> Outcome {
 #[test]
 fn a_function_that_grew_is_named() {
     let session = Session::alone();
-    program(&session, 200);
+    program(&session, 200, 400);
     ci(&session, &[]).assert_refused(&["prof ci --save-baseline"]);
     ci(&session, &["--save-baseline"]).assert_code(0);
-    let same = ci(&session, &[]);
+    // Shares only: what a run costs is also for others on the machine to say.
+    let same = ci(&session, &["--fail-above", "1:."]);
     same.assert_code(0);
     assert!(
-        same.stdout.starts_with("## prof ci: no function grew"),
+        same.stdout.starts_with("## prof ci: nothing grew"),
         "{same}"
     );
-    program(&session, 400);
+    program(&session, 400, 400);
     let slower = ci(&session, &[]);
     slower.assert_code(3);
     assert!(
@@ -53,6 +55,38 @@ fn a_function_that_grew_is_named() {
     assert!(row.is_some_and(|row| row.contains("**grew**")), "{slower}");
     // Only what is asked for counts.
     ci(&session, &["--fail-above", "1:render"]).assert_code(0);
+}
+
+/// Its share is 100 % before and after.
+#[test]
+fn a_program_of_one_function_that_takes_longer_fails() {
+    let session = Session::alone();
+    program(&session, 200, 0);
+    ci(&session, &["--save-baseline"]).assert_code(0);
+    let limit = ["--fail-above", "50"];
+    let same = ci(&session, &limit);
+    same.assert_code(0);
+    assert!(
+        same.stdout.starts_with("## prof ci: nothing grew"),
+        "{same}"
+    );
+    program(&session, 400, 0);
+    let slower = ci(&session, &limit);
+    slower.assert_code(3);
+    assert!(
+        slower.stdout.starts_with("## prof ci: a run costs "),
+        "{slower}"
+    );
+    let cost = slower
+        .stdout
+        .lines()
+        .find(|line| line.starts_with("- cost of a run: +"));
+    assert!(
+        cost.is_some_and(|line| line.ends_with(": **grew**")),
+        "{slower}"
+    );
+    // A limit for functions says nothing of whole runs.
+    ci(&session, &["--fail-above", "1:."]).assert_code(0);
 }
 
 #[test]

@@ -99,6 +99,7 @@ fn compare(flags: CiFlags, baseline: &Path, new: &Path) -> Result<ExitCode> {
     let least = limits.iter().map(|limit| limit.points / 100.0);
     let least = least.fold(1.0, f64::min).max(0.001);
     let diff = RunsDiff::new(&before_trees, &after_trees, least)?;
+    let costs_more = limits.iter().any(|limit| is_cost_beyond(limit, &diff));
     let words: Vec<_> = flags
         .command
         .iter()
@@ -108,6 +109,7 @@ fn compare(flags: CiFlags, baseline: &Path, new: &Path) -> Result<ExitCode> {
         command: words.join(" "),
         baseline: baseline.display().to_string(),
         verdict: verdict(before.iter().chain(&after)),
+        costs_more,
         rows: flags.limit,
     };
     let failed = |row: &RunsRow| limits.iter().any(|limit| is_beyond(limit, row));
@@ -115,7 +117,7 @@ fn compare(flags: CiFlags, baseline: &Path, new: &Path) -> Result<ExitCode> {
         Some(path) => write_file(path, |out| Ok(runs::write(&diff, &options, failed, out)?))?,
         None => write_stdout(|out| Ok(runs::write(&diff, &options, failed, out)?))?,
     }
-    Ok(match diff.rows.iter().any(failed) {
+    Ok(match costs_more || diff.rows.iter().any(failed) {
         true => exit::CHECK_FAILED.into(),
         false => ExitCode::SUCCESS,
     })
@@ -137,6 +139,12 @@ fn is_beyond(limit: &GrowthLimit, row: &RunsRow) -> bool {
     row.is_certain()
         && row.change() * 100.0 > limit.points
         && concerned.is_none_or(|pattern| pattern.matches(&row.function))
+}
+
+/// A limit for some functions says nothing of whole runs.
+fn is_cost_beyond(limit: &GrowthLimit, diff: &RunsDiff) -> bool {
+    let change = diff.cost_change() * 100.0;
+    limit.function.is_none() && diff.is_cost_certain() && change > limit.points
 }
 
 /// What the worst of the recordings is worth.

@@ -32,8 +32,9 @@ pub(crate) struct CiFlags {
     #[arg(short = 'e', value_name = "EVENT")]
     pub(crate) sampled: Option<String>,
 
-    /// Exit with status 3 if the self share of a function grew by more than POINTS percentage
-    /// points, beyond the noise; with REGEX, only functions that match. May be repeated
+    /// Exit with status 3 if, beyond the noise, the self share of a function grew by more than
+    /// POINTS percentage points, or a run costs more by that many percent; with REGEX, only
+    /// functions that match count. May be repeated
     #[arg(long, value_name = "POINTS[:REGEX]", default_value = "1")]
     pub(crate) fail_above: Vec<GrowthLimit>,
 

@@ -17,6 +17,8 @@ pub struct RunsOptions {
     pub baseline: String,
     /// What the recordings are worth, in a word.
     pub verdict: String,
+    /// Whether a run costs more than is allowed.
+    pub costs_more: bool,
     /// At most so many rows.
     pub rows: usize,
 }
@@ -31,17 +33,7 @@ pub fn write(
     failed: impl Fn(&RunsRow) -> bool,
     mut out: impl Write,
 ) -> io::Result<()> {
-    let grew: Vec<String> = diff
-        .rows
-        .iter()
-        .filter(|row| failed(row))
-        .map(|row| escape(&row.function))
-        .collect();
-    let headline = match grew.as_slice() {
-        [] => "no function grew".to_owned(),
-        [one] => format!("{one} grew"),
-        several => format!("{} functions grew: {}", several.len(), several.join(", ")),
-    };
+    let headline = headline(diff, options, &failed);
     writeln!(out, "## prof ci: {headline}\n")?;
     writeln!(
         out,
@@ -53,9 +45,13 @@ pub fn write(
         diff.runs.0,
         grouped(diff.samples.0),
     )?;
-    let change = (diff.cost.1 / diff.cost.0.max(1.0) - 1.0) * 100.0;
+    let change = diff.cost_change() * 100.0;
     let noise = diff.cost_noise * 100.0;
-    writeln!(out, "- cost of a run: {change:+.1} % (noise ± {noise:.1})")?;
+    let word = mark(options.costs_more, diff.is_cost_certain());
+    writeln!(
+        out,
+        "- cost of a run: {change:+.1} % (noise ± {noise:.1}): {word}"
+    )?;
     writeln!(out, "- verdict: {}\n", options.verdict)?;
     writeln!(
         out,
@@ -68,11 +64,7 @@ pub fn write(
         by_failure.then(b.change().abs().total_cmp(&a.change().abs()))
     });
     for row in rows.iter().take(options.rows) {
-        let word = match (failed(row), row.is_certain()) {
-            (true, _) => "**grew**",
-            (false, true) => "clear",
-            (false, false) => "noise",
-        };
+        let word = mark(failed(row), row.is_certain());
         writeln!(
             out,
             "| {} | {} | {:+.2} | {:.2} | {word} | {} | {} |",
@@ -85,4 +77,29 @@ pub fn write(
         )?;
     }
     Ok(())
+}
+
+/// What grew, in a line.
+fn headline(diff: &RunsDiff, options: &RunsOptions, failed: impl Fn(&RunsRow) -> bool) -> String {
+    let grew = diff.rows.iter().filter(|row| failed(row));
+    let grew: Vec<String> = grew.map(|row| escape(&row.function)).collect();
+    let cost = format!("a run costs {:.1} % more", diff.cost_change() * 100.0);
+    let functions = match grew.as_slice() {
+        [] if options.costs_more => return cost,
+        [] => return "nothing grew".to_owned(),
+        [one] => format!("{one} grew"),
+        several => format!("{} functions grew: {}", several.len(), several.join(", ")),
+    };
+    match options.costs_more {
+        true => format!("{functions}; {cost}"),
+        false => functions,
+    }
+}
+
+fn mark(has_failed: bool, is_certain: bool) -> &'static str {
+    match (has_failed, is_certain) {
+        (true, _) => "**grew**",
+        (false, true) => "clear",
+        (false, false) => "noise",
+    }
 }

@@ -18,8 +18,8 @@ pub struct RunsDiff {
     pub samples: (u64, u64),
     /// What the runs cost: each one's whole weight, as a mean before and after.
     pub cost: (f64, f64),
-    /// Half the width of the interval that the change of `cost` is in, 95 times of 100, as a share
-    /// of the cost before.
+    /// A smaller change of `cost` than this is noise, as a share of the cost before; the chance is
+    /// shared with the rows.
     pub cost_noise: f64,
     /// One row for each function whose share is at least the least one asked for, on either side.
     pub rows: Vec<RunsRow>,
@@ -36,8 +36,8 @@ pub struct RunsRow {
     pub before: f64,
     /// Mean self share after.
     pub after: f64,
-    /// A smaller change than this is noise: for all rows together, chance exceeds it in one of a
-    /// hundred comparisons of the same program with itself.
+    /// A smaller change than this is noise: for all rows and the cost together, chance exceeds it in
+    /// one of a hundred comparisons of the same program with itself.
     pub noise: f64,
 }
 
@@ -57,6 +57,16 @@ impl RunsRow {
 const FALSE_ALARMS: f64 = 0.01;
 
 impl RunsDiff {
+    /// Change of what a run costs, as a share of the cost before.
+    pub fn cost_change(&self) -> f64 {
+        (self.cost.1 - self.cost.0) / self.cost.0.max(1.0)
+    }
+
+    /// Whether the change of the cost is more than noise.
+    pub fn is_cost_certain(&self) -> bool {
+        self.cost_change().abs() > self.cost_noise
+    }
+
     /// Compares the functions whose self share is at least `least` (0 to 1) before or after.
     ///
     /// # Errors
@@ -83,8 +93,8 @@ impl RunsDiff {
             .filter(|(before, after, _)| before.mean.max(after.mean) >= least)
             .map(|(before, after, key)| (key, before, after))
             .collect();
-        // Bonferroni: all rows together, growth or shrinkage.
-        let level = FALSE_ALARMS / pairs.len().max(1) as f64;
+        // Bonferroni: all rows and the cost together, growth or shrinkage.
+        let level = FALSE_ALARMS / (pairs.len() + 1) as f64;
         let critical = student::critical(before.len() + after.len() - 2, level);
         let mut rows: Vec<RunsRow> = pairs
             .into_iter()
@@ -98,13 +108,12 @@ impl RunsDiff {
             .collect();
         rows.sort_by(|a, b| b.change().total_cmp(&a.change()));
         let cost = (Observed::cost(before), Observed::cost(after));
-        let common = student::critical(before.len() + after.len() - 2, 0.05);
         let whole = cost.0.mean.max(1.0);
         Ok(Self {
             runs: (before.len(), after.len()),
             samples: (older.samples, newer.samples),
             cost: (cost.0.mean, cost.1.mean),
-            cost_noise: common * standard_error(&cost.0, &cost.1) / whole,
+            cost_noise: critical * standard_error(&cost.0, &cost.1) / whole,
             rows,
         })
     }
@@ -170,7 +179,14 @@ impl Observed {
 
     fn cost(trees: &[CallTree<'_>]) -> Self {
         let costs = trees.iter().map(|tree| tree.total().value as f64);
-        Self::of(&costs.collect::<Vec<_>>())
+        let costs = Self::of(&costs.collect::<Vec<_>>());
+        let samples: u64 = trees.iter().map(|tree| tree.total().samples).sum();
+        // A run ends somewhere between two samples.
+        let sample = costs.mean * costs.runs / samples.max(1) as f64;
+        Self {
+            sampling: sample * sample / costs.runs,
+            ..costs
+        }
     }
 }
 
@@ -209,7 +225,10 @@ mod tests {
     }
 
     fn compare(before: &[usize], after: &[usize]) -> Result<RunsDiff, Error> {
-        let (before, after) = (runs(before), runs(after));
+        diff(&runs(before), &runs(after))
+    }
+
+    fn diff(before: &[SymbolizedProfile], after: &[SymbolizedProfile]) -> Result<RunsDiff, Error> {
         let tree = |profile| CallTree::new(profile, &everything(), Split::Nothing).unwrap();
         let before: Vec<_> = before.iter().map(tree).collect();
         let after: Vec<_> = after.iter().map(tree).collect();
@@ -236,6 +255,33 @@ mod tests {
     #[test]
     fn runs_that_agree_by_chance_keep_the_noise_of_sampling() {
         check(&[100, 100], &[112, 112], false);
+    }
+
+    /// Runs of one function that take so many samples.
+    fn check_cost(before: &[usize], after: &[usize], expected: (f64, bool)) {
+        let run = |&samples: &usize| TestProfile::of(&vec!["t a 1"; samples]);
+        let (before, after): (Vec<_>, Vec<_>) = (
+            before.iter().map(run).collect(),
+            after.iter().map(run).collect(),
+        );
+        let diff = diff(&before, &after).unwrap();
+        let change = (diff.cost_change() * 1000.0).round() / 10.0;
+        assert_eq!((change, diff.is_cost_certain()), expected, "{diff:?}");
+        assert!(diff.rows.iter().all(|row| !row.is_certain()));
+    }
+
+    #[test]
+    fn a_run_that_costs_more_is_certain_beyond_the_noise() {
+        let before = [1000, 1010, 990, 1005, 995];
+        check_cost(&before, &[1400, 1380, 1390, 1385, 1395], (39.0, true));
+        check_cost(&before, &[1012, 1004, 998, 1001, 1005], (0.4, false));
+        check_cost(&before, &[1900, 1000, 1020, 1990, 1040], (39.0, false));
+    }
+
+    #[test]
+    fn runs_of_few_samples_have_a_cost_known_to_a_sample() {
+        check_cost(&[10, 10, 10], &[11, 11, 11], (10.0, false));
+        check_cost(&[10, 10, 10], &[30, 30, 30], (200.0, true));
     }
 
     #[test]
