@@ -1,5 +1,7 @@
 //! `cargo prof` on a small package.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -230,15 +232,70 @@ fn flags_of_cargo_flamegraph_are_taken_or_answered() {
         "--root",
         "--deterministic",
         "--no-inline",
+        "--ignore-status",
+        "-z",
+        "-v",
         "--",
         "10",
     ])
     .assert_code(0)
-    .assert_says(&["--root is not needed"]);
+    .assert_says(&["--root is not needed", "--compression-level is not needed"]);
     run(&["--post-process", "sort"]).assert_refused(&["prof report --folded - | sort"]);
     run(&["-c", "record -F 99"]).assert_refused(&["prof needs no perf"]);
     run(&["--reverse"]).assert_refused(&["cargo prof report"]);
+    run(&["--title", "T"]).assert_refused(&["cargo prof report"]);
     run(&["--cmd", "record -F 99"]).assert_refused(&["prof needs no perf"]);
+}
+
+/// Where a browser would be: it writes down what it is to open.
+const XDG_OPEN: &str = "#!/bin/sh\necho \"$1\" >opened\n";
+
+#[test]
+fn flags_of_cargo_flamegraph_do_what_they_do_there() {
+    let session = Session::new();
+    package(&session);
+    // The library has the binary's name, and both have tests.
+    let library = MAIN
+        .replace("fn main()", "pub fn unused()")
+        .replace("spins", "turns");
+    session.write("src/lib.rs", library.as_bytes());
+    let browser = session.write("xdg-open", XDG_OPEN.as_bytes());
+    std::fs::set_permissions(&browser, Permissions::from_mode(0o755)).unwrap();
+    let run = |arguments: &[&str]| {
+        let mut command = cargo_prof(&session, arguments);
+        let path = std::env::var("PATH").unwrap();
+        let path = format!("{}:{path}", session.directory().display());
+        command.env("PATH", path).env("DISPLAY", ":0");
+        let outcome = Outcome::of(command);
+        outcome.assert_code(0);
+        std::fs::read_to_string(session.path("flamegraph.svg")).unwrap()
+    };
+    let inlined = run(&["--open", "--", "100"]);
+    let opened = std::fs::read_to_string(session.path("opened")).unwrap();
+    assert_eq!(opened, "flamegraph.svg\n");
+    // `fold` is a loop in `spin`, by its debug info alone.
+    assert!(inlined.contains("hello::spin") && inlined.contains("fold"));
+    let bare = run(&["--no-inline", "--deterministic", "-r", "--", "100"]);
+    assert!(bare.contains("hello::spin") && !bare.contains("fold"));
+    // No test of the other one runs.
+    let check = |kind: &str, ran: &str, other: &str| {
+        let drawn = run(&["--unit-test", "hello", "--unit-test-kind", kind]);
+        assert!(drawn.contains(ran) && !drawn.contains(other), "{kind}");
+    };
+    check("lib", "hello::tests::turns", "hello::tests::spins");
+    check("bin", "hello::tests::spins", "hello::tests::turns");
+    let dev = run(&[
+        "--package-profile",
+        "dev",
+        "-p",
+        "hello",
+        "-f",
+        "",
+        "--",
+        "10",
+    ]);
+    assert!(dev.contains("hello::spin"));
+    assert!(session.path("target/debug/hello").exists());
 }
 
 #[test]

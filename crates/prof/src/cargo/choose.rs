@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use cargo_metadata::{Metadata, MetadataCommand, Package, TargetKind};
 
-use crate::flags::TargetFlags;
+use crate::flags::{TargetFlags, UnitKind};
 
 /// A target by package, kind and name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,8 +121,8 @@ fn pick(metadata: &Metadata, flags: &TargetFlags) -> Result<Choice> {
         (Unit::Benchmarks, &flags.unit_bench),
     ];
     for (unit, wanted) in units {
-        if let Some(binary) = wanted {
-            return pick_unit(&packages, unit, binary.as_deref());
+        if let Some(name) = wanted {
+            return pick_unit(&packages, unit, name.as_deref(), flags.unit_test_kind);
         }
     }
     match named(flags) {
@@ -229,13 +229,34 @@ fn pick_default(packages: &[&Package]) -> Result<Choice> {
     Ok(Choice::new(package, Kind::Bin, name))
 }
 
-/// The library, or the binary that has this name or is the only one.
-fn pick_unit(packages: &[&Package], unit: Unit, binary: Option<&str>) -> Result<Choice> {
-    let library = targets(packages, Kind::Lib).next();
-    let choice = match (binary, library) {
-        (Some(name), _) => pick_named(packages, Kind::Bin, name)?,
-        (None, Some((package, name))) => Choice::new(package, Kind::Lib, name),
-        (None, None) => pick_default(packages)?,
+/// The binary of this name, else the library of this name. Without a name: the library, else the
+/// binary that `cargo run` would take.
+fn pick_unit(
+    packages: &[&Package],
+    unit: Unit,
+    name: Option<&str>,
+    kind: Option<UnitKind>,
+) -> Result<Choice> {
+    let found = |kind: Kind| {
+        let mut targets = targets(packages, kind);
+        targets.find(|(_, target)| name.is_none_or(|name| *target == name))
+    };
+    let library = found(Kind::Lib).filter(|_| kind != Some(UnitKind::Bin));
+    let binary = name.and_then(|_| found(Kind::Bin));
+    let binary = binary.filter(|_| kind != Some(UnitKind::Lib));
+    let choice = match (binary, library, name) {
+        (Some((package, name)), _, _) => Choice::new(package, Kind::Bin, name),
+        (None, Some((package, name)), _) => Choice::new(package, Kind::Lib, name),
+        (None, None, None) if kind != Some(UnitKind::Lib) => pick_default(packages)?,
+        (None, None, name) => {
+            let all = targets(packages, Kind::Lib).chain(targets(packages, Kind::Bin));
+            let all: Vec<_> = all.map(|(_, target)| target).collect();
+            bail!(
+                "there is no such library or binary{}; there are: {}",
+                name.map_or_else(String::new, |name| format!(" '{name}'")),
+                all.join(", ")
+            );
+        }
     };
     Ok(Choice {
         unit: Some(unit),

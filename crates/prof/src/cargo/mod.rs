@@ -194,11 +194,14 @@ fn answer(flags: &CargoFlamegraphFlags, console: Console) -> Result<()> {
     }
     if flags.flamechart || flags.palette.is_some() {
         bail!(
-            "--flamechart, --reverse, --inverted, --palette, --min-width, --image-width and --notes \
-             are for drawing: use `cargo prof record`, then `cargo prof report` with --flamechart \
-             FILE, or --flamegraph FILE and --reverse, --inverted, --palette, --min-percent, \
-             --width or --title"
+            "--flamechart, --reverse, --inverted, --palette, --min-width, --image-width, --title, \
+             --subtitle, --notes and --skip-after are for drawing: use `cargo prof record`, then \
+             `cargo prof report` with --flamechart FILE, or --flamegraph FILE and --reverse, \
+             --inverted, --palette, --min-percent, --width, --title or --hide"
         );
+    }
+    if flags.compression_level.is_some() {
+        console.say("--compression-level is not needed: recordings hold no copies of stacks");
     }
     if flags.root.is_some() {
         console.say("--root is not needed: prof records your programs as you");

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use prof_report::Pattern;
 
 use super::annotate::AnnotateFlags;
@@ -159,6 +159,10 @@ pub(crate) struct CargoFlamegraphFlags {
     #[arg(long, hide = true, value_name = "COMMAND")]
     pub cmd: Option<OsString>,
 
+    /// Recordings are small without it
+    #[arg(short = 'z', long, hide = true, num_args = 0..=1)]
+    pub compression_level: Option<Option<u8>>,
+
     /// The picture is drawn whatever the program's exit status
     #[arg(long, hide = true)]
     pub ignore_status: bool,
@@ -168,7 +172,7 @@ pub(crate) struct CargoFlamegraphFlags {
     pub flamechart: bool,
 
     /// How to draw: `prof report` does that
-    #[arg(long, hide = true, value_name = "VALUE", aliases = ["image-width", "min-width", "notes", "skip-after"])]
+    #[arg(long, hide = true, value_name = "VALUE", aliases = ["image-width", "min-width", "notes", "skip-after", "title", "subtitle"])]
     pub palette: Option<OsString>,
 }
 
@@ -208,6 +212,15 @@ pub(crate) struct CargoStatFlags {
     pub args: Vec<OsString>,
 }
 
+/// Where unit tests and benchmarks are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum UnitKind {
+    /// In a binary.
+    Bin,
+    /// In the library.
+    Lib,
+}
+
 /// Which Cargo target to build, and how.
 #[derive(Debug, Default, Args)]
 pub(crate) struct TargetFlags {
@@ -227,13 +240,17 @@ pub(crate) struct TargetFlags {
     #[arg(long, value_name = "NAME", group = "kind")]
     pub bench: Option<String>,
 
-    /// Record the unit tests of the library, or of the binary NAME
+    /// Record the unit tests of the library, or of the binary or library NAME
     #[arg(long, value_name = "NAME", group = "kind", num_args = 0..=1)]
     pub unit_test: Option<Option<String>>,
 
-    /// Record the benchmarks inside the library, or inside the binary NAME
+    /// Record the benchmarks inside the library, or inside the binary or library NAME
     #[arg(long, value_name = "NAME", group = "kind", num_args = 0..=1)]
     pub unit_bench: Option<Option<String>>,
+
+    /// What --unit-test and --unit-bench mean where a binary and the library share a name
+    #[arg(long, value_name = "KIND", hide = true)]
+    pub unit_test_kind: Option<UnitKind>,
 
     /// The package that has the target
     #[arg(short, long, value_name = "SPEC")]

@@ -26,7 +26,7 @@ pub(crate) use annotate::AnnotateFlags;
 pub(crate) use archive::ArchiveFlags;
 pub(crate) use cargo::{
     CargoFlags, CargoFlamegraphFlags, CargoPictureFlags, CargoRecordFlags, CargoStatFlags,
-    CargoTopFlags, CargoVerb, EachFlags, TargetFlags,
+    CargoTopFlags, CargoVerb, EachFlags, TargetFlags, UnitKind,
 };
 pub(crate) use ci::CiFlags;
 pub(crate) use diff::{DiffFlags, GrowthLimit};
