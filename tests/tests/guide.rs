@@ -14,14 +14,7 @@ fn guide() -> PathBuf {
 /// Runs the commands of a page, in a directory with the guide's programs.
 fn check(page: &str) {
     let session = Session::new();
-    for entry in fs::read_dir(guide().join("programs")).unwrap() {
-        let path = entry.unwrap().path();
-        fs::copy(
-            &path,
-            session.path(&path.file_name().unwrap().to_string_lossy()),
-        )
-        .unwrap();
-    }
+    copy(&guide().join("programs"), session.directory());
     let path = guide().join(page);
     let text = fs::read_to_string(&path).unwrap();
     let refreshed = run(&session, &text);
@@ -30,9 +23,24 @@ fn check(page: &str) {
     }
 }
 
+/// Copies what is in a folder; what is built of it there is left out.
+fn copy(from: &Path, to: &Path) {
+    for entry in fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap();
+        if !path.is_dir() {
+            fs::copy(&path, to.join(name)).unwrap();
+        } else if name != "target" {
+            fs::create_dir(to.join(name)).unwrap();
+            copy(&path, &to.join(name));
+        }
+    }
+}
+
 /// The text with what its commands print now.
 fn run(session: &Session, text: &str) -> String {
     let mut refreshed = String::new();
+    let mut directory = session.directory().to_owned();
     let mut in_console = false;
     let mut commands = 0;
     for line in text.lines() {
@@ -47,7 +55,13 @@ fn run(session: &Session, text: &str) -> String {
         // Output of an earlier time is left out.
         if let Some(command) = line.strip_prefix("$ ") {
             commands += 1;
-            let printed = printed(session, command);
+            let printed = match command.strip_prefix("cd ") {
+                Some(name) => {
+                    directory.push(name);
+                    String::new()
+                }
+                None => printed(session, &directory, command),
+            };
             let end = if printed.is_empty() { "" } else { "\n" };
             let _ = write!(refreshed, "{line}\n{printed}{end}");
         }
@@ -57,9 +71,10 @@ fn run(session: &Session, text: &str) -> String {
 }
 
 /// What a command prints, as a terminal shows it.
-fn printed(session: &Session, command: &str) -> String {
+fn printed(session: &Session, directory: &Path, command: &str) -> String {
     let script = format!("exec 2>&1; PATH=\"$(dirname \"$PROF\"):$PATH\"; {command}");
     let mut shell = session.command(Path::new("sh"), ["-c", &script]);
+    shell.current_dir(directory).env_remove("CARGO_TARGET_DIR");
     shell.env("PROF", prof()).env("COLUMNS", "100");
     let outcome = Outcome::of(shell);
     outcome.assert_code(0);
@@ -103,6 +118,25 @@ fn service() {
 fn languages() {
     if needs(&[Need::Tool("node")]) {
         check("languages.md");
+    }
+}
+
+#[test]
+fn containers() {
+    if needs(&[Need::Root, Need::MountNamespaces]) {
+        check("containers.md");
+    }
+}
+
+#[test]
+fn rust() {
+    check("rust.md");
+}
+
+#[test]
+fn switching() {
+    if needs(&[Need::Tool("perf")]) {
+        check("../switching.md");
     }
 }
 

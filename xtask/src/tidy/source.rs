@@ -6,7 +6,12 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 /// Folders that hold no sources of ours: build output, history, programs to be profiled.
-const SKIPPED: [&str; 3] = ["target", "tests/programs", "xtask/demo"];
+const SKIPPED: [&str; 4] = [
+    "target",
+    "tests/programs",
+    "docs/guide/programs",
+    "xtask/demo",
+];
 
 /// One source file.
 pub(super) struct Source {
