@@ -127,3 +127,15 @@ fn stripped_release_profiles_have_lines() {
     let kept = fs::read_to_string(session.path("Cargo.toml")).unwrap();
     assert_eq!(kept, manifest);
 }
+
+#[test]
+fn the_readme_names_each_of_these_tests() {
+    let readme = include_str!("../../README.md");
+    let named = |line: &&str| line.starts_with("| ") && line.ends_with("` |");
+    let named = readme.lines().filter(named);
+    let named: Vec<&str> = named.filter_map(|line| line.split('`').nth(1)).collect();
+    let own = include_str!("first_five_minutes.rs").lines();
+    let own = own.filter_map(|line| line.strip_prefix("fn ")?.strip_suffix("() {"));
+    let own: Vec<&str> = own.filter(|name| !name.contains("readme")).collect();
+    assert_eq!(named, own);
+}
