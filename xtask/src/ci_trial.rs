@@ -1,6 +1,8 @@
 //! `cargo xtask ci-trial`: how often `prof ci` raises a false alarm, and how often it finds what was
-//! planted.
+//! planted. Writes docs/results/ci.md.
 
+use std::collections::BTreeMap;
+use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -8,7 +10,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 
-use crate::{process, workspace};
+use crate::{bench, process, workspace};
 
 #[derive(Args)]
 pub(crate) struct Options {
@@ -29,6 +31,9 @@ pub(crate) struct Options {
 /// What makes 3 % of the program's time.
 const MORE_ROUNDS: &str = "175";
 
+/// The program in which something is planted.
+const STEPS: &[&str] = &["./steps"];
+
 /// Real programs that take a third of a second.
 const PROGRAMS: [&[&str]; 3] = [
     &[
@@ -46,7 +51,7 @@ const PROGRAMS: [&[&str]; 3] = [
     &["sort", "-n", "--parallel=1", "numbers"],
 ];
 
-/// Tries both and prints what came of it.
+/// Tries both, prints what came of it and writes it down.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let target = workspace::target_directory()?;
     let prof = match &options.prof {
@@ -68,37 +73,21 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         repeat: options.repeat.to_string(),
     };
 
-    let steps: &[&str] = &["./steps"];
-    let programs = PROGRAMS.iter().copied().chain([steps]);
-    let mut alarms = 0;
-    for (number, program) in (1..=options.same).zip(programs.cycle()) {
-        if let Some(headline) = trial.compare(program, program)? {
-            alarms += 1;
-            println!("{number}: {}: {headline}", program[0]);
-        }
-    }
-    println!(
-        "the same program: {alarms} alarms in {} pairs",
-        options.same
+    let mut rows = String::new();
+    trial.same(options.same, &mut rows)?;
+    trial.planted(options.planted, &mut rows)?;
+    let path = workspace::root().join("docs/results/ci.md");
+    let text = format!(
+        "# What `prof ci` finds\n\n\
+         Written by `cargo xtask ci-trial`: {}. {}.\n\
+         Each pair is {} runs of a third of a second on either side, at 4,999 Hz.\n\n\
+         | program | change | pairs | said to have grown |\n| --- | --- | ---: | --- |\n{rows}",
+        bench::date(),
+        bench::description(),
+        options.repeat,
     );
-
-    let planted: &[&str] = &["./steps", MORE_ROUNDS];
-    let (mut found, mut others) = (0, 0);
-    for number in 1..=options.planted {
-        let headline = trial.compare(steps, planted)?;
-        match headline.as_deref() {
-            Some("checksum grew") => found += 1,
-            Some(headline) => {
-                others += 1;
-                println!("{number}: {headline}");
-            }
-            None => println!("{number}: not found"),
-        }
-    }
-    println!(
-        "3 % more: found {found} times, something else {others} times, in {} pairs",
-        options.planted
-    );
+    fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    println!("{rows}\nin {}", path.display());
     Ok(())
 }
 
@@ -109,6 +98,54 @@ struct Trial {
 }
 
 impl Trial {
+    /// Compares programs with themselves.
+    fn same(&self, pairs: u32, rows: &mut String) -> Result<()> {
+        let programs = PROGRAMS.iter().copied().chain([STEPS]);
+        // By program: pairs, and what was said of them.
+        let mut tried: BTreeMap<&str, (u32, Vec<String>)> = BTreeMap::new();
+        for (number, program) in (1..=pairs).zip(programs.cycle()) {
+            let (pairs, alarms) = tried.entry(program[0]).or_default();
+            *pairs += 1;
+            if let Some(headline) = self.compare(program, program)? {
+                println!("{number}: {}: {headline}", program[0]);
+                alarms.push(headline);
+            }
+        }
+        for (program, (pairs, alarms)) in tried {
+            let said = match alarms.as_slice() {
+                [] => "0 times".to_owned(),
+                alarms => format!("{} times: {}", alarms.len(), alarms.join("; ")),
+            };
+            writeln!(rows, "| {program} | none | {pairs} | {said} |")?;
+        }
+        Ok(())
+    }
+
+    /// Compares a program with one that does more in one function.
+    fn planted(&self, pairs: u32, rows: &mut String) -> Result<()> {
+        let more = [STEPS[0], MORE_ROUNDS];
+        let (mut found, mut others) = (0, 0);
+        for number in 1..=pairs {
+            let headline = self.compare(STEPS, &more)?;
+            // Each run costs more, too.
+            let is_found = |said: &str| said.split(';').next() == Some("checksum grew");
+            match headline {
+                Some(said) if is_found(&said) => found += 1,
+                Some(said) => {
+                    others += 1;
+                    println!("{number}: {said}");
+                }
+                None => println!("{number}: not found"),
+            }
+        }
+        writeln!(
+            rows,
+            "| steps | 3 % more in `checksum` | {pairs} | `checksum` {found} times, only something \
+             else {others} times |"
+        )?;
+        Ok(())
+    }
+
     /// What `prof ci` says has grown, if it says so.
     fn compare(&self, before: &[&str], after: &[&str]) -> Result<Option<String>> {
         let saved = self.ci(&["--save-baseline"], before)?;

@@ -78,7 +78,7 @@ fn number(path: &str) -> Result<i32> {
 }
 
 /// Processor, cores, kernel, in one line.
-pub(super) fn description() -> String {
+pub(crate) fn description() -> String {
     let cpus = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = cpus
         .lines()
@@ -110,7 +110,7 @@ pub(super) fn build(options: &Options) -> String {
 }
 
 /// Today's date, UTC.
-pub(super) fn date() -> String {
+pub(crate) fn date() -> String {
     let printed = process::output(Command::new("date").args(["-u", "+%Y-%m-%d"]));
     printed.map_or_else(|_| "an unknown day".into(), |date| date.trim().to_owned())
 }

@@ -20,6 +20,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 
 use crate::{process, workspace};
+pub(crate) use machine::{date, description};
 pub(crate) use profiler::counts_of_prof;
 use stopwatch::Stopwatch;
 
