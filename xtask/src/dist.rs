@@ -21,8 +21,12 @@ pub(crate) struct Options {
     #[arg(long)]
     verify: bool,
     /// Leaves out the Debian package (`cargo install cargo-deb`).
-    #[arg(long)]
+    #[arg(long, conflicts_with = "install")]
     no_deb: bool,
+    /// Installs the Debian package in a bare root file system, uses it as a plain user would, and
+    /// purges it (packaging/check-deb: root, debootstrap).
+    #[arg(long)]
+    install: bool,
 }
 
 /// The targets of the archives, and what links their programs.
@@ -65,6 +69,29 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     fs::write(packages.join("SHA256SUMS"), &sums)?;
     print!("{sums}");
     println!("in {}", packages.display());
+    if let Some(package) = files
+        .iter()
+        .find(|file| file.extension() == Some("deb".as_ref()))
+    {
+        check_debian(package, options.install)?;
+    }
+    Ok(())
+}
+
+/// What Debian asks of packages, and whether it installs where nothing else is.
+fn check_debian(package: &Path, install: bool) -> Result<()> {
+    match process::find("lintian") {
+        Some(lintian) => {
+            let mut lintian = Command::new(lintian);
+            lintian.args(["--allow-root", "--fail-on", "error,warning"]);
+            process::run(lintian.arg("--display-info").arg(package))?;
+        }
+        None => println!("not checked by lintian, which is missing"),
+    }
+    if install {
+        let script = workspace::root().join("packaging/check-deb");
+        process::run(Command::new(script).arg(package))?;
+    }
     Ok(())
 }
 

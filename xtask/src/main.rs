@@ -1,4 +1,4 @@
-//! The project's own chores: `cargo xtask demo|test|fuzz|tidy|bench|storm|web|docs|dist|ci-trial`.
+//! The project's own chores: `cargo xtask demo|test|fuzz|tidy|bench|storm|web|docs|dist|...`.
 #![forbid(unsafe_code)]
 #![allow(
     clippy::print_stdout,
@@ -13,6 +13,8 @@ mod dist;
 mod docs;
 mod fuzz;
 mod process;
+mod release;
+mod steps;
 mod storm;
 mod test;
 mod tidy;
@@ -45,6 +47,8 @@ enum Chore {
     CiTrial(ci_trial::Options),
     /// Builds static archives and a Debian package into target/packages.
     Dist(dist::Options),
+    /// Checks licences, the oldest compiler, the static target, the API and the packages.
+    ReleaseChecks(release::Options),
     /// Checks what docs/architecture.md promises about the source tree.
     Tidy,
 }
@@ -60,6 +64,7 @@ fn main() -> ExitCode {
         Chore::Docs(options) => docs::run(&options),
         Chore::CiTrial(options) => ci_trial::run(&options),
         Chore::Dist(options) => dist::run(&options),
+        Chore::ReleaseChecks(options) => release::run(&options),
         Chore::Tidy => tidy::run(),
     };
     match done {

@@ -3,11 +3,11 @@
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 
+use crate::steps::{self, Step};
 use crate::{process, tidy, web, workspace};
 
 #[derive(Args)]
@@ -20,12 +20,7 @@ pub(crate) struct Options {
     arguments: Vec<String>,
 }
 
-struct Step {
-    name: &'static str,
-    run: fn(&Options) -> Result<()>,
-}
-
-const CHECKS: [Step; 6] = [
+const CHECKS: [Step<Options>; 6] = [
     Step {
         name: "fmt",
         run: |_| process::run(cargo().args(["fmt", "--all", "--check"])),
@@ -53,12 +48,12 @@ const CHECKS: [Step; 6] = [
         run: |_| web::check(),
     },
     Step {
-        name: "aarch64",
-        run: |_| check_aarch64(),
+        name: "targets",
+        run: |_| check_targets(),
     },
 ];
 
-const TESTS: [Step; 2] = [
+const TESTS: [Step<Options>; 2] = [
     Step {
         name: "build",
         run: |_| build(),
@@ -72,27 +67,7 @@ const TESTS: [Step; 2] = [
 /// Runs all steps, the later ones too if one fails, and sums up at the end.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let checks = if options.only_tests { &[] } else { &CHECKS[..] };
-    let mut summary = String::new();
-    let mut failed = Vec::new();
-    for step in checks.iter().chain(&TESTS) {
-        println!("== {}", step.name);
-        let start = Instant::now();
-        let done = (step.run)(options);
-        summary += &summary_line(step.name, start.elapsed(), done.is_ok());
-        if let Err(error) = done {
-            println!("== {} failed: {error:#}", step.name);
-            failed.push(step.name);
-        }
-    }
-    print!("\n{summary}");
-    ensure!(failed.is_empty(), "failed: {}", failed.join(", "));
-    println!("all good");
-    Ok(())
-}
-
-fn summary_line(name: &str, time: Duration, good: bool) -> String {
-    let word = if good { "ok" } else { "FAILED" };
-    format!("{name:<8} {:>7.1} s  {word}\n", time.as_secs_f64())
+    steps::run(checks.iter().chain(&TESTS), options)
 }
 
 fn cargo() -> Command {
@@ -101,32 +76,33 @@ fn cargo() -> Command {
     command
 }
 
-/// That what differs between architectures compiles for the other one: all that recording needs.
-fn check_aarch64() -> Result<()> {
-    const TARGET: &str = "aarch64-unknown-linux-gnu";
+/// That what differs between architectures and C libraries compiles for others: all that recording
+/// and counting need.
+fn check_targets() -> Result<()> {
+    for target in ["aarch64-unknown-linux-gnu", "x86_64-unknown-linux-musl"] {
+        check_target(target)?;
+    }
+    Ok(())
+}
+
+fn check_target(target: &str) -> Result<()> {
     let mut rustc = Command::new("rustc");
-    rustc.args(["--print", "target-libdir", "--target", TARGET]);
+    rustc.args(["--print", "target-libdir", "--target", target]);
     let libraries = rustc.output().context("cannot start rustc")?.stdout;
     if !Path::new(String::from_utf8_lossy(&libraries).trim()).is_dir() {
-        let missing = format!("not checked: `rustup target add {TARGET}` is missing");
+        let missing = format!("not checked: `rustup target add {target}` is missing");
         let in_ci = std::env::var_os("CI").is_some_and(|value| value == "true");
         ensure!(!in_ci, "{missing}");
         println!("{missing}");
         return Ok(());
     }
     let mut command = cargo();
-    command.args([
-        "check",
-        "--locked",
-        "--target",
-        TARGET,
-        "-p",
-        "prof-recorder",
-    ]);
+    command.args(["check", "--locked", "--target", target]);
+    command.args(["-p", "prof-recorder", "-p", "prof-counters"]);
     // Nothing is linked, so the C code of dependencies need not be compiled: no compiler for it
     // is asked for.
     for tool in ["CC", "AR"] {
-        command.env(format!("{tool}_{}", TARGET.replace('-', "_")), "true");
+        command.env(format!("{tool}_{}", target.replace('-', "_")), "true");
     }
     process::run(&mut command)
 }
