@@ -111,6 +111,14 @@ impl Index {
         low
     }
 
+    /// Bytes of memory that it takes.
+    pub(crate) fn size(&self) -> usize {
+        match self {
+            Self::Header { bytes, .. } => bytes.len(),
+            Self::Built(table) => size_of_val(table.as_slice()),
+        }
+    }
+
     fn len(&self) -> usize {
         match self {
             Self::Header { count, .. } => *count,

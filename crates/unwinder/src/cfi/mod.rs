@@ -108,6 +108,11 @@ impl CfiSection {
         }
     }
 
+    /// Bytes of memory that it takes, with its index.
+    pub(crate) fn size(&self) -> usize {
+        self.bytes.len() + self.index.size()
+    }
+
     pub(crate) fn bytes(&self) -> SectionBytes {
         self.bytes.clone()
     }

@@ -110,6 +110,12 @@ impl ModuleTables {
         }
     }
 
+    /// Bytes of memory that the tables take.
+    pub(crate) fn size(&self) -> usize {
+        let sections = [self.eh_frame.as_ref(), self.read_debug_frame()];
+        sections.into_iter().flatten().map(CfiSection::size).sum()
+    }
+
     /// What to add to a position in the file (wrapping) to get the address the tables speak of,
     /// for code in `mapping`, which is one of `space`.
     ///

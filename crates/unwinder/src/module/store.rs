@@ -1,4 +1,4 @@
-//! The tables of all modules met so far, and their code bytes.
+//! The tables of the modules that are in use, and their code bytes.
 
 use prof_model::{Mapping, ModuleId, ModuleKind, Modules, Pid};
 
@@ -6,18 +6,40 @@ use crate::arch::Layout;
 use crate::module::files::ModuleFiles;
 use crate::module::{ModuleError, ModuleTables, Source};
 
-/// Tables by module, read when first needed.
+/// Tables by module, read when first needed, and again if they were forgotten: programs that come
+/// and go (a build runs thousands) must not fill memory, or use up the file descriptors.
 pub(crate) struct ModuleStore {
     files: Box<dyn ModuleFiles + Send>,
     slots: Vec<Slot>,
     pages: Vec<Page>,
+    limits: Limits,
+    /// Counts calls of `load`.
+    clock: u64,
 }
+
+/// What is held at most, but for the module that was read last.
+#[derive(Clone, Copy, Debug)]
+struct Limits {
+    /// Each has an open file: half of what processes usually may open.
+    modules: usize,
+    /// Of tables. Those of a large browser take 80 MB, those of rustc 25.
+    bytes: usize,
+}
+
+const LIMITS: Limits = Limits {
+    modules: 512,
+    bytes: 256 << 20,
+};
 
 #[derive(Default)]
 enum Slot {
     #[default]
     Unseen,
-    Ready(Box<ModuleTables>),
+    Ready {
+        tables: Box<ModuleTables>,
+        /// The clock when they were last asked for.
+        used: u64,
+    },
     Failed {
         attempts: u8,
         pid: Pid,
@@ -49,6 +71,8 @@ impl ModuleStore {
         Self {
             files,
             slots: Vec::new(),
+            limits: LIMITS,
+            clock: 0,
             pages: std::iter::repeat_with(page).take(PAGES).collect(),
         }
     }
@@ -67,7 +91,7 @@ impl ModuleStore {
         }
         let slot = self.slots.get_mut(index)?;
         let attempts = match slot {
-            Slot::Ready(_) => 0,
+            Slot::Ready { .. } => 0,
             Slot::Unseen => 1,
             Slot::Failed {
                 attempts,
@@ -76,23 +100,58 @@ impl ModuleStore {
             } if *attempts < ATTEMPTS && *tried != pid => *attempts + 1,
             Slot::Failed { .. } => return None,
         };
+        self.clock += 1;
+        let now = self.clock;
         if attempts > 0 {
             let module = &modules[mapping.module];
             *slot = match read(self.files.as_mut(), pid, module, mapping, layout) {
-                Ok(tables) => Slot::Ready(Box::new(tables)),
+                Ok(tables) => Slot::Ready {
+                    tables: Box::new(tables),
+                    used: now,
+                },
                 Err(_) => Slot::Failed { attempts, pid },
             };
+            self.forget_oldest(index);
         }
-        match slot {
-            Slot::Ready(tables) => Some(tables),
+        match self.slots.get_mut(index)? {
+            Slot::Ready { tables, used } => {
+                *used = now;
+                Some(tables)
+            }
             _ => None,
+        }
+    }
+
+    /// As long as there are too many, forgets those that were not asked for the longest; not these.
+    fn forget_oldest(&mut self, newest: usize) {
+        let ready = |(index, slot): (usize, &Slot)| match slot {
+            Slot::Ready { tables, used } => Some((*used, index, tables.size())),
+            _ => None,
+        };
+        let mut held: Vec<_> = self.slots.iter().enumerate().filter_map(ready).collect();
+        let (mut count, mut bytes) = (held.len(), held.iter().map(|it| it.2).sum::<usize>());
+        if count <= self.limits.modules && bytes <= self.limits.bytes {
+            return;
+        }
+        held.sort_unstable();
+        for (_, index, size) in held {
+            if count <= self.limits.modules && bytes <= self.limits.bytes {
+                break;
+            }
+            if index != newest
+                && let Some(slot) = self.slots.get_mut(index)
+            {
+                *slot = Slot::Unseen;
+                count -= 1;
+                bytes -= size;
+            }
         }
     }
 
     /// The tables of a module, if they have been read.
     pub(crate) fn get(&mut self, module: ModuleId) -> Option<&mut ModuleTables> {
         match self.slots.get_mut(module.index())? {
-            Slot::Ready(tables) => Some(tables),
+            Slot::Ready { tables, .. } => Some(tables),
             _ => None,
         }
     }
@@ -121,7 +180,7 @@ impl ModuleStore {
 
     fn page(&mut self, module: ModuleId, number: u64) -> Option<&Page> {
         let slot = (number as usize).wrapping_add(module.index() * 7) % PAGES;
-        let Some(Slot::Ready(tables)) = self.slots.get(module.index()) else {
+        let Some(Slot::Ready { tables, .. }) = self.slots.get(module.index()) else {
             return None;
         };
         let page = self.pages.get_mut(slot)?;
@@ -147,4 +206,73 @@ fn read(
         ModuleKind::Anonymous | ModuleKind::Kernel => return Err(ModuleError::NotElf),
     };
     ModuleTables::load(source, layout, module.build_id.as_ref())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io;
+
+    use prof_model::{AbsoluteAddress, FileOffset, Module};
+
+    use super::*;
+    use crate::arch::Architecture;
+
+    /// Every module is the program that runs this test.
+    struct Own;
+
+    impl ModuleFiles for Own {
+        fn open(&mut self, _: Pid, _: &Module, _: &Mapping) -> io::Result<File> {
+            File::open("/proc/self/exe")
+        }
+    }
+
+    /// Loads modules in this order; expects which of them are held then.
+    fn check(limits: Limits, order: &[usize], expected: &[usize]) {
+        let Some(host) = Architecture::host() else {
+            return;
+        };
+        let mut modules = Modules::default();
+        let ids: Vec<ModuleId> = (0..=order.iter().copied().max().unwrap_or(0))
+            .map(|number| modules.intern(Module::from_path(format!("/bin/{number}"))))
+            .collect();
+        let mut store = ModuleStore {
+            limits,
+            ..ModuleStore::new(Box::new(Own))
+        };
+        for &number in order {
+            let mapping = Mapping {
+                start: AbsoluteAddress(0x1000),
+                end: AbsoluteAddress(0x2000),
+                file_offset: FileOffset(0),
+                module: ids[number],
+                executable: true,
+            };
+            let tables = store.load(1, &modules, &mapping, host.layout());
+            assert!(tables.is_some(), "{number} can be read, and read again");
+        }
+        let mut held = Vec::new();
+        for (number, &id) in ids.iter().enumerate() {
+            if store.get(id).is_some() {
+                held.push(number);
+            }
+        }
+        assert_eq!(held, expected, "{limits:?}: {order:?}");
+    }
+
+    #[test]
+    fn what_was_not_used_for_longest_is_forgotten() {
+        let three = Limits {
+            modules: 3,
+            bytes: usize::MAX,
+        };
+        check(three, &[0, 1, 2], &[0, 1, 2]);
+        check(three, &[0, 1, 2, 0, 3], &[0, 2, 3]);
+        check(three, &[0, 1, 2, 3, 4, 5, 0], &[0, 4, 5]);
+        let newest = Limits {
+            modules: 3,
+            bytes: 1,
+        };
+        check(newest, &[0, 1, 2, 1], &[1]);
+    }
 }
