@@ -121,6 +121,10 @@ impl Interner {
         Owner { pid, process }: Owner<'_>,
         profile: &mut Profile,
     ) -> Option<StackId> {
+        if user.is_empty() {
+            // Nothing to remember: the kernel alone also runs for processes that have just ended.
+            return base;
+        }
         let known = self.known(pid, process);
         let common = known.path.common(base, user);
         let mut stack = known.path.stacks.last().copied().or(base);
