@@ -57,3 +57,79 @@ fn give_back() {
         let _ = disable_raw_mode();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::env;
+    use std::process::Command;
+    use std::thread;
+
+    use super::*;
+
+    /// Runs a program on a terminal of its own, prints what is written to it, and fails if the
+    /// terminal is not as it was.
+    const DRIVER: &str = r#"
+import fcntl, os, select, sys, termios
+master, slave = os.openpty()
+before = termios.tcgetattr(slave)
+pid = os.fork()
+if pid == 0:
+    os.setsid()
+    fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
+    for descriptor in (0, 1, 2):
+        os.dup2(slave, descriptor)
+    os.execv(sys.argv[1], sys.argv[1:])
+ended = 0
+while not ended or select.select([master], [], [], 0)[0]:
+    ended = ended or os.waitpid(pid, os.WNOHANG)[0]
+    if select.select([master], [], [], 0.01)[0]:
+        sys.stdout.buffer.write(os.read(master, 65536))
+assert termios.tcgetattr(slave) == before, "the terminal is as it was"
+"#;
+
+    /// What is written to the terminal by one of the tests below.
+    fn on_a_terminal(test: &str) -> String {
+        let program = env::current_exe().expect("this program");
+        let mut driver = Command::new("python3");
+        driver.args(["-c", DRIVER]).arg(program);
+        driver.args(["--ignored", "--nocapture", "--exact"]);
+        let output = driver
+            .arg(format!("top::terminal::tests::{test}"))
+            .output()
+            .expect("python3");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{errors}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// Both end while they have the terminal.
+    #[test]
+    #[ignore = "run by the test below, on a terminal"]
+    fn panics() {
+        let _screen = Screen::take().expect("a terminal");
+        panic!("on purpose");
+    }
+
+    #[test]
+    #[ignore = "run by the test below, on a terminal"]
+    fn another_thread_panics() {
+        let _screen = Screen::take().expect("a terminal");
+        let other: thread::JoinHandle<()> = thread::spawn(|| panic!("on purpose"));
+        assert!(other.join().is_err());
+    }
+
+    #[test]
+    fn the_terminal_is_whole_after_a_panic() {
+        if !prof_needs::tools(&["python3"]) {
+            return;
+        }
+        for test in ["panics", "another_thread_panics"] {
+            let written = on_a_terminal(test);
+            let last = |code: &str| written.rfind(code).expect("it had the terminal");
+            let (taken, given_back) = (last("\u{1b}[?1049h"), last("\u{1b}[?1049l"));
+            let message = last("on purpose");
+            assert!(taken < given_back && given_back < message, "{written:?}");
+            assert!(last("\u{1b}[?25l") < last("\u{1b}[?25h"), "{written:?}");
+        }
+    }
+}
