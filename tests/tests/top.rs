@@ -193,3 +193,21 @@ fn a_command_has_its_own_status_and_its_output_is_apart() {
         .run(["top", "--", "/no/such/program"])
         .assert_code(127);
 }
+
+#[test]
+fn a_plain_user_watches_all_their_processes() {
+    if !needs(&[Need::Root, Need::Tool("setpriv"), Need::PlainSampling]) {
+        return;
+    }
+    let session = Session::plain_user();
+    let program = Endless::install(&session, "endless");
+    let _busy = Endless::start(session.command(&program, [""; 0]));
+    let outcome = session.run(["top", "--iterations", "2"]);
+    outcome.assert_code(0);
+    assert!(outcome.stderr.contains("only your processes"), "{outcome}");
+    assert!(outcome.stdout.contains("leading (endless)"), "{outcome}");
+    // Who asks for everything is told what that needs.
+    let outcome = session.run(["top", "-a", "--iterations", "1"]);
+    assert!(!outcome.status.success(), "{outcome}");
+    assert!(outcome.stderr.contains("-a needs"), "{outcome}");
+}

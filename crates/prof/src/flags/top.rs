@@ -71,7 +71,7 @@ pub(crate) struct TopFlags {
     #[arg(long, requires = "name", conflicts_with_all = ["command", "all_cpus", "cpus", "cgroup"])]
     wait: bool,
 
-    /// Watch everything on all CPUs: the default
+    /// Watch everything on all CPUs: the default for root. Others watch all their processes
     #[arg(short, long, conflicts_with_all = ["pids", "tids", "name"])]
     all_cpus: bool,
 
@@ -114,6 +114,13 @@ pub(crate) struct ShowFlags {
 }
 
 impl TopFlags {
+    /// Whether it is said what to watch.
+    pub(crate) fn names_a_target(&self) -> bool {
+        let is_named = !(self.pids.is_empty() && self.tids.is_empty() && self.command.is_empty());
+        let is_wide = self.all_cpus || self.cpus.is_some() || self.cgroup.is_some();
+        is_named || is_wide || self.name.is_some()
+    }
+
     /// Who is watched, and how, in the words of `prof record`; and how that is shown.
     pub(crate) fn split(self) -> (WhomFlags, SamplingFlags, ShowFlags) {
         let is_named = !(self.pids.is_empty() && self.tids.is_empty() && self.command.is_empty())

@@ -9,6 +9,7 @@
 mod app;
 mod filters;
 mod keys;
+mod own;
 mod picture;
 mod plain;
 mod screen;
@@ -47,7 +48,10 @@ const KEPT: (Duration, u64) = (Duration::from_secs(3600), 32 << 20);
 ///
 /// When nothing can be recorded, or the terminal cannot be drawn on.
 pub(crate) fn run(flags: TopFlags) -> Result<ExitCode> {
-    let (whom, sampling, flags) = flags.split();
+    let is_asked = flags.names_a_target();
+    let (mut whom, mut sampling, flags) = flags.split();
+    let is_own = !is_asked && own::watch_instead(&mut whom, &mut sampling)?;
+    let note = is_own.then_some(own::NOTE);
     let full_screen = !flags.stdio && flags.iterations.is_none() && is_screen();
     // Before any thread is made: they inherit the blocked signals.
     let signals = Signals::block_with_rotation().context("cannot watch for signals")?;
@@ -86,8 +90,8 @@ pub(crate) fn run(flags: TopFlags) -> Result<ExitCode> {
         };
         let watched = stopping.watched.as_mut().context("nothing is watched")?;
         match full_screen {
-            true => screen::run(&flags, &signals, watched),
-            false => plain::run(&flags, watched),
+            true => screen::run(&flags, &signals, watched, note),
+            false => plain::run(&flags, watched, note),
         }
     });
     // What nobody has read would end us when signals are let through again.

@@ -10,13 +10,17 @@ use super::filters::Filters;
 use super::picture::{Picture, percent};
 use super::screen::Ended;
 use super::watched::Watched;
+use crate::console::Console;
 use crate::flags::ShowFlags;
 use crate::output::write_stdout;
 
 /// Prints what was sampled lately, again and again, until the recording ends or there are enough
-/// tables.
-pub(super) fn run(flags: &ShowFlags, watched: &mut Watched) -> Result<Ended> {
+/// tables. First of all, says `note`.
+pub(super) fn run(flags: &ShowFlags, watched: &mut Watched, note: Option<&str>) -> Result<Ended> {
     watched.wait_for_begin()?;
+    if let Some(note) = note {
+        Console::new(false, false).say(note);
+    }
     let filters = Filters {
         no_kernel: flags.no_kernel,
         ..Filters::default()

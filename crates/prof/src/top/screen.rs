@@ -23,8 +23,13 @@ const KEY_TIMEOUT: Duration = Duration::from_millis(200);
 /// How it ended: the recording by itself, if it did.
 pub(super) type Ended = Option<Result<Summary, Error>>;
 
-/// Shows what comes until somebody quits, or a signal ends the recording.
-pub(super) fn run(flags: &ShowFlags, signals: &Signals, watched: &mut Watched) -> Result<Ended> {
+/// Shows what comes until somebody quits, or a signal ends the recording; first of all, `note`.
+pub(super) fn run(
+    flags: &ShowFlags,
+    signals: &Signals,
+    watched: &mut Watched,
+    note: Option<&str>,
+) -> Result<Ended> {
     watched.wait_for_begin()?;
     let look = Look::of(|name| std::env::var(name).ok());
     let mut shown = Shown {
@@ -33,6 +38,7 @@ pub(super) fn run(flags: &ShowFlags, signals: &Signals, watched: &mut Watched) -
         picture: Picture::default(),
     };
     shown.app.filters.no_kernel = flags.no_kernel;
+    shown.app.message = note.map(str::to_owned);
     let mut ended = None;
     if watched.has_ended() && is_final(watched, &mut shown.app, &mut ended) {
         return Ok(ended);

@@ -1,0 +1,66 @@
+//! What those watch who may not watch everything: their own processes.
+
+use anyhow::{Result, bail};
+use prof_events::system::Privileges;
+use prof_procfs::{Task, processes, settings::setting};
+
+use crate::flags::{SamplerFlag, SamplingFlags, WhomFlags};
+
+/// Said before the first table, or on the screen until a key is pressed.
+pub(super) const NOTE: &str = "only your processes, and what they start: -a needs root";
+
+/// Where nothing was asked for and the kernel does not let us watch everything, watches all
+/// processes of ours that can be; returns whether that is so.
+///
+/// # Errors
+/// There are none.
+pub(super) fn watch_instead(whom: &mut WhomFlags, sampling: &mut SamplingFlags) -> Result<bool> {
+    let privileges = Privileges::read().unwrap_or_default();
+    let paranoid = setting("kernel/perf_event_paranoid").unwrap_or_default();
+    // Where the kernel lets us sample nothing at all, it says so better than we could.
+    if privileges.may_perfmon() || !(1..=2).contains(&paranoid) {
+        return Ok(false);
+    }
+    let own = std::process::id() as i32;
+    let others = processes().into_iter().filter(|&pid| pid != own);
+    whom.pids = others
+        .filter(|&pid| is_open(pid, privileges.user))
+        .collect();
+    if whom.pids.is_empty() {
+        bail!("none of your processes can be watched, and -a needs root: name a command to run");
+    }
+    whom.all_cpus = false;
+    // Nobody asked for threads to be stopped, least of all everyone's.
+    if sampling.sampler == SamplerFlag::Auto {
+        sampling.sampler = SamplerFlag::Perf;
+    }
+    Ok(true)
+}
+
+/// Whether this is a process of the user that others of the same user may look into.
+fn is_open(pid: i32, user: u32) -> bool {
+    let process = Task::of(pid);
+    let users = process.status().ok().and_then(|status| status.users());
+    let is_ours = users.is_some_and(|users| (users.real, users.effective) == (user, user));
+    // The kernel asks for the same right as perf_event_open(2). Its own threads have no maps.
+    is_ours && (process.maps()).is_ok_and(|maps| maps.iter().next().is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn processes_of_the_user_are_open() {
+        let user = Privileges::read().expect("/proc").user;
+        let mut child = Command::new("sleep").arg("60").spawn().expect("sleep");
+        let pid = child.id() as i32;
+        assert!(is_open(pid, user));
+        assert!(!is_open(pid, user ^ 1), "somebody else's");
+        child.kill().expect("killed");
+        child.wait().expect("its end");
+        assert!(!is_open(pid, user), "it has ended");
+    }
+}
