@@ -36,7 +36,7 @@ enum Chore {
     /// Runs the fuzz targets (`cargo install cargo-fuzz`).
     Fuzz(fuzz::Options),
     /// Measures prof beside perf and samply and writes docs/results.
-    Bench(bench::Options),
+    Bench(Box<bench::Options>),
     /// Records processes, threads and libraries that come and go by the ten thousand.
     Storm(storm::Options),
     /// Bundles the page of `prof report --html` (npm).

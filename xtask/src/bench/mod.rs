@@ -7,6 +7,7 @@ mod drawing;
 mod events;
 mod machine;
 mod markdown;
+mod page;
 mod profiler;
 mod scale;
 mod steady;
@@ -62,6 +63,12 @@ pub(crate) struct Options {
     /// Where the tables of --scale go.
     #[arg(long, default_value = "docs/results/scale.md")]
     scale_output: PathBuf,
+    /// Measures the page of `prof report --html` instead, of these recordings or of two made for it.
+    #[arg(long, value_name = "FILE", num_args = 0.., value_delimiter = ',', require_equals = true)]
+    page: Option<Vec<PathBuf>>,
+    /// Where the tables of --page go.
+    #[arg(long, default_value = "docs/results/page.md")]
+    page_output: PathBuf,
     /// How often the programs of that recording run: a round is some hundred thousand samples.
     #[arg(long, default_value_t = 10)]
     rounds: u32,
@@ -98,6 +105,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     }
     if let Some(recording) = &options.scale {
         return scale::measure_all(&place, options, recording.as_deref());
+    }
+    if let Some(recordings) = &options.page {
+        return page::measure_all(&place, options, recordings);
     }
     let workloads = workload::all(&place, &options.only)?;
     ensure!(

@@ -123,7 +123,8 @@ fn programs(place: &Place, rounds: u32) -> Vec<PathBuf> {
     words
 }
 
-fn record(place: &Place, rounds: u32) -> Result<PathBuf> {
+/// A recording of some hundred thousand samples a round.
+pub(super) fn record(place: &Place, rounds: u32) -> Result<PathBuf> {
     let file = place.directory.join("scale.data");
     let mut record = Command::new(&place.prof);
     record.args(["record", "-q", "-e", "cpu-clock", "-F", "7000", "-o"]);
@@ -132,7 +133,8 @@ fn record(place: &Place, rounds: u32) -> Result<PathBuf> {
     Ok(file)
 }
 
-fn record_copies(place: &Place, file: &Path, rate: u32) -> Result<()> {
+/// One of perf, with a copy of each stack.
+pub(super) fn record_copies(place: &Place, file: &Path, rate: u32) -> Result<()> {
     let mut record = Command::new("perf");
     record.args(["record", "-q", "-e", "cpu-clock", "-F", &rate.to_string()]);
     record.args(["--call-graph", "dwarf,8192", "-o"]).arg(file);

@@ -1,0 +1,147 @@
+//! The page of `prof report --html` of large recordings: how long it takes to make, how large it is,
+//! and how quick it is in a browser.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use super::drawing::run;
+use super::markdown::thousands;
+use super::{Options, Place, machine, median, scale};
+use crate::{process, workspace};
+
+/// Samples per second of the recording with copies of stacks: half a gigabyte.
+const COPIES_RATE: u32 = 4999;
+
+/// What each recording takes, in seconds, and its page in bytes.
+struct Made {
+    report: f64,
+    page: f64,
+    size: u64,
+}
+
+/// Measures the pages of these recordings, or of two that are made for it, and writes the results.
+pub(super) fn measure_all(place: &Place, options: &Options, given: &[PathBuf]) -> Result<()> {
+    let files = match given {
+        [] => vec![scale::record(place, options.rounds)?, record_copies(place)?],
+        given => given
+            .iter()
+            .map(std::path::absolute)
+            .collect::<Result<_, _>>()?,
+    };
+    let mut text = head(options);
+    let mut browser = None;
+    for file in &files {
+        let made = make(place, file, options.repetitions)?;
+        let speed = speed(place)?;
+        describe(&mut text, file, &made, &speed)?;
+        browser = speed["browser"].as_str().map(str::to_owned);
+    }
+    writeln!(text, "\nBrowser: {}.", browser.unwrap_or_default())?;
+    text.push_str(COMMANDS);
+    let output = workspace::root().join(&options.page_output);
+    std::fs::write(&output, &text).with_context(|| format!("cannot write {}", output.display()))?;
+    println!("\n{text}\nwritten to {}", output.display());
+    Ok(())
+}
+
+fn record_copies(place: &Place) -> Result<PathBuf> {
+    let file = place.directory.join("copies.data");
+    scale::record_copies(place, &file, COPIES_RATE)?;
+    Ok(file)
+}
+
+/// Both ways in turn; the last page is left in `page.html`.
+fn make(place: &Place, file: &Path, repetitions: usize) -> Result<Made> {
+    let (mut reports, mut pages) = (Vec::new(), Vec::new());
+    for repetition in 1..=repetitions {
+        println!("{}: {repetition} of {repetitions}", file.display());
+        let seconds = |arguments: &str| -> Result<f64> {
+            let script = format!("\"$0\" report -i \"$2\" {arguments}");
+            let usage = run(place, &script, &[file.to_owned()])?;
+            Ok(usage.wall.as_secs_f64())
+        };
+        reports.push(seconds("")?);
+        pages.push(seconds("--html page.html")?);
+    }
+    let page = place.directory.join("page.html");
+    Ok(Made {
+        report: median(reports),
+        page: median(pages),
+        size: std::fs::metadata(page)?.len(),
+    })
+}
+
+/// What `speed.mjs` prints.
+fn speed(place: &Place) -> Result<Value> {
+    let mut node = Command::new("node");
+    node.arg(workspace::root().join("crates/report/web/test/speed.mjs"));
+    node.arg(place.directory.join("page.html"));
+    Ok(serde_json::from_str(&process::output(&mut node)?)?)
+}
+
+fn describe(text: &mut String, file: &Path, made: &Made, speed: &Value) -> Result<()> {
+    let number = |name: &str| thousands(speed[name].as_f64().unwrap_or(f64::NAN));
+    let times = |name: &str| -> Vec<f64> {
+        let times = speed[name].as_array().into_iter().flatten();
+        times.filter_map(Value::as_f64).collect()
+    };
+    writeln!(
+        text,
+        "\n## {} samples, {} distinct stacks\n\nA recording of {} MB.\n\n\
+         | what | median | most | goal |\n| --- | ---: | ---: | ---: |",
+        number("samples"),
+        number("stacks"),
+        thousands(std::fs::metadata(file)?.len() as f64 / 1e6),
+    )?;
+    writeln!(text, "| `prof report` | {:.2} s | | |", made.report)?;
+    writeln!(
+        text,
+        "| `prof report --html` | {:.2} s | | {:.2} s |",
+        made.page,
+        made.report + 1.0
+    )?;
+    let size = made.size as f64 / 1e6;
+    writeln!(
+        text,
+        "| the page | {size:.1} MB | | 15 MB; 25 MB of copies |"
+    )?;
+    let rows = [
+        ("first", "first picture", "2,000 ms"),
+        ("zoom", "zoom", "50 ms"),
+        ("search", "search", "50 ms"),
+        ("selection", "another range of time", "50 ms"),
+    ];
+    for (name, what, goal) in rows {
+        let times = times(name);
+        let most = times.iter().copied().fold(0.0, f64::max);
+        let middle = median(times);
+        writeln!(text, "| {what} | {middle:.0} ms | {most:.0} ms | {goal} |")?;
+    }
+    Ok(())
+}
+
+fn head(options: &Options) -> String {
+    format!(
+        "# The page\n\n\
+         Written by `cargo xtask bench --page`: {}. {}.\n\
+         Measured build: {}.\n\
+         Medians of {} interleaved reports, five loads of the page and sixteen of each other deed. Chromium\n\
+         is headless, without a graphics processor and without a network; the page comes from\n\
+         file://. A deed is measured from the event until its picture can be read back.\n",
+        machine::date(),
+        machine::description(),
+        machine::build(options),
+        options.repetitions,
+    )
+}
+
+const COMMANDS: &str = "
+```sh
+prof report -i big.data --html page.html
+node crates/report/web/test/speed.mjs page.html
+```
+";
