@@ -45,7 +45,8 @@ pub(super) fn build_book() -> Result<()> {
     Ok(())
 }
 
-fn build() -> Result<std::path::PathBuf> {
+/// Builds prof as it is now.
+pub(super) fn build() -> Result<std::path::PathBuf> {
     let mut build = process::cargo();
     build.current_dir(workspace::root());
     process::run(build.args(["build", "--locked", "--package", "prof", "--bins"]))?;

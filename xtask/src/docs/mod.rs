@@ -1,6 +1,7 @@
 //! `cargo xtask docs`: what the documentation shows, made anew.
 
 mod guide;
+mod pictures;
 
 use anyhow::Result;
 use clap::Args;
@@ -10,12 +11,16 @@ pub(crate) struct Options {
     /// Builds the manual as a book, with a reference of all flags, in target/book (mdBook).
     #[arg(long)]
     book: bool,
+    /// Makes the pictures of README.md and docs/ anew, of a program that is recorded for them.
+    #[arg(long, conflicts_with = "book")]
+    pictures: bool,
 }
 
-/// Refreshes what the commands of docs/guide print, or builds the book.
+/// Refreshes what the commands of docs/guide print, or the pictures, or builds the book.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    match options.book {
-        true => guide::build_book(),
-        false => guide::refresh(),
+    match (options.book, options.pictures) {
+        (true, _) => guide::build_book(),
+        (false, true) => pictures::make(),
+        (false, false) => guide::refresh(),
     }
 }

@@ -1,39 +1,27 @@
-// Makes the pictures of README.md in headless Chromium, by chromedriver:
-//   node pictures.mjs PAGE FOLDER     FOLDER/page-light.png and FOLDER/page-dark.png
+// Makes the pictures of README.md and docs/ in headless Chromium, by chromedriver:
+//   node pictures.mjs FOLDER PAGE...     of a page NAME.html FOLDER/NAME-light.png and
+//                                        NAME-dark.png; of a terminal's screen FOLDER/NAME.png
 
-import { spawn } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { basename, resolve } from 'node:path';
+import { Browser } from './browser.mjs';
 
-const [page, folder] = process.argv.slice(2);
-const driver = spawn('chromedriver', ['--port=0'], { stdio: ['ignore', 'pipe', 'ignore'] });
-const port = await new Promise((found) => {
-  let said = '';
-  driver.stdout.on('data', (text) => {
-    said += text;
-    const known = /successfully on port (\d+)/.exec(said);
-    if (known) found(known[1]);
-  });
-});
-
-async function call(method, path, body) {
-  const answer = await fetch(`http://127.0.0.1:${port}${path}`, { method, body: body && JSON.stringify(body) });
-  const { value } = await answer.json();
-  if (value?.error) throw new Error(`${path}: ${value.message}`);
-  return value;
+const [folder, ...pages] = process.argv.slice(2);
+const browser = await Browser.start();
+const keep = (name, picture) => writeFileSync(`${folder}/${name}.png`, Buffer.from(picture, 'base64'));
+for (const page of pages) {
+  const name = basename(page, '.html');
+  for (const scheme of ['light', 'dark']) {
+    await browser.devtools('Emulation.setEmulatedMedia', { features: [{ name: 'prefers-color-scheme', value: scheme }] });
+    await browser.open(`file://${resolve(page)}`);
+    if (await browser.script('return !document.scripts.length && !window.prof')) {
+      const find = { using: 'css selector', value: 'pre' };
+      const [element] = Object.values(await browser.send('POST', '/element', find));
+      keep(name, await browser.send('GET', `/element/${element}/screenshot`));
+      break;
+    }
+    await browser.ready();
+    keep(`${name}-${scheme}`, await browser.send('GET', '/screenshot'));
+  }
 }
-
-const args = ['--headless=new', '--no-sandbox', '--disable-gpu', '--hide-scrollbars', '--window-size=1280,940'];
-const { sessionId } = await call('POST', '/session', { capabilities: { alwaysMatch: { 'goog:chromeOptions': { args } } } });
-const session = `/session/${sessionId}`;
-const ready = 'const done = arguments[0]; const look = () => window.prof ? done() : requestAnimationFrame(look); look()';
-for (const scheme of ['light', 'dark']) {
-  const features = [{ name: 'prefers-color-scheme', value: scheme }];
-  await call('POST', `${session}/goog/cdp/execute`, { cmd: 'Emulation.setEmulatedMedia', params: { features } });
-  await call('POST', `${session}/url`, { url: 'about:blank' });
-  await call('POST', `${session}/url`, { url: `file://${resolve(page)}` });
-  await call('POST', `${session}/execute/async`, { script: ready, args: [] });
-  writeFileSync(`${folder}/page-${scheme}.png`, Buffer.from(await call('GET', `${session}/screenshot`), 'base64'));
-}
-await call('DELETE', session);
-driver.kill();
+await browser.end();
