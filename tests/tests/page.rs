@@ -95,9 +95,16 @@ fn tables_of_the_page_are_those_of_the_report() {
         .map(|cpu| cpu.to_string())
         .find(has_samples)
         .unwrap();
-    let conditions: [&[&str]; 10] = [
+    let script = session.run(["script"]).stdout;
+    let of_thread = |line: &str| Some(line.strip_prefix("threads ")?.split_once('/')?.1.to_owned());
+    let thread = script.lines().find_map(of_thread).unwrap();
+    let thread = thread.split_whitespace().next().unwrap();
+    let conditions: [&[&str]; 13] = [
         &[],
         &["--function", "burn_(sixty|thirty)"],
+        &["--function", "(?i)BURN_THIRTY"],
+        &["--focus", "^burn_thirty$", "--ignore", "burn_ten"],
+        &["--tid", thread],
         &["--ignore", "burn_ten"],
         &["--hide", "^burn$"],
         &["--module", "threads"],

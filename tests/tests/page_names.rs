@@ -19,8 +19,8 @@ fn assert_only_text(browser: &Browser, page: &Path, search: &str) {
     for view in ["flame", "leaf", "functions", "tree", "chart", "source"] {
         browser.open(page, &format!("#view={view}&search={search}"));
         browser.open(page, &format!("#view={view}"));
-        let elements =
-            "return document.querySelectorAll('img, b:not(.verdict b), s, u, em').length";
+        let elements = "return document.querySelectorAll(\
+            'img, b:not(.verdict b, .hottest b), s, u, em').length";
         assert_eq!(browser.script(elements), 0, "{view}");
         assert_eq!(browser.script("return window.ran ?? null"), Value::Null);
         let requests = "return performance.getEntriesByType('resource').length";

@@ -1,6 +1,7 @@
 // Each function's own weight, and that of all it called.
 
 import { ROOT, type CallTree } from './calltree';
+import { MISSING_KIND } from './data';
 
 export interface FunctionRow {
   id: number;
@@ -31,4 +32,20 @@ export function functions(tree: CallTree): FunctionRow[] {
   const name = (id: number) => profile.strings[profile.functionName[id]!]!;
   const found = rows.filter((row) => row !== undefined);
   return found.sort((a, b) => b.own - a.own || b.total - a.total || (name(a.id) < name(b.id) ? -1 : 1));
+}
+
+/** The functions with most weight of their own, the heaviest first; not what stands for a state. */
+export function hottest(tree: CallTree, count: number): { id: number; own: number }[] {
+  const { profile, shape, own } = tree;
+  const sums = new Float64Array(profile.functionName.length);
+  for (let node = ROOT + 1; node < shape.size; node++) sums[shape.function[node]!]! += own[node]!;
+  const found: { id: number; own: number }[] = [];
+  sums.forEach((sum, id) => {
+    if (!sum || profile.functionKind[id]! >= MISSING_KIND) return;
+    if (found.length === count && sum <= found[count - 1]!.own) return;
+    const at = found.findIndex((other) => other.own < sum);
+    found.splice(at < 0 ? found.length : at, 0, { id, own: sum });
+    found.length = Math.min(found.length, count);
+  });
+  return found;
 }

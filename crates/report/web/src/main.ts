@@ -3,12 +3,12 @@
 import { CallTree, ROOT, Shape } from './calltree';
 import { changeColor, Palette } from './color';
 import { ChartView } from './chart';
-import { type Data, type Profile, unpack } from './data';
+import { type Data, MISSING_KIND, type Profile, unpack } from './data';
 import { compare, type DiffRow, PairBox } from './diff';
 import { h } from './dom';
 import { FlameView } from './flame';
 import { amount, clean, counted, grouped, percent } from './format';
-import { functions, type FunctionRow } from './flat';
+import { functions, type FunctionRow, hottest } from './flat';
 import { type Box, byLeaf, callees, calleesOf, callersOf } from './graph';
 import { ListView } from './list';
 import { OutlineView } from './outline';
@@ -28,6 +28,9 @@ const TITLES: Record<View, string> = {
   source: 'Source',
   diff: 'Difference',
 };
+
+/** Functions that are named above the pictures. */
+const HOT = 5;
 
 const HELP: [string, string][] = [
   ['1 … 8', 'the views, in their order'],
@@ -64,6 +67,7 @@ class Page {
   private readonly searchField = h('input', { type: 'search', placeholder: 'Search (regular expression)', 'aria-label': 'search' });
   private readonly found = h('span', { class: 'found', 'aria-live': 'polite' });
   private readonly status = h('div', { class: 'status' });
+  private readonly hot = h('div', { class: 'hottest' });
   private readonly legend = h('div', { class: 'legend' });
   private readonly filters = h('div', { class: 'filters' });
   private readonly help = h('dialog', { 'aria-label': 'keys' });
@@ -74,7 +78,7 @@ class Page {
     this.list = this.functionList();
     this.diffList = this.differenceList();
     document.title = clean(data.title);
-    document.body.replaceChildren(this.header(), this.timeline.element, this.toolbar(), this.filters, this.legend, this.content, this.status, this.help);
+    document.body.replaceChildren(this.header(), this.timeline.element, this.toolbar(), this.filters, this.hot, this.legend, this.content, this.status, this.help);
     this.help.append(h('h2', {}, 'Keys'), ...HELP.map(([key, what]) => h('p', {}, h('kbd', {}, key), ' ', what)), h('button', { click: () => this.help.close() }, 'Close'));
     this.searchField.addEventListener('input', () => this.update({ search: this.searchField.value }));
     window.addEventListener('hashchange', () => this.restore());
@@ -192,6 +196,7 @@ class Page {
     this.content.className = state.view;
     this.found.textContent = '';
     this.legend.replaceChildren();
+    this.renderHot(tree);
     const draw: Record<View, () => void> = {
       flame: () => this.drawFlame(tree, callees(tree)),
       leaf: () => this.drawFlame(tree, byLeaf(tree)),
@@ -317,7 +322,7 @@ class Page {
   private drawSource(tree: CallTree) {
     this.show(this.source.element);
     let id = this.state.function;
-    if (id < 0) id = functions(tree).find((row) => this.profile.functionKind[row.id]! < 3)?.id ?? -1;
+    if (id < 0) id = functions(tree).find((row) => this.profile.functionKind[row.id]! < MISSING_KIND)?.id ?? -1;
     this.source.draw(tree, id, this.nameOf(id), this.unit);
   }
 
@@ -347,6 +352,17 @@ class Page {
       return h('span', {}, box, label);
     };
     this.legend.replaceChildren(swatch(0.08, 'grew'), swatch(0, 'the same'), swatch(-0.08, 'shrank'), h('span', {}, `widths: ${this.state.side ? 'after' : 'before'}`));
+  }
+
+  /** The answer that most people look for first, above the pictures that show how it comes about. */
+  private renderHot(tree: CallTree) {
+    this.hot.hidden = !['flame', 'leaf', 'tree', 'chart'].includes(this.state.view) || !tree.totalSamples[ROOT];
+    if (this.hot.hidden) return;
+    const whole = tree.total[ROOT]!;
+    const found = hottest(tree, HOT).map(({ id, own }) =>
+      h('button', { title: `${this.nameOf(id)}: callers and callees`, click: () => this.choose(id) }, h('b', {}, percent(own, whole)), ` ${this.nameOf(id)}`),
+    );
+    this.hot.replaceChildren(h('span', {}, this.unit === 'ns' ? 'Most time is spent in' : `Most ${clean(this.unit)} are of`), ...found);
   }
 
   private renderStatus(tree: CallTree) {
@@ -503,7 +519,8 @@ async function main() {
     const data = await unpack(element.textContent!.trim());
     element.remove();
     const page = new Page(data);
-    Object.assign(window, { prof: page.probe() });
+    // Milliseconds since the page began to load: what is drawn is there.
+    Object.assign(window, { prof: { ...page.probe(), drawn: performance.now() } });
   } catch (error) {
     document.body.replaceChildren(h('p', { class: 'hint' }, `This report cannot be shown: ${String(error)}. It needs a browser of 2023 or newer.`));
   }

@@ -1,6 +1,6 @@
 // Which samples and frames are shown: the same conditions as the filters of `prof report`.
 
-import type { Profile } from './data';
+import { KERNEL_KIND, MISSING_KIND, type Profile } from './data';
 
 export interface Filter {
   /** Index of the event. */
@@ -40,11 +40,15 @@ export function initialFilter(profile: Profile): Filter {
   };
 }
 
-/** A pattern that people type: a regular expression, or plain text where it is none. */
+/**
+ * A pattern that people type: a regular expression, or plain text where it is none. Flags in front,
+ * as `prof report` takes them (`(?i)name`), which JavaScript does not know.
+ */
 export function pattern(text: string, flags = ''): RegExp | null {
   if (!text) return null;
+  const [front = '', own = ''] = /^\(\?([ims]+)\)/.exec(text) ?? [];
   try {
-    return new RegExp(text, flags);
+    return new RegExp(text.slice(front.length), [...new Set(flags + own)].join(''));
   } catch {
     return new RegExp(text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'), flags);
   }
@@ -63,8 +67,6 @@ function matching(profile: Profile, names: Uint32Array, text: string): Uint8Arra
 
 const WANTED = 1;
 const UNWANTED = 2;
-const MISSING_KIND = 3;
-const KERNEL_KIND = 1;
 
 /** By function: whether its frames are left out. */
 export function hiddenFunctions(profile: Profile, filter: Filter): Uint8Array {
