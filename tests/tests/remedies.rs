@@ -121,3 +121,30 @@ fn fewer_bytes_for_a_sample_yield_enough_samples() {
         "4K",
     );
 }
+
+#[test]
+fn a_larger_period_loses_no_samples() {
+    if !needs(&[Need::Root]) {
+        return;
+    }
+    let session = Session::new();
+    let calls = CALLS.build();
+    // Each fault is a sample of a whole page of stack, and the rings hold a few of these.
+    let record = |period| {
+        let options = ["-e", "page-faults", "-c", period, "-m", "64K"];
+        let recorded = session.record(&options, &[calls.to_str().unwrap(), "50000"]);
+        advice(&recorded)
+    };
+    let remedy = "; use a larger period (-c)";
+    let told = record("1");
+    let nothing_lost = "no sample lost";
+    assert!(
+        !told.contains(nothing_lost) && told.contains(remedy),
+        "{told}"
+    );
+    let told = record("1000");
+    assert!(
+        told.contains(nothing_lost) && !told.contains(remedy),
+        "{told}"
+    );
+}
