@@ -44,6 +44,7 @@ mod progress;
 mod remedies;
 mod robust;
 mod rotation;
+mod runtimes;
 mod second_opinion;
 mod security;
 mod shares;

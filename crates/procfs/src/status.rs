@@ -82,6 +82,12 @@ impl Status {
         ignored >> (signal - 1) & 1 != 0
     }
 
+    /// Whether it handles a signal.
+    pub fn catches(&self, signal: i32) -> bool {
+        let caught = self.bits("SigCgt:").unwrap_or(0);
+        caught >> (signal - 1) & 1 != 0
+    }
+
     /// Whether its system calls are filtered.
     pub fn seccomp(&self) -> Seccomp {
         match self.first("Seccomp:") {

@@ -120,10 +120,16 @@ impl Task {
 
     /// The first word of its command line; empty if it has none or has ended.
     pub fn program(&self) -> Vec<u8> {
-        let mut line = self.read("cmdline").unwrap_or_default();
-        let end = line.iter().position(|&byte| byte == 0);
-        line.truncate(end.unwrap_or(line.len()));
-        line
+        self.arguments().into_iter().next().unwrap_or_default()
+    }
+
+    /// The words of its command line; none if it has ended.
+    pub fn arguments(&self) -> Vec<Vec<u8>> {
+        let line = self.read("cmdline").unwrap_or_default();
+        let words = line.split_inclusive(|&byte| byte == 0);
+        words
+            .map(|word| word.strip_suffix(b"\0").unwrap_or(word).to_vec())
+            .collect()
     }
 
     /// What it has mapped.

@@ -16,6 +16,7 @@ mod progress;
 mod record;
 mod reference;
 mod report;
+mod runtimes;
 mod stat;
 mod targets;
 mod top;

@@ -126,6 +126,11 @@ pub(crate) struct SamplingFlags {
     #[arg(long)]
     pub embed_symbols: bool,
 
+    /// Ask nothing of runtimes: do not set NODE_OPTIONS or ERL_FLAGS so that they name the code that
+    /// they compile, nor ask running JVMs
+    #[arg(long)]
+    pub no_runtime_help: bool,
+
     /// Stop after TIME: seconds, or a number with ms, s, m or h (perf's -d records data addresses,
     /// which prof does not do)
     #[arg(short, long, value_name = "TIME", value_parser = parse_duration)]

@@ -152,6 +152,7 @@ impl TopFlags {
             mmap_pages: None,
             output: self.output,
             embed_symbols: false,
+            no_runtime_help: true,
             duration: None,
             strict: false,
             quiet: true,

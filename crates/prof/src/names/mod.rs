@@ -5,16 +5,18 @@ mod places;
 mod progress;
 mod unnamed;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use prof_filemap::MappedFile;
+use prof_model::Pid;
 use prof_perfdata::Recording;
 use prof_recorder::PinnedFiles;
 use prof_report::symbolize::{ModuleNaming, StoredNames};
 use prof_report::{LoadOptions, LoadProgress, Profile, StackCopies, SymbolizedProfile};
-use prof_symbols::{Debuginfod, Demangle, EmbeddedSymbols, SymbolOptions, Symbolizer};
+use prof_symbols::{Debuginfod, Demangle, EmbeddedSymbols, Source, SymbolOptions, Symbolizer};
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
 use crate::flags::{ServerFlags, SymbolFlags};
@@ -108,12 +110,17 @@ pub(crate) fn embed(input: &Path, output: &Path, flags: &SymbolFlags) -> Result<
 }
 
 /// Puts those names into a recording that was just made which can't be found later: of files that
-/// only the recorder could still open.
+/// only the recorder could still open, and of `perf_maps`, those of processes. Returns the
+/// processes that are in it.
 ///
 /// # Errors
 ///
 /// When it cannot be read or written.
-pub(crate) fn embed_kept(recording: &Path, kept: &Arc<PinnedFiles>) -> Result<()> {
+pub(crate) fn embed_kept(
+    recording: &Path,
+    kept: &Arc<PinnedFiles>,
+    perf_maps: &BTreeSet<Pid>,
+) -> Result<BTreeSet<Pid>> {
     let profile = loading(StackCopies::Unwind, false, |options| {
         Ok(prof_report::load(Recording::open(recording)?, options)?)
     })?;
@@ -121,11 +128,18 @@ pub(crate) fn embed_kept(recording: &Path, kept: &Arc<PinnedFiles>) -> Result<()
     let mut options = options(&profile, &SymbolFlags::default(), Detail::Inlines)?;
     options.debug_dirs.extend(kept.debug_dirs());
     let wanted = Kept(Arc::clone(&kept.0));
+    let wanted = |source: Source<'_>| match source {
+        Source::Jit { pid } if perf_maps.contains(&pid) => true,
+        _ => wanted.has(source),
+    };
     let symbolizer = Symbolizer::new(options).with_places(kept);
-    let symbols = progress::shown(|watch| {
-        StoredNames::some(&profile, &symbolizer, |source| wanted.has(source), watch)
-    });
-    store(recording, recording, &symbols)
+    let symbols = progress::shown(|watch| StoredNames::some(&profile, &symbolizer, wanted, watch));
+    store(recording, recording, &symbols)?;
+    let ended = profile.thread_lifetimes.by_thread();
+    let sampled = profile.samples.iter().map(|sample| sample.pid);
+    Ok(sampled
+        .chain(ended.into_keys().map(|(pid, _)| pid))
+        .collect())
 }
 
 fn store(input: &Path, output: &Path, symbols: &EmbeddedSymbols) -> Result<()> {

@@ -25,6 +25,7 @@ use crate::flags::{
 use crate::names;
 use crate::output::ensure_writable;
 use crate::report;
+use crate::runtimes::RuntimeHelp;
 use crate::targets;
 
 /// One recording to be made.
@@ -172,7 +173,13 @@ pub(crate) fn run(job: Job) -> Result<ExitCode> {
     .context("cannot watch for signals")?;
     prof_events::remove_leftovers();
     let console = Console::new(job.sampling.quiet, job.sampling.verbose);
-    let target = job.target.find(&signals)?;
+    let mut target = job.target.find(&signals)?;
+    // Names can be put into a file only.
+    let is_left_alone = job.sampling.no_runtime_help || job.sampling.output == Path::new("-");
+    let runtimes = match is_left_alone {
+        true => RuntimeHelp::none(),
+        false => RuntimeHelp::prepare(&mut target),
+    };
     let schedule = schedule(job.schedule, job.sampling.duration, job.sampling.quiet)?;
     let mut options = options(target, &job.sampling, schedule, job.command_line)?;
     options.storage = storage(&job.storage, job.sampling.quiet);
@@ -190,11 +197,7 @@ pub(crate) fn run(job: Job) -> Result<ExitCode> {
     }
     // From here on a signal ends us as it ends anybody: the recording is safe.
     drop(signals);
-    for file in summary.files.iter().filter(|_| !summary.kept.is_empty()) {
-        if let Err(error) = names::embed_kept(file, &summary.kept) {
-            Console::error(&error.context("cannot store the names of files that were deleted"));
-        }
-    }
+    runtimes.finish(&summary, console);
     let verdict = verdict(&summary, &options)?;
     tell(console, &summary, &options, &verdict);
     let shown = show(

@@ -1,0 +1,121 @@
+//! Environment variables that runtimes add to their arguments.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use prof_recorder::Program;
+
+/// What has a runtime name its code.
+struct Runtime {
+    /// The variable that holds further arguments.
+    variable: &'static str,
+    arguments: &'static str,
+    /// What arguments contain which say what to tell profilers, or not to: the user's own.
+    own: &'static str,
+    /// Whether the runtime that would be run knows the arguments. One that does not would refuse
+    /// to start.
+    is_known: fn() -> bool,
+}
+
+const RUNTIMES: [Runtime; 2] = [
+    // Node 12 and later: <https://nodejs.org/api/cli.html#node_optionsoptions>
+    Runtime {
+        variable: "NODE_OPTIONS",
+        arguments: "--perf-basic-prof --interpreted-frames-native-stack",
+        own: "--perf-",
+        is_known: || true,
+    },
+    // <https://www.erlang.org/doc/apps/erts/beamasm#linux-perf-support>
+    Runtime {
+        variable: "ERL_FLAGS",
+        arguments: "+JPperf true",
+        own: "JPperf",
+        is_known: || erlang_release().is_some_and(|release| release >= 25),
+    },
+];
+
+/// Sets the variables for a program. Returns those that were set: none if its arguments or a
+/// variable show that the user has decided.
+pub(super) fn set(program: &mut Program) -> Vec<&'static str> {
+    let set = variables(program, |variable| {
+        env::var_os(variable).unwrap_or_default()
+    });
+    let names = set.iter().map(|(name, _)| *name).collect();
+    let set = set.into_iter().map(|(name, value)| (name.into(), value));
+    program.environment.extend(set);
+    names
+}
+
+fn variables(
+    program: &Program,
+    value_of: impl Fn(&str) -> OsString,
+) -> Vec<(&'static str, OsString)> {
+    let is_own = |runtime: &Runtime| {
+        let value = value_of(runtime.variable);
+        let mut words = program.argv.iter().chain([&value]);
+        words.any(|word| contains(word, runtime.own))
+    };
+    // Whose perf map it is that appears then cannot be told, so none is asked.
+    if RUNTIMES.iter().any(is_own) {
+        return Vec::new();
+    }
+    let wanted = RUNTIMES.iter().filter(|runtime| (runtime.is_known)());
+    let set = wanted.map(|runtime| {
+        let mut value = value_of(runtime.variable);
+        if !value.is_empty() {
+            value.push(" ");
+        }
+        value.push(runtime.arguments);
+        (runtime.variable, value)
+    });
+    set.collect()
+}
+
+fn contains(word: &OsStr, part: &str) -> bool {
+    let mut windows = word.as_bytes().windows(part.len());
+    windows.any(|window| window == part.as_bytes())
+}
+
+/// The release of Erlang/OTP that `erl` is of, as in `25`.
+fn erlang_release() -> Option<u32> {
+    let path = env::var_os("PATH")?;
+    let mut places = env::split_paths(&path).map(|directory| directory.join("erl"));
+    let erl = places.find_map(|place| fs::canonicalize(place).ok())?;
+    // `bin/erl` is beside `releases/start_erl.data`, which says `13.1.5 25`.
+    let root = erl.parent().and_then(Path::parent)?;
+    let versions = fs::read_to_string(root.join("releases/start_erl.data")).ok()?;
+    versions.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(argv: &[&str], options: &str) -> Option<OsString> {
+        let value_of = |variable: &str| match variable {
+            "NODE_OPTIONS" => options.into(),
+            _ => OsString::new(),
+        };
+        let set = variables(&Program::new(argv.to_vec()), value_of);
+        set.into_iter().next().map(|(_, value)| value)
+    }
+
+    #[test]
+    fn arguments_are_added_to_those_of_the_user() {
+        let ours = "--perf-basic-prof --interpreted-frames-native-stack";
+        assert_eq!(node(&["node", "a.js"], "").unwrap(), ours);
+        let both = format!("--no-warnings {ours}");
+        assert_eq!(*node(&["npm", "start"], "--no-warnings").unwrap(), *both);
+    }
+
+    #[test]
+    fn what_the_user_has_decided_stays() {
+        assert_eq!(node(&["node", "--perf-prof", "a.js"], ""), None);
+        assert_eq!(node(&["sh", "-c", "node --perf-basic-prof a.js"], ""), None);
+        assert_eq!(node(&["node", "a.js"], "--perf-basic-prof"), None);
+        assert_eq!(node(&["erl", "+JPperf", "true"], ""), None);
+    }
+}

@@ -1,0 +1,144 @@
+//! Asking a running JVM for the names of the code it compiled.
+//!
+//! HotSpot opens a socket, `/tmp/.java_pidPID`, when it gets SIGQUIT and there is a file
+//! `/tmp/.attach_pidPID` of its user or of root (`attachListener_posix.cpp`). Through it, `jcmd
+//! Compiler.perfmap` writes `/tmp/perf-PID.map`. A JVM that has no such file, or does not take
+//! requests, prints the stacks of its threads instead, so that it must not get the signal.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use prof_filemap::Rights;
+use prof_model::Pid;
+use prof_procfs::{Task, descriptor};
+use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::process::Signal;
+
+use super::perf_maps::{PerfMap, file_name};
+
+/// It answers when its threads have come to a safepoint.
+const PATIENCE: Duration = Duration::from_secs(5);
+const LONGEST_ANSWER: u64 = 64 << 10;
+
+/// Has a process write its perf map, if it is a JVM that has none. `None` if not.
+///
+/// # Errors
+///
+/// When it does not do so.
+pub(super) fn ask_for_perf_map(pid: Pid) -> io::Result<Option<PerfMap>> {
+    let process = Task::of(pid);
+    let is_jvm = process.maps().is_ok_and(|maps| {
+        let mut files = maps.iter().map(|entry| Path::new(&entry.path).to_owned());
+        files.any(|file| file.file_name() == Some("libjvm.so".as_ref()))
+    });
+    let Some(inner) = process.status().ok().and_then(|status| status.inner_pid()) else {
+        return Ok(None);
+    };
+    let held = hold_tmp(&process)?;
+    let directory = descriptor(&held);
+    let path = directory.join(file_name(inner));
+    if !is_jvm || path.exists() {
+        return Ok(None);
+    }
+    let socket = directory.join(format!(".java_pid{inner}"));
+    if !is_socket(&socket) {
+        let trigger = directory.join(format!(".attach_pid{inner}"));
+        open_socket(&process, pid, &trigger, &socket)?;
+    }
+    let answer = ask(&socket)?;
+    match answer.lines().next() {
+        Some("0") if path.exists() => Ok(Some(PerfMap::inside(pid, path, held))),
+        _ => {
+            let why = answer.lines().nth(1).unwrap_or("it does not say why");
+            Err(io::Error::other(why.chars().take(200).collect::<String>()))
+        }
+    }
+}
+
+/// The directory `/tmp` of a process, which may be in a container: no link in it leads out.
+fn hold_tmp(process: &Task) -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let root = rustix::fs::open(process.root(), flags, Mode::empty())?;
+    let inside = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+    Ok(rustix::fs::openat2(
+        &root,
+        "tmp",
+        flags,
+        Mode::empty(),
+        inside,
+    )?)
+}
+
+/// Has it open its socket.
+fn open_socket(process: &Task, pid: Pid, trigger: &Path, socket: &Path) -> io::Result<()> {
+    let refusal = |why: &str| io::Error::new(io::ErrorKind::PermissionDenied, why.to_owned());
+    let status = process.status().map_err(io::Error::other)?;
+    if !status.catches(Signal::QUIT.as_raw()) {
+        return Err(refusal("it has just begun"));
+    }
+    let arguments = process.arguments();
+    if arguments
+        .iter()
+        .any(|it| it == b"-XX:+DisableAttachMechanism")
+    {
+        return Err(refusal("it runs with -XX:+DisableAttachMechanism"));
+    }
+    let rights = Rights::of_process(pid)?;
+    let _trigger = rights.with(|| Trigger::create(trigger))?;
+    let target = rustix::process::Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidInput)?;
+    rustix::process::kill_process(target, Signal::QUIT)?;
+    let end = Instant::now() + PATIENCE;
+    while !is_socket(socket) {
+        if Instant::now() > end || !process.exists() {
+            return Err(io::Error::new(
+                io::ErrorKind::TimedOut,
+                "it does not answer",
+            ));
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Ok(())
+}
+
+/// Sends the request, and returns the answer: a line with a number, which is 0 for success, then
+/// text for people.
+fn ask(socket: &Path) -> io::Result<String> {
+    let mut stream = UnixStream::connect(socket)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    // The protocol's version, the request and its three arguments.
+    stream.write_all(b"1\0jcmd\0Compiler.perfmap\0\0\0")?;
+    let mut answer = Vec::new();
+    stream.take(LONGEST_ANSWER).read_to_end(&mut answer)?;
+    Ok(String::from_utf8_lossy(&answer).into_owned())
+}
+
+fn is_socket(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket())
+}
+
+/// The file that has the JVM open its socket, removed when dropped.
+struct Trigger(PathBuf);
+
+impl Trigger {
+    fn create(path: &Path) -> io::Result<Self> {
+        let mut options = OpenOptions::new();
+        options
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(path)?;
+        Ok(Self(path.to_owned()))
+    }
+}
+
+impl Drop for Trigger {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}

@@ -1,0 +1,120 @@
+//! Runtimes that name the code they compile only if they are asked to: asks them, and keeps what
+//! they tell in the recording.
+//!
+//! ```text
+//! before recording   variables for the command (Node, Erlang)            environment.rs
+//! after it           the attach protocol of JVMs that were attached to   java.rs
+//! in the end         names of /tmp/perf-PID.map go into the recording,   perf_maps.rs
+//!                    and the file is removed
+//! ```
+
+mod environment;
+mod java;
+mod perf_maps;
+
+use std::collections::BTreeSet;
+
+use prof_model::{Pid, counted};
+use prof_procfs::descendants;
+use prof_recorder::{CpuTarget, Summary, Target};
+
+use crate::console::Console;
+use crate::names;
+use perf_maps::{PerfMap, PerfMaps};
+
+/// What runtimes were asked for.
+#[derive(Debug)]
+pub(crate) struct RuntimeHelp {
+    /// The variables that were set for the command.
+    variables: Vec<&'static str>,
+    /// The processes that were running before: JVMs among them can be asked in the end.
+    attached: Vec<Pid>,
+    /// The perf maps that are there already.
+    before: PerfMaps,
+}
+
+impl RuntimeHelp {
+    /// Asks nothing, and leaves all alone.
+    pub(crate) fn none() -> Self {
+        Self {
+            variables: Vec::new(),
+            attached: Vec::new(),
+            before: PerfMaps::default(),
+        }
+    }
+
+    /// Has the runtimes of a command that is about to be started tell names. Those that the user
+    /// has told what to do are left alone.
+    pub(crate) fn prepare(target: &mut Target) -> Self {
+        let variables = match target {
+            Target::Command(program) => environment::set(program),
+            Target::Cpus(CpuTarget {
+                command: Some(program),
+                ..
+            }) => environment::set(program),
+            _ => Vec::new(),
+        };
+        Self {
+            variables,
+            attached: match target {
+                Target::Processes(pids) => pids.clone(),
+                _ => Vec::new(),
+            },
+            before: PerfMaps::read(),
+        }
+    }
+
+    /// Asks the JVMs that were attached to. Then puts names into the recording which nobody will
+    /// find later, those of files that only the recorder can still open as well, and removes the
+    /// perf maps that it caused.
+    pub(crate) fn finish(self, summary: &Summary, console: Console) {
+        let mut maps = self.ask_jvms(console);
+        let how = match maps.is_empty() {
+            true => format!("set {} for them", self.variables.join(" and ")),
+            false => "asked for them".to_owned(),
+        };
+        if !self.variables.is_empty() {
+            maps.extend(PerfMaps::read().changed_since(&self.before));
+        }
+        if maps.is_empty() && summary.kept.is_empty() {
+            return;
+        }
+        let pids: BTreeSet<Pid> = maps.iter().map(|map| map.pid).collect();
+        let mut recorded = BTreeSet::new();
+        for file in &summary.files {
+            match names::embed_kept(file, &summary.kept, &pids) {
+                Ok(found) => recorded.extend(found),
+                Err(error) => {
+                    let context = "cannot store the names of what will be gone later";
+                    Console::error(&error.context(context));
+                    return;
+                }
+            }
+        }
+        maps.retain(|map| recorded.contains(&map.pid));
+        maps.iter().for_each(PerfMap::remove);
+        if !maps.is_empty() {
+            console.say(format_args!(
+                "kept the names of JIT code of {} (prof {how}; --no-runtime-help leaves programs \
+                 alone)",
+                counted(maps.len() as u64, "process"),
+            ));
+        }
+    }
+
+    /// The perf maps that they wrote.
+    fn ask_jvms(&self, console: Console) -> Vec<PerfMap> {
+        let mut pids = descendants(&self.attached, &BTreeSet::new());
+        pids.extend(&self.attached);
+        let mut written = Vec::new();
+        for pid in pids {
+            match java::ask_for_perf_map(pid) {
+                Ok(map) => written.extend(map),
+                Err(error) => console.say(format_args!(
+                    "the JVM {pid} did not name the code it compiled: {error}"
+                )),
+            }
+        }
+        written
+    }
+}

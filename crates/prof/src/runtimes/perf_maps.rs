@@ -1,0 +1,121 @@
+//! The perf maps that processes leave in `/tmp`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use prof_model::Pid;
+
+const DIRECTORY: &str = "/tmp";
+
+/// A perf map that a recording caused.
+#[derive(Debug)]
+pub(super) struct PerfMap {
+    /// Whose it is.
+    pub(super) pid: Pid,
+    path: PathBuf,
+    /// Holds the directory that the path leads through.
+    _directory: Option<OwnedFd>,
+}
+
+impl PerfMap {
+    /// At a path through this directory.
+    pub(super) fn inside(pid: Pid, path: PathBuf, directory: OwnedFd) -> Self {
+        Self {
+            pid,
+            path,
+            _directory: Some(directory),
+        }
+    }
+
+    /// Removes the file; a file that cannot be removed stays.
+    pub(super) fn remove(&self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// The perf maps of our user in `/tmp`, by process.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct PerfMaps(BTreeMap<Pid, Version>);
+
+/// What changes when a file is written anew: its inode, and when it changed.
+#[derive(Debug, PartialEq, Eq)]
+struct Version {
+    inode: u64,
+    changed: (i64, i64),
+}
+
+impl PerfMaps {
+    /// Those that there are now.
+    pub(super) fn read() -> Self {
+        Self::read_in(Path::new(DIRECTORY))
+    }
+
+    fn read_in(directory: &Path) -> Self {
+        let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+        let user = rustix::process::geteuid().as_raw();
+        let found = entries.filter_map(|entry| {
+            let pid = pid_of(entry.file_name().to_str()?)?;
+            // Of the entry itself, not of what it may link to.
+            let metadata = entry.metadata().ok()?;
+            let version = Version {
+                inode: metadata.ino(),
+                changed: (metadata.ctime(), metadata.ctime_nsec()),
+            };
+            (metadata.is_file() && metadata.uid() == user).then_some((pid, version))
+        });
+        Self(found.collect())
+    }
+
+    /// Those that were not there before, or not like that.
+    pub(super) fn changed_since(&self, before: &Self) -> impl Iterator<Item = PerfMap> {
+        let changed = self.0.iter();
+        changed
+            .filter(|&(pid, version)| before.0.get(pid) != Some(version))
+            .map(|(&pid, _)| PerfMap {
+                pid,
+                path: Path::new(DIRECTORY).join(file_name(pid)),
+                _directory: None,
+            })
+    }
+}
+
+/// The name of a process's perf map.
+pub(super) fn file_name(pid: Pid) -> String {
+    format!("perf-{pid}.map")
+}
+
+fn pid_of(name: &str) -> Option<Pid> {
+    let pid = name.strip_prefix("perf-")?.strip_suffix(".map")?;
+    pid.parse().ok().filter(|pid| *name == file_name(*pid))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_maps_that_changed_are_ours() {
+        let directory = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| fs::write(directory.path().join(name), text).unwrap();
+        let read = || PerfMaps::read_in(directory.path());
+        write("perf-1.map", "old");
+        write("perf-02.map", "not of a process");
+        write("perf-x.map", "neither");
+        let before = read();
+        assert_eq!(before.0.len(), 1);
+        assert_eq!(read().changed_since(&before).count(), 0);
+        write("perf-3.map", "new");
+        // A file in its place is another one, whatever the resolution of times is.
+        write("other", "new");
+        fs::rename(
+            directory.path().join("other"),
+            directory.path().join("perf-1.map"),
+        )
+        .unwrap();
+        let pids: Vec<Pid> = read().changed_since(&before).map(|map| map.pid).collect();
+        assert_eq!(pids, [1, 3]);
+    }
+}

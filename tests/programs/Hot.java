@@ -1,0 +1,25 @@
+/** Two functions that do all the work, one of them twice as much; ends when its input does. */
+public class Hot {
+    static int light(int rounds) {
+        int sum = 1;
+        for (int i = 0; i < rounds; i++) sum = (sum * 31 + i) % 65521;
+        return sum;
+    }
+
+    static int heavy(int rounds) {
+        int sum = 1;
+        for (int i = 0; i < 2 * rounds; i++) sum = (sum * 31 + i) % 65521;
+        return sum;
+    }
+
+    public static void main(String[] arguments) throws Exception {
+        Thread worker = new Thread(() -> {
+            int sum = 0;
+            while (true) sum += light(100_000) + heavy(100_000);
+        });
+        worker.setDaemon(true);
+        worker.start();
+        System.out.println("ready");
+        System.in.read();
+    }
+}

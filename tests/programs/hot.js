@@ -1,0 +1,17 @@
+// Two functions that do all the work, one of them twice as much; says what node was told.
+function light(rounds) {
+  let sum = 1;
+  for (let i = 0; i < rounds; i++) sum = (sum * 31 + i) % 65521;
+  return sum;
+}
+
+function heavy(rounds) {
+  let sum = 1;
+  for (let i = 0; i < 2 * rounds; i++) sum = (sum * 31 + i) % 65521;
+  return sum;
+}
+
+let sum = 0;
+for (let round = 0; round < 400; round++) sum += light(1e5) + heavy(1e5);
+console.log(sum, process.env.NODE_OPTIONS ?? "nothing");
+process.exitCode = 7;

@@ -1,0 +1,153 @@
+//! Code that is compiled at run time has names without a flag, and nothing remains of how.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+
+use prof_tests::{Need, Outcome, Session, Stacks, USER_CODE, needs};
+
+fn program(name: &str) -> String {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs");
+    directory.join(name).to_str().unwrap().to_owned()
+}
+
+fn perf_map(pid: impl std::fmt::Display) -> PathBuf {
+    PathBuf::from(format!("/tmp/perf-{pid}.map"))
+}
+
+/// The samples of `light` and `heavy`, and those of all.
+#[track_caller]
+fn assert_named(stacks: &Stacks, light: &str, heavy: &str) {
+    let in_function = |part: &str| stacks.share(|frames| frames.last().unwrap().contains(part));
+    let (light, heavy) = (in_function(light), in_function(heavy));
+    // What the runtime itself needs to start is the rest.
+    assert!(light + heavy > 0.6, "{light} {heavy}:\n{stacks}");
+    let ratio = heavy / light;
+    assert!((1.5..2.7).contains(&ratio), "{light} {heavy}:\n{stacks}");
+}
+
+/// Runs node behind a shell, which tells its process.
+fn record_node(session: &Session, options: &[&str], script: &str) -> (Outcome, PathBuf) {
+    let script = format!("echo $$; {script} {}", program("hot.js"));
+    let arguments = [&["record", "-o", "node.data"], USER_CODE, options];
+    let arguments = [&arguments.concat()[..], &["--", "sh", "-c", &script]].concat();
+    let outcome = session.run(arguments);
+    outcome.assert_code(7);
+    let map = perf_map(outcome.stdout.lines().next().unwrap());
+    (outcome, map)
+}
+
+#[test]
+fn node_names_its_functions() {
+    if !needs(&[Need::Tool("node")]) {
+        return;
+    }
+    let session = Session::new();
+    let (outcome, map) = record_node(&session, &[], "exec node");
+    outcome.assert_says(&["kept the names of JIT code of 1 process", "NODE_OPTIONS"]);
+    assert!(!map.exists(), "{} remains", map.display());
+    let report = session.run(["report", "-i", "node.data", "--folded", "-"]);
+    assert_named(&Stacks::from_folded(&report.stdout), "light", "heavy");
+}
+
+#[test]
+fn node_is_left_alone_if_the_user_says_so() {
+    if !needs(&[Need::Tool("node")]) {
+        return;
+    }
+    let session = Session::new();
+    let (outcome, map) = record_node(&session, &["--no-runtime-help"], "exec node");
+    assert!(outcome.stdout.ends_with(" nothing\n"), "{outcome}");
+    assert!(
+        !map.exists() && !outcome.stderr.contains("kept"),
+        "{outcome}"
+    );
+    // What the user asked for is there afterwards, and told as it was.
+    let (outcome, map) = record_node(&session, &[], "exec node --perf-basic-prof");
+    assert!(outcome.stdout.ends_with(" nothing\n"), "{outcome}");
+    assert!(!outcome.stderr.contains("kept"), "{outcome}");
+    std::fs::remove_file(map).expect("the map that was asked for");
+}
+
+#[test]
+fn erlang_names_its_functions() {
+    if !needs(&[Need::Tool("erl")]) {
+        return;
+    }
+    let session = Session::new();
+    let script = format!("echo $$; exec escript {}", program("hot.escript"));
+    let recorded = session.record(USER_CODE, &["sh", "-c", &script]);
+    recorded
+        .outcome
+        .assert_says(&["kept the names of JIT code of 1 process", "ERL_FLAGS"]);
+    let map = perf_map(recorded.outcome.stdout.lines().next().unwrap());
+    assert!(!map.exists(), "{} remains", map.display());
+    assert_named(&recorded.physical_stacks(), "light", "heavy");
+}
+
+/// A JVM that has its functions compiled.
+fn start_java(session: &Session, options: &[&str]) -> Child {
+    let source = program("Hot.java");
+    let arguments = [options, &[&source]].concat();
+    let mut command = session.command(Path::new("java"), arguments);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut java = command.spawn().unwrap();
+    let mut ready = String::new();
+    let output = java.stdout.as_mut().unwrap();
+    BufReader::new(output).read_line(&mut ready).unwrap();
+    assert_eq!(ready, "ready\n");
+    java
+}
+
+fn record_running(session: &Session, process: &Child) -> Outcome {
+    let pid = process.id().to_string();
+    let outcome = session.run(["record", "-e", "cpu-clock:u", "-d", "2", "-p", &pid]);
+    outcome.assert_code(0);
+    outcome
+}
+
+#[test]
+fn a_running_jvm_names_its_functions() {
+    if !needs(&[Need::Tool("java")]) {
+        return;
+    }
+    for session in [Session::new, Session::plain_user] {
+        let session = session();
+        let mut java = start_java(&session, &[]);
+        let outcome = record_running(&session, &java);
+        let map = perf_map(java.id());
+        drop(java.stdin.take());
+        let ended = java.wait_with_output().unwrap();
+        outcome.assert_says(&["kept the names of JIT code of 1 process", "asked for them"]);
+        assert!(!map.exists(), "{} remains", map.display());
+        assert!(
+            ended.stdout.is_empty(),
+            "{}",
+            String::from_utf8_lossy(&ended.stdout)
+        );
+        let report = session.run(["report", "--folded", "-"]);
+        assert_named(
+            &Stacks::from_folded(&report.stdout),
+            "Hot.light",
+            "Hot.heavy",
+        );
+    }
+}
+
+#[test]
+fn a_jvm_that_takes_no_requests_goes_on() {
+    if !needs(&[Need::Tool("java")]) {
+        return;
+    }
+    let session = Session::new();
+    let option = "-XX:+DisableAttachMechanism";
+    let mut java = start_java(&session, &[option]);
+    let outcome = record_running(&session, &java);
+    outcome.assert_says(&["did not name the code", option]);
+    drop(java.stdin.take());
+    let ended = java.wait_with_output().unwrap();
+    assert!(
+        ended.status.success() && ended.stdout.is_empty(),
+        "{ended:?}"
+    );
+}
