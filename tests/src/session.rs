@@ -8,6 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use tempfile::TempDir;
@@ -23,8 +24,8 @@ pub const USER_CODE: &[&str] = &["-e", "cpu-clock:u", "-F", "1999"];
 pub enum User {
     /// Whoever runs the tests, mostly root.
     Us,
-    /// A user of these tests' own, without groups and capabilities.
-    Plain,
+    /// The user of this id, without groups and capabilities.
+    Plain(u32),
 }
 
 /// Held by all sessions: many may run at once, or one alone.
@@ -72,9 +73,14 @@ impl Session {
         Self::start(User::Us, shared())
     }
 
-    /// A session of a plain user, alone: all sessions of a user share what it may lock of memory.
+    /// A session of a plain user, beside those of other tests.
     pub fn plain_user() -> Self {
-        Self::start(User::Plain, alone())
+        Self::start(plain_user(), shared())
+    }
+
+    /// A session of a plain user with the machine to itself: a plain user's rings are small.
+    pub fn plain_user_alone() -> Self {
+        Self::start(plain_user(), alone())
     }
 
     /// A session with the machine to itself, for tests in which nothing may be lost.
@@ -93,7 +99,7 @@ impl Session {
         };
         open(directory.path(), 0o777);
         let mut prof = target::prof().to_path_buf();
-        if user == User::Plain {
+        if let User::Plain(_) = user {
             let copy = directory.path().join("prof");
             copy_executable(&prof, &copy);
             prof = copy;
@@ -157,8 +163,8 @@ impl Session {
         // Shells have background jobs ignore SIGINT, and the tests may be run by one.
         let mut command = Command::new("env");
         command.arg("--default-signal=INT,QUIT,HUP");
-        if self.user == User::Plain {
-            let ids = ["--reuid", "--regid"].map(|id| format!("{id}={}", plain_user()));
+        if let User::Plain(user) = self.user {
+            let ids = ["--reuid", "--regid"].map(|id| format!("{id}={user}"));
             command.arg("setpriv").args(ids);
             command.args(["--clear-groups", "--inh-caps=-all"]);
             command.env("HOME", "/nonexistent");
@@ -217,10 +223,13 @@ pub fn copy_executable(from: &Path, to: &Path) {
     assert!(status.success(), "{install:?}: {status}");
 }
 
-/// The user id of plain users: one for each process of tests, as all that a user runs shares what it
-/// may lock of memory. Below 65,536, which most containers have.
-fn plain_user() -> u32 {
-    20_000 + std::process::id() % 40_000
+/// A plain user of a session's own, as all that a user runs shares what it may lock of memory. Its
+/// id is below 65,536, which most containers have.
+fn plain_user() -> User {
+    static SESSIONS: AtomicU32 = AtomicU32::new(0);
+    let session = SESSIONS.fetch_add(1, Ordering::Relaxed);
+    let own = std::process::id().wrapping_mul(101).wrapping_add(session);
+    User::Plain(20_000 + own % 40_000)
 }
 
 fn alone() -> Turn {

@@ -12,7 +12,7 @@ fn check(program: Program, arguments: &[&str], hottest: &[&str]) {
     if !needs(NEEDS) {
         return;
     }
-    let session = Session::plain_user();
+    let session = Session::plain_user_alone();
     let binary = session.install(&program.build());
     let mut command = vec![binary.to_str().unwrap()];
     command.extend(arguments);

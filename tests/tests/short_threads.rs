@@ -78,7 +78,7 @@ fn threads_of_a_millisecond_of_a_plain_user() {
     if !needs(&[Need::Root, Need::Tool("setpriv"), Need::PlainSampling]) {
         return;
     }
-    let session = Session::plain_user();
+    let session = Session::plain_user_alone();
     check(&session, "cpu-clock:u");
     if needs(&[Need::HardwareCounters]) {
         check(&session, "cycles:u");
