@@ -151,3 +151,25 @@ fn a_jvm_that_takes_no_requests_goes_on() {
         "{ended:?}"
     );
 }
+
+#[test]
+fn stacks_of_java_are_whole_with_the_frame_pointers_that_the_verdict_advises() {
+    if !needs(&[Need::Tool("java")]) {
+        return;
+    }
+    let session = Session::new();
+    let record = |options: &[&str]| {
+        let mut java = start_java(&session, options);
+        record_running(&session, &java);
+        drop(java.stdin.take());
+        java.wait().unwrap();
+        let report = session.run(["report", "--folded", "-"]);
+        let whole = Stacks::from_folded(&report.stdout).whole_share();
+        (whole, session.run(["report", "--limit", "1"]).stdout)
+    };
+    let option = "-XX:+PreserveFramePointer";
+    let (whole, told) = record(&[]);
+    assert!(whole < 0.9 && told.contains(option), "{whole}: {told}");
+    let (whole, told) = record(&[option]);
+    assert!(whole > 0.98 && !told.contains(option), "{whole}: {told}");
+}
