@@ -6,6 +6,7 @@
 mod profiles;
 mod recorder;
 mod recordings;
+mod runtimes;
 mod symbols;
 mod unwind;
 
@@ -37,6 +38,7 @@ targets! {
     symbols::kallsyms,
     recorder::maps,
     profiles::profile,
+    runtimes::python,
     recordings::recording,
     symbols::symbols_elf,
     symbols::symbols_jit,

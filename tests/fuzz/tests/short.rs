@@ -134,6 +134,7 @@ short! {
     kallsyms
     maps
     profile
+    python
     recording
     symbols_elf
     symbols_jit

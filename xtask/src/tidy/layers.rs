@@ -12,7 +12,7 @@ use super::Problem;
 ///
 /// `prof-recorder` and `prof-report` must never know each other, not even in their tests: a
 /// recording is the only thing between them.
-const LAYERS: [(&str, &[&str]); 16] = [
+const LAYERS: [(&str, &[&str]); 17] = [
     ("prof-model", &[]),
     ("prof-procfs", &[]),
     ("prof-filemap", &["prof-procfs"]),
@@ -26,6 +26,7 @@ const LAYERS: [(&str, &[&str]); 16] = [
     ),
     ("prof-perfdata", &["prof-model", "prof-filemap"]),
     ("prof-unwinder", &["prof-model", "prof-procfs"]),
+    ("prof-runtimes", &[]),
     (
         "prof-symbols",
         &["prof-model", "prof-filemap", "prof-procfs"],
@@ -81,6 +82,7 @@ const LAYERS: [(&str, &[&str]); 16] = [
             "prof-events",
             "prof-perfdata",
             "prof-unwinder",
+            "prof-runtimes",
             "prof-symbols",
             "prof-recorder",
             "prof-report",
