@@ -131,7 +131,7 @@ pub enum ReaderError {
     /// What inherits is the sum of several counters.
     #[error("a counter that children inherit cannot be read without a system call")]
     Inherited,
-    /// The event's page cannot be had.
+    /// The event's page cannot be mapped.
     #[error("cannot map the counter's page: {0}")]
     Map(#[from] io::Error),
 }

@@ -38,7 +38,7 @@ pub enum Error {
         /// Why not, and what to do.
         reason: &'static str,
     },
-    /// A ring buffer cannot be had.
+    /// A ring buffer is unavailable.
     #[error("cannot map {} of {bytes} bytes each: {errno}: {advice}", rings(*cpus))]
     Ring {
         /// Bytes per CPU, the smallest size tried.

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use memmap2::Mmap;
 
-/// Why a file could not be had as bytes.
+/// Why a file could not be read as bytes.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "kebab-case", tag = "kind")]
 #[non_exhaustive]
 pub enum Fallback {
-    /// The event is not to be had and another one was taken.
+    /// The event is unavailable, and another one was taken.
     Event {
         /// The event asked for.
         asked: String,
         /// The event that counts instead.
         used: String,
     },
-    /// The event is to be had, but this is a virtual machine, where another one is better.
+    /// The event is available, but this is a virtual machine, where another one is better.
     VirtualMachine {
         /// The event that is usual elsewhere.
         asked: String,

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 pub enum StackEnd {
     /// The outermost frame is the entry of the process, thread or coroutine: a whole stack.
     Root = 0,
-    /// The rest of the stack lies beyond the bytes that were copied and could not be had.
+    /// The rest of the stack lies beyond the bytes that were copied, and could not be read.
     TruncatedDump = 1,
     /// There is no unwind information for the code, and frame pointers lead nowhere.
     NoUnwindInfo = 2,

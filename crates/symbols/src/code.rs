@@ -33,7 +33,7 @@ pub enum Machine {
     Other,
 }
 
-/// Why there is no machine code to be had.
+/// Why machine code is unavailable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CodeError {

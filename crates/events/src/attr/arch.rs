@@ -6,8 +6,8 @@ use prof_model::perf_registers::aarch64;
 use prof_model::perf_registers::x86_64;
 use prof_model::perf_registers::{INSTRUCTION_POINTER, STACK_POINTER};
 
-/// The user registers to sample: all general ones, the flags, CS and SS; DS, ES, FS and GS are not
-/// to be had in 64-bit mode.
+/// The user registers to sample: all general ones, the flags, CS and SS; the kernel has no
+/// DS, ES, FS and GS in 64-bit mode.
 #[cfg(target_arch = "x86_64")]
 pub(crate) const USER_REGISTERS: u64 = x86_64::ALL;
 

@@ -85,7 +85,7 @@ impl Launcher {
     ///
     /// # Errors
     ///
-    /// When there are no more threads to be had.
+    /// When no more threads can be created.
     pub fn start() -> io::Result<Self> {
         let (orders, order) = channel::<Command>();
         let (report, spawned) = channel();
@@ -158,8 +158,7 @@ impl HeldCommand {
     ///
     /// # Errors
     ///
-    /// When there are no more processes or descriptors to be had, or `argv` is empty or holds a
-    /// NUL.
+    /// When no more processes or descriptors can be created, or `argv` is empty or holds a NUL.
     pub fn fork(program: &Program, signals: &Signals) -> io::Result<Self> {
         Self::fork_by(Launcher::start()?, program, signals)
     }

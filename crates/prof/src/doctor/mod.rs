@@ -40,7 +40,7 @@ enum Status {
     Ok,
     /// It works, with less than could be.
     Limited,
-    /// It cannot be had.
+    /// It is unavailable.
     No,
 }
 

@@ -1,4 +1,4 @@
-//! The counters of all events on all targets, with what is taken instead of what cannot be had.
+//! The counters of all events on all targets, with what is taken instead of what is unavailable.
 
 use anyhow::Result;
 use prof_counters::{

@@ -1,11 +1,11 @@
-//! What of the default set cannot be had, and how that is said.
+//! What of the default set is unavailable, and how that is said.
 
 use anyhow::Result;
 use prof_counters::{EventGroup, OpenError};
 
 use super::row::{Origin, Row};
 
-/// What of the default set cannot be had.
+/// What of the default set is unavailable.
 #[derive(Default)]
 pub(super) struct Refused {
     hardware: Vec<OpenError>,

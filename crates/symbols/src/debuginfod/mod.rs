@@ -47,7 +47,7 @@ pub(crate) struct Client<'a> {
     watch: Watch<'a>,
 }
 
-/// Why a file could not be had.
+/// Why a file is unavailable.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Problem {
     /// No server has it.

@@ -17,7 +17,7 @@ use elf::{Headers, Section, SectionName, Segment};
 use load::{build_id, read_debug_frame, read_eh_frame};
 pub(crate) use source::Source;
 
-/// Why a module's tables are not to be had.
+/// Why a module's tables are unavailable.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ModuleError {
     /// The file could not be opened or read.
