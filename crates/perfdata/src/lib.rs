@@ -88,6 +88,6 @@ pub use record::{
 };
 pub use recording::{HeldRecord, Recording};
 pub use rewrite::{RewriteError, write_with_symbols};
-pub use sample::{Branch, Branches, Callchain, Sample, UserStack};
+pub use sample::{Branch, Branches, Callchain, Sample, SampleDetails, UserStack};
 pub use stamp::Stamp;
 pub use writer::Writer;

@@ -6,7 +6,7 @@ use crate::bits::SampleType;
 use crate::bytes::Bytes;
 use crate::header::RecordHeader;
 use crate::read::ReadValues;
-use crate::sample::{Branches, Callchain, Registers, Sample, UserStack};
+use crate::sample::{Branches, Callchain, Registers, Sample, SampleDetails, UserStack};
 
 pub(crate) fn parse_sample<'a>(
     attr: &Attr,
@@ -69,16 +69,16 @@ fn fixed_fields(attr: &Attr, bytes: &mut Bytes<'_>, sample: &mut Sample<'_>) -> 
 fn rare_fields<'a>(attr: &Attr, bytes: &mut Bytes<'a>, sample: &mut Sample<'a>) -> Option<()> {
     let has = |bit| attr.sample_type.contains(bit);
     let weighed = SampleType::WEIGHT | SampleType::WEIGHT_STRUCT;
-    sample.weight = bytes.u64_if(attr.sample_type.intersects(weighed))?;
-    sample.data_src = bytes.u64_if(has(SampleType::DATA_SRC))?;
-    sample.transaction = bytes.u64_if(has(SampleType::TRANSACTION))?;
+    sample.details.weight = bytes.u64_if(attr.sample_type.intersects(weighed))?;
+    sample.details.data_src = bytes.u64_if(has(SampleType::DATA_SRC))?;
+    sample.details.transaction = bytes.u64_if(has(SampleType::TRANSACTION))?;
     if has(SampleType::REGS_INTR) {
         sample.interrupt_registers = registers(attr.sample_regs_intr, bytes)?;
     }
-    sample.phys_addr = bytes.u64_if(has(SampleType::PHYS_ADDR))?;
-    sample.cgroup = bytes.u64_if(has(SampleType::CGROUP))?;
-    sample.data_page_size = bytes.u64_if(has(SampleType::DATA_PAGE_SIZE))?;
-    sample.code_page_size = bytes.u64_if(has(SampleType::CODE_PAGE_SIZE))?;
+    sample.details.phys_addr = bytes.u64_if(has(SampleType::PHYS_ADDR))?;
+    sample.details.cgroup = bytes.u64_if(has(SampleType::CGROUP))?;
+    sample.details.data_page_size = bytes.u64_if(has(SampleType::DATA_PAGE_SIZE))?;
+    sample.details.code_page_size = bytes.u64_if(has(SampleType::CODE_PAGE_SIZE))?;
     if has(SampleType::AUX) {
         let size = bytes.u64()?;
         sample.aux = Some(bytes.take_items(size, 1)?);
@@ -147,14 +147,8 @@ impl Sample<'_> {
             user_registers: Registers::default(),
             user_stack: None,
             user_stack_at: 0,
-            weight: None,
-            data_src: None,
-            transaction: None,
             interrupt_registers: Registers::default(),
-            phys_addr: None,
-            cgroup: None,
-            data_page_size: None,
-            code_page_size: None,
+            details: SampleDetails::default(),
             aux: None,
         }
     }

@@ -50,13 +50,22 @@ pub struct Sample<'a> {
     pub user_stack: Option<UserStack<'a>>,
     /// Offset of the stack's size from the record's start.
     pub(crate) user_stack_at: usize,
+    pub(crate) interrupt_registers: Registers<'a>,
+    /// What only special events have.
+    pub details: SampleDetails,
+    /// A piece of the AUX area.
+    pub aux: Option<&'a [u8]>,
+}
+
+/// What only special events have, those of `perf mem` above all. prof asks for none of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SampleDetails {
     /// Cost of the sampled instruction (`union perf_sample_weight`, as one number).
     pub weight: Option<u64>,
     /// `union perf_mem_data_src`.
     pub data_src: Option<u64>,
     /// `PERF_TXN_` bits.
     pub transaction: Option<u64>,
-    pub(crate) interrupt_registers: Registers<'a>,
     /// Physical address of the data.
     pub phys_addr: Option<u64>,
     /// Control group id.
@@ -65,8 +74,6 @@ pub struct Sample<'a> {
     pub data_page_size: Option<u64>,
     /// Page size at the instruction pointer.
     pub code_page_size: Option<u64>,
-    /// A piece of the AUX area.
-    pub aux: Option<&'a [u8]>,
 }
 
 impl Sample<'_> {

@@ -75,7 +75,7 @@ fn our_sample(sample: &Sample<'_>) -> String {
         sample.cpu,
         sample.period,
         sample.raw.map(checksum),
-        sample.phys_addr,
+        sample.details.phys_addr,
     )
 }
 

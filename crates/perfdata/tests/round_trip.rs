@@ -9,8 +9,8 @@ use prof_model::{BuildId, FileIdentity, Quality, RegisterAbi, StackEnd, UserRegi
 use prof_perfdata::encode::{self, NewSample};
 use prof_perfdata::{
     Attr, AttrFlags, ClockData, Comm, CpuCounts, CpuMode, EventDescription, Features, Lost, Mmap,
-    ModuleBuildId, Record, RecordFormat, Recording, SampleType, StackNote, Stamp, Task, Writer,
-    write_with_symbols,
+    ModuleBuildId, Record, RecordFormat, Recording, SampleDetails, SampleType, StackNote, Stamp,
+    Task, Writer, write_with_symbols,
 };
 
 /// An event whose samples hold these fields.
@@ -52,14 +52,16 @@ fn rich_sample() -> NewSample<'static> {
         raw: b"0123",
         user_registers: UserRegisters::new(RegisterAbi::Bits64, 0b1_0000_0101, [10, 11, 12]),
         user_stack: b"stack",
-        weight: 1,
-        data_src: 2,
-        transaction: 3,
         interrupt_registers: UserRegisters::new(RegisterAbi::Bits32, 0b10, [20]),
-        phys_addr: 4,
-        cgroup: 5,
-        data_page_size: 6,
-        code_page_size: 7,
+        details: SampleDetails {
+            weight: Some(1),
+            data_src: Some(2),
+            transaction: Some(3),
+            phys_addr: Some(4),
+            cgroup: Some(5),
+            data_page_size: Some(6),
+            code_page_size: Some(7),
+        },
         aux: b"auxiliary",
         ..NewSample::default()
     }
@@ -164,34 +166,21 @@ fn check_sample(sample_type: u64, new: &NewSample<'_>) {
         stack,
         has(SampleType::STACK_USER).then_some((&b"stack"[..], 8))
     );
-    assert_eq!(
-        sample.data_src,
-        optional(SampleType::DATA_SRC, 2),
-        "{context}"
-    );
-    assert_eq!(
-        sample.transaction,
-        optional(SampleType::TRANSACTION, 3),
-        "{context}"
-    );
     let registers = new
         .interrupt_registers
         .filter(|_| has(SampleType::REGS_INTR));
     assert_eq!(sample.interrupt_registers(), registers, "{context}");
-    assert_eq!(
-        sample.phys_addr,
-        optional(SampleType::PHYS_ADDR, 4),
-        "{context}"
-    );
-    assert_eq!(sample.cgroup, optional(SampleType::CGROUP, 5), "{context}");
-    assert_eq!(
-        sample.data_page_size,
-        optional(SampleType::DATA_PAGE_SIZE, 6)
-    );
-    assert_eq!(
-        sample.code_page_size,
-        optional(SampleType::CODE_PAGE_SIZE, 7)
-    );
+    let weighed = has(SampleType::WEIGHT) || has(SampleType::WEIGHT_STRUCT);
+    let details = SampleDetails {
+        weight: weighed.then_some(1),
+        data_src: optional(SampleType::DATA_SRC, 2),
+        transaction: optional(SampleType::TRANSACTION, 3),
+        phys_addr: optional(SampleType::PHYS_ADDR, 4),
+        cgroup: optional(SampleType::CGROUP, 5),
+        data_page_size: optional(SampleType::DATA_PAGE_SIZE, 6),
+        code_page_size: optional(SampleType::CODE_PAGE_SIZE, 7),
+    };
+    assert_eq!(sample.details, details, "{context}");
     let aux = sample.aux.map(|aux| aux.strip_suffix(&[0; 7]).unwrap());
     assert_eq!(aux, has(SampleType::AUX).then_some(new.aux), "{context}");
     // Cut short anywhere, it is an error and nothing worse.

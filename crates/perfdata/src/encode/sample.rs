@@ -7,7 +7,7 @@ use crate::abi::{BRANCH_COUNTERS, BRANCH_HW_INDEX, CpuMode, misc, record_type};
 use crate::attr::Attr;
 use crate::bits::SampleType;
 use crate::error::EncodeError;
-use crate::sample::{Branches, Sample};
+use crate::sample::{Branches, Sample, SampleDetails};
 
 /// The values of a sample that [`sample`] can write. What the sample type doesn't ask for is left
 /// out; what it asks for and isn't known is zero.
@@ -47,22 +47,10 @@ pub struct NewSample<'a> {
     pub user_registers: Option<UserRegisters>,
     /// Copied part of the user stack.
     pub user_stack: &'a [u8],
-    /// Cost of the sampled instruction.
-    pub weight: u64,
-    /// `union perf_mem_data_src`.
-    pub data_src: u64,
-    /// `PERF_TXN_` bits.
-    pub transaction: u64,
     /// Registers at the interrupt.
     pub interrupt_registers: Option<UserRegisters>,
-    /// Physical address of the data.
-    pub phys_addr: u64,
-    /// Control group id.
-    pub cgroup: u64,
-    /// Page size at the data address.
-    pub data_page_size: u64,
-    /// Page size at the instruction pointer.
-    pub code_page_size: u64,
+    /// What only special events have.
+    pub details: SampleDetails,
     /// A piece of the AUX area.
     pub aux: &'a [u8],
 }
@@ -88,14 +76,8 @@ impl<'a> NewSample<'a> {
             period: sample.period,
             read: sample.read.map_or(&[], |read| read.bytes),
             branches: sample.branches,
-            weight: sample.weight.unwrap_or(0),
-            data_src: sample.data_src.unwrap_or(0),
-            transaction: sample.transaction.unwrap_or(0),
             interrupt_registers: sample.interrupt_registers(),
-            phys_addr: sample.phys_addr.unwrap_or(0),
-            cgroup: sample.cgroup.unwrap_or(0),
-            data_page_size: sample.data_page_size.unwrap_or(0),
-            code_page_size: sample.code_page_size.unwrap_or(0),
+            details: sample.details,
             aux: sample.aux.unwrap_or(&[]),
             ..Self::default()
         }
@@ -162,22 +144,32 @@ fn variable_fields(out: &mut Vec<u8>, attr: &Attr, sample: &NewSample<'_>) {
 /// What comes after the user stack.
 fn rare_fields(out: &mut Vec<u8>, attr: &Attr, sample: &NewSample<'_>) {
     let has = |bit| attr.sample_type.contains(bit);
-    if has(SampleType::WEIGHT) || has(SampleType::WEIGHT_STRUCT) {
-        put(out, sample.weight);
+    let SampleDetails {
+        weight,
+        data_src,
+        transaction,
+        phys_addr,
+        cgroup,
+        data_page_size,
+        code_page_size,
+    } = sample.details;
+    let weighed = SampleType::WEIGHT | SampleType::WEIGHT_STRUCT;
+    if attr.sample_type.intersects(weighed) {
+        put(out, weight.unwrap_or(0));
     }
     let fields = [
-        (SampleType::DATA_SRC, sample.data_src),
-        (SampleType::TRANSACTION, sample.transaction),
+        (SampleType::DATA_SRC, data_src.unwrap_or(0)),
+        (SampleType::TRANSACTION, transaction.unwrap_or(0)),
     ];
     put_fields(out, attr, &fields);
     if has(SampleType::REGS_INTR) {
         registers(out, attr.sample_regs_intr, sample.interrupt_registers);
     }
     let fields = [
-        (SampleType::PHYS_ADDR, sample.phys_addr),
-        (SampleType::CGROUP, sample.cgroup),
-        (SampleType::DATA_PAGE_SIZE, sample.data_page_size),
-        (SampleType::CODE_PAGE_SIZE, sample.code_page_size),
+        (SampleType::PHYS_ADDR, phys_addr.unwrap_or(0)),
+        (SampleType::CGROUP, cgroup.unwrap_or(0)),
+        (SampleType::DATA_PAGE_SIZE, data_page_size.unwrap_or(0)),
+        (SampleType::CODE_PAGE_SIZE, code_page_size.unwrap_or(0)),
     ];
     put_fields(out, attr, &fields);
     if has(SampleType::AUX) {

@@ -51,6 +51,7 @@ mod tests {
     use crate::encode::{self, NewSample};
     use crate::format::RecordFormat;
     use crate::record::Record;
+    use crate::sample::SampleDetails;
 
     fn attr() -> Attr {
         Attr {
@@ -73,7 +74,10 @@ mod tests {
             callchain: &[1, 2, 3],
             user_registers: UserRegisters::new(RegisterAbi::Bits64, 0xff, 0..8),
             user_stack: &stack,
-            cgroup: 77,
+            details: SampleDetails {
+                cgroup: Some(77),
+                ..SampleDetails::default()
+            },
             ..NewSample::default()
         };
         let mut bytes = Vec::new();
@@ -112,7 +116,7 @@ mod tests {
                 assert_eq!(stack.map(|stack| (stack.room, stack.bytes.len())), expected);
                 let bytes = stack.map_or(&[][..], |stack| stack.bytes);
                 assert!(bytes.iter().zip(0..).all(|(&byte, at)| byte == at));
-                assert_eq!((sample.time, sample.cgroup), (Some(5), Some(77)));
+                assert_eq!((sample.time, sample.details.cgroup), (Some(5), Some(77)));
                 assert_eq!(sample.callchain.len(), 3);
             });
         };
