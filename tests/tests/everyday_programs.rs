@@ -48,10 +48,10 @@ fn python() {
     let code = "
 def fib(n):
     return n if n < 2 else fib(n - 1) + fib(n - 2)
-fib(27)
+fib(31)
 print(sorted(str(i) for i in range(100000))[0])
 ";
-    let functions = &["_PyEval_EvalFrameDefault"];
+    let functions = &["fib"];
     check(
         USER_CODE,
         &["/usr/bin/python3", "-c", code],

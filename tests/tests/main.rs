@@ -41,6 +41,7 @@ mod pipe;
 mod plain_user;
 mod probes;
 mod progress;
+mod python;
 mod remedies;
 mod robust;
 mod rotation;

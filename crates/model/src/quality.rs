@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::coverage::Coverage;
 use crate::fallback::Fallback;
 use crate::probes::ProbedPrograms;
+use crate::python::PythonStacks;
 use crate::settings::RecordingSettings;
 use crate::stack::StackEnd;
 use crate::unseen::UnseenProcesses;
@@ -32,6 +33,9 @@ pub struct Quality {
     /// Stacks with outer frames that were read from the live target after the sample.
     #[serde(alias = "read_back")]
     pub remote_read: u64,
+    /// Stacks that evaluate Python code.
+    #[serde(skip_serializing_if = "PythonStacks::are_none")]
+    pub python: PythonStacks,
     /// What is missing.
     pub losses: Losses,
     /// Where the next best thing was taken.
@@ -193,6 +197,7 @@ impl Quality {
             add(self.stacks.entry(end).or_default(), count);
         }
         add(&mut self.remote_read, other.remote_read);
+        self.python.add(&other.python);
         self.losses.add(&other.losses);
         if let Some(waits) = &other.waits {
             self.waits.get_or_insert_default().add(waits);

@@ -5,6 +5,7 @@
 //! whole stack or the reason why there is none.
 #![forbid(unsafe_code)]
 
+pub mod activations;
 mod memory;
 pub mod python;
 

@@ -40,6 +40,7 @@ const LAYERS: [(&str, &[&str]); 17] = [
             "prof-events",
             "prof-perfdata",
             "prof-unwinder",
+            "prof-runtimes",
         ],
     ),
     (

@@ -120,12 +120,14 @@ impl Verdict {
             let share = share(quality.remote_read, stacks).unwrap_or(0.0);
             summary += &format!(", {} completed from live memory", percent(share));
         }
+        summary += &with_python(quality);
         let problems = partial_stacks(quality, stacks)
             .chain(few_samples(quality))
             .chain(losses(quality))
             .chain(coverage(quality))
             .chain(unseen(quality))
             .chain(quality.waits.as_ref().map(waits))
+            .chain(without_python(quality))
             .chain(probes::unreached(quality))
             .chain(quality.protected_program())
             .chain(quality.size_limit.map(size_limit))
@@ -141,6 +143,7 @@ impl Verdict {
             Grade::Good if probes::misses_much(quality) => Grade::Fair,
             Grade::Good if quality.unseen.protected.is_some() => Grade::Fair,
             Grade::Good if quality.waits.is_some_and(hides_much) => Grade::Fair,
+            Grade::Good if hides_python(quality) => Grade::Fair,
             grade => grade,
         };
         Self {
@@ -189,6 +192,36 @@ fn partial_stacks(quality: &Quality, stacks: u64) -> impl Iterator<Item = String
                 remedy::ending(Cause::Stack(end), quality)
             )
         })
+}
+
+/// Whether the interpreter's functions stand for those of the program in many stacks.
+fn hides_python(quality: &Quality) -> bool {
+    let python = &quality.python;
+    share(python.known, python.all()).is_some_and(|known| known < Grade::FAIR_WHOLE)
+}
+
+/// How many of the stacks with Python code have its functions.
+fn with_python(quality: &Quality) -> String {
+    let python = &quality.python;
+    match share(python.known, python.all()) {
+        Some(known) => format!(", {} of Python's with its functions", percent(known)),
+        None => String::new(),
+    }
+}
+
+/// Stacks of which only the interpreter's own functions are known.
+fn without_python(quality: &Quality) -> impl Iterator<Item = String> {
+    let python = &quality.python;
+    let all = python.all();
+    let unknown = python.unknown.iter().filter(|&(_, &count)| count > 0);
+    unknown.map(move |(reason, &count)| {
+        format!(
+            "{} ({}) without Python frames: {}",
+            counted(count, "stack"),
+            percent(share(count, all).unwrap_or(0.0)),
+            reason.describe()
+        )
+    })
 }
 
 /// Whether chance decides what the samples show.

@@ -15,6 +15,10 @@ pub(crate) struct SymbolFlags {
     #[arg(long, conflicts_with = "no_demangle")]
     pub(crate) short_names: bool,
 
+    /// Show the interpreter's own functions, too, where Python functions are known
+    #[arg(long)]
+    pub(crate) native: bool,
+
     /// Whom to ask for debug info
     #[command(flatten)]
     pub(crate) servers: ServerFlags,

@@ -100,10 +100,15 @@ pub(crate) fn read_copies(
 /// When it cannot be read or written; `output` is as it was then.
 pub(crate) fn embed(input: &Path, output: &Path, flags: &SymbolFlags) -> Result<Vec<ModuleNaming>> {
     let copies = StackCopies::Unwind;
+    // All that a reader may ask for.
+    let flags = SymbolFlags {
+        native: true,
+        ..flags.clone()
+    };
     let Loaded {
         profile,
         symbolizer,
-    } = load(&[input.to_owned()], copies, flags, Detail::Inlines)?;
+    } = load(&[input.to_owned()], copies, &flags, Detail::Inlines)?;
     let stored = progress::shown(|watch| StoredNames::new(&profile, &symbolizer, watch));
     store(input, output, &stored.symbols)?;
     Ok(stored.naming)
@@ -122,6 +127,7 @@ pub(crate) fn embed_kept(
     perf_maps: &BTreeSet<Pid>,
 ) -> Result<BTreeSet<Pid>> {
     let profile = loading(StackCopies::Unwind, false, |options| {
+        options.native = true;
         Ok(prof_report::load(Recording::open(recording)?, options)?)
     })?;
     let kept = Kept(Arc::clone(kept));
@@ -166,6 +172,8 @@ fn load(
     // At once, but merged in their order, so that the result is always the same.
     let piped = inputs.iter().any(|input| input == Path::new("-"));
     let profile = loading(copies, piped, |options| {
+        options.native = flags.native;
+        let options = &*options;
         let loaded = inputs.par_iter().map(|input| load_one(input, options));
         let loaded: Vec<_> = loaded.collect();
         Ok(Profile::merged(loaded.into_iter().collect::<Result<_>>()?))
@@ -189,7 +197,7 @@ fn load(
 fn loading(
     copies: StackCopies,
     piped: bool,
-    load: impl FnOnce(&LoadOptions) -> Result<Profile>,
+    load: impl FnOnce(&mut LoadOptions) -> Result<Profile>,
 ) -> Result<Profile> {
     let progress = Arc::new(LoadProgress::default());
     let mut options = LoadOptions::default();
@@ -204,7 +212,7 @@ fn loading(
             Bar { what, done }.to_string()
         }
     };
-    with_line(text, || load(&options))
+    with_line(text, || load(&mut options))
 }
 
 fn load_one(input: &Path, options: &LoadOptions) -> Result<Profile> {

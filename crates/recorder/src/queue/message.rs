@@ -1,7 +1,8 @@
 //! What the reader hands to the session beside the bytes of records.
 
-use prof_model::{Pid, Tid};
+use prof_model::{NoPython, Pid, Tid};
 use prof_perfdata::{Sample, UserStack};
+use prof_runtimes::activations::{PythonFrame, PythonStack};
 
 /// What an entry of a batch is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,4 +72,18 @@ pub(crate) struct StackTail {
     pub(crate) mapping: (u64, u64),
     /// Whether the reader took the thread's CPU when the sample came, so that the stack is as it was.
     pub(crate) is_prompt: bool,
+}
+
+/// The Python functions that were read for a sample.
+#[derive(Debug)]
+pub(crate) struct PythonReading {
+    pub(crate) stack: Result<PythonStack, NoPython>,
+}
+
+impl PythonReading {
+    /// Bytes of memory that it takes.
+    pub(crate) fn footprint(&self) -> usize {
+        let frames = self.stack.as_ref().map_or(0, |stack| stack.frames.len());
+        size_of::<Self>() + frames * size_of::<PythonFrame>()
+    }
 }

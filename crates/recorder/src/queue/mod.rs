@@ -2,5 +2,6 @@
 
 pub(crate) mod message;
 pub(crate) mod pending_batches;
+pub(crate) mod pressure;
 pub(crate) mod record_queue;
 pub(crate) mod sorter;

@@ -2,16 +2,22 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::queue::message::{Content, Message, StackTail};
+use prof_model::Pid;
+use prof_runtimes::activations::Interpreter;
+
+use crate::queue::message::{Content, Message, PythonReading, StackTail};
+use crate::queue::pressure::Pressure;
 
 /// What one pass over all rings brought, ring by ring: not yet in the order of time.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
     bytes: Vec<u8>,
     entries: Vec<Entry>,
+    /// Python frames, with the numbers of the samples that they were read for.
+    python: Vec<(usize, PythonReading)>,
     /// Numbers that the reader counts, up to the end of this batch.
     pub(crate) counts: ReaderCounts,
     /// When the pass began, by the clock of the records.
@@ -83,6 +89,18 @@ impl Batch {
         }
     }
 
+    /// These Python frames were read for the last sample pushed.
+    pub(crate) fn push_python(&mut self, reading: PythonReading) {
+        let index = self.entries.len().saturating_sub(1);
+        self.python.push((index, reading));
+    }
+
+    /// The Python frames that were read for the sample of this number.
+    pub(crate) fn python(&self, index: usize) -> Option<&PythonReading> {
+        let at = self.python.binary_search_by_key(&index, |&(of, _)| of);
+        at.ok().and_then(|at| Some(&self.python.get(at)?.1))
+    }
+
     /// The record pushed last.
     pub(crate) fn last_mut(&mut self) -> &mut [u8] {
         let entry = self.entries.last();
@@ -124,49 +142,20 @@ impl Batch {
 
     /// Bytes of memory that its records take.
     fn footprint(&self) -> usize {
-        self.bytes.len() + self.entries.len() * size_of::<Entry>()
+        let python = self.python.iter().map(|(_, reading)| reading.footprint());
+        self.bytes.len() + self.entries.len() * size_of::<Entry>() + python.sum::<usize>()
     }
 
     fn clear(&mut self) {
         self.bytes.clear();
         self.entries.clear();
+        self.python.clear();
         self.rotates = false;
         // One huge pass must not keep its memory for ever.
         self.bytes.shrink_to(Self::KEPT);
     }
 
     const KEPT: usize = 16 << 20;
-}
-
-/// How full the buffer is, which decides what is kept of a sample.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pressure {
-    /// Everything is kept.
-    Low,
-    /// Stacks are not read on beyond the kernel's copy.
-    Raised,
-    /// Stacks are cut to [`CUT_STACK`] bytes.
-    High,
-    /// Samples are dropped. Records of other kinds never are.
-    Full,
-}
-
-/// What is kept of a stack under high pressure: most stacks are shorter.
-pub(crate) const CUT_STACK: usize = 8192;
-
-impl Pressure {
-    /// The pressure when `used` bytes of `budget` are taken.
-    pub(crate) fn of(used: usize, budget: usize) -> Self {
-        if used < budget / 2 {
-            Self::Low
-        } else if used < budget / 4 * 3 {
-            Self::Raised
-        } else if used < budget {
-            Self::High
-        } else {
-            Self::Full
-        }
-    }
 }
 
 /// Batches on their way from the reader to the session, within a budget of memory, and what the
@@ -215,6 +204,8 @@ struct State {
     due: bool,
     closed: bool,
     feedback: Feedback,
+    /// Processes that run Python.
+    interpreters: Vec<(Pid, Arc<Interpreter>)>,
     given_up: bool,
     /// Empty batches for use again.
     free: Vec<Batch>,
@@ -330,6 +321,16 @@ impl RecordQueue {
     /// What was [reported](Self::report) since this was asked last.
     pub(crate) fn take_feedback(&self) -> Feedback {
         std::mem::take(&mut self.lock().feedback)
+    }
+
+    /// Tells the reader of processes that run Python.
+    pub(crate) fn report_interpreters(&self, found: Vec<(Pid, Arc<Interpreter>)>) {
+        self.lock().interpreters.extend(found);
+    }
+
+    /// What was [reported](Self::report_interpreters) since this was asked last.
+    pub(crate) fn take_interpreters(&self) -> Vec<(Pid, Arc<Interpreter>)> {
+        std::mem::take(&mut self.lock().interpreters)
     }
 
     /// Waits until there is enough to do, but no longer than this, and returns the next batch.

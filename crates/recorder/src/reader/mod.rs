@@ -4,6 +4,7 @@ pub(crate) mod affinity;
 pub(crate) mod batch_filler;
 pub(crate) mod context_pin;
 pub(crate) mod drain;
+pub(crate) mod python;
 pub(crate) mod short_threads;
 mod sleep;
 pub(crate) mod stack_tail;
@@ -22,9 +23,11 @@ use crate::lifecycle::{RecordingControl, Running};
 use crate::offcpu::blocked_threads::BlockedThreadSampler;
 use crate::options::{Delay, Schedule, Target};
 use crate::queue::message::{Known, Message};
-use crate::queue::record_queue::{Batch, Pressure, ReaderCounts, RecordQueue};
+use crate::queue::pressure::Pressure;
+use crate::queue::record_queue::{Batch, ReaderCounts, RecordQueue};
 use crate::reader::affinity::ReaderAffinity;
 use crate::reader::batch_filler::BatchFiller;
+use crate::reader::python::PythonReader;
 use crate::reader::short_threads::PeriodRandomizer;
 use crate::reader::sleep::ReaderSleep;
 use crate::reader::stack_tail::TailReader;
@@ -40,6 +43,7 @@ pub(crate) struct Reader<'a> {
     /// Whether stacks are read on beyond the kernel's copy.
     read_tail: bool,
     tail_reader: TailReader,
+    python: PythonReader,
     affinity: ReaderAffinity,
     sleep: ReaderSleep,
     queue: &'a RecordQueue,
@@ -106,6 +110,7 @@ impl<'a> Reader<'a> {
             source,
             read_tail,
             tail_reader: TailReader::default(),
+            python: PythonReader::default(),
             affinity: ReaderAffinity::new(),
             queue,
             counts: ReaderCounts::default(),
@@ -223,6 +228,7 @@ impl<'a> Reader<'a> {
             format,
             read_tail,
             tail_reader,
+            python,
             affinity,
             counts,
             period_randomizer,
@@ -231,9 +237,11 @@ impl<'a> Reader<'a> {
             ..
         } = self;
         tail_reader.begin_pass();
+        python.learn(self.queue.take_interpreters());
         let mut take = BatchFiller {
             format,
             tail_reader: read_tail.then_some(&mut *tail_reader),
+            python,
             affinity: sleep.until_sample.then_some(&mut *affinity),
             period_randomizer: period_randomizer.as_mut(),
             blocked_threads: blocked_threads.as_mut(),

@@ -5,6 +5,7 @@ pub(crate) mod duplicates;
 pub(crate) mod module_files;
 pub(crate) mod module_hits;
 pub(crate) mod priority;
+pub(crate) mod python;
 pub(crate) mod sample_memory;
 pub(crate) mod stack_snapshot;
 pub(crate) mod tail_change;
@@ -37,6 +38,7 @@ use crate::reader::Outcome;
 use crate::session::allocation::EveryBytes;
 use crate::session::duplicates::Duplicates;
 use crate::session::priority::PriorityBoost;
+use crate::session::python::PythonFrames;
 use crate::session::unwind::ChainBuilder;
 use crate::source::hotplug::Hotplug;
 use output::SessionOutput;
@@ -49,6 +51,9 @@ pub(crate) struct Session {
     events: Vec<SessionEvent>,
     output: SessionOutput,
     chain_builder: Box<ChainBuilder>,
+    python: PythonFrames,
+    /// Records of Python functions that are to be written.
+    python_maps: Vec<u8>,
     processes: Processes,
     modules: Modules,
     trackers: Trackers,
@@ -127,6 +132,8 @@ impl Session {
             events,
             output: SessionOutput::new(output),
             chain_builder: Box::new(ChainBuilder::new()),
+            python: PythonFrames::default(),
+            python_maps: Vec::new(),
             processes: Processes::default(),
             modules: Modules::default(),
             trackers,
@@ -228,6 +235,10 @@ impl Session {
         if self.feedback != Feedback::default() {
             queue.report(std::mem::take(&mut self.feedback));
         }
+        let found = self.python.take_found();
+        if !found.is_empty() {
+            queue.report_interpreters(found);
+        }
         while let Some(batch) = held.pop_done() {
             queue.recycle(batch);
         }
@@ -301,6 +312,7 @@ impl Session {
                 }
                 if task.tid == task.pid {
                     self.file_pinner.forget(task.pid);
+                    self.python.forget(task.pid);
                 }
             }
             _ => {}

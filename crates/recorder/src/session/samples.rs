@@ -2,7 +2,9 @@
 
 use prof_events::{AllocationWeight, Weight, system};
 use prof_model::{AbsoluteAddress, Mapping, Pid, Process, StackEnd};
-use prof_perfdata::{CpuMode, Sample, StackNote, Stamp, Switch, WriteError, context, encode};
+use prof_perfdata::{
+    CpuMode, Record, Sample, StackNote, Stamp, Switch, WriteError, context, encode, follow,
+};
 
 use super::{Session, SessionEvent, StackWork};
 use crate::offcpu::blocked_threads::BlockedThreadSampler;
@@ -10,6 +12,7 @@ use crate::offcpu::tracker::UnseenWait;
 use crate::queue::message::{Content, StackCopy};
 use crate::queue::record_queue::Batch;
 use crate::session::allocation;
+use crate::session::python::{self, Owner};
 use crate::session::unwind::KnownCode;
 use crate::session::unwind_failures::UnwindStop;
 
@@ -25,7 +28,7 @@ impl Session {
         };
         if let Content::BlockedSample { since } = batch.content(index) {
             self.blocked(sample, since, (batch, index));
-            return Ok(());
+            return self.write_python_maps();
         }
         if self.trackers.duplicates.contains(sample.tid, sample.id) {
             return Ok(());
@@ -60,7 +63,9 @@ impl Session {
         let Some(period) = self.weight(sample, period, weight) else {
             return Ok(());
         };
-        if !self.unwind(sample, period, weight, (batch, index)) {
+        let is_wanted = self.unwind(sample, period, weight, (batch, index));
+        self.write_python_maps()?;
+        if !is_wanted {
             return Ok(());
         }
         if weight == Weight::OffCpu {
@@ -86,7 +91,7 @@ impl Session {
             processes: &self.processes,
             modules: &self.modules,
         };
-        let note = (self.chain_builder).chain(sample, beyond, known, &mut self.chain);
+        let mut note = (self.chain_builder).chain(sample, beyond, known, &mut self.chain);
         if weight.is_of_mappings() && self.is_internal(sample.pid) {
             return false;
         }
@@ -95,8 +100,57 @@ impl Session {
         let changed =
             StackCopy::full(sample).is_some() && self.chain_builder.needed_prompt_wakeup(note);
         self.feedback.changed += u32::from(changed);
+        // Of threads that plain users' waits are seen of, only the native stacks are read.
+        if weight != Weight::Blocked {
+            self.add_python(sample, (batch, index), &mut note);
+        }
         self.note(sample, note, true);
         self.encode(sample, period, note)
+    }
+
+    /// Adds Python frames to the chain at hand, and what the file must say of them before.
+    fn add_python(
+        &mut self,
+        sample: &Sample<'_>,
+        (batch, index): (&Batch, usize),
+        note: &mut StackNote,
+    ) {
+        let Some(process) = self.processes.shared(sample.pid) else {
+            return;
+        };
+        let owner = Owner {
+            pid: sample.pid,
+            process: &process,
+            modules: &self.modules,
+        };
+        let (chain, reading) = (&mut self.chain, batch.python(index));
+        let Some(added) = self.python.add(owner, reading, chain, note) else {
+            return;
+        };
+        self.statistics.quality.python.count(added);
+        // Whatever is read later is of another moment.
+        self.feedback.deep += 1;
+        self.feedback.changed += 1;
+        let Some(SessionEvent { attr, .. }) = self.events.first() else {
+            return;
+        };
+        for (address, path) in self.python.unmapped(owner, chain) {
+            let mmap = python::mmap(sample, address, &path);
+            // The path is short.
+            let _ = encode::mmap2(&mut self.python_maps, attr, &mmap);
+            let record = Record::Mmap(mmap);
+            follow(&record, &mut self.processes, &mut self.modules);
+        }
+    }
+
+    /// Writes what the file must say of Python functions before the sample that has them.
+    fn write_python_maps(&mut self) -> Result<(), WriteError> {
+        if self.python_maps.is_empty() {
+            return Ok(());
+        }
+        let result = self.output.write(&self.python_maps);
+        self.python_maps.clear();
+        result
     }
 
     /// Puts together what is written of a sample with the chain at hand.

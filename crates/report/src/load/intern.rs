@@ -1,10 +1,11 @@
 //! Addresses to interned frames and stacks.
 
-use prof_model::{AbsoluteAddress, ModuleKind, Pid, Process, Processes, StackEnd};
+use prof_model::{AbsoluteAddress, ModuleKind, Pid, Process, Processes, PythonFunction, StackEnd};
+use prof_symbols::SymbolFrame;
 use rustc_hash::FxHashMap;
 
 use super::chain::Chain;
-use crate::profile::{Frame, FrameId, Profile, StackId};
+use crate::profile::{Frame, FrameId, FunctionKind, NamedFrame, Profile, StackId};
 
 /// Remembers what addresses of each process stand for, as long as its mappings stay.
 #[derive(Clone, Debug, Default)]
@@ -179,9 +180,8 @@ impl Known {
         profile: &mut Profile,
     ) -> FrameId {
         *self.frames.entry(address).or_insert_with(|| {
-            profile
-                .frames
-                .intern(locate(pid, process, address, profile))
+            let frame = locate(pid, process, address, profile);
+            profile.frames.intern(frame)
         })
     }
 }
@@ -195,16 +195,54 @@ fn mark(profile: &mut Profile, stack: Option<StackId>, frame: Frame) -> StackId 
     profile.stacks.intern(stack, frame)
 }
 
-fn locate(pid: Pid, process: Option<&Process>, address: u64, profile: &Profile) -> Frame {
+fn locate(pid: Pid, process: Option<&Process>, address: u64, profile: &mut Profile) -> Frame {
     let at = AbsoluteAddress(address);
     let Some(mapping) = process.and_then(|process| process.space().find(at)) else {
         return Frame::Unknown(address);
     };
-    match profile.modules[mapping.module].kind {
+    let module = &profile.modules[mapping.module];
+    if PythonFunction::holds(address)
+        && let Some(function) = module.path.to_str().and_then(PythonFunction::of_path)
+    {
+        let frame = python_frame(function, mapping.file_offset_of(at).0);
+        return Frame::Named(profile.named.intern(frame));
+    }
+    match module.kind {
         ModuleKind::Anonymous => Frame::Jit { pid, address },
         _ => Frame::Module {
             module: mapping.module,
             offset: mapping.file_offset_of(at),
         },
+    }
+}
+
+/// The module of marks in place of Python functions.
+const PYTHON: &str = "[python]";
+
+/// A Python function at a line; 0 if that is not known.
+fn python_frame(function: PythonFunction, line: u64) -> NamedFrame {
+    if function.is_missing() {
+        let name = format!("[no Python frames: {}]", function.file);
+        return NamedFrame {
+            module: PYTHON.into(),
+            kind: FunctionKind::Missing,
+            functions: vec![SymbolFrame {
+                function: name.into(),
+                file: None,
+                line: None,
+                inlined: false,
+            }],
+        };
+    }
+    let module = function.file.rsplit('/').next().unwrap_or(PYTHON);
+    NamedFrame {
+        module: module.into(),
+        kind: FunctionKind::User,
+        functions: vec![SymbolFrame {
+            function: function.name.into(),
+            line: u32::try_from(line).ok().filter(|&line| line > 0),
+            file: Some(function.file.as_str().into()),
+            inlined: false,
+        }],
     }
 }

@@ -14,6 +14,7 @@ mod intern;
 mod live;
 mod pprof;
 mod progress;
+mod python;
 mod samples;
 mod stack_check;
 mod thread_names;
@@ -47,6 +48,8 @@ use thread_names::ThreadNames;
 pub struct LoadOptions {
     /// What to do with the copies of stacks that the file may hold.
     pub stack_copies: StackCopies,
+    /// Keeps the interpreter's own functions among those of Python programs.
+    pub native: bool,
     /// Is told how far it is, of recordings of prof and perf.
     pub progress: Option<Arc<LoadProgress>>,
 }
@@ -117,7 +120,7 @@ struct Loader {
 impl Loader {
     fn new(options: &LoadOptions, recording: &Recording) -> Self {
         Self {
-            collector: Collector::new(recording.features().quality.as_ref()),
+            collector: Collector::new(recording.features().quality.as_ref(), options.native),
             processes: Processes::default(),
             thread_names: ThreadNames::default(),
             checks: (options.stack_copies == StackCopies::Check).then(StackChecks::default),

@@ -8,6 +8,7 @@ use super::counts::Counts;
 use super::events::{self, EventTraits};
 use super::groups::Groups;
 use super::intern::{Interner, Owner};
+use super::python::fold_interpreter;
 use super::wall::Wall;
 use super::weights::Corrections;
 use crate::profile::{Event, NameId, Profile, Sample};
@@ -18,6 +19,8 @@ pub(super) struct Collector {
     pub(super) traits: EventTraits,
     pub(super) interner: Interner,
     pub(super) counts: Counts,
+    /// Keeps the interpreter's own functions among those of Python programs.
+    native: bool,
     groups: Groups,
     wall: Option<Wall>,
     corrections: Corrections,
@@ -26,13 +29,15 @@ pub(super) struct Collector {
 }
 
 impl Collector {
-    /// For a recording of this quality, if it says.
-    pub(super) fn new(quality: Option<&Quality>) -> Self {
+    /// For a recording of this quality, if it says. Whether it is `native` says if the interpreter's
+    /// own functions stay.
+    pub(super) fn new(quality: Option<&Quality>, native: bool) -> Self {
         Self {
             profile: Profile::default(),
             traits: EventTraits::default(),
             interner: Interner::default(),
             counts: Counts::default(),
+            native,
             groups: Groups::default(),
             wall: None,
             corrections: Corrections::new(quality),
@@ -58,6 +63,9 @@ impl Collector {
     ) {
         if process.is_some_and(|process| process.space().iter().next().is_none()) {
             chain.drop_stale_user_part();
+        }
+        if let (false, Some(process)) = (self.native, process) {
+            fold_interpreter(chain, process, &self.profile.modules);
         }
         let (pid, tid) = (sample.pid, sample.tid);
         let owner = Owner { pid, process };

@@ -1,0 +1,184 @@
+//! Python functions in recordings, and how many stacks have them.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::text::printable;
+
+/// A Python function as recordings have it: a mapping far above all addresses of programs, whose
+/// path names the function, and in which each address is a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PythonFunction {
+    /// Its qualified name, which has no spaces.
+    pub name: String,
+    /// The file of its source, as the interpreter knows it.
+    pub file: String,
+    /// The line where it begins.
+    pub first_line: u32,
+}
+
+impl PythonFunction {
+    /// The length of each mapping: so many lines can be told.
+    pub const LINES: u64 = 1 << 20;
+    /// Where the first one is: no processor has programs there.
+    const START: u64 = 1 << 56;
+    /// Where the last one ends.
+    const END: u64 = 1 << 57;
+    const PREFIX: &str = "[python] ";
+    /// The name in place of those that are not known.
+    const MISSING: &str = "?";
+
+    /// In place of frames that are not known for this reason.
+    pub fn missing(reason: NoPython) -> Self {
+        Self {
+            name: Self::MISSING.into(),
+            file: reason.describe().into(),
+            first_line: 0,
+        }
+    }
+
+    /// Whether it stands for frames that are not known; why is its file then.
+    pub fn is_missing(&self) -> bool {
+        self.name == Self::MISSING
+    }
+
+    /// Where the mapping of the function of this number starts.
+    pub fn start(number: u64) -> u64 {
+        (Self::START + number % (Self::START / Self::LINES) * Self::LINES).min(Self::END)
+    }
+
+    /// The address that stands for a line of the function that is mapped around `address`.
+    pub fn address(address: u64, line: Option<u32>) -> u64 {
+        let line = line.map_or(0, u64::from);
+        let known = if line < Self::LINES { line } else { 0 };
+        (address & !(Self::LINES - 1)) | known
+    }
+
+    /// Whether an address is that of a Python function.
+    pub fn holds(address: u64) -> bool {
+        (Self::START..Self::END).contains(&address)
+    }
+
+    /// The path of its mapping.
+    pub fn path(&self) -> String {
+        let name = printable(&self.name).replace(' ', "_");
+        let file = printable(&self.file);
+        format!("{}{name} ({file}:{})", Self::PREFIX, self.first_line)
+    }
+
+    /// The function whose mapping has this path.
+    pub fn of_path(path: &str) -> Option<Self> {
+        let (name, place) = path.strip_prefix(Self::PREFIX)?.split_once(" (")?;
+        let (file, line) = place.strip_suffix(')')?.rsplit_once(':')?;
+        Some(Self {
+            name: name.to_owned(),
+            file: file.to_owned(),
+            first_line: line.parse().ok()?,
+        })
+    }
+}
+
+/// Why a stack with an evaluation loop of CPython on it has no Python frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NoPython {
+    /// Nobody read them right after the sample: the process was not known to run Python yet, or too
+    /// many samples waited.
+    NotRead,
+    /// What was read is not what ran when the sample was taken.
+    Changed,
+    /// The interpreter knows of no such thread.
+    NoThread,
+    /// What is in the interpreter's memory is no stack.
+    Inconsistent,
+    /// More frames than a sample can hold.
+    TooDeep,
+}
+
+impl NoPython {
+    /// What happened, to be read after a count: "12 stacks without Python frames: ...".
+    pub(crate) fn describe(self) -> &'static str {
+        match self {
+            Self::NotRead => "they were not read with the sample",
+            Self::Changed => "the program ran on before they could be read",
+            Self::NoThread => "the interpreter does not know the thread",
+            Self::Inconsistent => "they were read while they changed",
+            Self::TooDeep => "more frames than a sample can hold",
+        }
+    }
+}
+
+/// Stacks with an evaluation loop of CPython on them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PythonStacks {
+    /// Those with Python frames.
+    pub known: u64,
+    /// Those without, by reason.
+    pub unknown: BTreeMap<NoPython, u64>,
+}
+
+impl PythonStacks {
+    /// Whether there are none.
+    pub(crate) fn are_none(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Counts one more.
+    pub fn count(&mut self, result: Result<(), NoPython>) {
+        let count = match result {
+            Ok(()) => &mut self.known,
+            Err(reason) => self.unknown.entry(reason).or_default(),
+        };
+        *count = count.saturating_add(1);
+    }
+
+    /// Adds those of another recording.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.known = self.known.saturating_add(other.known);
+        for (&reason, &more) in &other.unknown {
+            let count = self.unknown.entry(reason).or_default();
+            *count = count.saturating_add(more);
+        }
+    }
+
+    /// Those with an evaluation loop.
+    pub(crate) fn all(&self) -> u64 {
+        let unknown = self.unknown.values();
+        unknown.fold(self.known, |all, &count| all.saturating_add(count))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_tell_functions() {
+        let check = |name: &str, file: &str| {
+            let function = PythonFunction {
+                name: name.into(),
+                file: file.into(),
+                first_line: 12,
+            };
+            assert_eq!(PythonFunction::of_path(&function.path()), Some(function));
+        };
+        check("f", "/home/a b/x.py");
+        check("A.f.<locals>.<lambda>", "<frozen importlib._bootstrap>");
+        check("f", "/home/a (b)/x:1.py");
+        assert_eq!(PythonFunction::of_path("/usr/bin/python3"), None);
+        assert_eq!(PythonFunction::of_path("[python] f"), None);
+    }
+
+    #[test]
+    fn lines_are_addresses() {
+        let start = PythonFunction::start(3);
+        let at = PythonFunction::address(start, Some(70));
+        assert_eq!(at - start, 70);
+        assert_eq!(PythonFunction::address(at, None), start);
+        assert_eq!(PythonFunction::address(start, Some(u32::MAX)), start);
+        assert!(PythonFunction::holds(at) && !PythonFunction::holds(u64::MAX));
+        assert!(PythonFunction::holds(PythonFunction::start(u64::MAX)));
+    }
+}

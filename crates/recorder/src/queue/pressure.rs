@@ -1,0 +1,32 @@
+//! How full the buffer between reader and session is.
+
+/// How full the buffer is, which decides what is kept of a sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pressure {
+    /// Everything is kept.
+    Low,
+    /// Stacks are not read on beyond the kernel's copy.
+    Raised,
+    /// Stacks are cut to [`CUT_STACK`] bytes.
+    High,
+    /// Samples are dropped. Records of other kinds never are.
+    Full,
+}
+
+/// What is kept of a stack under high pressure: most stacks are shorter.
+pub(crate) const CUT_STACK: usize = 8192;
+
+impl Pressure {
+    /// The pressure when `used` bytes of `budget` are taken.
+    pub(crate) fn of(used: usize, budget: usize) -> Self {
+        if used < budget / 2 {
+            Self::Low
+        } else if used < budget / 4 * 3 {
+            Self::Raised
+        } else if used < budget {
+            Self::High
+        } else {
+            Self::Full
+        }
+    }
+}

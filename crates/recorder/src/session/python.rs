@@ -1,0 +1,262 @@
+//! Python frames in call chains, and what the file says of their functions.
+//!
+//! A function stands in a recording as a mapping of its own, whose path has its name and file, far
+//! above all addresses of programs: each address in it is a line. So every reader of perf.data opens
+//! the file, and shows the function's name as that of a module.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::path::Path;
+use std::sync::Arc;
+
+use prof_events::LiveMemory;
+use prof_model::{
+    AbsoluteAddress, Mapping, ModuleId, Modules, NoPython, Pid, Process, PythonFunction, StackEnd,
+};
+use prof_perfdata::{CpuMode, Mmap, Sample, StackNote, Stamp, context};
+use prof_runtimes::activations::{Function, Interpreter, Library, PythonStack};
+use prof_unwinder::FRAME_LIMIT;
+
+use crate::output::mapped_file::open_mapped;
+use crate::queue::message::PythonReading;
+use crate::reader::python::Now;
+
+/// Knows the interpreters of processes, and the functions that were seen.
+#[derive(Debug, Default)]
+pub(crate) struct PythonFrames {
+    interpreters: HashMap<Pid, Known>,
+    libraries: HashMap<ModuleId, Option<Library>>,
+    /// The numbers of functions, by the paths that stand for them.
+    functions: HashMap<String, u64>,
+    /// Paths by function, which are made once.
+    paths: HashMap<Arc<Function>, u64>,
+    /// What the reader is to be told.
+    found: Vec<(Pid, Arc<Interpreter>)>,
+}
+
+/// What is known of a process.
+#[derive(Debug)]
+struct Known {
+    generation: u64,
+    version: u64,
+    interpreter: Option<Arc<Interpreter>>,
+}
+
+/// A process at the time of a sample.
+#[derive(Clone, Copy)]
+pub(crate) struct Owner<'a> {
+    pub(crate) pid: Pid,
+    pub(crate) process: &'a Process,
+    pub(crate) modules: &'a Modules,
+}
+
+impl PythonFrames {
+    /// Functions of a recording, at most.
+    const FUNCTIONS: usize = 1 << 20;
+
+    /// What the reader is to be told of.
+    pub(crate) fn take_found(&mut self) -> Vec<(Pid, Arc<Interpreter>)> {
+        std::mem::take(&mut self.found)
+    }
+
+    /// Adds the Python frames to the user's part of a chain. Returns whether it has them, or `None`
+    /// if no evaluation loop is on the stack.
+    pub(crate) fn add(
+        &mut self,
+        owner: Owner<'_>,
+        reading: Option<&PythonReading>,
+        chain: &mut Vec<u64>,
+        note: &mut StackNote,
+    ) -> Option<Result<(), NoPython>> {
+        let interpreter = self.interpreter(owner)?;
+        let first = chain.iter().position(|&entry| entry == context::USER)? + 1;
+        let is_loop = |&at: &usize| interpreter.evaluates_at(chain[at]);
+        let loops: Vec<_> = (first..chain.len()).filter(is_loop).collect();
+        let &innermost = loops.first()?;
+        let stack = match reading {
+            Some(reading) => reading.stack.as_ref().map_err(|&reason| reason),
+            None => Err(NoPython::NotRead),
+        };
+        let room = (first + FRAME_LIMIT).saturating_sub(chain.len());
+        let stack = match self.functions.len() < Self::FUNCTIONS {
+            true => stack.and_then(|stack| fit(stack, &loops, *note, room)),
+            false => Err(NoPython::TooDeep),
+        };
+        match stack {
+            Ok(stack) => {
+                self.insert(stack, &loops, chain, note);
+                Some(Ok(()))
+            }
+            Err(reason) => {
+                if room > 0 {
+                    let mark = self.address(PythonFunction::missing(reason).path());
+                    insert_at(innermost, &[mark], chain, note);
+                }
+                Some(Err(reason))
+            }
+        }
+    }
+
+    fn insert(
+        &mut self,
+        stack: &PythonStack,
+        loops: &[usize],
+        chain: &mut Vec<u64>,
+        note: &mut StackNote,
+    ) {
+        for (number, &at) in loops.iter().enumerate().rev() {
+            let frames = stack.of_activation(number).iter();
+            let addresses: Vec<_> = frames
+                .map(|frame| {
+                    let known = self.paths.get(&frame.function).copied();
+                    let base = known.unwrap_or_else(|| {
+                        let base = self.address(path(&frame.function));
+                        self.paths.insert(Arc::clone(&frame.function), base);
+                        base
+                    });
+                    PythonFunction::address(base, frame.line)
+                })
+                .collect();
+            insert_at(at, &addresses, chain, note);
+        }
+    }
+
+    /// The address that stands for the function with this path.
+    fn address(&mut self, path: String) -> u64 {
+        let next = self.functions.len() as u64;
+        let number = *self.functions.entry(path).or_insert(next);
+        PythonFunction::start(number)
+    }
+
+    /// The functions in the chain that the process has not mapped yet: where, and their paths.
+    pub(crate) fn unmapped(&self, owner: Owner<'_>, chain: &[u64]) -> Vec<(u64, String)> {
+        let space = owner.process.space();
+        let addresses = chain.iter().filter(|&&at| PythonFunction::holds(at));
+        let mut starts: Vec<_> = addresses
+            .map(|&at| PythonFunction::address(at, None))
+            .filter(|&start| space.find(AbsoluteAddress(start)).is_none())
+            .collect();
+        starts.sort_unstable();
+        starts.dedup();
+        if starts.is_empty() {
+            return Vec::new();
+        }
+        let functions = self.functions.iter();
+        let placed = functions.map(|(path, &number)| (PythonFunction::start(number), path));
+        placed
+            .filter(|(start, _)| starts.binary_search(start).is_ok())
+            .map(|(start, path)| (start, path.clone()))
+            .collect()
+    }
+
+    /// The interpreter of a process, if it has one that is known.
+    fn interpreter(&mut self, owner: Owner<'_>) -> Option<Arc<Interpreter>> {
+        let Owner { pid, process, .. } = owner;
+        let (generation, version) = (process.generation(), process.version());
+        if let Some(known) = self.interpreters.get(&pid)
+            && known.generation == generation
+            && (known.interpreter.is_some() || known.version == version)
+        {
+            return known.interpreter.clone();
+        }
+        let interpreter = self.find(owner).map(Arc::new);
+        self.found
+            .extend(interpreter.iter().map(|it| (pid, Arc::clone(it))));
+        let known = Known {
+            generation,
+            version,
+            interpreter: interpreter.clone(),
+        };
+        self.interpreters.insert(pid, known);
+        interpreter
+    }
+
+    fn find(&mut self, owner: Owner<'_>) -> Option<Interpreter> {
+        let mut mappings = owner.process.space().iter();
+        mappings.find_map(|mapping| {
+            let path: &Path = &owner.modules[mapping.module].path;
+            let name = path.file_name()?.to_str()?;
+            (mapping.executable && Library::is_named(name)).then_some(())?;
+            let library = self.library(owner, mapping)?;
+            let mut memory = Now(LiveMemory::of(owner.pid)?);
+            library.at(mapping.start.0, mapping.file_offset.0, &mut memory)
+        })
+    }
+
+    fn library(&mut self, owner: Owner<'_>, mapping: &Mapping) -> Option<&Library> {
+        let module = mapping.module;
+        let library = self.libraries.entry(module).or_insert_with(|| {
+            let file = open_mapped(owner.pid, &owner.modules[module], mapping);
+            file.ok().and_then(Library::read)
+        });
+        library.as_ref()
+    }
+
+    /// Forgets a process that has ended.
+    pub(crate) fn forget(&mut self, pid: Pid) {
+        self.interpreters.remove(&pid);
+    }
+}
+
+/// The stack, if its activations are those of the native stack.
+fn fit<'s>(
+    stack: &'s PythonStack,
+    loops: &[usize],
+    note: StackNote,
+    room: usize,
+) -> Result<&'s PythonStack, NoPython> {
+    let (native, known) = (loops.len(), stack.activations.len());
+    let fits = native == known || (note.end != StackEnd::Root && native < known);
+    match (note.elided, stack.frames.len() <= room) {
+        (0, true) if fits => Ok(stack),
+        (0, true) => Err(NoPython::Changed),
+        _ => Err(NoPython::TooDeep),
+    }
+}
+
+/// Inserts frames before the one at `at`; those read after the sample keep their place.
+fn insert_at(at: usize, frames: &[u64], chain: &mut Vec<u64>, note: &mut StackNote) {
+    let late = chain.len().saturating_sub(note.remote_read.into());
+    if at >= late {
+        let more = u16::try_from(frames.len()).unwrap_or(u16::MAX);
+        note.remote_read = note.remote_read.saturating_add(more);
+    }
+    chain.splice(at..at, frames.iter().copied());
+    let first = chain.iter().position(|&entry| entry == context::USER);
+    if note.elided > 0 && first.is_some_and(|first| at <= first + note.elided_at as usize) {
+        note.elided_at += frames.len() as u32;
+    }
+}
+
+fn path(function: &Function) -> String {
+    let function = PythonFunction {
+        name: function.name.clone(),
+        file: function.file.clone(),
+        first_line: function.first_line,
+    };
+    function.path()
+}
+
+/// The record of a function that is first seen with this sample.
+pub(crate) fn mmap<'a>(sample: &Sample<'_>, address: u64, path: &'a str) -> Mmap<'a> {
+    Mmap {
+        stamp: Stamp {
+            pid: Some(sample.pid),
+            tid: Some(sample.tid),
+            time: sample.time,
+            ..Stamp::default()
+        },
+        mode: CpuMode::User,
+        pid: sample.pid,
+        tid: sample.tid,
+        address,
+        length: PythonFunction::LINES,
+        file_offset: 0,
+        executable: true,
+        protection: None,
+        flags: None,
+        build_id: None,
+        identity: None,
+        path: OsStr::new(path),
+    }
+}

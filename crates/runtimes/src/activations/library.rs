@@ -1,0 +1,91 @@
+//! Which files hold a CPython, and where its parts are in them.
+
+use std::fs::File;
+use std::ops::Range;
+
+use crate::Memory;
+use object::{Object, ObjectSegment, ObjectSymbol, ReadCache};
+
+use super::frames::Interpreter;
+use super::layout::Layout;
+
+/// A file that holds an interpreter: an executable or libpython.
+#[derive(Clone, Debug)]
+pub struct Library {
+    /// `Py_Version`: major, minor, micro version and more, a byte each.
+    version: u32,
+    /// Where `_PyRuntime` is in the file's own address space.
+    runtime: u64,
+    /// Where the evaluation loop is.
+    evaluation: Vec<Range<u64>>,
+    /// Start, length and address of what is mapped from the file.
+    segments: Vec<(u64, u64, u64)>,
+}
+
+impl Library {
+    /// Whether a file of this name may be one: `python3.12`, `libpython3.12.so.1.0`.
+    pub fn is_named(name: &str) -> bool {
+        name.starts_with("python") || name.starts_with("libpython")
+    }
+
+    /// What the symbol tables of `file` say; `None` if it holds no interpreter, or one older than
+    /// 3.11.
+    pub fn read(file: File) -> Option<Self> {
+        let cache = ReadCache::new(file);
+        let elf = object::File::parse(&cache).ok()?;
+        let (mut runtime, mut version, mut evaluation) = (None, None, Vec::new());
+        for symbol in elf.dynamic_symbols().chain(elf.symbols()) {
+            let range = || symbol.address()..symbol.address().saturating_add(symbol.size());
+            match symbol.name_bytes() {
+                Ok(b"_PyRuntime") => runtime = Some(symbol.address()),
+                Ok(b"Py_Version") => version = Some(symbol.address()),
+                Ok(b"_PyEval_EvalFrameDefault" | b"_PyEval_EvalFrameDefault.cold")
+                    if symbol.size() > 0 && !evaluation.contains(&range()) =>
+                {
+                    evaluation.push(range());
+                }
+                _ => {}
+            }
+        }
+        let version = version?;
+        let mut segments = elf.segments();
+        let bytes = segments.find_map(|segment| segment.data_range(version, 8).ok().flatten())?;
+        let version = u64::from_le_bytes(*bytes.first_chunk()?);
+        let segments = elf.segments().map(|segment| {
+            let (start, length) = segment.file_range();
+            (start, length, segment.address())
+        });
+        Some(Self {
+            version: u32::try_from(version).ok()?,
+            runtime: runtime?,
+            evaluation: Some(evaluation).filter(|ranges| !ranges.is_empty())?,
+            segments: segments.collect(),
+        })
+    }
+
+    /// The interpreter of a process that has the file's bytes from `file_offset` on mapped at
+    /// `start`; `None` if its version is not known.
+    pub fn at(
+        &self,
+        start: u64,
+        file_offset: u64,
+        memory: &mut impl Memory,
+    ) -> Option<Interpreter> {
+        const PAGE: u64 = 4096;
+        let mut segments = self.segments.iter();
+        let &(offset, _, address) = segments.find(|&&(offset, length, _)| {
+            (offset & !(PAGE - 1)..offset.saturating_add(length)).contains(&file_offset)
+        })?;
+        let mapped = address.wrapping_add(file_offset.wrapping_sub(offset));
+        let bias = start.wrapping_sub(mapped);
+        let runtime = bias.wrapping_add(self.runtime);
+        let evaluation = self.evaluation.iter();
+        let place =
+            |range: &Range<u64>| bias.wrapping_add(range.start)..bias.wrapping_add(range.end);
+        Some(Interpreter {
+            runtime,
+            layout: Layout::of(self.version, runtime, memory)?,
+            evaluation: evaluation.map(place).collect(),
+        })
+    }
+}

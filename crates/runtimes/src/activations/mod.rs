@@ -1,0 +1,25 @@
+//! CPython's frames by activations of the evaluation loop, as samples need them: read in a few
+//! blocks, with code objects that are read once and compared afterwards.
+//!
+//! ```text
+//!   _PyRuntime ──> interpreters ──> thread states ── native_thread_id, current frame
+//!                                                                        │
+//!   native stack:  _PyEval_EvalFrameDefault      frames of one activation▼
+//!                  │ anchor: entry frame or      f3 ──previous──> f2 ──previous──> entry frame
+//!                  │ _PyCFrame, on this stack     │                                  │
+//!                  ▼                              ▼ code object: name, file, lines   ▼ next activation
+//! ```
+//! One activation of the evaluation loop runs many Python functions: a call from Python to Python
+//! does not use the native stack. Each activation keeps a structure on the native stack, its
+//! *anchor*, which the thread state or the frames lead to: so it is known which Python frames belong
+//! to which activation.
+
+mod code;
+mod frames;
+mod layout;
+mod library;
+mod read;
+
+pub use code::{Function, Functions, PythonFrame};
+pub use frames::{Activation, Interpreter, PythonStack, Unknown};
+pub use library::Library;

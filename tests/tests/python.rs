@@ -1,0 +1,107 @@
+//! Python functions stand in the stacks of samples where they called the native ones.
+
+use std::path::{Path, PathBuf};
+
+use prof_tests::{Need, Outcome, Session, needs};
+
+const NEEDS: &[Need] = &[Need::Tool("gcc"), Need::Tool("python3")];
+
+/// Each CPython of a known version that has its headers.
+fn interpreters() -> Vec<PathBuf> {
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let versions = home.map(|home| home.join(".pyenv/versions"));
+    let versions = versions.and_then(|versions| versions.read_dir().ok());
+    let pyenv = versions.into_iter().flatten().flatten();
+    let paths = pyenv.map(|entry| entry.path().join("bin/python3"));
+    let all = paths.chain(["/usr/bin/python3".into()]);
+    all.filter(|python| includes(python).is_some()).collect()
+}
+
+/// Where the headers are.
+fn includes(python: &Path) -> Option<String> {
+    let code = "import sys, sysconfig, os; d = sysconfig.get_paths()['include']
+assert (3, 11) <= sys.version_info < (3, 14) and os.path.exists(d + '/Python.h'); print(d)";
+    let output = std::process::Command::new(python)
+        .args(["-c", code])
+        .output()
+        .ok()?;
+    let path = String::from_utf8(output.stdout).ok()?;
+    output.status.success().then(|| path.trim().to_owned())
+}
+
+fn build(session: &Session, python: &Path) {
+    let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs");
+    let include = format!("-I{}", includes(python).expect("its headers"));
+    let mut gcc = session.command(Path::new("gcc"), ["-O1", "-g", "-shared", "-fPIC"]);
+    gcc.arg(include).arg(programs.join("python_pairs.c"));
+    gcc.arg("-o").arg(session.path("pairs.so"));
+    Outcome::of(gcc).assert_code(0);
+    let program = std::fs::read(programs.join("python_pairs.py")).expect("the program");
+    session.write("python_pairs.py", &program);
+}
+
+/// The Python function that called the native one, which is a digit: the digit of its name.
+fn caller(frames: &[String], native: usize) -> Option<&str> {
+    let before = frames[..native].iter().rev();
+    before
+        .filter_map(|frame| frame.strip_prefix('f'))
+        .find(|rest| rest.len() == 1)
+}
+
+/// `at_least` is the share of the native functions' samples whose Python callers are known.
+fn check(session: &Session, python: &Path, threads: &str, at_least: f64) {
+    build(session, python);
+    let program = session.path("python_pairs.py");
+    let command = [python.to_str(), program.to_str(), Some("2"), Some(threads)];
+    let command = command.map(|word| word.expect("UTF-8"));
+    let options = ["-e", "cpu-clock:u", "-F", "999"];
+    let stacks = session.record(&options, &command).stacks();
+    let (mut right, mut marked) = (0, 0);
+    for (frames, weight) in stacks.iter() {
+        let is_native = |frame: &String| frame.len() == 2 && frame.starts_with('n');
+        let Some(native) = frames.iter().position(is_native) else {
+            continue;
+        };
+        if frames.iter().any(|frame| frame.starts_with("[no Python")) {
+            marked += weight;
+            continue;
+        }
+        let called = frames[native].strip_prefix('n');
+        assert_eq!(caller(frames, native), called, "{python:?}: {frames:?}");
+        right += weight;
+    }
+    let known = right as f64 / (right + marked).max(1) as f64;
+    assert!(
+        right > 0 && known >= at_least,
+        "{python:?}: {known}\n{stacks}"
+    );
+    let loops = stacks.share(|frames| {
+        let is_loop = |frame: &String| frame.starts_with("_PyEval_EvalFrameDefault");
+        frames.iter().any(is_loop) && !frames.iter().any(|frame| frame.starts_with("[no Python"))
+    });
+    assert!(loops == 0.0, "interpreters fold: {stacks}");
+}
+
+#[test]
+fn natives_have_the_callers_that_they_had() {
+    if !needs(NEEDS) {
+        return;
+    }
+    for python in interpreters() {
+        let session = Session::alone();
+        check(&session, &python, "0", 0.8);
+    }
+}
+
+/// The reader is on one CPU, and threads that take turns go on on the other ones: more stacks are
+/// marked, none is wrong.
+#[test]
+fn threads_have_stacks_of_their_own() {
+    if !needs(NEEDS) {
+        return;
+    }
+    for python in interpreters() {
+        let session = Session::alone();
+        check(&session, &python, "2", 0.5);
+    }
+}
