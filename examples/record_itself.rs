@@ -1,4 +1,5 @@
-//! Records its own work for half a second and prints its hottest functions: `record-itself OUT.data`
+//! Records its own work for half a second and prints its hottest functions: `record-itself
+//! OUT.data`
 #![expect(clippy::print_stdout, reason = "that is what it is for")]
 
 use std::error::Error;

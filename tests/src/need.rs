@@ -18,8 +18,8 @@ pub enum Need {
     MountNamespaces,
     /// Cgroups of version 2, and the right to make some (root; not in all containers).
     Cgroups,
-    /// Cgroups that say which CPUs to run on, of either version (root). Where version 2 is all there
-    /// is, this controller is often switched off; so CI's machines may lack it.
+    /// Cgroups that say which CPUs to run on, of either version (root). Where version 2 is all
+    /// there is, this controller is often switched off; so CI's machines may lack it.
     Cpusets,
     /// A plain user may sample its own processes: perf_event_paranoid is at most 2.
     PlainSampling,

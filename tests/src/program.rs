@@ -142,8 +142,8 @@ impl Program {
     }
 
     fn compile(&self, variant: Variant, output: &Path) {
-        // Another test may be building the same one: the first to finish wins, nobody sees half, and the
-        // file stays the one that is probed or runs.
+        // Another test may be building the same one: the first to finish wins, nobody sees half,
+        // and the file stays the one that is probed or runs.
         let parts = tempfile::tempdir_in(output.parent().unwrap()).unwrap();
         let unfinished = parts.path().join(self.name());
         let mut command = self.compiler.command();

@@ -3,8 +3,8 @@
 use std::fmt::Display;
 use std::process::Command;
 
-/// Sends a signal (`-INT`) to a process, or to a group of them (`-5`): by the shell's own `kill`, because
-/// not every machine has a program for it.
+/// Sends a signal (`-INT`) to a process, or to a group of them (`-5`): by the shell's own `kill`,
+/// because not every machine has a program for it.
 ///
 /// # Panics
 /// If it cannot be sent.

@@ -162,7 +162,8 @@ pub fn starts_at_root(frames: &[String]) -> bool {
     }
 }
 
-/// Where libc's roots have no names (Debian: libc6-dbg), any code of libc will do, but not under `CI=true`.
+/// Where libc's roots have no names (Debian: libc6-dbg), any code of libc will do, but not under
+/// `CI=true`.
 fn is_unnamed_libc(frame: &str) -> bool {
     let in_ci = std::env::var_os("CI").is_some_and(|value| value == "true");
     let libc = ["libc.so.6+0x", "ld-linux-x86-64.so.2+0x"];

@@ -37,8 +37,8 @@ fn stacks(recorded: &Recorded<'_>, filter: &[&str]) -> Stacks {
     Stacks::from_folded(&recorded.report(&options).stdout)
 }
 
-/// Three busy threads for each of two CPUs. What tests record with is hardly optimized: higher rates
-/// are measured (docs/design/reading.md).
+/// Three busy threads for each of two CPUs. What tests record with is hardly optimized: higher
+/// rates are measured (docs/design/reading.md).
 #[test]
 fn all_cpus_of_a_busy_machine_lose_next_to_nothing() {
     if !needs(ALL) {

@@ -53,7 +53,8 @@ fn each_call_is_counted_once() {
     check(&["--alloc=calls"], |_, calls| calls, 0);
 }
 
-/// Each function of the allocator counts to seven for itself. A prime, because what the program does in turns must not be in step.
+/// Each function of the allocator counts to seven for itself. A prime, because what the program
+/// does in turns must not be in step.
 #[test]
 fn each_seventh_call_stands_for_seven() {
     check(&["--alloc=calls", "--every", "7"], |_, calls| calls, 14);
@@ -75,8 +76,8 @@ fn few_of_many_bytes_are_too_few_samples() {
     recorded.outcome.assert_says(&["verdict: too few samples"]);
 }
 
-/// Threads and processes that the target makes inherit the probes, which must not keep it from making
-/// them.
+/// Threads and processes that the target makes inherit the probes, which must not keep it from
+/// making them.
 #[test]
 fn children_live_and_are_counted() {
     if !needs(&[Need::Root]) {

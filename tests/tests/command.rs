@@ -143,8 +143,8 @@ fn the_time_can_be_limited() {
     target.assert_ends_well();
 }
 
-/// What is never sampled while the kernel is being entered, as cycles are: of a few samples, one such
-/// is enough for a worse verdict.
+/// What is never sampled while the kernel is being entered, as cycles are: of a few samples, one
+/// such is enough for a worse verdict.
 const CLOCK: &str = "cpu-clock";
 
 const NONE: [&str; 0] = [];

@@ -14,8 +14,8 @@ fn recursion_of_100_frames() {
     stacks.assert_whole(0.999);
 }
 
-/// Stacks far deeper than what the kernel copies, at the default rate. What was sampled right before
-/// the way back may be read too late.
+/// Stacks far deeper than what the kernel copies, at the default rate. What was sampled right
+/// before the way back may be read too late.
 #[track_caller]
 fn check_deep(depth: &str) {
     let session = Session::alone();
@@ -75,8 +75,8 @@ fn recursion_of_20000_frames_keeps_both_ends_and_marks_the_cut() {
 }
 
 /// What is copied of these stacks is the same whoever called, and 20 µs later it is the other one.
-/// The reader must come before the program goes on. Once it has seen that copies do not tell one from
-/// the other, only what it reads in time counts.
+/// The reader must come before the program goes on. Once it has seen that copies do not tell one
+/// from the other, only what it reads in time counts.
 #[test]
 fn deep_stacks_are_read_before_they_change() {
     let session = Session::alone();
@@ -99,8 +99,8 @@ fn deep_stacks_are_read_before_they_change() {
     );
 }
 
-/// The innermost function tells who called the recursion. It is left at once, so that much is read too
-/// late, and then what it has left behind would join its next callers.
+/// The innermost function tells who called the recursion. It is left at once, so that much is read
+/// too late, and then what it has left behind would join its next callers.
 #[test]
 fn frames_of_two_moments_are_not_joined() {
     const DEPTH: usize = 2001;

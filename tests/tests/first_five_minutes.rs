@@ -14,7 +14,8 @@ fn no_programs() -> [OsString; 2] {
     ["env", "PATH=/nonexistent"].map(OsString::from)
 }
 
-/// perf 6 starts addr2line for each address; with debug info of tens of megabytes, that takes hours.
+/// perf 6 starts addr2line for each address; with debug info of tens of megabytes, that takes
+/// hours.
 #[test]
 fn reports_start_no_other_program() {
     let session = Session::new();

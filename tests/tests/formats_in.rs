@@ -9,7 +9,8 @@ use prof_tests::{Outcome, Program, Session, Stacks};
 
 const SHARES: Program = Program::c(&["shares.c"]);
 
-/// Makes `whole.folded`, `whole.pprof` and the recording that they are of; returns the latter's name.
+/// Makes `whole.folded`, `whole.pprof` and the recording that they are of; returns the latter's
+/// name.
 fn samples(session: &Session) -> String {
     recorded(session, &[])
 }

@@ -90,8 +90,8 @@ fn weights_are_cpu_time_and_waits_are_not_interrupted() {
         (0.9..1.1).contains(&share),
         "{share} of {used} ns: {outcome}"
     );
-    // Who is stopped in the instant before it falls asleep has that wait interrupted. Were those stopped
-    // who sleep, all waits would be: each is 50 samples long.
+    // Who is stopped in the instant before it falls asleep has that wait interrupted. Were those
+    // stopped who sleep, all waits would be: each is 50 samples long.
     assert!(interrupted < SLEEPS / 2, "{outcome}");
 }
 

@@ -1,4 +1,5 @@
-//! `prof report --html`: the page's tables are those of the report, and the page works in a browser.
+//! `prof report --html`: the page's tables are those of the report, and the page works in a
+//! browser.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

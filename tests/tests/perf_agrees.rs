@@ -28,8 +28,8 @@ fn check(recorded: &Recorded<'_>) {
         let frames = frames.map(|name| common_name(name)).collect();
         *by_prof.entry(frames).or_default() += weight;
     }
-    // Weights are corrected where the kernel counted more than was sampled, all by the same: each of
-    // these programs has one name.
+    // Weights are corrected where the kernel counted more than was sampled, all by the same: each
+    // of these programs has one name.
     let sum = |weights: &BTreeMap<Vec<String>, u64>| weights.values().sum::<u64>() as f64;
     let correction = sum(&by_prof) / sum(&by_perf);
     assert!((0.8..1.25).contains(&correction), "{correction}");

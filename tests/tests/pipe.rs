@@ -145,8 +145,8 @@ fn a_reader_that_takes_nothing_can_be_left() {
     assert_eq!(status.signal(), Some(2), "{status}");
 }
 
-/// A recording whose target has ended, with a pipe that nobody has read from as yet, and the rest of what
-/// it says.
+/// A recording whose target has ended, with a pipe that nobody has read from as yet, and the rest
+/// of what it says.
 fn with_much_left(session: &Session) -> (Child, impl Iterator<Item = String>) {
     let binary = session.install(&SHARES.build());
     let words = ["record", "-e", "cpu-clock:u", "-F", "1999", "-o", "-", "--"];

@@ -19,8 +19,8 @@ fn advice(recorded: &Recorded<'_>) -> String {
     recorded.report(&["--limit", "1"]).stdout
 }
 
-/// Records with `flags`, and then with those of the remedy instead, which the verdict prints: stacks
-/// that were not whole are.
+/// Records with `flags`, and then with those of the remedy instead, which the verdict prints:
+/// stacks that were not whole are.
 #[track_caller]
 fn check_stacks(kept: &[&str], instead_of: &[&str], depth: &str, remedy: &str) {
     if !needs(&[Need::Root]) {

@@ -33,8 +33,8 @@ fn check_threads(session: &Session, event: &str, arguments: &[&str]) {
     assert_covered(&recorded, stacks.total());
 }
 
-/// Samples stand for all that could be sampled, before anything is corrected: 99 % on average, with a
-/// standard deviation of 1 %; of 2 % where the recorder waits for a CPU as others do.
+/// Samples stand for all that could be sampled, before anything is corrected: 99 % on average, with
+/// a standard deviation of 1 %; of 2 % where the recorder waits for a CPU as others do.
 #[track_caller]
 fn assert_sampled(recorded: &Recorded<'_>) {
     let coverage = json(recorded)["quality"]["coverage"].take();
@@ -147,7 +147,8 @@ fn parents_of_short_processes_are_fully_sampled() {
     assert!((0.75..1.25).contains(&share), "{share} of {coverage}");
 }
 
-/// Where there are few descriptors and many processes that create threads, files can be opened all the same.
+/// Where there are few descriptors and many processes that create threads, files can be opened all
+/// the same.
 #[test]
 fn parents_leave_descriptors_for_others() {
     let session = Session::new();

@@ -99,8 +99,8 @@ fn packed_recordings_go_through_pipes() {
 fn a_recording_ends_at_its_largest_size() {
     let session = Session::new();
     let program = session.install(&Program::c(&["endless.c"]).build());
-    // It would never end by itself: its standard input stays open. At the highest rate, the file is full
-    // before the loader is done.
+    // It would never end by itself: its standard input stays open. At the highest rate, the file is
+    // full before the loader is done.
     let mut command = session.prof([
         "record",
         "-e",

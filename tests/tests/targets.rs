@@ -123,8 +123,8 @@ fn what_a_thread_did_that_ends_is_its_own() {
     assert!(used > 0 && sampled > 0, "{coverage:?}");
 }
 
-/// A program of two threads, and a shell that starts another program as soon as there is a recording, which
-/// is a moment before anything is sampled.
+/// A program of two threads, and a shell that starts another program as soon as there is a
+/// recording, which is a moment before anything is sampled.
 #[track_caller]
 fn check_several(session: &Session, options: &[&str]) {
     let busy = Endless::install(session, "endless");

@@ -5,7 +5,8 @@ use std::path::Path;
 use prof_tests::{Need, Outcome, Session, needs};
 
 /// Runs the rest of its arguments as a session leader with a terminal of its own, types Ctrl-C when
-/// it reads `ready`, closes the terminal when it reads `hang up`, and prints all that it reads; ends as the program does.
+/// it reads `ready`, closes the terminal when it reads `hang up`, and prints all that it reads;
+/// ends as the program does.
 const TERMINAL: &str = r#"
 import os, pty, sys
 pid, master = pty.fork()
@@ -79,7 +80,8 @@ fn ctrl_c_goes_to_the_command_once_and_the_recording_is_whole() {
     session.run(["report"]).assert_code(0);
 }
 
-/// Of a session's leader, the terminal tells nobody else. (So it is with `ssh -t HOST prof record ...`.)
+/// Of a session's leader, the terminal tells nobody else. (So it is with `ssh -t HOST prof record
+/// ...`.)
 #[test]
 fn a_terminal_that_is_gone_ends_the_command_and_the_recording_is_whole() {
     if !needs(&[Need::Tool("python3")]) {

@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use prof_tests::{Endless, Need, Outcome, Session, needs};
 
-/// Runs a program on a terminal of its own, 80 columns wide. The first argument has the steps, one on
-/// a line: `see TEXT` waits until the screen shows it, `type KEYS` types, `signal NUMBER` sends a signal. Then it
-/// waits for the end, checks that the terminal is as it was, and prints all that was written to it.
+/// Runs a program on a terminal of its own, 80 columns wide. The first argument has the steps, one
+/// on a line: `see TEXT` waits until the screen shows it, `type KEYS` types, `signal NUMBER` sends
+/// a signal. Then it waits for the end, checks that the terminal is as it was, and prints all that
+/// was written to it.
 const DRIVER: &str = r#"
 import codecs, fcntl, os, re, select, struct, sys, termios
 master, slave = os.openpty()

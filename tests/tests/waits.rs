@@ -226,8 +226,8 @@ struct DiskWaits {
 }
 
 impl DiskWaits {
-    /// The kernel reports a switch some microseconds after the thread's own clock starts: longer in a
-    /// virtual machine.
+    /// The kernel reports a switch some microseconds after the thread's own clock starts: longer in
+    /// a virtual machine.
     const SWITCH: u64 = 50_000;
 
     fn parse(line: &str) -> (String, Self) {

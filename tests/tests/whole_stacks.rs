@@ -31,7 +31,8 @@ impl<'a> Case<'a> {
     }
 }
 
-/// Records the program's user code at 1,999 Hz: at least 99.9 % of the stacks must reach their root.
+/// Records the program's user code at 1,999 Hz: at least 99.9 % of the stacks must reach their
+/// root.
 #[track_caller]
 fn check(case: Case<'_>) {
     let session = Session::new();

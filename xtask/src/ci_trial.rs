@@ -1,5 +1,5 @@
-//! `cargo xtask ci-trial`: how often `prof ci` raises a false alarm, and how often it finds what was
-//! planted. Writes docs/results/ci.md.
+//! `cargo xtask ci-trial`: how often `prof ci` raises a false alarm, and how often it finds what
+//! was planted. Writes docs/results/ci.md.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

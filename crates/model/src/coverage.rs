@@ -16,8 +16,8 @@ pub struct Coverage {
     pub threads: u64,
     /// What they counted of the event: nanoseconds of CPU time, or cycles.
     pub used: u64,
-    /// About how much of that was where the event does not sample: in the kernel, if it samples user
-    /// code only. Clocks count it all the same.
+    /// About how much of that was where the event does not sample: in the kernel, if it samples
+    /// user code only. Clocks count it all the same.
     pub unseen: u64,
     /// The weight of their samples, in the same unit.
     pub sampled: u64,

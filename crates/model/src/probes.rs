@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Probed files, and the programs that ran without them. A probe is on a file: what a program calls in
-/// its own copy of the function is not recorded.
+/// Probed files, and the programs that ran without them. A probe is on a file: what a program calls
+/// in its own copy of the function is not recorded.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ProbedPrograms {
@@ -15,8 +15,8 @@ pub struct ProbedPrograms {
     pub reached: bool,
     /// Nanoseconds from the begin of the recording to its end.
     pub recorded: u64,
-    /// Programs that should have been reached, and ran without a probed file. Those that ran longest
-    /// come first; a bounded list.
+    /// Programs that should have been reached, and ran without a probed file. Those that ran
+    /// longest come first; a bounded list.
     pub unreached: Vec<UnreachedProgram>,
 }
 

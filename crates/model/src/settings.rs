@@ -54,7 +54,7 @@ impl CallGraphSettings {
     /// The most that the kernel copies: the largest multiple of 8 that fits the 16 bits of a
     /// record's size.
     pub const LARGEST_DUMP: u32 = 65_528;
-    /// Bytes of a record that copies leave to the rest of the sample, a chain of frame pointers above
-    /// all.
+    /// Bytes of a record that copies leave to the rest of the sample, a chain of frame pointers
+    /// above all.
     pub const RECORD_REST: u32 = 4096;
 }

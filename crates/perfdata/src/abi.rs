@@ -39,8 +39,8 @@ pub mod record_type {
     pub const COMPRESSED2: u32 = 83;
 }
 
-/// The number of the setting in a STAT_CONFIG record behind which, in pipe form, a feature of prof's own lies:
-/// its value is that of the feature.
+/// The number of the setting in a STAT_CONFIG record behind which, in pipe form, a feature of
+/// prof's own lies: its value is that of the feature.
 pub(crate) const OWN_FEATURE: u64 = u64::from_le_bytes(*b"prof own");
 
 /// Bits of `perf_event_header.misc`; several share a number and depend on the record's type.

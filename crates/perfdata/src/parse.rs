@@ -206,9 +206,9 @@ fn mmap2<'a>(bytes: &mut Bytes<'a>, header: RecordHeader, stamp: Stamp) -> Optio
     })
 }
 
-/// The build id in an MMAP2 record that is said to have one: its size, three zeros, and the id with zeros
-/// up to 20 bytes. While anybody on the machine asks for build ids, the kernel (seen in 6.18) says so of records for
-/// others, too, which have the device and inode there.
+/// The build id in an MMAP2 record that is said to have one: its size, three zeros, and the id with
+/// zeros up to 20 bytes. While anybody on the machine asks for build ids, the kernel (seen in 6.18)
+/// says so of records for others, too, which have the device and inode there.
 fn mapped_build_id(union: &[u8]) -> Option<BuildId> {
     let (&[size, 0, 0, 0], id) = union.split_first_chunk()? else {
         return None;

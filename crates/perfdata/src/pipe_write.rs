@@ -65,8 +65,9 @@ fn put_feature(out: &mut Vec<u8>, number: u64, content: &[u8]) {
     put(out, record_type::HEADER_FEATURE, &[number], content);
 }
 
-/// `perf report` reads no further than to a HEADER_FEATURE that it does not know. So it gets a setting of
-/// `perf stat` that it does not know either, one of a kind, and the feature is what lies behind it.
+/// `perf report` reads no further than to a HEADER_FEATURE that it does not know. So it gets a
+/// setting of `perf stat` that it does not know either, one of a kind, and the feature is what lies
+/// behind it.
 fn put_own_feature(out: &mut Vec<u8>, number: u64, content: &[u8]) {
     put(
         out,

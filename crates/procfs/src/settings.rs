@@ -4,8 +4,8 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
-/// A setting of the kernel (sysctl) that is a number, such as `kernel/perf_event_paranoid`; `None` if
-/// this kernel does not have it or does not show it.
+/// A setting of the kernel (sysctl) that is a number, such as `kernel/perf_event_paranoid`; `None`
+/// if this kernel does not have it or does not show it.
 pub fn setting(name: &str) -> Option<i64> {
     let text = fs::read_to_string(Path::new("/proc/sys").join(name)).ok()?;
     text.trim().parse().ok()

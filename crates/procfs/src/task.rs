@@ -187,8 +187,8 @@ impl Task {
         self.folder.join("exe")
     }
 
-    /// The file mapped at these addresses, whatever is at its path. Opening it takes privileges that
-    /// plain users lack.
+    /// The file mapped at these addresses, whatever is at its path. Opening it takes privileges
+    /// that plain users lack.
     pub fn mapped_file(&self, addresses: &Range<u64>) -> PathBuf {
         let Range { start, end } = addresses;
         self.folder.join(format!("map_files/{start:x}-{end:x}"))

@@ -83,8 +83,8 @@ impl Storage {
 /// A recording for who watches while it is made.
 ///
 /// What was recorded lately is kept in memory. SIGUSR2 has it written to a file, if
-/// [`Signals::block_with_rotation`](crate::Signals::block_with_rotation) was called: the local time is
-/// added to the name of the output.
+/// [`Signals::block_with_rotation`](crate::Signals::block_with_rotation) was called: the local time
+/// is added to the name of the output.
 #[derive(Clone, Debug)]
 pub struct Live {
     /// Gets the recording in pipe form: first all that comes before the records, then whole
@@ -109,8 +109,8 @@ pub struct Schedule {
     pub control: Option<Control>,
     /// How often to run the command once more when it has ended.
     pub again: u32,
-    /// Is told how many records are left to be unwound and written, if that takes more than a second
-    /// after the end of sampling.
+    /// Is told how many records are left to be unwound and written, if that takes more than a
+    /// second after the end of sampling.
     pub unfinished: Option<fn(usize)>,
 }
 

@@ -10,8 +10,8 @@
 //!                 MMAP2 sh   MMAP2 libc.so.6
 //! ```
 //!
-//! Only what is proven counts: a program of which no mapping is known (one that gained privileges, a
-//! kernel's thread) does not, nor does any if records were lost.
+//! Only what is proven counts: a program of which no mapping is known (one that gained privileges,
+//! a kernel's thread) does not, nor does any if records were lost.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -365,7 +365,8 @@ mod tests {
             mmap(4, "/bin/loader", 3, 0),
             comm(7, 4, true, "sh"),
             mmap(4, "/usr/lib/libc.so.6", 7, 0),
-            // What gained privileges has no mappings, and of what was not followed they are not known.
+            // What gained privileges has no mappings, and of what was not followed they are not
+            // known.
             Record::Fork(task(7, 1, 5)),
             comm(7, 5, true, "sudo"),
             exit(8, 5),

@@ -344,8 +344,8 @@ fn raw_records(file: &[u8]) -> Vec<&[u8]> {
     records
 }
 
-/// Records a program of two threads, whose records must lie in the order of time. How often the next
-/// sample in the file is of another CPU than the one before.
+/// Records a program of two threads, whose records must lie in the order of time. How often the
+/// next sample in the file is of another CPU than the one before.
 fn turns_of_cpus(bench: &Bench, binary: &Path) -> usize {
     let options = bench.options(&[binary.to_str().unwrap(), ROUNDS]);
     bench.record(&options).unwrap();

@@ -55,8 +55,8 @@ impl Symbolizer {
         self.kernel.code(addresses, &self.options)
     }
 
-    /// The functions that a process made at run time which hold these addresses, which their offsets
-    /// are, too: as its jitdump has them, each once, by address.
+    /// The functions that a process made at run time which hold these addresses, which their
+    /// offsets are, too: as its jitdump has them, each once, by address.
     ///
     /// # Errors
     /// [`CodeError`] if none can be had.

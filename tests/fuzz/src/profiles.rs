@@ -129,7 +129,8 @@ fn svg<E>(write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) {
     }
 }
 
-/// The same modules in files that nobody has: to name functions, those of this machine would be read.
+/// The same modules in files that nobody has: to name functions, those of this machine would be
+/// read.
 fn nowhere(modules: &Modules) -> Modules {
     let mut moved = Modules::default();
     for (_, module) in modules.iter() {

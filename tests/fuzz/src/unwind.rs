@@ -37,8 +37,8 @@ impl Memory for Pattern<'_> {
     }
 }
 
-/// Unwinds with a damaged ELF file, damaged stack bytes and arbitrary registers: 20 words of registers, the
-/// size of the stack (16 bits), the stack, the file.
+/// Unwinds with a damaged ELF file, damaged stack bytes and arbitrary registers: 20 words of
+/// registers, the size of the stack (16 bits), the stack, the file.
 pub fn unwind(data: &[u8]) {
     const START: u64 = 0x5555_5555_0000;
     const MASK: u64 = 0x00ff_0fff;

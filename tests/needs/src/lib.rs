@@ -1,4 +1,5 @@
-//! What tests need of the machine: a test that lacks something says so and passes, or fails under `CI=true`.
+//! What tests need of the machine: a test that lacks something says so and passes, or fails under
+//! `CI=true`.
 #![forbid(unsafe_code)]
 
 use std::io::Write;
@@ -32,8 +33,8 @@ pub fn met(is_there: bool, what: &str) -> bool {
     is_there
 }
 
-/// Debian's perf is a script that fails where there is no perf for the kernel; others know no such option,
-/// and fail as well.
+/// Debian's perf is a script that fails where there is no perf for the kernel; others know no such
+/// option, and fail as well.
 fn runs(name: &str) -> bool {
     let mut command = Command::new(name);
     let quiet = command.arg("--version").stdin(Stdio::null());

@@ -48,7 +48,8 @@ pub(crate) struct Options {
     /// Where the table of steady costs goes.
     #[arg(long, default_value = "docs/results/steady.md")]
     steady_output: PathBuf,
-    /// Leaves everything out but what a sample costs by event, which goes to the standard output only.
+    /// Leaves everything out but what a sample costs by event, which goes to the standard output
+    /// only.
     #[arg(long, conflicts_with = "steady")]
     only_events: bool,
     /// Where the tables go.
@@ -63,7 +64,8 @@ pub(crate) struct Options {
     /// Where the tables of --scale go.
     #[arg(long, default_value = "docs/results/scale.md")]
     scale_output: PathBuf,
-    /// Measures the page of `prof report --html` instead, of these recordings or of two made for it.
+    /// Measures the page of `prof report --html` instead, of these recordings or of two made for
+    /// it.
     #[arg(long, value_name = "FILE", num_args = 0.., value_delimiter = ',', require_equals = true)]
     page: Option<Vec<PathBuf>>,
     /// Where the tables of --page go.

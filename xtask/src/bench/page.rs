@@ -1,5 +1,5 @@
-//! The page of `prof report --html` of large recordings: how long it takes to make, how large it is,
-//! and how quick it is in a browser.
+//! The page of `prof report --html` of large recordings: how long it takes to make, how large it
+//! is, and how quick it is in a browser.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};

@@ -1,9 +1,9 @@
 //! Modules of a crate must not know each other in a circle.
 //!
-//! The rule: the files and folders of one folder use each other in one direction only. What a folder
-//! holds counts as the folder's. A name is looked for where it is defined, so that a re-export is
-//! no use of its own and hides none. A folder's own file (`mod.rs`, `lib.rs`) and what the folder
-//! holds are one: they may use each other. Tests do not count.
+//! The rule: the files and folders of one folder use each other in one direction only. What a
+//! folder holds counts as the folder's. A name is looked for where it is defined, so that a
+//! re-export is no use of its own and hides none. A folder's own file (`mod.rs`, `lib.rs`) and what
+//! the folder holds are one: they may use each other. Tests do not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,8 +1,8 @@
 //! Public functions of a crate are there for other crates.
 //!
-//! The rule: outside of the crate's own sources somebody mentions the name of each function that its
-//! library calls public, in another crate, a test, a benchmark or an example. Types may be public only
-//! because functions return them, so they do not count.
+//! The rule: outside of the crate's own sources somebody mentions the name of each function that
+//! its library calls public, in another crate, a test, a benchmark or an example. Types may be
+//! public only because functions return them, so they do not count.
 
 use std::collections::{HashMap, HashSet};
 

@@ -2,9 +2,9 @@
 //!
 //! A uprobe of the PMU of that name comes with a pointer to the path of its file. The kernel reads
 //! the path again for each thread and process that inherits the event (perf_uprobe_init), where the
-//! pointer means nothing: the target's `fork` fails. An event that is defined in tracefs is known by
-//! a number instead. It is also closed at once, where each of the other kind waits until no CPU is in
-//! a probe any more.
+//! pointer means nothing: the target's `fork` fails. An event that is defined in tracefs is known
+//! by a number instead. It is also closed at once, where each of the other kind waits until no CPU
+//! is in a probe any more.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};

@@ -57,8 +57,8 @@ impl SamplePeriod {
 
 /// How to sample threads that may be too short for the usual period.
 ///
-/// A new thread is given a period `p` at random, by the density `f(p) = √p / D` between the shortest
-/// `s` and the usual `P`, and is sampled when it has counted `p`, `2p`, `3p`, ... Over all
+/// A new thread is given a period `p` at random, by the density `f(p) = √p / D` between the
+/// shortest `s` and the usual `P`, and is sampled when it has counted `p`, `2p`, `3p`, ... Over all
 /// threads, samples then come at age `t` with the density `d(t) / p`, where
 ///
 /// ```text
@@ -70,8 +70,8 @@ impl SamplePeriod {
 /// long run `d` is 1. What a thread does before `s` is never sampled: samples up to ten
 /// times that age stand for it too.
 ///
-/// Why the root: the average rate is no more than `3/P`, and a first sample weighs `1/f(p)`. With an
-/// even density there would be much more to do (`ln(P/s)/P`), with `f` growing as `p` a little
+/// Why the root: the average rate is no more than `3/P`, and a first sample weighs `1/f(p)`. With
+/// an even density there would be much more to do (`ln(P/s)/P`), with `f` growing as `p` a little
 /// less (`2/P`), but then the few samples of the shortest periods weigh so much that sums over
 /// three thousand threads of `P` have a standard deviation of 3 %.
 impl SamplePeriod {

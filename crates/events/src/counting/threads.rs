@@ -18,7 +18,8 @@
 //!   one without READ.
 //!
 //! A ring needs an event for each CPU, so that is what there is, and a thread's counts on all CPUs
-//! are added up. Each is enabled all the time, on whichever CPU the thread runs. No permission is needed beyond that for counting one's own processes.
+//! are added up. Each is enabled all the time, on whichever CPU the thread runs. No permission is
+//! needed beyond that for counting one's own processes.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -24,8 +24,8 @@ impl ContextPin {
     ///
     /// # Errors
     ///
-    /// ESRCH when the thread has ended; EACCES; EMFILE when no more than a quarter of the descriptors
-    /// that the process may have are left, which others need more.
+    /// ESRCH when the thread has ended; EACCES; EMFILE when no more than a quarter of the
+    /// descriptors that the process may have are left, which others need more.
     pub fn on(tid: Tid) -> Result<Self, Errno> {
         let event = kernel::open_context_pin(tid)?;
         let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);

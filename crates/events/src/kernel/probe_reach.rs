@@ -1,11 +1,12 @@
 //! Probes reach every program that the sampled threads exec.
 //!
-//! The kernel writes the breakpoints of a probe into a program while it maps the program's files, if an
-//! event of the probe belongs to the task that does so. Which task an event belongs to is noted when the
-//! event is opened or inherited. When the CPU goes from a parent to its child, the kernel may swap the
-//! contexts of both instead of switching them (`perf_event_context_sched_out` in kernel/events/core.c):
-//! the parent goes on with events that are noted as the child's. After the child's death they belong
-//! to nobody, and the next program that the parent execs gets no breakpoints.
+//! The kernel writes the breakpoints of a probe into a program while it maps the program's files,
+//! if an event of the probe belongs to the task that does so. Which task an event belongs to is
+//! noted when the event is opened or inherited. When the CPU goes from a parent to its child, the
+//! kernel may swap the contexts of both instead of switching them (`perf_event_context_sched_out`
+//! in kernel/events/core.c): the parent goes on with events that are noted as the child's. After
+//! the child's death they belong to nobody, and the next program that the parent execs gets no
+//! breakpoints.
 //!
 //! ```text
 //!   sh ── fork ── true          contexts swapped: sh has the events of true

@@ -9,8 +9,8 @@ use super::error::Problem;
 use super::symbol;
 
 impl Catalog {
-    /// Those of these functions that the file has, by their names for the linker; none if there is no
-    /// such file. The file is named as in `uprobe:FILE:FUNCTION`.
+    /// Those of these functions that the file has, by their names for the linker; none if there is
+    /// no such file. The file is named as in `uprobe:FILE:FUNCTION`.
     pub(crate) fn functions_in(&self, file: &str, wanted: &HashSet<&str>) -> HashSet<String> {
         match find(self, file) {
             Ok(path) => symbol::functions_in(&path, wanted),
@@ -105,8 +105,8 @@ const OWN_ABI: usize = if cfg!(target_arch = "aarch64") {
     0x0300
 };
 
-/// The names and paths of libraries of our own ABI in /etc/ld.so.cache, as glibc writes it since 2.32 (elf/cache.c,
-/// sysdeps/generic/dl-cache.h); nothing if it is anything else.
+/// The names and paths of libraries of our own ABI in /etc/ld.so.cache, as glibc writes it since
+/// 2.32 (elf/cache.c, sysdeps/generic/dl-cache.h); nothing if it is anything else.
 ///
 /// ```text
 ///   0   "glibc-ld.so.cache1.1"

@@ -44,7 +44,8 @@ pub(super) fn file_offset(path: &Path, symbol: &str, offset: u64) -> Result<u64,
     })
 }
 
-/// Those of these functions that the file has under their linker's names; none if it cannot be read.
+/// Those of these functions that the file has under their linker's names; none if it cannot be
+/// read.
 pub(super) fn functions_in(path: &Path, wanted: &HashSet<&str>) -> HashSet<String> {
     let mut found = HashSet::new();
     let Ok(file) = foreign::open(path) else {

@@ -193,8 +193,8 @@ impl EventSpec {
         Self::well_known("cpu-clock", Family::Software)
     }
 
-    /// Context switches (`PERF_COUNT_SW_CONTEXT_SWITCHES`), under the name that perf has for the time
-    /// that passes until the thread is back.
+    /// Context switches (`PERF_COUNT_SW_CONTEXT_SWITCHES`), under the name that perf has for the
+    /// time that passes until the thread is back.
     pub fn off_cpu() -> Self {
         Self {
             name: "offcpu-time".into(),
@@ -202,9 +202,9 @@ impl EventSpec {
         }
     }
 
-    /// What reports when threads leave their CPUs and are back, and nothing of where they are: an event
-    /// that counts nothing, whose ring gets SWITCH records. Everybody may open it for their own
-    /// threads.
+    /// What reports when threads leave their CPUs and are back, and nothing of where they are: an
+    /// event that counts nothing, whose ring gets SWITCH records. Everybody may open it for their
+    /// own threads.
     pub(crate) fn off_cpu_by_switches() -> Self {
         Self {
             name: "offcpu-time".into(),

@@ -128,9 +128,9 @@ pub(crate) fn samples_one_event(planned: &[Planned]) -> bool {
     planned.iter().filter(sampling).count() == 1
 }
 
-/// Which event has its counts reported as threads end: the only one, or of several, the first clock. Of
-/// CPUs, the kernel counts what they did, not what each thread did; of events that are read as a
-/// group, what all members did.
+/// Which event has its counts reported as threads end: the only one, or of several, the first
+/// clock. Of CPUs, the kernel counts what they did, not what each thread did; of events that are
+/// read as a group, what all members did.
 fn exit_counted(planned: &[Planned]) -> Option<usize> {
     let can = |setup: &Setup| {
         setup.weight == Weight::Period && setup.scope != Scope::Cpu && !setup.reads_group

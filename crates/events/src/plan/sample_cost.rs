@@ -1,8 +1,8 @@
 //! What a sample costs the program, and how often it can be sampled for a quarter of a CPU.
 //!
 //! The kernel bounds the interrupts of hardware counters (`kernel.perf_cpu_time_max_percent`), but
-//! not those of its clocks. A clock that is due again before its last sample is taken leaves no time
-//! for anything else. So the cost is measured beforehand, on a thread of our own.
+//! not those of its clocks. A clock that is due again before its last sample is taken leaves no
+//! time for anything else. So the cost is measured beforehand, on a thread of our own.
 
 use std::hint::black_box;
 use std::os::fd::AsFd;
@@ -19,8 +19,8 @@ const MODEST_HERTZ: u64 = 9_999;
 /// As if a sample took so long, where it cannot be measured.
 const ASSUMED: Duration = Duration::from_micros(10);
 
-/// The setup with a rate at which samples take a quarter of a CPU at most, and what to say if that is
-/// not the one asked for.
+/// The setup with a rate at which samples take a quarter of a CPU at most, and what to say if that
+/// is not the one asked for.
 pub(crate) fn limited(setup: Setup, asked: Sampling) -> (Setup, Option<Fallback>) {
     limited_by(setup, asked, |setup| measure(setup).unwrap_or(ASSUMED))
 }

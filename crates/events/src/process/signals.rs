@@ -5,8 +5,8 @@ use std::mem::{self, MaybeUninit};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr;
 
-/// Has a write beyond the limit on the size of files (`ulimit -f`) fail with EFBIG, instead of ending
-/// this process without a word (SIGXFSZ). A signal that is ignored stays ignored.
+/// Has a write beyond the limit on the size of files (`ulimit -f`) fail with EFBIG, instead of
+/// ending this process without a word (SIGXFSZ). A signal that is ignored stays ignored.
 ///
 /// The signal is handled, not blocked or ignored: a program that we start finds it as we did.
 pub fn survive_file_size_limit() {
@@ -127,10 +127,12 @@ impl Interrupt {
         self.signal == Signals::ROTATE
     }
 
-    /// Does to the process what the signal does where nobody watches for it: ends it, unless it is ignored.
+    /// Does to the process what the signal does where nobody watches for it: ends it, unless it is
+    /// ignored.
     pub fn take_effect(&self) {
         let this = set(&[self.signal]);
-        // SAFETY: the number is that of a signal, the set is valid, and what was before is not asked for.
+        // SAFETY: the number is that of a signal, the set is valid, and what was before is not
+        // asked for.
         unsafe {
             libc::raise(self.signal);
             libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const this, ptr::null_mut());
@@ -185,8 +187,8 @@ impl Signals {
         let info = read(&self.fd)?;
         Some(Interrupt {
             signal: info.ssi_signo as i32,
-            // The terminal's driver is the kernel (SI_KERNEL); kill and tgkill are others' doing. That
-            // the terminal is gone it tells the session's leader only.
+            // The terminal's driver is the kernel (SI_KERNEL); kill and tgkill are others' doing.
+            // That the terminal is gone it tells the session's leader only.
             from_terminal: info.ssi_code == libc::SI_KERNEL
                 && info.ssi_signo != libc::SIGHUP as u32,
         })

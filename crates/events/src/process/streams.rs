@@ -1,8 +1,9 @@
 //! The standard output and the standard error output, if there are any.
 //!
-//! Rust's runtime opens /dev/null for each standard stream that is closed when it starts, so that `main` sees an
-//! open one, and all that is written there is lost without an error. /dev/null that others have opened looks the
-//! same. So we look before the runtime: the loader calls the functions that `.init_array` holds before `main`.
+//! Rust's runtime opens /dev/null for each standard stream that is closed when it starts, so that
+//! `main` sees an open one, and all that is written there is lost without an error. /dev/null that
+//! others have opened looks the same. So we look before the runtime: the loader calls the functions
+//! that `.init_array` holds before `main`.
 
 use std::io::{self, Stderr, Stdout};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,8 +11,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 static STDOUT_WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 static STDERR_WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 
-// SAFETY: the loader calls what this section holds once, with arguments that C functions may ignore.
-// `look` needs nothing of Rust's runtime, which is not there yet: system calls and atomic stores.
+// SAFETY: the loader calls what this section holds once, with arguments that C functions may
+// ignore. `look` needs nothing of Rust's runtime, which is not there yet: system calls and atomic
+// stores.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static LOOK: extern "C" fn() = look;

@@ -9,7 +9,8 @@ pub enum CallGraph {
     /// Registers and a copy of the stack come with each sample, for unwinding with the program's
     /// unwind tables.
     Dwarf {
-        /// Bytes of stack to copy, at most [`MAX_STACK_DUMP`](crate::rate::MAX_STACK_DUMP); what suits the ring if `None`.
+        /// Bytes of stack to copy, at most [`MAX_STACK_DUMP`](crate::rate::MAX_STACK_DUMP); what
+        /// suits the ring if `None`.
         dump: Option<u32>,
     },
     /// The kernel follows frame pointers.

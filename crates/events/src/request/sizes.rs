@@ -45,8 +45,8 @@ pub struct BufferRequest {
 
 impl BufferRequest {
     /// The smallest is enough for 128 of the largest dumps, so that the reader may sleep for long.
-    /// The largest leaves room in the CPU's caches: what is read from memory costs more than reading
-    /// on in the live target.
+    /// The largest leaves room in the CPU's caches: what is read from memory costs more than
+    /// reading on in the live target.
     const RING_WITH_DUMPS: RangeInclusive<u64> = 8 << 20..=16 << 20;
     const RING_WITHOUT: u64 = 512 << 10;
     /// Most stacks are no deeper: rings are larger at high rates, to hold so much of each.

@@ -28,7 +28,8 @@ impl Opened {
         self.events.iter().flat_map(|event| &event.ids)
     }
 
-    /// Whether an event is not inherited by new threads and children of the threads it was opened on.
+    /// Whether an event is not inherited by new threads and children of the threads it was opened
+    /// on.
     pub fn excludes_children(&self) -> bool {
         let mut setups = self.events.iter().map(|event| &event.setup);
         setups.any(|setup| setup.scope == Scope::Thread)

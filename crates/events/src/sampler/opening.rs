@@ -329,8 +329,9 @@ impl<'a> Opening<'a> {
     }
 }
 
-/// What to say when rings or dumps are smaller than asked for, or than is good. A smaller dump of our
-/// own choice is not worth a word: the rest is read from the live target, which is reported later.
+/// What to say when rings or dumps are smaller than asked for, or than is good. A smaller dump of
+/// our own choice is not worth a word: the rest is read from the live target, which is reported
+/// later.
 fn less_room(wanted: Sizes, used: Sizes, buffer_request: BufferRequest) -> Vec<Fallback> {
     /// With less, samples are lost on any busy machine.
     const GOOD_RING: u64 = 256 << 10;

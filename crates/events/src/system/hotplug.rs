@@ -86,8 +86,8 @@ mod tests {
         check(b"", None);
     }
 
-    /// The kernel repeats its news of a device when it is asked to. What it says here is nothing that
-    /// recordings beside this test care for.
+    /// The kernel repeats its news of a device when it is asked to. What it says here is nothing
+    /// that recordings beside this test care for.
     #[test]
     fn the_kernel_is_heard() {
         let news = HotplugEvents::listen().expect("a socket");

@@ -11,8 +11,8 @@ pub struct Privileges {
     pub user: u32,
     /// Effective capabilities, as the kernel's bits.
     capabilities: u64,
-    /// Whether user and capabilities are those of a user namespace, as in rootless containers. To the
-    /// kernel's settings and to other processes we are another user then, with no rights.
+    /// Whether user and capabilities are those of a user namespace, as in rootless containers. To
+    /// the kernel's settings and to other processes we are another user then, with no rights.
     pub in_user_namespace: bool,
     /// Whether system calls are filtered.
     pub seccomp: Seccomp,
@@ -103,8 +103,8 @@ impl Privileges {
         self.user == 0 && !self.in_user_namespace
     }
 
-    /// Whether the capability is in effect outside of a user namespace, too; CAP_SYS_PTRACE also if only
-    /// inside.
+    /// Whether the capability is in effect outside of a user namespace, too; CAP_SYS_PTRACE also if
+    /// only inside.
     pub fn has(&self, capability: Capability) -> bool {
         self.capabilities & (1 << capability as u32) != 0
     }

@@ -70,8 +70,8 @@ fn sections(file: &[u8], mut header: Bytes<'_>) -> Option<Result<Opened, Error>>
         truncated: true,
         ..Opened::default()
     };
-    // The size is filled in, or at least final, when recording ends. Without it, or with a file that ends earlier,
-    // there is nothing after the records.
+    // The size is filled in, or at least final, when recording ends. Without it, or with a file
+    // that ends earlier, there is nothing after the records.
     let end = (data.size > 0).then(|| data.range(file)).flatten();
     // Whoever finishes a recording writes features: without any, the size is that of a while
     // before it was broken off.

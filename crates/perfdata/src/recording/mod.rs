@@ -140,8 +140,8 @@ impl Recording {
         })))
     }
 
-    /// Goes on with what was recorded since [`next`](Self::next) returned `None`: whole records, not
-    /// compressed, of a recording in pipe form. So one is read while it is made.
+    /// Goes on with what was recorded since [`next`](Self::next) returned `None`: whole records,
+    /// not compressed, of a recording in pipe form. So one is read while it is made.
     pub fn go_on(&mut self, records: Vec<u8>) {
         let records = MappedFile::from(records);
         self.source.go_on(records);

@@ -134,7 +134,8 @@ fn descriptors(machine: &Machine) -> Check {
     let Some(limit) = getrlimit(Resource::Nofile).maximum else {
         return Check::ok(NAME, "no limit");
     };
-    // For each thread and CPU what samples and what tells of ends, and what keeps these in their place.
+    // For each thread and CPU what samples and what tells of ends, and what keeps these in their
+    // place.
     let threads = limit / (2 * cpus + 1);
     let found = format!(
         "{limit}: enough to record running processes of up to {}",

@@ -97,8 +97,8 @@ pub(crate) fn run(flags: ReportFlags) -> Result<ExitCode> {
     })
 }
 
-/// Prints every sample. What the recording is worth is said if it is not good: who reads the samples
-/// should know.
+/// Prints every sample. What the recording is worth is said if it is not good: who reads the
+/// samples should know.
 ///
 /// # Errors
 ///

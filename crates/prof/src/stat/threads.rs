@@ -22,7 +22,8 @@ use crate::console::Console;
 use crate::exit;
 use crate::flags::StatFlags;
 
-/// Runs the command as often as asked, prints what each of its threads counted, and exits as it did.
+/// Runs the command as often as asked, prints what each of its threads counted, and exits as it
+/// did.
 pub(super) fn run(
     flags: &StatFlags,
     wanted: &Wanted,
@@ -163,7 +164,8 @@ fn open(rows: &[Row], held: &HeldCommand) -> Result<ThreadCounters> {
     })
 }
 
-/// Prints the threads of one run, each by itself, or the means of several runs by the threads' names.
+/// Prints the threads of one run, each by itself, or the means of several runs by the threads'
+/// names.
 fn print(rows: &[Row], runs: &[Run], printer: &mut Printer) -> Result<()> {
     let named = |thread: (&i32, &ThreadCount), run: &Run| match runs.len() {
         1 => format!("{}-{}", name(&run.threads, *thread.0), thread.0),

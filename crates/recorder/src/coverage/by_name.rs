@@ -25,8 +25,8 @@ pub(super) struct Counted {
 }
 
 impl Counted {
-    /// The kernel goes on sampling at its next tick, 100 of which a second are the fewest there are.
-    /// A thread that waits meanwhile is reported later.
+    /// The kernel goes on sampling at its next tick, 100 of which a second are the fewest there
+    /// are. A thread that waits meanwhile is reported later.
     const LONGEST_STOP: u64 = 10_000_000;
 
     /// No record will say what the thread did: takes what its samples say for it.
@@ -161,8 +161,8 @@ impl Expected {
     }
 }
 
-/// The usual period of an event that counts more than it can sample. Stopped threads are sampled with
-/// all of their CPU time.
+/// The usual period of an event that counts more than it can sample. Stopped threads are sampled
+/// with all of their CPU time.
 pub(super) fn half_blind(opened: &Opened) -> Option<u64> {
     const SECOND: u64 = 1_000_000_000;
     let setup = &opened.reported_event()?.setup;

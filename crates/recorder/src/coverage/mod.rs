@@ -176,8 +176,8 @@ impl CoverageTracker {
     }
 
     /// The coverage by names, the greatest first. `counts` is what each event counted with all
-    /// threads that inherited it: what no READ record reported was done by those who live on. `lost` is
-    /// the share of the samples that did not get here.
+    /// threads that inherited it: what no READ record reported was done by those who live on.
+    /// `lost` is the share of the samples that did not get here.
     pub(crate) fn finish(
         mut self,
         counts: &[(u64, u64)],

@@ -5,8 +5,9 @@
 //!   where: the stack            why: preempted?  where           how long: its weight
 //! ```
 //!
-//! Where the kernel samples context switches, each wait comes with its stack. Where it does not, the
-//! thread is looked at while it sleeps ([`BlockedThreadSampler`](crate::offcpu::blocked_threads)), which comes too late for the
+//! Where the kernel samples context switches, each wait comes with its stack. Where it does not,
+//! the thread is looked at while it sleeps
+//! ([`BlockedThreadSampler`](crate::offcpu::blocked_threads)), which comes too late for the
 //! shortest waits. Such a wait is counted with the thread's next one of about its length (to a
 //! factor of two) that was seen: among waits of one length all have the same chance to be seen,
 //! wherever they are, so that those seen stand for the others.

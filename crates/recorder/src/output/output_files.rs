@@ -230,7 +230,8 @@ impl OutputFiles {
         }
     }
 
-    /// Completes the file, in which there is this since the last chunk; returns what is in all of it.
+    /// Completes the file, in which there is this since the last chunk; returns what is in all of
+    /// it.
     pub(crate) fn complete(&mut self, last: FileSummary) -> Result<FileSummary, WriteError> {
         let Some(mut writer) = self.writer.take() else {
             return Ok(last);

@@ -81,8 +81,8 @@ impl SnapshotBuffer {
         }
     }
 
-    /// Hands over all records that are kept, the state that they begin with first, and returns what is
-    /// in them.
+    /// Hands over all records that are kept, the state that they begin with first, and returns what
+    /// is in them.
     pub(crate) fn copy<E>(
         &self,
         mut write: impl FnMut(&[u8]) -> Result<(), E>,

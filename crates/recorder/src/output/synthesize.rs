@@ -121,8 +121,8 @@ pub(crate) fn build_id_of(file: File) -> Option<BuildId> {
     BuildId::new(elf.build_id().ok()??)
 }
 
-/// The kernel's code and that of its modules, as perf names them, if their addresses are shown to us
-/// (kptr_restrict).
+/// The kernel's code and that of its modules, as perf names them, if their addresses are shown to
+/// us (kptr_restrict).
 pub(crate) fn kernel(each: &mut dyn FnMut(&Record<'_>)) {
     if let Some(addresses) = kernel::text() {
         let path = OsStr::new("[kernel.kallsyms]_text");

@@ -170,7 +170,8 @@ impl FunctionFilter {
     }
 }
 
-/// The event asked for, or else all time if the recording has it, or the first one that has samples.
+/// The event asked for, or else all time if the recording has it, or the first one that has
+/// samples.
 fn choose_event(symbolized: &SymbolizedProfile, asked: Option<&str>) -> Result<u16, Error> {
     let profile = symbolized.profile();
     let is_asked = |event: &Event| match asked {

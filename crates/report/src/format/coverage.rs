@@ -6,10 +6,10 @@ use prof_model::{Coverage, Quality, printable};
 
 use super::number::{grouped, percent};
 
-/// Writes a line on all threads, another one if the event does not sample all that they do, then one
-/// for each name of a process and thread, at most `rows` of them: the sampled share in percent, the
-/// share of all that these threads did, how many they were, their samples, and their names. Weights
-/// that are corrected are marked by a `*`.
+/// Writes a line on all threads, another one if the event does not sample all that they do, then
+/// one for each name of a process and thread, at most `rows` of them: the sampled share in percent,
+/// the share of all that these threads did, how many they were, their samples, and their names.
+/// Weights that are corrected are marked by a `*`.
 ///
 /// # Errors
 /// Those of `out`.

@@ -51,8 +51,9 @@ impl Default for FlameOptions {
     }
 }
 
-/// Draws `tree`, with a legend of its colours. The same tree gives the same bytes. Inlined functions
-/// are paler, and frames that were read back after most of their samples dull and in italics.
+/// Draws `tree`, with a legend of its colours. The same tree gives the same bytes. Inlined
+/// functions are paler, and frames that were read back after most of their samples dull and in
+/// italics.
 ///
 /// # Errors
 /// Those of `out`.

@@ -70,8 +70,8 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// Whatever formats show of events and of the recording as it is gets [`printable`]. Threads and
-    /// functions are that when they are interned.
+    /// Whatever formats show of events and of the recording as it is gets [`printable`]. Threads
+    /// and functions are that when they are interned.
     pub(crate) fn clean_texts(&mut self) {
         let clean = |text: &mut String| {
             if let Cow::Owned(clean) = printable(text) {

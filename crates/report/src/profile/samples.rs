@@ -51,8 +51,8 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// All samples together stand for no more, so that sums of them fit into 64 bits: as nanoseconds, 146
-    /// years.
+    /// All samples together stand for no more, so that sums of them fit into 64 bits: as
+    /// nanoseconds, 146 years.
     const MOST: u64 = 1 << 62;
 
     /// Appends a sample. Of one that stands for more than there is room for, the rest is left out.

@@ -66,8 +66,8 @@ impl StoredNames {
     }
 }
 
-/// Expands every frame into the functions that `names` has for it, innermost first. What has no name
-/// is called by where its function begins, if `start` knows that.
+/// Expands every frame into the functions that `names` has for it, innermost first. What has no
+/// name is called by where its function begins, if `start` knows that.
 pub(super) fn with_names<'a>(
     mut profile: Profile,
     names: impl Fn(FrameId) -> &'a [SymbolFrame],

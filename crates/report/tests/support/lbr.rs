@@ -6,17 +6,17 @@ use std::ops::Range;
 const SAMPLE_TYPE: u64 = 0x127;
 /// `PERF_SAMPLE_BRANCH_STACK`
 const BRANCH_STACK: u64 = 1 << 11;
-/// `PERF_SAMPLE_BRANCH_USER | CALL_STACK | NO_FLAGS | NO_CYCLES | HW_INDEX`: what perf asks for with
-/// `--call-graph lbr`.
+/// `PERF_SAMPLE_BRANCH_USER | CALL_STACK | NO_FLAGS | NO_CYCLES | HW_INDEX`: what perf asks for
+/// with `--call-graph lbr`.
 const BRANCH_TYPE: u64 = 1 | 1 << 11 | 1 << 14 | 1 << 15 | 1 << 17;
 /// `PERF_SAMPLE_BRANCH_ANY | HW_INDEX`: what it asks for with `-b` (`--branch-stack`).
 const ANY_BRANCH: u64 = 1 << 3 | 1 << 17;
 /// `PERF_CONTEXT_USER`
 const CONTEXT_USER: u64 = -512_i64 as u64;
 
-/// Rewrites a recording of `perf record --call-graph fp` into one of `--call-graph lbr`: callers move
-/// from the call chain to the branch stack, most recent call first, where each has the address of
-/// the call instead of that behind it. Layouts: `struct perf_file_header` of perf, `struct
+/// Rewrites a recording of `perf record --call-graph fp` into one of `--call-graph lbr`: callers
+/// move from the call chain to the branch stack, most recent call first, where each has the address
+/// of the call instead of that behind it. Layouts: `struct perf_file_header` of perf, `struct
 /// perf_event_attr` and PERF_RECORD_SAMPLE of linux/perf_event.h.
 pub(crate) fn from_frame_pointers(file: &[u8]) -> Vec<u8> {
     rewrite(file, BRANCH_TYPE, sample)

@@ -59,10 +59,11 @@ impl Workshop {
         self.perf_record(&words, bytes)
     }
 
-    /// `perf record` of user registers and stacks, with these words at its end. Its exit code is the
-    /// program's, so what it said is shown with whatever failure comes of it. It aborts and leaves half
-    /// a file if meanwhile another program samples all CPUs and asks for build ids, as prof does: the
-    /// kernel then calls perf's records of mappings by that name, too. So it may try again.
+    /// `perf record` of user registers and stacks, with these words at its end. Its exit code is
+    /// the program's, so what it said is shown with whatever failure comes of it. It aborts and
+    /// leaves half a file if meanwhile another program samples all CPUs and asks for build ids, as
+    /// prof does: the kernel then calls perf's records of mappings by that name, too. So it may try
+    /// again.
     #[expect(clippy::print_stdout, reason = "shown where a test fails")]
     pub fn perf_record(&self, words: &[&OsStr], bytes: u32) -> Samples {
         let data = self.path("perf.data");

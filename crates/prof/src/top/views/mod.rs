@@ -57,7 +57,8 @@ pub(super) struct Canvas<'b> {
 }
 
 impl Canvas<'_> {
-    /// Writes into one line as much as fits between `x` and the end of `area`; returns where it ends.
+    /// Writes into one line as much as fits between `x` and the end of `area`; returns where it
+    /// ends.
     pub(super) fn text(&mut self, area: Rect, (x, y): (u16, u16), text: &str, style: Style) -> u16 {
         let end = area.x + area.width;
         if y >= area.y + area.height || x >= end {
@@ -139,8 +140,8 @@ impl Canvas<'_> {
     }
 }
 
-/// The first line that is seen of a list, so that the selected one is among `height` lines. It stays in
-/// the middle as far as the list goes.
+/// The first line that is seen of a list, so that the selected one is among `height` lines. It
+/// stays in the middle as far as the list goes.
 pub(super) fn first_line(selected: usize, count: usize, height: usize) -> usize {
     let most = count.saturating_sub(height);
     selected.saturating_sub(height / 2).min(most)

@@ -72,8 +72,8 @@ impl Tracees {
     /// Threads that never run are looked at this seldom, in looks.
     const LONGEST_SKIP: u8 = 8;
 
-    /// How many periods one sample may stand for. What a thread does while nobody can look at it is no
-    /// single place's: it is counted as not sampled.
+    /// How many periods one sample may stand for. What a thread does while nobody can look at it is
+    /// no single place's: it is counted as not sampled.
     const MOST_PERIODS: u64 = 50;
 
     /// `stacks`: how many bytes to copy of each, and whether to follow frame pointers.

@@ -31,7 +31,8 @@ pub(super) struct ProfileHead<'a> {
     pub(super) columns: BTreeMap<&'static str, (usize, usize)>,
 }
 
-/// A [`Filter`](crate::Filter) as the page keeps it: by indexes, times counted from the first sample.
+/// A [`Filter`](crate::Filter) as the page keeps it: by indexes, times counted from the first
+/// sample.
 #[derive(Serialize)]
 pub(super) struct Start {
     pub(super) event: u16,

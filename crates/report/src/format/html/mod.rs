@@ -37,8 +37,8 @@ pub struct HtmlInput<'a> {
     pub code: Vec<CodeListing>,
 }
 
-/// Writes a page of one recording, or of two to be compared: before and after. It holds all samples,
-/// and begins with what `filter` lets through.
+/// Writes a page of one recording, or of two to be compared: before and after. It holds all
+/// samples, and begins with what `filter` lets through.
 ///
 /// # Errors
 /// [`Error::NoSamples`] if a recording has none, [`Error::NoSuchEvent`], [`Error::Lacking`];

@@ -150,6 +150,7 @@ fn memory_does_not_grow_with_distinct_stacks_and_nothing_goes_astray() {
         .frames(hot.stack)
         .map(|id| profile.frames[id])
         .collect();
-    // A chain of frame pointers, which does not say whether it is whole: the mark of that is outermost.
+    // A chain of frame pointers, which does not say whether it is whole: the mark of that is
+    // outermost.
     assert_eq!(frames.len(), 3, "{frames:?}");
 }

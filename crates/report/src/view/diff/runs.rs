@@ -36,8 +36,8 @@ pub struct RunsRow {
     pub before: f64,
     /// Mean self share after.
     pub after: f64,
-    /// A smaller change than this is noise: for all rows and the cost together, chance exceeds it in
-    /// one of a hundred comparisons of the same program with itself.
+    /// A smaller change than this is noise: for all rows and the cost together, chance exceeds it
+    /// in one of a hundred comparisons of the same program with itself.
     pub noise: f64,
 }
 
