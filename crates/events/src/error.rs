@@ -62,7 +62,7 @@ pub enum Error {
         /// Its id.
         tid: Tid,
     },
-    /// A CPU to sample is not there, or switched off.
+    /// A CPU to sample is not there, or offline.
     #[error("CPU {cpu} is not online: {online} are")]
     NoCpu {
         /// Its number.

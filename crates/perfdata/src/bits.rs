@@ -133,7 +133,7 @@ bit_set! {
         FREQ = 1 << 10;
         /// READ records when a thread ends.
         INHERIT_STAT = 1 << 11;
-        /// Switched on by the next exec.
+        /// Enabled by the next exec.
         ENABLE_ON_EXEC = 1 << 12;
         /// FORK and EXIT records.
         TASK = 1 << 13;

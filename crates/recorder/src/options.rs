@@ -105,7 +105,7 @@ pub struct Schedule {
     pub delay: Delay,
     /// Stop after this time, which begins with the target.
     pub duration: Option<Duration>,
-    /// Who may switch sampling on and off.
+    /// Who may enable and disable sampling.
     pub control: Option<Control>,
     /// How often to run the command once more when it has ended.
     pub again: u32,

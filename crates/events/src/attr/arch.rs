@@ -26,9 +26,9 @@ pub(crate) const ENTRY_REGISTERS: u64 =
 #[cfg(target_arch = "aarch64")]
 pub(crate) const ENTRY_REGISTERS: u64 = 0;
 
-/// The registers that /proc shows of a thread that sleeps: its stack pointer and its instruction
+/// The registers that /proc shows of a blocked thread: its stack pointer and its instruction
 /// pointer.
-pub(crate) const SLEEPERS_REGISTERS: u64 = 1 << STACK_POINTER | 1 << INSTRUCTION_POINTER;
+pub(crate) const BLOCKED_REGISTERS: u64 = 1 << STACK_POINTER | 1 << INSTRUCTION_POINTER;
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 compile_error!("prof samples x86_64 and aarch64 only");

@@ -207,7 +207,7 @@ impl Setup {
     /// Which user registers come with a stack dump, as bits in the kernel's numbering.
     pub fn user_registers(&self) -> u64 {
         match self.weight {
-            Weight::Blocked => arch::SLEEPERS_REGISTERS,
+            Weight::Blocked => arch::BLOCKED_REGISTERS,
             _ => arch::USER_REGISTERS,
         }
     }

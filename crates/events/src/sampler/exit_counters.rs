@@ -30,7 +30,8 @@ pub(crate) struct ExitCounters {
 impl ExitCounters {
     /// Some hundred threads that end between two looks.
     const RING: u64 = 64 << 10;
-    /// Where in a READ record the id is: header, pid, tid, value, id.
+    /// Where in a READ record the id is: header, pid, tid, value, id. The id also ends the record.
+    /// Nothing else of records has to be known here: perfdata parses them.
     const ID: usize = 24;
 
     /// Adds one for the event `id`, which samples this thread on this CPU.

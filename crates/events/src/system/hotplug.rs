@@ -1,4 +1,4 @@
-//! News from the kernel of CPUs that go offline or come online.
+//! The kernel's events of CPUs that go offline or come online.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -42,7 +42,7 @@ impl HotplugEvents {
                         return Some(cpu);
                     }
                 }
-                // There was too much news since we last listened, and some is lost.
+                // More events came than the socket holds, and some are lost.
                 Err(Errno::NOBUFS | Errno::INTR) => {}
                 Err(_) => return None,
             }
@@ -53,8 +53,8 @@ impl HotplugEvents {
 /// The CPU of a message that one went offline or came online: `offline@/devices/system/cpu/cpu1`,
 /// a zero, and what else there is to say.
 fn changed_cpu(message: &[u8]) -> Option<u32> {
-    let news = message.split(|&byte| byte == 0).next()?;
-    let (what, device) = std::str::from_utf8(news).ok()?.split_once('@')?;
+    let event = message.split(|&byte| byte == 0).next()?;
+    let (what, device) = std::str::from_utf8(event).ok()?.split_once('@')?;
     let cpu = device.strip_prefix("/devices/system/cpu/cpu")?;
     let changed = matches!(what, "offline" | "online");
     cpu.parse().ok().filter(|_| changed)
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn news_of_cpus() {
+    fn events_of_cpus() {
         let check = |message: &[u8], expected| assert_eq!(changed_cpu(message), expected);
         check(
             b"offline@/devices/system/cpu/cpu1\0ACTION=offline\0",
@@ -86,11 +86,11 @@ mod tests {
         check(b"", None);
     }
 
-    /// The kernel repeats its news of a device when it is asked to. What it says here is nothing
+    /// The kernel repeats an event of a device when it is asked to. What it says here is nothing
     /// that recordings beside this test care for.
     #[test]
     fn the_kernel_is_heard() {
-        let news = HotplugEvents::listen().expect("a socket");
+        let events = HotplugEvents::listen().expect("a socket");
         let asked = fs::write("/sys/devices/system/cpu/cpu0/uevent", "change");
         if let Err(error) = asked {
             eprintln!("NOT TESTED: /sys/devices/system/cpu/cpu0/uevent: {error}");
@@ -99,11 +99,11 @@ mod tests {
         }
         let mut buffer = [0; 512];
         let mut heard = || {
-            recv(&news.0, &mut buffer, RecvFlags::empty())
+            recv(&events.0, &mut buffer, RecvFlags::empty())
                 .map(|(length, _)| buffer[..length].to_vec())
         };
         let expected = b"change@/devices/system/cpu/cpu0\0";
         while !heard().expect("the event of the CPU").starts_with(expected) {}
-        assert_eq!(news.next(), None);
+        assert_eq!(events.next(), None);
     }
 }

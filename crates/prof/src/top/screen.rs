@@ -1,4 +1,4 @@
-//! The full screen: keys, news, pictures.
+//! The full screen: its keys, new samples, and pictures of them.
 
 use std::time::{Duration, Instant};
 

@@ -12,7 +12,7 @@
 //! factor of two) that was seen: among waits of one length all have the same chance to be seen,
 //! wherever they are, so that those seen stand for the others.
 //!
-//! While sampling is switched off, the clock of the waits stands still: a wait that is on when that
+//! While sampling is disabled, the clock of the waits stands still: a wait that is on when that
 //! begins or ends weighs only what was sampled of it.
 
 use std::collections::HashMap;
