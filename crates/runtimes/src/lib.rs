@@ -5,7 +5,6 @@
 //! whole stack or the reason why there is none.
 #![forbid(unsafe_code)]
 
-pub mod activations;
 mod memory;
 pub mod python;
 

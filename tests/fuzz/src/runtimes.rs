@@ -1,7 +1,7 @@
 //! The memory of language runtimes, made up.
 
 use prof_runtimes::Memory;
-use prof_runtimes::python::{FRAME_LIMIT, Interpreter, Symbols};
+use prof_runtimes::python::{Functions, Interpreter};
 
 /// Where the first byte is.
 const BASE: u64 = 0x1_0000;
@@ -31,25 +31,22 @@ pub fn python(bytes: &[u8]) {
     if image.is_empty() {
         return;
     }
-    let symbols = Symbols {
-        runtime: BASE,
-        code_type: 1,
-        unicode_type: 2,
-        bytes_type: 3,
-        version: None,
-    };
+    let versions = [0x030b_07f0, 0x030c_01f0, 0x030d_00f0];
+    let version = versions[usize::from(version) % versions.len()];
     let mut memory = Image(image);
-    let name = format!("python3.{}", 8 + version % 5);
-    let Ok(interpreter) = Interpreter::new(symbols, 0, &name, &mut memory) else {
+    let Some(interpreter) = Interpreter::new(version, BASE, Vec::new(), &mut memory) else {
         return;
     };
-    let threads = interpreter.threads(&mut memory).unwrap_or_default();
-    for thread in threads.iter().take(3) {
-        let frames = interpreter.frames(thread, &mut memory).unwrap_or_default();
-        assert!(frames.len() <= FRAME_LIMIT);
-        for frame in frames {
-            let instruction = u64::try_from(frame.instruction);
-            assert!(instruction.is_err() || instruction.is_ok_and(|it| it < frame.code.length));
+    // The image says of which thread it is, somewhere.
+    let thread = interpreter.thread_state(&mut memory, 77, None);
+    let mut functions = Functions::default();
+    for thread in [thread.unwrap_or(BASE), BASE] {
+        let Ok(stack) = interpreter.stack(&mut memory, thread, &mut functions) else {
+            continue;
+        };
+        for (number, activation) in stack.activations.iter().enumerate() {
+            assert!(activation.end <= stack.frames.len());
+            assert!(!stack.of_activation(number).is_empty());
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use prof_model::{NoPython, Pid, Tid};
 use prof_perfdata::{Sample, UserStack};
-use prof_runtimes::activations::{PythonFrame, PythonStack};
+use prof_runtimes::python::{PythonFrame, PythonStack};
 
 /// What an entry of a batch is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

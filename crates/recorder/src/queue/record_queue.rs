@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use prof_model::Pid;
-use prof_runtimes::activations::Interpreter;
+use prof_runtimes::python::Interpreter;
 
 use crate::queue::message::{Content, Message, PythonReading, StackTail};
 use crate::queue::pressure::Pressure;

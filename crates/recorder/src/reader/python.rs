@@ -12,7 +12,7 @@ use prof_events::LiveMemory;
 use prof_model::{NoPython, Pid, Tid, UserRegisters};
 use prof_perfdata::{Record, Sample};
 use prof_runtimes::Memory;
-use prof_runtimes::activations::{Functions, Interpreter, PythonFrame, PythonStack, Unknown};
+use prof_runtimes::python::{Functions, Interpreter, PythonFrame, PythonStack, Unknown};
 
 use crate::queue::message::PythonReading;
 

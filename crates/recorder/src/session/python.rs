@@ -14,7 +14,7 @@ use prof_model::{
     AbsoluteAddress, Mapping, ModuleId, Modules, NoPython, Pid, Process, PythonFunction, StackEnd,
 };
 use prof_perfdata::{CpuMode, Mmap, Sample, StackNote, Stamp, context};
-use prof_runtimes::activations::{Function, Interpreter, Library, PythonStack};
+use prof_runtimes::python::{Function, Interpreter, Library, PythonStack};
 use prof_unwinder::FRAME_LIMIT;
 
 use crate::output::mapped_file::open_mapped;

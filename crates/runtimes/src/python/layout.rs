@@ -1,309 +1,392 @@
-//! Where each version of CPython has its fields, in bytes from the start of each struct.
-//!
-//! The table is of 64-bit release builds; `tests/python/layouts.rs` compares it with headers.
-//! CPython 3.13 publishes its own at the start of `_PyRuntime` (`_Py_DebugOffsets`,
-//! pycore_runtime.h).
+//! Where fields are in CPython's structures.
 
-use super::PythonError;
+use crate::Memory;
 
-/// A version of CPython: the first two numbers, which decide where the fields are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Version {
-    /// The 3 of 3.12.
-    pub major: u8,
-    /// The 12 of 3.12.
-    pub minor: u8,
-}
+use super::read::{word, word_at};
 
-impl Version {
-    /// That of `Py_Version`, of which all before the release is refused: fields still move.
-    pub(crate) fn of_hex(hex: u64) -> Option<Self> {
-        const FINAL: u64 = 0xf0;
-        (hex & 0xf0 == FINAL && hex >> 32 == 0).then_some(Self {
-            major: (hex >> 24) as u8,
-            minor: (hex >> 16) as u8,
-        })
-    }
-
-    /// That in the name of an interpreter's file: `python3.8`, `libpython3.10.so.1.0`.
-    pub(crate) fn of_file_name(name: &str) -> Option<Self> {
-        let rest = name.strip_prefix("lib").unwrap_or(name);
-        let (major, rest) = rest.strip_prefix("python")?.split_once('.')?;
-        let minor = rest.strip_suffix(".so").unwrap_or(rest);
-        let minor = minor.split_once(".so.").map_or(minor, |(minor, _)| minor);
-        Some(Self {
-            major: major.parse().ok()?,
-            minor: minor.parse().ok()?,
-        })
-    }
-}
-
-/// Where a thread state has its innermost frame.
+/// Offsets of fields, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CurrentFrame {
-    /// `frame` or `current_frame`.
-    Direct(u64),
-    /// `cframe`, a struct on the thread's stack, and `current_frame` in it.
+pub(super) struct Layout {
+    /// `_PyRuntimeState.interpreters.head`.
+    pub(super) interpreters: u16,
+    /// `PyInterpreterState`.
+    pub(super) next_interpreter: u16,
+    pub(super) threads: u16,
+    /// `PyThreadState`.
+    pub(super) next_thread: u16,
+    pub(super) native_thread_id: u16,
+    pub(super) current: Current,
+    pub(super) entry: Entry,
+    pub(super) frame: FrameLayout,
+    pub(super) code: CodeLayout,
+    pub(super) strings: StringLayout,
+}
+
+/// Where the thread's innermost frame is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Current {
+    /// `PyThreadState.current_frame`.
+    Frame(u16),
+    /// `PyThreadState.cframe`, a `_PyCFrame` on the native stack.
     CFrame {
-        /// `PyThreadState.cframe`.
-        cframe: u64,
-        /// `_PyCFrame.current_frame`.
-        current: u64,
+        at: u16,
+        current_frame: u16,
+        previous: u16,
     },
 }
 
-/// What tells the outermost frame of an activation of the evaluation loop.
+/// How the outermost frame of an activation shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EntryMark {
-    /// Each frame is one.
-    EachFrame,
-    /// A byte that is 1: `is_entry`.
-    IsEntry(u64),
-    /// A byte, `owner`, of the frame before it, which belongs to the C stack and has no code.
-    Owner(u64),
+pub(super) enum Entry {
+    /// By its `is_entry` flag. The anchor is the `_PyCFrame`.
+    Flag(u16),
+    /// The frame after it is owned by the native stack, and is the anchor.
+    OnStack,
 }
 
-/// Where a code object has its instructions.
+/// `_PyInterpreterFrame`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CodeBytes {
-    /// In a bytes object. Frames count from its start, in units of so many bytes.
-    Object {
-        /// `co_code`.
-        field: u64,
-        /// The bytes of one step of `f_lasti`.
-        unit: i64,
-    },
-    /// At its own end. Frames hold addresses.
-    Inline(u64),
+pub(super) struct FrameLayout {
+    pub(super) code: u16,
+    pub(super) previous: u16,
+    pub(super) instruction: u16,
+    pub(super) owner: u16,
 }
 
-/// The format of line tables.
+/// `PyCodeObject`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LineFormat {
-    /// `co_lnotab` (Objects/lnotab_notes.txt).
-    Lnotab,
-    /// `co_linetable` of 3.10.
-    Ranges,
-    /// `co_linetable` of 3.11 and later (Objects/locations.md).
-    Locations,
+pub(super) struct CodeLayout {
+    pub(super) filename: u16,
+    pub(super) qualname: u16,
+    pub(super) linetable: u16,
+    pub(super) firstlineno: u16,
+    /// The instructions, up to the end of the object.
+    pub(super) instructions: u16,
 }
 
-/// Where a version has its fields.
+/// Objects of types `bytes` and `str`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names of CPython's own fields")]
-pub struct Layout {
-    pub version: Version,
-    pub interpreters_head: u64,
-    pub interpreter_next: u64,
-    pub threads_head: u64,
-    pub thread_next: u64,
-    pub thread_id: u64,
-    /// CPython 3.11 and later have it.
-    pub native_thread_id: Option<u64>,
-    pub current_frame: CurrentFrame,
-    pub frame_previous: u64,
-    pub frame_code: u64,
-    /// `f_lasti`, `prev_instr` or `instr_ptr`.
-    pub frame_instruction: u64,
-    pub entry_mark: EntryMark,
-    pub code_filename: u64,
-    pub code_name: u64,
-    /// CPython 3.11 and later have it.
-    pub code_qualname: Option<u64>,
-    pub code_firstlineno: u64,
-    pub code_linetable: u64,
-    pub code_bytes: CodeBytes,
-    pub line_format: LineFormat,
-    pub object_type: u64,
-    pub object_size: u64,
-    pub bytes_data: u64,
-    pub unicode_length: u64,
-    pub unicode_state: u64,
-    pub ascii_data: u64,
-    pub compact_data: u64,
+pub(super) struct StringLayout {
+    /// `PyASCIIObject`: its state, and its size, after which ASCII text stands.
+    pub(super) state: u16,
+    pub(super) ascii: u16,
+    /// The size of `PyCompactUnicodeObject`, after which other text stands.
+    pub(super) compact: u16,
 }
 
-const V3_9: Layout = Layout {
-    version: Version { major: 3, minor: 9 },
-    interpreters_head: 32,
-    interpreter_next: 0,
-    threads_head: 8,
-    thread_next: 8,
-    thread_id: 176,
-    native_thread_id: None,
-    current_frame: CurrentFrame::Direct(24),
-    frame_previous: 24,
-    frame_code: 32,
-    frame_instruction: 104,
-    entry_mark: EntryMark::EachFrame,
-    code_filename: 104,
-    code_name: 112,
-    code_qualname: None,
-    code_firstlineno: 40,
-    code_linetable: 120,
-    code_bytes: CodeBytes::Object { field: 48, unit: 1 },
-    line_format: LineFormat::Lnotab,
-    object_type: 8,
-    object_size: 16,
-    bytes_data: 32,
-    unicode_length: 16,
-    unicode_state: 32,
-    ascii_data: 48,
-    compact_data: 72,
-};
+/// `FRAME_OWNED_BY_CSTACK` of 3.12 and 3.13 (pycore_frame.h).
+pub(super) const OWNED_BY_C_STACK: u8 = 3;
 
-const V3_8: Layout = Layout {
-    version: Version { major: 3, minor: 8 },
-    ..V3_9
-};
-
-const V3_10: Layout = Layout {
-    version: Version {
-        major: 3,
-        minor: 10,
-    },
-    frame_instruction: 96,
-    code_bytes: CodeBytes::Object { field: 48, unit: 2 },
-    line_format: LineFormat::Ranges,
-    ..V3_9
-};
-
-const V3_11: Layout = Layout {
-    version: Version {
-        major: 3,
-        minor: 11,
-    },
-    interpreters_head: 40,
-    threads_head: 16,
-    thread_id: 152,
-    native_thread_id: Some(160),
-    current_frame: CurrentFrame::CFrame {
-        cframe: 56,
-        current: 8,
-    },
-    frame_previous: 48,
-    frame_code: 32,
-    frame_instruction: 56,
-    entry_mark: EntryMark::IsEntry(68),
-    code_filename: 112,
-    code_name: 120,
-    code_qualname: Some(128),
-    code_firstlineno: 72,
-    code_linetable: 136,
-    code_bytes: CodeBytes::Inline(184),
-    line_format: LineFormat::Locations,
-    ..V3_9
-};
-
-const V3_12: Layout = Layout {
-    version: Version {
-        major: 3,
-        minor: 12,
-    },
-    threads_head: 72,
-    thread_id: 136,
-    native_thread_id: Some(144),
-    current_frame: CurrentFrame::CFrame {
-        cframe: 56,
-        current: 0,
-    },
-    frame_previous: 8,
-    frame_code: 0,
-    entry_mark: EntryMark::Owner(70),
-    code_firstlineno: 68,
-    code_bytes: CodeBytes::Inline(192),
-    ascii_data: 40,
-    compact_data: 56,
-    ..V3_11
-};
-
-const LAYOUTS: [Layout; 5] = [V3_8, V3_9, V3_10, V3_11, V3_12];
+/// What no offset exceeds: 3.13 has the threads of an interpreter at 7,344.
+const LARGEST: u64 = 32 << 10;
+/// The frame and the head of a code object are read as a whole.
+pub(super) const FRAME_SIZE: usize = 80;
+pub(super) const CODE_SIZE: usize = 256;
 
 impl Layout {
-    /// How much of `_Py_DebugOffsets` is read: up to the end of `unicode_object`.
-    pub(crate) const PUBLISHED: usize = 71 * 8;
-    /// No struct of CPython is larger; the interpreter's state has some 200 KB.
-    const LARGEST: u64 = 16 << 20;
-
-    /// That of a version which does not publish it.
-    pub fn of(version: Version) -> Option<&'static Self> {
-        LAYOUTS.iter().find(|layout| layout.version == version)
+    /// Of this version, as `Py_Version` has it; `None` if it is not known.
+    pub(super) fn of(version: u32, runtime: u64, memory: &mut impl Memory) -> Option<Self> {
+        // Before the first release of a version, its structures change.
+        let is_final = version >> 4 & 0xf == 0xf;
+        match version >> 16 {
+            0x030b if is_final => Some(V3_11),
+            0x030c if is_final => Some(V3_12),
+            0x030d => Self::published(version, runtime, memory),
+            _ => None,
+        }
     }
 
-    /// That which CPython 3.13 publishes at the start of `_PyRuntime`. `None` if nothing is
-    /// published there.
-    pub(crate) fn published(start: &[u8; Self::PUBLISHED]) -> Option<Result<Self, PythonError>> {
-        if !start.starts_with(b"xdebugpy") {
+    /// What the interpreter publishes at the start of `_PyRuntime` (`_Py_DebugOffsets`).
+    fn published(version: u32, runtime: u64, memory: &mut impl Memory) -> Option<Self> {
+        let mut bytes = [0; 8 * 72];
+        if memory.read(runtime, &mut bytes) < bytes.len() || !bytes.starts_with(b"xdebugpy") {
             return None;
         }
-        let words = start.as_chunks::<8>().0.iter();
-        let words: Vec<u64> = words.map(|word| u64::from_le_bytes(*word)).collect();
-        Some(Self::of_words(&words))
-    }
-
-    /// `_Py_DebugOffsets` of 3.13, by the position of its words; later versions have others.
-    fn of_words(words: &[u64]) -> Result<Self, PythonError> {
-        let at = |index: usize| words.get(index).copied().unwrap_or(u64::MAX);
-        let version = Version::of_hex(at(1)).ok_or(PythonError::UnknownVersion)?;
-        let is_free_threaded = at(2) != 0;
-        if (version.major, version.minor) != (3, 13) || is_free_threaded {
-            return Err(PythonError::UnknownVersion);
+        let number = |index: u16| word_at(&bytes, index * 8);
+        let offset = |index| u16::try_from(number(index).filter(|&it| it <= LARGEST)?).ok();
+        // Builds without the interpreter's lock have other objects.
+        if number(1)? != u64::from(version) || number(2)? != 0 {
+            return None;
         }
         let layout = Self {
-            version,
-            interpreters_head: at(5),
-            interpreter_next: at(8),
-            threads_head: at(9),
-            thread_next: at(21),
-            current_frame: CurrentFrame::Direct(at(23)),
-            thread_id: at(24),
-            native_thread_id: Some(at(25)),
-            frame_previous: at(29),
-            frame_code: at(30),
-            frame_instruction: at(31),
-            entry_mark: EntryMark::Owner(at(33)),
-            code_filename: at(35),
-            code_name: at(36),
-            code_qualname: Some(at(37)),
-            code_linetable: at(38),
-            code_firstlineno: at(39),
-            code_bytes: CodeBytes::Inline(at(43)),
-            line_format: LineFormat::Locations,
-            object_type: at(45),
-            object_size: at(65),
-            bytes_data: at(66),
-            unicode_state: at(68),
-            unicode_length: at(69),
-            ascii_data: at(70),
-            // One pointer and one size more (PyCompactUnicodeObject).
-            compact_data: at(70).wrapping_add(16),
+            interpreters: offset(5)?,
+            next_interpreter: offset(8)?,
+            threads: offset(9)?,
+            next_thread: offset(21)?,
+            native_thread_id: offset(25)?,
+            current: Current::Frame(offset(23)?),
+            entry: Entry::OnStack,
+            frame: FrameLayout {
+                previous: offset(29)?,
+                code: offset(30)?,
+                instruction: offset(31)?,
+                owner: offset(33)?,
+            },
+            code: CodeLayout {
+                filename: offset(35)?,
+                qualname: offset(37)?,
+                linetable: offset(38)?,
+                firstlineno: offset(39)?,
+                instructions: offset(43)?,
+            },
+            strings: V3_12.strings,
         };
-        match words.iter().skip(3).all(|&offset| offset < Self::LARGEST) {
-            true => Ok(layout),
-            false => Err(PythonError::BadOffsets),
+        layout.is_plausible().then_some(layout)
+    }
+
+    /// Whether what is read as a whole holds the fields.
+    fn is_plausible(&self) -> bool {
+        let FrameLayout {
+            code: of_code,
+            previous,
+            instruction,
+            owner,
+        } = self.frame;
+        let CodeLayout {
+            filename,
+            qualname,
+            linetable,
+            firstlineno,
+            instructions,
+        } = self.code;
+        let fit =
+            |offsets: &[u16], size: usize| offsets.iter().all(|&at| usize::from(at) + 8 <= size);
+        fit(&[of_code, previous, instruction], FRAME_SIZE)
+            && usize::from(owner) < FRAME_SIZE
+            && fit(&[filename, qualname, linetable, firstlineno], CODE_SIZE)
+            && usize::from(instructions) <= CODE_SIZE
+    }
+
+    /// The innermost frame of a thread, and the anchor that leads to it, if there is one.
+    pub(super) fn current(
+        &self,
+        memory: &mut impl Memory,
+        thread: u64,
+    ) -> Option<(u64, Option<u64>)> {
+        match self.current {
+            Current::Frame(at) => Some((word(memory, thread.checked_add(at.into())?)?, None)),
+            Current::CFrame {
+                at, current_frame, ..
+            } => {
+                let cframe = word(memory, thread.checked_add(at.into())?)?;
+                let frame = word(memory, cframe.checked_add(current_frame.into())?)?;
+                Some((frame, Some(cframe)))
+            }
         }
     }
 }
+
+/// `offsetof` in the headers of 3.11.7, 64 bits; the structures are the same in all of 3.11.
+pub(super) const V3_11: Layout = Layout {
+    interpreters: 40,
+    next_interpreter: 0,
+    threads: 16,
+    next_thread: 8,
+    native_thread_id: 160,
+    current: Current::CFrame {
+        at: 56,
+        current_frame: 8,
+        previous: 16,
+    },
+    entry: Entry::Flag(68),
+    frame: FrameLayout {
+        code: 32,
+        previous: 48,
+        instruction: 56,
+        owner: 69,
+    },
+    code: CodeLayout {
+        filename: 112,
+        qualname: 128,
+        linetable: 136,
+        firstlineno: 72,
+        instructions: 184,
+    },
+    strings: StringLayout {
+        state: 32,
+        ascii: 48,
+        compact: 72,
+    },
+};
+
+/// The same of 3.12.1.
+pub(super) const V3_12: Layout = Layout {
+    interpreters: 40,
+    next_interpreter: 0,
+    threads: 72,
+    next_thread: 8,
+    native_thread_id: 144,
+    current: Current::CFrame {
+        at: 56,
+        current_frame: 0,
+        previous: 8,
+    },
+    entry: Entry::OnStack,
+    frame: FrameLayout {
+        code: 0,
+        previous: 8,
+        instruction: 56,
+        owner: 70,
+    },
+    code: CodeLayout {
+        filename: 112,
+        qualname: 128,
+        linetable: 136,
+        firstlineno: 68,
+        instructions: 192,
+    },
+    strings: StringLayout {
+        state: 32,
+        ascii: 40,
+        compact: 56,
+    },
+};
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// `_PyRuntime` as 3.13.0 has it, with these numbers at these places.
+    struct Runtime(Vec<(usize, u64)>);
+
+    impl Memory for Runtime {
+        fn read(&mut self, _: u64, buffer: &mut [u8]) -> usize {
+            let numbers = [
+                0,
+                0x030d_00f0,
+                0,
+                0,
+                0,
+                632,
+                0,
+                0,
+                7264,
+                7344,
+                0,
+                0,
+                0,
+                0,
+                0,
+                0,
+                0,
+                0,
+                0,
+                0,
+                0,
+                8,
+                0,
+                72,
+                0,
+                160,
+                0,
+                0,
+                0,
+                8,
+                0,
+                56,
+                72,
+                70,
+                0,
+                112,
+                120,
+                128,
+                136,
+                68,
+                0,
+                0,
+                0,
+                200,
+            ];
+            buffer.fill(0);
+            let numbers = numbers.into_iter().enumerate().chain(self.0.clone());
+            for (at, number) in numbers {
+                buffer[at * 8..at * 8 + 8].copy_from_slice(&number.to_le_bytes());
+            }
+            buffer[..8].copy_from_slice(b"xdebugpy");
+            buffer.len()
+        }
+    }
+
     #[test]
-    fn versions_are_read_from_names_and_numbers() {
-        let check = |name, expected: Option<(u8, u8)>| {
-            let found = Version::of_file_name(name).map(|it| (it.major, it.minor));
-            assert_eq!(found, expected, "{name}");
+    fn published_offsets_are_checked() {
+        let of = |changes: &[(usize, u64)]| {
+            Layout::of(0x030d_00f0, 0x1000, &mut Runtime(changes.to_vec()))
         };
-        check("python3.8", Some((3, 8)));
-        check("libpython3.10.so.1.0", Some((3, 10)));
-        check("libpython3.9.so", Some((3, 9)));
-        check("libpython3.so", None);
-        check("python3.8d", None);
-        check("python", None);
-        check("uwsgi", None);
-        let hex = |hex| Version::of_hex(hex).map(|it| (it.major, it.minor));
-        assert_eq!(hex(0x030b_07f0), Some((3, 11)));
-        assert_eq!(hex(0x030c_00c1), None, "a release candidate");
+        let layout = of(&[]).expect("those of 3.13.0");
+        assert_eq!(layout.threads, 7344);
+        assert_eq!(layout.frame.owner, 70);
+        assert_eq!(layout.code.instructions, 200);
+        // Another version, no lock, and offsets that lead nowhere.
+        assert_eq!(of(&[(1, 0x030d_01f0)]), None);
+        assert_eq!(of(&[(2, 1)]), None);
+        assert_eq!(of(&[(9, 1 << 40)]), None);
+        assert_eq!(of(&[(31, 80)]), None);
+        assert_eq!(of(&[(43, 400)]), None);
+    }
+
+    /// The numbers that `offsets.c` prints.
+    fn numbers(layout: &Layout) -> Vec<u16> {
+        let Current::CFrame {
+            at,
+            current_frame,
+            previous,
+        } = layout.current
+        else {
+            panic!("{layout:?}");
+        };
+        let (frame, code, strings) = (layout.frame, layout.code, layout.strings);
+        let threads = [
+            layout.interpreters,
+            layout.next_interpreter,
+            layout.threads,
+            layout.next_thread,
+            layout.native_thread_id,
+        ];
+        let frame = [frame.code, frame.previous, frame.instruction, frame.owner];
+        let code = [
+            code.filename,
+            code.qualname,
+            code.linetable,
+            code.firstlineno,
+            code.instructions,
+        ];
+        let strings = [strings.state, strings.ascii, strings.compact];
+        let cframe = [at, current_frame, previous];
+        [&threads[..], &cframe, &frame, &code, &strings].concat()
+    }
+
+    /// What a C compiler says, by the headers that pyenv and Debian install.
+    fn of_headers(version: &str) -> Option<Vec<u16>> {
+        let home = std::env::var("HOME").unwrap_or_default();
+        let pyenv = std::fs::read_dir(format!("{home}/.pyenv/versions"));
+        let pyenv = pyenv.into_iter().flatten().flatten();
+        let mut folders = pyenv
+            .map(|entry| entry.path().join("include").join(version))
+            .chain([std::path::Path::new("/usr/include").join(version)]);
+        let folder = folders.find(|it| it.join("internal/pycore_frame.h").exists())?;
+        let directory = tempfile::tempdir().unwrap();
+        let program = directory.path().join("offsets");
+        let built = std::process::Command::new("cc")
+            .arg("-I")
+            .arg(&folder)
+            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/offsets.c"))
+            .arg("-o")
+            .arg(&program)
+            .status();
+        assert!(built.unwrap().success(), "{}", folder.display());
+        let printed = std::process::Command::new(program).output().unwrap().stdout;
+        let printed = String::from_utf8(printed).unwrap();
+        let numbers = printed.split_whitespace();
+        Some(numbers.map(|number| number.parse().unwrap()).collect())
+    }
+
+    #[test]
+    fn offsets_are_those_of_the_headers() {
+        for (version, layout) in [("python3.11", V3_11), ("python3.12", V3_12)] {
+            match of_headers(version) {
+                Some(expected) => assert_eq!(numbers(&layout), expected, "{version}"),
+                None => _ = prof_needs::met(version != "python3.11", "the headers of CPython 3.11"),
+            }
+        }
     }
 }

@@ -7,7 +7,6 @@ use crate::Memory;
 use object::{Object, ObjectSegment, ObjectSymbol, ReadCache};
 
 use super::frames::Interpreter;
-use super::layout::Layout;
 
 /// A file that holds an interpreter: an executable or libpython.
 #[derive(Clone, Debug)]
@@ -82,10 +81,11 @@ impl Library {
         let evaluation = self.evaluation.iter();
         let place =
             |range: &Range<u64>| bias.wrapping_add(range.start)..bias.wrapping_add(range.end);
-        Some(Interpreter {
+        Interpreter::new(
+            self.version,
             runtime,
-            layout: Layout::of(self.version, runtime, memory)?,
-            evaluation: evaluation.map(place).collect(),
-        })
+            evaluation.map(place).collect(),
+            memory,
+        )
     }
 }
