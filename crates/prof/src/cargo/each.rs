@@ -44,10 +44,11 @@ pub(super) fn run(
     {
         bail!("there is no baseline '{name}' yet: `--each --save-baseline {name}` records it");
     }
+    let args = session.only_run(flags.args.clone(), Session::SECONDS_EACH, console);
     let mut grew = false;
     for benchmark in &benchmarks {
         console.say(format_args!("benchmark {}", benchmark.name));
-        let code = benchmark.record(flags, session)?;
+        let code = benchmark.record(flags, session, &args)?;
         if code != ExitCode::SUCCESS {
             return Ok(code);
         }
@@ -73,7 +74,12 @@ impl Benchmark {
         self.directory.join(format!("{baseline}.data"))
     }
 
-    fn record(&self, flags: &CargoRecordFlags, session: &Session) -> Result<ExitCode> {
+    fn record(
+        &self,
+        flags: &CargoRecordFlags,
+        session: &Session,
+        args: &[OsString],
+    ) -> Result<ExitCode> {
         std::fs::create_dir_all(&self.directory)
             .with_context(|| format!("cannot make {}", self.directory.display()))?;
         let recording = self.recording(flags.each.save_baseline.as_deref().unwrap_or(NEW));
@@ -86,7 +92,7 @@ impl Benchmark {
         };
         sampling.output = recording;
         let only = ["--exact", &self.name].map(OsString::from);
-        let arguments = only.into_iter().chain(flags.args.iter().cloned());
+        let arguments = only.into_iter().chain(args.iter().cloned());
         record::run(record_job(session, arguments.collect(), sampling, pictures))
     }
 

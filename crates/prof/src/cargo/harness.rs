@@ -1,9 +1,13 @@
-//! The functions that call tests and benchmarks.
+//! What calls tests and benchmarks: its functions, and what it does besides.
 
+use std::ffi::OsString;
+use std::path::Path;
+
+use prof_filemap::MappedFile;
 use prof_report::Pattern;
 
 /// Functions of libtest, criterion and divan that do nothing but call the user's, by any mangling.
-/// What criterion does for its statistics stays: it takes time of its own.
+/// What criterion does for its statistics stays, as far as it has them: it takes time of its own.
 pub(super) fn functions() -> Option<Pattern> {
     const DISPATCHERS: &str = "^<?(test::|\
          criterion::(bencher|benchmark|benchmark_group|routine|Criterion)\\b|\
@@ -15,9 +19,35 @@ pub(super) fn functions() -> Option<Pattern> {
     DISPATCHERS.parse().ok()
 }
 
+/// Criterion's flag that has it run each benchmark for so long, and nothing else: its statistics
+/// take most of the CPU time otherwise. Empty if the program is not of Criterion, or the user has
+/// flags for it.
+pub(super) fn profile_time(program: &Path, arguments: &[OsString], seconds: u32) -> Vec<OsString> {
+    const FLAG: &[u8] = b"profile-time";
+    let is_flag = |argument: &OsString| argument.to_string_lossy().starts_with('-');
+    let knows_flag = |program: MappedFile| program.windows(FLAG.len()).any(|it| it == FLAG);
+    match arguments.iter().any(is_flag) || !MappedFile::open(program).is_ok_and(knows_flag) {
+        true => Vec::new(),
+        false => vec!["--profile-time".into(), seconds.to_string().into()],
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn criterion_only_runs_benchmarks() {
+        // The words of its flags are in each program that has them, as they are in this one.
+        let program = std::env::current_exe().unwrap();
+        let flags = |program: &Path, arguments: &[&str]| {
+            let arguments: Vec<_> = arguments.iter().map(OsString::from).collect();
+            profile_time(program, &arguments, 3)
+        };
+        assert_eq!(flags(&program, &["parse"]), ["--profile-time", "3"]);
+        assert!(flags(&program, &["--sample-size", "10"]).is_empty());
+        assert!(flags(Path::new("/bin/sh"), &[]).is_empty());
+    }
 
     #[test]
     fn what_only_calls_is_hidden() {

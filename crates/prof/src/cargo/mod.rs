@@ -67,8 +67,9 @@ fn record(flags: CargoRecordFlags) -> Result<ExitCode> {
         return each::run(&flags, &session, pattern);
     }
     let pictures = session.pictures(&flags.pictures);
+    let args = session.only_run(flags.args, Session::SECONDS, console);
     let opened = pictures.html.clone().or(pictures.flamegraph.clone());
-    let code = record::run(record_job(&session, flags.args, flags.sampling, pictures))?;
+    let code = record::run(record_job(&session, args, flags.sampling, pictures))?;
     if let Some(picture) = opened.filter(|_| flags.pictures.open) {
         report::show_in_browser(&picture, console);
     }
@@ -148,6 +149,26 @@ impl Session {
             built,
             target_directory,
         })
+    }
+
+    /// How long Criterion runs each benchmark where all are in one recording.
+    const SECONDS: u32 = 1;
+    /// The same where each has a recording of its own, which is to be compared.
+    const SECONDS_EACH: u32 = 3;
+
+    /// These arguments of the user's, and what has Criterion only run benchmarks.
+    fn only_run(&self, mut args: Vec<OsString>, seconds: u32, console: Console) -> Vec<OsString> {
+        if self.choice.is_benchmark() {
+            let flags = harness::profile_time(&self.built.executable, &args, seconds);
+            if !flags.is_empty() {
+                console.say(format_args!(
+                    "Criterion runs each benchmark for {seconds} s, without statistics \
+                     (--profile-time {seconds}); flags after -- change that"
+                ));
+            }
+            args.extend(flags);
+        }
+        args
     }
 
     /// The functions that pictures leave out.
