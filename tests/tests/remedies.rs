@@ -129,10 +129,12 @@ fn a_larger_period_loses_no_samples() {
     }
     let session = Session::new();
     let calls = CALLS.build();
-    // Each fault is a sample of a whole page of stack, and the rings hold a few of these.
+    // Each fault is a sample of a whole page of stack, and a ring holds some fifteen of these while
+    // the recorder, which is the shell's parent, is stopped.
+    let script = "kill -STOP $PPID; \"$0\" 10000; kill -CONT $PPID; \"$0\" 40000";
     let record = |period| {
         let options = ["-e", "page-faults", "-c", period, "-m", "64K"];
-        let recorded = session.record(&options, &[calls.to_str().unwrap(), "50000"]);
+        let recorded = session.record(&options, &["sh", "-c", script, calls.to_str().unwrap()]);
         advice(&recorded)
     };
     let remedy = "; use a larger period (-c)";

@@ -226,10 +226,14 @@ fn every_output_that_is_asked_for_is_written() {
 #[test]
 fn spellings_of_perf() {
     let session = Session::new();
-    // Callers of two hot functions come before both by their total only.
+    // Callers of three hot functions come before these by their total only.
     let program = Program::c(&["shares.c"]).build();
     let recorded = session.record(USER_CODE, &[program]);
-    let table = |options: &[&str]| recorded.report(options).stdout;
+    let table = |options: &[&str]| {
+        recorded
+            .report(&[&["--no-inline"], options].concat())
+            .stdout
+    };
     let by_total = table(&["--sort", "total"]);
     assert_eq!(by_total, table(&["--children"]));
     assert_ne!(by_total, table(&[]));
