@@ -105,3 +105,72 @@ fn threads_have_stacks_of_their_own() {
         check(&session, &python, "2", 0.5);
     }
 }
+
+/// What an interpreter of an unknown version does to `prof`: it has an evaluation loop, and no
+/// structures that can be read.
+const UNKNOWN_VERSION: &str = "
+volatile unsigned long work;
+__attribute__((noinline)) void _PyEval_EvalFrameDefault(void)
+{
+    for (int i = 0; i < 400000000; i++)
+        work += i;
+}
+int main(void)
+{
+    _PyEval_EvalFrameDefault();
+    return work == 0;
+}
+";
+
+/// The stacks are whole, and yet do not show what the user wrote: the verdict says so.
+#[test]
+fn unknown_versions_are_named_in_the_verdict() {
+    if !needs(NEEDS) {
+        return;
+    }
+    let session = Session::new();
+    session.write("python3.c", UNKNOWN_VERSION.as_bytes());
+    let mut gcc = session.command(Path::new("gcc"), ["-O1", "-o"]);
+    gcc.arg(session.path("python3.99"))
+        .arg(session.path("python3.c"));
+    Outcome::of(gcc).assert_code(0);
+    let program = session.path("python3.99");
+    let recorded = session.record(&["-e", "cpu-clock:u"], &[program]);
+    recorded.outcome.assert_says(&[
+        "verdict: fair",
+        "without Python frames: only those of CPython 3.11 to 3.13 can be read",
+    ]);
+    let stacks = recorded.stacks();
+    assert!(
+        stacks.self_share("_PyEval_EvalFrameDefault") > 0.9,
+        "{stacks}"
+    );
+}
+
+const RESTING: &str = "
+import time
+def rest():
+    time.sleep(0.02)
+def work():
+    for _ in range(60):
+        rest()
+work()
+";
+
+/// The kernel does not show plain users where threads wait: they are looked at while they do.
+#[test]
+fn waits_of_a_plain_user_have_functions() {
+    if !needs(NEEDS) || includes(Path::new("/usr/bin/python3")).is_none() {
+        return;
+    }
+    let session = Session::plain_user();
+    let program = session.write("resting.py", RESTING.as_bytes());
+    let python = PathBuf::from("/usr/bin/python3");
+    let stacks = session.record(&["--off-cpu"], &[python, program]).stacks();
+    let share = stacks.share(|frames| {
+        let functions = ["work", "rest"];
+        let named = frames.iter().filter(|it| functions.contains(&it.as_str()));
+        named.eq(functions)
+    });
+    assert!(share > 0.9, "{share}: {stacks}");
+}

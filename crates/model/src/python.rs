@@ -94,6 +94,8 @@ pub enum NoPython {
     Inconsistent,
     /// More frames than a sample can hold.
     TooDeep,
+    /// Where this version of CPython has its frames is not known.
+    UnknownVersion,
 }
 
 impl NoPython {
@@ -105,6 +107,7 @@ impl NoPython {
             Self::NoThread => "the interpreter does not know the thread",
             Self::Inconsistent => "they were read while they changed",
             Self::TooDeep => "more frames than a sample can hold",
+            Self::UnknownVersion => "only those of CPython 3.11 to 3.13 can be read",
         }
     }
 }

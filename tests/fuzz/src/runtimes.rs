@@ -34,9 +34,7 @@ pub fn python(bytes: &[u8]) {
     let versions = [0x030b_07f0, 0x030c_01f0, 0x030d_00f0];
     let version = versions[usize::from(version) % versions.len()];
     let mut memory = Image(image);
-    let Some(interpreter) = Interpreter::new(version, BASE, Vec::new(), &mut memory) else {
-        return;
-    };
+    let interpreter = Interpreter::new(version, BASE, Vec::new(), &mut memory);
     // The image says of which thread it is, somewhere.
     let thread = interpreter.thread_state(&mut memory, 77, None);
     let mut functions = Functions::default();

@@ -19,11 +19,18 @@ use prof_model::{Pid, RegisterAbi, Tid, UserRegisters};
 use prof_perfdata::{Attr, CpuMode, Record, Switch, encode};
 use prof_procfs::Task;
 
-use crate::queue::message::{Content, Known, Message, StackCopy, StackTail};
+use crate::queue::message::{
+    Content, Known, Message, PythonReading, SampledThread, StackCopy, StackTail,
+};
 use crate::queue::record_queue::Batch;
 
-/// Appends what lies beyond a copy of a stack.
-type ReadTail<'a> = dyn FnMut(&StackCopy, &mut Vec<u8>) -> Option<StackTail> + 'a;
+/// What is read of a live thread besides the copy of its stack.
+pub(crate) struct LiveReads<'a> {
+    /// Appends what lies beyond the copy.
+    pub(crate) tail: &'a mut dyn FnMut(&StackCopy, &mut Vec<u8>) -> Option<StackTail>,
+    /// Reads its Python functions, if it runs any.
+    pub(crate) python: &'a mut dyn FnMut(&SampledThread<'_>) -> Option<PythonReading>,
+}
 
 /// Looks at threads that sleep.
 #[derive(Debug)]
@@ -186,13 +193,13 @@ impl BlockedThreadSampler {
     }
 
     /// Looks at those that have not been looked at since they fell asleep, and adds their samples.
-    pub(crate) fn look(&mut self, read_tail: &mut ReadTail<'_>, batch: &mut Batch) {
+    pub(crate) fn look(&mut self, read: &mut LiveReads<'_>, batch: &mut Batch) {
         let mut unseen = std::mem::take(&mut self.unseen);
         unseen.sort_unstable();
         unseen.dedup();
         // Who is on the way to sleep is looked at again with the next pass.
         unseen.retain(|&tid| match self.on {
-            true => self.look_at(tid, read_tail, batch) == Some(Registers::Running),
+            true => self.look_at(tid, read, batch) == Some(Registers::Running),
             false => self.sleeps(tid),
         });
         self.unseen = unseen;
@@ -201,7 +208,7 @@ impl BlockedThreadSampler {
     fn look_at(
         &mut self,
         tid: Tid,
-        read_tail: &mut ReadTail<'_>,
+        read: &mut LiveReads<'_>,
         batch: &mut Batch,
     ) -> Option<Registers> {
         let sleeper = self.threads.get_mut(&tid)?;
@@ -218,6 +225,16 @@ impl BlockedThreadSampler {
             .append(stack, Self::COPIED, &mut self.stack)
             .ok()?;
         let values = [stack, instruction];
+        let values = UserRegisters::new(RegisterAbi::Bits64, self.registers, values);
+        let reading = values.and_then(|registers| {
+            let thread = SampledThread {
+                pid,
+                tid,
+                registers,
+                stack: &self.stack,
+            };
+            (read.python)(&thread)
+        });
         let sample = encode::NewSample {
             mode: CpuMode::User,
             ip: instruction,
@@ -227,7 +244,7 @@ impl BlockedThreadSampler {
             time: system::monotonic_now(),
             id: Self::ID,
             cpu,
-            user_registers: UserRegisters::new(RegisterAbi::Bits64, self.registers, values),
+            user_registers: values,
             user_stack: &self.stack,
             ..encode::NewSample::default()
         };
@@ -236,13 +253,16 @@ impl BlockedThreadSampler {
         batch.push_as(Content::BlockedSample { since }, |bytes| {
             let _ = encode::sample(bytes, attr, &sample);
         });
+        if let Some(reading) = reading {
+            batch.push_python(reading);
+        }
         if copied == Self::COPIED {
             let copy = StackCopy {
                 pid,
                 start: stack,
                 length: copied,
             };
-            batch.push_beyond(|bytes| read_tail(&copy, bytes));
+            batch.push_beyond(|bytes| (read.tail)(&copy, bytes));
         }
         Some(registers)
     }

@@ -1,6 +1,6 @@
 //! What the reader hands to the session beside the bytes of records.
 
-use prof_model::{NoPython, Pid, Tid};
+use prof_model::{NoPython, Pid, Tid, UserRegisters};
 use prof_perfdata::{Sample, UserStack};
 use prof_runtimes::python::{PythonFrame, PythonStack};
 
@@ -72,6 +72,27 @@ pub(crate) struct StackTail {
     pub(crate) mapping: (u64, u64),
     /// Whether the reader took the thread's CPU when the sample came, so that the stack is as it was.
     pub(crate) is_prompt: bool,
+}
+
+/// A thread as a sample shows it.
+pub(crate) struct SampledThread<'a> {
+    pub(crate) pid: Pid,
+    pub(crate) tid: Tid,
+    pub(crate) registers: UserRegisters,
+    /// Its stack, from the stack pointer on.
+    pub(crate) stack: &'a [u8],
+}
+
+impl<'a> SampledThread<'a> {
+    /// `None` if the sample has no registers and stack of user code.
+    pub(crate) fn of(sample: &Sample<'a>) -> Option<Self> {
+        Some(Self {
+            pid: sample.pid,
+            tid: sample.tid,
+            registers: sample.user_registers()?,
+            stack: sample.user_stack.as_ref()?.bytes,
+        })
+    }
 }
 
 /// The Python functions that were read for a sample.

@@ -3,7 +3,7 @@
 use prof_perfdata::{Record, RecordFormat, Sample, encode};
 
 use crate::offcpu::blocked_threads::BlockedThreadSampler;
-use crate::queue::message::{StackCopy, StackTail};
+use crate::queue::message::{SampledThread, StackCopy, StackTail};
 use crate::queue::pressure::{CUT_STACK, Pressure};
 use crate::queue::record_queue::{Batch, ReaderCounts, Room};
 use crate::reader::affinity::ReaderAffinity;
@@ -96,7 +96,8 @@ impl BatchFiller<'_> {
     /// Adds what the thread of the last sample runs, if that is Python.
     fn python_frames(&mut self, sample: &Sample<'_>, batch: &mut Batch) {
         let is_prompt = self.last_sleep.ended_by(sample);
-        let Some(reading) = self.python.read(sample, is_prompt) else {
+        let thread = SampledThread::of(sample);
+        let Some(reading) = thread.and_then(|it| self.python.read(&it, is_prompt)) else {
             return;
         };
         batch.push_python(reading);

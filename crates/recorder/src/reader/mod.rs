@@ -20,7 +20,7 @@ use prof_perfdata::RecordFormat;
 use crate::error::Error;
 use crate::launch;
 use crate::lifecycle::{RecordingControl, Running};
-use crate::offcpu::blocked_threads::BlockedThreadSampler;
+use crate::offcpu::blocked_threads::{BlockedThreadSampler, LiveReads};
 use crate::options::{Delay, Schedule, Target};
 use crate::queue::message::{Known, Message};
 use crate::queue::pressure::Pressure;
@@ -255,7 +255,11 @@ impl<'a> Reader<'a> {
         if let Some(blocked_threads) = blocked_threads
             && room.pressure(&batch) == Pressure::Low
         {
-            blocked_threads.look(&mut |copy, out| tail_reader.read(copy, out), &mut batch);
+            let mut read = LiveReads {
+                tail: &mut |copy, out| tail_reader.read(copy, out),
+                python: &mut |thread| python.read(thread, false),
+            };
+            blocked_threads.look(&mut read, &mut batch);
         }
         affinity.apply();
         self.counts.corrupt += u64::from(drained.corrupt);

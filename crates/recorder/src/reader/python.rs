@@ -10,11 +10,11 @@ use std::sync::Arc;
 
 use prof_events::LiveMemory;
 use prof_model::{NoPython, Pid, Tid, UserRegisters};
-use prof_perfdata::{Record, Sample};
+use prof_perfdata::Record;
 use prof_runtimes::Memory;
 use prof_runtimes::python::{Functions, Interpreter, PythonFrame, PythonStack, Unknown};
 
-use crate::queue::message::PythonReading;
+use crate::queue::message::{PythonReading, SampledThread};
 
 /// Reads the frames of interpreters that the session has found.
 #[derive(Debug, Default)]
@@ -64,15 +64,17 @@ impl PythonReader {
         };
     }
 
-    /// What the thread of the sample runs; `None` if its process is not known to run Python.
-    pub(crate) fn read(&mut self, sample: &Sample<'_>, is_prompt: bool) -> Option<PythonReading> {
-        let program = self.programs.get_mut(&sample.pid)?;
-        let memory = Now(LiveMemory::of(sample.pid)?);
-        let mut stack = program.stack(sample, memory);
+    /// What the thread runs; `None` if its process is not known to run Python.
+    pub(crate) fn read(
+        &mut self,
+        thread: &SampledThread<'_>,
+        is_prompt: bool,
+    ) -> Option<PythonReading> {
+        let program = self.programs.get_mut(&thread.pid)?;
+        let memory = Now(LiveMemory::of(thread.pid)?);
+        let mut stack = program.stack(thread, memory);
         if let Ok(stack) = &mut stack {
-            let ip = sample
-                .user_registers()
-                .and_then(|it| it.instruction_pointer());
+            let ip = thread.registers.instruction_pointer();
             let in_loop = ip.is_some_and(|ip| program.interpreter.evaluates_at(ip));
             // The loop may have gone on to another instruction without any trace.
             if let (true, false, Some(first)) = (in_loop, is_prompt, stack.frames.first_mut()) {
@@ -85,21 +87,25 @@ impl PythonReader {
 
 impl Program {
     /// Beyond its anchor, the loop's own frame goes on for a while.
-    const BEYOND_ANCHOR: u64 = 512;
+    const BEYOND_ANCHOR: usize = 512;
 
-    fn stack(&mut self, sample: &Sample<'_>, mut memory: Now) -> Result<PythonStack, NoPython> {
-        let registers = sample.user_registers().ok_or(NoPython::Changed)?;
-        let known = self.threads.get(&sample.tid).copied();
+    fn stack(
+        &mut self,
+        sampled: &SampledThread<'_>,
+        mut memory: Now,
+    ) -> Result<PythonStack, NoPython> {
+        let known = self.threads.get(&sampled.tid).copied();
         let thread = (self.interpreter)
-            .thread_state(&mut memory, sample.tid as u64, known)
+            .thread_state(&mut memory, sampled.tid as u64, known)
             .ok_or(NoPython::NoThread)?;
         if self.threads.len() >= PythonReader::THREADS {
             self.threads.clear();
         }
-        self.threads.insert(sample.tid, thread);
+        self.threads.insert(sampled.tid, thread);
         let stack = (self.interpreter)
             .stack(&mut memory, thread, &mut self.functions)
             .map_err(|unknown| match unknown {
+                Unknown::Version => NoPython::UnknownVersion,
                 Unknown::NoThread => NoPython::NoThread,
                 Unknown::Inconsistent => NoPython::Inconsistent,
                 Unknown::TooDeep => NoPython::TooDeep,
@@ -108,29 +114,25 @@ impl Program {
         else {
             return Ok(stack);
         };
-        let inner = inner_stack(sample, &registers, activation.anchor);
+        let start = sampled.registers.stack_pointer();
+        let start = start.ok_or(NoPython::Changed)?;
+        let inner = up_to_loop(sampled.stack, start, activation.anchor);
         let inner = inner.ok_or(NoPython::Changed)?;
-        let start = registers.stack_pointer().ok_or(NoPython::Changed)?;
         let mut now = vec![0; inner.len()];
         let count = memory.read(start, &mut now);
         let is_same = count == inner.len() && now == inner;
-        match is_same && points_into(frame, &registers, inner) {
+        match is_same && points_into(frame, &sampled.registers, inner) {
             true => Ok(stack),
             false => Err(NoPython::Changed),
         }
     }
 }
 
-/// The copy of the stack up to the innermost evaluation loop.
-fn inner_stack<'a>(
-    sample: &Sample<'a>,
-    registers: &UserRegisters,
-    anchor: u64,
-) -> Option<&'a [u8]> {
-    let copy = sample.user_stack.as_ref()?.bytes;
-    let at = anchor.checked_sub(registers.stack_pointer()?)?;
-    let at = usize::try_from(at).ok().filter(|&at| at < copy.len())?;
-    let end = at.saturating_add(Program::BEYOND_ANCHOR as usize);
+/// The copy of the stack, which begins at `start`, up to the innermost evaluation loop.
+fn up_to_loop(copy: &[u8], start: u64, anchor: u64) -> Option<&[u8]> {
+    let at = usize::try_from(anchor.checked_sub(start)?).ok();
+    let at = at.filter(|&at| at < copy.len())?;
+    let end = at.saturating_add(Program::BEYOND_ANCHOR);
     copy.get(..end.min(copy.len()))
 }
 

@@ -75,6 +75,7 @@ impl PythonFrames {
         let &innermost = loops.first()?;
         let stack = match reading {
             Some(reading) => reading.stack.as_ref().map_err(|&reason| reason),
+            None if !interpreter.is_readable() => Err(NoPython::UnknownVersion),
             None => Err(NoPython::NotRead),
         };
         let room = (first + FRAME_LIMIT).saturating_sub(chain.len());
@@ -88,7 +89,8 @@ impl PythonFrames {
                 Some(Ok(()))
             }
             Err(reason) => {
-                if room > 0 {
+                // Where no stack has Python frames, the verdict says it once.
+                if room > 0 && reason != NoPython::UnknownVersion {
                     let mark = self.address(PythonFunction::missing(reason).path());
                     insert_at(innermost, &[mark], chain, note);
                 }
@@ -149,7 +151,7 @@ impl PythonFrames {
             .collect()
     }
 
-    /// The interpreter of a process, if it has one that is known.
+    /// The interpreter of a process, if it has one.
     fn interpreter(&mut self, owner: Owner<'_>) -> Option<Arc<Interpreter>> {
         let Owner { pid, process, .. } = owner;
         let (generation, version) = (process.generation(), process.version());
@@ -160,8 +162,8 @@ impl PythonFrames {
             return known.interpreter.clone();
         }
         let interpreter = self.find(owner).map(Arc::new);
-        self.found
-            .extend(interpreter.iter().map(|it| (pid, Arc::clone(it))));
+        let readable = interpreter.iter().filter(|it| it.is_readable());
+        self.found.extend(readable.map(|it| (pid, Arc::clone(it))));
         let known = Known {
             generation,
             version,

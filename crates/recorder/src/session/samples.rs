@@ -1,7 +1,7 @@
 //! Samples: unwound, weighed, written.
 
 use prof_events::{AllocationWeight, Weight, system};
-use prof_model::{AbsoluteAddress, Mapping, Pid, Process, StackEnd};
+use prof_model::{AbsoluteAddress, Mapping, NoPython, Pid, Process, StackEnd};
 use prof_perfdata::{
     CpuMode, Record, Sample, StackNote, Stamp, Switch, WriteError, context, encode, follow,
 };
@@ -100,10 +100,7 @@ impl Session {
         let changed =
             StackCopy::full(sample).is_some() && self.chain_builder.needed_prompt_wakeup(note);
         self.feedback.changed += u32::from(changed);
-        // Of threads that plain users' waits are seen of, only the native stacks are read.
-        if weight != Weight::Blocked {
-            self.add_python(sample, (batch, index), &mut note);
-        }
+        self.add_python(sample, (batch, index), &mut note);
         self.note(sample, note, true);
         self.encode(sample, period, note)
     }
@@ -128,9 +125,12 @@ impl Session {
             return;
         };
         self.statistics.quality.python.count(added);
-        // Whatever is read later is of another moment.
-        self.feedback.deep += 1;
-        self.feedback.changed += 1;
+        let is_late = !matches!(batch.content(index), Content::BlockedSample { .. });
+        if is_late && added != Err(NoPython::UnknownVersion) {
+            // Whatever is read later is of another moment.
+            self.feedback.deep += 1;
+            self.feedback.changed += 1;
+        }
         let Some(SessionEvent { attr, .. }) = self.events.first() else {
             return;
         };

@@ -5,14 +5,15 @@ use std::ops::Range;
 use crate::Memory;
 
 use super::code::{Functions, PythonFrame};
-use super::layout::{Current, Entry, FRAME_SIZE, Layout, OWNED_BY_C_STACK};
+use super::layout::{Entry, FRAME_SIZE, Layout, OWNED_BY_C_STACK};
 use super::read::{word, word_at};
 
 /// An interpreter in a process.
 #[derive(Clone, Debug)]
 pub struct Interpreter {
     runtime: u64,
-    layout: Layout,
+    /// `None` if the version is not known.
+    layout: Option<Layout>,
     evaluation: Vec<Range<u64>>,
 }
 
@@ -37,6 +38,8 @@ pub struct Activation {
 /// Why no Python frames are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unknown {
+    /// The version is not known.
+    Version,
     /// No thread state is that of the thread.
     NoThread,
     /// The frames lead nowhere, or are no frames.
@@ -53,18 +56,32 @@ impl Interpreter {
     const THREADS: usize = 4_096;
 
     /// The interpreter of a process, by its `Py_Version`, and where `_PyRuntime` and the evaluation
-    /// loop are in memory; `None` if the version is not known.
+    /// loop are in memory.
     pub fn new(
         version: u32,
         runtime: u64,
         evaluation: Vec<Range<u64>>,
         memory: &mut impl Memory,
-    ) -> Option<Self> {
-        Some(Self {
+    ) -> Self {
+        Self {
             runtime,
-            layout: Layout::of(version, runtime, memory)?,
+            layout: Layout::of(version, runtime, memory),
             evaluation,
-        })
+        }
+    }
+
+    /// One of which nothing is known but where its evaluation loop is.
+    pub(super) fn unknown(evaluation: Vec<Range<u64>>) -> Self {
+        Self {
+            runtime: 0,
+            layout: None,
+            evaluation,
+        }
+    }
+
+    /// Whether its frames can be read: whether its version is known.
+    pub fn is_readable(&self) -> bool {
+        self.layout.is_some()
     }
 
     /// Whether the evaluation loop is at this address.
@@ -79,31 +96,32 @@ impl Interpreter {
         tid: u64,
         known: Option<u64>,
     ) -> Option<u64> {
+        let layout = self.layout.as_ref()?;
         let is_it = |memory: &mut _, thread: u64| {
-            let at = thread.checked_add(self.layout.native_thread_id.into());
+            let at = thread.checked_add(layout.native_thread_id.into());
             at.and_then(|at| word(memory, at)) == Some(tid)
         };
         if let Some(known) = known.filter(|&known| is_it(memory, known)) {
             return Some(known);
         }
         let mut left = Self::THREADS;
-        let at = self.runtime.checked_add(self.layout.interpreters.into())?;
+        let at = self.runtime.checked_add(layout.interpreters.into())?;
         let mut interpreter = word(memory, at)?;
         for _ in 0..Self::INTERPRETERS {
             if interpreter == 0 {
                 return None;
             }
-            let at = interpreter.checked_add(self.layout.threads.into())?;
+            let at = interpreter.checked_add(layout.threads.into())?;
             let mut thread = word(memory, at)?;
             while thread != 0 {
                 if is_it(memory, thread) {
                     return Some(thread);
                 }
                 left = left.checked_sub(1)?;
-                let at = thread.checked_add(self.layout.next_thread.into())?;
+                let at = thread.checked_add(layout.next_thread.into())?;
                 thread = word(memory, at)?;
             }
-            let at = interpreter.checked_add(self.layout.next_interpreter.into())?;
+            let at = interpreter.checked_add(layout.next_interpreter.into())?;
             interpreter = word(memory, at)?;
         }
         None
@@ -113,14 +131,15 @@ impl Interpreter {
     ///
     /// # Errors
     ///
-    /// What is in memory does not make a stack.
+    /// What is in memory does not make a stack, or the version is not known.
     pub fn stack(
         &self,
         memory: &mut impl Memory,
         thread: u64,
         functions: &mut Functions,
     ) -> Result<PythonStack, Unknown> {
-        let current = self.layout.current(memory, thread);
+        let layout = self.layout.as_ref().ok_or(Unknown::Version)?;
+        let current = layout.current(memory, thread);
         let (mut address, mut cframe) = current.ok_or(Unknown::Inconsistent)?;
         let mut stack = PythonStack::default();
         functions.begin();
@@ -130,38 +149,31 @@ impl Interpreter {
                 return stack.closed();
             }
             let frame = (block.frame(memory, address)).ok_or(Unknown::Inconsistent)?;
-            let fields = &self.layout.frame;
+            let fields = &layout.frame;
             let field = |offset| word_at(&frame, offset).ok_or(Unknown::Inconsistent);
             let owner = frame.get(usize::from(fields.owner)).copied();
-            if self.layout.entry == Entry::OnStack && owner == Some(OWNED_BY_C_STACK) {
+            if layout.entry == Entry::OnStack && owner == Some(OWNED_BY_C_STACK) {
                 stack.close(address)?;
                 cframe = None;
             } else {
                 let code = field(fields.code)?;
                 let instruction = field(fields.instruction)?;
-                let frame = functions.frame(memory, &self.layout, code, instruction);
+                let frame = functions.frame(memory, layout, code, instruction);
                 let frame = frame.ok_or(Unknown::Inconsistent)?;
                 if !frame.function.is_shim() {
                     stack.frames.push(frame);
                 }
             }
-            if let Entry::Flag(at) = self.layout.entry
+            if let Entry::Flag(at) = layout.entry
                 && frame.get(usize::from(at)).is_some_and(|&flag| flag != 0)
             {
                 let anchor = cframe.ok_or(Unknown::Inconsistent)?;
                 stack.close(anchor)?;
-                cframe = self.previous_cframe(memory, anchor);
+                cframe = layout.previous_cframe(memory, anchor);
             }
             address = field(fields.previous)?;
         }
         Err(Unknown::TooDeep)
-    }
-
-    fn previous_cframe(&self, memory: &mut impl Memory, cframe: u64) -> Option<u64> {
-        match self.layout.current {
-            Current::CFrame { previous, .. } => word(memory, cframe.checked_add(previous.into())?),
-            Current::Frame(_) => None,
-        }
     }
 }
 
@@ -315,7 +327,7 @@ mod tests {
     fn interpreter(layout: Layout) -> Interpreter {
         Interpreter {
             runtime: RUNTIME,
-            layout,
+            layout: Some(layout),
             evaluation: Vec::new(),
         }
     }

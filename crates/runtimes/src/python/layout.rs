@@ -174,6 +174,14 @@ impl Layout {
             }
         }
     }
+
+    /// The `_PyCFrame` of the activation before that of this one.
+    pub(super) fn previous_cframe(&self, memory: &mut impl Memory, cframe: u64) -> Option<u64> {
+        match self.current {
+            Current::CFrame { previous, .. } => word(memory, cframe.checked_add(previous.into())?),
+            Current::Frame(_) => None,
+        }
+    }
 }
 
 /// `offsetof` in the headers of 3.11.7, 64 bits; the structures are the same in all of 3.11.

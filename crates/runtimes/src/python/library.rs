@@ -11,10 +11,10 @@ use super::frames::Interpreter;
 /// A file that holds an interpreter: an executable or libpython.
 #[derive(Clone, Debug)]
 pub struct Library {
-    /// `Py_Version`: major, minor, micro version and more, a byte each.
-    version: u32,
+    /// `Py_Version`, which 3.11 and later have: major, minor, micro version and more, a byte each.
+    version: Option<u32>,
     /// Where `_PyRuntime` is in the file's own address space.
-    runtime: u64,
+    runtime: Option<u64>,
     /// Where the evaluation loop is.
     evaluation: Vec<Range<u64>>,
     /// Start, length and address of what is mapped from the file.
@@ -28,7 +28,7 @@ impl Library {
     }
 
     /// What the symbol tables of `file` say; `None` if it holds no interpreter, or one older than
-    /// 3.11.
+    /// 3.6.
     pub fn read(file: File) -> Option<Self> {
         let cache = ReadCache::new(file);
         let elf = object::File::parse(&cache).ok()?;
@@ -46,24 +46,26 @@ impl Library {
                 _ => {}
             }
         }
-        let version = version?;
-        let mut segments = elf.segments();
-        let bytes = segments.find_map(|segment| segment.data_range(version, 8).ok().flatten())?;
-        let version = u64::from_le_bytes(*bytes.first_chunk()?);
+        let evaluation = Some(evaluation).filter(|ranges| !ranges.is_empty())?;
+        let version = version.and_then(|address| {
+            let mut segments = elf.segments();
+            let bytes = segments.find_map(|it| it.data_range(address, 8).ok().flatten())?;
+            u32::try_from(u64::from_le_bytes(*bytes.first_chunk()?)).ok()
+        });
         let segments = elf.segments().map(|segment| {
             let (start, length) = segment.file_range();
             (start, length, segment.address())
         });
         Some(Self {
-            version: u32::try_from(version).ok()?,
-            runtime: runtime?,
-            evaluation: Some(evaluation).filter(|ranges| !ranges.is_empty())?,
+            version,
+            runtime,
+            evaluation,
             segments: segments.collect(),
         })
     }
 
     /// The interpreter of a process that has the file's bytes from `file_offset` on mapped at
-    /// `start`; `None` if its version is not known.
+    /// `start`; `None` if that is no part of it.
     pub fn at(
         &self,
         start: u64,
@@ -77,15 +79,13 @@ impl Library {
         })?;
         let mapped = address.wrapping_add(file_offset.wrapping_sub(offset));
         let bias = start.wrapping_sub(mapped);
-        let runtime = bias.wrapping_add(self.runtime);
-        let evaluation = self.evaluation.iter();
         let place =
             |range: &Range<u64>| bias.wrapping_add(range.start)..bias.wrapping_add(range.end);
-        Interpreter::new(
-            self.version,
-            runtime,
-            evaluation.map(place).collect(),
-            memory,
-        )
+        let evaluation = self.evaluation.iter().map(place).collect();
+        let (Some(version), Some(runtime)) = (self.version, self.runtime) else {
+            return Some(Interpreter::unknown(evaluation));
+        };
+        let runtime = bias.wrapping_add(runtime);
+        Some(Interpreter::new(version, runtime, evaluation, memory))
     }
 }
