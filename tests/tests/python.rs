@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use prof_tests::{Need, Outcome, Session, needs};
+use prof_tests::{Need, Outcome, Recorded, Session, needs};
+use serde_json::Value;
 
 const NEEDS: &[Need] = &[Need::Tool("gcc"), Need::Tool("python3")];
 
@@ -48,6 +49,16 @@ fn caller(frames: &[String], native: usize) -> Option<&str> {
         .find(|rest| rest.len() == 1)
 }
 
+/// Reports know the language of this function, however it is called.
+fn assert_is_python(recorded: &Recorded<'_>, function: &str) {
+    let json = recorded.report(&["--json", "-"]).stdout;
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    let functions = json["functions"].as_array().expect("functions");
+    let mut named = functions.iter().filter(|it| it["name"] == function);
+    let kind = named.next().map(|it| &it["kind"]);
+    assert_eq!(kind, Some(&Value::from("python")));
+}
+
 /// `at_least` is the share of the native functions' samples whose Python callers are known.
 fn check(session: &Session, python: &Path, threads: &str, at_least: f64) {
     build(session, python);
@@ -55,7 +66,8 @@ fn check(session: &Session, python: &Path, threads: &str, at_least: f64) {
     let command = [python.to_str(), program.to_str(), Some("2"), Some(threads)];
     let command = command.map(|word| word.expect("UTF-8"));
     let options = ["-e", "cpu-clock:u", "-F", "999"];
-    let stacks = session.record(&options, &command).stacks();
+    let recorded = session.record(&options, &command);
+    let stacks = recorded.stacks();
     let (mut right, mut marked) = (0, 0);
     for (frames, weight) in stacks.iter() {
         let is_native = |frame: &String| frame.len() == 2 && frame.starts_with('n');
@@ -75,6 +87,7 @@ fn check(session: &Session, python: &Path, threads: &str, at_least: f64) {
         right > 0 && known >= at_least,
         "{python:?}: {known}\n{stacks}"
     );
+    assert_is_python(&recorded, "f0");
     let loops = stacks.share(|frames| {
         let is_loop = |frame: &String| frame.starts_with("_PyEval_EvalFrameDefault");
         frames.iter().any(is_loop) && !frames.iter().any(|frame| frame.starts_with("[no Python"))

@@ -237,7 +237,7 @@ fn python_frame(function: PythonFunction, line: u64) -> NamedFrame {
     let module = function.file.rsplit('/').next().unwrap_or(PYTHON);
     NamedFrame {
         module: module.into(),
-        kind: FunctionKind::User,
+        kind: FunctionKind::Python,
         functions: vec![SymbolFrame {
             function: function.name.into(),
             line: u32::try_from(line).ok().filter(|&line| line > 0),

@@ -136,7 +136,9 @@ impl Waits {
                     FunctionKind::State => waits |= &*symbolized[function].name == OFF_CPU,
                     FunctionKind::Kernel if waits => owner = user,
                     FunctionKind::Kernel | FunctionKind::Missing => {}
-                    FunctionKind::User | FunctionKind::Jit => user = Some(function),
+                    FunctionKind::User | FunctionKind::Jit | FunctionKind::Python => {
+                        user = Some(function)
+                    }
                 }
             }
             found.push((waits, user));

@@ -10,12 +10,16 @@ const BY_CATEGORY: [number, number, number][] = [
   [26, 85, 62], // C: orange
   [202, 70, 62], // C++: sky blue
   [164, 55, 52], // Rust: bluish green
+  [232, 55, 74], // Python: blue
   [56, 80, 60], // run-time code: yellow
   [326, 45, 66], // kernel: reddish purple
   [30, 10, 68], // no name
   [0, 0, 78], // missing
   [210, 30, 75], // state
 ];
+
+/** From here on, categories are not of code that programs bring. */
+const PROGRAMS = CATEGORIES.indexOf('kernel');
 
 /** By place among the modules with most functions; the last is that of all others. */
 const MODULES: [number, number, number][] = [
@@ -49,8 +53,8 @@ export class Palette {
   private make(id: number): string {
     const { profile } = this;
     const category = profile.functionCategory[id]!;
-    let [hue, saturation, lightness] = BY_CATEGORY[category] ?? BY_CATEGORY[5]!;
-    if (this.by === 'module' && category < 4) {
+    let [hue, saturation, lightness] = BY_CATEGORY[category] ?? BY_CATEGORY[CATEGORIES.indexOf('no name')]!;
+    if (this.by === 'module' && category < PROGRAMS) {
       [hue, saturation, lightness] = MODULES[this.modules.get(profile.functionModule[id]!) ?? MODULES.length - 1]!;
     }
     const shade = (hash(profile.strings[profile.functionName[id]!]!) % 13) - 6;
@@ -65,7 +69,7 @@ export class Palette {
     for (const id of ids) {
       const category = this.profile.functionCategory[id]!;
       const module = this.profile.strings[this.profile.functionModule[id]!]!;
-      const label = this.by === 'module' && category < 4 ? module || 'no module' : CATEGORIES[category]!;
+      const label = this.by === 'module' && category < PROGRAMS ? module || 'no module' : CATEGORIES[category]!;
       if (!found.has(label)) found.set(label, this.of(id));
     }
     return [...found];
@@ -76,7 +80,7 @@ export class Palette {
 function places(profile: Profile): Map<number, number> {
   const counts = new Map<number, number>();
   profile.functionModule.forEach((module, id) => {
-    if (profile.functionCategory[id]! < 4) counts.set(module, (counts.get(module) ?? 0) + 1);
+    if (profile.functionCategory[id]! < PROGRAMS) counts.set(module, (counts.get(module) ?? 0) + 1);
   });
   const sorted = [...counts].sort((a, b) => b[1] - a[1] || a[0] - b[0]);
   return new Map(sorted.map(([module], index) => [module, Math.min(index, MODULES.length - 1)]));
@@ -84,7 +88,7 @@ function places(profile: Profile): Map<number, number> {
 
 /** Languages, where there are several: else they would all have one colour. */
 export function usualColors(profile: Profile): ColorBy {
-  const languages = new Set(profile.functionCategory.filter((category) => category < 4));
+  const languages = new Set(profile.functionCategory.filter((category) => category < PROGRAMS));
   return languages.size > 1 ? 'language' : 'module';
 }
 

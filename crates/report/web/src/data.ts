@@ -102,12 +102,12 @@ interface Head {
 }
 
 /** Kinds of functions, in the order of their numbers in the column `function_kind`. */
-export const KINDS = ['user', 'kernel', 'jit', 'missing', 'state'] as const;
+export const KINDS = ['user', 'kernel', 'jit', 'python', 'missing', 'state'] as const;
 export const KERNEL_KIND = KINDS.indexOf('kernel');
 /** From here on, kinds are of no function: what is missing, and states. */
 export const MISSING_KIND = KINDS.indexOf('missing');
 /** Languages and other categories, in the order of the column `function_category`. */
-export const CATEGORIES = ['C', 'C++', 'Rust', 'run-time code', 'kernel', 'no name', 'missing', 'state'] as const;
+export const CATEGORIES = ['C', 'C++', 'Rust', 'Python', 'run-time code', 'kernel', 'no name', 'missing', 'state'] as const;
 
 /** A profile as columns. Indexes of one table are numbers from 0 without gaps. */
 export interface Profile extends ProfileHead {

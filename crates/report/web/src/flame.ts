@@ -33,7 +33,7 @@ interface Drawn {
 
 export class FlameView {
   readonly element: HTMLElement;
-  private readonly canvas = h('canvas', { tabindex: 0, role: 'application', 'aria-label': 'flamegraph: arrow keys move, Enter zooms, Escape goes back' });
+  private readonly canvas = h('canvas', { tabindex: 0, role: 'application', 'aria-label': 'flamegraph: arrow keys move, Enter zooms, Escape shows all' });
   private readonly tip = h('div', { class: 'tip', hidden: true });
   private readonly spoken = h('div', { class: 'spoken', 'aria-live': 'polite' });
   private drawn: Drawn[] = [];
@@ -186,7 +186,7 @@ export class FlameView {
     else if (event.key === 'Escape') {
       // Out of a zoom first; another Escape is the page's.
       if (!this.options.zoom.length) return;
-      this.options.onZoom(this.options.zoom.slice(0, -1));
+      this.options.onZoom([]);
     } else if (event.key === 's' && box.id >= 0) this.options.onChoose(box);
     else if (event.key in steps) {
       this.chosen = steps[event.key] ?? box;

@@ -38,7 +38,7 @@ const HELP: [string, string][] = [
   ['arrow keys', 'move in a picture, table or tree'],
   ['Enter', 'zoom into the box, open the row'],
   ['s', 'callers and callees of the box (also: right mouse button)'],
-  ['Escape', 'one step back: out of a zoom, a search, a selection'],
+  ['Escape', 'out of the search, then of the zoom, then of the selection'],
   ['u', 'roots at the top or at the bottom'],
   ['c', 'colours by language or by module'],
   ['?', 'this help'],
@@ -492,7 +492,7 @@ class Page {
       if (this.state.search) {
         this.searchField.value = '';
         this.update({ search: '' });
-      } else if (this.state.zoom.length) this.update({ zoom: this.state.zoom.slice(0, -1) });
+      } else if (this.state.zoom.length) this.update({ zoom: [] });
       else if (this.state.filter.range || this.state.filter.threads) this.setFilter({ range: null, threads: null });
       return;
     }

@@ -169,6 +169,7 @@ pub(super) fn categories() -> Vec<Category> {
         ("User", "yellow"),
         ("Kernel", "orange"),
         ("JIT", "green"),
+        ("Python", "blue"),
         ("Missing", "grey"),
     ];
     all.map(of).into()
@@ -180,7 +181,8 @@ fn category(kind: FunctionKind) -> usize {
         FunctionKind::User => 0,
         FunctionKind::Kernel => 1,
         FunctionKind::Jit => 2,
-        FunctionKind::Missing | FunctionKind::State => 3,
+        FunctionKind::Python => 3,
+        FunctionKind::Missing | FunctionKind::State => 4,
     }
 }
 

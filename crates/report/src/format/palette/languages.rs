@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashSet;
 
-use crate::symbolize::{Function, SymbolizedProfile};
+use crate::symbolize::{Function, FunctionKind, SymbolizedProfile};
 
 /// Which functions are written in Rust, as far as their source files tell; without debug info, by
 /// the company they keep: `a::b` is Rust in a module with other functions that are.
@@ -40,6 +40,15 @@ impl Languages {
                 .map(|(function, known)| known.unwrap_or_else(|| guess(function)))
                 .collect(),
         }
+    }
+}
+
+/// Whether it is Python's: read from the interpreter, or told by it (`-X perf`).
+pub(in crate::format) fn is_python(function: &Function) -> bool {
+    match function.kind {
+        FunctionKind::Python => true,
+        FunctionKind::Jit => function.name.starts_with("py::"),
+        _ => false,
     }
 }
 

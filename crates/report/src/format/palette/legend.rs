@@ -114,6 +114,7 @@ impl<'a, 'p> Legend<'a, 'p> {
             Hue::Cpp => "C++",
             Hue::Rust => "Rust",
             Hue::Plain => "C and others",
+            Hue::Python => return "Python".into(),
             Hue::Library(_) => "",
             Hue::Jit => return "run-time code".into(),
             Hue::Kernel => return "kernel".into(),

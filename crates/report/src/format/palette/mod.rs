@@ -11,6 +11,7 @@ use inferno::flamegraph::color::Color;
 
 use crate::symbolize::{Function, FunctionId, FunctionKind, SymbolizedProfile};
 
+pub(super) use languages::is_python;
 use languages::{Languages, looks_like_rust};
 use libraries::Libraries;
 
@@ -26,6 +27,7 @@ enum Hue {
     Plain,
     Cpp,
     Rust,
+    Python,
     Jit,
     /// Code of shared libraries that have this hue.
     Library(u8),
@@ -46,6 +48,7 @@ impl Hue {
             Self::Kernel => ([220, 120, 20], [30, 35, 20]),
             Self::Jit => ([90, 180, 90], [40, 40, 40]),
             Self::Rust => ([205, 150, 105], [25, 30, 30]),
+            Self::Python => ([160, 165, 55], [35, 35, 40]),
             Self::Cpp => ([205, 185, 60], [35, 35, 30]),
             Self::Plain => ([222, 95, 85], [30, 50, 45]),
             Self::State => ([150, 160, 175], [0, 0, 0]),
@@ -126,9 +129,11 @@ impl<'p> Palette<'p> {
         let function = &self.symbolized[id];
         let library = self.libraries.hue(&function.module).map(Hue::Library);
         match function.kind {
+            _ if is_python(function) => Hue::Python,
             FunctionKind::User => library.unwrap_or_else(|| self.language(id)),
             FunctionKind::Kernel => Hue::Kernel,
             FunctionKind::Jit => Hue::Jit,
+            FunctionKind::Python => Hue::Python,
             FunctionKind::Missing => Hue::Missing,
             FunctionKind::State => Hue::State,
         }

@@ -29,12 +29,13 @@ fn find(symbolized: &SymbolizedProfile, name: &str) -> FunctionId {
 fn kinds_of_code_have_their_hues() {
     let symbolized = TestProfile::of(&[
         "t main;libc.so.6!write;k:vfs_write 1",
-        "t main;libz.so.1!deflate;jit:made;cut 1",
+        "t main;jit:py::f;libz.so.1!deflate;jit:made;cut 1",
     ]);
     let palette = Palette::new(&symbolized, PaletteBy::Kind);
     let hue = |name| palette.hue(find(&symbolized, name));
-    let found = ["main", "write", "vfs_write", "made"].map(hue);
-    let expected = [Hue::Plain, Hue::Library(0), Hue::Kernel, Hue::Jit];
+    let found = ["main", "py::f", "write", "vfs_write", "made"].map(hue);
+    let library = Hue::Library(0);
+    let expected = [Hue::Plain, Hue::Python, library, Hue::Kernel, Hue::Jit];
     assert_eq!(found, expected);
     assert!(matches!(hue("deflate"), Hue::Library(1..)));
     let by_language = Palette::new(&symbolized, PaletteBy::Language);
