@@ -147,9 +147,9 @@ fn assert_whole(recorded: &Recorded<'_>, percent: f64) {
     assert!(whole.is_some_and(|whole| whole >= percent), "{verdict}");
 }
 
-/// prof is a large Rust program with debug info. Of its some eighty samples a few are in the moment in
-/// which it reads its flags, unoptimized, with more stack than any copy holds: where the reader has
-/// to wait for a CPU, one or two of these may have changed.
+/// prof is a large Rust program with debug info. Of its some eighty samples a few are in the moment
+/// in which it reads its flags, unoptimized, with more stack than any copy holds: where the reader
+/// has to wait for a CPU, one or two of these may have changed.
 #[test]
 fn prof_itself() {
     let session = Session::new();

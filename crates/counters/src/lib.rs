@@ -26,7 +26,8 @@
 //! let cost = group.read()?.since(&before)?;
 //! group.disable()?;
 //!
-//! println!("{} faults in {} ns for {} bytes", cost[&faults].value, cost[&clock].value, memory.len());
+//! let [faults, clock] = [cost[&faults].value, cost[&clock].value];
+//! println!("{faults} faults in {clock} ns for {} bytes", memory.len());
 //! assert!(cost[&clock].value > 0);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

@@ -5,9 +5,9 @@
 //!   plan/     what to ask the kernel for first, what next where it refuses, what to advise
 //!   attr/     an event as perf_event_attr
 //!   kernel/   its system calls and rings    counting/  counters, read without a ring
-//!   sampler/  one descriptor per event, thread and CPU; one ring per CPU ──> whole records as &[u8]
+//!   sampler/  one descriptor per event, thread and CPU; one ring per CPU ─> whole records as &[u8]
 //!
-//!   process/  commands held before exec, signals, memory    tracing/  ptrace, where events are refused
+//!   process/  commands held before exec, signals, memory    tracing/  ptrace, without events
 //!   system/   the machine, its settings, our privileges and priorities
 //! ```
 //!

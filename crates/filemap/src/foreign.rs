@@ -8,7 +8,7 @@
 //! ```text
 //!   /usr/lib/x.so                our own system: links are followed, our rights
 //!   /proc/PID/root/usr/lib/x.so  inside the root of PID, whose rights count; links stay inside
-//!   /proc/self/fd/N/usr/lib/…    inside a root directory that is held; root reads what all may read
+//!   /proc/self/fd/N/usr/lib/…    inside a root directory that is held; root reads what all may
 //!   /proc/PID/map_files/… , exe  what is mapped, by the kernel's own link: our rights
 //! ```
 

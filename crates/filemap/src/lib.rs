@@ -1,5 +1,5 @@
-//! Files: read-only memory maps ([`MappedFile`], the one place where a file becomes a `&[u8]`), files
-//! that others name ([`foreign`]), and files that we write ([`output`]).
+//! Files: read-only memory maps ([`MappedFile`], the one place where a file becomes a `&[u8]`),
+//! files that others name ([`foreign`]), and files that we write ([`output`]).
 
 pub mod foreign;
 pub mod output;

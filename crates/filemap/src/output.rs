@@ -3,7 +3,7 @@
 //! ```text
 //!   DIRECTORY/out.svg      the directory is opened once and held; all else happens in it, by name
 //!       .prof.PID.TIME     a new file beside the target (O_EXCL, 0600) ...
-//!       out.svg            ... that takes the name by a rename: a link there is replaced, not followed
+//!       out.svg            ... that takes the name by a rename: a link there is replaced
 //! ```
 //! Pipes and devices are written directly: they are opened and never created or replaced.
 

@@ -222,8 +222,8 @@ fn check(args: &[&str]) -> Option<Lines> {
     Some(ours)
 }
 
-/// Whether records come in later rounds than they may (docs/format.md), by what perf says itself. So it is
-/// where a CPU is held up while it writes one.
+/// Whether records come in later rounds than they may (docs/format.md), by what perf says itself.
+/// So it is where a CPU is held up while it writes one.
 fn breaks_order(path: &Path) -> bool {
     let said = run_perf(&["script", "-i", &path.to_string_lossy()]).unwrap();
     String::from_utf8_lossy(&said.stderr).contains("out of order")
@@ -251,8 +251,8 @@ fn stack_dumps() {
 
 #[test]
 fn several_events() {
-    // A clock's period is nanoseconds. With few of them, interrupts hold up the writing of records, and
-    // then rounds do not tell their order.
+    // A clock's period is nanoseconds. With few of them, interrupts hold up the writing of records,
+    // and then rounds do not tell their order.
     let events = "cpu-clock/period=1000000/,page-faults/period=10/,context-switches/period=1/";
     let Some(lines) = check(&["-e", events, "-g"]) else {
         return;

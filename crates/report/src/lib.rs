@@ -1,7 +1,7 @@
 //! Recordings to profiles, views and formats.
 //!
 //! ```text
-//!   Recording ──load──> Profile ──names──> SymbolizedProfile ──filter──> CallTree ──> view ──> format
+//! Recording ──load──> Profile ──names──> SymbolizedProfile ──filter──> CallTree ─> view ─> format
 //! ```
 //! Each step is a value of its own: a profile can be named in several ways, and one named profile
 //! gives as many trees as there are filters.

@@ -6,6 +6,9 @@ use super::source::Source;
 /// The most lines that a file may have before its tests.
 const MOST_LINES: usize = 400;
 
+/// The most characters that a line of comment may have; rustfmt sees to the code.
+const MOST_CHARACTERS: usize = 100;
+
 /// Flat tables, which are allowed to be longer.
 const FLAT_TABLES: [&str; 0] = [];
 
@@ -20,6 +23,7 @@ const PRINTING: [&str; 4] = ["println!", "eprintln!", "print!", "eprint!"];
 /// Checks every rule on one file.
 pub(super) fn check(source: &Source, problems: &mut Vec<Problem>) {
     length(source, problems);
+    comment_width(source, problems);
     crate_root(source, problems);
     let tests_start = source.lines_before_tests();
     for (index, line) in source.code.iter().enumerate() {
@@ -53,6 +57,17 @@ fn length(source: &Source, problems: &mut Vec<Problem>) {
     if lines > MOST_LINES && !all_tests && !FLAT_TABLES.contains(&source.path.as_str()) {
         let what = format!("{lines} lines before the tests, {MOST_LINES} are the most");
         problems.push(Problem::new(&source.path, what));
+    }
+}
+
+fn comment_width(source: &Source, problems: &mut Vec<Problem>) {
+    for (index, line) in source.lines.iter().enumerate() {
+        let is_comment = line.trim_start().starts_with("//");
+        if is_comment && line.chars().count() > MOST_CHARACTERS {
+            let place = format!("{}:{}", source.path, index + 1);
+            let what = format!("a comment of over {MOST_CHARACTERS} characters");
+            problems.push(Problem::new(&place, what));
+        }
     }
 }
 
@@ -133,6 +148,13 @@ mod tests {
         let tests = format!("fn f() {{}}\n#[cfg(test)]\n{long}");
         check("crates/model/src/a.rs", &tests, &[]);
         check("tests/tests/a.rs", &long, &[]);
+    }
+
+    #[test]
+    fn comments_have_a_width() {
+        let what = "crates/model/src/a.rs:2: a comment of over 100 characters";
+        let text = format!("{0:\u{2500}<100}\n{0:\u{2500}<101}\n", "// ");
+        check("crates/model/src/a.rs", &text, &[what]);
     }
 
     #[test]

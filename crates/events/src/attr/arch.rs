@@ -16,8 +16,8 @@ pub(crate) const USER_REGISTERS: u64 = x86_64::ALL;
 pub(crate) const USER_REGISTERS: u64 = aarch64::ALL;
 
 /// What shows the state of the user's code while the kernel is being entered: a system call leaves
-/// bx, bp, r12 to r15 and for a few instructions sp as they were, and has the instruction pointer in
-/// cx.
+/// bx, bp, r12 to r15 and for a few instructions sp as they were, and has the instruction pointer
+/// in cx.
 #[cfg(target_arch = "x86_64")]
 pub(crate) const ENTRY_REGISTERS: u64 =
     1 << x86_64::BX | 1 << x86_64::CX | 1 << x86_64::BP | 1 << x86_64::SP | 0xf << x86_64::R12;
@@ -55,8 +55,8 @@ pub(crate) const COMPAT_IP: usize = 12;
 #[cfg(target_arch = "x86_64")]
 pub(crate) const COMPAT_SP: usize = 15;
 
-/// Where the sampled registers are among the words of a 32-bit program: ebx ecx edx esi edi ebp eax ds
-/// es fs gs orig_eax eip cs eflags esp ss. It has no r8 to r15.
+/// Where the sampled registers are among the words of a 32-bit program: ebx ecx edx esi edi ebp eax
+/// ds es fs gs orig_eax eip cs eflags esp ss. It has no r8 to r15.
 #[cfg(target_arch = "x86_64")]
 pub(crate) const SAMPLED_FROM_COMPAT: [usize; 20] = {
     const NONE: usize = usize::MAX;

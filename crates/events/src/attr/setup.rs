@@ -71,7 +71,8 @@ pub enum Scope {
     Descendants,
 }
 
-/// Whether the records come with an event that say which threads there are and what is mapped where.
+/// Whether the records come with an event that say which threads there are and what is mapped
+/// where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tracking {
     /// They come with another event.

@@ -28,8 +28,8 @@ pub struct Program {
     /// Whether its standard output goes where its standard error output goes, because ours is for
     /// something else.
     pub stdout_is_stderr: bool,
-    /// Whether what would be the terminal for it, of its three standard descriptors, is `/dev/null`,
-    /// because we draw on the terminal and read from it.
+    /// Whether what would be the terminal for it, of its three standard descriptors, is
+    /// `/dev/null`, because we draw on the terminal and read from it.
     pub terminal_is_ours: bool,
 }
 
@@ -300,8 +300,9 @@ impl RunningCommand {
 
     /// How it ended, or `None` if it still runs.
     ///
-    /// Not for threads that run in real time: the kernel takes down what /proc showed of the command,
-    /// and may turn in circles until one of its threads, which gets no CPU then, has done its part.
+    /// Not for threads that run in real time: the kernel takes down what /proc showed of the
+    /// command, and may turn in circles until one of its threads, which gets no CPU then, has done
+    /// its part.
     ///
     /// # Errors
     ///

@@ -5,7 +5,7 @@
 //!   Tracer ──seize──> thread   runs on; from now on it stops for us:
 //!          ──interrupt─>         as asked .................... Why::Interrupted
 //!                                before a signal reaches it .. Why::Signal     resume hands it on
-//!                                when it makes another ....... Why::Made       which is traced, too
+//!                                when it makes another ....... Why::Made       which is traced too
 //!                                after exec, before exit ..... Why::Exec, Why::Exiting
 //!          <───next── Stopped { tid, why } ── registers, memory ── resume
 //! ```

@@ -30,7 +30,8 @@ pub(crate) struct DiffFlags {
     #[arg(long, value_name = "FILE")]
     pub(crate) flamegraph_before: Option<PathBuf>,
 
-    /// Write a page for browsers with both recordings and what changed; it compares shares (`--normalize weight`)
+    /// Write a page for browsers with both recordings and what changed; it compares shares
+    /// (`--normalize weight`)
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
 

@@ -29,8 +29,8 @@ pub(super) fn parse_count<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
     fitting.ok_or_else(|| "write a number from 1 on".into())
 }
 
-/// perf's `-c`: a period, which the kernel holds in 63 bits. cargo-flamegraph's `-c` is a command of
-/// perf.
+/// perf's `-c`: a period, which the kernel holds in 63 bits. cargo-flamegraph's `-c` is a command
+/// of perf.
 pub(super) fn parse_period(text: &str) -> Result<u64, String> {
     match text.parse::<i64>() {
         Ok(period) if period > 0 => Ok(period.unsigned_abs()),

@@ -126,8 +126,8 @@ pub(crate) struct SamplingFlags {
     #[arg(long)]
     pub embed_symbols: bool,
 
-    /// Ask nothing of runtimes: do not set NODE_OPTIONS or ERL_FLAGS so that they name the code that
-    /// they compile, nor ask running JVMs
+    /// Ask nothing of runtimes: do not set NODE_OPTIONS or ERL_FLAGS so that they name the code
+    /// that they compile, nor ask running JVMs
     #[arg(long)]
     pub no_runtime_help: bool,
 

@@ -127,8 +127,8 @@ pub(crate) struct TextFlags {
     #[arg(long, group = "text")]
     pub(crate) unwind_failures: bool,
 
-    /// Unwind the copies of stacks that the recording holds twice, and list where prof's unwinder and
-    /// framehop differ, by module and address
+    /// Unwind the copies of stacks that the recording holds twice, and list where prof's unwinder
+    /// and framehop differ, by module and address
     #[arg(long, group = "text", conflicts_with = "unwinder")]
     pub(crate) check_stacks: bool,
 
@@ -174,7 +174,8 @@ pub(crate) struct FileFlags {
     #[arg(long, value_name = "FILE")]
     pub(crate) flamegraph: Option<PathBuf>,
 
-    /// Write a page for any browser, with a timeline, flamegraphs, tables and source; it loads nothing
+    /// Write a page for any browser, with a timeline, flamegraphs, tables and source; it loads
+    /// nothing
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
 

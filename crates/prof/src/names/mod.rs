@@ -193,7 +193,8 @@ fn load(
     })
 }
 
-/// Has a line tell how far it is. While what is `piped` comes, the terminal is for those who make it.
+/// Has a line tell how far it is. While what is `piped` comes, the terminal is for those who make
+/// it.
 fn loading(
     copies: StackCopies,
     piped: bool,

@@ -120,7 +120,8 @@ impl From<RecordFlags> for Job {
     }
 }
 
-/// What these flags ask for. `stdout_is_taken`: by the recording, so that the command's goes where its errors go.
+/// What these flags ask for. `stdout_is_taken`: by the recording, so that the command's goes where
+/// its errors go.
 pub(crate) fn wanted(flags: WhomFlags, stdout_is_taken: bool) -> Wanted {
     let program = (!flags.command.is_empty()).then(|| Program {
         stdout_is_stderr: stdout_is_taken,

@@ -279,9 +279,9 @@ impl BlockedThread {
         }
     }
 
-    /// It leaves its CPU or is back. Returns whether it sleeps since then. A thread that moves between
-    /// CPUs has records in the rings of both, and they are read one after the other: what was before the
-    /// latest that is known comes too late.
+    /// It leaves its CPU or is back. Returns whether it sleeps since then. A thread that moves
+    /// between CPUs has records in the rings of both, and they are read one after the other: what
+    /// was before the latest that is known comes too late.
     fn switched(&mut self, switch: &ThreadSwitch) -> bool {
         if switch.time < self.switched {
             return false;

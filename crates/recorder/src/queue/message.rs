@@ -70,7 +70,8 @@ pub(crate) struct StackTail {
     pub(crate) length: usize,
     /// The mapping that the stack is in.
     pub(crate) mapping: (u64, u64),
-    /// Whether the reader took the thread's CPU when the sample came, so that the stack is as it was.
+    /// Whether the reader took the thread's CPU when the sample came, so that the stack is as it
+    /// was.
     pub(crate) is_prompt: bool,
 }
 

@@ -245,8 +245,8 @@ impl RecordQueue {
         (state.free.pop().unwrap_or_default(), room)
     }
 
-    /// Hands a batch over, and wakes the session if it is `hurried`, or if there is enough to do. An
-    /// empty one still says that a pass was made.
+    /// Hands a batch over, and wakes the session if it is `hurried`, or if there is enough to do.
+    /// An empty one still says that a pass was made.
     pub(crate) fn push(&self, batch: Batch, hurried: bool) {
         let mut state = self.lock();
         if state.given_up {

@@ -42,8 +42,8 @@ impl TailReader {
         self.refused
     }
 
-    /// What lies beyond this copy, if it was read in this pass for another sample of the thread: the
-    /// live target has the same for both.
+    /// What lies beyond this copy, if it was read in this pass for another sample of the thread:
+    /// the live target has the same for both.
     pub(crate) fn read_in_pass(&self, stack: &StackCopy) -> Option<(StackTail, usize)> {
         let start = overlap(stack)?;
         let covers = |(pid, beyond, _): &&(Pid, StackTail, usize)| {
@@ -90,10 +90,10 @@ impl TailReader {
         })
     }
 
-    /// The mapping that a stack is in, as known or as `maps` says, which is asked of the living only:
-    /// who opens a file in /proc of a process that is being taken down may turn in circles until that
-    /// is done, and we may run ahead of the thread that does it. As long as there is memory to read
-    /// that has not begun: memory goes first.
+    /// The mapping that a stack is in, as known or as `maps` says, which is asked of the living
+    /// only: who opens a file in /proc of a process that is being taken down may turn in circles
+    /// until that is done, and we may run ahead of the thread that does it. As long as there is
+    /// memory to read that has not begun: memory goes first.
     fn mapping(
         &mut self,
         stack: &StackCopy,

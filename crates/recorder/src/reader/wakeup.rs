@@ -1,10 +1,10 @@
 //! When the reader wakes.
 //!
 //! ```text
-//!   stacks                           the reader comes                     wakeups a second, at 99 Hz
-//!   fit in the kernel's copy         when a ring is half full             2
-//!   go on beyond it, unchanged       every 5 ms                           200
-//!   go on beyond it, and change      with each sample (overflow signal)   99
+//!   stacks                         the reader comes                     wakeups a second, at 99 Hz
+//!   fit in the kernel's copy       when a ring is a quarter full        2
+//!   go on beyond it, unchanged     every 5 ms                           200
+//!   go on beyond it, and change    with each sample (overflow signal)   99
 //! ```
 //! What lies beyond the copy must be read before the program changes it. Each wakeup costs the
 //! program more than the sample itself, so it must pay: one sample in [`WakeupPolicy::WORTH`] must
@@ -162,7 +162,8 @@ impl WakeupPolicy {
         samples.changed = samples.changed.saturating_add(feedback.changed);
     }
 
-    /// How long to sleep now, and why. If the session `lags`, what wakeups take is better spent there.
+    /// How long to sleep now, and why. If the session `lags`, what wakeups take is better spent
+    /// there.
     pub(crate) fn sleep(&self, now: Instant, lags: bool) -> (Sleep, SleepReason) {
         let since_change = now.duration_since(self.last_change);
         let settled = (since_change / 2).clamp(Self::SHORT, Self::LONG);

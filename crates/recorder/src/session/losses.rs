@@ -6,7 +6,8 @@ use super::{Session, SessionEvent};
 use crate::queue::record_queue::ReaderCounts;
 
 impl Session {
-    /// Counts what the reader had to drop. Who watches learns that from records, as of other losses.
+    /// Counts what the reader had to drop. Who watches learns that from records, as of other
+    /// losses.
     pub(super) fn reader_has_counted(&mut self, counts: ReaderCounts) -> Result<(), WriteError> {
         self.statistics
             .count_reader(counts, self.known_losses.reader);

@@ -1,8 +1,8 @@
 //! Python frames in call chains, and what the file says of their functions.
 //!
 //! A function stands in a recording as a mapping of its own, whose path has its name and file, far
-//! above all addresses of programs: each address in it is a line. So every reader of perf.data opens
-//! the file, and shows the function's name as that of a module.
+//! above all addresses of programs: each address in it is a line. So every reader of perf.data
+//! opens the file, and shows the function's name as that of a module.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;

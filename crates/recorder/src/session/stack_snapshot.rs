@@ -1,9 +1,9 @@
 //! Deep stacks as they were at an earlier sample of the same thread.
 //!
-//! The outer part of a deep stack changes rarely. What was read beyond the copy comes a little late,
-//! and not at all when there is no time for it: if what was copied with this sample joins on to what
-//! was there a sample ago, the rest of that is this sample's, too. The unwinder decides on it; here
-//! are the bytes.
+//! The outer part of a deep stack changes rarely. What was read beyond the copy comes a little
+//! late, and not at all when there is no time for it: if what was copied with this sample joins on
+//! to what was there a sample ago, the rest of that is this sample's, too. The unwinder decides on
+//! it; here are the bytes.
 
 use prof_model::Tid;
 
@@ -99,8 +99,8 @@ impl SnapshotCache {
         self.forget_others(index);
     }
 
-    /// Forgets any stacks but this one, as long as there are too many: where more threads than there is
-    /// room for take turns, the one that was not seen for longest would be the next.
+    /// Forgets any stacks but this one, as long as there are too many: where more threads than
+    /// there is room for take turns, the one that was not seen for longest would be the next.
     fn forget_others(&mut self, mut index: usize) {
         while self.threads.len() > Self::THREADS
             || (self.bytes > Self::BYTES && self.threads.len() > 1)

@@ -25,8 +25,8 @@ pub(super) struct Statistics {
 impl Statistics {
     pub(super) fn count(&mut self, record: &Record<'_>) {
         let losses = &mut self.quality.losses;
-        // When a process may not be sampled any more, its program's name is the last thing before its end
-        // (UnseenProcesses::protected).
+        // When a process may not be sampled any more, its program's name is the last thing before
+        // its end (UnseenProcesses::protected).
         match record {
             Record::Comm(comm) if comm.exec => {
                 let name = comm.name.to_string_lossy();

@@ -60,8 +60,8 @@ impl ChainBuilder {
         }
     }
 
-    /// Whether the last stack could not have been read any later: there was more than the kernel had
-    /// copied, and that had changed since the sample before.
+    /// Whether the last stack could not have been read any later: there was more than the kernel
+    /// had copied, and that had changed since the sample before.
     pub(crate) fn needed_prompt_wakeup(&self, note: StackNote) -> bool {
         match note.end {
             StackEnd::TruncatedDump | StackEnd::UnreadableMemory | StackEnd::Stale => true,

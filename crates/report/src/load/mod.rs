@@ -64,8 +64,8 @@ pub enum StackCopies {
     Unwind,
     /// framehop unwinds them. It is an error if there are none.
     UnwindWithFramehop,
-    /// prof's unwinder unwinds them, and [`Profile::stack_check`] says where framehop differs. It is
-    /// an error if there are none.
+    /// prof's unwinder unwinds them, and [`Profile::stack_check`] says where framehop differs. It
+    /// is an error if there are none.
     Check,
 }
 

@@ -29,8 +29,8 @@ pub(super) struct Collector {
 }
 
 impl Collector {
-    /// For a recording of this quality, if it says. Whether it is `native` says if the interpreter's
-    /// own functions stay.
+    /// For a recording of this quality, if it says. Whether it is `native` says if the
+    /// interpreter's own functions stay.
     pub(super) fn new(quality: Option<&Quality>, native: bool) -> Self {
         Self {
             profile: Profile::default(),

@@ -7,12 +7,12 @@
 //!   native stack:  _PyEval_EvalFrameDefault      frames of one activation▼
 //!                  │ anchor: entry frame or      f3 ──previous──> f2 ──previous──> entry frame
 //!                  │ _PyCFrame, on this stack     │                                  │
-//!                  ▼                              ▼ code object: name, file, lines   ▼ next activation
+//!                  ▼                              ▼ code object: name, file, lines   ▼ next
 //! ```
 //! One activation of the evaluation loop runs many Python functions: a call from Python to Python
 //! does not use the native stack. Each activation keeps a structure on the native stack, its
-//! *anchor*, which the thread state or the frames lead to: so it is known which Python frames belong
-//! to which activation.
+//! *anchor*, which the thread state or the frames lead to: so it is known which Python frames
+//! belong to which activation.
 
 mod code;
 mod frames;

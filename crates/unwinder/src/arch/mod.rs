@@ -99,7 +99,8 @@ impl Architecture {
         }
     }
 
-    /// What the call at the end of these bytes calls, which returns to `target`; `None` if there is none.
+    /// What the call at the end of these bytes calls, which returns to `target`; `None` if there is
+    /// none.
     pub(crate) fn called(self, before: &[u8], target: u64) -> Option<Called> {
         match self {
             Self::X86_64 => x86_64::called(before, target),
@@ -107,8 +108,8 @@ impl Architecture {
         }
     }
 
-    /// If the code at `address` is nothing but a jump through a pointer, as in procedure linkage tables,
-    /// where that pointer is.
+    /// If the code at `address` is nothing but a jump through a pointer, as in procedure linkage
+    /// tables, where that pointer is.
     pub(crate) fn jumps_through(self, code: Code<'_>, address: u64) -> Option<u64> {
         match self {
             Self::X86_64 => x86_64::jumps_through(code, address),

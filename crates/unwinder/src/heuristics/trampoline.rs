@@ -1,5 +1,5 @@
-//! CPython's trampolines: with `-X perf`, each Python function gets one, in anonymous memory, so that it
-//! has an address of its own in stacks. They have no unwind tables, and are all alike.
+//! CPython's trampolines: with `-X perf`, each Python function gets one, in anonymous memory, so
+//! that it has an address of its own in stacks. They have no unwind tables, and are all alike.
 
 use crate::frame::Caller;
 use crate::module::code_mapping::CodeMapping;

@@ -56,7 +56,8 @@ pub(crate) struct Stack<'a> {
     bounds: Option<Range<u64>>,
     /// Blocks are those of an earlier sample.
     from_snapshot: bool,
-    /// Whether the live target's memory is known not to go on from the dump, whatever the overlap says.
+    /// Whether the live target's memory is known not to go on from the dump, whatever the overlap
+    /// says.
     distrusts_live: bool,
     blocks_left: u32,
     /// The stack pointer of the outermost frame so far that was copied: the overlap for jumps to

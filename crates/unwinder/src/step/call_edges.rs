@@ -1,19 +1,19 @@
 //! Whether a call leads to the function below it.
 //!
-//! Bytes of two moments may seem to join: what a returned function leaves behind stays as it was until
-//! something else is written there. The frames of such a stack are real, each at another time, and one
-//! of them is not the caller of the next:
+//! Bytes of two moments may seem to join: what a returned function leaves behind stays as it was
+//! until something else is written there. The frames of such a stack are real, each at another
+//! time, and one of them is not the caller of the next:
 //!
 //! ```text
 //!   at the sample            when the rest was read         walked
 //!     main                     main                           main
 //!       descend                  cpu_now                        cpu_now
-//!         descend                  clock_gettime                  clock_gettime    no call of descend
+//!         descend                  clock_gettime                  clock_gettime  no call
 //!           descend                (left as it was)                 descend
 //! ```
-//! So each call edge beyond the copy must be possible: the call in front of the return address leads to the
-//! function that is said to have been called. Where the code does not say (a call through a register),
-//! the edge is believed.
+//! So each call edge beyond the copy must be possible: the call in front of the return address
+//! leads to the function that is said to have been called. Where the code does not say (a call
+//! through a register), the edge is believed.
 
 use std::ops::Range;
 
@@ -30,7 +30,8 @@ use crate::step::Step;
 pub(crate) enum Edge {
     /// The call leads to the function.
     Proven,
-    /// It may lead anywhere: through a pointer, or to code without unwind tables, which bound functions.
+    /// It may lead anywhere: through a pointer, or to code without unwind tables, which bound
+    /// functions.
     Open,
     /// It leads elsewhere.
     Disproved,

@@ -8,8 +8,9 @@ use crate::memory::stack::{Stack, Word};
 use crate::rule::Rule;
 use crate::step::lookup::cache_key;
 
-/// Makes of `frame` its caller, appends that to `frames` and returns the evidence for it, if the rule
-/// is cached, the memory at hand and the caller in known code further up. Otherwise does nothing.
+/// Makes of `frame` its caller, appends that to `frames` and returns the evidence for it, if the
+/// rule is cached, the memory at hand and the caller in known code further up. Otherwise does
+/// nothing.
 #[inline]
 pub(crate) fn advance(
     frame: &mut Frame,

@@ -1,7 +1,7 @@
 //! One page for any browser, that loads nothing: timeline, flamegraphs, tables, source, difference.
 //!
 //! ```text
-//!   page.html (web/, bundled) + payload: | length | head (JSON) | columns (LEB128) | -> gzip -> base64
+//!   page.html (web/, bundled) + payload: | length | head (JSON) | columns (LEB128) | gzip, base64
 //! ```
 //! The page computes each view from the samples, so that a selection of time and threads filters
 //! all of them; `crates/report/web` has its source.

@@ -119,9 +119,9 @@ pub(super) fn jumps_through(code: Code<'_>, address: u64) -> Option<u64> {
     Some(relative(next, [*a, *b, *c, *d]))
 }
 
-/// The rule for a place between these bytes, if it is in one of CPython's trampolines, where that has a
-/// frame (Python/asm_trampoline.S): `sub $8, %rsp; call *%rcx; add $8, %rsp; ret`, or in later versions
-/// `push %rbp; mov %rsp, %rbp; call *%rcx; pop %rbp; ret`.
+/// The rule for a place between these bytes, if it is in one of CPython's trampolines, where that
+/// has a frame (Python/asm_trampoline.S): `sub $8, %rsp; call *%rcx; add $8, %rsp; ret`, or in
+/// later versions `push %rbp; mov %rsp, %rbp; call *%rcx; pop %rbp; ret`.
 pub(super) fn trampoline(before: &[u8], after: &[u8]) -> Option<CompactRule> {
     const PADDED: (&[u8], &[u8]) = (
         &[0x48, 0x83, 0xec, 0x08],
@@ -157,8 +157,8 @@ fn is_goexit(before: &[u8], after: &[u8]) -> bool {
     before.last() == Some(&0x90) && matches!(after, [0xe8, _, _, _, _, 0x90, ..])
 }
 
-/// Whether these bytes are around the last `nop` of goexit; Go fills the gaps between functions with
-/// `int3`.
+/// Whether these bytes are around the last `nop` of goexit; Go fills the gaps between functions
+/// with `int3`.
 pub(super) fn ends_goroutine(before: &[u8], after: &[u8]) -> bool {
     matches!(before, [.., 0x90, 0xe8, _, _, _, _]) && after.starts_with(&[0x90, 0xcc])
 }
