@@ -21,6 +21,8 @@ struct Made {
     report: f64,
     page: f64,
     size: u64,
+    /// Milliseconds until speedscope shows the same data, where it is installed.
+    speedscope: Option<Vec<f64>>,
 }
 
 /// Measures the pages of these recordings, or of two that are made for it, and writes the results.
@@ -72,7 +74,31 @@ fn make(place: &Place, file: &Path, repetitions: usize) -> Result<Made> {
         report: median(reports),
         page: median(pages),
         size: std::fs::metadata(page)?.len(),
+        speedscope: speedscope(place, file)?,
     })
+}
+
+/// How long speedscope takes, if npm has installed it for all (`npm install --global speedscope`).
+fn speedscope(place: &Place, file: &Path) -> Result<Option<Vec<f64>>> {
+    let modules = process::output(Command::new("npm").args(["root", "--global"]))?;
+    let directory = Path::new(modules.trim()).join("speedscope/dist/release");
+    if !directory.is_dir() {
+        return Ok(None);
+    }
+    let script = "\"$0\" report -i \"$2\" --speedscope speedscope.json";
+    run(place, script, &[file.to_owned()])?;
+    let mut node = Command::new("node");
+    node.arg(workspace::root().join("crates/report/web/test/speedscope.mjs"));
+    node.arg(directory)
+        .arg(place.directory.join("speedscope.json"));
+    node.current_dir(&place.directory);
+    let printed: Value = serde_json::from_str(&process::output(&mut node)?)?;
+    Ok(Some(times(&printed["first"])))
+}
+
+fn times(values: &Value) -> Vec<f64> {
+    let values = values.as_array().into_iter().flatten();
+    values.filter_map(Value::as_f64).collect()
 }
 
 /// What `speed.mjs` prints.
@@ -85,10 +111,6 @@ fn speed(place: &Place) -> Result<Value> {
 
 fn describe(text: &mut String, file: &Path, made: &Made, speed: &Value) -> Result<()> {
     let number = |name: &str| thousands(speed[name].as_f64().unwrap_or(f64::NAN));
-    let times = |name: &str| -> Vec<f64> {
-        let times = speed[name].as_array().into_iter().flatten();
-        times.filter_map(Value::as_f64).collect()
-    };
     writeln!(
         text,
         "\n## {} samples, {} distinct stacks\n\nA recording of {} MB.\n\n\
@@ -115,8 +137,10 @@ fn describe(text: &mut String, file: &Path, made: &Made, speed: &Value) -> Resul
         ("search", "search", "50 ms"),
         ("selection", "another range of time", "50 ms"),
     ];
-    for (name, what, goal) in rows {
-        let times = times(name);
+    let rows = rows.map(|(name, what, goal)| (times(&speed[name]), what, goal));
+    let speedscope = made.speedscope.clone();
+    let speedscope = speedscope.map(|times| (times, "speedscope's first picture of the same", ""));
+    for (times, what, goal) in rows.into_iter().chain(speedscope) {
         let most = times.iter().copied().fold(0.0, f64::max);
         let middle = median(times);
         writeln!(text, "| {what} | {middle:.0} ms | {most:.0} ms | {goal} |")?;
@@ -129,9 +153,11 @@ fn head(options: &Options) -> String {
         "# The page\n\n\
          Written by `cargo xtask bench --page`: {}. {}.\n\
          Measured build: {}.\n\
-         Medians of {} interleaved reports, five loads of the page and sixteen of each other deed. Chromium\n\
-         is headless, without a graphics processor and without a network; the page comes from\n\
-         file://. A deed is measured from the event until its picture can be read back.\n",
+         Medians of {} interleaved reports, five loads of the page and sixteen of each other\n\
+         action. Chromium is headless, without a graphics processor and without a network; the page\n\
+         comes from file://. An action is measured from the event until its picture can be read\n\
+         back. speedscope opens from file://, too, what `prof report --speedscope` writes, and has\n\
+         the time until its canvas is there.\n",
         machine::date(),
         machine::description(),
         machine::build(options),
@@ -143,5 +169,7 @@ const COMMANDS: &str = "
 ```sh
 prof report -i big.data --html page.html
 node crates/report/web/test/speed.mjs page.html
+prof report -i big.data --speedscope speedscope.json
+node crates/report/web/test/speedscope.mjs SPEEDSCOPE/dist/release speedscope.json
 ```
 ";

@@ -140,8 +140,9 @@ fn benchmarks(session: &Session, pattern: &Pattern, directory: PathBuf) -> Resul
     let names = names(&String::from_utf8_lossy(&listed.stdout));
     if names.is_empty() {
         bail!(
-            "{} lists no benchmarks with `--list --format terse`; Criterion (0.4 and later), divan \
-             and libtest do",
+            "{} lists no benchmarks with `--list --format terse`. Criterion does since 0.4, divan \
+             since 0.1.18, libtest always: update it, or leave out --each to record all of them at \
+             once",
             Path::new(&program).display()
         );
     }
