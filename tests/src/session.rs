@@ -346,7 +346,7 @@ impl std::fmt::Display for Outcome {
         } = self;
         write!(
             f,
-            "{line}\n{status} {signal:?}\n-- stdout:\n{stdout}\n-- stderr:\n{stderr}"
+            "{line}\n{status} {signal:?}\n-- stderr:\n{stderr}\n-- stdout:\n{stdout}"
         )
     }
 }
