@@ -99,6 +99,24 @@ fn deep_stacks_are_read_before_they_change() {
     );
 }
 
+/// The outer frames of one phase and those of the next are in different bytes, so that what is read
+/// a little late is right, too: with as many threads as CPUs, few are read at once.
+#[test]
+fn deep_stacks_of_phases_are_whole() {
+    let session = Session::alone();
+    let binary = Program::c(&["deep_phases.c"]).build();
+    let one = format!("{} 1000", binary.display());
+    let two = format!("{one} & {one} & wait");
+    let recorded = session.record(&["-e", "cpu-clock:u"], &["sh", "-c", &two]);
+    let stacks = recorded.physical_stacks();
+    stacks.assert_whole(0.99);
+    let both = stacks.share(|frames| {
+        let has = |name| frames.iter().any(|frame| frame == name);
+        has("first") && has("second")
+    });
+    assert!(both == 0.0, "{both}:\n{stacks}");
+}
+
 /// The innermost function tells who called the recursion. It is left at once, so that much is read
 /// too late, and then what it has left behind would join its next callers.
 #[test]

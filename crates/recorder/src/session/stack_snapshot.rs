@@ -24,6 +24,8 @@ pub(crate) struct StackSnapshot {
     /// The address of the first byte.
     start: u64,
     bytes: Vec<u8>,
+    /// Its frames, the outermost last; empty if there were too many.
+    frames: Vec<u64>,
 }
 
 /// A stack as it was when a sample was unwound: its copy, and what was read on from there.
@@ -79,8 +81,8 @@ impl SnapshotCache {
         self.threads.iter().find(|stack| stack.tid == tid)
     }
 
-    /// Remembers the stack of a thread.
-    pub(crate) fn remember(&mut self, tid: Tid, now: &SampledStack<'_>) {
+    /// Remembers the stack of a thread, and its frames.
+    pub(crate) fn remember(&mut self, tid: Tid, now: &SampledStack<'_>, frames: &[u64]) {
         let known = self.threads.iter().position(|stack| stack.tid == tid);
         let index = known.unwrap_or_else(|| {
             self.threads.push(StackSnapshot::default());
@@ -95,6 +97,8 @@ impl SnapshotCache {
         stack.bytes.clear();
         stack.bytes.extend_from_slice(now.copy);
         stack.bytes.extend_from_slice(now.rest());
+        stack.frames.clear();
+        stack.frames.extend_from_slice(frames);
         self.bytes += stack.bytes.capacity();
         self.forget_others(index);
     }
@@ -117,6 +121,12 @@ impl SnapshotCache {
 }
 
 impl StackSnapshot {
+    /// Whether its outermost frames were these, as far as they are known.
+    pub(crate) fn ends_in(&self, frames: &[u64]) -> bool {
+        let mut both = self.frames.iter().rev().zip(frames.iter().rev());
+        both.all(|(earlier, now)| earlier == now)
+    }
+
     /// What was at `address` and on.
     fn bytes_from(&self, address: u64) -> &[u8] {
         let offset = address.checked_sub(self.start);
@@ -156,14 +166,14 @@ mod tests {
             copy: &[9; 40],
             beyond: None,
         };
-        earlier.remember(7, &long);
+        earlier.remember(7, &long, &[]);
         let now = SampledStack {
             start: 100,
             copy: &[1, 2, 3, 4],
             beyond: beyond(102, &[3, 4, 5, 6]),
         };
         assert!(now.joins());
-        earlier.remember(7, &now);
+        earlier.remember(7, &now, &[]);
         let check = |address, expected: &[u8]| {
             let mut buffer = [0; 3];
             let stack = earlier.of(7).expect("it is known");
@@ -180,6 +190,26 @@ mod tests {
     }
 
     #[test]
+    fn stacks_end_alike_if_their_outermost_frames_do() {
+        let check = |known: &[u64], frames: &[u64], expected| {
+            let mut earlier = SnapshotCache::default();
+            let now = SampledStack {
+                start: 0,
+                copy: &[],
+                beyond: None,
+            };
+            earlier.remember(7, &now, known);
+            let stack = earlier.of(7).expect("it is known");
+            assert_eq!(stack.ends_in(frames), expected, "{frames:?}");
+        };
+        check(&[4, 3, 2, 1], &[2, 1], true);
+        check(&[4, 3, 2, 1], &[5, 4, 3, 2, 1], true);
+        check(&[4, 3, 2, 1], &[5, 1], false);
+        check(&[4, 3, 2, 1], &[2], false);
+        check(&[], &[2, 1], true);
+    }
+
+    #[test]
     fn threads_are_remembered_within_bounds() {
         let check = |copy: &[u8], most: usize| {
             let mut earlier = SnapshotCache::default();
@@ -189,11 +219,11 @@ mod tests {
                 beyond: None,
             };
             for tid in 0..most as Tid {
-                earlier.remember(tid, &now);
+                earlier.remember(tid, &now, &[]);
             }
             assert!((0..most as Tid).all(|tid| earlier.of(tid).is_some()));
             for tid in 0..1000 {
-                earlier.remember(tid, &now);
+                earlier.remember(tid, &now, &[]);
                 assert!(earlier.of(tid).is_some());
                 assert!(earlier.threads.len() <= most, "{tid}");
             }
@@ -212,7 +242,7 @@ mod tests {
                     copy,
                     beyond: None,
                 };
-                earlier.remember(tid, &now);
+                earlier.remember(tid, &now, &[]);
                 assert!(earlier.of(tid).is_some());
             }
         }

@@ -9,21 +9,10 @@ pub(crate) struct TailChange {
     threads: Vec<ThreadTail>,
 }
 
-/// How the outermost frames of a thread differ from those at the sample before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Change {
-    None,
-    /// More of them are beyond the copy, or there is nothing to compare them with.
-    More,
-    Others,
-}
-
 #[derive(Debug)]
 struct ThreadTail {
     tid: Tid,
     frames: Vec<u64>,
-    /// Whether they end at the root.
-    is_whole: bool,
     /// The same bytes at the end of the copy went on in other frames at another sample.
     is_ambiguous: bool,
 }
@@ -32,23 +21,16 @@ impl TailChange {
     /// Threads remembered.
     const THREADS: usize = 64;
 
-    /// How these frames, the outermost last, compare with those at the last sample of the thread.
-    pub(crate) fn change(&mut self, tid: Tid, frames: &[u64], is_whole: bool) -> Change {
+    /// Whether these frames, the outermost last, are others than at the last sample of the thread,
+    /// or more of them than are known.
+    pub(crate) fn changes(&mut self, tid: Tid, frames: &[u64]) -> bool {
         if let Some(thread) = self.of(tid) {
-            let known = &mut thread.frames;
-            // Of stacks that break off, nobody knows the outermost frames.
-            let is_comparable = is_whole && thread.is_whole;
-            let change = match (known.ends_with(frames), frames.ends_with(known)) {
-                (true, _) => Change::None,
-                (false, false) if is_comparable => Change::Others,
-                (false, _) => Change::More,
-            };
-            if change != Change::None {
-                known.clear();
-                known.extend_from_slice(frames);
-                thread.is_whole = is_whole;
+            let changes = !thread.frames.ends_with(frames);
+            if changes {
+                thread.frames.clear();
+                thread.frames.extend_from_slice(frames);
             }
-            return change;
+            return changes;
         }
         if self.threads.len() >= Self::THREADS {
             let any = fastrand::usize(..self.threads.len());
@@ -57,10 +39,9 @@ impl TailChange {
         self.threads.push(ThreadTail {
             tid,
             frames: frames.to_vec(),
-            is_whole,
             is_ambiguous: false,
         });
-        Change::More
+        true
     }
 
     /// The thread's copies do not tell which frames they go on in.
@@ -87,36 +68,24 @@ mod tests {
     fn frames_change_if_others_or_more_are_beyond_the_copy() {
         let mut tail_change = TailChange::default();
         let mut check = |tid, frames: &[u64], expected| {
-            assert_eq!(
-                tail_change.change(tid, frames, true),
-                expected,
-                "{tid}: {frames:?}"
-            );
+            let changes = tail_change.changes(tid, frames);
+            assert_eq!(changes, expected, "{tid}: {frames:?}");
         };
-        check(1, &[3, 2, 1], Change::More);
-        check(1, &[3, 2, 1], Change::None);
-        check(1, &[2, 1], Change::None);
-        check(1, &[4, 3, 2, 1], Change::More);
-        check(1, &[5, 2, 1], Change::Others);
-        check(2, &[5, 2, 1], Change::More);
-        check(1, &[5, 2, 1], Change::None);
-    }
-
-    #[test]
-    fn stacks_that_break_off_contradict_none() {
-        let mut tail_change = TailChange::default();
-        tail_change.change(1, &[3, 2, 1], true);
-        assert_eq!(tail_change.change(1, &[5], false), Change::More);
-        assert_eq!(tail_change.change(1, &[3, 2, 1], true), Change::More);
-        assert_eq!(tail_change.change(1, &[4, 1], true), Change::Others);
+        check(1, &[3, 2, 1], true);
+        check(1, &[3, 2, 1], false);
+        check(1, &[2, 1], false);
+        check(1, &[4, 3, 2, 1], true);
+        check(1, &[5, 2, 1], true);
+        check(2, &[5, 2, 1], true);
+        check(1, &[5, 2, 1], false);
     }
 
     #[test]
     fn few_threads_are_remembered() {
         let mut tail_change = TailChange::default();
         for tid in 0..1000 {
-            assert_eq!(tail_change.change(tid, &[1], true), Change::More);
-            assert_eq!(tail_change.change(tid, &[1], true), Change::None);
+            assert!(tail_change.changes(tid, &[1]));
+            assert!(!tail_change.changes(tid, &[1]));
         }
         assert_eq!(tail_change.threads.len(), TailChange::THREADS);
     }

@@ -8,7 +8,7 @@ use crate::queue::message::StackTail;
 use crate::session::module_files::LiveFiles;
 use crate::session::sample_memory::SampleMemory;
 use crate::session::stack_snapshot::{SampledStack, SnapshotCache};
-use crate::session::tail_change::{Change, TailChange};
+use crate::session::tail_change::TailChange;
 
 /// What is mapped where, by what the records have said so far.
 #[derive(Clone, Copy)]
@@ -148,21 +148,16 @@ impl UserUnwinder {
             beyond: stack.beyond,
         };
         let earlier = self.earlier.of(stack.tid);
+        let kernel_part = chain.len();
         let mut memory = SampleMemory::new(target.pid, now, earlier, &self.found);
         let mut unwound =
             (self.unwinder).unwind(target, registers, &stack.dump, &mut memory, chain);
         let beyond_copy = chain.len().saturating_sub(unwound.remote_read.into());
         // Of what was read, only the frames matter: a stack holds variables, too.
-        let change = match unwound.remote_read {
-            0 => Change::None,
-            _ => {
-                let frames = chain.get(beyond_copy..).unwrap_or_default();
-                (self.tail_change).change(stack.tid, frames, unwound.end.is_whole())
-            }
-        };
-        self.changed = change != Change::None;
-        let looks_the_same = now.joins() && earlier.is_some_and(|earlier| now.joins_like(earlier));
-        if change == Change::Others && unwound.elided == 0 && looks_the_same {
+        let outer = chain.get(beyond_copy..).unwrap_or_default();
+        self.changed = !outer.is_empty() && self.tail_change.changes(stack.tid, outer);
+        let is_comparable = unwound.end.is_whole() && unwound.elided == 0 && now.joins();
+        if is_comparable && earlier.is_some_and(|it| now.joins_like(it) && !it.ends_in(outer)) {
             self.tail_change.set_ambiguous(stack.tid);
         }
         let is_proven = now.is_prompt() && !memory.has_recalled();
@@ -173,7 +168,11 @@ impl UserUnwinder {
         let was_read = unwound.remote_read > 0 && stack.beyond.is_some();
         // What was read when the copy was no longer true is of another moment.
         if was_read && unwound.end.is_whole() && now.joins() && !memory.has_recalled() {
-            self.earlier.remember(stack.tid, &now);
+            let frames = match unwound.elided {
+                0 => chain.get(kernel_part..).unwrap_or_default(),
+                _ => &[],
+            };
+            self.earlier.remember(stack.tid, &now, frames);
         }
         unwound
     }
