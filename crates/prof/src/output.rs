@@ -1,11 +1,12 @@
 //! Files that are written whole or not at all, and a standard output that may close early.
 
 use std::fmt::Display;
-use std::io::{self, BufWriter, ErrorKind, Stdout, Write};
+use std::io::{self, BufWriter, ErrorKind, Read, Stdout, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
+use prof_filemap::foreign;
 use prof_filemap::output::{Found, Output, OutputPath};
 use prof_perfdata::RewriteError;
 
@@ -16,11 +17,12 @@ use crate::progress::{Mebibytes, with_line};
 ///
 /// # Errors
 ///
-/// When the file cannot be written; what was there before is untouched then.
+/// When the file cannot be written, or is a recording; what was there before is untouched then.
 pub(crate) fn write_file(
     path: &Path,
     fill: impl FnOnce(&mut dyn Write) -> Result<()>,
 ) -> Result<()> {
+    refuse_recording(path)?;
     write(path, fill, false)
 }
 
@@ -106,12 +108,26 @@ fn write_to(
     named(write(), || format!("cannot write {}", path.display()))
 }
 
+/// A picture in the place of a recording, which cannot be made again, is a slip.
+fn refuse_recording(path: &Path) -> Result<()> {
+    let mut start = [0; 8];
+    let read = foreign::open(path).map(|mut file| file.read_exact(&mut start));
+    if matches!(read, Ok(Ok(()))) && &start == b"PERFILE2" {
+        bail!(
+            "{path} is a recording and would be lost: choose another name",
+            path = path.display()
+        );
+    }
+    Ok(())
+}
+
 /// Finds out early whether [`write_file`] would fail for where the file is to be.
 ///
 /// # Errors
 ///
-/// When nothing can be written there; what is there is untouched.
+/// When nothing can be written there, or there is a recording; what is there is untouched.
 pub(crate) fn ensure_writable(path: &Path) -> Result<()> {
+    refuse_recording(path)?;
     let can_write = || -> io::Result<()> {
         let place = OutputPath::new(path)?;
         match place.found()? {
@@ -194,6 +210,19 @@ mod tests {
         assert!(format!("{:#}", failed.unwrap_err()).contains("half way"));
         assert_eq!(fs::read(&path).unwrap(), b"old");
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_recording_is_not_replaced() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("old.data");
+        fs::write(&path, b"PERFILE2 and more").unwrap();
+        let errors = [write_file(&path, |_| Ok(())), ensure_writable(&path)];
+        for error in errors {
+            assert!(format!("{:#}", error.unwrap_err()).contains("is a recording"));
+        }
+        assert_eq!(fs::read(&path).unwrap(), b"PERFILE2 and more");
+        replace_file(&path, |_| Ok(())).unwrap();
     }
 
     #[test]

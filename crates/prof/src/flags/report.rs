@@ -13,12 +13,16 @@ use super::quantity::{parse_moment, parse_percent, parse_rows};
 use super::sort::{ByFlag, Sort};
 use super::symbols::SymbolFlags;
 
-/// `prof report [-i FILE] [...]`
+/// `prof report [FILE] [...]`
 #[derive(Debug, Args)]
 pub(crate) struct ReportFlags {
+    /// The same as --input
+    #[arg(value_name = "FILE", conflicts_with = "inputs")]
+    files_to_read: Vec<PathBuf>,
+
     /// What to read
     #[command(flatten)]
-    pub(crate) input: InputFlags,
+    input: InputFlags,
 
     /// What to write
     #[command(flatten)]
@@ -40,6 +44,16 @@ pub(crate) struct ReportFlags {
     /// Exit with status 3 if the verdict on the recording is bad or "too few samples"
     #[arg(long)]
     pub strict: bool,
+}
+
+impl ReportFlags {
+    /// The files to read.
+    pub(crate) fn inputs(&self) -> &[PathBuf] {
+        match &self.files_to_read[..] {
+            [] => &self.input.inputs,
+            named => named,
+        }
+    }
 }
 
 /// `prof script [-i FILE] [...]`

@@ -34,6 +34,7 @@ use crate::output::{write_file, write_stdout};
 ///
 /// When the recording cannot be read, holds no samples to show, or an output cannot be written.
 pub(crate) fn run(flags: ReportFlags) -> Result<ExitCode> {
+    let inputs = flags.inputs().to_vec();
     let output = &flags.output;
     output.check_standard_output()?;
     // The page has a switch for inlined functions of its own.
@@ -43,8 +44,7 @@ pub(crate) fn run(flags: ReportFlags) -> Result<ExitCode> {
         false => flags.unwinder.into(),
     };
     let detail = Detail::new(no_inline);
-    let (profile, symbolizer) =
-        names::read_copies(&flags.input.inputs, copies, &flags.symbols, detail)?;
+    let (profile, symbolizer) = names::read_copies(&inputs, copies, &flags.symbols, detail)?;
     let worth = ReportQuality::of(&profile);
     let filter = Filter::from(flags.filter);
     if output.text.unwind_failures {
@@ -77,7 +77,7 @@ pub(crate) fn run(flags: ReportFlags) -> Result<ExitCode> {
                 profile: &profile,
                 symbolizer: &symbolizer,
             };
-            let default = html::title_of(&profile, &flags.input.inputs[0]);
+            let default = html::title_of(&profile, &inputs[0]);
             let title = output.files.title.as_deref().unwrap_or(&default);
             html::write(path, title, &[named], &filter)?;
         }

@@ -126,6 +126,9 @@ const REPORT: &[&str] = &[
     "-i perf-6.12-pipe.cut --folded out",
     "-i perf-4.14-branches --strict --folded out",
     "-i folded -i perf-4.14-branches --folded out",
+    "folded --folded out",
+    "folded -i perf-4.14-branches",
+    "folded --flamegraph perf-4.14-branches",
     // What it does not hold.
     "-i folded --timeline",
     "-i folded --flamechart out.svg",
