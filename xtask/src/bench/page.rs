@@ -141,6 +141,10 @@ fn describe(text: &mut String, file: &Path, made: &Made, speed: &Value) -> Resul
     let speedscope = made.speedscope.clone();
     let speedscope = speedscope.map(|times| (times, "speedscope's first picture of the same", ""));
     for (times, what, goal) in rows.into_iter().chain(speedscope) {
+        if times.is_empty() {
+            writeln!(text, "| {what} | none in a minute | | {goal} |")?;
+            continue;
+        }
         let most = times.iter().copied().fold(0.0, f64::max);
         let middle = median(times);
         writeln!(text, "| {what} | {middle:.0} ms | {most:.0} ms | {goal} |")?;
