@@ -153,10 +153,10 @@ fn too_many_allocations_can_be_had_less() {
     let command = ["sh", "-c", script, binary.to_str().unwrap()];
     let check = |options: &[&str], remedy: &str| {
         let recorded = session.record(&[options, &["-m", "64K"]].concat(), &command);
-        let told = recorded
+        let reported = recorded
             .outcome
             .assert_says(&["ring buffers were full", remedy]);
-        assert!(!told.stderr.contains("(-F)"), "{told}");
+        assert!(!reported.stderr.contains("(-F)"), "{reported}");
         let reported = recorded.report(&[]).stdout;
         assert!(reported.contains(remedy), "{reported}");
     };

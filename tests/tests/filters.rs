@@ -98,7 +98,7 @@ fn check(session: &Session, recorded: &Recorded<'_>, condition: &[&str]) -> Show
     let outputs = outputs(session, recorded, condition);
     let (_, first) = &outputs[0];
     for (name, output) in &outputs {
-        let told = [
+        let reported = [
             output
                 .weight
                 .is_none_or(|weight| Some(weight) == first.weight),
@@ -108,7 +108,7 @@ fn check(session: &Session, recorded: &Recorded<'_>, condition: &[&str]) -> Show
             output.functions.is_none() || output.functions == first.functions,
         ];
         assert_eq!(
-            told, [true; 3],
+            reported, [true; 3],
             "{condition:?}: {name} shows {output:?}, JSON {first:?}"
         );
     }

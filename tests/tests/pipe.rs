@@ -113,9 +113,9 @@ fn unwinding_at_the_end_is_shown_and_can_be_cut_short() {
     .unwrap();
     assert!(prof.wait().unwrap().success());
     let rest: Vec<String> = said.collect();
-    let told = |words: &str| rest.iter().any(|line| line.contains(words));
-    assert!(told("because prof was told to end"), "{rest:#?}");
-    assert!(told("no sample lost"), "{rest:#?}");
+    let reported = |words: &str| rest.iter().any(|line| line.contains(words));
+    assert!(reported("because prof was told to end"), "{rest:#?}");
+    assert!(reported("no sample lost"), "{rest:#?}");
 
     let report = session.run(["report", "-i", "piped.data", "--no-inline", "--folded", "-"]);
     report
@@ -156,8 +156,8 @@ fn with_much_left(session: &Session) -> (Child, impl Iterator<Item = String>) {
     let mut prof = command.spawn().unwrap();
     let said = BufReader::new(prof.stderr.take().unwrap()).lines();
     let mut said = said.map(Result::unwrap);
-    let told = said.find(|line| line.contains("unwinding and writing"));
-    assert!(told.is_some());
+    let reported = said.find(|line| line.contains("unwinding and writing"));
+    assert!(reported.is_some());
     (prof, said)
 }
 

@@ -109,9 +109,9 @@ fn programs_that_probes_do_not_reach_are_named() {
         "1 program does not use the probed libc.so.6",
         ", so its allocations are not recorded: calls (ran ",
     ];
-    let told = recorded.outcome.assert_says(&parts);
-    assert!(!told.stderr.contains("verdict: good"), "{told}");
-    assert!(recorded.samples() > 0, "{told}");
+    let reported = recorded.outcome.assert_says(&parts);
+    assert!(!reported.stderr.contains("verdict: good"), "{reported}");
+    assert!(recorded.samples() > 0, "{reported}");
     let reported = recorded.report(&[]);
     for part in parts {
         assert!(reported.stdout.contains(part), "{reported}");

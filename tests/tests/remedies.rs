@@ -30,10 +30,10 @@ fn check_stacks(kept: &[&str], instead_of: &[&str], depth: &str, remedy: &str) {
     let deep = DEEP.build();
     let command = [deep.to_str().unwrap(), depth, "1000"];
     let recorded = session.record(&[kept, instead_of].concat(), &command);
-    let (before, told) = (recorded.stacks().whole_share(), advice(&recorded));
+    let (before, reported) = (recorded.stacks().whole_share(), advice(&recorded));
     assert!(
-        before < 0.5 && told.contains(&format!("; {remedy}")),
-        "{before}: {told}"
+        before < 0.5 && reported.contains(&format!("; {remedy}")),
+        "{before}: {reported}"
     );
     let flags = match remedy.ends_with("leave out --no-unwind") {
         true => Vec::new(),
@@ -41,10 +41,10 @@ fn check_stacks(kept: &[&str], instead_of: &[&str], depth: &str, remedy: &str) {
     };
     let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
     let recorded = session.record(&[kept, &flags].concat(), &command);
-    let (after, told) = (recorded.stacks().whole_share(), advice(&recorded));
+    let (after, reported) = (recorded.stacks().whole_share(), advice(&recorded));
     assert!(
-        after > 0.99 && !told.contains(remedy),
-        "{flags:?}: {after}: {told}"
+        after > 0.99 && !reported.contains(remedy),
+        "{flags:?}: {after}: {reported}"
     );
 }
 
@@ -86,16 +86,19 @@ fn check_samples(kept: &[&str], flag: [&str; 2], program: &Program, remedy: &str
     let session = Session::new();
     let command = [program.build()];
     let recorded = session.record(&[kept, &flag].concat(), &command);
-    let told = advice(&recorded);
-    let few = told.contains("verdict: too few samples");
-    assert!(few && told.contains(&format!("or use {remedy}")), "{told}");
+    let reported = advice(&recorded);
+    let few = reported.contains("verdict: too few samples");
+    assert!(
+        few && reported.contains(&format!("or use {remedy}")),
+        "{reported}"
+    );
     let flags = flags(remedy, Some(value));
     assert_eq!(flags[0], flag[0], "{remedy}");
     let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
-    let told = advice(&session.record(&[kept, &flags].concat(), &command));
+    let reported = advice(&session.record(&[kept, &flags].concat(), &command));
     assert!(
-        !told.contains("too few") && !told.contains(remedy),
-        "{told}"
+        !reported.contains("too few") && !reported.contains(remedy),
+        "{reported}"
     );
 }
 
@@ -138,15 +141,15 @@ fn a_larger_period_loses_no_samples() {
         advice(&recorded)
     };
     let remedy = "; use a larger period (-c)";
-    let told = record("1");
+    let reported = record("1");
     let nothing_lost = "no sample lost";
     assert!(
-        !told.contains(nothing_lost) && told.contains(remedy),
-        "{told}"
+        !reported.contains(nothing_lost) && reported.contains(remedy),
+        "{reported}"
     );
-    let told = record("1000");
+    let reported = record("1000");
     assert!(
-        told.contains(nothing_lost) && !told.contains(remedy),
-        "{told}"
+        reported.contains(nothing_lost) && !reported.contains(remedy),
+        "{reported}"
     );
 }

@@ -93,8 +93,8 @@ fn one_signal_is_enough_and_another_one_loses_nothing() {
             "{signals:?} {status}"
         );
         let (outcome, stacks) = reported(&session);
-        let told = outcome.stderr.contains("ends early");
-        assert!(!told && stacks.total() > 0, "{signals:?} {outcome}");
+        let reported = outcome.stderr.contains("ends early");
+        assert!(!reported && stacks.total() > 0, "{signals:?} {outcome}");
     }
 }
 

@@ -148,8 +148,11 @@ fn each_file_is_complete_by_itself() {
 /// What threads did is known of all files together only, and nothing is corrected by it.
 fn assert_no_coverage(session: &Session, file: &Path) {
     let file = file.to_str().unwrap();
-    let told = session.run(["report", "--coverage", "-i", file]).stdout;
-    assert!(told.contains("does not say how much work"), "{told}");
+    let reported = session.run(["report", "--coverage", "-i", file]).stdout;
+    assert!(
+        reported.contains("does not say how much work"),
+        "{reported}"
+    );
 }
 
 fn outermost_first(sample: &PerfSample) -> Vec<String> {
@@ -258,12 +261,12 @@ fn the_youngest_files_are_kept() {
     assert_eq!(files.len(), 2, "{words}");
     assert_eq!(said(&words), (2, 5000), "{words}");
     // All were told of, and those that are there were the last.
-    let told: Vec<&str> = words
+    let reported: Vec<&str> = words
         .lines()
         .filter(|line| line.contains("prof.data."))
         .collect();
-    assert!(told.len() > 2, "{words}");
-    for (file, line) in files.iter().zip(&told[told.len() - 2..]) {
+    assert!(reported.len() > 2, "{words}");
+    for (file, line) in files.iter().zip(&reported[reported.len() - 2..]) {
         assert!(
             line.ends_with(&*file.file_name().unwrap().to_string_lossy()),
             "{words}"

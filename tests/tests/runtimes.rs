@@ -168,8 +168,14 @@ fn stacks_of_java_are_whole_with_the_frame_pointers_that_the_verdict_advises() {
         (whole, session.run(["report", "--limit", "1"]).stdout)
     };
     let option = "-XX:+PreserveFramePointer";
-    let (whole, told) = record(&[]);
-    assert!(whole < 0.9 && told.contains(option), "{whole}: {told}");
-    let (whole, told) = record(&[option]);
-    assert!(whole > 0.98 && !told.contains(option), "{whole}: {told}");
+    let (whole, reported) = record(&[]);
+    assert!(
+        whole < 0.9 && reported.contains(option),
+        "{whole}: {reported}"
+    );
+    let (whole, reported) = record(&[option]);
+    assert!(
+        whole > 0.98 && !reported.contains(option),
+        "{whole}: {reported}"
+    );
 }

@@ -322,8 +322,8 @@ fn raw_events() {
 fn errors_point_at_the_place() {
     let machine = Machine::intel();
     let check = |text: &str, expected: &str| {
-        let told = error(&machine.catalog, text);
-        assert_eq!(told, expected, "\n{told}\n{expected}");
+        let reported = error(&machine.catalog, text);
+        assert_eq!(reported, expected, "\n{reported}\n{expected}");
     };
     check(
         "instructions,cycels:u",
@@ -424,13 +424,13 @@ fn errors_point_at_the_place() {
 #[test]
 fn tracefs_that_cannot_be_read_is_said() {
     let machine = Machine::new(&[]);
-    let told = error(&machine.catalog, "sched:sched_switch");
+    let reported = error(&machine.catalog, "sched:sched_switch");
     assert!(
-        told.contains("cannot look up tracepoints") && told.contains("mode=755"),
-        "{told}"
+        reported.contains("cannot look up tracepoints") && reported.contains("mode=755"),
+        "{reported}"
     );
-    let told = error(&machine.catalog, "cycels:u");
-    assert!(told.contains("did you mean cycles?"), "{told}");
+    let reported = error(&machine.catalog, "cycels:u");
+    assert!(reported.contains("did you mean cycles?"), "{reported}");
 }
 
 #[test]

@@ -196,8 +196,8 @@ fn what_cannot_be_probed_is_said() {
         &format!("uprobe:{}:plain", stripped.path.display()),
         "stripped",
     );
-    let told = parse(&format!("cs,uprobe:{file}:plian:u")).unwrap_err();
-    let caret = told.lines().last().unwrap();
+    let reported = parse(&format!("cs,uprobe:{file}:plian:u")).unwrap_err();
+    let caret = reported.lines().last().unwrap();
     assert_eq!(
         caret.find('^'),
         Some(2 + format!("cs,uprobe:{file}:").len())

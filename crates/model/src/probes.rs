@@ -104,10 +104,10 @@ mod tests {
         };
         let mut sum = recording(vec![program("a", 3), program("b", 2)]);
         sum.add(&recording(vec![program("b", 2), program("c", u64::MAX)]));
-        let told: Vec<_> = (sum.unreached.iter())
+        let reported: Vec<_> = (sum.unreached.iter())
             .map(|one| (&*one.program, one.processes, one.ran))
             .collect();
-        assert_eq!(told, [("c", 1, u64::MAX), ("b", 2, 4), ("a", 1, 3)]);
+        assert_eq!(reported, [("c", 1, u64::MAX), ("b", 2, 4), ("a", 1, 3)]);
         assert_eq!((sum.files.len(), sum.recorded), (1, 20));
     }
 }

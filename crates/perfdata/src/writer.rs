@@ -161,14 +161,14 @@ impl<W: Write + Seek> Writer<W> {
         let Some(data_start) = self.data_start.filter(|_| self.written != self.announced) else {
             return Ok(());
         };
-        let result = self.tell_size(data_start);
+        let result = self.write_size(data_start);
         if let Err(error) = &result {
             self.failed = Some(error.kind());
         }
         Ok(result?)
     }
 
-    fn tell_size(&mut self, data_start: u64) -> std::io::Result<()> {
+    fn write_size(&mut self, data_start: u64) -> std::io::Result<()> {
         self.out.seek(SeekFrom::Start(Self::DATA_SIZE))?;
         self.out.write_all(&self.written.to_le_bytes())?;
         self.announced = self.written;

@@ -75,8 +75,8 @@ impl Lister {
         sections.extend(self.pmus());
         sections.push(self.tracepoints());
         sections.push(self.places());
-        let told = |section: &Section| !section.entries.is_empty() || section.note.is_some();
-        sections.retain(told);
+        let reported = |section: &Section| !section.entries.is_empty() || section.note.is_some();
+        sections.retain(reported);
         sections
     }
 

@@ -204,11 +204,11 @@ mod tests {
             more
         };
         for piece in ["ena", "ble\nping\n", "nonsense\n\n", " disable \nst"] {
-            tell.write_all(piece.as_bytes()).expect("told");
+            tell.write_all(piece.as_bytes()).expect("it is read");
             assert_eq!(read(&mut reader), Ok(true));
         }
-        tell.write_all(&[b'x'; 10_000]).expect("told");
-        tell.write_all(b"\nstop\n").expect("told");
+        tell.write_all(&[b'x'; 10_000]).expect("it is read");
+        tell.write_all(b"\nstop\n").expect("it is read");
         assert_eq!(read(&mut reader), Ok(true));
         drop(tell);
         assert_eq!(read(&mut reader), Ok(false));

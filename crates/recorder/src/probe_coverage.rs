@@ -332,7 +332,7 @@ mod tests {
             coverage.follow(record, &processes);
         }
         let programs = coverage.finish(Some(10 * SECOND)).expect("probes");
-        let told: Vec<_> = programs
+        let reported: Vec<_> = programs
             .unreached
             .iter()
             .map(|one| {
@@ -341,7 +341,7 @@ mod tests {
                 format!("{program} {} {seconds} {instead}", one.processes)
             })
             .collect();
-        assert_eq!(told, expected);
+        assert_eq!(reported, expected);
         assert_eq!(programs.recorded, 9 * SECOND);
     }
 

@@ -105,7 +105,7 @@ fn the_map_of_a_live_process() {
     let code = Symbolizer::new(options).jit_code(target.pid(), &[0x1000]);
     let path = target.map.clone();
     assert!(
-        matches!(&code, Err(CodeError::NoJitDump { path: told }) if told.ends_with(path.file_name().unwrap())),
+        matches!(&code, Err(CodeError::NoJitDump { path: reported }) if reported.ends_with(path.file_name().unwrap())),
         "{code:?}"
     );
 }

@@ -12,7 +12,7 @@ pub enum Entry {
     /// that came with the sample say.
     Called(UserRegisters),
     /// It had not: those that came with the sample are of an earlier entry, and the right ones are
-    /// not to be had.
+    /// unavailable.
     Unsaved,
 }
 

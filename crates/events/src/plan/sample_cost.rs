@@ -147,10 +147,10 @@ mod tests {
             let cost = Duration::from_micros(cost_us);
             let (limited, said) = limited_by(setup, asked, |_| cost);
             assert_eq!(limited.sampling, expected, "{event} {asked:?} {cost_us}");
-            let told = said.map(|said| said.to_string()).unwrap_or_default();
-            assert_eq!(!told.is_empty(), expected != opened, "{told}");
-            if let (Sampling::Hertz(asked), false) = (asked, told.is_empty()) {
-                assert!(told.contains(&asked.to_string()), "{told}");
+            let reported = said.map(|said| said.to_string()).unwrap_or_default();
+            assert_eq!(!reported.is_empty(), expected != opened, "{reported}");
+            if let (Sampling::Hertz(asked), false) = (asked, reported.is_empty()) {
+                assert!(reported.contains(&asked.to_string()), "{reported}");
             }
         };
         let hertz = Sampling::Hertz;

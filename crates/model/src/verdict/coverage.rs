@@ -42,8 +42,8 @@ fn what(one: &Coverage, quality: &Quality, total: &Coverage) -> (String, String)
     const MANY: u64 = 20;
     let covered = one.share().unwrap_or(0.0);
     if covered > 1.0 {
-        let told = format!("its samples stand for {} of its work", percent(covered));
-        return (told, String::new());
+        let reported = format!("its samples stand for {} of its work", percent(covered));
+        return (reported, String::new());
     }
     let missing = match one.samples {
         0 => "no sample".to_owned(),
@@ -57,8 +57,8 @@ fn what(one: &Coverage, quality: &Quality, total: &Coverage) -> (String, String)
         (format!("{missing} (throttled, or {or})"), String::new())
     } else if is_long {
         let missing = percent(1.0 - covered);
-        let told = format!("{missing} of its samples came late or not at all (busy machine)");
-        (told, String::new())
+        let reported = format!("{missing} of its samples came late or not at all (busy machine)");
+        (reported, String::new())
     } else {
         let why = match one.threads {
             1 => "too short",
@@ -174,12 +174,16 @@ mod tests {
         );
         quality.losses.ring_full = 0;
         quality.sampled_by = SampledBy::Period;
-        let told = |quality: &Quality| Verdict::new(quality).to_string();
-        assert!(told(&quality).contains("(-c)"), "{}", told(&quality));
-        assert!(!told(&quality).contains("-F"), "{}", told(&quality));
+        let reported = |quality: &Quality| Verdict::new(quality).to_string();
+        assert!(
+            reported(&quality).contains("(-c)"),
+            "{}",
+            reported(&quality)
+        );
+        assert!(!reported(&quality).contains("-F"), "{}", reported(&quality));
         quality.losses.throttled = 1;
-        assert!(told(&quality).contains("(throttled, or too short)"));
-        assert!(!told(&quality).contains("smaller period"));
+        assert!(reported(&quality).contains("(throttled, or too short)"));
+        assert!(!reported(&quality).contains("smaller period"));
     }
 
     #[test]
@@ -198,8 +202,8 @@ mod tests {
                 ..Coverage::default()
             }];
             let verdict = Verdict::new(&quality);
-            let told = verdict.problems().first().map(String::as_str);
-            assert_eq!((verdict.grade, told), (Grade::Good, expected));
+            let reported = verdict.problems().first().map(String::as_str);
+            assert_eq!((verdict.grade, reported), (Grade::Good, expected));
         };
         let (kernel, user) = (Some(UnsampledCode::Kernel), Some(UnsampledCode::User));
         let line = "64 % of the CPU time was in the kernel and is not shown (-e cpu-clock:u)";
@@ -213,7 +217,7 @@ mod tests {
 
     #[test]
     fn what_is_far_from_covered_is_not_good() {
-        let check = |sampled, grade, told: Option<&str>| {
+        let check = |sampled, grade, reported: Option<&str>| {
             let mut quality = quality(&[(StackEnd::Root, 1000)], 0);
             quality.coverage = vec![Coverage {
                 process: "cc1".into(),
@@ -226,7 +230,7 @@ mod tests {
             }];
             let verdict = Verdict::new(&quality);
             assert_eq!(verdict.grade, grade, "{verdict}");
-            assert_eq!(verdict.problems().first().map(String::as_str), told);
+            assert_eq!(verdict.problems().first().map(String::as_str), reported);
         };
         check(1000, Grade::Good, None);
         check(1040, Grade::Good, None);

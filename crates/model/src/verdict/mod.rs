@@ -330,26 +330,26 @@ fn hides_much(waits: WaitCoverage) -> bool {
 /// How much of the waiting was seen.
 fn waits(waits: &WaitCoverage) -> String {
     let of_time = |part| percent(share(part, waits.time).unwrap_or(0.0));
-    let mut told = format!(
+    let mut reported = format!(
         "{} of the waiting time has a stack ({} of {} waits)",
         of_time(waits.seen_time),
         waits.seen,
         waits.waits,
     );
     if waits.placed_time > 0 {
-        told += &format!(
+        reported += &format!(
             "; {} were waits too short to look at: they are counted like others of the same thread \
              and length",
             of_time(waits.placed_time)
         );
     }
     if waits.unseen_time() > 0 {
-        told += &format!(
+        reported += &format!(
             "; where the other {} was spent is unknown",
             of_time(waits.unseen_time())
         );
     }
-    told
+    reported
 }
 
 fn times(count: u64) -> String {
@@ -470,13 +470,16 @@ mod tests {
         quality.sampled_by = SampledBy::Period;
         let verdict = Verdict::new(&quality);
         assert!(!verdict.grade.is_trusted());
-        let told = verdict.to_string();
+        let reported = verdict.to_string();
         assert!(
-            told.starts_with("verdict: too few samples: 100 %"),
-            "{told}"
+            reported.starts_with("verdict: too few samples: 100 %"),
+            "{reported}"
         );
-        assert!(told.contains("29 samples are too few to show"), "{told}");
-        assert!(told.contains("a smaller period (-c)"), "{told}");
+        assert!(
+            reported.contains("29 samples are too few to show"),
+            "{reported}"
+        );
+        assert!(reported.contains("a smaller period (-c)"), "{reported}");
         quality.every_event = true;
         let all = Verdict::new(&quality);
         assert_eq!((all.grade, all.problems().len()), (Grade::Good, 0));
@@ -502,9 +505,13 @@ mod tests {
             quality.losses.throttled = 1;
             let verdict = Verdict::new(&quality);
             assert_eq!(verdict.problems().len(), 4);
-            for told in verdict.problems() {
-                assert!(told.ends_with(remedy), "{told}");
-                assert_eq!(told.contains("-F"), sampled_by == SampledBy::Rate, "{told}");
+            for reported in verdict.problems() {
+                assert!(reported.ends_with(remedy), "{reported}");
+                assert_eq!(
+                    reported.contains("-F"),
+                    sampled_by == SampledBy::Rate,
+                    "{reported}"
+                );
             }
         };
         check(SampledBy::Rate, "a lower rate (-F)");
@@ -525,10 +532,10 @@ mod tests {
             });
             let verdict = Verdict::new(&quality);
             assert_eq!(verdict.grade, grade);
-            let [told] = verdict.problems() else {
+            let [reported] = verdict.problems() else {
                 panic!("{verdict}");
             };
-            assert!(told.contains(expected), "{told}");
+            assert!(reported.contains(expected), "{reported}");
         };
         check(900, 90, Grade::Good, "90 % of the waiting time has a stack");
         check(

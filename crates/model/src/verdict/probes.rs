@@ -44,14 +44,14 @@ pub(super) fn misses_much(quality: &Quality) -> bool {
 
 /// `tool (3 processes, ran 1.2 s)`
 fn named(one: &UnreachedProgram) -> String {
-    let mut told = format!("{} (", printable(&one.program));
+    let mut reported = format!("{} (", printable(&one.program));
     if one.processes > 1 {
-        told += &format!("{} processes, ", one.processes);
+        reported += &format!("{} processes, ", one.processes);
     }
     if let Some(instead) = &one.instead {
-        told += &format!("uses {}, ", printable(instead));
+        reported += &format!("uses {}, ", printable(instead));
     }
-    told + &format!("ran {})", duration(one.ran))
+    reported + &format!("ran {})", duration(one.ran))
 }
 
 fn duration(ns: u64) -> String {
@@ -140,13 +140,13 @@ mod tests {
         }
     }
 
-    fn check(unreached: Vec<UnreachedProgram>, grade: Grade, told: Option<&str>) {
+    fn check(unreached: Vec<UnreachedProgram>, grade: Grade, reported: Option<&str>) {
         let mut quality = quality(&[(StackEnd::Root, 100)], 0);
         quality.sampled_by = SampledBy::Allocations;
         quality.probes = Some(probed(unreached));
         let verdict = Verdict::new(&quality);
         assert_eq!(verdict.grade, grade, "{verdict}");
-        assert_eq!(verdict.problems().first().map(String::as_str), told);
+        assert_eq!(verdict.problems().first().map(String::as_str), reported);
     }
 
     #[test]
@@ -194,10 +194,13 @@ mod tests {
             edit(&mut quality);
             let verdict = Verdict::new(&quality);
             assert_eq!(verdict.grade, Grade::Bad);
-            let told = verdict.problems()[0].clone();
-            let why = told.strip_prefix("nothing was sampled: ");
-            assert!(why.is_some_and(|why| why.starts_with(expected)), "{told}");
-            assert_eq!(told.contains("CPU time"), expected.contains("CPU time"));
+            let reported = verdict.problems()[0].clone();
+            let why = reported.strip_prefix("nothing was sampled: ");
+            assert!(
+                why.is_some_and(|why| why.starts_with(expected)),
+                "{reported}"
+            );
+            assert_eq!(reported.contains("CPU time"), expected.contains("CPU time"));
         };
         use SampledBy::{Allocations, Period};
         let each = |quality: &mut Quality| quality.every_event = true;

@@ -18,9 +18,9 @@ mod sort;
 mod stat;
 mod storage;
 mod symbols;
+mod target;
 mod top;
 mod view;
-mod whom;
 
 pub(crate) use annotate::AnnotateFlags;
 pub(crate) use archive::ArchiveFlags;
@@ -42,9 +42,9 @@ pub(crate) use sort::Rows;
 pub(crate) use stat::StatFlags;
 pub(crate) use storage::StorageFlags;
 pub(crate) use symbols::{ServerFlags, SymbolFlags};
+pub(crate) use target::TargetSelection;
 pub(crate) use top::{ShowFlags, TopFlags};
 pub(crate) use view::ViewFlags;
-pub(crate) use whom::WhomFlags;
 
 use clap::{Parser, Subcommand};
 

@@ -10,7 +10,7 @@ use super::complete;
 use super::quantity::{parse_bytes, parse_duration, parse_period};
 use super::schedule::ScheduleFlags;
 use super::storage::StorageFlags;
-use super::whom::WhomFlags;
+use super::target::TargetSelection;
 
 /// `prof record [OPTIONS] -- CMD ARGS...` or `prof record [OPTIONS] -p PID`
 #[derive(Debug, Args)]
@@ -32,7 +32,7 @@ pub(crate) struct RecordFlags {
 
     /// Who is recorded
     #[command(flatten)]
-    pub whom: WhomFlags,
+    pub target: TargetSelection,
 
     /// Also write a flamegraph of the recording (SVG)
     #[arg(long, value_name = "FILE", conflicts_with = "rotation")]

@@ -11,7 +11,7 @@ use super::quantity::{CpuList, parse_count};
 
 /// A command, running processes or threads, or all that runs on CPUs.
 #[derive(Debug, Args)]
-pub(crate) struct WhomFlags {
+pub(crate) struct TargetSelection {
     /// Record running processes, with all their threads and later children
     #[arg(short, long = "pid", value_name = "PID", value_delimiter = ',', conflicts_with = "command", value_parser = parse_count::<i32>, add = ArgValueCandidates::new(complete::processes))]
     pub pids: Vec<i32>,

@@ -9,7 +9,7 @@ use prof_report::Pattern;
 
 use super::quantity::{CpuList, parse_count, parse_duration, parse_period};
 use super::record::{CallGraphFlag, RateFlag, SamplerFlag, SamplingFlags};
-use super::whom::WhomFlags;
+use super::target::TargetSelection;
 
 /// `prof top [OPTIONS]`, of everything or of what is named.
 #[derive(Debug, Args)]
@@ -92,7 +92,7 @@ pub(crate) struct TopFlags {
 /// How it is shown.
 #[derive(Debug, Args)]
 pub(crate) struct ShowFlags {
-    /// Show the news after each TIME: seconds, or a number with ms, s, m or h
+    /// Refresh after each TIME: seconds, or a number with ms, s, m or h
     #[arg(short, long, value_name = "TIME", default_value = "1s", value_parser = parse_interval)]
     pub delay: Duration,
 
@@ -122,10 +122,10 @@ impl TopFlags {
     }
 
     /// Who is watched, and how, in the words of `prof record`; and how that is shown.
-    pub(crate) fn split(self) -> (WhomFlags, SamplingFlags, ShowFlags) {
+    pub(crate) fn split(self) -> (TargetSelection, SamplingFlags, ShowFlags) {
         let is_named = !(self.pids.is_empty() && self.tids.is_empty() && self.command.is_empty())
             || self.name.is_some();
-        let whom = WhomFlags {
+        let target = TargetSelection {
             all_cpus: self.all_cpus || !is_named,
             pids: self.pids,
             tids: self.tids,
@@ -158,7 +158,7 @@ impl TopFlags {
             quiet: true,
             verbose: false,
         };
-        (whom, sampling, self.show)
+        (target, sampling, self.show)
     }
 }
 

@@ -20,7 +20,7 @@ use crate::console::Console;
 use crate::exit;
 use crate::flags::{
     ControlFlag, CpuList, DelayFlag, RecordFlags, SamplerFlag, SamplingFlags, ScheduleFlags,
-    StorageFlags, SymbolFlags, WhomFlags,
+    StorageFlags, SymbolFlags, TargetSelection,
 };
 use crate::names;
 use crate::output::ensure_writable;
@@ -60,15 +60,15 @@ impl Pictures {
         [&self.flamegraph, &self.html].into_iter().flatten()
     }
 
-    /// Makes them of a recording; `tell` is called after each.
-    fn make(&self, recording: &Path, tell: impl Fn(&Path)) -> Result<()> {
+    /// Makes them of a recording; `drawn` is called after each.
+    fn make(&self, recording: &Path, drawn: impl Fn(&Path)) -> Result<()> {
         if let Some(svg) = &self.flamegraph {
             report::draw_recording(recording, svg, &self.filter)?;
-            tell(svg);
+            drawn(svg);
         }
         if let Some(page) = &self.html {
             report::write_page(recording, page, &self.filter)?;
-            tell(page);
+            drawn(page);
         }
         Ok(())
     }
@@ -106,7 +106,7 @@ impl Wanted {
 impl From<RecordFlags> for Job {
     fn from(flags: RecordFlags) -> Self {
         Self {
-            target: wanted(flags.whom, flags.sampling.output == Path::new("-")),
+            target: wanted(flags.target, flags.sampling.output == Path::new("-")),
             sampling: flags.sampling,
             schedule: flags.schedule,
             storage: flags.storage,
@@ -122,7 +122,7 @@ impl From<RecordFlags> for Job {
 
 /// What these flags ask for. `stdout_is_taken`: by the recording, so that the command's goes where
 /// its errors go.
-pub(crate) fn wanted(flags: WhomFlags, stdout_is_taken: bool) -> Wanted {
+pub(crate) fn wanted(flags: TargetSelection, stdout_is_taken: bool) -> Wanted {
     let program = (!flags.command.is_empty()).then(|| Program {
         stdout_is_stderr: stdout_is_taken,
         ..Program::new(flags.command)
@@ -150,7 +150,7 @@ pub(crate) fn wanted(flags: WhomFlags, stdout_is_taken: bool) -> Wanted {
 ///
 /// When nothing could be recorded, or what was recorded could not be written or drawn.
 pub(crate) fn run(job: Job) -> Result<ExitCode> {
-    // A long recording should not end with the news that its picture has no place.
+    // Known at once, not after a long recording.
     job.pictures
         .paths()
         .try_for_each(|path| ensure_writable(path))?;
@@ -200,7 +200,7 @@ pub(crate) fn run(job: Job) -> Result<ExitCode> {
     drop(signals);
     runtimes.finish(&summary, console);
     let verdict = verdict(&summary, &options)?;
-    tell(console, &summary, &options, &verdict);
+    print(console, &summary, &options, &verdict);
     let shown = show(
         &summary.files,
         job.sampling.embed_symbols,
@@ -275,7 +275,7 @@ fn schedule(flags: ScheduleFlags, duration: Option<Duration>, quiet: bool) -> Re
             .transpose()
             .context("cannot open the FIFO or descriptor of --control")?,
         again: flags.repeat.saturating_sub(1),
-        unfinished: (!quiet).then_some(tell_unfinished),
+        unfinished: (!quiet).then_some(print_unfinished),
     })
 }
 
@@ -286,20 +286,20 @@ fn storage(flags: &StorageFlags, quiet: bool) -> Storage {
         rotation: flags.when().map(|when| Rotation {
             when,
             most_files: flags.switch_max_files.map(|most| most as usize),
-            completed: (!quiet).then_some(tell_completed),
+            completed: (!quiet).then_some(print_completed),
         }),
         live: None,
     }
 }
 
-fn tell_unfinished(records: usize) {
+fn print_unfinished(records: usize) {
     Console::new(false, false).say(format_args!(
         "sampling has ended; unwinding and writing the last {} (Ctrl-C writes them without callers)",
         counted(records as u64, "record")
     ));
 }
 
-fn tell_completed(file: &Path) {
+fn print_completed(file: &Path) {
     Console::new(false, false).say(format_args!("wrote {}", file.display()));
 }
 
@@ -331,7 +331,7 @@ pub(crate) fn options(
     })
 }
 
-fn tell(console: Console, summary: &Summary, options: &Options, verdict: &Verdict) {
+fn print(console: Console, summary: &Summary, options: &Options, verdict: &Verdict) {
     for fallback in &summary.quality.fallbacks {
         console.say(fallback);
     }

@@ -9,7 +9,7 @@ use prof_report::format::annotate::{self, AnnotateOptions};
 use prof_report::format::json;
 use prof_report::view::annotate::Annotation;
 
-use super::closing::{ReportQuality, asides, tell};
+use super::closing::{ReportQuality, asides, print_closing};
 use super::text;
 use crate::flags::AnnotateFlags;
 use crate::names::{self, Detail};
@@ -38,7 +38,7 @@ pub(crate) fn run(flags: AnnotateFlags) -> Result<ExitCode> {
         write_file(path, |out| {
             Ok(json::annotation(&annotation, code, &sources, out)?)
         })?;
-        tell(&asides, &worth);
+        print_closing(&asides, &worth);
     } else {
         let options = AnnotateOptions {
             width: text::terminal_width(),

@@ -74,7 +74,7 @@ pub(super) fn asides(profile: &SymbolizedProfile, event: &Event) -> Vec<String> 
 }
 
 /// Says it on the standard error output: the standard output may be the view.
-pub(super) fn tell(asides: &[String], worth: &ReportQuality) {
+pub(super) fn print_closing(asides: &[String], worth: &ReportQuality) {
     let console = Console::new(false, false);
     asides.iter().for_each(|line| console.say(line));
     console.say(worth);

@@ -81,8 +81,8 @@ pub(crate) fn run(flags: DiffFlags) -> Result<ExitCode> {
         };
         write_stdout(|out| Ok(diff::write(&diff, &options, out)?))?;
     }
-    tell_verdict(&flags.before, &before);
-    tell_verdict(&flags.after, &after);
+    print_verdict(&flags.before, &before);
+    print_verdict(&flags.after, &after);
     let grown: Vec<String> = flags
         .fail_above
         .iter()
@@ -124,7 +124,7 @@ fn beyond(limit: &GrowthLimit, diff: &Diff) -> Vec<String> {
 }
 
 /// A comparison is worth what the worse of its sides is.
-fn tell_verdict(path: &Path, profile: &SymbolizedProfile) {
+fn print_verdict(path: &Path, profile: &SymbolizedProfile) {
     if profile.profile().missing_data.quality {
         return;
     }

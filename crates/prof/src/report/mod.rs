@@ -21,7 +21,7 @@ pub(crate) use annotate::run as annotate;
 pub(crate) use diff::run as diff;
 pub(crate) use html::{show_in_browser, view, write_recording as write_page};
 
-use closing::{ReportQuality, asides, tell};
+use closing::{ReportQuality, asides, print_closing};
 
 use crate::exit;
 use crate::flags::{ReportFlags, ScriptFlags, ServerFlags, SymbolFlags};
@@ -87,7 +87,7 @@ pub(crate) fn run(flags: ReportFlags) -> Result<ExitCode> {
         }
         let asides = asides(&profile, tree.event());
         match output.call_files().next() {
-            Some(_) => tell(&asides, &worth),
+            Some(_) => print_closing(&asides, &worth),
             None => text::write_closing(&asides, &worth)?,
         }
     }
@@ -113,7 +113,7 @@ pub(crate) fn script(flags: ScriptFlags) -> Result<ExitCode> {
     write_stdout(|out| Ok(script::write(&profile, &filter, out)?))?;
     let worth = ReportQuality::of(&profile);
     if !worth.is_good() {
-        tell(&[], &worth);
+        print_closing(&[], &worth);
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -8,7 +8,7 @@ use prof_report::format::timeline::{self, SvgOptions};
 use prof_report::view::timeline::Timeline;
 use prof_report::{Filter, Split, SymbolizedProfile};
 
-use super::closing::{ReportQuality, asides, tell};
+use super::closing::{ReportQuality, asides, print_closing};
 use super::text::{terminal_width, write_closing};
 use crate::flags::OutputFlags;
 use crate::output::{write_file, write_stdout};
@@ -45,7 +45,7 @@ pub(super) fn write(
     }
     let (asides, worth) = (asides(profile, view.event), ReportQuality::of(profile));
     if picture.is_some() || files.json.is_some() {
-        tell(&asides, &worth);
+        print_closing(&asides, &worth);
         return Ok(());
     }
     write_stdout(|out| Ok(timeline::write(&view, flags.text.limit, out)?))?;

@@ -49,14 +49,14 @@ const KEPT: (Duration, u64) = (Duration::from_secs(3600), 32 << 20);
 /// When nothing can be recorded, or the terminal cannot be drawn on.
 pub(crate) fn run(flags: TopFlags) -> Result<ExitCode> {
     let is_asked = flags.names_a_target();
-    let (mut whom, mut sampling, flags) = flags.split();
-    let is_own = !is_asked && own::watch_instead(&mut whom, &mut sampling)?;
+    let (mut target, mut sampling, flags) = flags.split();
+    let is_own = !is_asked && own::watch_instead(&mut target, &mut sampling)?;
     let note = is_own.then_some(own::NOTE);
     let full_screen = !flags.stdio && flags.iterations.is_none() && is_screen();
     // Before any thread is made: they inherit the blocked signals.
     let signals = Signals::block_with_rotation().context("cannot watch for signals")?;
     prof_events::remove_leftovers();
-    let mut target = record::wanted(whom, !full_screen).find(&signals)?;
+    let mut target = record::wanted(target, !full_screen).find(&signals)?;
     if full_screen {
         take_terminal_from(&mut target);
     }

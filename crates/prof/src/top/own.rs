@@ -4,7 +4,7 @@ use anyhow::{Result, bail};
 use prof_events::system::Privileges;
 use prof_procfs::{Task, processes, settings::setting};
 
-use crate::flags::{SamplerFlag, SamplingFlags, WhomFlags};
+use crate::flags::{SamplerFlag, SamplingFlags, TargetSelection};
 
 /// Said before the first table, or on the screen until a key is pressed.
 pub(super) const NOTE: &str = "only your processes, and what they start: -a needs root";
@@ -14,7 +14,10 @@ pub(super) const NOTE: &str = "only your processes, and what they start: -a need
 ///
 /// # Errors
 /// There are none.
-pub(super) fn watch_instead(whom: &mut WhomFlags, sampling: &mut SamplingFlags) -> Result<bool> {
+pub(super) fn watch_instead(
+    target: &mut TargetSelection,
+    sampling: &mut SamplingFlags,
+) -> Result<bool> {
     let privileges = Privileges::read().unwrap_or_default();
     let paranoid = setting("kernel/perf_event_paranoid").unwrap_or_default();
     // Where the kernel lets us sample nothing at all, it says so better than we could.
@@ -23,13 +26,13 @@ pub(super) fn watch_instead(whom: &mut WhomFlags, sampling: &mut SamplingFlags) 
     }
     let own = std::process::id() as i32;
     let others = processes().into_iter().filter(|&pid| pid != own);
-    whom.pids = others
+    target.pids = others
         .filter(|&pid| is_open(pid, privileges.user))
         .collect();
-    if whom.pids.is_empty() {
+    if target.pids.is_empty() {
         bail!("none of your processes can be watched, and -a needs root: name a command to run");
     }
-    whom.all_cpus = false;
+    target.all_cpus = false;
     // Nobody asked for threads to be stopped, least of all everyone's.
     if sampling.sampler == SamplerFlag::Auto {
         sampling.sampler = SamplerFlag::Perf;

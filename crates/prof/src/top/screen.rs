@@ -60,9 +60,9 @@ pub(super) fn run(
         if had_ended && signals.next().is_some_and(|signal| !signal.rotates()) {
             return Ok(ended);
         }
-        shown.app.tell_written(watched);
-        let is_news = Instant::now() >= next && !shown.app.frozen && !had_ended;
-        if is_news || todo == Todo::Profile {
+        shown.app.show_written(watched);
+        let is_due = Instant::now() >= next && !shown.app.frozen && !had_ended;
+        if is_due || todo == Todo::Profile {
             next = Instant::now() + flags.delay;
             shown.take_profile(watched)?;
         } else if todo == Todo::Picture {
@@ -120,7 +120,7 @@ fn is_final(watched: &Watched, app: &mut App, ended: &mut Ended) -> bool {
 
 impl App {
     /// Says what has become of a file that was asked for.
-    fn tell_written(&mut self, watched: &Watched) {
+    fn show_written(&mut self, watched: &Watched) {
         self.message = match watched.written() {
             None => return,
             Some(Ok(path)) => Some(format!("wrote {}", printable(&path.to_string_lossy()))),

@@ -371,7 +371,7 @@ mod tests {
     fn check_rest(
         owner: Tid,
         lived: &[(Tid, u64, bool)],
-        told: &[(Tid, u64)],
+        reported: &[(Tid, u64)],
         count: u64,
         expected: &[(&str, u64, u64)],
     ) {
@@ -388,7 +388,7 @@ mod tests {
                 processes.exit(tid, tid);
             }
         }
-        for &(tid, used) in told {
+        for &(tid, used) in reported {
             period_randomizer.counted((tid, tid), 7, used);
         }
         let all = period_randomizer.finish(&[(7, count)], 0.0, &processes);
@@ -443,10 +443,10 @@ mod tests {
             }
             processes.rename(6, 6, "child");
             let all = period_randomizer.finish(&[(7, 450)], 0.0, &processes);
-            let told: Vec<_> = (all.iter())
+            let reported: Vec<_> = (all.iter())
                 .map(|one| (one.process.as_str(), one.used, one.estimated))
                 .collect();
-            assert_eq!(told, [("first", 450, 0)], "{samples} {ends}");
+            assert_eq!(reported, [("first", 450, 0)], "{samples} {ends}");
         }
     }
 
@@ -472,13 +472,13 @@ mod tests {
         }
         let all =
             period_randomizer.finish(&[(7, 100 * of_ended.len() as u64 + rest)], 0.0, &processes);
-        let told = |one: &Coverage| (one.process.clone(), one.thread.clone(), one.used);
-        let mut told: Vec<_> = all.iter().map(told).collect();
-        told.sort();
+        let reported = |one: &Coverage| (one.process.clone(), one.thread.clone(), one.used);
+        let mut reported: Vec<_> = all.iter().map(reported).collect();
+        reported.sort();
         let expected = expected
             .iter()
             .map(|&(process, thread, used)| (process.into(), thread.into(), used));
-        assert_eq!(told, expected.collect::<Vec<(String, String, u64)>>());
+        assert_eq!(reported, expected.collect::<Vec<(String, String, u64)>>());
     }
 
     #[test]
@@ -527,8 +527,8 @@ mod tests {
         period_randomizer.begin(2, &processes);
         period_randomizer.weigh((3, 3), 7, 50);
         let all = period_randomizer.finish(&[(7, 160)], 0.0, &processes);
-        let told = |one: &Coverage| (one.process.clone(), one.used, one.estimated);
-        let told: Vec<_> = all.iter().map(told).collect();
-        assert_eq!(told, [(":2".into(), 100, 100), ("last".into(), 60, 0)]);
+        let reported = |one: &Coverage| (one.process.clone(), one.used, one.estimated);
+        let reported: Vec<_> = all.iter().map(reported).collect();
+        assert_eq!(reported, [(":2".into(), 100, 100), ("last".into(), 60, 0)]);
     }
 }

@@ -161,7 +161,7 @@ impl OutputFiles {
     }
 
     /// Bytes of records in the file or chunk at hand, but for what it began with.
-    pub(crate) fn news(&self) -> u64 {
+    pub(crate) fn size_since_begin(&self) -> u64 {
         match &self.recent {
             Some(recent) => recent.chunk_size(),
             None => self.data_size().saturating_sub(self.began_with),

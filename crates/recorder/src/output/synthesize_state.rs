@@ -77,11 +77,11 @@ mod tests {
     use crate::output::synthesize::{self, BuildIds};
 
     fn synthesized(processes: &Processes, modules: &Modules) -> Vec<String> {
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         synthesize_state(processes, modules, &mut |record| {
-            told.push(format!("{record:?}"))
+            reported.push(format!("{record:?}"))
         });
-        told
+        reported
     }
 
     #[test]
@@ -97,15 +97,15 @@ mod tests {
         synthesize_state(&processes, &modules, &mut |record| {
             follow(record, &mut again, &mut its_modules);
         });
-        let told = synthesized(&processes, &modules);
-        assert!(told.len() > 10, "{told:?}");
-        assert_eq!(told, synthesized(&again, &its_modules));
+        let reported = synthesized(&processes, &modules);
+        assert!(reported.len() > 10, "{reported:?}");
+        assert_eq!(reported, synthesized(&again, &its_modules));
         let spaces = |processes: &Processes, modules: &Modules| {
             let space = processes.get(own).map(Process::space);
             let mappings = space.into_iter().flat_map(|space| space.iter());
-            let told =
+            let reported =
                 mappings.map(|it| (it.start, it.end, it.file_offset, modules[it.module].clone()));
-            told.collect::<Vec<_>>()
+            reported.collect::<Vec<_>>()
         };
         assert_eq!(spaces(&processes, &modules), spaces(&again, &its_modules));
     }

@@ -67,7 +67,7 @@ impl SessionOutput {
 
     /// Whether something else is due before a record of this time.
     pub(super) fn due(&mut self, time: u64) -> Option<NextOutput> {
-        self.rotation.due(time, self.files.news())
+        self.rotation.due(time, self.files.size_since_begin())
     }
 
     /// Goes on in another file. This is what the one at hand holds.

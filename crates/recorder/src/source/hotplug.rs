@@ -20,8 +20,8 @@ pub(crate) struct Hotplug {
     /// Whether other CPUs matter.
     comes: bool,
     changed: Vec<u32>,
-    /// Tells also of those that go and come back between two looks.
-    news: Option<HotplugEvents>,
+    /// Of those, too, that go and come back between two looks.
+    events: Option<HotplugEvents>,
 }
 
 impl Hotplug {
@@ -32,14 +32,14 @@ impl Hotplug {
             goes,
             comes: !matches!(target, Target::Cpus(CpuTarget { cpus: Some(_), .. })),
             changed: Vec::new(),
-            news: HotplugEvents::listen().ok().filter(|_| goes),
+            events: HotplugEvents::listen().ok().filter(|_| goes),
         }
     }
 
-    /// Looks which CPUs there are, and hears which have changed.
+    /// Looks which CPUs there are, and reads which have changed.
     pub(crate) fn look(&mut self) {
-        while let Some(cpu) = self.news.as_ref().and_then(HotplugEvents::next) {
-            self.hear(cpu);
+        while let Some(cpu) = self.events.as_ref().and_then(HotplugEvents::next) {
+            self.note(cpu);
         }
         if !self.opened.is_empty()
             && let Ok(online) = system::online_cpus()
@@ -52,11 +52,11 @@ impl Hotplug {
         let gone = self.opened.iter().filter(|cpu| !online.contains(cpu));
         let new = online.iter().filter(|cpu| !self.opened.contains(cpu));
         let changed: Vec<u32> = gone.chain(new).copied().collect();
-        changed.into_iter().for_each(|cpu| self.hear(cpu));
+        changed.into_iter().for_each(|cpu| self.note(cpu));
     }
 
     /// A CPU went offline or came online.
-    fn hear(&mut self, cpu: u32) {
+    fn note(&mut self, cpu: u32) {
         let matters = match self.opened.contains(&cpu) {
             true => self.goes,
             false => self.comes,
@@ -101,13 +101,13 @@ mod tests {
         check(&cpus(None), &[&[0, 1], &[0, 1, 2, 4]], &[2, 4]);
         check(&cpus(Some(&[0, 1, 2])), &[&[0, 2, 3]], &[1]);
         // As the kernel reports it, which says nothing of whether it is there now.
-        let hear = |target: &Target, expected: &[u32]| {
+        let noted = |target: &Target, expected: &[u32]| {
             let mut hotplug = Hotplug::new(&[0, 1, 2], target);
-            [1, 1, 5, 0].into_iter().for_each(|cpu| hotplug.hear(cpu));
+            [1, 1, 5, 0].into_iter().for_each(|cpu| hotplug.note(cpu));
             assert_eq!(hotplug.changed(), expected, "{target:?}");
         };
-        hear(&threads, &[5]);
-        hear(&cpus(None), &[0, 1, 5]);
-        hear(&cpus(Some(&[0, 1, 2])), &[0, 1]);
+        noted(&threads, &[5]);
+        noted(&cpus(None), &[0, 1, 5]);
+        noted(&cpus(Some(&[0, 1, 2])), &[0, 1]);
     }
 }

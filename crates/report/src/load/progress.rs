@@ -27,7 +27,7 @@ pub(super) struct Meter {
     progress: Option<Arc<LoadProgress>>,
     /// Records to come before it tells again.
     until: u32,
-    told: u64,
+    reported: u64,
 }
 
 impl Meter {
@@ -41,7 +41,7 @@ impl Meter {
         Self {
             progress: progress.cloned(),
             until: Self::INTERVAL,
-            told: recording.bytes_left(),
+            reported: recording.bytes_left(),
         }
     }
 
@@ -50,21 +50,21 @@ impl Meter {
         self.until -= 1;
         if self.until == 0 {
             self.until = Self::INTERVAL;
-            self.tell(recording.bytes_left());
+            self.report(recording.bytes_left());
         }
     }
 
-    fn tell(&mut self, left: u64) {
+    fn report(&mut self, left: u64) {
         if let Some(progress) = &self.progress {
-            let read = self.told.saturating_sub(left);
+            let read = self.reported.saturating_sub(left);
             progress.read.fetch_add(read, Ordering::Relaxed);
-            self.told = left;
+            self.reported = left;
         }
     }
 }
 
 impl Drop for Meter {
     fn drop(&mut self) {
-        self.tell(0);
+        self.report(0);
     }
 }

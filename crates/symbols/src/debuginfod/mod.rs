@@ -120,7 +120,7 @@ impl<'a> Client<'a> {
             .cache
             .create(id, kind)
             .map_err(|error| failed(error.to_string()))?;
-        self.tell(module, 0, None);
+        self.report(module, 0, None);
         // A thread of its own, so that a server that hangs can be left behind at once.
         let (events, inbox) = mpsc::sync_channel(1);
         let agent = self.agent.clone();
@@ -128,7 +128,7 @@ impl<'a> Client<'a> {
         std::thread::spawn(move || http::download(&agent, &request, target, &events));
         loop {
             match inbox.recv_timeout(POLL_INTERVAL) {
-                Ok(Event::Received { bytes, total }) => self.tell(module, bytes, total),
+                Ok(Event::Received { bytes, total }) => self.report(module, bytes, total),
                 Ok(Event::Done(Ok(target))) => {
                     return target.keep().map_err(|error| failed(error.to_string()));
                 }
@@ -149,7 +149,7 @@ impl<'a> Client<'a> {
         flag.is_some_and(|flag| flag.load(Ordering::Relaxed))
     }
 
-    fn tell(&self, module: &str, received: u64, total: Option<u64>) {
+    fn report(&self, module: &str, received: u64, total: Option<u64>) {
         if let Some(progress) = self.watch.progress {
             progress(Progress::Download {
                 module: module.into(),

@@ -95,7 +95,7 @@ pub trait Memory {
     }
 }
 
-/// No live target: what the dump does not hold is not to be had.
+/// No live target: what the dump does not hold is unavailable.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoMemory;
 
