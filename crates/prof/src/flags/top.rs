@@ -26,7 +26,8 @@ pub(crate) struct TopFlags {
     #[arg(long, conflicts_with = "events")]
     off_cpu: bool,
 
-    /// Samples per second of each thread, or `max` for the kernel's maximum [default: 999]
+    /// Samples per second of each thread, or `max` for the kernel's maximum [default: 199; with -e
+    /// or --off-cpu as for `prof record`]
     #[arg(short = 'F', long = "freq", value_name = "HZ", value_parser = RateFlag::parse_frequency)]
     rate: Option<RateFlag>,
 
@@ -114,6 +115,9 @@ pub(crate) struct ShowFlags {
 }
 
 impl TopFlags {
+    /// A second's samples need not show more than fits a screen.
+    const USUAL_RATE: RateFlag = RateFlag::Hertz(199);
+
     /// Whether it is said what to watch.
     pub(crate) fn names_a_target(&self) -> bool {
         let is_named = !(self.pids.is_empty() && self.tids.is_empty() && self.command.is_empty());
@@ -135,13 +139,14 @@ impl TopFlags {
             cgroup: self.cgroup,
             command: self.command,
         };
+        let is_usual = self.events.is_empty() && !self.off_cpu && self.period.is_none();
         let sampling = SamplingFlags {
             events: self.events,
             off_cpu: self.off_cpu,
             wall: false,
             alloc: None,
             every: None,
-            rate: self.rate,
+            rate: self.rate.or(is_usual.then_some(Self::USUAL_RATE)),
             period: self.period,
             call_graph: self.call_graph,
             with_call_graph: self.with_call_graph,
