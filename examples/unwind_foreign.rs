@@ -7,7 +7,7 @@ use std::error::Error;
 
 use prof_model::{Modules, Processes};
 use prof_perfdata::{Record, Recording, follow};
-use prof_unwinder::{LocalFiles, NoMemory, StackDump, Target, Unwinder};
+use prof_unwinder::{LocalFiles, NoMemory, StackDump, Target, Unwinder, UserState};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let path = std::env::args_os().nth(1).ok_or("which recording?")?;
@@ -38,7 +38,15 @@ fn main() -> Result<(), Box<dyn Error>> {
             full: stack.is_full(),
         };
         frames.clear();
-        let unwound = unwinder.unwind(&target, &registers, &dump, &mut NoMemory, &mut frames);
+        let unwound = unwinder.unwind(
+            &target,
+            &UserState {
+                registers: &registers,
+                dump,
+            },
+            &mut NoMemory,
+            &mut frames,
+        );
         let (stacks, depth) = ends.entry(unwound.end.describe()).or_insert((0, 0));
         *stacks += 1;
         *depth += frames.len();

@@ -7,7 +7,7 @@
 //!
 //! ```
 //! use prof_model::{Modules, Process, RegisterAbi, UserRegisters};
-//! use prof_unwinder::{Architecture, LocalFiles, NoMemory, StackDump, Target, Unwinder};
+//! use prof_unwinder::{Architecture, LocalFiles, NoMemory, StackDump, Target, Unwinder, UserState};
 //!
 //! // Of a sample: registers by perf's numbers (here of x86-64: 7 is the stack pointer, 8 the
 //! // instruction pointer), and the copied stack; of its process: what is mapped where.
@@ -20,7 +20,8 @@
 //! let mut unwinder = Unwinder::for_architecture(Architecture::X86_64, LocalFiles);
 //! let mut frames = Vec::new();
 //! let registers = registers.ok_or("more values than registers")?;
-//! let unwound = unwinder.unwind(&target, &registers, &dump, &mut NoMemory, &mut frames);
+//! let user = UserState { registers: &registers, dump };
+//! let unwound = unwinder.unwind(&target, &user, &mut NoMemory, &mut frames);
 //!
 //! // Nothing is mapped at the instruction pointer, so that there is nothing to unwind.
 //! assert!(frames.is_empty() && !unwound.end.is_whole());
@@ -49,6 +50,6 @@ mod walk;
 pub use arch::Architecture;
 pub use engine::{FrameEngine, Framehop};
 pub use entry::Entry;
-pub use memory::target::{Memory, NoMemory, StackDump, Target, Unwound};
+pub use memory::target::{Memory, NoMemory, StackDump, Target, Unwound, UserState};
 pub use module::files::{LocalFiles, ModuleFiles};
 pub use unwinder::{FRAME_LIMIT, Unwinder};

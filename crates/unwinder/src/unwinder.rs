@@ -8,7 +8,7 @@ use crate::entry::Entry;
 use crate::frame::Frame;
 use crate::frames::Frames;
 use crate::memory::stack::{Block, Stack};
-use crate::memory::target::{Memory, StackDump, Target, Unwound};
+use crate::memory::target::{Memory, Target, Unwound, UserState};
 use crate::module::files::ModuleFiles;
 use crate::module::store::ModuleStore;
 use crate::walk::walk;
@@ -48,34 +48,32 @@ impl Unwinder {
     /// Frames are addresses to look up: the instruction pointer itself, then for each caller the
     /// return address minus 1 (a frame that a signal interrupted is an instruction pointer again).
     /// At most [`FRAME_LIMIT`] are appended; of a deeper stack the innermost and outermost ones.
-    #[expect(clippy::too_many_arguments, reason = "five, and the unwinder itself")]
     pub fn unwind(
         &mut self,
         target: &Target<'_>,
-        registers: &UserRegisters,
-        dump: &StackDump<'_>,
+        user: &UserState<'_>,
         memory: &mut impl Memory,
         frames: &mut Vec<u64>,
     ) -> Unwound {
         let layout = self.code.layout;
-        let Some(first) = layout.registers(registers) else {
+        let Some(first) = layout.registers(user.registers) else {
             return Unwound::at_once(StackEnd::NoUserState);
         };
         let sampled = Frame::sampled(first, layout);
-        if registers.abi() == RegisterAbi::Bits32 {
+        if user.registers.abi() == RegisterAbi::Bits32 {
             frames.push(sampled.program_counter());
             return Unwound::at_once(StackEnd::CompatMode);
         }
         let top = sampled.stack_pointer();
         let first = frames.len();
-        let mut stack = Stack::new(*dump, top, &mut self.block, memory);
+        let mut stack = Stack::new(user.dump, top, &mut self.block, memory);
         let unwound = unwind_in(&mut self.code, target, &sampled, &mut stack, frames);
         if unwound.end != StackEnd::Stale || !stack.joined_live() {
             return unwound;
         }
         // What went wrong in memory that seemed to join may go well in what was there earlier.
         let second = frames.len();
-        let mut stack = Stack::new(*dump, top, &mut self.block, memory).distrusting_live();
+        let mut stack = Stack::new(user.dump, top, &mut self.block, memory).distrusting_live();
         let again = unwind_in(&mut self.code, target, &sampled, &mut stack, frames);
         if !again.end.is_whole() {
             frames.truncate(second);

@@ -19,7 +19,7 @@ use prof_model::{
     AbsoluteAddress, FileOffset, Mapping, Module, Modules, Processes, RegisterAbi, StackEnd,
     UserRegisters,
 };
-use prof_unwinder::{Architecture, LocalFiles, NoMemory, StackDump, Target, Unwinder};
+use prof_unwinder::{Architecture, LocalFiles, NoMemory, StackDump, Target, Unwinder, UserState};
 use support::programs::Functions;
 use support::{Samples, UserSample};
 
@@ -80,11 +80,13 @@ fn check(name: &str) {
             process: &sample.process,
             modules: &samples.modules,
         },
-        &sample.registers,
-        &StackDump {
-            start: sample.stack_start,
-            bytes: &sample.stack,
-            full: false,
+        &UserState {
+            registers: &sample.registers,
+            dump: StackDump {
+                start: sample.stack_start,
+                bytes: &sample.stack,
+                full: false,
+            },
         },
         &mut NoMemory,
         &mut frames,

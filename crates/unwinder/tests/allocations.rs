@@ -4,7 +4,7 @@ mod support;
 
 use std::path::Path;
 
-use prof_unwinder::{LocalFiles, Unwinder};
+use prof_unwinder::{LocalFiles, Unwinder, UserState};
 use support::live::{ProcessMemory, Target};
 use support::programs::{OPTIMIZED, Workshop};
 
@@ -21,8 +21,10 @@ fn unwinding_does_not_allocate_once_warm() {
             frames.clear();
             unwinder.unwind(
                 &samples.target(sample),
-                &sample.registers,
-                &sample.dump(),
+                &UserState {
+                    registers: &sample.registers,
+                    dump: sample.dump(),
+                },
                 &mut prof_unwinder::NoMemory,
                 &mut frames,
             );
@@ -48,8 +50,10 @@ fn reading_live_memory_does_not_allocate_once_warm() {
             frames.clear();
             let unwound = unwinder.unwind(
                 &samples.target(sample),
-                &sample.registers,
-                &sample.dump(),
+                &UserState {
+                    registers: &sample.registers,
+                    dump: sample.dump(),
+                },
                 &mut memory,
                 &mut frames,
             );

@@ -5,7 +5,7 @@ mod support;
 use std::ops::Range;
 
 use prof_model::StackEnd;
-use prof_unwinder::{LocalFiles, Memory, StackDump, Unwinder};
+use prof_unwinder::{LocalFiles, Memory, StackDump, Unwinder, UserState};
 use support::live::{ProcessMemory, Target};
 use support::programs::{OPTIMIZED, Workshop};
 use support::{Answer, Samples, UserSample};
@@ -68,7 +68,15 @@ fn unwind(
         full: true,
     };
     let target = samples.target(sample);
-    let unwound = unwinder.unwind(&target, &sample.registers, &dump, memory, &mut frames);
+    let unwound = unwinder.unwind(
+        &target,
+        &UserState {
+            registers: &sample.registers,
+            dump,
+        },
+        memory,
+        &mut frames,
+    );
     Answer { unwound, frames }
 }
 

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use prof_model::{Modules, RegisterAbi, StackEnd, UserRegisters};
 use prof_needs::tools;
-use prof_unwinder::{LocalFiles, Memory, StackDump, Target as Process, Unwinder};
+use prof_unwinder::{LocalFiles, Memory, StackDump, Target as Process, Unwinder, UserState};
 use support::live::{ProcessMemory, Target, signal};
 use support::programs::{OPTIMIZED, Workshop};
 
@@ -94,11 +94,14 @@ fn check(program: &Path, arguments: &[&str], workshop: &Workshop) {
             process: &process,
             modules: &modules,
         },
-        &UserRegisters::new(RegisterAbi::Bits64, MASK, registers).expect("registers"),
-        &StackDump {
-            start,
-            bytes: &stack[..copied],
-            full: copied == stack.len(),
+        &UserState {
+            registers: &UserRegisters::new(RegisterAbi::Bits64, MASK, registers)
+                .expect("registers"),
+            dump: StackDump {
+                start,
+                bytes: &stack[..copied],
+                full: copied == stack.len(),
+            },
         },
         &mut memory,
         &mut frames,

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use prof_model::{Mapping, Module, Pid, RegisterAbi, UserRegisters};
 use prof_needs::tools;
-use prof_unwinder::{Memory, ModuleFiles, StackDump, Unwinder};
+use prof_unwinder::{Memory, ModuleFiles, StackDump, Unwinder, UserState};
 use support::programs::{NO_CFI, OPTIMIZED, Workshop};
 use support::{Samples, UserSample};
 
@@ -78,8 +78,10 @@ fn unwind(samples: &Samples, unwinder: &mut Unwinder, sample: &UserSample, rando
     let mut frames = Vec::new();
     let unwound = unwinder.unwind(
         &samples.target(sample),
-        &sample.registers,
-        &sample.dump(),
+        &UserState {
+            registers: &sample.registers,
+            dump: sample.dump(),
+        },
         &mut Anything(random, sample),
         &mut frames,
     );
@@ -214,8 +216,10 @@ fn damaged_stacks_and_registers() {
             let target = samples.target(sample);
             unwinder.unwind(
                 &target,
-                &registers,
-                &dump,
+                &UserState {
+                    registers: &registers,
+                    dump,
+                },
                 &mut Anything(&mut random, sample),
                 &mut frames,
             );

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use prof_model::StackEnd;
 use prof_needs::tools;
-use prof_unwinder::{FRAME_LIMIT, LocalFiles, Memory, NoMemory, StackDump, Unwinder};
+use prof_unwinder::{FRAME_LIMIT, LocalFiles, Memory, NoMemory, StackDump, Unwinder, UserState};
 use support::live::{ProcessMemory, Target};
 use support::programs::{OPTIMIZED, Workshop};
 use support::{Answer, Samples, UserSample};
@@ -38,8 +38,10 @@ fn unwind(samples: &Samples, sample: &UserSample, memory: &mut impl Memory) -> A
     let mut frames = Vec::new();
     let unwound = Unwinder::new(LocalFiles).unwind(
         &samples.target(sample),
-        &sample.registers,
-        &sample.dump(),
+        &UserState {
+            registers: &sample.registers,
+            dump: sample.dump(),
+        },
         memory,
         &mut frames,
     );
@@ -157,8 +159,10 @@ fn the_copy_may_start_elsewhere_than_at_the_stack_pointer() {
             };
             let unwound = Unwinder::new(LocalFiles).unwind(
                 &stopped.samples.target(sample),
-                &sample.registers,
-                &dump,
+                &UserState {
+                    registers: &sample.registers,
+                    dump,
+                },
                 &mut Copied {
                     start: sample.stack_start & !15,
                     bytes: live,
@@ -344,8 +348,10 @@ fn check_kernel_chain(
             let target = stopped.samples.target(sample);
             let unwound = Unwinder::new(LocalFiles).unwind(
                 &target,
-                &sample.registers,
-                &dump,
+                &UserState {
+                    registers: &sample.registers,
+                    dump,
+                },
                 memory,
                 &mut frames,
             );

@@ -7,7 +7,7 @@ use prof_model::{
     AbsoluteAddress, FileOffset, Mapping, Module, Modules, Pid, Processes, RegisterAbi,
     UserRegisters,
 };
-use prof_unwinder::{FRAME_LIMIT, Memory, ModuleFiles, StackDump, Target, Unwinder};
+use prof_unwinder::{FRAME_LIMIT, Memory, ModuleFiles, StackDump, Target, Unwinder, UserState};
 
 struct OneFile(Option<File>);
 
@@ -77,6 +77,14 @@ pub fn unwind(data: &[u8]) {
         full: true,
     };
     let mut frames = Vec::new();
-    unwinder.unwind(&target, &registers, &dump, &mut Pattern(stack), &mut frames);
+    unwinder.unwind(
+        &target,
+        &UserState {
+            registers: &registers,
+            dump,
+        },
+        &mut Pattern(stack),
+        &mut frames,
+    );
     assert!(frames.len() <= FRAME_LIMIT);
 }

@@ -2,7 +2,7 @@
 
 use prof_model::{AbsoluteAddress, Modules, Process, Processes, StackEnd, Tid, UserRegisters};
 use prof_perfdata::{Sample, StackNote, context};
-use prof_unwinder::{StackDump, Target, Unwinder, Unwound};
+use prof_unwinder::{StackDump, Target, Unwinder, Unwound, UserState};
 
 use crate::queue::message::StackTail;
 use crate::session::module_files::LiveFiles;
@@ -150,8 +150,15 @@ impl UserUnwinder {
         let earlier = self.earlier.of(stack.tid);
         let kernel_part = chain.len();
         let mut memory = SampleMemory::new(target.pid, now, earlier, &self.found);
-        let mut unwound =
-            (self.unwinder).unwind(target, registers, &stack.dump, &mut memory, chain);
+        let mut unwound = (self.unwinder).unwind(
+            target,
+            &UserState {
+                registers,
+                dump: stack.dump,
+            },
+            &mut memory,
+            chain,
+        );
         let beyond_copy = chain.len().saturating_sub(unwound.remote_read.into());
         // Of what was read, only the frames matter: a stack holds variables, too.
         let outer = chain.get(beyond_copy..).unwrap_or_default();

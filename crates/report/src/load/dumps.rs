@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use prof_model::{Modules, Process, StackEnd};
 use prof_perfdata::{HeldRecord, Record, Recording, Sample, StackNote};
-use prof_unwinder::{FrameEngine, Framehop, StackDump, Target, Unwinder};
+use prof_unwinder::{FrameEngine, Framehop, StackDump, Target, Unwinder, UserState};
 use rayon::prelude::*;
 
 use super::StackCopies;
@@ -202,15 +202,35 @@ fn unwind(
     chain.user.clear();
     let frames = &mut chain.user;
     let unwound = match &mut engines.framehop {
-        Some(framehop) if !engines.compares => {
-            framehop.unwind_dump(&target, &registers, &dump, frames)
-        }
-        _ => (engines.prof).unwind_dump(&target, &registers, &dump, frames),
+        Some(framehop) if !engines.compares => framehop.unwind_dump(
+            &target,
+            &UserState {
+                registers: &registers,
+                dump,
+            },
+            frames,
+        ),
+        _ => (engines.prof).unwind_dump(
+            &target,
+            &UserState {
+                registers: &registers,
+                dump,
+            },
+            frames,
+        ),
     };
     let compared = engines.framehop.as_mut().filter(|_| engines.compares);
     let second = compared.map(|framehop| {
         let mut frames = Vec::new();
-        let end = (framehop.unwind_dump(&target, &registers, &dump, &mut frames)).end;
+        let end = (framehop.unwind_dump(
+            &target,
+            &UserState {
+                registers: &registers,
+                dump,
+            },
+            &mut frames,
+        ))
+        .end;
         SecondOpinion { frames, end }
     });
     chain.note = StackNote {

@@ -62,14 +62,23 @@ pub(super) fn evaluate(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::registers::Registers;
     use gimli::{EndianSlice, LittleEndian};
 
     /// Register n holds 1000 * n; each word of memory holds its address + 1.
-    struct Numbers;
+    struct Numbers(Registers);
+
+    impl Numbers {
+        fn new() -> Self {
+            let mut registers = Registers::default();
+            (0..17).for_each(|number| registers.set(number, 1000 * u64::from(number)));
+            Self(registers)
+        }
+    }
 
     impl FrameState for Numbers {
-        fn register(&self, number: u16) -> Option<u64> {
-            (number < 17).then_some(1000 * u64::from(number))
+        fn registers(&self) -> &Registers {
+            &self.0
         }
 
         fn read(&mut self, address: u64) -> Result<u64, StackEnd> {
@@ -79,7 +88,7 @@ mod tests {
 
     fn check(program: &[u8], expected: Result<u64, StackEnd>) {
         let program_bytes = Expression(EndianSlice::new(program, LittleEndian));
-        let result = evaluate(program_bytes, Some(5), &mut Numbers);
+        let result = evaluate(program_bytes, Some(5), &mut Numbers::new());
         assert_eq!(result, expected, "{program:02x?}");
     }
 

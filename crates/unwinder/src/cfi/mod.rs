@@ -54,8 +54,12 @@ enum Kind {
 
 /// The memory and registers that CFI expressions may look at.
 pub(crate) trait FrameState {
-    /// A register of the frame.
-    fn register(&self, number: u16) -> Option<u64>;
+    /// The registers of the frame.
+    fn registers(&self) -> &Registers;
+    /// One of them, by its DWARF number.
+    fn register(&self, number: u16) -> Option<u64> {
+        self.registers().get(u8::try_from(number).ok()?)
+    }
     /// A word of memory.
     fn read(&mut self, address: u64) -> Result<u64, prof_model::StackEnd>;
 }
@@ -160,26 +164,24 @@ impl CfiSection {
 
     /// Evaluates the entry for `address` in full: the caller's registers, or `None` in them for
     /// an entry that says there is no caller.
-    #[expect(clippy::too_many_arguments, reason = "five, and the tables themselves")]
     pub(crate) fn evaluate(
         &self,
         address: u64,
         context: &mut UnwindContext,
         layout: &Layout,
-        registers: &Registers,
         state: &mut impl FrameState,
     ) -> Option<Found<Result<Registers, prof_model::StackEnd>>> {
         match self.kind {
             Kind::EhFrame => {
                 let section = self.as_eh_frame();
                 self.with_row(&section, address, context, |row, _| {
-                    rows::evaluate(row, &section, layout, registers, state)
+                    rows::evaluate(row, &section, layout, state)
                 })
             }
             Kind::DebugFrame => {
                 let section = self.as_debug_frame();
                 self.with_row(&section, address, context, |row, _| {
-                    rows::evaluate(row, &section, layout, registers, state)
+                    rows::evaluate(row, &section, layout, state)
                 })
             }
         }

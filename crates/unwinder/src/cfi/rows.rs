@@ -118,7 +118,6 @@ pub(super) fn evaluate<'a, S>(
     row: &Row,
     section: &S,
     layout: &Layout,
-    registers: &Registers,
     state: &mut impl FrameState,
 ) -> Result<Registers, StackEnd>
 where
@@ -134,7 +133,8 @@ where
             expression::evaluate(program, None, state)?
         }
     };
-    let mut caller = *registers;
+    let registers = *state.registers();
+    let mut caller = registers;
     caller.set(layout.stack_pointer, cfa);
     if let Some(offset) = layout.return_slot {
         let value = state.read(cfa.wrapping_add_signed(offset));

@@ -16,7 +16,7 @@ use super::FrameEngine;
 use crate::arch::{Architecture, Layout};
 use crate::cfi::{CfiSection, SectionBytes};
 use crate::frames::Frames;
-use crate::memory::target::{StackDump, Target, Unwound};
+use crate::memory::target::{StackDump, Target, Unwound, UserState};
 use crate::module::code_mapping::CodeMapping;
 use crate::module::files::ModuleFiles;
 use crate::module::store::ModuleStore;
@@ -93,10 +93,10 @@ impl Framehop {
     fn walk(
         &mut self,
         target: &Target<'_>,
-        registers: &UserRegisters,
-        dump: &StackDump<'_>,
+        user: &UserState<'_>,
         frames: &mut Frames<'_>,
     ) -> StackEnd {
+        let UserState { registers, dump } = user;
         let Some((program_counter, first)) = self.first_registers(registers) else {
             return StackEnd::NoUserState;
         };
@@ -144,12 +144,11 @@ impl FrameEngine for Framehop {
     fn unwind_dump(
         &mut self,
         target: &Target<'_>,
-        registers: &UserRegisters,
-        dump: &StackDump<'_>,
+        user: &UserState<'_>,
         frames: &mut Vec<u64>,
     ) -> Unwound {
         let mut frames = Frames::new(frames, FRAME_LIMIT);
-        let end = self.walk(target, registers, dump, &mut frames);
+        let end = self.walk(target, user, &mut frames);
         let (elided, elided_at) = frames.finish();
         Unwound {
             end,

@@ -2,9 +2,7 @@
 
 mod framehop;
 
-use prof_model::UserRegisters;
-
-use crate::memory::target::{NoMemory, StackDump, Target, Unwound};
+use crate::memory::target::{NoMemory, Target, Unwound, UserState};
 use crate::unwinder::Unwinder;
 
 pub use framehop::Framehop;
@@ -20,8 +18,7 @@ pub trait FrameEngine {
     fn unwind_dump(
         &mut self,
         target: &Target<'_>,
-        registers: &UserRegisters,
-        dump: &StackDump<'_>,
+        user: &UserState<'_>,
         frames: &mut Vec<u64>,
     ) -> Unwound;
 }
@@ -30,10 +27,9 @@ impl FrameEngine for Unwinder {
     fn unwind_dump(
         &mut self,
         target: &Target<'_>,
-        registers: &UserRegisters,
-        dump: &StackDump<'_>,
+        user: &UserState<'_>,
         frames: &mut Vec<u64>,
     ) -> Unwound {
-        self.unwind(target, registers, dump, &mut NoMemory, frames)
+        self.unwind(target, user, &mut NoMemory, frames)
     }
 }

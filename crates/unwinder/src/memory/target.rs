@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use prof_model::{Modules, Pid, Process, StackEnd};
+use prof_model::{Modules, Pid, Process, StackEnd, UserRegisters};
 
 /// The process that a sample is of, at the time of the sample.
 #[derive(Clone, Copy)]
@@ -14,6 +14,15 @@ pub struct Target<'a> {
     /// The table that the ids in the mappings are of. One [`Unwinder`](crate::Unwinder) serves
     /// one table: it keeps what it read of each module by [`ModuleId`](prof_model::ModuleId).
     pub modules: &'a Modules,
+}
+
+/// Where a thread was in user code when a sample was taken.
+#[derive(Clone, Copy, Debug)]
+pub struct UserState<'a> {
+    /// Its registers.
+    pub registers: &'a UserRegisters,
+    /// Its stack.
+    pub dump: StackDump<'a>,
 }
 
 /// The part of the user stack that was copied when the sample was taken.

@@ -70,7 +70,7 @@ pub(crate) fn evaluate(
     [tables.eh_frame.as_ref(), tables.read_debug_frame()]
         .into_iter()
         .flatten()
-        .find_map(|cfi| cfi.evaluate(address, context, layout, registers, &mut state))
+        .find_map(|cfi| cfi.evaluate(address, context, layout, &mut state))
         .ok_or(StackEnd::NoUnwindInfo)?
         .value
 }
@@ -82,8 +82,8 @@ struct State<'s, 'w> {
 }
 
 impl FrameState for State<'_, '_> {
-    fn register(&self, number: u16) -> Option<u64> {
-        self.registers.get(u8::try_from(number).ok()?)
+    fn registers(&self) -> &Registers {
+        self.registers
     }
 
     fn read(&mut self, address: u64) -> Result<u64, StackEnd> {

@@ -16,7 +16,7 @@ use prof_model::{
     AbsoluteAddress, BuildId, FileIdentity, FileOffset, Mapping, Module, ModuleKind, Modules, Pid,
     Process, Processes, RegisterAbi, StackEnd, UserRegisters,
 };
-use prof_unwinder::{FrameEngine, LocalFiles, StackDump, Target, Unwinder, Unwound};
+use prof_unwinder::{FrameEngine, LocalFiles, StackDump, Target, Unwinder, Unwound, UserState};
 
 /// One sample, with the process as it was then.
 pub struct UserSample {
@@ -101,7 +101,14 @@ impl Samples {
         frames: &mut Vec<u64>,
     ) -> Unwound {
         let (target, dump) = (self.target(sample), sample.dump());
-        engine.unwind_dump(&target, &sample.registers, &dump, frames)
+        engine.unwind_dump(
+            &target,
+            &UserState {
+                registers: &sample.registers,
+                dump,
+            },
+            frames,
+        )
     }
 
     pub fn target<'a>(&'a self, sample: &'a UserSample) -> Target<'a> {
