@@ -12,7 +12,7 @@ use super::Problem;
 ///
 /// `prof-recorder` and `prof-report` must never know each other, not even in their tests: a
 /// recording is the only thing between them.
-const LAYERS: [(&str, &[&str]); 17] = [
+const LAYERS: [(&str, &[&str]); 18] = [
     ("prof-model", &[]),
     ("prof-procfs", &[]),
     ("prof-filemap", &["prof-procfs"]),
@@ -52,6 +52,17 @@ const LAYERS: [(&str, &[&str]); 17] = [
             "prof-perfdata",
             "prof-symbols",
             "prof-unwinder",
+        ],
+    ),
+    (
+        "prof-fleet",
+        &[
+            "prof-model",
+            "prof-filemap",
+            "prof-procfs",
+            "prof-perfdata",
+            "prof-symbols",
+            "prof-report",
         ],
     ),
     (

@@ -1,0 +1,83 @@
+//! `prof push`.
+
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+
+use super::say;
+use crate::destination::{self, Pushed};
+use crate::run::{Origin, Run};
+
+/// What to push, and where to.
+#[derive(Debug, Args)]
+pub(super) struct PushFlags {
+    /// Recordings, and at the end where they go
+    #[arg(value_name = "FILE... URL", required = true, num_args = 2..)]
+    files_and_url: Vec<String>,
+
+    /// The program, team or cluster that the recordings are of [default: the recorded program]
+    #[arg(long, value_name = "NAME")]
+    service: Option<String>,
+
+    /// The machine's name [default: that in the recording]
+    #[arg(long, value_name = "NAME")]
+    host: Option<String>,
+
+    /// Mark the samples with this, to query by it; may be repeated
+    #[arg(long = "label", value_name = "NAME=VALUE", value_parser = label)]
+    labels: Vec<(String, String)>,
+
+    /// When the first sample was taken (2026-11-24T13:00:00Z), if a recording does not say it
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    time: Option<u64>,
+}
+
+/// Pushes one recording after the other.
+pub(super) fn run(flags: &PushFlags) -> Result<()> {
+    let Some((url, files)) = flags.files_and_url.split_last() else {
+        bail!("name recordings, and where they go");
+    };
+    let mut destination = destination::open(url)?;
+    let origin = Origin {
+        service: flags.service.clone(),
+        host: flags.host.clone(),
+        labels: flags.labels.iter().cloned().collect(),
+        start: flags.time,
+    };
+    for file in files.iter().map(PathBuf::from) {
+        push_one(&file, &origin, destination.as_mut())
+            .with_context(|| format!("cannot push {}", file.display()))?;
+    }
+    Ok(())
+}
+
+fn push_one(
+    file: &Path,
+    origin: &Origin,
+    destination: &mut dyn destination::Destination,
+) -> Result<()> {
+    let run = Run::load(file, origin)?;
+    match destination.push(&run)? {
+        Pushed::Stored => say(&format!("pushed {}", file.display())),
+        Pushed::Known => say(&format!("{} was pushed before", file.display())),
+    }
+    Ok(())
+}
+
+/// Parses `NAME=VALUE`.
+pub(super) fn label(text: &str) -> Result<(String, String), String> {
+    let parts = text.split_once('=').filter(|(name, _)| !name.is_empty());
+    let (name, value) = parts.ok_or("a label is NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+/// Parses a time of day to ns since 1970.
+fn time(text: &str) -> Result<u64, String> {
+    let time = humantime::parse_rfc3339_weak(text);
+    let time = time.map_err(|error| format!("{error}: write 2026-11-24T13:00:00Z"))?;
+    let since = time.duration_since(UNIX_EPOCH);
+    let since = since.map_err(|_| "a time before 1970".to_owned())?;
+    u64::try_from(since.as_nanos()).map_err(|_| "a time too far away".to_owned())
+}

@@ -1,0 +1,140 @@
+//! A recording with its names, and what is known about it as a whole.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+
+use prof_filemap::MappedFile;
+use prof_perfdata::Recording;
+use prof_report::{LoadOptions, SymbolizedProfile};
+use prof_symbols::{Debuginfod, EmbeddedSymbols, SymbolOptions, Symbolizer};
+use ring::digest::{SHA256, digest};
+
+use crate::error::Error;
+
+/// Whose recordings they are, as far as they do not say it themselves.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Origin {
+    /// What the machines do together: a program, a team, a cluster; if not what was recorded.
+    pub(crate) service: Option<String>,
+    /// The machine's name, if not that in the recording.
+    pub(crate) host: Option<String>,
+    /// What else to know it by.
+    pub(crate) labels: Labels,
+    /// Time of day of the first sample, in ns since 1970, of recordings that do not say it.
+    pub(crate) start: Option<u64>,
+}
+
+/// Names and values.
+pub(crate) type Labels = BTreeMap<String, String>;
+
+/// One recording, to be stored.
+#[derive(Debug)]
+pub(crate) struct Run {
+    /// The same for the same recording.
+    pub(crate) id: RunId,
+    /// What the machines do together.
+    pub(crate) service: String,
+    /// The machine's name.
+    pub(crate) host: String,
+    /// What else to know it by.
+    pub(crate) labels: Labels,
+    /// Samples with names.
+    pub(crate) profile: SymbolizedProfile,
+    /// How many of the profile's events are the recording's own. Others are made of those.
+    pub(crate) own_events: usize,
+    /// The time of day where the recording's clock shows zero, in ns since 1970.
+    pub(crate) clock_zero: i128,
+}
+
+/// A recording's number: the start of the SHA-256 of its bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct RunId(pub(crate) [u8; 16]);
+
+impl RunId {
+    fn of(bytes: &[u8]) -> Self {
+        let mut id = [0; 16];
+        for (byte, of) in id.iter_mut().zip(digest(&SHA256, bytes).as_ref()) {
+            *byte = *of;
+        }
+        Self(id)
+    }
+}
+
+impl fmt::Display for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl Run {
+    /// Reads a recording and names what is in it.
+    ///
+    /// # Errors
+    /// It cannot be read, or does not say when it was made.
+    pub(crate) fn load(path: &Path, origin: &Origin) -> Result<Self, Error> {
+        let damaged = |source| Error::Input {
+            path: path.to_owned(),
+            source: Box::new(source),
+        };
+        let file = MappedFile::open(path)?;
+        let id = RunId::of(&file);
+        let recording = Recording::from_file(file).map_err(|source| damaged(source.into()))?;
+        let own_events = recording.events().len();
+        let clock = recording.features().clock;
+        let profile = prof_report::load(recording, &LoadOptions::default()).map_err(damaged)?;
+        let first = profile
+            .samples
+            .iter()
+            .next()
+            .map_or(0, |sample| sample.time);
+        let zero = |wall: u64, clock: u64| i128::from(wall) - i128::from(clock);
+        let recorded = clock.map(|clock| zero(clock.wall_clock, clock.clock));
+        let stated = origin.start.map(|start| zero(start, first));
+        let clock_zero = recorded.or(stated).ok_or_else(|| Error::NoTime {
+            path: path.to_owned(),
+        })?;
+        let host = origin.host.clone();
+        let host = host.or_else(|| profile.header.hostname.clone());
+        let symbolizer = symbolizer(path, &profile)?;
+        Ok(Self {
+            id,
+            service: origin
+                .service
+                .clone()
+                .unwrap_or_else(|| recorded_program(&profile)),
+            host: host.unwrap_or_else(|| "unknown".into()),
+            labels: origin.labels.clone(),
+            profile: SymbolizedProfile::new(profile, &symbolizer),
+            own_events,
+            clock_zero,
+        })
+    }
+}
+
+/// The program that was recorded; `all` where it was whole machines or running processes.
+fn recorded_program(profile: &prof_report::Profile) -> String {
+    let words = &profile.header.command_line;
+    let command = words.iter().position(|word| word == "--");
+    let program = command.and_then(|at| Path::new(words.get(at + 1)?).file_name());
+    program.map_or_else(|| "all".into(), |name| name.to_string_lossy().into_owned())
+}
+
+/// Names what is on this machine or in the recording, and what debuginfod has.
+fn symbolizer(path: &Path, profile: &prof_report::Profile) -> Result<Symbolizer, Error> {
+    let symbolizer = Symbolizer::new(SymbolOptions {
+        recorded_kernel: profile.kernel,
+        debuginfod: Debuginfod::from_environment(),
+        ..SymbolOptions::default()
+    });
+    let stored = profile.symbols.as_deref();
+    let stored = stored.map(EmbeddedSymbols::from_bytes).transpose();
+    let stored = stored.map_err(|source| Error::EmbeddedNames {
+        path: path.to_owned(),
+        source,
+    })?;
+    Ok(match stored {
+        Some(stored) => symbolizer.with_embedded(stored),
+        None => symbolizer,
+    })
+}
