@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
-use prof_tests::{Need, Outcome, Session, Stacks, USER_CODE, needs};
+use prof_tests::{Need, Outcome, Program, Session, Stacks, USER_CODE, needs};
 
 fn program(name: &str) -> String {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs");
@@ -67,6 +67,24 @@ fn node_is_left_alone_if_the_user_says_so() {
     assert!(outcome.stdout.ends_with(" nothing\n"), "{outcome}");
     assert!(!outcome.stderr.contains("kept"), "{outcome}");
     std::fs::remove_file(map).expect("the map that was asked for");
+}
+
+/// Many a JIT compiler writes a perf map unasked, for whoever profiles the program next.
+#[test]
+fn perf_maps_of_other_programs_stay() {
+    let session = Session::new();
+    let binary = Program::c(&["jit.c"]).build();
+    let script = format!("echo $$; exec {} 100", binary.display());
+    let arguments = [
+        &["record", "-o", "jit.data"],
+        USER_CODE,
+        &["--", "sh", "-c", &script],
+    ];
+    let outcome = session.run(arguments.concat());
+    outcome.assert_code(0);
+    assert!(!outcome.stderr.contains("kept"), "{outcome}");
+    let map = perf_map(outcome.stdout.lines().next().unwrap());
+    std::fs::remove_file(map).expect("the map that the program wrote");
 }
 
 #[test]

@@ -15,6 +15,8 @@ struct Runtime {
     arguments: &'static str,
     /// What arguments contain which say what to tell profilers, or not to: the user's own.
     own: &'static str,
+    /// The file names of its executable.
+    executables: &'static [&'static str],
     /// Whether the runtime that would be run knows the arguments. One that does not would refuse
     /// to start.
     is_known: fn() -> bool,
@@ -26,6 +28,7 @@ const RUNTIMES: [Runtime; 2] = [
         variable: "NODE_OPTIONS",
         arguments: "--perf-basic-prof --interpreted-frames-native-stack",
         own: "--perf-",
+        executables: &["node", "nodejs"],
         is_known: || true,
     },
     // <https://www.erlang.org/doc/apps/erts/beamasm#linux-perf-support>
@@ -33,6 +36,7 @@ const RUNTIMES: [Runtime; 2] = [
         variable: "ERL_FLAGS",
         arguments: "+JPperf true",
         own: "JPperf",
+        executables: &["beam.smp"],
         is_known: || erlang_release().is_some_and(|release| release >= 25),
     },
 ];
@@ -47,6 +51,14 @@ pub(super) fn set(program: &mut Program) -> Vec<&'static str> {
     let set = set.into_iter().map(|(name, value)| (name.into(), value));
     program.environment.extend(set);
     names
+}
+
+/// Whether a file is the executable of a runtime that heeds one of the variables.
+pub(super) fn is_executable_of_runtime(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default();
+    RUNTIMES
+        .iter()
+        .any(|runtime| runtime.executables.iter().any(|&known| name == known))
 }
 
 fn variables(

@@ -74,7 +74,11 @@ impl RuntimeHelp {
             false => "asked for them".to_owned(),
         };
         if !self.variables.is_empty() {
-            maps.extend(PerfMaps::read().changed_since(&self.before));
+            // Other programs write such maps on their own: theirs stay where they are.
+            let asked = perf_maps::processes_asked(&summary.files);
+            let written = PerfMaps::read();
+            let written = written.changed_since(&self.before);
+            maps.extend(written.filter(|map| asked.contains(&map.pid)));
         }
         if maps.is_empty() && summary.kept.is_empty() {
             return;

@@ -1,12 +1,15 @@
 //! The perf maps that processes leave in `/tmp`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use prof_model::Pid;
+use prof_perfdata::{Record, Recording};
+
+use super::environment::is_executable_of_runtime;
 
 const DIRECTORY: &str = "/tmp";
 
@@ -80,6 +83,30 @@ impl PerfMaps {
                 _directory: None,
             })
     }
+}
+
+/// The processes of these recordings that ran a runtime which the environment asks for a map. A
+/// recording that cannot be read names none.
+pub(super) fn processes_asked(recordings: &[PathBuf]) -> BTreeSet<Pid> {
+    recordings
+        .iter()
+        .flat_map(|path| runtimes_in(path))
+        .collect()
+}
+
+fn runtimes_in(recording: &Path) -> BTreeSet<Pid> {
+    let mut found = BTreeSet::new();
+    let Ok(mut recording) = Recording::open(recording) else {
+        return found;
+    };
+    while let Ok(Some(record)) = recording.next() {
+        if let Record::Mmap(mmap) = record
+            && is_executable_of_runtime(Path::new(mmap.path))
+        {
+            found.insert(mmap.pid);
+        }
+    }
+    found
 }
 
 /// The name of a process's perf map.
