@@ -32,6 +32,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ring_bytes: None,
         schedule: Schedule::default(),
         storage: Storage::default(),
+        limits: None,
         output,
         command_line: std::env::args_os().collect(),
     };

@@ -31,6 +31,8 @@ pub struct Options {
     pub output: PathBuf,
     /// How to write it.
     pub storage: Storage,
+    /// What recording may take of the machine; whatever whole stacks need if `None`.
+    pub limits: Option<ResourceLimits>,
     /// The command line to store in the recording: the recorder's own, as perf does.
     pub command_line: Vec<OsString>,
 }
@@ -48,9 +50,22 @@ impl Options {
             schedule: Schedule::default(),
             output: output.into(),
             storage: Storage::default(),
+            limits: None,
             command_line: std::env::args_os().collect(),
         }
     }
+}
+
+/// Bounds on what recording takes of the machine, for recordings that go on for days. Stacks of
+/// processes that end within `poll_interval` may stay incomplete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResourceLimits {
+    /// How long records may wait in the rings before they are read: no process or stack has them
+    /// read sooner.
+    pub poll_interval: Duration,
+    /// Bytes of what is kept from sample to sample: three quarters of it for unwind tables, one for
+    /// samples that wait; the tables of the module that was read last stay, however large.
+    pub memory: usize,
 }
 
 /// How the recording is written.

@@ -25,6 +25,7 @@ use crate::queue::record_queue::RecordQueue;
 use crate::reader::drain;
 use crate::reader::{Input, Outcome, Reader};
 use crate::session::duplicates::Duplicates;
+use crate::session::unwind::ChainBuilder;
 use crate::session::{Finished, Session, SessionEvent, StackWork, Trackers};
 use crate::settings::settings;
 use crate::source::Source;
@@ -103,6 +104,7 @@ pub fn record(options: &Options, signals: &Signals) -> Result<Summary, Error> {
         source,
         format,
         read_tail: options.unwind,
+        poll_interval: options.limits.map(|limits| limits.poll_interval),
         blocked_threads,
         target: &options.target,
     };
@@ -232,7 +234,8 @@ fn session(
         probes: ProbeCoverage::new(opened),
         hotplug: Hotplug::new(&opened.cpus, &options.target),
     };
-    let session = Session::new(format, events, output, trackers);
+    let chain_builder = ChainBuilder::new(options.limits.map(|limits| limits.memory));
+    let session = Session::new(format, events, output, trackers, chain_builder);
     Ok(session.stored(&options.storage))
 }
 
@@ -279,7 +282,8 @@ fn run(
     (mut session, before): (Session, &BTreeSet<Pid>),
     start: impl FnOnce(&mut Source) -> Result<Running, Error> + Send,
 ) -> Result<Recorded, Error> {
-    let queue = RecordQueue::new(BUDGET);
+    let budget = options.limits.map_or(BUDGET, |limits| limits.memory / 4);
+    let queue = RecordQueue::new(budget);
     let (started, is_started) = mpsc::channel();
     let start = move |source: &mut Source| {
         let running = start(source)?;

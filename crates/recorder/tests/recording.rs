@@ -85,6 +85,7 @@ impl Bench {
             ring_bytes: None,
             schedule: Schedule::default(),
             storage: Storage::default(),
+            limits: None,
             output: self.path("prof.data"),
             command_line: vec!["prof".into(), "record".into()],
         }

@@ -43,6 +43,13 @@ impl Unwinder {
         }
     }
 
+    /// Keeps at most so many bytes of modules' unwind tables, but for those of the module that was
+    /// read last.
+    pub fn with_table_limit(mut self, bytes: usize) -> Self {
+        self.code.modules.limit_bytes(bytes);
+        self
+    }
+
     /// Appends the frames of a sample's user stack to `frames`, innermost first.
     ///
     /// Frames are addresses to look up: the instruction pointer itself, then for each caller the

@@ -327,6 +327,7 @@ pub(crate) fn options(
         schedule,
         output: flags.output.clone(),
         storage: Storage::default(),
+        limits: None,
         command_line,
     })
 }

@@ -146,16 +146,15 @@ impl Batch {
         self.bytes.len() + self.entries.len() * size_of::<Entry>() + python.sum::<usize>()
     }
 
-    fn clear(&mut self) {
+    /// Empties it, for use again, without more memory than `kept` bytes.
+    fn clear(&mut self, kept: usize) {
         self.bytes.clear();
         self.entries.clear();
         self.python.clear();
         self.rotates = false;
         // One huge pass must not keep its memory for ever.
-        self.bytes.shrink_to(Self::KEPT);
+        self.bytes.shrink_to(kept);
     }
-
-    const KEPT: usize = 16 << 20;
 }
 
 /// Batches on their way from the reader to the session, within a budget of memory, and what the
@@ -220,6 +219,8 @@ struct State {
 impl RecordQueue {
     /// Batches kept for use again.
     const SPARE: usize = 4;
+    /// Each of them keeps this part of the budget at most.
+    const KEPT: usize = 4;
     /// Waking the session takes longer than what it does for a few samples. So they wait until they
     /// take this part of the budget, or for so long.
     const WORTH_WAKING: usize = 32;
@@ -366,7 +367,7 @@ impl RecordQueue {
     /// Takes back a batch that was dealt with.
     pub(crate) fn recycle(&self, mut batch: Batch) {
         let (footprint, records) = (batch.footprint(), batch.len());
-        batch.clear();
+        batch.clear(self.budget / Self::KEPT);
         let mut state = self.lock();
         state.used = state.used.saturating_sub(footprint);
         state.records = state.records.saturating_sub(records);

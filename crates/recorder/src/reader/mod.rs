@@ -86,6 +86,8 @@ pub(crate) struct Input<'a> {
     pub(crate) format: RecordFormat,
     /// Whether stacks that go on beyond the kernel's copy are read on.
     pub(crate) read_tail: bool,
+    /// How long records may wait in the rings; as long as stacks allow if `None`.
+    pub(crate) poll_interval: Option<Duration>,
     pub(crate) blocked_threads: Option<BlockedThreadSampler>,
     /// What may have run before it was sampled.
     pub(crate) target: &'a Target,
@@ -97,12 +99,13 @@ impl<'a> Reader<'a> {
             source,
             format,
             read_tail,
+            poll_interval,
             blocked_threads,
             target,
         } = input;
         Self {
             format,
-            sleep: ReaderSleep::new(source.opened()),
+            sleep: ReaderSleep::new(source.opened(), poll_interval),
             period_randomizer: source.opened().sample_period().map(PeriodRandomizer::new),
             blocked_threads,
             toggles: Vec::new(),

@@ -34,9 +34,9 @@ impl ReaderSleep {
     /// Percent of the queue: from here on the session cannot be sure to keep up.
     const MANY: usize = 25;
 
-    pub(super) fn new(opened: &Opened) -> Self {
+    pub(super) fn new(opened: &Opened, poll_interval: Option<Duration>) -> Self {
         Self {
-            policy: WakeupPolicy::new(opened, Instant::now()),
+            policy: WakeupPolicy::new(opened, poll_interval, Instant::now()),
             until_sample: true,
             last: LastSleep::begin(),
             woke: Instant::now(),

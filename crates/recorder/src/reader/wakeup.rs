@@ -14,6 +14,9 @@
 //! Where processes come and go, or map code, their files must be opened while they live. So the
 //! reader comes soon after such a record, and less and less often the longer there was none. Where
 //! little is sampled, the next sample wakes it, and nothing else does.
+//!
+//! Recordings that go on for days have one interval instead, whatever comes
+//! ([`ResourceLimits`](crate::ResourceLimits)).
 
 use std::time::{Duration, Instant};
 
@@ -26,6 +29,8 @@ use crate::queue::record_queue::Feedback;
 pub(crate) struct WakeupPolicy {
     /// Whether the kernel can signal each sample.
     can_signal: bool,
+    /// How long to sleep whatever comes, if that is fixed.
+    poll_interval: Option<Duration>,
     /// Without a sample for so long, the next one is waited for.
     quiet_after: Duration,
     /// Where nobody knows how often samples come: between two wakeups at least.
@@ -121,12 +126,13 @@ impl WakeupPolicy {
     /// Wakeups at a rate that nobody knows.
     const SHORTEST: Duration = Duration::from_micros(200);
 
-    pub(crate) fn new(opened: &Opened, now: Instant) -> Self {
+    pub(crate) fn new(opened: &Opened, poll_interval: Option<Duration>, now: Instant) -> Self {
         let mut rates = opened.events.iter().map(|event| event.setup.highest_rate());
         let events = u32::try_from(opened.ids().count()).unwrap_or(u32::MAX);
         let switching = Self::QUIET_PER_EVENT.saturating_mul(events);
         Self {
             can_signal: opened.can_signal_each_overflow(),
+            poll_interval,
             quiet_after: switching.clamp(Self::QUIET_AFTER, Self::QUIET),
             shortest: match rates.all(|rate| rate.is_some()) {
                 true => Duration::ZERO,
@@ -165,6 +171,9 @@ impl WakeupPolicy {
     /// How long to sleep now, and why. If the session `lags`, what wakeups take is better spent
     /// there.
     pub(crate) fn sleep(&self, now: Instant, lags: bool) -> (Sleep, SleepReason) {
+        if let Some(interval) = self.poll_interval {
+            return (Sleep::For(interval), SleepReason::Steady);
+        }
         let since_change = now.duration_since(self.last_change);
         let settled = (since_change / 2).clamp(Self::SHORT, Self::LONG);
         let calm = match settled < Self::LONG {
@@ -217,7 +226,8 @@ impl WakeupPolicy {
     /// to tell whether stacks go on beyond their copies.
     pub(crate) fn is_hurried(&self, pass: PassSummary, now: Instant) -> bool {
         let unknown = pass.full_copies && !self.pays(self.samples.deep);
-        unknown || now.duration_since(self.last_change) < Self::LONG
+        let changed = now.duration_since(self.last_change) < Self::LONG;
+        self.poll_interval.is_none() && (unknown || changed)
     }
 }
 
@@ -235,6 +245,7 @@ mod tests {
             let now = Instant::now();
             let policy = WakeupPolicy {
                 can_signal: true,
+                poll_interval: None,
                 quiet_after: WakeupPolicy::QUIET_AFTER,
                 shortest: Duration::ZERO,
                 samples: RecentSamples::default(),
@@ -337,6 +348,24 @@ mod tests {
             wakeups += 1;
         }
         assert!((8..20).contains(&wakeups), "{wakeups}");
+    }
+
+    #[test]
+    fn a_fixed_interval_is_kept_whatever_comes() {
+        let mut reader = Reader::new();
+        reader.policy.poll_interval = Some(millis(100));
+        let change = PassSummary {
+            samples: 1,
+            full_copies: true,
+            changes: true,
+            ..PassSummary::default()
+        };
+        reader.policy.looked(change, reader.now);
+        assert!(!reader.policy.is_hurried(change, reader.now));
+        for samples in [50, 1, 0] {
+            let sleep = reader.passes(50, samples, samples, samples);
+            assert_eq!(sleep, Sleep::For(millis(100)));
+        }
     }
 
     #[test]

@@ -126,12 +126,13 @@ impl Session {
         events: Vec<SessionEvent>,
         output: OutputFiles,
         trackers: Trackers,
+        chain_builder: ChainBuilder,
     ) -> Self {
         Self {
             format,
             events,
             output: SessionOutput::new(output),
-            chain_builder: Box::new(ChainBuilder::new()),
+            chain_builder: Box::new(chain_builder),
             python: PythonFrames::default(),
             python_maps: Vec::new(),
             processes: Processes::default(),

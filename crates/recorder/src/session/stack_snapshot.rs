@@ -10,11 +10,13 @@ use prof_model::Tid;
 use crate::queue::message::StackTail;
 
 /// The last whole deep stacks of a few threads.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct SnapshotCache {
     threads: Vec<StackSnapshot>,
     /// Of memory that they take.
     bytes: usize,
+    /// Of memory that they may take, but for the stack that was remembered last.
+    most_bytes: usize,
 }
 
 /// A thread's stack at an earlier time.
@@ -73,8 +75,17 @@ impl SampledStack<'_> {
 impl SnapshotCache {
     /// Threads remembered at most.
     const THREADS: usize = 64;
-    /// Bytes of all their stacks, which one of 5,000 frames takes 200,000 of.
-    const BYTES: usize = 16 << 20;
+    /// Bytes of all their stacks, unless said otherwise. One of 5,000 frames takes 200,000.
+    pub(crate) const USUAL_BYTES: usize = 16 << 20;
+
+    /// Remembers stacks of so many bytes together.
+    pub(crate) fn new(most_bytes: usize) -> Self {
+        Self {
+            threads: Vec::new(),
+            bytes: 0,
+            most_bytes,
+        }
+    }
 
     /// The stack of a thread.
     pub(crate) fn of(&self, tid: Tid) -> Option<&StackSnapshot> {
@@ -107,7 +118,7 @@ impl SnapshotCache {
     /// there is room for take turns, the one that was not seen for longest would be the next.
     fn forget_others(&mut self, mut index: usize) {
         while self.threads.len() > Self::THREADS
-            || (self.bytes > Self::BYTES && self.threads.len() > 1)
+            || (self.bytes > self.most_bytes && self.threads.len() > 1)
         {
             let last = self.threads.len() - 1;
             let other = (index + fastrand::usize(1..=last)) % (last + 1);
@@ -160,7 +171,7 @@ mod tests {
 
     #[test]
     fn the_copy_and_what_lay_beyond_become_one() {
-        let mut earlier = SnapshotCache::default();
+        let mut earlier = SnapshotCache::new(SnapshotCache::USUAL_BYTES);
         let long = SampledStack {
             start: 90,
             copy: &[9; 40],
@@ -192,7 +203,7 @@ mod tests {
     #[test]
     fn stacks_end_alike_if_their_outermost_frames_do() {
         let check = |known: &[u64], frames: &[u64], expected| {
-            let mut earlier = SnapshotCache::default();
+            let mut earlier = SnapshotCache::new(SnapshotCache::USUAL_BYTES);
             let now = SampledStack {
                 start: 0,
                 copy: &[],
@@ -212,7 +223,7 @@ mod tests {
     #[test]
     fn threads_are_remembered_within_bounds() {
         let check = |copy: &[u8], most: usize| {
-            let mut earlier = SnapshotCache::default();
+            let mut earlier = SnapshotCache::new(SnapshotCache::USUAL_BYTES);
             let now = SampledStack {
                 start: 0,
                 copy,
@@ -234,7 +245,7 @@ mod tests {
 
     #[test]
     fn stacks_that_grow_stay_within_bounds() {
-        let mut earlier = SnapshotCache::default();
+        let mut earlier = SnapshotCache::new(SnapshotCache::USUAL_BYTES);
         for copy in [&[0; 8][..], &[0; 1 << 20]] {
             for tid in 0..SnapshotCache::THREADS as Tid {
                 let now = SampledStack {
@@ -248,7 +259,7 @@ mod tests {
         }
         let bytes: usize = earlier.threads.iter().map(|it| it.bytes.capacity()).sum();
         assert_eq!(bytes, earlier.bytes);
-        assert!(bytes <= SnapshotCache::BYTES, "{bytes}");
+        assert!(bytes <= SnapshotCache::USUAL_BYTES, "{bytes}");
     }
 
     #[test]

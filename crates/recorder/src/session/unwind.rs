@@ -46,11 +46,16 @@ struct UserStack<'a> {
 }
 
 impl ChainBuilder {
-    pub(crate) fn new() -> Self {
+    /// Keeps unwind tables and stacks in so many bytes of memory, if that is bounded.
+    pub(crate) fn new(memory: Option<usize>) -> Self {
+        let unwinder = Unwinder::new(LiveFiles);
         Self {
             users: UserUnwinder {
-                unwinder: Unwinder::new(LiveFiles),
-                earlier: SnapshotCache::default(),
+                unwinder: match memory {
+                    Some(bytes) => unwinder.with_table_limit(bytes / 4 * 3),
+                    None => unwinder,
+                },
+                earlier: SnapshotCache::new(memory.map_or(SnapshotCache::USUAL_BYTES, |it| it / 8)),
                 found: Vec::new(),
                 tail_change: TailChange::default(),
                 changed: false,

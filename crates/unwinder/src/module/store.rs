@@ -77,6 +77,11 @@ impl ModuleStore {
         }
     }
 
+    /// Holds at most so many bytes of tables.
+    pub(crate) fn limit_bytes(&mut self, bytes: usize) {
+        self.limits.bytes = bytes;
+    }
+
     /// The tables of the module that is mapped so, read now if they were not before.
     pub(crate) fn load(
         &mut self,
