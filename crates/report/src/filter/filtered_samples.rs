@@ -99,6 +99,13 @@ impl<'p> FilteredSamples<'p> {
         time(self.samples.last()).saturating_sub(time(self.samples.first()))
     }
 
+    /// When the first sample was taken, in nanoseconds since 1970, if that is known.
+    pub(crate) fn time_of_day(&self) -> Option<i64> {
+        let zero = self.symbolized.profile().clock_zero?;
+        let first = i64::try_from(self.samples.first()?.time).ok()?;
+        zero.checked_add(first)
+    }
+
     /// The period that most samples have; the shorter one of two.
     pub(crate) fn usual_period(&self) -> u64 {
         let mut counts: FxHashMap<u64, u64> = FxHashMap::default();

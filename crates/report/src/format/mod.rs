@@ -16,6 +16,7 @@ pub mod folded;
 pub mod html;
 pub mod json;
 pub(crate) mod number;
+pub mod otlp;
 mod page;
 mod palette;
 mod places;

@@ -25,7 +25,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use prof_model::{Modules, Pid, Processes};
-use prof_perfdata::{Record, Recording, Sample, follow};
+use prof_perfdata::{ClockData, Record, Recording, Sample, follow};
 use prof_symbols::RecordedKernel;
 
 use crate::error::InputError;
@@ -278,6 +278,8 @@ impl Loader {
             os_release: features.os_release.clone(),
             arch: features.arch.clone(),
         };
+        let zero = |clock: ClockData| i128::from(clock.wall_clock) - i128::from(clock.clock);
+        profile.clock_zero = features.clock.and_then(|clock| zero(clock).try_into().ok());
         profile.symbols = features.symbols.clone();
         profile.kernel = kernel(&self.processes, &profile.modules);
         profile.events = self.collector.describe(recording.events());

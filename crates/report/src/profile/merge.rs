@@ -31,6 +31,9 @@ impl Profile {
         self.thread_lifetimes.append(other.thread_lifetimes);
         self.quality.add(&other.quality);
         self.symbols = self.symbols.take().or(other.symbols);
+        self.clock_zero = self
+            .clock_zero
+            .filter(|zero| other.clock_zero == Some(*zero));
         self.missing_data.times |= other.missing_data.times;
         self.missing_data.threads |= other.missing_data.threads;
         self.missing_data.quality |= other.missing_data.quality;

@@ -63,6 +63,8 @@ pub struct Profile {
     /// The names that the recording carries, in the form of `prof_symbols::EmbeddedSymbols`; of
     /// several recordings, those of the first that has some.
     pub symbols: Option<Vec<u8>>,
+    /// The time of day when the samples' clock showed zero, in nanoseconds since 1970, if known.
+    pub clock_zero: Option<i64>,
     /// What it does not tell.
     pub missing_data: MissingData,
     /// How far two unwinders agree, if that was asked for.

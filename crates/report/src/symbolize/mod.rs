@@ -61,6 +61,11 @@ impl SymbolizedProfile {
         resolve::symbolize(profile, symbolizer, watch)
     }
 
+    /// Leaves all frames without names but those that came with some: they are files and offsets.
+    pub fn without_names(profile: Profile) -> Self {
+        resolve::with_names(profile, |_| &[], |_| None, Vec::new())
+    }
+
     /// Takes the names of each frame, innermost first, from `names`; there may be none.
     #[cfg(test)]
     pub(crate) fn with_names<'a>(

@@ -20,6 +20,9 @@ pub(crate) struct Profile {
     pub(crate) function: Vec<Function>,
     #[prost(string, repeated, tag = "6")]
     pub(crate) string_table: Vec<String>,
+    /// Since 1970.
+    #[prost(int64, tag = "9")]
+    pub(crate) time_nanos: i64,
     #[prost(int64, tag = "10")]
     pub(crate) duration_nanos: i64,
     #[prost(message, optional, tag = "11")]

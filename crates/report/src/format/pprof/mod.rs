@@ -36,12 +36,17 @@ pub fn write(
     out: impl Write,
 ) -> Result<(), Error> {
     let shown = FilteredSamples::new(symbolized, filter)?;
-    let message = Builder::new(&shown).build();
+    let message = message(&shown);
     // No time stamp in the header: the same profile gives the same bytes.
     let mut out = GzEncoder::new(out, Compression::default());
     out.write_all(&message.encode_to_vec())?;
     out.finish()?.flush()?;
     Ok(())
+}
+
+/// The samples as a message.
+pub(super) fn message(shown: &FilteredSamples<'_>) -> Profile {
+    Builder::new(shown).build()
 }
 
 /// What makes two samples one.
@@ -95,9 +100,11 @@ impl<'a, 'p> Builder<'a, 'p> {
             mapping: tables.mappings,
             location: tables.locations,
             function: tables.functions,
+            time_nanos: self.shown.time_of_day().unwrap_or(0),
             duration_nanos: signed(self.shown.duration()),
             period_type: Some(weighed),
-            period: signed(self.shown.usual_period()),
+            // Pyroscope takes what has no period for no profile of time.
+            period: signed(self.shown.usual_period()).max(1),
             comment,
             default_sample_type: weighed.kind,
             string_table: self.strings.into_strings(),
