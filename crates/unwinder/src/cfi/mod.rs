@@ -2,44 +2,30 @@
 
 mod expression;
 mod index;
+mod pages;
 mod rows;
 
-use std::ops::{Deref, Range};
-use std::sync::Arc;
+use std::ops::Range;
 
 use gimli::{BaseAddresses, DebugFrame, EhFrame, EndianSlice, LittleEndian, UnwindSection, Vendor};
 
+pub(crate) use pages::{ReadFile, SectionBytes};
 pub(crate) use rows::{Found, UnwindContext};
 
 use crate::arch::Layout;
 use crate::registers::Registers;
 use crate::rule::Rule;
 use index::Index;
+use pages::Pages;
 
 pub(crate) type Bytes<'a> = EndianSlice<'a, LittleEndian>;
-
-/// The bytes of a section, which several can share.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct SectionBytes(Arc<Vec<u8>>);
-
-impl Deref for SectionBytes {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        &self.0
-    }
-}
-
-impl From<Vec<u8>> for SectionBytes {
-    fn from(bytes: Vec<u8>) -> Self {
-        Self(Arc::new(bytes))
-    }
-}
 
 /// The bytes of a `.eh_frame` or `.debug_frame` section, and an index of its entries.
 #[derive(Debug)]
 pub(crate) struct CfiSection {
     bytes: SectionBytes,
+    /// What of it was read; all if `None`.
+    pages: Option<Pages>,
     kind: Kind,
     bases: BaseAddresses,
     vendor: Vendor,
@@ -65,27 +51,39 @@ pub(crate) trait FrameState {
 }
 
 impl CfiSection {
-    /// A `.eh_frame` section, indexed by `.eh_frame_hdr` (its address and bytes) if that is
-    /// usable, or else by reading it through. `is_code` says which addresses are in executable
-    /// segments: entries of others were discarded by the linker.
+    /// A `.eh_frame` section of `size` bytes that begins at `file_offset`, indexed by
+    /// `.eh_frame_hdr` (its address and bytes). Nothing is read yet. `None` if the index is
+    /// unusable.
+    pub(crate) fn indexed_eh_frame(
+        (file_offset, size): (u64, usize),
+        bases: &BaseAddresses,
+        (header_address, header): (u64, Vec<u8>),
+        vendor: Vendor,
+    ) -> Option<Self> {
+        let address = bases.eh_frame.section.unwrap_or(0);
+        Some(Self {
+            index: Index::from_header(header, header_address, address)?,
+            bytes: vec![0; size].into(),
+            pages: Some(Pages::unread(file_offset, size)),
+            kind: Kind::EhFrame,
+            bases: bases.clone(),
+            vendor,
+        })
+    }
+
+    /// A `.eh_frame` section, indexed by reading it through. `is_code` says which addresses are in
+    /// executable segments: entries of others were discarded by the linker.
     pub(crate) fn eh_frame(
         bytes: Vec<u8>,
         bases: BaseAddresses,
-        header: Option<(u64, Vec<u8>)>,
         vendor: Vendor,
         is_code: &dyn Fn(u64) -> bool,
     ) -> Self {
-        let address = bases.eh_frame.section.unwrap_or(0);
-        let index = header.and_then(|(at, bytes)| Index::from_header(bytes, at, address));
-        let index = match index {
-            Some(index) => index,
-            None => {
-                let section = EhFrame::new(&bytes, LittleEndian);
-                Index::build(&section, &bases, is_code)
-            }
-        };
+        let section = EhFrame::new(&bytes, LittleEndian);
+        let index = Index::build(&section, &bases, is_code);
         Self {
             bytes: bytes.into(),
+            pages: None,
             kind: Kind::EhFrame,
             bases,
             vendor,
@@ -105,6 +103,7 @@ impl CfiSection {
         let index = Index::build(&section, &bases, is_code);
         Self {
             bytes: bytes.into(),
+            pages: None,
             kind: Kind::DebugFrame,
             bases,
             vendor,
@@ -114,7 +113,24 @@ impl CfiSection {
 
     /// Bytes of memory that it takes, with its index.
     pub(crate) fn size(&self) -> usize {
-        self.bytes.len() + self.index.size()
+        let bytes = self.pages.as_ref().map_or(self.bytes.len(), Pages::size);
+        bytes + self.index.size()
+    }
+
+    /// Reads the entries that may be for `address`, if they were not read before.
+    pub(crate) fn read_entries(&mut self, address: u64, file: ReadFile<'_>) {
+        if let Some(pages) = &mut self.pages {
+            for offset in self.index.candidates(address) {
+                pages.read_entry(offset, &mut self.bytes, file);
+            }
+        }
+    }
+
+    /// Reads all that was not read before.
+    pub(crate) fn read_all(&mut self, file: ReadFile<'_>) {
+        if let Some(pages) = &mut self.pages {
+            pages.read_all(&mut self.bytes, file);
+        }
     }
 
     pub(crate) fn bytes(&self) -> SectionBytes {

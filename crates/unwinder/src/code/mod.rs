@@ -132,6 +132,7 @@ impl<'w> ProcessCode<'w> {
     /// read.
     pub(crate) fn function(&mut self, (module, address): CodeAddress) -> Option<Range<u64>> {
         let tables = self.known.modules.get(module)?;
+        tables.read_entries(address);
         let sections = [tables.eh_frame.as_ref(), tables.read_debug_frame()];
         (sections.into_iter().flatten()).find_map(|cfi| cfi.function(address))
     }

@@ -73,6 +73,7 @@ impl Framehop {
             let Some(tables) = self.modules.get(mapping.module) else {
                 continue;
             };
+            tables.read_all_entries();
             let info = match &tables.eh_frame {
                 Some(section) => eh_frame(section),
                 None => ExplicitModuleSectionInfo {

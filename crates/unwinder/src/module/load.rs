@@ -43,7 +43,6 @@ pub(super) fn read_eh_frame(
             (offset, segment.file_size - skip, address)
         }
     };
-    let bytes = source.read_range(offset, size, TABLE_LIMIT).ok()?;
     let base = |name| headers.section(name).map_or(0, |section| section.address);
     let mut bases = gimli::BaseAddresses::default()
         .set_eh_frame(address)
@@ -52,17 +51,19 @@ pub(super) fn read_eh_frame(
     if let Some((header_address, _)) = &header {
         bases = bases.set_eh_frame_hdr(*header_address);
     }
+    let indexed = header.and_then(|header| {
+        let size = source.check_range(offset, size, TABLE_LIMIT).ok()?;
+        CfiSection::indexed_eh_frame((offset, size), &bases, header, layout.vendor)
+    });
+    if indexed.is_some() {
+        return indexed;
+    }
+    let bytes = source.read_range(offset, size, TABLE_LIMIT).ok()?;
     let is_code = |address| {
         let holds = |segment: &Segment| segment.executable && segment.holds_address(address);
         headers.segments.iter().any(holds)
     };
-    Some(CfiSection::eh_frame(
-        bytes,
-        bases,
-        header,
-        layout.vendor,
-        &is_code,
-    ))
+    Some(CfiSection::eh_frame(bytes, bases, layout.vendor, &is_code))
 }
 
 pub(super) fn read_debug_frame(

@@ -90,6 +90,26 @@ impl ModuleTables {
         })
     }
 
+    /// Reads the entries of `.eh_frame` that may be for `address`: before it is asked for them.
+    pub(crate) fn read_entries(&mut self, address: u64) {
+        let Self {
+            source, eh_frame, ..
+        } = self;
+        if let Some(section) = eh_frame {
+            section.read_entries(address, &|at, page| _ = source.read(at, page));
+        }
+    }
+
+    /// Reads all entries of `.eh_frame`.
+    pub(crate) fn read_all_entries(&mut self) {
+        let Self {
+            source, eh_frame, ..
+        } = self;
+        if let Some(section) = eh_frame {
+            section.read_all(&|at, page| _ = source.read(at, page));
+        }
+    }
+
     /// The `.debug_frame` section, read on first use.
     pub(crate) fn debug_frame(&mut self, layout: &Layout) -> Option<&CfiSection> {
         if let DebugFrame::Unread(section) = &self.debug_frame {

@@ -37,6 +37,21 @@ impl Source {
         size: u64,
         limit: u64,
     ) -> Result<Vec<u8>, ModuleError> {
+        let mut bytes = vec![0; self.check_range(offset, size, limit)?];
+        let count = self.read(offset, &mut bytes)?;
+        if count < bytes.len() {
+            return Err(ModuleError::Malformed);
+        }
+        Ok(bytes)
+    }
+
+    /// The size, if so many bytes are there from `offset` on and no more than `limit`.
+    pub(crate) fn check_range(
+        &self,
+        offset: u64,
+        size: u64,
+        limit: u64,
+    ) -> Result<usize, ModuleError> {
         let end = offset.checked_add(size).ok_or(ModuleError::Malformed)?;
         if size > limit {
             return Err(ModuleError::TooLarge);
@@ -44,12 +59,7 @@ impl Source {
         if end > self.size()? {
             return Err(ModuleError::Malformed);
         }
-        let mut bytes = vec![0; size as usize];
-        let count = self.read(offset, &mut bytes)?;
-        if count < bytes.len() {
-            return Err(ModuleError::Malformed);
-        }
-        Ok(bytes)
+        Ok(size as usize)
     }
 
     fn size(&self) -> io::Result<u64> {

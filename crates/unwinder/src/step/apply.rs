@@ -62,6 +62,7 @@ pub(crate) fn evaluate(
         ..
     } = &mut *step.code.known;
     let tables = modules.get(place.module).ok_or(StackEnd::NoUnwindInfo)?;
+    tables.read_entries(address);
     let mut state = State {
         registers,
         stack: step.stack,

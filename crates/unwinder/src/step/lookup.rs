@@ -92,6 +92,7 @@ fn cfi_rule(code: &mut ProcessCode<'_>, place: &CodeMapping, address: u64) -> Op
         ..
     } = &mut *code.known;
     let tables = modules.get(place.module)?;
+    tables.read_entries(address);
     let found = tables
         .eh_frame
         .as_ref()
