@@ -20,13 +20,3 @@ pub(crate) enum Pushed {
     /// It was there already.
     Known,
 }
-
-/// The receiver at this address.
-///
-/// # Errors
-/// It names none.
-pub(crate) fn open(url: &str) -> Result<Box<dyn Destination>, Error> {
-    Err(Error::NoDestination {
-        url: url.to_owned(),
-    })
-}

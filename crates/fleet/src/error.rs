@@ -35,10 +35,59 @@ pub(crate) enum Error {
         /// The recording.
         path: PathBuf,
     },
+    /// Recording failed.
+    #[error(transparent)]
+    Recorder(#[from] prof_recorder::Error),
+    /// The folder in which recordings wait.
+    #[error("cannot use the spool {}: {source}", folder.display())]
+    Spool {
+        /// The folder.
+        folder: PathBuf,
+        /// What the system answered.
+        source: std::io::Error,
+    },
+    /// Another collector has the folder.
+    #[error(
+        "the spool {} is in use by another collector: name a folder of its own for each (--spool)",
+        folder.display()
+    )]
+    SpoolInUse {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// A run of which there is nothing to send.
+    #[error(transparent)]
+    Report(#[from] prof_report::Error),
+    /// A receiver that cannot be reached, or refuses.
+    #[error(transparent)]
+    Http(#[from] crate::http::HttpError),
+    /// A receiver that takes the request, but not the profile.
+    #[error("{url} does not store the profile: {message}")]
+    Rejected {
+        /// The receiver.
+        url: String,
+        /// What it says about it.
+        message: String,
+    },
     /// A URL that names no destination.
-    #[error("{url} is no destination: name a directory")]
+    #[error(
+        "{url} is no destination: name a directory, pyroscope+http://HOST:4040 or \
+         otlp+http://HOST:4318"
+    )]
     NoDestination {
         /// What was typed.
         url: String,
     },
+}
+
+impl Error {
+    /// Whether the recording is to blame, so that it is of no use to try again.
+    pub(crate) fn is_of_recording(&self) -> bool {
+        match self {
+            Self::Input { .. } | Self::EmbeddedNames { .. } | Self::NoTime { .. } => true,
+            Self::Rejected { .. } => true,
+            Self::Http(error) => error.is_of_body(),
+            _ => false,
+        }
+    }
 }

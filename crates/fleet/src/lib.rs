@@ -6,9 +6,15 @@
 #![forbid(unsafe_code)]
 #![allow(dead_code, reason = "the first destination comes next")]
 
+mod address;
 mod cli;
+mod collect;
 mod destination;
 mod error;
+mod http;
+mod otlp;
+mod pyroscope;
 mod run;
+mod series;
 
 pub use cli::run;

@@ -23,6 +23,18 @@ pub(crate) struct Origin {
     pub(crate) labels: Labels,
     /// Time of day of the first sample, in ns since 1970, of recordings that do not say it.
     pub(crate) start: Option<u64>,
+    /// Where names come from.
+    pub(crate) symbols: Symbols,
+}
+
+/// Where the names of functions come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Symbols {
+    /// Files of this machine, debuginfod, and the recording itself
+    #[default]
+    Local,
+    /// Nowhere: frames are files and offsets, which can be named later by build id
+    Later,
 }
 
 /// Names and values.
@@ -96,16 +108,23 @@ impl Run {
         })?;
         let host = origin.host.clone();
         let host = host.or_else(|| profile.header.hostname.clone());
-        let symbolizer = symbolizer(path, &profile)?;
+        let service = origin.service.clone();
+        let service = service.unwrap_or_else(|| recorded_program(&profile));
+        let mut profile = profile;
+        profile.clock_zero = i64::try_from(clock_zero).ok();
+        let profile = match origin.symbols {
+            Symbols::Local => {
+                let symbolizer = symbolizer(path, &profile)?;
+                SymbolizedProfile::new(profile, &symbolizer)
+            }
+            Symbols::Later => SymbolizedProfile::without_names(profile),
+        };
         Ok(Self {
             id,
-            service: origin
-                .service
-                .clone()
-                .unwrap_or_else(|| recorded_program(&profile)),
+            service,
             host: host.unwrap_or_else(|| "unknown".into()),
             labels: origin.labels.clone(),
-            profile: SymbolizedProfile::new(profile, &symbolizer),
+            profile,
             own_events,
             clock_zero,
         })

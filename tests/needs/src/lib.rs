@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Whether these programs can be run. A test begins with `if !tools(&["perf"]) { return; }`.
@@ -13,6 +14,18 @@ use std::process::{Command, Stdio};
 pub fn tools(names: &[&str]) -> bool {
     let missing: Vec<&str> = names.iter().copied().filter(|name| !runs(name)).collect();
     met(missing.is_empty(), &missing.join(", "))
+}
+
+/// The Python that has the packages of tests/python.txt, if `.ci/run` has made one; or else the
+/// system's.
+pub fn python() -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let made = root.join("target/python/bin/python3");
+    if made.exists() {
+        made
+    } else {
+        "python3".into()
+    }
 }
 
 /// Says that the test needs `what`, unless that is there.

@@ -1,5 +1,6 @@
 //! The command line: flags, messages, exit codes.
 
+mod collect;
 mod push;
 
 use std::io::Write;
@@ -27,12 +28,15 @@ struct FleetCli {
 enum FleetCommand {
     /// Store recordings in a data set
     Push(push::PushFlags),
+    /// Record without an end, and push each minute
+    Collect(collect::CollectFlags),
 }
 
 /// Does what the command line says.
 pub fn run() -> ExitCode {
     let done = match FleetCli::parse().command {
         FleetCommand::Push(flags) => push::run(&flags),
+        FleetCommand::Collect(flags) => collect::run(flags),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -7,13 +7,15 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 
 use super::say;
-use crate::destination::{self, Pushed};
-use crate::run::{Origin, Run};
+use crate::address;
+use crate::destination::{Destination, Pushed};
+use crate::run::{Origin, Run, Symbols};
 
 /// What to push, and where to.
 #[derive(Debug, Args)]
 pub(super) struct PushFlags {
-    /// Recordings, and at the end where they go
+    /// Recordings, and at the end where they go: a directory, pyroscope+http://HOST:4040, or
+    /// otlp+http://HOST:4318 (OTLP's profiles are alpha)
     #[arg(value_name = "FILE... URL", required = true, num_args = 2..)]
     files_and_url: Vec<String>,
 
@@ -39,12 +41,13 @@ pub(super) fn run(flags: &PushFlags) -> Result<()> {
     let Some((url, files)) = flags.files_and_url.split_last() else {
         bail!("name recordings, and where they go");
     };
-    let mut destination = destination::open(url)?;
+    let mut destination = address::open(url)?;
     let origin = Origin {
         service: flags.service.clone(),
         host: flags.host.clone(),
         labels: flags.labels.iter().cloned().collect(),
         start: flags.time,
+        symbols: Symbols::Local,
     };
     for file in files.iter().map(PathBuf::from) {
         push_one(&file, &origin, destination.as_mut())
@@ -53,11 +56,7 @@ pub(super) fn run(flags: &PushFlags) -> Result<()> {
     Ok(())
 }
 
-fn push_one(
-    file: &Path,
-    origin: &Origin,
-    destination: &mut dyn destination::Destination,
-) -> Result<()> {
+fn push_one(file: &Path, origin: &Origin, destination: &mut dyn Destination) -> Result<()> {
     let run = Run::load(file, origin)?;
     match destination.push(&run)? {
         Pushed::Stored => say(&format!("pushed {}", file.display())),

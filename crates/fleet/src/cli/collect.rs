@@ -1,0 +1,107 @@
+//! `prof collect`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use clap::{ArgGroup, Args};
+use prof_recorder::{CpuTarget, Signals, Target};
+
+use super::push::label;
+use super::say;
+use crate::collect::{self, Collection};
+use crate::run::{Origin, Symbols};
+
+/// What to collect, and where it goes.
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("target").args(["all_cpus", "pids", "cgroup"]))]
+pub(super) struct CollectFlags {
+    /// Where recordings go: a directory, s3://BUCKET/PREFIX, pyroscope+http://HOST:4040, or
+    /// otlp+http://HOST:4318 (OTLP's profiles are alpha); without, they stay in the spool
+    #[arg(value_name = "URL")]
+    url: Option<String>,
+
+    /// What the machines do together: a program, a team, a cluster
+    #[arg(long, value_name = "NAME")]
+    service: String,
+
+    /// Record everything on all CPUs (the default)
+    #[arg(short, long)]
+    all_cpus: bool,
+
+    /// Record running processes, with all their threads and later children
+    #[arg(short, long = "pid", value_name = "PID", value_delimiter = ',')]
+    pids: Vec<i32>,
+
+    /// Record everything in this cgroup
+    #[arg(short = 'G', long, value_name = "NAME")]
+    cgroup: Option<String>,
+
+    /// Samples per second of each CPU or thread
+    #[arg(short = 'F', long = "freq", value_name = "HZ", default_value_t = 19, value_parser = clap::value_parser!(u64).range(1..=999))]
+    hertz: u64,
+
+    /// Push each TIME
+    #[arg(long, value_name = "TIME", default_value = "1m", value_parser = humantime::parse_duration)]
+    every: Duration,
+
+    /// End after TIME
+    #[arg(short, long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    duration: Option<Duration>,
+
+    /// Where names come from
+    #[arg(long, value_enum, default_value_t = Symbols::Later)]
+    symbols: Symbols,
+
+    /// The machine's name [default: the host name]
+    #[arg(long, value_name = "NAME")]
+    host: Option<String>,
+
+    /// Mark the samples with this, to query by it; may be repeated
+    #[arg(long = "label", value_name = "NAME=VALUE", value_parser = label)]
+    labels: Vec<(String, String)>,
+
+    /// Where a volume of Kubernetes' downward API has the pod's labels
+    #[arg(long, value_name = "DIRECTORY", default_value = "/etc/podinfo")]
+    podinfo: PathBuf,
+
+    /// The folder in which recordings wait to be pushed
+    #[arg(long, value_name = "DIRECTORY", default_value = "/var/lib/prof/spool")]
+    spool: PathBuf,
+
+    /// The most MiB that they take there: the oldest ones are dropped
+    #[arg(long, value_name = "MIB", default_value_t = 256, value_parser = clap::value_parser!(u64).range(1..1 << 30))]
+    spool_size: u64,
+}
+
+/// Collects until somebody ends it.
+pub(super) fn run(flags: CollectFlags) -> Result<()> {
+    // Before any thread is made: they inherit the blocked signals.
+    let signals = Signals::block().context("cannot watch for signals")?;
+    let target = match flags.pids.is_empty() {
+        true => Target::Cpus(CpuTarget {
+            cgroup: flags.cgroup,
+            ..CpuTarget::default()
+        }),
+        false => Target::Processes(flags.pids),
+    };
+    let labels = flags.labels.into_iter().collect();
+    let collection = Collection {
+        origin: Origin {
+            service: Some(flags.service),
+            host: flags.host,
+            labels: collect::labels(&target, &flags.podinfo, labels),
+            start: None,
+            symbols: flags.symbols,
+        },
+        target,
+        hertz: flags.hertz,
+        rotation: flags.every,
+        duration: flags.duration,
+        url: flags.url,
+        spool: flags.spool,
+        spool_bytes: flags.spool_size << 20,
+        report: say,
+    };
+    Ok(collection.run(&signals)?)
+}

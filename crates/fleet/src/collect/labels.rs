@@ -1,0 +1,129 @@
+//! Labels that a collector finds by itself: containers, and what Kubernetes tells a pod.
+
+use std::fs;
+use std::path::Path;
+
+use crate::otlp;
+use crate::run::Labels;
+
+/// Variables that pods set by the downward API, and the labels that they are.
+const VARIABLES: [(&str, &str); 4] = [
+    ("NODE_NAME", "k8s.node.name"),
+    ("POD_NAMESPACE", "k8s.namespace.name"),
+    ("POD_NAME", "k8s.pod.name"),
+    ("CONTAINER_NAME", "k8s.container.name"),
+];
+
+/// What the environment says: the variables of the downward API, and OTEL_RESOURCE_ATTRIBUTES.
+pub(super) fn of_environment(variable: impl Fn(&str) -> Option<String>) -> Labels {
+    let known = VARIABLES.iter().filter_map(|&(name, label)| {
+        let value = variable(name).filter(|value| !value.is_empty());
+        Some((label.to_owned(), value?))
+    });
+    let mut labels: Labels = known.collect();
+    let attributes = variable("OTEL_RESOURCE_ATTRIBUTES").unwrap_or_default();
+    labels.extend(otlp::pairs(&attributes));
+    // These are said in other ways.
+    labels.remove("service.name");
+    labels.remove("host.name");
+    labels
+}
+
+/// A pod's labels, in the directory where a volume of the downward API has them.
+pub(super) fn of_pod(directory: &Path) -> Labels {
+    let text = fs::read_to_string(directory.join("labels")).unwrap_or_default();
+    let lines = text.lines().filter_map(|line| line.split_once('='));
+    let labels = lines.filter_map(|(name, quoted)| {
+        let value = serde_json::from_str(quoted).ok()?;
+        Some((format!("k8s.pod.label.{name}"), value))
+    });
+    labels.collect()
+}
+
+/// The container that a process is in.
+pub(super) fn of_process(pid: i32) -> Labels {
+    let lines = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+    let paths = lines.lines().filter_map(|line| line.splitn(3, ':').nth(2));
+    // With the first version of cgroups there are several, of which some tell more.
+    paths
+        .map(of_cgroup)
+        .max_by_key(Labels::len)
+        .unwrap_or_default()
+}
+
+/// The container that a cgroup is, by its path.
+pub(super) fn of_cgroup(path: &str) -> Labels {
+    let mut labels = Labels::new();
+    if path != "/" {
+        labels.insert("cgroup".into(), path.into());
+    }
+    for part in path.split('/') {
+        let part = part.strip_suffix(".scope").unwrap_or(part);
+        let part = part.strip_suffix(".slice").unwrap_or(part);
+        let number = part.rsplit(['-', ':']).next().unwrap_or(part);
+        if number.len() == 64 && number.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            labels.insert("container.id".into(), number.into());
+        }
+        // systemd has underscores where others have hyphens.
+        if let Some((_, pod)) = part.rsplit_once("pod").filter(|(_, pod)| pod.len() == 36) {
+            labels.insert("k8s.pod.uid".into(), pod.replace('_', "-"));
+        }
+    }
+    labels
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(labels: &Labels, expected: &[(&str, &str)]) {
+        let found: Vec<_> = labels
+            .iter()
+            .map(|(name, value)| (&**name, &**value))
+            .collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn containers_are_known_by_their_cgroups() {
+        let id = "0123456789abcdef".repeat(4);
+        let of = |path: String, pod: Option<&str>| {
+            let labels = of_cgroup(&path);
+            let mut expected = vec![("cgroup", &*path), ("container.id", &*id)];
+            expected.extend(pod.map(|pod| ("k8s.pod.uid", pod)));
+            check(&labels, &expected);
+        };
+        of(format!("/system.slice/docker-{id}.scope"), None);
+        of(format!("/docker/{id}"), None);
+        of(format!("/machine.slice/libpod-{id}.scope/container"), None);
+        let pod = "11111111-2222-3333-4444-555555555555";
+        let slice = format!("kubepods-burstable-pod{}.slice", pod.replace('-', "_"));
+        of(
+            format!("/kubepods.slice/{slice}/cri-containerd-{id}.scope"),
+            Some(pod),
+        );
+        of(format!("/kubepods/besteffort/pod{pod}/{id}"), Some(pod));
+        check(&of_cgroup("/user.slice"), &[("cgroup", "/user.slice")]);
+        check(&of_cgroup("/"), &[]);
+    }
+
+    #[test]
+    fn pods_know_what_the_downward_api_tells_them() {
+        let labels = of_environment(|name| match name {
+            "POD_NAME" => Some("web-1".into()),
+            "NODE_NAME" => Some(String::new()),
+            "OTEL_RESOURCE_ATTRIBUTES" => Some("service.name=x,zone=a%2Cb".into()),
+            _ => None,
+        });
+        check(&labels, &[("k8s.pod.name", "web-1"), ("zone", "a,b")]);
+        let directory = tempfile::tempdir().expect("a directory");
+        let text = "app=\"web\"\nnote=\"a \\\"b\\\"=c\"\nbroken\n";
+        fs::write(directory.path().join("labels"), text).expect("written");
+        let expected = [
+            ("k8s.pod.label.app", "web"),
+            ("k8s.pod.label.note", "a \"b\"=c"),
+        ];
+        check(&of_pod(directory.path()), &expected);
+        check(&of_pod(Path::new("/nowhere")), &[]);
+    }
+}

@@ -1,0 +1,172 @@
+//! `prof collect`: records without an end, and pushes each minute.
+//!
+//! ```text
+//!   recorder ──each minute──> spool ──> pusher ──> destination
+//! ```
+//! What cannot be pushed waits in the spool, and is still there after a restart.
+
+mod labels;
+mod pusher;
+mod spool;
+
+use std::env;
+use std::io;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use prof_events::wait_readable;
+use prof_recorder::{
+    CallGraph, EventRequest, GroupRequest, Options, Rate, ResourceLimits, Rotation, Signals,
+    Storage, Target, When,
+};
+
+use crate::error::Error;
+use crate::run::{Labels, Origin};
+use pusher::Pusher;
+use spool::Spool;
+
+/// What to collect, and where it goes.
+pub(crate) struct Collection {
+    /// What is recorded.
+    pub(crate) target: Target,
+    /// Samples a second of each CPU.
+    pub(crate) hertz: u64,
+    /// How long each recording is.
+    pub(crate) rotation: Duration,
+    /// When to end; never if `None`.
+    pub(crate) duration: Option<Duration>,
+    /// Whose recordings they are.
+    pub(crate) origin: Origin,
+    /// Where recordings go; they stay in the spool if `None`.
+    pub(crate) url: Option<String>,
+    /// The folder in which they wait.
+    pub(crate) spool: PathBuf,
+    /// The most bytes that they take there.
+    pub(crate) spool_bytes: u64,
+    /// Is told what people should know.
+    pub(crate) report: fn(&str),
+}
+
+impl Collection {
+    /// After a recording that could not be written: until the next try.
+    const PAUSE: Duration = Duration::from_secs(10);
+    /// What the recorder may keep from sample to sample.
+    const MEMORY: usize = 32 << 20;
+    /// What all rings take together, if that leaves each the smallest of its sizes.
+    const ALL_RINGS: u64 = 16 << 20;
+    /// A second's dumps of one CPU fit into the largest.
+    const RING: (u64, u64) = (256 << 10, 1 << 20);
+    /// How long samples wait in the rings.
+    const POLL_INTERVAL: Duration = Duration::from_millis(100);
+
+    /// Collects until a signal comes, the time is over, or all targets have ended.
+    ///
+    /// # Errors
+    /// The spool cannot be used, the destination is none, or nothing can be recorded.
+    pub(crate) fn run(self, signals: &Signals) -> Result<(), Error> {
+        let spool = Spool::open(&self.spool, self.spool_bytes)?;
+        let pusher = Pusher::new(&self, &spool)?;
+        let (going, ended) = mpsc::channel::<()>();
+        thread::scope(|scope| {
+            let pushing = thread::Builder::new().name("pusher".into());
+            let pushing = pushing.spawn_scoped(scope, move || pusher.run(&ended));
+            let pushing = pushing.map_err(|source| spool.unusable(source))?;
+            let recorded = self.record(&spool, signals);
+            drop(going);
+            // It reports what goes wrong.
+            let _ = pushing.join();
+            recorded
+        })
+    }
+
+    /// Records, again and again if writing fails.
+    fn record(&self, spool: &Spool, signals: &Signals) -> Result<(), Error> {
+        let end = self
+            .duration
+            .and_then(|time| Instant::now().checked_add(time));
+        let unusable = |source| spool.unusable(source);
+        let mut reported = false;
+        loop {
+            spool.adopt_unfinished().map_err(unusable)?;
+            let begin = Instant::now();
+            let left = end.map(|end| end.saturating_duration_since(begin));
+            if left.is_some_and(|left| left.is_zero()) {
+                return Ok(());
+            }
+            let options = self.options(&spool.recording(), left);
+            let Err(error) = prof_recorder::record(&options, signals) else {
+                return Ok(());
+            };
+            if !passes(&error) {
+                return Err(error.into());
+            }
+            // Of the tries that fail at once, only the first is worth a line.
+            reported &= begin.elapsed() < Self::PAUSE;
+            if !std::mem::replace(&mut reported, true) {
+                (self.report)(&format!("{error}; tried again each 10 s"));
+            }
+            let waits = wait_readable(&[signals.as_fd()], Some(Self::PAUSE)).map_err(unusable)?;
+            if waits && signals.next().is_some() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn options(&self, output: &Path, duration: Option<Duration>) -> Options {
+        let dump = CallGraph::Dwarf {
+            dump: Some(prof_recorder::MAX_STACK_DUMP),
+        };
+        let event = EventRequest::usual(Rate::Hertz(self.hertz), dump);
+        let cpus = thread::available_parallelism().map_or(1, |cpus| cpus.get() as u64);
+        let (smallest, largest) = Self::RING;
+        let mut options = Options::new(self.target.clone(), output);
+        options.groups = vec![GroupRequest::alone(event)];
+        options.ring_bytes = Some((Self::ALL_RINGS / cpus).clamp(smallest, largest));
+        options.schedule.duration = duration;
+        options.storage = Storage {
+            compression: Some(1),
+            rotation: Some(Rotation {
+                when: When::Every(self.rotation),
+                most_files: None,
+                completed: None,
+            }),
+            ..Storage::default()
+        };
+        options.limits = Some(ResourceLimits {
+            poll_interval: Self::POLL_INTERVAL,
+            memory: Self::MEMORY,
+        });
+        options
+    }
+}
+
+/// Labels of what is recorded that nobody needs to say; those in `stated` replace them.
+pub(crate) fn labels(target: &Target, pod: &Path, stated: Labels) -> Labels {
+    let mut labels = labels::of_environment(|name| env::var(name).ok());
+    labels.extend(labels::of_pod(pod));
+    labels.extend(
+        match target {
+            Target::Cpus(cpus) => cpus.cgroup.as_deref().map(labels::of_cgroup),
+            Target::Processes(pids) => pids.first().copied().map(labels::of_process),
+            Target::Command(_) | Target::Threads(_) => None,
+        }
+        .unwrap_or_default(),
+    );
+    labels.extend(stated);
+    labels
+}
+
+/// Whether there may be room again some time.
+fn passes(error: &prof_recorder::Error) -> bool {
+    match error {
+        prof_recorder::Error::Write { .. } => true,
+        prof_recorder::Error::Output { source, .. } => matches!(
+            source.kind(),
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+        ),
+        _ => false,
+    }
+}

@@ -1,0 +1,127 @@
+//! Pushes what the spool holds.
+
+use std::fs;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, UNIX_EPOCH};
+
+use prof_model::counted;
+
+use super::Collection;
+use super::spool::Spool;
+use crate::address;
+use crate::destination::Destination;
+use crate::error::Error;
+use crate::run::{Origin, Run};
+
+/// Pushes recordings in the order in which they were made.
+pub(super) struct Pusher<'a> {
+    spool: &'a Spool,
+    origin: &'a Origin,
+    destination: Option<Box<dyn Destination + Send>>,
+    report: fn(&str),
+    /// Recordings that waited longer than usual; `None` while all goes well.
+    outage: Option<u64>,
+}
+
+impl<'a> Pusher<'a> {
+    /// How often the spool is looked at.
+    const INTERVAL: Duration = Duration::from_secs(5);
+    /// How often, while nothing can be pushed.
+    const LONGEST: Duration = Duration::from_secs(60);
+
+    /// # Errors
+    /// The URL names no destination.
+    pub(super) fn new(collection: &'a Collection, spool: &'a Spool) -> Result<Self, Error> {
+        let url = collection.url.as_deref();
+        Ok(Self {
+            spool,
+            origin: &collection.origin,
+            destination: url.map(address::open).transpose()?,
+            report: collection.report,
+            outage: None,
+        })
+    }
+
+    /// Pushes what is complete, until the recorder has `ended`, and then once more.
+    pub(super) fn run(mut self, ended: &Receiver<()>) {
+        let mut pause = Self::INTERVAL;
+        loop {
+            let is_last = ended.recv_timeout(pause) == Err(RecvTimeoutError::Disconnected);
+            let pushed = self.push_all();
+            let dropped = self.spool.drop_oldest();
+            if let Ok(dropped @ 1..) = dropped {
+                let dropped = counted(dropped as u64, "recording");
+                (self.report)(&format!("the spool is full: dropped {dropped}, the oldest"));
+            }
+            pause = match pushed {
+                Ok(()) => Self::INTERVAL,
+                Err(_) => (pause * 2).min(Self::LONGEST),
+            };
+            self.report_outage(
+                pushed.and(
+                    dropped
+                        .map(drop)
+                        .map_err(|source| self.spool.unusable(source)),
+                ),
+            );
+            if is_last {
+                return;
+            }
+        }
+    }
+
+    /// Pushes all that waits; ends with the first that has to wait longer.
+    fn push_all(&mut self) -> Result<(), Error> {
+        let Some(destination) = &mut self.destination else {
+            return Ok(());
+        };
+        let unusable = |source| self.spool.unusable(source);
+        for path in self.spool.waiting().map_err(unusable)? {
+            match push(&path, self.origin, destination.as_mut()) {
+                Err(error) if error.is_of_recording() => {
+                    (self.report)(&format!("dropped a recording: {error}"));
+                }
+                pushed => pushed?,
+            }
+            fs::remove_file(&path).map_err(unusable)?;
+            self.outage = self.outage.map(|pushed| pushed + 1);
+        }
+        Ok(())
+    }
+
+    /// Tells once that something is wrong, and once that it is over.
+    fn report_outage(&mut self, done: Result<(), Error>) {
+        match (done, self.outage) {
+            (Err(error), None) => {
+                (self.report)(&format!("{error}; recordings wait in the spool"));
+                self.outage = Some(0);
+            }
+            (Ok(()), Some(pushed)) => {
+                (self.report)(&format!(
+                    "pushed {} that waited",
+                    counted(pushed, "recording")
+                ));
+                self.outage = None;
+            }
+            _ => {}
+        }
+    }
+}
+
+fn push(path: &Path, origin: &Origin, destination: &mut dyn Destination) -> Result<(), Error> {
+    // What was not completed does not say when it was made, but its file does.
+    let origin = Origin {
+        start: created(path),
+        ..origin.clone()
+    };
+    destination.push(&Run::load(path, &origin)?)?;
+    Ok(())
+}
+
+/// When a file was created, in ns since 1970.
+fn created(path: &Path) -> Option<u64> {
+    let metadata = fs::metadata(path).ok()?;
+    let time = metadata.created().or_else(|_| metadata.modified()).ok()?;
+    u64::try_from(time.duration_since(UNIX_EPOCH).ok()?.as_nanos()).ok()
+}

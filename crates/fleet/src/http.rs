@@ -1,0 +1,180 @@
+//! Requests over HTTP: tried again where that may help, and what a refusal says.
+
+use std::thread;
+use std::time::Duration;
+
+use ureq::http::Response;
+use ureq::{Agent, Body};
+
+/// Posts to one receiver.
+pub(crate) struct Client {
+    agent: Agent,
+    /// Sent with each request.
+    headers: Vec<(String, String)>,
+}
+
+/// Why a request failed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum HttpError {
+    /// There was no answer.
+    #[error("cannot reach {url}: {source}")]
+    Unreachable {
+        /// What was asked.
+        url: String,
+        /// What went wrong.
+        source: Box<ureq::Error>,
+    },
+    /// The receiver refuses.
+    #[error("{url} answers {status}{}{advice}", after_colon(message))]
+    Refused {
+        /// What was asked.
+        url: String,
+        /// The status of HTTP.
+        status: u16,
+        /// What the receiver says about it.
+        message: String,
+        /// What to do about it.
+        advice: &'static str,
+    },
+}
+
+impl HttpError {
+    /// Whether the receiver will never take this body, so that it is of no use to keep it.
+    pub(crate) fn is_of_body(&self) -> bool {
+        matches!(
+            self,
+            Self::Refused {
+                status: 400 | 413 | 415 | 422,
+                ..
+            }
+        )
+    }
+
+    /// Whether the next try may succeed: there was no answer, or one that says so.
+    fn passes(&self) -> bool {
+        match self {
+            Self::Unreachable { source, .. } => !matches!(**source, ureq::Error::BadUri(_)),
+            Self::Refused { status, .. } => matches!(status, 429 | 502 | 503 | 504),
+        }
+    }
+}
+
+/// A failed try.
+struct Failed {
+    error: HttpError,
+    /// How long the receiver asks to wait.
+    retry_after: Option<Duration>,
+}
+
+impl Client {
+    /// Between tries.
+    const WAITS: [Duration; 3] = [
+        Duration::from_millis(500),
+        Duration::from_secs(1),
+        Duration::from_secs(2),
+    ];
+    /// No receiver is waited for any longer, whatever it asks for.
+    const LONGEST_WAIT: Duration = Duration::from_secs(30);
+    /// For a connection, and for an answer.
+    const TIMEOUT: Duration = Duration::from_secs(10);
+    /// Of an answer, so many bytes are read.
+    const LONGEST_ANSWER: u64 = 64 << 10;
+
+    pub(crate) fn new(headers: Vec<(String, String)>) -> Self {
+        let config = Agent::config_builder()
+            .timeout_resolve(Some(Self::TIMEOUT))
+            .timeout_connect(Some(Self::TIMEOUT))
+            .timeout_send_body(Some(Self::TIMEOUT * 6))
+            .timeout_recv_response(Some(Self::TIMEOUT))
+            .timeout_recv_body(Some(Self::TIMEOUT))
+            .http_status_as_error(false)
+            .user_agent(concat!("prof/", env!("CARGO_PKG_VERSION")))
+            .build();
+        Self {
+            agent: config.into(),
+            headers,
+        }
+    }
+
+    /// Posts a body with these headers, and returns the answer's.
+    ///
+    /// # Errors
+    /// [`HttpError`], after the last try.
+    pub(crate) fn post(
+        &self,
+        url: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> Result<Vec<u8>, HttpError> {
+        let mut waits = Self::WAITS.iter();
+        loop {
+            let failed = match self.try_once(url, headers, body) {
+                Ok(answer) => return Ok(answer),
+                Err(failed) => failed,
+            };
+            match waits.next() {
+                Some(&wait) if failed.error.passes() => {
+                    thread::sleep(failed.retry_after.unwrap_or(wait).min(Self::LONGEST_WAIT));
+                }
+                _ => return Err(failed.error),
+            }
+        }
+    }
+
+    fn try_once(
+        &self,
+        url: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> Result<Vec<u8>, Failed> {
+        let mut request = self.agent.post(url);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        for (name, value) in &self.headers {
+            request = request.header(name, value);
+        }
+        let unreachable = |source| Failed {
+            error: HttpError::Unreachable {
+                url: url.to_owned(),
+                source: Box::new(source),
+            },
+            retry_after: None,
+        };
+        let response = request.send(body).map_err(unreachable)?;
+        if response.status().is_success() {
+            return read(response).map_err(unreachable);
+        }
+        let (status, retry_after) = (response.status().as_u16(), retry_after(&response));
+        let message = read(response).unwrap_or_default();
+        let message = String::from_utf8_lossy(&message);
+        let error = HttpError::Refused {
+            url: url.to_owned(),
+            status,
+            message: message.trim().chars().take(300).collect(),
+            advice: match status {
+                401 | 403 => " (credentials come from the environment: docs/fleet.md)",
+                404 => " (is this the receiver's address?)",
+                _ => "",
+            },
+        };
+        Err(Failed { error, retry_after })
+    }
+}
+
+fn read(response: Response<Body>) -> Result<Vec<u8>, ureq::Error> {
+    let body = response.into_body().into_with_config();
+    body.limit(Client::LONGEST_ANSWER).read_to_vec()
+}
+
+fn retry_after(response: &Response<Body>) -> Option<Duration> {
+    let seconds = response.headers().get("retry-after")?.to_str().ok()?;
+    Some(Duration::from_secs(seconds.parse().ok()?))
+}
+
+fn after_colon(message: &str) -> String {
+    match message {
+        "" => String::new(),
+        message => format!(": {message}"),
+    }
+}

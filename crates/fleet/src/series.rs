@@ -1,0 +1,41 @@
+//! The profiles that other receivers make of a run: one for each event.
+
+use prof_report::Filter;
+
+use crate::run::Run;
+
+/// The samples of one event.
+pub(crate) struct Series {
+    /// The event's number in the run.
+    pub(crate) number: u8,
+    /// Lets these samples through.
+    pub(crate) filter: Filter,
+    /// When the first sample was taken, in ns since 1970.
+    pub(crate) begin: i128,
+    /// When the last one was.
+    pub(crate) end: i128,
+}
+
+impl Run {
+    /// The events that have samples, but for those that are made of others.
+    pub(crate) fn series(&self) -> impl Iterator<Item = Series> {
+        let profile = self.profile.profile();
+        let events = (0_u8..).zip(profile.events.iter().take(self.own_events));
+        events.filter_map(|(number, event)| {
+            let samples = profile.samples.iter();
+            let mut times = samples
+                .filter(|sample| sample.event == u16::from(number))
+                .map(|sample| self.clock_zero + i128::from(sample.time));
+            let begin = times.next()?;
+            Some(Series {
+                number,
+                filter: Filter {
+                    event: Some(event.name.clone()),
+                    ..Filter::default()
+                },
+                begin,
+                end: times.last().unwrap_or(begin),
+            })
+        })
+    }
+}

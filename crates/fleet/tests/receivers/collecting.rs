@@ -1,0 +1,161 @@
+//! `prof collect`: what waits is pushed, once, whatever happens in between.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Child, Command};
+
+use tempfile::TempDir;
+
+use super::server::Server;
+use super::{errors, fleet};
+
+/// A process that never stops, and the spool of its collector.
+struct Session {
+    folder: TempDir,
+    busy: Child,
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        let _ = self.busy.kill();
+        let _ = self.busy.wait();
+    }
+}
+
+impl Session {
+    fn new() -> Self {
+        let busy = Command::new("sh")
+            .args(["-c", "while :; do :; done"])
+            .spawn();
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+            busy: busy.unwrap(),
+        }
+    }
+
+    /// Five recordings a second, pushed if there is a URL.
+    fn collect(&self, url: Option<&str>) -> Command {
+        let mut collect = fleet();
+        collect.args([
+            "collect",
+            "--service",
+            "shop",
+            "--every",
+            "200ms",
+            "-F",
+            "499",
+        ]);
+        collect.arg("--pid").arg(self.busy.id().to_string());
+        collect.arg("--spool").arg(self.folder.path()).args(url);
+        collect
+    }
+
+    /// The recordings that are left.
+    fn spool(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.folder.path()).unwrap();
+        entries.map(|entry| entry.unwrap().path()).collect()
+    }
+}
+
+#[test]
+fn what_waited_for_the_network_is_pushed_after_a_restart() {
+    let session = Session::new();
+    let mut offline = session.collect(Some("pyroscope+http://127.0.0.1:1"));
+    let offline = offline.args(["--duration", "1s"]).output().unwrap();
+    assert!(offline.status.success(), "{}", errors(&offline));
+    let said = errors(&offline);
+    assert!(
+        said.contains("cannot reach http://127.0.0.1:1/ingest"),
+        "{said}"
+    );
+    assert!(said.contains("recordings wait in the spool"), "{said}");
+    let waiting = session.spool().len();
+    assert!(waiting > 2, "{said}");
+
+    let server = Server::answering(&[]);
+    let mut online = session.collect(Some(&format!("pyroscope+http://{}", server.address)));
+    let online = online.args(["--duration", "200ms"]).output().unwrap();
+    assert!(online.status.success(), "{}", errors(&online));
+    assert_eq!(session.spool(), Vec::<PathBuf>::new());
+    let requests = server.rest();
+    assert!(
+        requests.len() > waiting,
+        "{waiting}, then {}",
+        requests.len()
+    );
+    let bodies: HashSet<_> = requests.iter().map(|request| &request.body).collect();
+    assert_eq!(bodies.len(), requests.len(), "one was pushed twice");
+}
+
+#[test]
+fn a_killed_collector_loses_nothing_and_repeats_nothing() {
+    let session = Session::new();
+    let server = Server::answering(&[]);
+    let url = format!("pyroscope+http://{}", server.address);
+    let mut killed = session.collect(Some(&url)).spawn().unwrap();
+    let first = server.next();
+    // With this one, the first is done with.
+    server.next();
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    server.rest();
+    let left = session.spool().len();
+
+    let mut again = session.collect(Some(&url));
+    let again = again.args(["--duration", "200ms"]).output().unwrap();
+    assert!(again.status.success(), "{}", errors(&again));
+    assert_eq!(session.spool(), Vec::<PathBuf>::new(), "{}", errors(&again));
+    let requests = server.rest();
+    assert!(
+        requests.len() >= left,
+        "{left} were left, {} came",
+        requests.len()
+    );
+    assert!(requests.iter().all(|request| request.body != first.body));
+}
+
+#[test]
+fn a_full_spool_drops_the_oldest() {
+    let session = Session::new();
+    let old = session.folder.path().join("recording.2026");
+    fs::write(&old, vec![0; 2 << 20]).unwrap();
+    let mut collect = session.collect(None);
+    collect.args(["--duration", "200ms", "--spool-size", "1"]);
+    let collected = collect.output().unwrap();
+    assert!(collected.status.success());
+    let said = errors(&collected);
+    assert!(said.contains("dropped 1 recording, the oldest"), "{said}");
+    assert!(!old.exists() && !session.spool().is_empty());
+}
+
+#[test]
+fn a_recording_that_nobody_takes_is_dropped_and_said() {
+    let session = Session::new();
+    let server = Server::answering(&[(400, "too old")]);
+    fs::write(session.folder.path().join("recording.2026"), "no recording").unwrap();
+    let mut collect = session.collect(Some(&format!("pyroscope+http://{}", server.address)));
+    let collected = collect.args(["--duration", "500ms"]).output().unwrap();
+    let said = errors(&collected);
+    assert!(said.contains("dropped a recording: cannot read"), "{said}");
+    assert!(said.contains("dropped a recording: http"), "{said}");
+    assert!(said.contains("answers 400: too old"), "{said}");
+    assert_eq!(session.spool(), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn one_spool_has_one_collector() {
+    let session = Session::new();
+    let server = Server::answering(&[]);
+    let url = format!("pyroscope+http://{}", server.address);
+    let mut first = session.collect(Some(&url)).spawn().unwrap();
+    server.next();
+    let second = session.collect(Some(&url)).output().unwrap();
+    first.kill().unwrap();
+    first.wait().unwrap();
+    assert!(
+        errors(&second).contains("in use by another collector"),
+        "{}",
+        errors(&second)
+    );
+}

@@ -1,0 +1,96 @@
+//! A receiver on the loopback interface.
+
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+
+/// Answers each request, and hands it on.
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
+    requests: Receiver<Request>,
+}
+
+/// What was sent.
+pub(crate) struct Request {
+    /// Path and query.
+    pub(crate) target: String,
+    /// Names in lower case, and values.
+    headers: Vec<(String, String)>,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Request {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let found = self.headers.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| &**value)
+    }
+}
+
+impl Server {
+    /// Answers with these statuses and texts, one after the other, then with success.
+    pub(crate) fn answering(answers: &[(u16, &'static str)]) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let (sender, requests) = mpsc::channel();
+        let mut answers: VecDeque<_> = answers.iter().copied().collect();
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = BufReader::new(stream.unwrap());
+                // A client may send several over one connection.
+                while let Some(request) = read(&mut stream) {
+                    answer(stream.get_mut(), answers.pop_front().unwrap_or((200, "")));
+                    if sender.send(request).is_err() {
+                        return;
+                    }
+                }
+            }
+        });
+        Self { address, requests }
+    }
+
+    /// The next request, when it comes.
+    pub(crate) fn next(&self) -> Request {
+        self.requests.recv().unwrap()
+    }
+
+    /// What has come so far and was not asked for.
+    pub(crate) fn rest(&self) -> Vec<Request> {
+        self.requests.try_iter().collect()
+    }
+}
+
+fn read(stream: &mut BufReader<TcpStream>) -> Option<Request> {
+    let mut line = String::new();
+    stream
+        .read_line(&mut line)
+        .ok()
+        .filter(|&count| count > 0)?;
+    let target = line.split(' ').nth(1)?.to_owned();
+    let mut headers = Vec::new();
+    loop {
+        let mut line = String::new();
+        stream.read_line(&mut line).ok()?;
+        let Some((name, value)) = line.split_once(':') else {
+            break;
+        };
+        headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
+    }
+    let mut request = Request {
+        target,
+        headers,
+        body: Vec::new(),
+    };
+    let length: usize = request.header("content-length")?.parse().ok()?;
+    request.body.resize(length, 0);
+    stream.read_exact(&mut request.body).ok()?;
+    Some(request)
+}
+
+fn answer(stream: &mut TcpStream, (status, text): (u16, &str)) {
+    let length = text.len();
+    let answer = format!("HTTP/1.1 {status} So\r\ncontent-length: {length}\r\n\r\n{text}");
+    // Who is killed does not listen.
+    let _ = stream.write_all(answer.as_bytes());
+}
