@@ -3,6 +3,7 @@
 //! Runs are interleaved — bare, prof, perf, ..., bare, prof, perf, ... — so that whatever else the
 //! machine does hits all of them alike; each number is a median.
 
+mod collect;
 mod drawing;
 mod events;
 mod machine;
@@ -71,6 +72,15 @@ pub(crate) struct Options {
     /// Where the tables of --page go.
     #[arg(long, default_value = "docs/results/page.md")]
     page_output: PathBuf,
+    /// Measures `prof collect` of all CPUs instead, while something else keeps them busy (root).
+    #[arg(long)]
+    collect: bool,
+    /// For how long.
+    #[arg(long, default_value_t = 60)]
+    minutes: u64,
+    /// Where the table of --collect goes.
+    #[arg(long, default_value = "docs/results/collect.md")]
+    collect_output: PathBuf,
     /// How often the programs of that recording run: a round is some hundred thousand samples.
     #[arg(long, default_value_t = 10)]
     rounds: u32,
@@ -104,6 +114,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         let events = events::measure_all(&place, options)?;
         println!("\n{}", events::section(&events)?);
         return Ok(());
+    }
+    if options.collect {
+        return collect::measure_all(&place, options);
     }
     if let Some(recording) = &options.scale {
         return scale::measure_all(&place, options, recording.as_deref());
@@ -157,6 +170,8 @@ fn build(target: &Path) -> Result<PathBuf> {
         "--locked",
         "--package",
         "prof",
+        "--package",
+        "prof-fleet",
         "--target-dir",
     ]);
     build.arg(target).env("CARGO_PROFILE_RELEASE_DEBUG", "full");

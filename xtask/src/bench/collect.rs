@@ -1,0 +1,205 @@
+//! `prof collect` on a busy machine: what it takes in the long run, beside its bounds.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+
+use super::{Options, Place, machine};
+use crate::{process, workspace};
+
+/// How often it is looked at.
+const INTERVAL: Duration = Duration::from_secs(10);
+
+/// What glibc keeps for itself is bounded: see packaging/prof-collect.service.
+const MALLOC: [(&str, &str); 3] = [
+    ("MALLOC_ARENA_MAX", "1"),
+    ("MALLOC_MMAP_THRESHOLD_", "131072"),
+    ("MALLOC_TRIM_THRESHOLD_", "1048576"),
+];
+
+/// What was seen of it at one moment.
+#[derive(Clone, Copy, Default)]
+struct Look {
+    /// Seconds since it was started.
+    time: f64,
+    /// Seconds of CPU time, of all its threads.
+    cpu: f64,
+    /// Memory that it has at that moment, in bytes, with the rings.
+    memory: u64,
+    /// Bytes in the spool.
+    spool: u64,
+    /// Seconds that the CPUs of the machine were busy since it began to count.
+    busy: f64,
+}
+
+/// Collects, and writes what that took.
+pub(super) fn measure_all(place: &Place, options: &Options) -> Result<()> {
+    let program = place.prof.with_file_name("prof-fleet");
+    let (data, spool) = (place.directory.join("data"), place.directory.join("spool"));
+    for folder in [&data, &spool] {
+        let _ = fs::remove_dir_all(folder);
+    }
+    let mut command = Command::new(&program);
+    command.args(["collect", "--service", "bench", "--duration"]);
+    command.arg(format!("{}m", options.minutes));
+    command.arg("--spool").arg(&spool).arg(&data);
+    // As the systemd unit has it.
+    for (name, value) in MALLOC {
+        command.env(name, value);
+    }
+    let mut child = command
+        .spawn()
+        .with_context(|| format!("cannot start {}", program.display()))?;
+    let looks = watch(&mut child, &spool)?;
+    let text = page(options, &looks, &runs(&data)?)?;
+    let output = workspace::root().join(&options.collect_output);
+    fs::write(&output, &text).with_context(|| format!("cannot write {}", output.display()))?;
+    println!("\n{text}\nwritten to {}", output.display());
+    Ok(())
+}
+
+/// Looks at it until it ends.
+fn watch(child: &mut Child, spool: &Path) -> Result<Vec<Look>> {
+    let begin = Instant::now();
+    let mut looks = Vec::new();
+    while child.try_wait()?.is_none() {
+        if let Some(look) = look(child.id(), spool, begin) {
+            looks.push(look);
+        }
+        thread::sleep(INTERVAL);
+    }
+    let status = child.wait()?;
+    ensure!(status.success(), "prof collect failed: {status}");
+    ensure!(looks.len() > 1, "it ended at once");
+    Ok(looks)
+}
+
+fn look(pid: u32, spool: &Path, begin: Instant) -> Option<Look> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, fields) = stat.rsplit_once(") ")?;
+    let ticks = fields.split(' ').skip(11).take(2);
+    let ticks: u64 = ticks.filter_map(|field| field.parse::<u64>().ok()).sum();
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let kilobytes = |name: &str| -> u64 {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        let number = line.and_then(|line| line.trim().strip_suffix(" kB"));
+        number
+            .and_then(|number| number.trim().parse().ok())
+            .unwrap_or(0)
+    };
+    let files = fs::read_dir(spool).into_iter().flatten().flatten();
+    let sizes = files.filter_map(|file| Some(file.metadata().ok()?.len()));
+    Some(Look {
+        time: begin.elapsed().as_secs_f64(),
+        cpu: ticks as f64 / TICKS_PER_SECOND,
+        // The rings are pinned, and no part of the resident set.
+        memory: (kilobytes("VmRSS:") + kilobytes("VmPin:")) << 10,
+        spool: sizes.sum(),
+        busy: busy().unwrap_or(0.0),
+    })
+}
+
+/// What /proc counts in.
+const TICKS_PER_SECOND: f64 = 100.0;
+
+/// Seconds for which CPUs of this machine were busy.
+fn busy() -> Option<f64> {
+    let stat = fs::read_to_string("/proc/stat").ok()?;
+    let fields = stat.lines().next()?.split_whitespace().skip(1);
+    let fields: Vec<u64> = fields.filter_map(|field| field.parse().ok()).collect();
+    // User, nice, system, idle, waiting for disks, interrupts, soft interrupts.
+    let ticks: u64 = [0, 1, 2, 5, 6]
+        .iter()
+        .filter_map(|&index| fields.get(index))
+        .sum();
+    Some(ticks as f64 / TICKS_PER_SECOND)
+}
+
+/// A row of the table of runs: a verdict, how many recordings have it, their samples and losses.
+fn runs(data: &Path) -> Result<String> {
+    let python = workspace::target_directory()?.join("python/bin/python3");
+    let query = format!(
+        "import duckdb\n\
+         for row in duckdb.sql(\"\"\"\n\
+             select verdict, count(*), sum(samples), sum(lost),\n\
+                 count(distinct run_id), round(100 * min(coverage), 1), round(100 * avg(coverage), 1)\n\
+             from read_parquet('{}/runs/**/*.parquet') group by 1 order by 2 desc\"\"\").fetchall():\n\
+         \tprint('|', ' | '.join('' if value is None else str(value) for value in row), '|')",
+        data.display()
+    );
+    process::output(Command::new(python).args(["-c", &query]))
+}
+
+fn page(options: &Options, looks: &[Look], runs: &str) -> Result<String> {
+    let mut page = String::from("# `prof collect` in the long run\n\n");
+    writeln!(
+        page,
+        "Written by `cargo xtask bench --collect`: {}. {}.",
+        machine::date(),
+        machine::description()
+    )?;
+    writeln!(page, "Measured build: {}.", machine::build(options))?;
+    let (first, last) = (&looks[0], &looks[looks.len() - 1]);
+    let minutes = (last.time - first.time) / 60.0;
+    let busy = (last.busy - first.busy) / (last.time - first.time);
+    writeln!(
+        page,
+        "`prof collect --service bench DIRECTORY` of all CPUs at 19 Hz, for {minutes:.0} minutes in \n\
+         which {busy:.2} CPUs were busy. Memory is resident memory and the rings together.\n"
+    )?;
+    let most = |value: fn(&Look) -> u64| looks.iter().map(value).max().unwrap_or(0) as f64;
+    const MEGABYTE: f64 = (1 << 20) as f64;
+    let rows = [
+        ("CPU time, percent of a core", percent(first, last), 0.5),
+        (
+            "the same in the worst minute",
+            worst_minute(looks),
+            f64::NAN,
+        ),
+        (
+            "memory, most, MiB",
+            most(|look| look.memory) / MEGABYTE,
+            64.0,
+        ),
+        (
+            "spool, most, MiB",
+            most(|look| look.spool) / MEGABYTE,
+            256.0,
+        ),
+    ];
+    page.push_str("| what | measured | bound | holds |\n| --- | ---: | ---: | --- |\n");
+    for (what, measured, bound) in rows {
+        let (bound, holds) = match bound.is_nan() {
+            true => (String::new(), ""),
+            false => (
+                bound.to_string(),
+                if measured <= bound { "yes" } else { "no" },
+            ),
+        };
+        writeln!(page, "| {what} | {measured:.2} | {bound} | {holds} |")?;
+    }
+    page.push_str(
+        "\nWhat the data set's table of runs says of the recordings:\n\n\
+         | verdict | recordings | samples | lost | distinct | coverage, least, % | mean, % |\n\
+         | --- | ---: | ---: | ---: | ---: | ---: | ---: |\n",
+    );
+    page.push_str(runs);
+    Ok(page)
+}
+
+fn percent(from: &Look, to: &Look) -> f64 {
+    100.0 * (to.cpu - from.cpu) / (to.time - from.time)
+}
+
+/// Of all stretches of a minute, that in which it took most.
+fn worst_minute(looks: &[Look]) -> f64 {
+    let looks_a_minute = (60 / INTERVAL.as_secs()) as usize;
+    let minutes = looks.windows(looks_a_minute + 1);
+    let of = |minute: &[Look]| percent(&minute[0], &minute[minute.len() - 1]);
+    minutes.map(of).fold(0.0, f64::max)
+}
