@@ -192,15 +192,15 @@ pub(crate) fn run(job: Job) -> Result<ExitCode> {
             return Ok(code);
         }
     };
+    runtimes.finish(&summary, console);
+    let verdict = verdict(&summary, &options)?;
+    print(console, &summary, &options, &verdict);
     // Who ends a recording may say so twice, as `timeout` does: that has been done.
     if summary.stopped_by.is_some() {
         while signals.next().is_some() {}
     }
-    // From here on a signal ends us as it ends anybody: the recording is safe.
+    // From here on a signal ends us as it ends anybody: the recording is safe, its verdict said.
     drop(signals);
-    runtimes.finish(&summary, console);
-    let verdict = verdict(&summary, &options)?;
-    print(console, &summary, &options, &verdict);
     let shown = show(
         &summary.files,
         job.sampling.embed_symbols,
