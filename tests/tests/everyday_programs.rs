@@ -122,7 +122,12 @@ fn go() {
         assert!(built.expect("go runs").success());
         // Stopped threads are in system calls, too, and at the begin of signal handlers.
         let stopped = session.record(&["--sampler", "ptrace"], &[&binary]);
-        assert_whole(&stopped, 94.0);
+        // What is on another stack than that where they stand is read while they go on.
+        let changed = "the outer part changed before it could be read";
+        let stacks = stopped.physical_stacks();
+        let late = stacks.share(|frames| frames.iter().any(|frame| frame.contains(changed)));
+        assert!(late < 0.2, "{late}:\n{stacks}");
+        assert_whole(&stopped, 94.0 - late * 100.0);
         let recorded = session.record(&["-e", "cpu-clock:u"], &[&binary]);
         assert_whole(&recorded, 99.0);
         if name == "stripped" {

@@ -144,11 +144,13 @@ fn a_running_jvm_names_its_functions() {
             String::from_utf8_lossy(&ended.stdout)
         );
         let report = session.run(["report", "--folded", "-"]);
-        assert_named(
-            &Stacks::from_folded(&report.stdout),
-            "Hot.light",
-            "Hot.heavy",
-        );
+        // On a busy machine the JVM is still compiling.
+        let lines = report.stdout.lines();
+        let work: Vec<&str> = lines
+            .filter(|line| !line.contains("CompileBroker"))
+            .collect();
+        let stacks = Stacks::from_folded(&work.join("\n"));
+        assert_named(&stacks, "Hot.light", "Hot.heavy");
     }
 }
 
