@@ -1,8 +1,9 @@
 //! What the verdict advises makes the recording better, and is not advised then.
 
-use prof_tests::{Compiler, Need, Program, Recorded, Session, needs};
+use prof_tests::{Compiler, Need, Program, Recorded, Session, USER_CODE, Variant, needs};
 
 const DEEP: Program = Program::c(&["deep.c"]);
+const SHARES: Program = Program::c(&["shares.c"]);
 const CALLS: Program = Program::c(&["calls.c"]);
 const ALLOCATIONS: Program = Program::new(&["allocations.c"], Compiler::Gcc, &["-fno-builtin"]);
 
@@ -77,6 +78,56 @@ fn stacks_deeper_than_any_copy_are_whole_if_unwound_while_recording() {
     check_stacks(&[], &["--no-unwind"], "3000", remedy);
 }
 
+#[test]
+fn tails_of_stacks_that_change_are_read_in_time_as_root() {
+    if !needs(&[Need::Root, Need::Tool("setpriv"), Need::PlainSampling]) {
+        return;
+    }
+    let missing = |session: &Session| {
+        let program = session.install(&Program::c(&["alternating_callers.c"]).build());
+        let command = [program.to_str().unwrap(), "500"];
+        let recorded = session.record(&["-e", "cpu-clock:u", "-F", "999"], &command);
+        let partial = 1.0 - recorded.stacks().whole_share();
+        (partial, advice(&recorded))
+    };
+    let (as_user, reported) = missing(&Session::plain_user());
+    let is_offered = |reported: &str| reported.contains("; record as root");
+    assert!(is_offered(&reported), "{reported}");
+    let (as_root, reported) = missing(&Session::new());
+    assert!(
+        as_root * 2.0 < as_user && !is_offered(&reported),
+        "{as_user}, {as_root}: {reported}"
+    );
+}
+
+#[test]
+fn code_without_tables_has_whole_stacks_with_frame_pointers() {
+    const NO_TABLES: &[&str] = &[
+        "-g0",
+        "-fno-asynchronous-unwind-tables",
+        "-fno-unwind-tables",
+    ];
+    let session = Session::new();
+    let program = Program::c(&["shifted_stack.c"]);
+    let record = |variant| {
+        let command = [program.build_as(variant)];
+        let recorded = session.record(USER_CODE, &command);
+        (recorded.stacks().whole_share(), advice(&recorded))
+    };
+    let remedy = "-fno-omit-frame-pointer";
+    let (before, reported) = record(Variant::new("no tables", NO_TABLES));
+    assert!(
+        before < 0.1 && reported.contains(&format!(" or {remedy}")),
+        "{before}: {reported}"
+    );
+    let flags = Vec::leak([NO_TABLES, &[remedy]].concat());
+    let (after, reported) = record(Variant::new("frame pointers", flags));
+    assert!(
+        after > 0.99 && !reported.contains(remedy),
+        "{after}: {reported}"
+    );
+}
+
 /// Too few samples with `flags`, and enough with the remedy and `value` instead of these.
 #[track_caller]
 fn check_samples(kept: &[&str], flag: [&str; 2], program: &Program, remedy: &str, value: &str) {
@@ -125,31 +176,62 @@ fn fewer_bytes_for_a_sample_yield_enough_samples() {
     );
 }
 
-#[test]
-fn a_larger_period_loses_no_samples() {
+/// Samples are lost with `flag`, and none with that of the remedy and `value` instead of it. The
+/// recorder, which is the shell's parent, is stopped while the program does the first part of its
+/// work, on one CPU.
+#[track_caller]
+fn check_losses(
+    kept: &[&str],
+    flag: [&str; 2],
+    work: (&Program, [&str; 2]),
+    remedy: &str,
+    value: &str,
+) {
     if !needs(&[Need::Root]) {
         return;
     }
     let session = Session::new();
-    let calls = CALLS.build();
-    // Each fault is a sample of a whole page of stack, and a ring holds some fifteen of these while
-    // the recorder, which is the shell's parent, is stopped.
-    let script = "kill -STOP $PPID; \"$0\" 10000; kill -CONT $PPID; \"$0\" 40000";
-    let record = |period| {
-        let options = ["-e", "page-faults", "-c", period, "-m", "64K"];
-        let recorded = session.record(&options, &["sh", "-c", script, calls.to_str().unwrap()]);
-        advice(&recorded)
-    };
-    let remedy = "; use a larger period (-c)";
-    let reported = record("1");
+    let (program, [stopped, after]) = work;
+    let program = program.build();
+    let script = format!(
+        "cpu=$(sed -n 's/^Cpus_allowed_list:[^0-9]*\\([0-9]*\\).*/\\1/p' /proc/self/status);
+         kill -STOP $PPID; taskset -c $cpu \"$0\" {stopped}; kill -CONT $PPID; \"$0\" {after}"
+    );
+    let command = ["sh", "-c", &script, program.to_str().unwrap()];
     let nothing_lost = "no sample lost";
+    let reported = advice(&session.record(&[kept, &flag].concat(), &command));
     assert!(
-        !reported.contains(nothing_lost) && reported.contains(remedy),
+        !reported.contains(nothing_lost) && reported.contains(&format!("; use {remedy}")),
         "{reported}"
     );
-    let reported = record("1000");
+    assert!(remedy.contains(flag[0]), "{remedy}");
+    let reported = advice(&session.record(&[kept, &[flag[0], value]].concat(), &command));
     assert!(
         reported.contains(nothing_lost) && !reported.contains(remedy),
         "{reported}"
     );
+}
+
+/// Each fault is a sample of a whole page of stack, and a ring holds some fifteen of these.
+#[test]
+fn a_larger_period_loses_no_samples() {
+    let work = (&CALLS, ["10000", "40000"]);
+    let kept = ["-e", "page-faults", "-m", "64K"];
+    check_losses(&kept, ["-c", "1"], work, "a larger period (-c)", "1000");
+}
+
+#[test]
+fn a_lower_rate_loses_no_samples() {
+    let work = (&SHARES, ["100", "400"]);
+    let kept = ["-e", "cpu-clock:u", "-m", "64K"];
+    check_losses(&kept, ["-F", "1999"], work, "a lower rate (-F)", "20");
+}
+
+/// A ring of 64 KB holds some 600 samples without stacks of the first part's 1,000 and more.
+#[test]
+fn larger_rings_lose_no_samples() {
+    let work = (&SHARES, ["100", "1500"]);
+    let kept = ["-e", "cpu-clock:u", "-F", "9999", "--call-graph", "none"];
+    let remedy = "larger ring buffers (-m 256K)";
+    check_losses(&kept, ["-m", "64K"], work, remedy, "256K");
 }
