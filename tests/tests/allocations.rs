@@ -29,7 +29,7 @@ fn check(options: &[&str], expected: impl Fn(u64, u64) -> u64, tolerance: u64) {
     if !needs(&[Need::Root]) {
         return;
     }
-    let session = Session::alone();
+    let session = Session::new();
     let binary = PROGRAM.build();
     let recorded = session.record(options, &[binary]);
     let stacks = recorded.physical_stacks();
@@ -71,7 +71,7 @@ fn few_of_many_bytes_are_too_few_samples() {
     if !needs(&[Need::Root]) {
         return;
     }
-    let session = Session::alone();
+    let session = Session::new();
     let recorded = session.record(&["--alloc", "--every", "100M"], &[PROGRAM.build()]);
     recorded.outcome.assert_says(&["verdict: too few samples"]);
 }
@@ -83,7 +83,7 @@ fn children_live_and_are_counted() {
     if !needs(&[Need::Root]) {
         return;
     }
-    let session = Session::alone();
+    let session = Session::new();
     let binary = PROGRAM.build();
     let twice = format!("{0} && {0} && echo both", binary.display());
     let recorded = session.record(&["--alloc"], &["sh", "-c", &twice]);
@@ -109,7 +109,7 @@ fn probed_threads_can_be_made() {
     if !needs(&[Need::Root]) {
         return;
     }
-    let session = Session::alone();
+    let session = Session::new();
     let binary = Program::c(&["threads.c"]).build();
     let command = [binary.as_os_str(), std::ffi::OsStr::new("10")];
     let recorded = session.record(&["--alloc=calls"], &command);
@@ -122,7 +122,7 @@ fn the_unit_is_bytes() {
     if !needs(&[Need::Root]) {
         return;
     }
-    let session = Session::alone();
+    let session = Session::new();
     let binary = PROGRAM.build();
     let recorded = session.record(&["--alloc", "--flamegraph", "out.svg"], &[binary]);
     let svg = std::fs::read_to_string(session.path("out.svg")).unwrap();

@@ -30,7 +30,7 @@ fn ci(session: &Session, options: &[&str]) -> Outcome {
 
 #[test]
 fn a_function_that_grew_is_named() {
-    let session = Session::alone();
+    let session = Session::new();
     program(&session, 200, 400);
     ci(&session, &[]).assert_refused(&["prof ci --save-baseline"]);
     ci(&session, &["--save-baseline"]).assert_code(0);

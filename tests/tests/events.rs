@@ -36,7 +36,7 @@ fn several_events_each_with_its_own_rate_and_weight() {
     if !needs(NEEDS) || !needs(&[Need::Tool("taskset")]) {
         return;
     }
-    let session = Session::alone();
+    let session = Session::new();
     let calls = calls();
     let probe = format!("uprobe:{}:hit/name=hits/", calls.display());
     let tenth = format!("uprobe:{}:hit/period=10,name=tenth/", calls.display());
@@ -59,7 +59,7 @@ fn each_hit_of_a_probe_has_its_stack() {
     if !needs(NEEDS) {
         return;
     }
-    let session = Session::alone();
+    let session = Session::new();
     let calls = calls();
     let probe = format!("uprobe:{}:hit", calls.display());
     let recorded = session.record(&["-e", &probe], &[calls.to_str().unwrap(), "500"]);
@@ -74,7 +74,7 @@ fn a_group_is_sampled_by_its_leader() {
     if !needs(NEEDS) {
         return;
     }
-    let session = Session::alone();
+    let session = Session::new();
     let calls = calls();
     let group = "{task-clock,page-faults,minor-faults,major-faults}:uS";
     let recorded = session.record(&["-e", group], &[calls.to_str().unwrap(), "1000"]);

@@ -106,7 +106,7 @@ fn go() {
     if !needs(&[Need::Tool("go")]) {
         return;
     }
-    let session = Session::alone();
+    let session = Session::new();
     for (name, flags) in [("plain", ""), ("stripped", "-s -w")] {
         let binary = session.path(name);
         let built = Command::new("go")

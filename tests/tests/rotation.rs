@@ -251,7 +251,7 @@ fn the_youngest_files_are_kept() {
     if !needs(ROOT) {
         return;
     }
-    let session = Session::alone();
+    let session = Session::new();
     let calls = CALLS.build();
     let probe = format!("uprobe:{}:hit", calls.display());
     let options = ["-e", &probe, "--call-graph", "none", "--switch-output=100K"];
@@ -284,7 +284,7 @@ fn the_last_of_it_is_kept_in_memory_until_asked_for() {
     let calls = CALLS.build();
     let probe = format!("uprobe:{}:hit", calls.display());
     let record = |most: &str| {
-        let session = Session::alone();
+        let session = Session::new();
         let snapshot = format!("--snapshot={most}");
         let options = ["-e", &probe, "--call-graph", "none", &snapshot];
         let words = record(&session, &options, &[calls.to_str().unwrap(), "5000"]);

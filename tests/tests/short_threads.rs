@@ -103,7 +103,7 @@ fn unsampled_survivors_are_listed() {
 
 #[test]
 fn the_coverage_is_listed_by_name() {
-    let session = Session::alone();
+    let session = Session::new();
     let binary = SHORT_THREADS.build();
     let command = [binary.to_str().unwrap(), "100", "10000"];
     let recorded = session.record(&["-e", "cpu-clock:u", "-F", "99"], &command);
@@ -118,7 +118,7 @@ fn the_coverage_is_listed_by_name() {
 /// What one event counts and another reports differs with each switch.
 #[test]
 fn frequently_switched_threads_are_counted_once() {
-    let session = Session::alone();
+    let session = Session::new();
     let binary = Program::c(&["pingpong.c"]).build();
     let command = [binary.to_str().unwrap(), "40000"];
     let recorded = session.record(&["-e", "cpu-clock"], &command);

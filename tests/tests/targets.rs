@@ -54,7 +54,7 @@ fn processes_by_name() {
 
 #[test]
 fn children_are_not_sampled_if_they_are_not_to_inherit() {
-    let session = Session::alone();
+    let session = Session::new();
     let forks = Program::c(&["forks.c"]).build();
     let command = [forks.to_str().unwrap(), "100"];
     let check = |options: &[&str], report: &[&str], children: bool| {

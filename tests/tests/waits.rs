@@ -80,7 +80,7 @@ fn check_waits(session: &Session, program: Program) {
 #[test]
 fn waits_are_where_and_as_long_as_the_program_says() {
     if needs(AS_ROOT) {
-        check_waits(&Session::alone(), Program::c(&["waiting.c"]));
+        check_waits(&Session::new(), Program::c(&["waiting.c"]));
     }
 }
 
@@ -206,7 +206,7 @@ fn check_pprof(session: &Session, recorded: &Recorded<'_>) {
 #[test]
 fn all_time_is_in_one_view_with_two_roots() {
     if needs(AS_ROOT) {
-        check_wall(&Session::alone());
+        check_wall(&Session::new());
     }
 }
 
@@ -349,7 +349,7 @@ fn check_attached_by(session: &Session, flag: &str, others: u64) {
 #[test]
 fn waits_that_began_before_count_from_the_begin() {
     if needs(AS_ROOT) {
-        check_attached(&Session::alone());
+        check_attached(&Session::new());
     }
 }
 

@@ -120,6 +120,11 @@ fn test(options: &Options) -> Result<()> {
     let mut command = cargo();
     command.args(["test", "--workspace", "--locked", "--no-fail-fast"]);
     command.args(&options.arguments).stdout(Stdio::piped());
+    if std::env::var_os("RUST_TEST_THREADS").is_none() {
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        // Tests wait for other programs and for the kernel about as long as they compute.
+        command.env("RUST_TEST_THREADS", (2 * cpus).to_string());
+    }
     command.env("PROF", workspace::target_directory()?.join("debug/prof"));
     let mut child = command.spawn().context("cannot start cargo test")?;
     let printed = child.stdout.take().context("cargo test has no output")?;
