@@ -24,14 +24,14 @@ fn program(session: &Session, parse: u32, render: u32) {
 }
 
 fn ci(session: &Session, options: &[&str]) -> Outcome {
-    let fixed = ["ci", "--repeat", "4", "-F", "1999", "-e", "cpu-clock:u"];
+    let fixed = ["ci", "--repeat", "4", "-F", "3999", "-e", "cpu-clock:u"];
     session.run([&fixed, options, &["--", "./program"]].concat())
 }
 
 #[test]
 fn a_function_that_grew_is_named() {
     let session = Session::new();
-    program(&session, 200, 400);
+    program(&session, 100, 200);
     ci(&session, &[]).assert_refused(&["prof ci --save-baseline"]);
     ci(&session, &["--save-baseline"]).assert_code(0);
     // Shares only: what a run costs is also for others on the machine to say.
@@ -41,7 +41,7 @@ fn a_function_that_grew_is_named() {
         same.stdout.starts_with("## prof ci: nothing grew"),
         "{same}"
     );
-    program(&session, 400, 400);
+    program(&session, 200, 200);
     let slower = ci(&session, &[]);
     slower.assert_code(3);
     assert!(
@@ -61,7 +61,7 @@ fn a_function_that_grew_is_named() {
 #[test]
 fn a_program_of_one_function_that_takes_longer_fails() {
     let session = Session::alone();
-    program(&session, 200, 0);
+    program(&session, 100, 0);
     ci(&session, &["--save-baseline"]).assert_code(0);
     let limit = ["--fail-above", "50"];
     let same = ci(&session, &limit);
@@ -70,7 +70,7 @@ fn a_program_of_one_function_that_takes_longer_fails() {
         same.stdout.starts_with("## prof ci: nothing grew"),
         "{same}"
     );
-    program(&session, 400, 0);
+    program(&session, 200, 0);
     let slower = ci(&session, &limit);
     slower.assert_code(3);
     assert!(

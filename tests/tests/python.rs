@@ -101,7 +101,7 @@ fn natives_have_the_callers_that_they_had() {
         return;
     }
     for python in interpreters() {
-        let session = Session::new();
+        let session = Session::alone();
         check(&session, &python, "0", 0.8);
     }
 }
@@ -114,7 +114,7 @@ fn threads_have_stacks_of_their_own() {
         return;
     }
     for python in interpreters() {
-        let session = Session::new();
+        let session = Session::alone();
         check(&session, &python, "2", 0.5);
     }
 }
