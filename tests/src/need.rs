@@ -79,6 +79,20 @@ pub fn needs(needs: &[Need]) -> bool {
     false
 }
 
+/// Whether a command succeeds that makes a user namespace or the like; if not, says so. Many
+/// machines forbid it, and it takes more than a package to change that.
+///
+/// # Panics
+/// If it cannot be started.
+pub fn allowed(mut command: Command) -> bool {
+    let allowed = command.status().unwrap().success();
+    if !allowed {
+        let message = format!("\n!!! NOT RUN: this machine forbids {command:?}\n");
+        let _ = std::io::stderr().write_all(message.as_bytes());
+    }
+    allowed
+}
+
 /// Where cgroups of version 2 can be made.
 pub fn cgroups() -> Option<PathBuf> {
     cgroup_mounts(" cgroup2 rw").find(|point| can_be_made(point, "cgroup.procs"))

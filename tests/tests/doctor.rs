@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::path::Path;
 use std::process::Command;
 
-use prof_tests::{Need, Outcome, PERF_EVENT_OPEN, PTRACE, Session, needs, refusing};
+use prof_tests::{Need, Outcome, PERF_EVENT_OPEN, PTRACE, Session, allowed, needs, refusing};
 use serde_json::Value;
 
 const EPERM: i32 = 1;
@@ -111,17 +112,16 @@ fn a_plain_user_hears_what_to_ask_for() {
 /// As in rootless containers: uid 0, and all capabilities, over nothing.
 #[test]
 fn root_of_a_user_namespace_hears_that_it_is_none() {
-    if !needs(&[
-        Need::Root,
-        Need::Tool("setpriv"),
-        Need::Tool("unshare"),
-        Need::PlainSampling,
-    ]) || setting("perf_event_paranoid") != 2
-    {
+    let needed = [Need::Root, Need::Tool("setpriv"), Need::PlainSampling];
+    if !needs(&needed) || setting("perf_event_paranoid") != 2 {
         return;
     }
     let session = Session::plain_user();
-    let launcher = words(&["unshare", "--user", "--map-root-user"]);
+    let namespace = ["unshare", "--user", "--map-root-user"];
+    if !allowed(session.command(Path::new("env"), [&namespace[..], &["true"]].concat())) {
+        return;
+    }
+    let launcher = words(&namespace);
     let found = diagnose(session.prof_under(&launcher, ["doctor", "--json"]));
     assert!(found.can_record, "{}", found.outcome);
     found.assert("own-programs", "ok", &[]);
@@ -140,7 +140,7 @@ fn root_of_a_user_namespace_hears_that_it_is_none() {
 /// Sandboxes show some of /proc only.
 #[test]
 fn hidden_settings_are_unknown() {
-    if !needs(&[Need::Root, Need::Tool("unshare")]) {
+    if !needs(&[Need::Root, Need::MountNamespaces]) {
         return;
     }
     let session = Session::new();

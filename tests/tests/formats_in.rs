@@ -73,7 +73,7 @@ fn each_format_gives_the_same_stacks_again() {
 fn several_inputs_are_one_profile() {
     let session = Session::new();
     // An event that has its name in all formats: pprof calls every clock `cpu`.
-    let file = recorded(&session, &["-e", "page-faults"]);
+    let file = recorded(&session, &["-e", "page-faults", "-c", "1"]);
     let once = weight(&session, &[&file], "_start");
     assert!(once > 0.0);
     for inputs in [&[&*file, &*file][..], &[&file, "whole.pprof"]] {

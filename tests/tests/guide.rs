@@ -111,7 +111,9 @@ fn plain_user() {
 
 #[test]
 fn service() {
-    check("service.md");
+    if needs(&[Need::Tool("python3")]) {
+        check("service.md");
+    }
 }
 
 #[test]

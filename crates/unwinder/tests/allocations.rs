@@ -4,12 +4,16 @@ mod support;
 
 use std::path::Path;
 
+use prof_needs::tools;
 use prof_unwinder::{LocalFiles, Unwinder, UserState};
 use support::live::{ProcessMemory, Target};
 use support::programs::{OPTIMIZED, Workshop};
 
 #[test]
 fn unwinding_does_not_allocate_once_warm() {
+    if !tools(&["perf", "g++"]) {
+        return;
+    }
     let workshop = Workshop::new();
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/inlining.cc");
     let arguments = ["-O2", "-c", source, "-o", "/dev/null"];
@@ -38,6 +42,9 @@ fn unwinding_does_not_allocate_once_warm() {
 
 #[test]
 fn reading_live_memory_does_not_allocate_once_warm() {
+    if !tools(&["perf", "gcc"]) {
+        return;
+    }
     let workshop = Workshop::new();
     let program = workshop.build("recursion", "gcc", &[OPTIMIZED, &["recursion.c"]]);
     let target = Target::start(&program, &["20000", "forever"]);

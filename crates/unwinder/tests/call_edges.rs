@@ -5,6 +5,7 @@ mod support;
 use std::ops::Range;
 
 use prof_model::StackEnd;
+use prof_needs::tools;
 use prof_unwinder::{LocalFiles, Memory, StackDump, Unwinder, UserState};
 use support::live::{ProcessMemory, Target};
 use support::programs::{OPTIMIZED, Workshop};
@@ -83,6 +84,9 @@ fn unwind(
 /// Another function's call in a frame of the same size: all but the call fits.
 #[test]
 fn a_call_of_another_function_is_not_the_caller() {
+    if !tools(&["perf", "gcc"]) {
+        return;
+    }
     let mut stopped = stop("recursion.c");
     let (samples, memory) = (&stopped.samples, &mut stopped.memory);
     let mut checked = 0;
@@ -118,6 +122,9 @@ fn a_call_of_another_function_is_not_the_caller() {
 /// Nothing speaks against a call that the code cannot tell.
 #[test]
 fn a_call_through_a_pointer_is_believed() {
+    if !tools(&["perf", "gcc"]) {
+        return;
+    }
     let mut stopped = stop("pointer.c");
     let (samples, memory) = (&stopped.samples, &mut stopped.memory);
     let sample = samples.samples.first().expect("samples");

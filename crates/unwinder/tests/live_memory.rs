@@ -99,6 +99,9 @@ fn the_main_stack_under_a_handler_on_its_own_stack() {
 /// Their code is in no file.
 #[test]
 fn trampolines_of_cpython() {
+    if !tools(&["perf", "gcc"]) {
+        return;
+    }
     check(&mut stop("trampoline.c", &["20", "x"], 16 << 10), 40, false);
 }
 
