@@ -20,25 +20,20 @@ pub struct PerfSample {
 
 /// `perf record OPTIONS -o FILE -- COMMAND`, which must go well.
 ///
-/// perf 6.1 aborts over the build id of a mapping where another program samples all CPUs and has
-/// the kernel report build ids, as prof does: then it tries again.
+/// Where another program samples all CPUs and asks for build ids, as prof does, the kernel tells
+/// them to everybody, and perf 6.1 aborts unless it has asked for them, too.
 ///
 /// # Panics
 /// If it does not.
 pub fn perf_record(options: &[&str], file: &Path, command: &[&Path]) {
-    let record = || {
-        let mut perf = Command::new("perf");
-        perf.args(["record", "--quiet", "-e", "cpu-clock:u"]);
-        perf.args(options)
-            .arg("-o")
-            .arg(file)
-            .arg("--")
-            .args(command);
-        Outcome::of(perf)
-    };
-    let aborted = |outcome: &Outcome| outcome.stderr.contains("util/build-id.c");
-    let outcome = (0..9).map(|_| record()).find(|outcome| !aborted(outcome));
-    outcome.unwrap_or_else(record).assert_code(0);
+    let mut perf = Command::new("perf");
+    perf.args(["record", "--quiet", "--buildid-mmap", "-e", "cpu-clock:u"]);
+    perf.args(options)
+        .arg("-o")
+        .arg(file)
+        .arg("--")
+        .args(command);
+    Outcome::of(perf).assert_code(0);
 }
 
 /// All samples of a recording as perf reads them, without inlined functions.

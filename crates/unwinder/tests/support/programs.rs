@@ -60,28 +60,23 @@ impl Workshop {
     }
 
     /// `perf record` of user registers and stacks, with these words at its end. Its exit code is
-    /// the program's, so what it said is shown with whatever failure comes of it. It aborts and
-    /// leaves half a file if meanwhile another program samples all CPUs and asks for build ids, as
-    /// prof does: the kernel then calls perf's records of mappings by that name, too. So it may try
-    /// again.
+    /// the program's, so what it said is shown with whatever failure comes of it. Where another
+    /// program samples all CPUs and asks for build ids, as prof does, the kernel tells them to
+    /// everybody, and perf 6.1 aborts unless it has asked for them, too.
     #[expect(clippy::print_stdout, reason = "shown where a test fails")]
     pub fn perf_record(&self, words: &[&OsStr], bytes: u32) -> Samples {
         let data = self.path("perf.data");
-        let recorded = (0..10).find_map(|_| {
-            let mut perf = Command::new("perf");
-            perf.args(["record", "-q", "-F", "1999", "-e", "cpu-clock:u"])
-                .args(["-m", ring_size()])
-                .arg(format!("--call-graph=dwarf,{bytes}"))
-                .arg("-o")
-                .arg(&data)
-                .args(words);
-            let recorded = perf.output().expect("perf (Debian: linux-perf)");
-            let said = String::from_utf8_lossy(&recorded.stderr);
-            println!("perf {words:?}: {}: {said}", recorded.status);
-            let samples = Samples::load(&data);
-            samples.inspect_err(|error| println!("{error}")).ok()
-        });
-        recorded.expect("a whole recording by perf")
+        let mut perf = Command::new("perf");
+        perf.args(["record", "-q", "--buildid-mmap"])
+            .args(["-F", "1999", "-e", "cpu-clock:u", "-m", ring_size()])
+            .arg(format!("--call-graph=dwarf,{bytes}"))
+            .arg("-o")
+            .arg(&data)
+            .args(words);
+        let recorded = perf.output().expect("perf (Debian: linux-perf)");
+        let said = String::from_utf8_lossy(&recorded.stderr);
+        println!("perf {words:?}: {}: {said}", recorded.status);
+        Samples::load(&data).expect("a whole recording by perf")
     }
 }
 
@@ -93,6 +88,7 @@ fn ring_size() -> &'static str {
         perf.args([
             "record",
             "-q",
+            "--buildid-mmap",
             "-m",
             "16M",
             "-e",
