@@ -1,5 +1,7 @@
 //! `prof ci` on two builds of a program.
 
+use std::fs;
+
 use prof_tests::{Outcome, Session};
 
 /// So many milliseconds in `parse` and in `render`: chains of multiplications, which take the same
@@ -89,6 +91,40 @@ fn a_program_of_one_function_that_takes_longer_fails() {
     ci(&session, &["--fail-above", "1:."]).assert_code(0);
 }
 
+/// Both programs are at hand: their runs alternate, and no baseline is needed.
+#[test]
+fn two_builds_are_compared_run_by_run() {
+    let session = Session::alone();
+    program(&session, 200, 400);
+    fs::copy(session.path("program"), session.path("before")).unwrap();
+    let same = ci(&session, &["--versus", "./before", "--fail-above", "1:."]);
+    same.assert_code(0);
+    assert!(
+        same.stdout.starts_with("## prof ci: nothing grew"),
+        "{same}"
+    );
+    program(&session, 400, 400);
+    let slower = ci(&session, &["--versus", "./before"]);
+    slower.assert_code(3);
+    assert!(
+        slower.stdout.starts_with("## prof ci: parse grew"),
+        "{slower}"
+    );
+    assert!(
+        slower.stdout.contains("before (./before): 4 runs"),
+        "{slower}"
+    );
+    let started = |directory: &str, run: u32| {
+        let recording = session.path(&format!("prof-ci/{directory}/{run:04}.data"));
+        fs::metadata(recording).unwrap().modified().unwrap()
+    };
+    // Each pair follows the one before, the other program first.
+    assert!(started("versus", 1) < started("new", 1));
+    assert!(started("new", 1) < started("new", 2));
+    assert!(started("new", 2) < started("versus", 2));
+    assert!(started("versus", 2) < started("versus", 3));
+}
+
 #[test]
 fn what_fails_is_passed_on() {
     let session = Session::new();
@@ -96,4 +132,7 @@ fn what_fails_is_passed_on() {
     failing.assert_code(7);
     let gone = session.run(["ci", "--save-baseline", "--", "./gone"]);
     gone.assert_code(127);
+    session
+        .run(["ci", "--versus", "./gone", "--", "true"])
+        .assert_code(127);
 }

@@ -1,15 +1,17 @@
-//! `prof ci`: runs a command several times and compares with the runs of a baseline.
+//! `prof ci`: runs a command several times and compares with the runs of a baseline, or of another
+//! program.
 
+use std::ffi::OsString;
 use std::io::stderr;
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
 use prof_model::{Verdict, counted};
 use prof_report::format::runs::{self, RunsOptions};
-use prof_report::view::diff::{RunsDiff, RunsRow};
+use prof_report::view::diff::{RunOrder, RunsDiff, RunsRow};
 use prof_report::{CallTree, Filter, Split, SymbolizedProfile};
 
 use crate::console::Console;
@@ -18,34 +20,62 @@ use crate::flags::{CiFlags, GrowthLimit, SymbolFlags};
 use crate::names::{self, Detail};
 use crate::output::{write_file, write_stdout};
 
-/// Records the baseline, or records and compares with it.
+/// Records the baseline, or records and compares with it, or with another program.
 ///
 /// # Errors
 ///
 /// When a run cannot be recorded, there is no baseline, or an output cannot be written.
 pub(crate) fn run(flags: CiFlags) -> Result<ExitCode> {
     let console = Console::new(false, false);
-    let baseline = flags.output.join("baseline");
-    if !flags.save_baseline && recordings(&baseline)?.is_empty() {
-        bail!(
-            "there is no baseline in {}: `prof ci --save-baseline` with the program as it was \
-             records one",
-            baseline.display()
-        );
-    }
-    let directory = match flags.save_baseline {
-        true => baseline.clone(),
-        false => flags.output.join("new"),
+    let group = |name: &str, program: Option<&OsString>| {
+        let mut command = flags.command.clone();
+        if let (Some(program), Some(own)) = (program, command.first_mut()) {
+            own.clone_from(program);
+        }
+        Group {
+            directory: flags.output.join(name),
+            command,
+        }
     };
-    if let Some(code) = record(&flags, &directory)? {
-        return Ok(code);
-    }
+    let baseline = group("baseline", None);
+    let new = group("new", None);
     if flags.save_baseline {
+        if let Some(code) = record(&flags, &[&baseline])? {
+            return Ok(code);
+        }
         let runs = counted(flags.repeat.into(), "run");
-        console.say(format_args!("wrote {runs} to {}", directory.display()));
+        let directory = baseline.directory.display();
+        console.say(format_args!("wrote {runs} to {directory}"));
         return Ok(ExitCode::SUCCESS);
     }
-    compare(flags, &baseline, &directory)
+    let (before, order, recorded) = match &flags.versus {
+        Some(program) => {
+            let versus = group("versus", Some(program));
+            let code = record(&flags, &[&versus, &new])?;
+            (versus.directory, RunOrder::Paired, code)
+        }
+        None => {
+            let directory = baseline.directory;
+            if recordings(&directory)?.is_empty() {
+                bail!(
+                    "there is no baseline in {}: `prof ci --save-baseline` with the program as it \
+                     was records one",
+                    directory.display()
+                );
+            }
+            (directory, RunOrder::Grouped, record(&flags, &[&new])?)
+        }
+    };
+    match recorded {
+        Some(code) => Ok(code),
+        None => compare(flags, &before, &new.directory, order),
+    }
+}
+
+/// A command, and where the recordings of its runs are.
+struct Group {
+    directory: PathBuf,
+    command: Vec<OsString>,
 }
 
 /// The recordings in a directory, if there is one.
@@ -60,36 +90,51 @@ fn recordings(directory: &Path) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// Records all runs; a status if one of them went wrong, which `prof record` has told of.
-fn record(flags: &CiFlags, directory: &Path) -> Result<Option<ExitCode>> {
-    std::fs::create_dir_all(directory)
-        .with_context(|| format!("cannot make {}", directory.display()))?;
-    // Runs of another time, of which there may have been more.
-    for old in recordings(directory)? {
-        std::fs::remove_file(&old).with_context(|| format!("cannot remove {}", old.display()))?;
+/// Records all runs, those of several groups in turn; a status if one of them went wrong, which
+/// `prof record` has told of.
+fn record(flags: &CiFlags, groups: &[&Group]) -> Result<Option<ExitCode>> {
+    for group in groups {
+        let directory = &group.directory;
+        std::fs::create_dir_all(directory)
+            .with_context(|| format!("cannot make {}", directory.display()))?;
+        // Runs of another time, of which there may have been more.
+        for old in recordings(directory)? {
+            std::fs::remove_file(&old)
+                .with_context(|| format!("cannot remove {}", old.display()))?;
+        }
     }
-    for run in 1..=flags.repeat {
-        let mut command = Command::new("/proc/self/exe");
-        command.arg0("prof").args(["record", "--quiet"]);
-        // The next build may take the place of this one, and of its names.
-        command.arg("--embed-symbols").arg("--output");
-        command.arg(directory.join(format!("{run:04}.data")));
-        let options = [("--freq", &flags.rate), ("--event", &flags.sampled)];
-        for (name, value) in options {
-            command.args(value.iter().flat_map(|value| [name, value.as_str()]));
+    let mut groups = groups.to_vec();
+    for number in 1..=flags.repeat {
+        for group in &groups {
+            let status = record_run(flags, group, number)?;
+            if !status.success() {
+                return Ok(Some(exit::like(status)));
+            }
         }
-        command.arg("--").args(&flags.command);
-        command.stdout(Stdio::from(stderr().as_fd().try_clone_to_owned()?));
-        let status = command.status().context("cannot start prof record")?;
-        if !status.success() {
-            return Ok(Some(exit::like(status)));
-        }
+        // What a run does to the one after it meets all groups alike.
+        groups.reverse();
     }
     Ok(None)
 }
 
-fn compare(flags: CiFlags, baseline: &Path, new: &Path) -> Result<ExitCode> {
-    let (before, after) = (read(baseline, &flags.symbols)?, read(new, &flags.symbols)?);
+fn record_run(flags: &CiFlags, group: &Group, number: u32) -> Result<ExitStatus> {
+    let mut command = Command::new("/proc/self/exe");
+    command.arg0("prof").args(["record", "--quiet"]);
+    // The next build may take the place of this one, and of its names.
+    command.arg("--embed-symbols").arg("--output");
+    command.arg(group.directory.join(format!("{number:04}.data")));
+    let options = [("--freq", &flags.rate), ("--event", &flags.sampled)];
+    for (name, value) in options {
+        command.args(value.iter().flat_map(|value| [name, value.as_str()]));
+    }
+    command.arg("--").args(&group.command);
+    command.stdout(Stdio::from(stderr().as_fd().try_clone_to_owned()?));
+    command.status().context("cannot start prof record")
+}
+
+fn compare(flags: CiFlags, before: &Path, new: &Path, order: RunOrder) -> Result<ExitCode> {
+    let directory = before.display().to_string();
+    let (before, after) = (read(before, &flags.symbols)?, read(new, &flags.symbols)?);
     let filter = Filter::from(flags.filter);
     let tree = |profile| CallTree::new(profile, &filter, Split::Nothing);
     let before_trees = before.iter().map(tree).collect::<Result<Vec<_>, _>>()?;
@@ -98,7 +143,7 @@ fn compare(flags: CiFlags, baseline: &Path, new: &Path) -> Result<ExitCode> {
     // What is smaller on both sides cannot have grown by more.
     let least = limits.iter().map(|limit| limit.points / 100.0);
     let least = least.fold(1.0, f64::min).max(0.001);
-    let diff = RunsDiff::new(&before_trees, &after_trees, least)?;
+    let diff = RunsDiff::new(&before_trees, &after_trees, order, least)?;
     let costs_more = limits.iter().any(|limit| is_cost_beyond(limit, &diff));
     let words: Vec<_> = flags
         .command
@@ -107,7 +152,9 @@ fn compare(flags: CiFlags, baseline: &Path, new: &Path) -> Result<ExitCode> {
         .collect();
     let options = RunsOptions {
         command: words.join(" "),
-        baseline: baseline.display().to_string(),
+        baseline: flags
+            .versus
+            .map_or(directory, |program| program.to_string_lossy().into_owned()),
         verdict: verdict(before.iter().chain(&after)),
         costs_more,
         rows: flags.limit,

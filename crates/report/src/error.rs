@@ -68,6 +68,9 @@ pub enum Error {
     /// The noise between runs cannot be told.
     #[error("noise takes two runs or more on each side to tell")]
     TooFewRuns,
+    /// Runs that are to be compared one by one are not as many on both sides.
+    #[error("runs in pairs must be as many on each side")]
+    UnpairedRuns,
     /// The report can't be written.
     #[error("cannot write the report")]
     Write(#[from] io::Error),

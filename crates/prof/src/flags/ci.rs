@@ -16,7 +16,13 @@ pub(crate) struct CiFlags {
     #[arg(long)]
     pub(crate) save_baseline: bool,
 
-    /// Where recordings are kept: those of the baseline in DIR/baseline, others in DIR/new
+    /// Compare with PROGRAM instead of a baseline: it gets the command's arguments, and the runs of
+    /// both alternate, so that a machine that is slower for a while is no change
+    #[arg(long, value_name = "PROGRAM", conflicts_with = "save_baseline")]
+    pub(crate) versus: Option<OsString>,
+
+    /// Where recordings are kept: those of the baseline in DIR/baseline, others in DIR/new and
+    /// DIR/versus
     #[arg(short, long, value_name = "DIR", default_value = "prof-ci")]
     pub(crate) output: PathBuf,
 

@@ -13,7 +13,7 @@ use super::number::{grouped, percent};
 pub struct RunsOptions {
     /// What was run, as it was typed.
     pub command: String,
-    /// Where the runs before are.
+    /// What the runs before are of, or where they are.
     pub baseline: String,
     /// What the recordings are worth, in a word.
     pub verdict: String,

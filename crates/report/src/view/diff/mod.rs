@@ -4,7 +4,7 @@ mod builds;
 mod runs;
 mod student;
 
-pub use runs::{RunsDiff, RunsRow};
+pub use runs::{RunOrder, RunsDiff, RunsRow};
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;

@@ -9,6 +9,18 @@ use crate::error::Error;
 
 use super::{Key, Side, builds, by_name, check_units, student};
 
+/// In which order the runs of two groups were made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RunOrder {
+    /// One group, then the other: if the machine changed in between, that looks like a change of
+    /// the program.
+    #[default]
+    Grouped,
+    /// Each run beside its partner of the other group, which makes an observation of their
+    /// difference: what the machine does to both cancels out.
+    Paired,
+}
+
 /// Functions of two groups of runs side by side, the largest growth of self share first.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunsDiff {
@@ -56,6 +68,9 @@ impl RunsRow {
 /// Chance may call a change certain in so many comparisons, whatever the number of functions.
 const FALSE_ALARMS: f64 = 0.01;
 
+/// Degrees of freedom of a variance that is calculated, not estimated.
+const KNOWN: usize = 1000;
+
 impl RunsDiff {
     /// Change of what a run costs, as a share of the cost before.
     pub fn cost_change(&self) -> f64 {
@@ -70,11 +85,19 @@ impl RunsDiff {
     /// Compares the functions whose self share is at least `least` (0 to 1) before or after.
     ///
     /// # Errors
-    /// [`Error::TooFewRuns`] with fewer than two runs on a side, [`Error::DifferentUnits`] if their
-    /// weights count different things.
-    pub fn new(before: &[CallTree<'_>], after: &[CallTree<'_>], least: f64) -> Result<Self, Error> {
+    /// [`Error::TooFewRuns`] with fewer than two runs on a side, [`Error::UnpairedRuns`] if runs
+    /// have no partner, [`Error::DifferentUnits`] if their weights count different things.
+    pub fn new(
+        before: &[CallTree<'_>],
+        after: &[CallTree<'_>],
+        order: RunOrder,
+        least: f64,
+    ) -> Result<Self, Error> {
         if before.len() < 2 || after.len() < 2 {
             return Err(Error::TooFewRuns);
+        }
+        if order == RunOrder::Paired && before.len() != after.len() {
+            return Err(Error::UnpairedRuns);
         }
         for tree in before.iter().chain(after) {
             check_units(&before[0], tree)?;
@@ -94,8 +117,12 @@ impl RunsDiff {
             .map(|(before, after, key)| (key, before, after))
             .collect();
         // Bonferroni: all rows and the cost together, growth or shrinkage.
-        let level = FALSE_ALARMS / (pairs.len() + 1) as f64;
-        let critical = student::critical(before.len() + after.len() - 2, level);
+        let noise = Noise::new(
+            FALSE_ALARMS / (pairs.len() + 1) as f64,
+            before,
+            after,
+            order,
+        );
         let mut rows: Vec<RunsRow> = pairs
             .into_iter()
             .map(|((function, module), before, after)| RunsRow {
@@ -103,7 +130,7 @@ impl RunsDiff {
                 module,
                 before: before.mean,
                 after: after.mean,
-                noise: critical * standard_error(&before, &after),
+                noise: noise.of(&before, &after),
             })
             .collect();
         rows.sort_by(|a, b| b.change().total_cmp(&a.change()));
@@ -113,7 +140,7 @@ impl RunsDiff {
             runs: (before.len(), after.len()),
             samples: (older.samples, newer.samples),
             cost: (cost.0.mean, cost.1.mean),
-            cost_noise: critical * standard_error(&cost.0, &cost.1) / whole,
+            cost_noise: noise.of(&cost.0, &cost.1) / whole,
             rows,
         })
     }
@@ -147,47 +174,45 @@ impl Group {
         let sides = self.runs.iter().map(|run| run.get(key));
         let shares = sides.clone().map(|side| side.map_or(0.0, |side| side.own));
         let hits = sides.flatten().map(|side| side.samples).sum();
-        Observed {
-            sampling: sampling_variance(hits, self.samples),
-            ..Observed::of(&shares.collect::<Vec<_>>())
-        }
+        Observed::new(shares.collect(), sampling_variance(hits, self.samples))
     }
 }
 
 /// A quantity over the runs of a side.
 struct Observed {
-    runs: f64,
+    /// In each run.
+    values: Vec<f64>,
     mean: f64,
-    /// Of single runs.
-    variance: f64,
-    /// Of the mean, by sampling alone.
+    /// Variance of the mean, by sampling alone.
     sampling: f64,
 }
 
 impl Observed {
-    fn of(values: &[f64]) -> Self {
-        let runs = values.len() as f64;
-        let mean = values.iter().sum::<f64>() / runs;
-        let squares = values.iter().map(|value| (value - mean).powi(2));
+    fn new(values: Vec<f64>, sampling: f64) -> Self {
         Self {
-            runs,
-            mean,
-            variance: squares.sum::<f64>() / (runs - 1.0),
-            sampling: 0.0,
+            mean: mean(&values),
+            values,
+            sampling,
         }
     }
 
     fn cost(trees: &[CallTree<'_>]) -> Self {
-        let costs = trees.iter().map(|tree| tree.total().value as f64);
-        let costs = Self::of(&costs.collect::<Vec<_>>());
+        let costs: Vec<f64> = trees.iter().map(|tree| tree.total().value as f64).collect();
         let samples: u64 = trees.iter().map(|tree| tree.total().samples).sum();
         // A run ends somewhere between two samples.
-        let sample = costs.mean * costs.runs / samples.max(1) as f64;
-        Self {
-            sampling: sample * sample / costs.runs,
-            ..costs
-        }
+        let sample = costs.iter().sum::<f64>() / samples.max(1) as f64;
+        let sampling = sample * sample / costs.len() as f64;
+        Self::new(costs, sampling)
     }
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+fn squared_deviations(values: &[f64]) -> f64 {
+    let mean = mean(values);
+    values.iter().map(|value| (value - mean).powi(2)).sum()
 }
 
 /// Of a share that `hits` of `samples` show. One hit more keeps a function that was not seen from
@@ -198,14 +223,55 @@ fn sampling_variance(hits: u64, samples: u64) -> f64 {
     share * (1.0 - share) / samples
 }
 
-/// Of the difference of two means: what the runs show, and no less than sampling alone gives. Few
-/// runs agree by chance.
-fn standard_error(before: &Observed, after: &Observed) -> f64 {
-    let freedom = before.runs + after.runs - 2.0;
-    let pooled =
-        ((before.runs - 1.0) * before.variance + (after.runs - 1.0) * after.variance) / freedom;
-    let between_runs = pooled * (1.0 / before.runs + 1.0 / after.runs);
-    between_runs.max(before.sampling + after.sampling).sqrt()
+/// What chance does to the difference of two means.
+struct Noise {
+    order: RunOrder,
+    /// Of runs, in standard errors: few runs tell their own spread only roughly.
+    runs: f64,
+    /// Of sampling, in standard errors.
+    sampling: f64,
+}
+
+impl Noise {
+    /// That chance exceeds with the probability `level`.
+    fn new(level: f64, before: &[CallTree<'_>], after: &[CallTree<'_>], order: RunOrder) -> Self {
+        let freedom = match order {
+            RunOrder::Grouped => before.len() + after.len() - 2,
+            RunOrder::Paired => before.len() - 1,
+        };
+        Self {
+            order,
+            runs: student::critical(freedom, level),
+            sampling: student::critical(KNOWN, level),
+        }
+    }
+
+    /// What the runs show, and no less than sampling alone gives: few runs agree by chance.
+    fn of(&self, before: &Observed, after: &Observed) -> f64 {
+        let between_runs = match self.order {
+            RunOrder::Grouped => grouped_variance(&before.values, &after.values),
+            RunOrder::Paired => paired_variance(&before.values, &after.values),
+        };
+        let sampling = before.sampling + after.sampling;
+        f64::max(
+            self.runs * between_runs.sqrt(),
+            self.sampling * sampling.sqrt(),
+        )
+    }
+}
+
+/// Of the difference of the means of two independent groups.
+fn grouped_variance(before: &[f64], after: &[f64]) -> f64 {
+    let (first, second) = (before.len() as f64, after.len() as f64);
+    let deviations = squared_deviations(before) + squared_deviations(after);
+    deviations / (first + second - 2.0) * (1.0 / first + 1.0 / second)
+}
+
+/// Of the mean of the differences of partners.
+fn paired_variance(before: &[f64], after: &[f64]) -> f64 {
+    let differences: Vec<f64> = before.iter().zip(after).map(|(a, b)| b - a).collect();
+    let pairs = differences.len() as f64;
+    squared_deviations(&differences) / (pairs - 1.0) / pairs
 }
 
 #[cfg(test)]
@@ -229,10 +295,18 @@ mod tests {
     }
 
     fn diff(before: &[SymbolizedProfile], after: &[SymbolizedProfile]) -> Result<RunsDiff, Error> {
+        ordered(before, after, RunOrder::Grouped)
+    }
+
+    fn ordered(
+        before: &[SymbolizedProfile],
+        after: &[SymbolizedProfile],
+        order: RunOrder,
+    ) -> Result<RunsDiff, Error> {
         let tree = |profile| CallTree::new(profile, &everything(), Split::Nothing).unwrap();
         let before: Vec<_> = before.iter().map(tree).collect();
         let after: Vec<_> = after.iter().map(tree).collect();
-        RunsDiff::new(&before, &after, 0.01)
+        RunsDiff::new(&before, &after, order, 0.01)
     }
 
     fn check(before: &[usize], after: &[usize], expected: bool) {
@@ -282,6 +356,29 @@ mod tests {
     fn runs_of_few_samples_have_a_cost_known_to_a_sample() {
         check_cost(&[10, 10, 10], &[11, 11, 11], (10.0, false));
         check_cost(&[10, 10, 10], &[30, 30, 30], (200.0, true));
+    }
+
+    /// The machine changes from run to run, for both alike.
+    #[test]
+    fn what_partners_share_is_no_noise() {
+        let before = runs(&[100, 160, 120, 180, 140, 110]);
+        let check = |after: &[usize], order, expected: bool| {
+            let diff = ordered(&before, &runs(after), order).unwrap();
+            let row = diff.rows.iter().find(|row| &*row.function == "a").unwrap();
+            assert_eq!(row.is_certain(), expected, "{after:?} {order:?} {row:?}");
+        };
+        let grown = [160, 221, 178, 241, 200, 171];
+        check(&grown, RunOrder::Paired, true);
+        check(&grown, RunOrder::Grouped, false);
+        check(&[101, 163, 119, 177, 142, 111], RunOrder::Paired, false);
+        // Unequal differences are noise, however the runs are paired.
+        check(&[240, 165, 160, 250, 145, 111], RunOrder::Paired, false);
+    }
+
+    #[test]
+    fn runs_without_partners_are_refused() {
+        let diff = ordered(&runs(&[1, 2, 3]), &runs(&[1, 2]), RunOrder::Paired);
+        assert!(matches!(diff, Err(Error::UnpairedRuns)));
     }
 
     #[test]
