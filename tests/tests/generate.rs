@@ -2,7 +2,16 @@
 
 use std::path::Path;
 
-use prof_tests::{Need, Outcome, Session, needs, prof};
+use prof_tests::{Compiler, Need, Outcome, Program, Session, needs, prof};
+
+const THREADS: Program = Program::new(&["threads.c"], Compiler::Gcc, &["-pthread"]);
+
+/// In a directory with a recording, whose functions are offered.
+fn with_recording() -> Session {
+    let session = Session::new();
+    session.record(&["-e", "cpu-clock:u"], &[THREADS.build()]);
+    session
+}
 
 /// Has bash complete the last of these words, as it does when somebody presses Tab.
 fn completed(session: &Session, words: &str) -> String {
@@ -28,8 +37,8 @@ fn completed(session: &Session, words: &str) -> String {
 }
 
 #[test]
-fn bash_completes_verbs_flags_events_and_processes() {
-    let session = Session::new();
+fn bash_completes_verbs_flags_events_processes_and_functions() {
+    let session = with_recording();
     let check = |words: &str, expected: &str| {
         let found = completed(&session, words);
         assert!(
@@ -46,14 +55,16 @@ fn bash_completes_verbs_flags_events_and_processes() {
     check("prof record --event=page-fau", "page-faults");
     let own = std::process::id().to_string();
     check(&format!("prof record -p {own}"), &own);
+    check("prof annotate thread_m", "thread_main");
+    check("prof report --callers thread_m", "thread_main");
 }
 
 #[test]
-fn fish_completes_verbs_flags_and_events() {
+fn fish_completes_verbs_flags_events_processes_and_functions() {
     if !needs(&[Need::Tool("fish")]) {
         return;
     }
-    let session = Session::new();
+    let session = with_recording();
     let check = |words: &str, expected: &str| {
         let script = format!(
             "set PATH (dirname $PROF) $PATH; prof --generate complete-fish | source; complete -C \"{words}\""
@@ -73,15 +84,18 @@ fn fish_completes_verbs_flags_and_events() {
     check("prof rec", "record");
     check("prof record --call-g", "--call-graph");
     check("prof record -e sched:sched_swi", "sched:sched_switch");
+    let own = std::process::id().to_string();
+    check(&format!("prof record -p {own}"), &own);
+    check("prof annotate thread_m", "thread_main");
 }
 
 /// Presses Tab in a zsh that has a terminal, and reads what stands there then.
 #[test]
-fn zsh_completes_verbs_and_events() {
+fn zsh_completes_verbs_events_processes_and_functions() {
     if !needs(&[Need::Tool("zsh")]) {
         return;
     }
-    let session = Session::new();
+    let session = with_recording();
     let check = |typed: &str, expected: &str| {
         let script = format!(
             r#"
@@ -103,6 +117,7 @@ fn zsh_completes_verbs_and_events() {
     };
     check("prof rec", "record");
     check("prof record -e sched:sched_swi", "sched:sched_switch");
+    check("prof annotate thread_m", "thread_main");
 }
 
 #[test]

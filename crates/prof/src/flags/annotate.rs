@@ -3,20 +3,21 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use clap_complete::engine::ArgValueCompleter;
 use prof_report::Sources;
 use prof_report::view::annotate::Syntax;
 
-use super::SymbolFlags;
 use super::input::InputFlags;
 use super::quantity::parse_percent;
 use super::report::FilterFlags;
+use super::{SymbolFlags, complete};
 
 /// `prof annotate [FUNCTION|FILE] [-i FILE] [...]`
 #[derive(Debug, Args)]
 pub(crate) struct AnnotateFlags {
     /// A function name, a regular expression for functions, or a source file (its path or the end
     /// of it) [default: the function with the most samples of its own]
-    #[arg(value_name = "FUNCTION|FILE")]
+    #[arg(value_name = "FUNCTION|FILE", add = ArgValueCompleter::new(complete::functions_and_files))]
     pub(crate) wanted: Option<String>,
 
     /// What to read

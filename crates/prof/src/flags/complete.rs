@@ -1,12 +1,15 @@
-//! What a shell offers where `prof` takes an event, a process or a command.
+//! What a shell offers where `prof` takes an event, a process, a command or a function.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 use clap_complete::engine::{CompletionCandidate, PathCompleter, ValueCompleter};
 use prof_events::names::{Catalog, cache_events, hardware_events, software_events};
 use prof_procfs::Task;
+use prof_report::{LoadOptions, SymbolizedProfile};
+use prof_symbols::{EmbeddedSymbols, SymbolOptions, Symbolizer};
 
 /// Events of this machine; of a list with commas, those for its last element.
 pub(super) fn events(typed: &OsStr) -> Vec<CompletionCandidate> {
@@ -57,6 +60,43 @@ pub(super) fn command(typed: &OsStr) -> Vec<CompletionCandidate> {
 fn programs(directory: PathBuf) -> impl Iterator<Item = String> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().into_string().ok())
+}
+
+/// Functions of prof.data in this directory, which is what verbs read by default.
+pub(super) fn functions(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let typed = typed.to_str().unwrap_or_default();
+    let names = recorded_functions("prof.data".as_ref()).unwrap_or_default();
+    let fitting = names.into_iter().filter(|name| name.starts_with(typed));
+    fitting.map(CompletionCandidate::new).collect()
+}
+
+/// Those whose names shells take as one word, and regular expressions as themselves.
+fn recorded_functions(recording: &Path) -> Option<BTreeSet<String>> {
+    let profile = prof_report::read(recording, &LoadOptions::default()).ok()?;
+    let stored = profile.symbols.as_deref().map(EmbeddedSymbols::from_bytes);
+    // While somebody waits for the shell: no debug info, and nothing from a network.
+    let symbolizer = Symbolizer::new(SymbolOptions {
+        inlines: false,
+        ..SymbolOptions::default()
+    });
+    let symbolizer = match stored {
+        Some(Ok(stored)) => symbolizer.with_embedded(stored),
+        _ => symbolizer,
+    };
+    let named = SymbolizedProfile::new(profile, &symbolizer);
+    let is_plain = |name: &&str| {
+        let mut chars = name.chars();
+        !name.is_empty() && chars.all(|c| c.is_alphanumeric() || "_:".contains(c))
+    };
+    let names = named.functions().iter().map(|function| &*function.name);
+    Some(names.filter(is_plain).map(str::to_owned).collect())
+}
+
+/// Functions, and source files.
+pub(super) fn functions_and_files(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let mut found = functions(typed);
+    found.extend(PathCompleter::file().complete(typed));
+    found
 }
 
 #[cfg(test)]

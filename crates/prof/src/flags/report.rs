@@ -4,10 +4,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use clap_complete::engine::ArgValueCompleter;
 use prof_model::{Pid, Tid};
 use prof_report::format::flamegraph::PaletteBy;
 use prof_report::{Filter, Pattern};
 
+use super::complete;
 use super::input::{InputFlags, UnwinderFlag};
 use super::quantity::{parse_moment, parse_percent, parse_rows};
 use super::sort::{ByFlag, Sort};
@@ -107,11 +109,11 @@ pub(crate) struct TextFlags {
     pub(crate) tree: bool,
 
     /// Show a tree of the callers of the functions whose name matches
-    #[arg(long, value_name = "REGEX", group = "text")]
+    #[arg(long, value_name = "REGEX", group = "text", add = ArgValueCompleter::new(complete::functions))]
     pub(crate) callers: Option<Pattern>,
 
     /// Show a tree of what the functions whose name matches call
-    #[arg(long, value_name = "REGEX", group = "text")]
+    #[arg(long, value_name = "REGEX", group = "text", add = ArgValueCompleter::new(complete::functions))]
     pub(crate) callees: Option<Pattern>,
 
     /// Show the activity of each thread over time, or write it to FILE (SVG). --by comm, process or
@@ -329,15 +331,15 @@ pub struct FilterFlags {
     pub module: Option<Pattern>,
 
     /// Only stacks with a function whose name matches
-    #[arg(long, visible_alias = "focus", alias = "symbols", value_name = "REGEX")]
+    #[arg(long, visible_alias = "focus", alias = "symbols", value_name = "REGEX", add = ArgValueCompleter::new(complete::functions))]
     pub function: Option<Pattern>,
 
     /// Omit stacks with a function whose name matches
-    #[arg(long, value_name = "REGEX")]
+    #[arg(long, value_name = "REGEX", add = ArgValueCompleter::new(complete::functions))]
     pub ignore: Option<Pattern>,
 
     /// Omit functions whose name matches; their weight goes to their callers
-    #[arg(long, value_name = "REGEX")]
+    #[arg(long, value_name = "REGEX", add = ArgValueCompleter::new(complete::functions))]
     pub hide: Option<Pattern>,
 
     /// Omit kernel functions
