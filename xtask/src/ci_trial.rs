@@ -1,11 +1,12 @@
 //! `cargo xtask ci-trial`: how often `prof ci` raises a false alarm, and how often it finds what
 //! was planted. Writes docs/results/ci.md.
 
-use std::collections::BTreeMap;
-use std::fmt::Write;
-use std::fs;
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
@@ -14,156 +15,195 @@ use crate::{bench, process, workspace};
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Pairs of a program with itself.
+    /// Pairs of a program with itself, run by run.
     #[arg(long, default_value_t = 100)]
-    same: u32,
-    /// Pairs of a program with one that does 3 % more, in one function.
+    same: usize,
+    /// Pairs of a program with one that does 3 % more, in one function, run by run.
     #[arg(long, default_value_t = 100)]
-    planted: u32,
+    planted: usize,
+    /// Pairs of a program with its own stored baseline.
+    #[arg(long, default_value_t = 100)]
+    stored: usize,
     /// Runs on each side.
     #[arg(long, default_value_t = 10)]
     repeat: u32,
     /// The prof to try [default: that of target/release].
     #[arg(long)]
     prof: Option<PathBuf>,
+    /// Goes on with the pairs that an interrupted trial has tried.
+    #[arg(long)]
+    resume: bool,
 }
-
-/// What makes 3 % of the program's time.
-const MORE_ROUNDS: &str = "175";
 
 /// The program in which something is planted.
 const STEPS: &[&str] = &["./steps"];
 
-/// Real programs that take a third of a second.
-const PROGRAMS: [&[&str]; 3] = [
+/// Real programs that take a quarter of a second.
+const PROGRAMS: [&[&str]; 4] = [
     &[
         "python3",
         "-c",
-        "import json; [json.loads(json.dumps(list(range(500)))) for _ in range(4000)]",
+        "import json; [json.loads(json.dumps(list(range(500)))) for _ in range(1800)]",
     ],
     &[
         "sqlite3",
         ":memory:",
         "create table t(a, b); with recursive n(i) as (select 1 union all select i+1 from n where \
-         i < 120000) insert into t select i, hex(i*7919) from n; select count(*) from t where b \
+         i < 200000) insert into t select i, hex(i*7919) from n; select count(*) from t where b \
          like '%31%'; create index x on t(b); select sum(a) from t group by b limit 1",
     ],
     &["sort", "-n", "--parallel=1", "numbers"],
+    STEPS,
 ];
 
-/// Tries both, prints what came of it and writes it down.
-pub(crate) fn run(options: &Options) -> Result<()> {
-    let target = workspace::target_directory()?;
-    let prof = match &options.prof {
-        Some(prof) => std::path::absolute(prof)?,
-        None => target.join("release/prof"),
-    };
-    let directory = target.join("ci-trial");
-    fs::create_dir_all(&directory)?;
-    let numbers = (0..250_000_u64).map(|i| format!("{}\n", i * 2_654_435_761 % 1_000_003));
-    fs::write(directory.join("numbers"), numbers.collect::<String>())?;
-    let mut compile = Command::new("gcc");
-    compile
-        .args(["-O2", "-g", "-o"])
-        .arg(directory.join("steps"));
-    process::run(compile.arg(workspace::root().join("xtask/bench/steps.c")))?;
-    let trial = Trial {
-        prof,
-        directory,
-        repeat: options.repeat.to_string(),
-    };
+/// What is compared, and how.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Same,
+    Planted,
+    Stored,
+}
 
-    let mut rows = String::new();
-    trial.same(options.same, &mut rows)?;
-    trial.planted(options.planted, &mut rows)?;
+impl Kind {
+    const ALL: [Self; 3] = [Self::Same, Self::Planted, Self::Stored];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Same => "same",
+            Self::Planted => "planted",
+            Self::Stored => "stored",
+        }
+    }
+
+    fn programs(self) -> &'static [&'static [&'static str]] {
+        match self {
+            Self::Same | Self::Stored => &PROGRAMS,
+            Self::Planted => &[STEPS],
+        }
+    }
+}
+
+/// Makes all pairs, prints what came of each and writes down what came of all.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let mut trial = Trial::new(options)?;
+    let wanted = [options.same, options.planted, options.stored];
+    for (kind, wanted) in Kind::ALL.into_iter().zip(wanted) {
+        trial.make(kind, wanted)?;
+    }
     let path = workspace::root().join("docs/results/ci.md");
-    let text = format!(
-        "# What `prof ci` finds\n\n\
-         Written by `cargo xtask ci-trial`: {}. {}.\n\
-         Each pair is {} runs of a third of a second on either side, at 4,999 Hz.\n\n\
-         | program | change | pairs | said to have grown |\n| --- | --- | ---: | --- |\n{rows}",
-        bench::date(),
-        bench::description(),
-        options.repeat,
-    );
-    fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
-    println!("{rows}\nin {}", path.display());
+    fs::write(&path, trial.text(options))
+        .with_context(|| format!("cannot write {}", path.display()))?;
+    println!("in {}", path.display());
     Ok(())
+}
+
+/// What `prof ci` said of a pair.
+struct Pair {
+    kind: Kind,
+    program: String,
+    /// What is said to have grown, if it is.
+    said: Option<String>,
+}
+
+impl Pair {
+    fn line(&self) -> String {
+        let said = self.said.as_deref().unwrap_or("-");
+        format!("{}\t{}\t{said}\n", self.kind.name(), self.program)
+    }
+
+    fn parse(line: &str) -> Option<Self> {
+        let mut words = line.splitn(3, '\t');
+        let (name, program, said) = (words.next()?, words.next()?, words.next()?);
+        Some(Self {
+            kind: Kind::ALL.into_iter().find(|kind| kind.name() == name)?,
+            program: program.to_owned(),
+            said: (said != "-").then(|| said.to_owned()),
+        })
+    }
+
+    /// Each run costs more, too.
+    fn names_checksum(&self) -> bool {
+        let first = self.said.as_ref().and_then(|said| said.split(';').next());
+        first == Some("checksum grew")
+    }
 }
 
 struct Trial {
     prof: PathBuf,
     directory: PathBuf,
     repeat: String,
+    pairs: Vec<Pair>,
+    /// Each pair as a line.
+    log: File,
 }
 
 impl Trial {
-    /// Compares programs with themselves.
-    fn same(&self, pairs: u32, rows: &mut String) -> Result<()> {
-        let programs = PROGRAMS.iter().copied().chain([STEPS]);
-        // By program: pairs, and what was said of them.
-        let mut tried: BTreeMap<&str, (u32, Vec<String>)> = BTreeMap::new();
-        for (number, program) in (1..=pairs).zip(programs.cycle()) {
-            let (pairs, alarms) = tried.entry(program[0]).or_default();
-            *pairs += 1;
-            if let Some(headline) = self.compare(program, program)? {
-                println!("{number}: {}: {headline}", program[0]);
-                alarms.push(headline);
-            }
+    fn new(options: &Options) -> Result<Self> {
+        let target = workspace::target_directory()?;
+        let prof = match &options.prof {
+            Some(prof) => std::path::absolute(prof)?,
+            None => target.join("release/prof"),
+        };
+        let directory = target.join("ci-trial");
+        fs::create_dir_all(&directory)?;
+        let numbers = (0..500_000_u64).map(|i| format!("{}\n", i * 2_654_435_761 % 1_000_003));
+        fs::write(directory.join("numbers"), numbers.collect::<String>())?;
+        let log = directory.join("pairs.tsv");
+        if !options.resume {
+            fs::write(&log, "")?;
+            plant(&directory)?;
         }
-        for (program, (pairs, alarms)) in tried {
-            let said = match alarms.as_slice() {
-                [] => "0 times".to_owned(),
-                alarms => format!("{} times: {}", alarms.len(), alarms.join("; ")),
-            };
-            writeln!(rows, "| {program} | none | {pairs} | {said} |")?;
-        }
-        Ok(())
+        let tried = fs::read_to_string(&log).context("there is nothing to resume")?;
+        Ok(Self {
+            prof,
+            directory,
+            repeat: options.repeat.to_string(),
+            pairs: tried.lines().filter_map(Pair::parse).collect(),
+            log: File::options().append(true).open(&log)?,
+        })
     }
 
-    /// Compares a program with one that does more in one function.
-    fn planted(&self, pairs: u32, rows: &mut String) -> Result<()> {
-        let more = [STEPS[0], MORE_ROUNDS];
-        let (mut found, mut others) = (0, 0);
-        for number in 1..=pairs {
-            let headline = self.compare(STEPS, &more)?;
-            // Each run costs more, too.
-            let is_found = |said: &str| said.split(';').next() == Some("checksum grew");
-            match headline {
-                Some(said) if is_found(&said) => found += 1,
-                Some(said) => {
-                    others += 1;
-                    println!("{number}: {said}");
-                }
-                None => println!("{number}: not found"),
-            }
+    fn of(&self, kind: Kind) -> impl Iterator<Item = &Pair> {
+        self.pairs.iter().filter(move |pair| pair.kind == kind)
+    }
+
+    /// Makes so many pairs of a kind, less those that there are.
+    fn make(&mut self, kind: Kind, wanted: usize) -> Result<()> {
+        let programs = kind.programs();
+        for number in self.of(kind).count()..wanted {
+            let program = programs[number % programs.len()];
+            let pair = Pair {
+                kind,
+                program: program[0].to_owned(),
+                said: self.compare(kind, program)?,
+            };
+            print!("{number}\t{}", pair.line());
+            self.log.write_all(pair.line().as_bytes())?;
+            self.pairs.push(pair);
         }
-        writeln!(
-            rows,
-            "| steps | 3 % more in `checksum` | {pairs} | `checksum` {found} times, only something \
-             else {others} times |"
-        )?;
         Ok(())
     }
 
     /// What `prof ci` says has grown, if it says so.
-    fn compare(&self, before: &[&str], after: &[&str]) -> Result<Option<String>> {
-        let saved = self.ci(&["--save-baseline"], before)?;
-        ensure!(
-            saved.0 == 0,
-            "prof ci --save-baseline ended with {}",
-            saved.0
-        );
-        let (code, printed) = self.ci(&[], after)?;
+    fn compare(&self, kind: Kind, program: &[&str]) -> Result<Option<String>> {
+        let (code, printed) = match kind {
+            Kind::Same => self.ci(&["--versus", program[0]], program)?,
+            Kind::Planted => self.ci(&["--versus", program[0]], &["./steps-more"])?,
+            Kind::Stored => {
+                let saved = self.ci(&["--save-baseline"], program)?.0;
+                ensure!(saved == 0, "prof ci --save-baseline ended with {saved}");
+                self.ci(&[], program)?
+            }
+        };
+        ensure!([0, 3].contains(&code), "prof ci ended with {code}");
         let headline = printed.lines().next().unwrap_or_default();
         let headline = headline.trim_start_matches("## prof ci: ").to_owned();
-        ensure!([0, 3].contains(&code), "prof ci ended with {code}");
         Ok((code == 3).then_some(headline))
     }
 
     fn ci(&self, options: &[&str], program: &[&str]) -> Result<(i32, String)> {
         let mut command = Command::new(&self.prof);
-        command.current_dir(Path::new(&self.directory));
+        command.current_dir(&self.directory);
         command.args(["ci", "--repeat", &self.repeat, "-F", "4999"]);
         command.args(options).arg("--").args(program);
         let output = command
@@ -173,4 +213,79 @@ impl Trial {
         let code = output.status.code().context("prof was killed")?;
         Ok((code, String::from_utf8_lossy(&output.stdout).into_owned()))
     }
+
+    fn text(&self, options: &Options) -> String {
+        let mut text = format!(
+            "# What `prof ci` finds\n\n\
+             Written by `cargo xtask ci-trial`: {}. {}.\n\
+             Each pair is {} runs of a quarter of a second on either side, at 4,999 Hz, in turn \
+             (`--versus`) or\none group after the other (`--save-baseline`). An alarm is what ends \
+             with status 3 at the default limits.\n\n\
+             | program | change | runs | pairs | alarms |\n| --- | --- | --- | ---: | --- |\n",
+            bench::date(),
+            bench::description(),
+            options.repeat,
+        );
+        for (kind, runs) in [(Kind::Same, "in turn"), (Kind::Stored, "grouped")] {
+            for program in PROGRAMS.map(|program| program[0]) {
+                let pairs = || self.of(kind).filter(|pair| pair.program == program);
+                let said: Vec<&str> = pairs().filter_map(|pair| pair.said.as_deref()).collect();
+                let alarms = match said.as_slice() {
+                    [] => "none".to_owned(),
+                    said => format!("{}: {}", said.len(), said.join("; ")),
+                };
+                let pairs = pairs().count();
+                // Writing to a string does not fail.
+                let _ = writeln!(text, "| {program} | none | {runs} | {pairs} | {alarms} |");
+            }
+        }
+        let planted = || self.of(Kind::Planted);
+        let found = planted().filter(|pair| pair.names_checksum()).count();
+        let said = planted().filter(|pair| pair.said.is_some()).count();
+        let _ = writeln!(
+            text,
+            "| steps | 3 % more in `checksum` | in turn | {} | {found} name `checksum` alone, {} \
+             something else |",
+            planted().count(),
+            said - found,
+        );
+        text
+    }
+}
+
+/// Builds `steps`, and `steps-more`, which takes 3 % longer.
+fn plant(directory: &Path) -> Result<()> {
+    const MANY: u32 = 1000;
+    let steps = build_steps(directory, "steps", 0)?;
+    let least = fastest(&steps)?.as_secs_f64();
+    let longer = fastest(&build_steps(directory, "steps-more", MANY)?)?.as_secs_f64();
+    let rounds = 0.03 * least / (longer - least) * f64::from(MANY);
+    ensure!(
+        (1.0..=f64::from(MANY)).contains(&rounds),
+        "{rounds:.0} rounds would be 3 % of {least:.3} s: is the machine busy?"
+    );
+    println!("planted: {rounds:.0} rounds");
+    build_steps(directory, "steps-more", rounds as u32)?;
+    Ok(())
+}
+
+/// Builds `steps` with so many rounds more.
+fn build_steps(directory: &Path, name: &str, more: u32) -> Result<PathBuf> {
+    let program = directory.join(name);
+    let mut compile = Command::new("gcc");
+    compile.args(["-O2", "-g", &format!("-DMORE={more}"), "-o"]);
+    compile.arg(&program);
+    process::run(compile.arg(workspace::root().join("xtask/bench/steps.c")))?;
+    Ok(program)
+}
+
+/// What a program takes if nothing disturbs it.
+fn fastest(program: &Path) -> Result<Duration> {
+    let mut least = Duration::MAX;
+    for _ in 0..15 {
+        let start = Instant::now();
+        process::output(&mut Command::new(program))?;
+        least = least.min(start.elapsed());
+    }
+    Ok(least)
 }
