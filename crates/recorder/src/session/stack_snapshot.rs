@@ -78,7 +78,7 @@ impl SnapshotCache {
     /// Bytes of all their stacks, unless said otherwise. One of 5,000 frames takes 200,000.
     pub(crate) const USUAL_BYTES: usize = 16 << 20;
 
-    /// Remembers stacks of so many bytes together.
+    /// Remembers stacks of so many bytes together; none at all for 0.
     pub(crate) fn new(most_bytes: usize) -> Self {
         Self {
             threads: Vec::new(),
@@ -94,6 +94,9 @@ impl SnapshotCache {
 
     /// Remembers the stack of a thread, and its frames.
     pub(crate) fn remember(&mut self, tid: Tid, now: &SampledStack<'_>, frames: &[u64]) {
+        if self.most_bytes == 0 {
+            return;
+        }
         let known = self.threads.iter().position(|stack| stack.tid == tid);
         let index = known.unwrap_or_else(|| {
             self.threads.push(StackSnapshot::default());

@@ -46,7 +46,8 @@ struct UserStack<'a> {
 }
 
 impl ChainBuilder {
-    /// Keeps unwind tables and stacks in so many bytes of memory, if that is bounded.
+    /// Keeps unwind tables in so many bytes of memory, if that is bounded, and no stacks: to copy
+    /// each is what costs most then.
     pub(crate) fn new(memory: Option<usize>) -> Self {
         let unwinder = Unwinder::new(LiveFiles);
         Self {
@@ -55,7 +56,10 @@ impl ChainBuilder {
                     Some(bytes) => unwinder.with_table_limit(bytes / 4 * 3),
                     None => unwinder,
                 },
-                earlier: SnapshotCache::new(memory.map_or(SnapshotCache::USUAL_BYTES, |it| it / 8)),
+                earlier: SnapshotCache::new(match memory {
+                    Some(_) => 0,
+                    None => SnapshotCache::USUAL_BYTES,
+                }),
                 found: Vec::new(),
                 tail_change: TailChange::default(),
                 changed: false,
