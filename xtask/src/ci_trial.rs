@@ -6,12 +6,12 @@ use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 
-use crate::{bench, process, workspace};
+use crate::bench::{self, Stopwatch};
+use crate::{process, workspace};
 
 #[derive(Args)]
 pub(crate) struct Options {
@@ -256,13 +256,22 @@ impl Trial {
 /// Builds `steps`, and `steps-more`, which takes 3 % longer.
 fn plant(directory: &Path) -> Result<()> {
     const MANY: u32 = 1000;
-    let steps = build_steps(directory, "steps", 0)?;
-    let least = fastest(&steps)?.as_secs_f64();
-    let longer = fastest(&build_steps(directory, "steps-more", MANY)?)?.as_secs_f64();
-    let rounds = 0.03 * least / (longer - least) * f64::from(MANY);
+    let stopwatch = Stopwatch::build(directory)?;
+    // What a program takes if nothing disturbs it.
+    let least = |program: &Path| -> Result<f64> {
+        let mut least = f64::MAX;
+        for _ in 0..15 {
+            let usage = stopwatch.measure(directory, [program])?.0;
+            least = least.min(usage.cpu.as_secs_f64());
+        }
+        Ok(least)
+    };
+    let steps = least(&build_steps(directory, "steps", 0)?)?;
+    let longer = least(&build_steps(directory, "steps-more", MANY)?)?;
+    let rounds = 0.03 * steps / (longer - steps) * f64::from(MANY);
     ensure!(
         (1.0..=f64::from(MANY)).contains(&rounds),
-        "{rounds:.0} rounds would be 3 % of {least:.3} s: is the machine busy?"
+        "{rounds:.0} rounds would be 3 % of {steps:.3} s"
     );
     println!("planted: {rounds:.0} rounds");
     build_steps(directory, "steps-more", rounds as u32)?;
@@ -277,15 +286,4 @@ fn build_steps(directory: &Path, name: &str, more: u32) -> Result<PathBuf> {
     compile.arg(&program);
     process::run(compile.arg(workspace::root().join("xtask/bench/steps.c")))?;
     Ok(program)
-}
-
-/// What a program takes if nothing disturbs it.
-fn fastest(program: &Path) -> Result<Duration> {
-    let mut least = Duration::MAX;
-    for _ in 0..15 {
-        let start = Instant::now();
-        process::output(&mut Command::new(program))?;
-        least = least.min(start.elapsed());
-    }
-    Ok(least)
 }

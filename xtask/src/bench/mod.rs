@@ -24,7 +24,7 @@ use clap::Args;
 use crate::{process, workspace};
 pub(crate) use machine::{date, description};
 pub(crate) use profiler::counts_of_prof;
-use stopwatch::Stopwatch;
+pub(crate) use stopwatch::Stopwatch;
 
 #[derive(Args)]
 pub(crate) struct Options {

@@ -11,10 +11,10 @@ use crate::{process, workspace};
 
 /// Time and memory that a command took, with all the processes that it waited for.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Usage {
+pub(crate) struct Usage {
     pub(super) wall: Duration,
     /// User and system time.
-    pub(super) cpu: Duration,
+    pub(crate) cpu: Duration,
     /// Of the largest process, in bytes.
     pub(super) peak_memory: u64,
     /// Context switches of all threads, forced or not.
@@ -26,12 +26,12 @@ pub(super) struct Usage {
 /// A small program around others that measures them. It works below a profiler too, where it
 /// measures the target alone.
 #[derive(Clone)]
-pub(super) struct Stopwatch {
+pub(crate) struct Stopwatch {
     program: PathBuf,
 }
 
 impl Stopwatch {
-    pub(super) fn build(directory: &Path) -> Result<Self> {
+    pub(crate) fn build(directory: &Path) -> Result<Self> {
         let program = directory.join("stopwatch");
         let source = workspace::root().join("xtask/bench/stopwatch.c");
         let mut compile = Command::new("gcc");
@@ -46,7 +46,7 @@ impl Stopwatch {
 
     /// Runs a command in `directory`; returns what it took and what it said on its standard
     /// error output.
-    pub(super) fn measure<W: AsRef<OsStr>>(
+    pub(crate) fn measure<W: AsRef<OsStr>>(
         &self,
         directory: &Path,
         words: impl IntoIterator<Item = W>,
