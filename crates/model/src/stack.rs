@@ -42,11 +42,14 @@ pub enum StackEnd {
     /// The code is 32-bit code on a 64-bit kernel (compat mode), of which only the innermost
     /// function is known.
     CompatMode = 14,
+    /// A runtime says of its code that it has no frame there that could be followed, or the frame
+    /// is not as it says.
+    JitFrame = 15,
 }
 
 impl StackEnd {
     /// Every way to end, in the order of their numbers.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Root,
         Self::TruncatedDump,
         Self::NoUnwindInfo,
@@ -62,6 +65,7 @@ impl StackEnd {
         Self::NotSeen,
         Self::NotUnwound,
         Self::CompatMode,
+        Self::JitFrame,
     ];
 
     /// Kernel code that does anything has at least three frames: the entry, its handler in C,
@@ -123,6 +127,7 @@ impl StackEnd {
             Self::NotSeen => "the wait was over before its stack could be read",
             Self::NotUnwound => "not unwound, because prof was told to end at once",
             Self::CompatMode => "32-bit code: prof unwinds 64-bit programs only",
+            Self::JitFrame => "code of the Java VM between two frames, or changed since",
         }
     }
 }

@@ -5,7 +5,9 @@
 //! whole stack or the reason why there is none.
 #![forbid(unsafe_code)]
 
+pub mod hotspot;
 mod memory;
 pub mod python;
+mod read;
 
 pub use memory::Memory;

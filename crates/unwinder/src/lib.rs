@@ -50,6 +50,8 @@ mod walk;
 pub use arch::Architecture;
 pub use engine::{FrameEngine, Framehop};
 pub use entry::Entry;
-pub use memory::target::{Memory, NoMemory, StackDump, Target, Unwound, UserState};
+pub use memory::target::{
+    JitCode, JitFrames, Memory, NoMemory, StackDump, Target, Unwound, UserState,
+};
 pub use module::files::{LocalFiles, ModuleFiles};
 pub use unwinder::{FRAME_LIMIT, Unwinder};

@@ -26,6 +26,16 @@ pub(crate) enum Rule {
     Unknown,
 }
 
+impl Rule {
+    /// What was made of the code itself.
+    pub(crate) fn guess(self) -> Option<CompactRule> {
+        match self {
+            Self::Guess(rule) => Some(rule),
+            _ => None,
+        }
+    }
+}
+
 /// CFA = register + offset; return address and saved registers at fixed offsets from the CFA.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct CompactRule {

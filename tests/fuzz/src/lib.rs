@@ -35,6 +35,7 @@ targets! {
     symbols::debuginfod,
     recorder::event_names,
     profiles::formats,
+    runtimes::hotspot,
     symbols::kallsyms,
     recorder::maps,
     profiles::profile,

@@ -1,6 +1,7 @@
 //! The memory of language runtimes, made up.
 
 use prof_runtimes::Memory;
+use prof_runtimes::hotspot::HotSpot;
 use prof_runtimes::python::{Functions, Interpreter};
 
 /// Where the first byte is.
@@ -45,6 +46,48 @@ pub fn python(bytes: &[u8]) {
         for (number, activation) in stack.activations.iter().enumerate() {
             assert!(activation.end <= stack.frames.len());
             assert!(!stack.of_activation(number).is_empty());
+        }
+    }
+}
+
+/// Any bytes as the memory of HotSpot, with the symbols of its tables at their start.
+pub fn hotspot(bytes: &[u8]) {
+    const SYMBOLS: [&str; 15] = [
+        "gHotSpotVMStructs",
+        "gHotSpotVMStructEntryArrayStride",
+        "gHotSpotVMStructEntryTypeNameOffset",
+        "gHotSpotVMStructEntryFieldNameOffset",
+        "gHotSpotVMStructEntryIsStaticOffset",
+        "gHotSpotVMStructEntryOffsetOffset",
+        "gHotSpotVMStructEntryAddressOffset",
+        "gHotSpotVMTypes",
+        "gHotSpotVMTypeEntryArrayStride",
+        "gHotSpotVMTypeEntryTypeNameOffset",
+        "gHotSpotVMTypeEntrySizeOffset",
+        "gHotSpotVMIntConstants",
+        "gHotSpotVMIntConstantEntryArrayStride",
+        "gHotSpotVMIntConstantEntryNameOffset",
+        "gHotSpotVMIntConstantEntryValueOffset",
+    ];
+    if bytes.is_empty() {
+        return;
+    }
+    let mut memory = Image(bytes);
+    let symbols = SYMBOLS.into_iter().zip((BASE..).step_by(8));
+    let Some(mut machine) = HotSpot::new(&symbols.collect::<Vec<_>>(), &mut memory) else {
+        return;
+    };
+    for (now, address) in (BASE..)
+        .step_by(997)
+        .take(bytes.len() / 997 + 1)
+        .enumerate()
+    {
+        let now = now as u64 * 100_000_000;
+        if let Some(code) = machine.code_at(&mut memory, address, now) {
+            assert!(code.range.contains(&address));
+        }
+        if let Some(bytecodes) = machine.bytecodes(&mut memory, address & !7) {
+            assert!(bytecodes.start <= bytecodes.end);
         }
     }
 }

@@ -131,6 +131,7 @@ short! {
     debuginfod
     event_names
     formats
+    hotspot
     kallsyms
     maps
     profile

@@ -2,6 +2,7 @@
 
 pub(crate) mod allocation;
 pub(crate) mod duplicates;
+pub(crate) mod java;
 pub(crate) mod module_files;
 pub(crate) mod module_hits;
 pub(crate) mod priority;
@@ -314,6 +315,7 @@ impl Session {
                 if task.tid == task.pid {
                     self.file_pinner.forget(task.pid);
                     self.python.forget(task.pid);
+                    self.chain_builder.forget(task.pid);
                 }
             }
             _ => {}

@@ -4,9 +4,10 @@ use std::ops::Range;
 
 use prof_events::LiveMemory;
 use prof_model::Pid;
-use prof_unwinder::Memory;
+use prof_unwinder::{JitCode, Memory};
 
 use crate::reader::stack_tail::TailReader;
+use crate::session::java::JavaMachine;
 use crate::session::stack_snapshot::{SampledStack, StackSnapshot};
 
 /// The target's memory: what the reader thread read right after the sample, where it did; the
@@ -17,6 +18,7 @@ pub(crate) struct SampleMemory<'a> {
     earlier: Option<&'a StackSnapshot>,
     found: &'a [u64],
     recalled: bool,
+    java: Option<JavaMachine<'a>>,
 }
 
 impl<'a> SampleMemory<'a> {
@@ -33,7 +35,13 @@ impl<'a> SampleMemory<'a> {
             earlier,
             found,
             recalled: false,
+            java: None,
         }
+    }
+
+    /// The same, of a process with a Java virtual machine, if it has one.
+    pub(crate) fn with_java(self, java: Option<JavaMachine<'a>>) -> Self {
+        Self { java, ..self }
     }
 
     /// Whether what was there earlier has been asked for.
@@ -72,6 +80,14 @@ impl Memory for SampleMemory<'_> {
 
     fn kernel_callchain(&self, index: usize) -> Option<u64> {
         self.found.get(index).copied()
+    }
+
+    fn jit_code(&mut self, address: u64) -> Option<JitCode> {
+        self.java.as_mut()?.code_at(address)
+    }
+
+    fn bytecodes(&mut self, method: u64) -> Option<Range<u64>> {
+        self.java.as_mut()?.bytecodes(method)
     }
 
     fn mapping(&mut self, address: u64) -> Option<Range<u64>> {

@@ -1,10 +1,11 @@
 //! One sample's call chain: the kernel's part as it came, the user's unwound.
 
-use prof_model::{AbsoluteAddress, Modules, Process, Processes, StackEnd, Tid, UserRegisters};
+use prof_model::{AbsoluteAddress, Modules, Pid, Process, Processes, StackEnd, Tid, UserRegisters};
 use prof_perfdata::{Sample, StackNote, context};
 use prof_unwinder::{StackDump, Target, Unwinder, Unwound, UserState};
 
 use crate::queue::message::StackTail;
+use crate::session::java::JavaMachines;
 use crate::session::module_files::LiveFiles;
 use crate::session::sample_memory::SampleMemory;
 use crate::session::stack_snapshot::{SampledStack, SnapshotCache};
@@ -30,6 +31,7 @@ pub(crate) struct ChainBuilder {
 struct UserUnwinder {
     unwinder: Unwinder,
     earlier: SnapshotCache,
+    java: JavaMachines,
     /// What the kernel found of the sample's user stack by itself.
     found: Vec<u64>,
     tail_change: TailChange,
@@ -40,6 +42,7 @@ struct UserUnwinder {
 /// The user stack that came with a sample.
 struct UserStack<'a> {
     tid: Tid,
+    time: u64,
     dump: StackDump<'a>,
     /// What the reader thread read on from there.
     beyond: Option<(StackTail, &'a [u8])>,
@@ -60,6 +63,7 @@ impl ChainBuilder {
                     Some(_) => 0,
                     None => SnapshotCache::USUAL_BYTES,
                 }),
+                java: JavaMachines::default(),
                 found: Vec::new(),
                 tail_change: TailChange::default(),
                 changed: false,
@@ -67,6 +71,11 @@ impl ChainBuilder {
             unknown: Process::default(),
             unwinds: true,
         }
+    }
+
+    /// Forgets a process that has ended.
+    pub(crate) fn forget(&mut self, pid: Pid) {
+        self.users.java.forget(pid);
     }
 
     /// Whether the last stack could not have been read any later: there was more than the kernel
@@ -112,6 +121,7 @@ impl ChainBuilder {
         }
         let stack = UserStack {
             tid: sample.tid,
+            time: sample.time.unwrap_or(0),
             dump: dump(sample, saved.as_ref()),
             beyond,
         };
@@ -158,7 +168,8 @@ impl UserUnwinder {
         };
         let earlier = self.earlier.of(stack.tid);
         let kernel_part = chain.len();
-        let mut memory = SampleMemory::new(target.pid, now, earlier, &self.found);
+        let mut memory = SampleMemory::new(target.pid, now, earlier, &self.found)
+            .with_java(self.java.at(target, stack.time));
         let mut unwound = (self.unwinder).unwind(
             target,
             &UserState {

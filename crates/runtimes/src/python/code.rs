@@ -6,7 +6,7 @@ use crate::Memory;
 use rustc_hash::FxHashMap;
 
 use super::layout::{CODE_SIZE, Layout};
-use super::read::{word, word_at};
+use crate::read::{word, word_at};
 
 /// A Python function.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -6,7 +6,7 @@ use crate::Memory;
 
 use super::code::{Functions, PythonFrame};
 use super::layout::{Entry, FRAME_SIZE, Layout, OWNED_BY_C_STACK};
-use super::read::{word, word_at};
+use crate::read::{word, word_at};
 
 /// An interpreter in a process.
 #[derive(Clone, Debug)]

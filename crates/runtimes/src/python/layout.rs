@@ -2,7 +2,7 @@
 
 use crate::Memory;
 
-use super::read::{word, word_at};
+use crate::read::{word, word_at};
 
 /// Offsets of fields, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

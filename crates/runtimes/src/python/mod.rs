@@ -18,7 +18,6 @@ mod code;
 mod frames;
 mod layout;
 mod library;
-mod read;
 
 pub use code::{Function, Functions, PythonFrame};
 pub use frames::{Activation, Interpreter, PythonStack, Unknown};

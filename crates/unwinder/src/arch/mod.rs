@@ -91,6 +91,23 @@ impl Architecture {
         }
     }
 
+    /// The rule for code all of whose frames have this size, with the return address and below it
+    /// the caller's frame pointer as their outermost words.
+    pub(crate) fn fixed_frame(self, size: u32) -> Option<CompactRule> {
+        match self {
+            Self::X86_64 => x86_64::frame(x86_64::RSP, size),
+            Self::Aarch64 => None,
+        }
+    }
+
+    /// The rule at `target` if the code goes from there straight to its function's return.
+    pub(crate) fn epilogue(self, code: Code<'_>, target: u64) -> Option<CompactRule> {
+        match self {
+            Self::X86_64 => x86_64::epilogue(code, target),
+            Self::Aarch64 => None,
+        }
+    }
+
     /// Whether a function can return to between these bytes of code.
     pub(crate) fn is_return_address(self, before: &[u8], after: &[u8]) -> bool {
         match self {

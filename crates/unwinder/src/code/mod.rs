@@ -29,6 +29,8 @@ pub(crate) struct KnownCode {
     pub(crate) thread_starts: CodeFacts<bool>,
     pub(crate) edges: KnownEdges,
     pub(crate) trampolines: CodeFacts<CompactRule>,
+    /// Rules for code without unwind tables that runtimes have made.
+    pub(crate) stubs: CodeFacts<CompactRule>,
     pub(crate) cfi: UnwindContext,
 }
 
@@ -42,6 +44,7 @@ impl KnownCode {
             thread_starts: CodeFacts::default(),
             edges: KnownEdges::default(),
             trampolines: CodeFacts::default(),
+            stubs: CodeFacts::default(),
             cfi: UnwindContext::new(),
         }
     }

@@ -5,6 +5,7 @@ pub(crate) mod kernel_chain;
 
 mod code_before;
 mod frame_pointer;
+mod jit;
 mod thread_start;
 mod trampoline;
 
@@ -20,6 +21,7 @@ use crate::step::check::validate;
 use crate::step::lookup::remember_guess;
 use code_before::{guess_by_code_before, guess_by_prologue};
 use frame_pointer::follow_frame_pointer;
+use jit::leave_jit_code;
 use thread_start::is_thread_start;
 use trampoline::leave_trampoline;
 
@@ -48,6 +50,9 @@ pub(crate) fn guess(
     }
     if is_thread_start(step, place) {
         return Err(StackEnd::Root);
+    }
+    if let Some(caller) = leave_jit_code(step, place) {
+        return caller;
     }
     if let Some(caller) = leave_trampoline(step, place) {
         return Ok(caller);

@@ -16,7 +16,7 @@ use std::ops::Range;
 
 use prof_model::StackEnd;
 
-use crate::memory::target::{Memory, StackDump, word};
+use crate::memory::target::{JitCode, Memory, StackDump, word};
 
 /// How much is read from the target at once.
 const BLOCK: usize = 64 << 10;
@@ -145,6 +145,16 @@ impl<'a> Stack<'a> {
     /// The kernel's own answer; see [`Memory::kernel_callchain`].
     pub(crate) fn kernel_callchain(&self, index: usize) -> Option<u64> {
         self.memory.kernel_callchain(index)
+    }
+
+    /// See [`Memory::jit_code`].
+    pub(crate) fn jit_code(&mut self, address: u64) -> Option<JitCode> {
+        self.memory.jit_code(address)
+    }
+
+    /// See [`Memory::bytecodes`].
+    pub(crate) fn bytecodes(&mut self, method: u64) -> Option<Range<u64>> {
+        self.memory.bytecodes(method)
     }
 
     /// Why live memory is no longer read, if it is not.

@@ -95,6 +95,19 @@ pub trait Memory {
         None
     }
 
+    /// What the runtime that made the code at `address` says of it.
+    fn jit_code(&mut self, address: u64) -> Option<JitCode> {
+        let _ = address;
+        None
+    }
+
+    /// Where the bytecodes of a method are that a runtime interprets, by what its frame has in the
+    /// place of the method's address; empty for native methods. `None`: there is no method.
+    fn bytecodes(&mut self, method: u64) -> Option<Range<u64>> {
+        let _ = method;
+        None
+    }
+
     /// The mapping of the live target that holds `address` (a line of /proc/PID/maps), if that can
     /// be told: a stack is not followed past the end of its mapping. Called at most a few times
     /// per stack, only for stacks that outgrow their dump.
@@ -102,6 +115,34 @@ pub trait Memory {
         let _ = address;
         None
     }
+}
+
+/// Code without unwind tables that a runtime has made, by what that itself says of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JitCode {
+    /// Where its instructions are.
+    pub range: Range<u64>,
+    /// What is known of its frames.
+    pub frames: JitFrames,
+}
+
+/// What is known of the frames of code that a runtime has made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JitFrames {
+    /// All have one size.
+    Fixed {
+        /// In bytes, with the return address, which is the outermost word. The caller's frame
+        /// pointer is below it.
+        size: u32,
+        /// From which address on frames are complete, if that is known.
+        complete: Option<u64>,
+    },
+    /// Those of HotSpot's interpreter.
+    HotSpotInterpreter,
+    /// Nothing: stubs, which have frames or none.
+    Unknown,
+    /// The code is no longer there.
+    None,
 }
 
 /// No live target: what the dump does not hold is unavailable.

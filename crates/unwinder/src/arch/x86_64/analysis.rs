@@ -80,6 +80,24 @@ pub(in crate::arch) fn follow_to(code: Code<'_>, start: u64, target: u64) -> Opt
     (state.at == target).then(|| state.rule_from_entry())?
 }
 
+/// The rule at `target` if straight-line code leads from there to the function's return.
+pub(in crate::arch) fn epilogue(code: Code<'_>, target: u64) -> Option<CompactRule> {
+    const LONGEST: usize = 8;
+    let (mut window, mut clobbers) = (Window::default(), Clobbers::new());
+    let mut state = State::new(target);
+    for _ in 0..LONGEST {
+        let instruction = window.decode(code, state.at)?;
+        state.at = instruction.next_ip();
+        match kind(&instruction) {
+            Kind::Next => state.run(&instruction, &mut clobbers),
+            Kind::Branch(_) => {}
+            Kind::Return => return state.rule(),
+            _ => return None,
+        }
+    }
+    None
+}
+
 /// Tells where jumps leave a function to; returns whether these are all that there are.
 pub(in crate::arch) fn jumps_out(
     code: Code<'_>,

@@ -11,14 +11,16 @@ use prof_model::StackEnd;
 use super::{Architecture, Called, Code, Layout, NONE, ReadWord};
 use crate::registers::Registers;
 use crate::rule::CompactRule;
-pub(super) use analysis::{analyze, analyze_from_entry, follow_to, is_go_entry, jumps_out};
+pub(super) use analysis::{
+    analyze, analyze_from_entry, epilogue, follow_to, is_go_entry, jumps_out,
+};
 use decode::{Kind, decode, kind};
 pub(super) use entry::entry;
 
 const RAX: u8 = 0;
 const RBX: u8 = 3;
-const RBP: u8 = 6;
-const RSP: u8 = 7;
+pub(super) const RBP: u8 = 6;
+pub(super) const RSP: u8 = 7;
 const RIP: u8 = 16;
 
 pub(super) static LAYOUT: Layout = Layout {
@@ -41,6 +43,21 @@ pub(super) static LAYOUT: Layout = Layout {
 
 /// `mov $15 /* rt_sigreturn */, %rax; syscall`: what signal handlers return to.
 const SIGNAL_RETURN: [u8; 9] = [0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05];
+
+/// The caller's frame pointer and the return address.
+pub(super) const FRAME_RECORD: u32 = 16;
+
+/// The rule for a frame that ends with a frame record, so many bytes above a register.
+pub(super) fn frame(register: u8, size: u32) -> Option<CompactRule> {
+    let mut rule = CompactRule {
+        cfa_register: register,
+        cfa_offset: i32::try_from(size).ok()?,
+        return_address: Some(-1),
+        ..CompactRule::default()
+    };
+    rule.save(LAYOUT.saved_slot(u16::from(RBP))?, -i64::from(FRAME_RECORD))?;
+    Some(rule)
+}
 
 /// Whether a function can return to between these bytes of code: after a call, to the trampoline
 /// behind signal handlers, or to where Go's goroutines end.
@@ -135,17 +152,15 @@ pub(super) fn trampoline(before: &[u8], after: &[u8]) -> Option<CompactRule> {
         before.ends_with(entry) && after.starts_with(rest)
             || called.is_some_and(|it| it.ends_with(entry)) && after.starts_with(end)
     };
-    let mut rule = CompactRule {
+    if is(LINKED) {
+        return frame(RSP, FRAME_RECORD);
+    }
+    is(PADDED).then_some(CompactRule {
         cfa_register: RSP,
         cfa_offset: 16,
         return_address: Some(-1),
         ..CompactRule::default()
-    };
-    if is(LINKED) {
-        rule.save(LAYOUT.saved_slot(u16::from(RBP))?, -16)?;
-        return Some(rule);
-    }
-    is(PADDED).then_some(rule)
+    })
 }
 
 fn relative(to: u64, distance: [u8; 4]) -> u64 {

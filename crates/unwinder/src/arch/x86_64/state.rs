@@ -5,7 +5,7 @@ use iced_x86::{
     Register,
 };
 
-use super::{LAYOUT, RBP, RBX, RSP};
+use super::{FRAME_RECORD, LAYOUT, RBP, RBX, RSP, frame};
 use crate::rule::CompactRule;
 
 /// Stack slots whose contents are tracked.
@@ -220,14 +220,7 @@ impl State {
             && base == Base::Register(RSP)
         {
             // The frame pointer comes from where the frame pointer points: the usual record.
-            let mut rule = CompactRule {
-                cfa_register: RBP,
-                cfa_offset: 16,
-                return_address: Some(-1),
-                ..CompactRule::default()
-            };
-            rule.save(LAYOUT.saved_slot(u16::from(RBP))?, -16)?;
-            return Some(rule);
+            return frame(RBP, FRAME_RECORD);
         }
         for (slot, &register) in LAYOUT.saved.iter().enumerate() {
             if let Value::Slot(from, at) = self.get(to_machine(register))

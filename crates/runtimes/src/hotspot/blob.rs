@@ -1,0 +1,110 @@
+//! Blobs of code: a compiled method, the interpreter, a stub.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use super::code_heap::Unknown;
+use super::layout::Layout;
+use crate::Memory;
+use crate::read::word_at;
+
+/// A piece of code that HotSpot has made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Code {
+    /// Where its instructions are.
+    pub range: Range<u64>,
+    /// What is known of its frames.
+    pub frames: Frames,
+}
+
+/// What is known of the frames of a piece of code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Frames {
+    /// All have one size.
+    Fixed {
+        /// In bytes, with the return address, which is the outermost word. The caller's frame
+        /// pointer is below it.
+        size: u32,
+        /// From which address on frames are complete, if that is known.
+        complete: Option<u64>,
+    },
+    /// The interpreter's: one for each method, which the frame pointer leads to.
+    Interpreter,
+    /// Nothing: stubs and adapters, which have frames or none.
+    Unknown,
+}
+
+/// What the name of a blob says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Interpreter,
+    Other,
+}
+
+/// What the names at these addresses say; they stay where they are.
+pub(super) type Kinds = HashMap<u64, Kind>;
+
+impl Code {
+    /// The largest frame that is believed. HotSpot's own limit on stacks is of that order.
+    const LARGEST_FRAME: u32 = 1 << 20;
+    const KINDS: usize = 1024;
+    /// The fields of a blob are in so many bytes: HotSpot 17 has them in 104.
+    const BLOB: usize = 256;
+
+    /// The code of the blob in this block.
+    pub(super) fn read(
+        layout: &Layout,
+        memory: &mut impl Memory,
+        blob: &Range<u64>,
+        kinds: &mut Kinds,
+    ) -> Result<Self, Unknown> {
+        let fields = &layout.blob;
+        let mut bytes = [0; Self::BLOB];
+        if memory.read(blob.start, &mut bytes) < bytes.len() {
+            return Err(Unknown::Unreadable);
+        }
+        let field = |offset| word_at(&bytes, offset).ok_or(Unknown::NoCode);
+        let range = field(fields.code_begin)?..field(fields.code_end)?;
+        let words = field(fields.frame_size)? as u32 as i32;
+        let complete = field(fields.frame_complete)? as u32 as i32;
+        let name = field(fields.name)?;
+        if range.start < blob.start || range.end > blob.end || range.is_empty() {
+            return Err(Unknown::NoCode);
+        }
+        let size = u32::try_from(words).ok().and_then(|it| it.checked_mul(8));
+        let frames = match (kind(memory, name, kinds)?, size) {
+            (Kind::Interpreter, _) => Frames::Interpreter,
+            // Return address and frame pointer take two words.
+            (Kind::Other, Some(size @ 16..=Self::LARGEST_FRAME)) => {
+                let complete = u64::try_from(complete).ok();
+                Frames::Fixed {
+                    size,
+                    complete: complete.and_then(|it| range.start.checked_add(it)),
+                }
+            }
+            (Kind::Other, _) => Frames::Unknown,
+        };
+        Ok(Self { range, frames })
+    }
+}
+
+/// What the name at this address says.
+fn kind(memory: &mut impl Memory, name: u64, kinds: &mut Kinds) -> Result<Kind, Unknown> {
+    const INTERPRETER: &[u8] = b"Interpreter\0";
+    if let Some(&known) = kinds.get(&name) {
+        return Ok(known);
+    }
+    let mut text = [0; INTERPRETER.len()];
+    if memory.read(name, &mut text) == 0 {
+        return Err(Unknown::Unreadable);
+    }
+    let kind = match text == *INTERPRETER {
+        true => Kind::Interpreter,
+        false => Kind::Other,
+    };
+    if kinds.len() >= Code::KINDS {
+        kinds.clear();
+    }
+    kinds.insert(name, kind);
+    Ok(kind)
+}

@@ -1,0 +1,96 @@
+//! Where fields are in HotSpot's structures, by its own tables.
+
+use super::tables::Tables;
+
+/// Offsets of fields and sizes of types, in bytes; addresses where it says so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Layout {
+    /// The address of `CodeCache::_heaps`, a pointer to a `GrowableArray`.
+    pub(super) heaps: u64,
+    pub(super) array_length: u16,
+    pub(super) array_data: u16,
+    pub(super) heap: HeapLayout,
+    pub(super) blob: BlobLayout,
+    pub(super) method: MethodLayout,
+}
+
+/// `CodeHeap`, with its two `VirtualSpace`s, and `HeapBlock`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct HeapLayout {
+    pub(super) memory_low: u16,
+    pub(super) memory_high: u16,
+    pub(super) map_low: u16,
+    pub(super) map_high: u16,
+    pub(super) segment_log2: u16,
+    pub(super) block_header: u16,
+    pub(super) block_length: u16,
+    pub(super) block_used: u16,
+}
+
+/// `CodeBlob`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct BlobLayout {
+    pub(super) name: u16,
+    pub(super) code_begin: u16,
+    pub(super) code_end: u16,
+    pub(super) frame_size: u16,
+    pub(super) frame_complete: u16,
+}
+
+/// `Method` and `ConstMethod`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct MethodLayout {
+    pub(super) const_method: u16,
+    pub(super) code_size: u16,
+    /// Where the bytecodes begin in a `ConstMethod`.
+    pub(super) bytecodes: u16,
+}
+
+impl Layout {
+    /// Structures are smaller.
+    const LARGEST: u16 = 4096;
+    /// `frame::interpreter_frame_sender_sp_offset` on x86-64: a word below the frame pointer.
+    const SENDER_SP: u64 = 0xffff_ffff;
+
+    /// What the tables say; `None` if they lack what must be known, or say what cannot be.
+    pub(super) fn new(tables: &Tables) -> Option<Self> {
+        let sender_sp = tables.constant("frame::interpreter_frame_sender_sp_offset");
+        if sender_sp != Some(Self::SENDER_SP) {
+            return None;
+        }
+        let small = |offset: u64| u16::try_from(offset).ok().filter(|it| *it < Self::LARGEST);
+        let offset = |name: &str| tables.field(name).and_then(small);
+        let memory = offset("CodeHeap::_memory")?;
+        let map = offset("CodeHeap::_segmap")?;
+        let low = offset("VirtualSpace::_low")?;
+        let high = offset("VirtualSpace::_high")?;
+        let header = offset("HeapBlock::_header")?;
+        Some(Self {
+            heaps: tables.field("CodeCache::_heaps")?,
+            array_length: offset("GrowableArrayBase::_len")?,
+            array_data: offset("GrowableArray<int>::_data")?,
+            heap: HeapLayout {
+                memory_low: memory + low,
+                memory_high: memory + high,
+                map_low: map + low,
+                map_high: map + high,
+                segment_log2: offset("CodeHeap::_log2_segment_size")?,
+                block_header: tables.size("HeapBlock").and_then(small)?,
+                block_length: header + offset("HeapBlock::Header::_length")?,
+                block_used: header + offset("HeapBlock::Header::_used")?,
+            },
+            blob: BlobLayout {
+                name: offset("CodeBlob::_name")?,
+                code_begin: offset("CodeBlob::_code_begin")?,
+                code_end: offset("CodeBlob::_code_end")?,
+                frame_size: offset("CodeBlob::_frame_size")?,
+                frame_complete: offset("CodeBlob::_frame_complete_offset")?,
+            },
+            method: MethodLayout {
+                const_method: offset("Method::_constMethod")?,
+                code_size: offset("ConstMethod::_code_size")?,
+                bytecodes: tables.size("ConstMethod").and_then(small)?,
+            },
+        })
+    }
+}

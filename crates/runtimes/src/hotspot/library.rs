@@ -1,0 +1,66 @@
+//! Where libjvm.so has its tables.
+
+use std::fs::File;
+
+use object::{Object, ObjectSegment, ObjectSymbol, ReadCache};
+
+use super::HotSpot;
+use crate::Memory;
+
+/// The file that holds the virtual machine.
+#[derive(Clone, Debug)]
+pub struct Library {
+    /// The addresses of its tables' symbols in the file's own address space.
+    symbols: Vec<(String, u64)>,
+    /// Start, length and address of what is mapped from the file.
+    segments: Vec<(u64, u64, u64)>,
+}
+
+impl Library {
+    const PREFIX: &str = "gHotSpotVM";
+    /// There are 23.
+    const SYMBOLS: usize = 256;
+
+    /// Whether a file of this name may be one.
+    pub fn is_named(name: &str) -> bool {
+        name == "libjvm.so"
+    }
+
+    /// What the symbol table of `file` says; `None` if it is not HotSpot for this processor.
+    pub fn read(file: File) -> Option<Self> {
+        let cache = ReadCache::new(file);
+        let elf = object::File::parse(&cache).ok()?;
+        if elf.architecture() != object::Architecture::X86_64 {
+            return None;
+        }
+        let symbols = elf.dynamic_symbols().filter_map(|symbol| {
+            let name = symbol.name().ok()?;
+            let is_table = name.starts_with(Self::PREFIX) && symbol.is_definition();
+            is_table.then(|| (name.to_owned(), symbol.address()))
+        });
+        let symbols: Vec<_> = symbols.take(Self::SYMBOLS).collect();
+        let segments = elf.segments().map(|segment| {
+            let (start, length) = segment.file_range();
+            (start, length, segment.address())
+        });
+        (!symbols.is_empty()).then(|| Self {
+            symbols,
+            segments: segments.collect(),
+        })
+    }
+
+    /// The virtual machine of a process that has the file's bytes from `file_offset` on mapped at
+    /// `start`; `None` if it does not say what must be known, perhaps because it has just begun.
+    pub fn at(&self, start: u64, file_offset: u64, memory: &mut impl Memory) -> Option<HotSpot> {
+        const PAGE: u64 = 4096;
+        let mut segments = self.segments.iter();
+        let &(offset, _, address) = segments.find(|&&(offset, length, _)| {
+            (offset & !(PAGE - 1)..offset.saturating_add(length)).contains(&file_offset)
+        })?;
+        let mapped = address.wrapping_add(file_offset.wrapping_sub(offset));
+        let bias = start.wrapping_sub(mapped);
+        let symbols = self.symbols.iter();
+        let symbols = symbols.map(|(name, at)| (&**name, at.wrapping_add(bias)));
+        HotSpot::new(&symbols.collect::<Vec<_>>(), memory)
+    }
+}

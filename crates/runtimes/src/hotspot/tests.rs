@@ -1,0 +1,286 @@
+//! Memory of a virtual machine that has some code.
+
+use std::ops::Range;
+
+use super::{Code, Frames, HotSpot};
+use crate::Memory;
+
+const BASE: u64 = 0x1_0000;
+/// The symbols of the tables: one after the other from the base on.
+const SYMBOLS: [&str; 17] = [
+    "gHotSpotVMStructs",
+    "gHotSpotVMStructEntryArrayStride",
+    "gHotSpotVMStructEntryTypeNameOffset",
+    "gHotSpotVMStructEntryFieldNameOffset",
+    "gHotSpotVMStructEntryIsStaticOffset",
+    "gHotSpotVMStructEntryOffsetOffset",
+    "gHotSpotVMStructEntryAddressOffset",
+    "gHotSpotVMTypes",
+    "gHotSpotVMTypeEntryArrayStride",
+    "gHotSpotVMTypeEntryTypeNameOffset",
+    "gHotSpotVMTypeEntrySizeOffset",
+    "gHotSpotVMIntConstants",
+    "gHotSpotVMIntConstantEntryArrayStride",
+    "gHotSpotVMIntConstantEntryNameOffset",
+    "gHotSpotVMIntConstantEntryValueOffset",
+    "heaps",
+    "end",
+];
+/// Fields as HotSpot 17 has them.
+const FIELDS: [(&str, &str, u64); 18] = [
+    ("GrowableArrayBase", "_len", 0),
+    ("GrowableArray<int>", "_data", 8),
+    ("CodeHeap", "_memory", 8),
+    ("CodeHeap", "_segmap", 120),
+    ("CodeHeap", "_log2_segment_size", 256),
+    ("VirtualSpace", "_low", 16),
+    ("VirtualSpace", "_high", 24),
+    ("HeapBlock", "_header", 0),
+    ("HeapBlock::Header", "_length", 0),
+    ("HeapBlock::Header", "_used", 8),
+    ("CodeBlob", "_name", 96),
+    ("CodeBlob", "_code_begin", 32),
+    ("CodeBlob", "_code_end", 40),
+    ("CodeBlob", "_frame_size", 28),
+    ("CodeBlob", "_frame_complete_offset", 20),
+    ("Method", "_constMethod", 8),
+    ("ConstMethod", "_code_size", 32),
+    ("CodeHeap", "unknown", 3),
+];
+const SEGMENT: u64 = 16;
+
+/// Memory that can be written.
+#[derive(Clone)]
+struct Image(Vec<u8>);
+
+impl Memory for Image {
+    fn read(&mut self, address: u64, buffer: &mut [u8]) -> usize {
+        let start = usize::try_from(address.wrapping_sub(BASE)).unwrap_or(usize::MAX);
+        let bytes = self.0.get(start..).unwrap_or_default();
+        let count = bytes.len().min(buffer.len());
+        buffer[..count].copy_from_slice(&bytes[..count]);
+        count
+    }
+}
+
+impl Image {
+    /// Appends words; returns where they are.
+    fn words(&mut self, words: &[u64]) -> u64 {
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        self.bytes(&bytes)
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) -> u64 {
+        self.0.resize(self.0.len().next_multiple_of(8), 0);
+        let at = BASE + self.0.len() as u64;
+        self.0.extend_from_slice(bytes);
+        at
+    }
+
+    fn text(&mut self, text: &str) -> u64 {
+        self.bytes(&[text.as_bytes(), &[0]].concat())
+    }
+
+    fn set(&mut self, address: u64, bytes: &[u8]) {
+        let at = (address - BASE) as usize;
+        self.0[at..at + bytes.len()].copy_from_slice(bytes);
+    }
+
+    fn symbol(&mut self, name: &str, value: u64) {
+        let index = SYMBOLS.iter().position(|it| *it == name).unwrap() as u64;
+        self.set(BASE + 8 * index, &value.to_le_bytes());
+    }
+}
+
+/// A virtual machine with room for code.
+struct Machine {
+    image: Image,
+    /// Where its segment map and its code are.
+    map: u64,
+    memory: u64,
+    next: u64,
+}
+
+impl Machine {
+    const SEGMENTS: u64 = 1024;
+
+    fn new(fields: &[(&str, &str, u64)]) -> Self {
+        let mut image = Image(vec![0; SYMBOLS.len() * 8]);
+        let mut entries = Vec::new();
+        for &(owner, field, offset) in fields {
+            let (owner, field) = (image.text(owner), image.text(field));
+            entries.extend([owner, field, 0, 0, offset, 0]);
+        }
+        let (owner, field) = (image.text("CodeCache"), image.text("_heaps"));
+        let heaps = BASE + 8 * (SYMBOLS.len() as u64 - 2);
+        entries.extend([owner, field, 0, 1, 0, heaps, 0, 0, 0, 0, 0, 0]);
+        let entries = image.words(&entries);
+        image.symbol("gHotSpotVMStructs", entries);
+        let at = ["ArrayStride", "TypeNameOffset", "FieldNameOffset"];
+        let at = at.into_iter().zip([48, 0, 8]);
+        let rest = ["IsStaticOffset", "OffsetOffset", "AddressOffset"];
+        for (name, offset) in at.chain(rest.into_iter().zip([24, 32, 40])) {
+            image.symbol(&format!("gHotSpotVMStructEntry{name}"), offset);
+        }
+        let (block, method) = (image.text("HeapBlock"), image.text("ConstMethod"));
+        let types = image.words(&[block, 16, method, 48, 0, 0]);
+        image.symbol("gHotSpotVMTypes", types);
+        image.symbol("gHotSpotVMTypeEntryArrayStride", 16);
+        image.symbol("gHotSpotVMTypeEntrySizeOffset", 8);
+        let name = image.text("frame::interpreter_frame_sender_sp_offset");
+        let constants = image.words(&[name, 0xffff_ffff, 0, 0]);
+        image.symbol("gHotSpotVMIntConstants", constants);
+        image.symbol("gHotSpotVMIntConstantEntryArrayStride", 16);
+        image.symbol("gHotSpotVMIntConstantEntryValueOffset", 8);
+        let map = image.bytes(&[0xff; Self::SEGMENTS as usize]);
+        let memory = image.bytes(&vec![0; (Self::SEGMENTS * SEGMENT) as usize]);
+        let heap = image.bytes(&[0; 264]);
+        let high = memory + Self::SEGMENTS * SEGMENT;
+        for (offset, value) in [
+            (24, memory),
+            (32, high),
+            (136, map),
+            (144, map + Self::SEGMENTS),
+            (256, SEGMENT.trailing_zeros().into()),
+        ] {
+            image.set(heap + offset, &value.to_le_bytes());
+        }
+        let data = image.words(&[heap]);
+        let array = image.words(&[1, data]);
+        image.symbol("heaps", array);
+        let next = 0;
+        Self {
+            image,
+            map,
+            memory,
+            next,
+        }
+    }
+
+    /// Adds a blob of so many segments; returns where its code is, 256 bytes behind its start.
+    fn blob(&mut self, name: &str, segments: u64, frame: i32, complete: i32) -> u64 {
+        let first = self.next;
+        self.next += segments;
+        self.put(first..first + segments, name, (frame, complete))
+    }
+
+    /// Puts one into these segments.
+    fn put(&mut self, place: Range<u64>, name: &str, (frame, complete): (i32, i32)) -> u64 {
+        let (first, segments) = (place.start, place.end - place.start);
+        for segment in 0..segments {
+            let down = segment.min(254) as u8;
+            self.image.set(self.map + first + segment, &[down]);
+        }
+        let block = self.memory + first * SEGMENT;
+        let name = self.image.text(name);
+        let (begin, end) = (block + 272, block + segments * SEGMENT);
+        self.image.set(block, &segments.to_le_bytes());
+        self.image.set(block + 8, &[1]);
+        let blob = block + 16;
+        self.image.set(blob + 20, &complete.to_le_bytes());
+        self.image.set(blob + 28, &frame.to_le_bytes());
+        self.image.set(blob + 32, &begin.to_le_bytes());
+        self.image.set(blob + 40, &end.to_le_bytes());
+        self.image.set(blob + 96, &name.to_le_bytes());
+        begin
+    }
+
+    fn start(&mut self) -> Option<HotSpot> {
+        let symbols = (BASE..).step_by(8).zip(SYMBOLS);
+        let symbols: Vec<_> = symbols.map(|(at, name)| (name, at)).collect();
+        HotSpot::new(&symbols, &mut self.image)
+    }
+}
+
+fn fixed(size: u32, complete: Option<u64>) -> Option<Frames> {
+    Some(Frames::Fixed { size, complete })
+}
+
+#[test]
+fn code_has_the_frames_that_its_blob_says() {
+    let mut machine = Machine::new(&FIELDS);
+    let interpreter = machine.blob("Interpreter", 600, 0, -1);
+    let method = machine.blob("nmethod", 24, 6, 21);
+    let native = machine.blob("native nmethod", 20, 10, 0);
+    let stub = machine.blob("RuntimeStub", 20, 4, -1);
+    let adapter = machine.blob("I2C/C2I adapters", 20, 0, -1);
+    let odd = machine.blob("nmethod", 20, i32::MAX, 0);
+    let free = machine.memory + machine.next * SEGMENT;
+    let mut hotspot = machine.start().unwrap();
+    let mut check = |address, expected: Option<Frames>| {
+        let code = hotspot.code_at(&mut machine.image, address, 0);
+        assert_eq!(code.as_ref().map(|code| code.frames), expected, "{code:?}");
+        assert!(code.is_none_or(|code| code.range.contains(&address)));
+    };
+    check(interpreter, Some(Frames::Interpreter));
+    check(method - 272 - 1, Some(Frames::Interpreter));
+    check(method - 1, None);
+    check(method, fixed(48, Some(method + 21)));
+    check(native - 273, fixed(48, Some(method + 21)));
+    check(native, fixed(80, Some(native)));
+    check(stub, fixed(32, None));
+    check(adapter, Some(Frames::Unknown));
+    check(odd, Some(Frames::Unknown));
+    check(free + 300, None);
+    check(0, None);
+}
+
+#[test]
+fn what_has_taken_the_place_of_code_is_noticed() {
+    let mut machine = Machine::new(&FIELDS);
+    let old = machine.blob("nmethod", 48, 6, 0);
+    let mut hotspot = machine.start().unwrap();
+    let mut frames = |image: &mut Image, address, now| {
+        let code: Option<Code> = hotspot.code_at(image, address, now);
+        code.map(|code| code.frames)
+    };
+    assert_eq!(
+        frames(&mut machine.image, old + 400, 0),
+        fixed(48, Some(old))
+    );
+    machine.put(0..20, "nmethod", (4, 0));
+    let new = machine.put(20..48, "nmethod", (8, 0));
+    assert_eq!(
+        frames(&mut machine.image, old + 400, 1),
+        fixed(48, Some(old))
+    );
+    let later = HotSpot::LASTS;
+    assert_eq!(
+        frames(&mut machine.image, old + 400, later),
+        fixed(64, Some(new))
+    );
+    assert_eq!(frames(&mut machine.image, old, later), fixed(32, Some(old)));
+    // Of a process that has ended, what was known stays.
+    let mut gone = Image(Vec::new());
+    assert_eq!(frames(&mut gone, old, 9 * later), fixed(32, Some(old)));
+    machine.image.set(machine.memory + 8, &[0]);
+    assert_eq!(frames(&mut machine.image, old, 9 * later), None);
+    assert!(hotspot.holds(old) && !hotspot.holds(BASE));
+}
+
+#[test]
+fn methods_have_bytecodes() {
+    let mut machine = Machine::new(&FIELDS);
+    let const_method = machine.image.words(&[0, 0, 0, 0, 12, 0]);
+    let method = machine.image.words(&[0, const_method]);
+    let none = machine.image.words(&[0, 0]);
+    let mut hotspot = machine.start().unwrap();
+    let mut bytecodes = |method| hotspot.bytecodes(&mut machine.image, method);
+    let start = const_method + 48;
+    assert_eq!(bytecodes(method), Some(start..start + 12));
+    assert_eq!(bytecodes(none), None);
+    assert_eq!(bytecodes(method + 1), None);
+    assert_eq!(bytecodes(0), None);
+}
+
+#[test]
+fn tables_that_lack_a_field_are_not_believed() {
+    for missing in 0..FIELDS.len() - 1 {
+        let mut fields = FIELDS.to_vec();
+        fields.remove(missing);
+        assert!(Machine::new(&fields).start().is_none(), "{missing}");
+    }
+    let mut machine = Machine::new(&FIELDS);
+    machine.image.symbol("gHotSpotVMTypes", 0);
+    assert!(machine.start().is_none());
+}

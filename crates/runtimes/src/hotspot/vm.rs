@@ -1,0 +1,133 @@
+//! A virtual machine in a process, and what is known of its code so far.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+
+use super::blob::{Code, Kinds};
+use super::code_heap::{CodeHeap, Unknown};
+use super::layout::Layout;
+use super::method;
+use super::tables::Tables;
+use crate::Memory;
+
+/// A HotSpot in a process.
+#[derive(Clone, Debug)]
+pub struct HotSpot {
+    layout: Layout,
+    heaps: Vec<CodeHeap>,
+    kinds: Kinds,
+    /// Code by where it begins.
+    code: BTreeMap<u64, Known>,
+    methods: HashMap<u64, Range<u64>>,
+}
+
+#[derive(Clone, Debug)]
+struct Known {
+    code: Code,
+    /// When it was last read.
+    read_at: u64,
+}
+
+impl HotSpot {
+    /// Code comes and goes: what was read longer ago than this is read again. In nanoseconds.
+    pub(super) const LASTS: u64 = 1_000_000_000;
+    /// Pieces of code and methods to remember before starting over.
+    const CODES: usize = 1 << 16;
+    const METHODS: usize = 1 << 16;
+
+    /// The one of a process that has these symbols of libjvm.so, its tables', at these addresses;
+    /// `None` if the tables do not say what must be known.
+    pub fn new(symbols: &[(&str, u64)], memory: &mut impl Memory) -> Option<Self> {
+        let layout = Layout::new(&Tables::read(symbols, memory)?)?;
+        Some(Self {
+            heaps: Vec::new(),
+            layout,
+            kinds: Kinds::new(),
+            code: BTreeMap::new(),
+            methods: HashMap::new(),
+        })
+    }
+
+    /// The code that holds an address, at a time in nanoseconds.
+    pub fn code_at(&mut self, memory: &mut impl Memory, address: u64, now: u64) -> Option<Code> {
+        let known = self.known(address);
+        if let Some(known) = known
+            && now.saturating_sub(known.read_at) < Self::LASTS
+        {
+            return Some(known.code.clone());
+        }
+        match self.read(memory, address) {
+            Ok(code) => {
+                self.insert(code.clone(), now);
+                Some(code)
+            }
+            // What the process had when it ended is true of its last samples.
+            Err(Unknown::Unreadable) => self.known(address).map(|known| known.code.clone()),
+            Err(Unknown::NoCode) => {
+                self.forget(address..address.saturating_add(1));
+                None
+            }
+        }
+    }
+
+    /// Whether an address is where code can be, as far as is known.
+    pub fn holds(&self, address: u64) -> bool {
+        let mut heaps = self.heaps.iter();
+        heaps.any(|heap| heap.memory.contains(&address))
+    }
+
+    /// Where the bytecodes of the method at this address are; empty for a native one. `None` if no
+    /// method can be there.
+    pub fn bytecodes(&mut self, memory: &mut impl Memory, method: u64) -> Option<Range<u64>> {
+        if let Some(known) = self.methods.get(&method) {
+            return Some(known.clone());
+        }
+        let found = method::bytecodes(&self.layout, memory, method)?;
+        if self.methods.len() >= Self::METHODS {
+            self.methods.clear();
+        }
+        self.methods.insert(method, found.clone());
+        Some(found)
+    }
+
+    fn known(&self, address: u64) -> Option<&Known> {
+        let (_, known) = self.code.range(..=address).next_back()?;
+        known.code.range.contains(&address).then_some(known)
+    }
+
+    fn read(&mut self, memory: &mut impl Memory, address: u64) -> Result<Code, Unknown> {
+        let holds = |heap: &&CodeHeap| heap.memory.contains(&address);
+        if !self.heaps.iter().any(|heap| holds(&heap)) {
+            // Heaps grow.
+            let heaps = CodeHeap::all(&self.layout, memory);
+            self.heaps = heaps.ok_or(Unknown::Unreadable)?;
+        }
+        let heap = self.heaps.iter().find(holds).ok_or(Unknown::NoCode)?;
+        let blob = heap.blob(&self.layout, memory, address)?;
+        let code = Code::read(&self.layout, memory, &blob, &mut self.kinds)?;
+        let holds = code.range.contains(&address);
+        holds.then_some(code).ok_or(Unknown::NoCode)
+    }
+
+    fn insert(&mut self, code: Code, now: u64) {
+        self.forget(code.range.clone());
+        if self.code.len() >= Self::CODES {
+            self.code.clear();
+        }
+        let start = code.range.start;
+        let read_at = now;
+        self.code.insert(start, Known { code, read_at });
+    }
+
+    /// Forgets the code of this range, in whose place there is other code, or none.
+    fn forget(&mut self, range: Range<u64>) {
+        let before = self.code.range(..range.end);
+        let overlapping = before
+            .rev()
+            .take_while(|(_, known)| known.code.range.end > range.start)
+            .map(|(&start, _)| start);
+        for start in overlapping.collect::<Vec<_>>() {
+            self.code.remove(&start);
+        }
+    }
+}

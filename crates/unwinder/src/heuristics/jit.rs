@@ -1,0 +1,248 @@
+//! Steps from code that a runtime has made, by what the runtime says of its frames.
+//!
+//! ```text
+//!   compiled: frames of one size       interpreted (HotSpot, x86-64)
+//!     │ return address                   │ return address                      rbp + 8
+//!     │ caller's rbp                     │ caller's rbp                   rbp ──┘
+//!     │ ...                              │ caller's rsp, before arguments were moved
+//!     └ rsp, the size below              │ ...      │ method                  rbp - 24
+//!                                        │ ...      │ bytecode pointer        rbp - 64, or r13
+//! ```
+//! Compiled code uses rbp for other things: only through the frames of all callees is it known.
+//! What does not fit has a reason of its own: frame pointers would mislead here.
+
+use std::ops::Range;
+
+use prof_model::StackEnd;
+
+use crate::code::patterns::is_return_address;
+use crate::frame::Caller;
+use crate::heuristics::FRAME;
+use crate::memory::target::{JitCode, JitFrames};
+use crate::module::code_mapping::CodeMapping;
+use crate::registers::Registers;
+use crate::rule::CompactRule;
+use crate::step::Step;
+use crate::step::apply::apply;
+use crate::step::lookup::cache_key;
+
+/// In HotSpot's interpreted frames, how far below the frame pointer things are.
+const SENDER_SP: u64 = 8;
+const LAST_SP: u64 = 16;
+const METHOD: u64 = 24;
+const BYTECODE: u64 = 64;
+/// How far above it the return address is.
+const RETURN: u64 = 8;
+/// DWARF's number of r13: the bytecode pointer, and the caller's stack pointer in calls.
+const BYTECODE_REGISTER: u8 = 13;
+const SENDER: u8 = BYTECODE_REGISTER;
+/// That of rax.
+const ACCUMULATOR: u8 = 0;
+
+/// A step from code that a runtime has made; `None` if none is known to have.
+pub(super) fn leave_jit_code(
+    step: &mut Step<'_, '_>,
+    place: &CodeMapping,
+) -> Option<Result<Caller, StackEnd>> {
+    if place.has_tables {
+        return None;
+    }
+    let code = step.stack.jit_code(step.frame.lookup_address())?;
+    let registers = match code.frames {
+        JitFrames::None => Err(StackEnd::JitFrame),
+        JitFrames::HotSpotInterpreter => leave_interpreter(step),
+        JitFrames::Fixed { size, complete } => leave_compiled(step, place, &code, (size, complete)),
+        JitFrames::Unknown => leave_stub(step, place, &code),
+    };
+    let caller = registers.and_then(|registers| believe(step, registers));
+    Some(caller.map_err(|end| match end {
+        StackEnd::UnreadableMemory => StackEnd::JitFrame,
+        end => end,
+    }))
+}
+
+/// The caller's registers by the size of the frame.
+fn leave_compiled(
+    step: &mut Step<'_, '_>,
+    place: &CodeMapping,
+    code: &JitCode,
+    (size, complete): (u32, Option<u64>),
+) -> Result<Registers, StackEnd> {
+    let at = step.frame.program_counter();
+    let architecture = step.code.architecture();
+    let rule = match complete {
+        Some(complete) if at < complete => {
+            let mut read = reader(step, code);
+            architecture.follow_to(&mut read, code.range.start, at)
+        }
+        None if step.frame.interrupted => return leave_stub(step, place, code),
+        _ => {
+            let is_leaf = step.frame.interrupted;
+            let mut read = reader(step, code);
+            let epilogue = is_leaf.then(|| architecture.epilogue(&mut read, at));
+            epilogue
+                .flatten()
+                .or_else(|| architecture.fixed_frame(size))
+        }
+    };
+    apply_alone(step, rule)
+}
+
+/// The caller's registers by what the code does: of code that has frames or none.
+fn leave_stub(
+    step: &mut Step<'_, '_>,
+    place: &CodeMapping,
+    code: &JitCode,
+) -> Result<Registers, StackEnd> {
+    let at = step.frame.program_counter();
+    let key = (place.module, cache_key(at, step.frame.interrupted));
+    if let Some(rule) = step.code.known.stubs.get(key) {
+        return apply_alone(step, Some(rule));
+    }
+    let architecture = step.code.architecture();
+    let mut read = reader(step, code);
+    let rule = architecture.analyze(&mut read, at, 0).guess();
+    drop(read);
+    if let Some(rule) = rule {
+        step.code.known.stubs.insert(key, rule);
+    }
+    apply_alone(step, rule)
+}
+
+/// The caller's registers by a rule; others have values in the callee that nobody restores.
+fn apply_alone(step: &mut Step<'_, '_>, rule: Option<CompactRule>) -> Result<Registers, StackEnd> {
+    let all = apply(step, &rule.ok_or(StackEnd::JitFrame)?)?;
+    let layout = step.frame.layout;
+    let mut registers = Registers::default();
+    for register in [
+        layout.program_counter,
+        layout.stack_pointer,
+        layout.frame_pointer,
+    ] {
+        if let Some(value) = all.get(register) {
+            registers.set(register, value);
+        }
+    }
+    Ok(registers)
+}
+
+/// The caller's registers by the interpreter's frame, if there is one.
+fn leave_interpreter(step: &mut Step<'_, '_>) -> Result<Registers, StackEnd> {
+    let pointer = step.frame.registers.get(step.frame.layout.frame_pointer);
+    let stack_pointer = step.frame.stack_pointer();
+    let pointer = pointer.ok_or(StackEnd::JitFrame)?;
+    if !pointer.is_multiple_of(8) || pointer.wrapping_sub(stack_pointer) > FRAME {
+        return enter_interpreter(step);
+    }
+    let method = step.read(pointer.wrapping_sub(METHOD))?;
+    let (bytecode, none) = match step.frame.interrupted {
+        true => (step.frame.registers.get(BYTECODE_REGISTER), None),
+        false => (Some(step.read(pointer.wrapping_sub(BYTECODE))?), Some(0)),
+    };
+    let is_at = |bytecodes: Range<u64>| match bytecodes.is_empty() {
+        // A native method.
+        true => bytecode == none.or(Some(bytecodes.start)),
+        false => bytecode.is_some_and(|it| bytecodes.contains(&it)),
+    };
+    // While a frame is made or left, the frame pointer is the caller's.
+    if !step.stack.bytecodes(method).is_some_and(is_at) {
+        return enter_interpreter(step);
+    }
+    let sender = step.read(pointer.wrapping_sub(SENDER_SP))?;
+    let link = step.read(pointer)?;
+    let target = step.read(pointer.wrapping_add(RETURN))?;
+    sender_registers(step, pointer, (target, sender, link))
+}
+
+/// The caller's registers while the interpreter makes the frame of a method that was just called:
+/// r13 is the caller's stack pointer then, which an interpreted caller has noted, too.
+fn enter_interpreter(step: &mut Step<'_, '_>) -> Result<Registers, StackEnd> {
+    if !step.frame.interrupted {
+        return Err(StackEnd::JitFrame);
+    }
+    let layout = step.frame.layout;
+    let top = step.frame.stack_pointer();
+    let register = |number| step.frame.registers.get(number).ok_or(StackEnd::JitFrame);
+    let (sender, pointer) = (register(SENDER)?, register(layout.frame_pointer)?);
+    let accumulator = register(ACCUMULATOR)?;
+    let (first, second) = (step.read(top)?, step.read(top.wrapping_add(8))?);
+    // The return address is on the stack, in rax while there is room made for variables, then on
+    // the stack again, and the frame pointer follows.
+    let candidates = [(first, pointer), (second, first), (accumulator, pointer)];
+    for (target, link) in candidates {
+        let call = target.wrapping_sub(1);
+        let Some(place) = step.code.locate(call) else {
+            continue;
+        };
+        let code = match place.has_tables {
+            true => None,
+            false => step.stack.jit_code(call),
+        };
+        let fits = match code.map(|code| code.frames) {
+            Some(JitFrames::HotSpotInterpreter) => {
+                step.read(link.wrapping_sub(LAST_SP)) == Ok(sender)
+            }
+            Some(JitFrames::Fixed { .. } | JitFrames::Unknown) => true,
+            Some(JitFrames::None) | None => false,
+        };
+        if fits {
+            return sender_registers(step, top, (target, sender, link));
+        }
+    }
+    Err(StackEnd::JitFrame)
+}
+
+/// The registers of the caller of an interpreted method, whose stack pointer is above `inner`.
+fn sender_registers(
+    step: &Step<'_, '_>,
+    inner: u64,
+    (target, sender, link): (u64, u64, u64),
+) -> Result<Registers, StackEnd> {
+    if !sender.is_multiple_of(8) || sender <= inner || sender.wrapping_sub(inner) > FRAME {
+        return Err(StackEnd::JitFrame);
+    }
+    let layout = step.frame.layout;
+    let mut registers = Registers::default();
+    registers.set(layout.stack_pointer, sender);
+    registers.set(layout.frame_pointer, link);
+    registers.set(layout.program_counter, target & layout.address_mask);
+    Ok(registers)
+}
+
+/// The caller with these registers, if it lies further up the stack and can have made a call.
+fn believe(step: &mut Step<'_, '_>, registers: Registers) -> Result<Caller, StackEnd> {
+    let end = match step.from_live {
+        true => StackEnd::Stale,
+        false => StackEnd::JitFrame,
+    };
+    let layout = step.frame.layout;
+    let target = registers.get(layout.program_counter).ok_or(end)?;
+    let stack_pointer = registers.get(layout.stack_pointer).ok_or(end)?;
+    let call = target.wrapping_sub(1);
+    let place = step.code.locate(call).ok_or(end)?;
+    let is_possible = match is_return_address(step.code, &place, target) {
+        Some(known) => known,
+        None => {
+            let code = step.stack.jit_code(call);
+            code.is_some_and(|code| code.frames != JitFrames::None)
+        }
+    };
+    let is_above = stack_pointer > step.frame.stack_pointer();
+    (is_possible && is_above)
+        .then(|| step.caller(registers))
+        .ok_or(end)
+}
+
+/// Reads the code from the live target.
+fn reader(step: &mut Step<'_, '_>, code: &JitCode) -> impl FnMut(u64, &mut [u8]) -> usize {
+    let range = code.range.clone();
+    let stack = &mut *step.stack;
+    move |address, buffer| {
+        let room = match range.contains(&address) {
+            true => usize::try_from(range.end - address).unwrap_or(usize::MAX),
+            false => 0,
+        };
+        let length = room.min(buffer.len());
+        stack.read_elsewhere(address, &mut buffer[..length])
+    }
+}

@@ -1,0 +1,257 @@
+//! Frames of code that a Java virtual machine has made, by what it says of them.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use prof_model::{
+    AbsoluteAddress, FileOffset, Mapping, Module, Modules, Processes, RegisterAbi, StackEnd,
+    UserRegisters,
+};
+use prof_unwinder::{
+    Architecture, JitCode, JitFrames, LocalFiles, Memory, StackDump, Target, Unwinder, UserState,
+};
+
+const CODE: u64 = 0x7f00_0000_0000;
+const SIZE: u64 = 0x10_0000;
+const INTERPRETER: u64 = CODE;
+const COMPILED: u64 = CODE + 0x1_0000;
+const OTHER: u64 = CODE + 0x2_0000;
+const STUB: u64 = CODE + 0x3_0000;
+/// Where the code of `COMPILED` has its frame: push %rbp; sub $0x20, %rsp.
+const PROLOGUE: [u8; 5] = [0x55, 0x48, 0x83, 0xec, 0x20];
+/// add $0x20, %rsp; pop %rbp; cmp 0x348(%r15), %rsp; ja +0x20; ret
+const EPILOGUE: [u8; 19] = [
+    0x48, 0x83, 0xc4, 0x20, 0x5d, 0x49, 0x3b, 0xa7, 0x48, 0x03, 0, 0, 0x0f, 0x87, 0x20, 0, 0, 0,
+    0xc3,
+];
+const END: u64 = COMPILED + 0x800;
+/// vzeroupper; ret
+const LEAF: [u8; 4] = [0xc5, 0xf8, 0x77, 0xc3];
+const STACK: u64 = 0x7ffd_0000_0000;
+const METHOD: u64 = 0x7e00_0000;
+const BYTECODES: Range<u64> = 0x7e10_0000..0x7e10_0040;
+
+/// What the machine says, and the code that can be read.
+struct Machine(HashMap<u64, Vec<u8>>);
+
+impl Memory for Machine {
+    fn read(&mut self, _: u64, _: &mut [u8]) -> usize {
+        0
+    }
+
+    fn read_lasting(&mut self, address: u64, buffer: &mut [u8]) -> usize {
+        let holds = |(start, bytes): &(&u64, &Vec<u8>)| {
+            (**start..**start + bytes.len() as u64).contains(&address)
+        };
+        let Some((start, bytes)) = self.0.iter().find(holds) else {
+            return 0;
+        };
+        let bytes = &bytes[(address - start) as usize..];
+        let count = bytes.len().min(buffer.len());
+        buffer[..count].copy_from_slice(&bytes[..count]);
+        count
+    }
+
+    fn jit_code(&mut self, address: u64) -> Option<JitCode> {
+        let start = address & !0xffff;
+        let frames = match start {
+            INTERPRETER => JitFrames::HotSpotInterpreter,
+            COMPILED => JitFrames::Fixed {
+                size: 0x30,
+                complete: Some(COMPILED + PROLOGUE.len() as u64),
+            },
+            OTHER => JitFrames::Fixed {
+                size: 0x10,
+                complete: None,
+            },
+            STUB => JitFrames::Unknown,
+            _ => return None,
+        };
+        let range = start..start + 0x1_0000;
+        Some(JitCode { range, frames })
+    }
+
+    fn bytecodes(&mut self, method: u64) -> Option<Range<u64>> {
+        (method == METHOD).then_some(BYTECODES)
+    }
+}
+
+/// Where a sample hit: its registers, and the words on its stack.
+struct Sampled<'a> {
+    ip: u64,
+    bp: u64,
+    r13: u64,
+    stack: &'a [u64],
+}
+
+#[track_caller]
+fn check(sampled: &Sampled<'_>, callers: &[u64], end: StackEnd) {
+    let mut modules = Modules::default();
+    let mut processes = Processes::default();
+    let mapping = Mapping {
+        start: AbsoluteAddress(CODE),
+        end: AbsoluteAddress(CODE + SIZE),
+        file_offset: FileOffset(0),
+        module: modules.intern(Module::from_path("//anon")),
+        executable: true,
+    };
+    processes.map(1, mapping);
+    let bytes: Vec<u8> = sampled
+        .stack
+        .iter()
+        .flat_map(|it| it.to_le_bytes())
+        .collect();
+    // ax, bp, sp, ip and r13, as perf numbers them.
+    let mask = 1 | 1 << 6 | 1 << 7 | 1 << 8 | 1 << 21;
+    let values = [0, sampled.bp, STACK, sampled.ip, sampled.r13];
+    let registers = UserRegisters::new(RegisterAbi::Bits64, mask, values).expect("registers");
+    let code = [
+        (COMPILED, PROLOGUE.to_vec()),
+        (END, EPILOGUE.to_vec()),
+        (STUB, LEAF.to_vec()),
+    ];
+    let mut frames = Vec::new();
+    let unwound = Unwinder::for_architecture(Architecture::X86_64, LocalFiles).unwind(
+        &Target {
+            pid: 1,
+            process: processes.get(1).expect("process"),
+            modules: &modules,
+        },
+        &UserState {
+            registers: &registers,
+            dump: StackDump {
+                start: STACK,
+                bytes: &bytes,
+                full: false,
+            },
+        },
+        &mut Machine(code.into_iter().collect()),
+        &mut frames,
+    );
+    let callers: Vec<u64> = callers.iter().map(|caller| caller - 1).collect();
+    assert_eq!(
+        (frames[0], &frames[1..], unwound.end),
+        (sampled.ip, &*callers, end)
+    );
+}
+
+/// In a compiled function that was called by another one.
+#[track_caller]
+fn check_compiled(offset: u64, stack: &[u64]) {
+    let sampled = Sampled {
+        ip: COMPILED + offset,
+        bp: 0x1234,
+        r13: 0,
+        stack,
+    };
+    // The other one's caller is nowhere.
+    check(&sampled, &[OTHER + 0x20], StackEnd::JitFrame);
+}
+
+#[test]
+fn frames_of_compiled_code_have_one_size() {
+    check_compiled(0x100, &[1, 2, 3, 4, 0x1234, OTHER + 0x20, 0, 0]);
+}
+
+#[test]
+fn prologue_and_epilogue_have_parts_of_a_frame() {
+    check_compiled(0, &[OTHER + 0x20, 0, 0]);
+    check_compiled(1, &[0x1234, OTHER + 0x20, 0, 0]);
+    let whole = [1, 2, 3, 4, 0x1234, OTHER + 0x20, 0, 0];
+    check_compiled(PROLOGUE.len() as u64, &whole);
+    check_compiled(0x800, &whole);
+    check_compiled(0x804, &whole[4..]);
+    check_compiled(0x805, &whole[5..]);
+    check_compiled(0x800 + EPILOGUE.len() as u64 - 1, &whole[5..]);
+}
+
+#[test]
+fn stubs_have_a_frame_or_none() {
+    let sampled = Sampled {
+        ip: STUB,
+        bp: 0x1234,
+        r13: 0,
+        stack: &[OTHER + 0x20, 0, 0],
+    };
+    check(&sampled, &[OTHER + 0x20], StackEnd::JitFrame);
+}
+
+/// The frame of an interpreted method, which was called by compiled code from above some room for
+/// its arguments, and what that keeps.
+fn interpreted(bytecode: u64) -> [u64; 20] {
+    let at = |index: u64| STACK + 8 * index;
+    let mut stack = [0; 20];
+    stack[1] = bytecode;
+    stack[6] = METHOD;
+    stack[8] = at(12);
+    stack[9] = 0x5678;
+    stack[10] = COMPILED + 0x40;
+    stack[16] = 0x9abc;
+    stack[17] = OTHER + 0x20;
+    stack
+}
+
+#[test]
+fn interpreted_methods_keep_the_frame_pointer() {
+    let stack = interpreted(0);
+    let mut sampled = Sampled {
+        ip: INTERPRETER + 0x100,
+        bp: STACK + 8 * 9,
+        r13: BYTECODES.start + 3,
+        stack: &stack,
+    };
+    let callers = [COMPILED + 0x40, OTHER + 0x20];
+    check(&sampled, &callers, StackEnd::JitFrame);
+    // While a frame is made, the register does not point into the method that has the next one.
+    sampled.r13 = STACK;
+    check(&sampled, &[], StackEnd::JitFrame);
+    sampled.r13 = BYTECODES.start;
+    sampled.bp += 8;
+    check(&sampled, &[], StackEnd::JitFrame);
+}
+
+/// A method is called by an interpreted one, and has no frame yet.
+#[test]
+fn frames_of_methods_that_begin_are_the_callers() {
+    let check_entry = |inner: &[u64], noted: u64, callers: &[u64]| {
+        let length = inner.len() as u64;
+        let mut frame = interpreted(BYTECODES.start + 5);
+        frame[7] = STACK + 8 * noted;
+        frame[8] += 8 * length;
+        let sampled = Sampled {
+            ip: INTERPRETER + 0x100,
+            bp: STACK + 8 * (length + 9),
+            r13: STACK + 8 * length,
+            stack: &[inner, &frame].concat(),
+        };
+        check(&sampled, callers, StackEnd::JitFrame);
+    };
+    let callers = [INTERPRETER + 0x200, COMPILED + 0x40, OTHER + 0x20];
+    check_entry(&[INTERPRETER + 0x200], 1, &callers);
+    check_entry(&[INTERPRETER + 0x200], 2, &[]);
+    check_entry(&[STACK + 8 * 11, INTERPRETER + 0x200], 2, &callers);
+    check_entry(&[1, 2], 2, &[]);
+}
+
+#[test]
+fn interpreted_callers_are_at_a_bytecode() {
+    let check_bytecode = |bytecode, callers: &[u64]| {
+        let inner = [0x9999, INTERPRETER + 0x200];
+        let mut stack = [0; 22];
+        stack[..2].copy_from_slice(&inner);
+        stack[2..].copy_from_slice(&interpreted(bytecode));
+        stack[10] += 16;
+        let bp = STACK + 8 * 11;
+        stack[0] = bp;
+        let sampled = Sampled {
+            ip: COMPILED + 1,
+            bp: 0,
+            r13: 0,
+            stack: &stack,
+        };
+        check(&sampled, callers, StackEnd::JitFrame);
+    };
+    let callers = [INTERPRETER + 0x200, COMPILED + 0x40, OTHER + 0x20];
+    check_bytecode(BYTECODES.start + 5, &callers);
+    check_bytecode(BYTECODES.end, &callers[..1]);
+}
