@@ -1,4 +1,7 @@
-/** Two functions that do all the work, one of them twice as much; ends when its input does. */
+/**
+ * Two functions that do all the work, one of them twice as much. It is ready when they are
+ * compiled, and ends when its input does.
+ */
 public class Hot {
     static int light(int rounds) {
         int sum = 1;
@@ -13,13 +16,15 @@ public class Hot {
     }
 
     public static void main(String[] arguments) throws Exception {
+        int warm = 0;
+        for (int i = 0; i < 100; i++) warm += light(100_000) + heavy(100_000);
         Thread worker = new Thread(() -> {
             int sum = 0;
             while (true) sum += light(100_000) + heavy(100_000);
         });
         worker.setDaemon(true);
         worker.start();
-        System.out.println("ready");
+        System.out.println(warm == 0 ? "" : "ready");
         System.in.read();
     }
 }

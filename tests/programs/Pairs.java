@@ -3,7 +3,8 @@ import java.util.Random;
 
 /**
  * Functions n0 to n9, each called by its f0 to f9 only, in random order and at random depths, so
- * that a wrong caller shows. Each has frames of another kind and size. Ends when its input does.
+ * that a wrong caller shows. Each has frames of another kind and size. It is ready when they are
+ * compiled, and ends when its input does.
  */
 public class Pairs {
     static int[] numbers = new int[512];
@@ -131,10 +132,17 @@ public class Pairs {
         }
     }
 
+    static void work(Random random, int rounds) {
+        for (int i = 0; i < rounds; i++) {
+            sum += dive(random.nextInt(20), random.nextInt(10), random.nextInt(1000));
+        }
+    }
+
     public static void main(String[] arguments) throws Exception {
+        work(new Random(1), 20_000);
         Thread worker = new Thread(() -> {
             Random random = new Random(7);
-            while (true) sum += dive(random.nextInt(20), random.nextInt(10), random.nextInt(1000));
+            while (true) work(random, 1000);
         });
         worker.setDaemon(true);
         worker.start();

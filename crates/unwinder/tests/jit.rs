@@ -208,6 +208,25 @@ fn interpreted_methods_keep_the_frame_pointer() {
     sampled.r13 = BYTECODES.start;
     sampled.bp += 8;
     check(&sampled, &[], StackEnd::JitFrame);
+    // Around a call, the bytecode is in the frame only.
+    let stack = interpreted(BYTECODES.start + 3);
+    let sampled = Sampled {
+        ip: INTERPRETER + 0x100,
+        bp: STACK + 8 * 9,
+        r13: STACK,
+        stack: &stack,
+    };
+    check(&sampled, &callers, StackEnd::JitFrame);
+    // While the frame is made, not all of it is on the stack.
+    let mut stack = interpreted(0)[6..].to_vec();
+    stack[2] -= 48;
+    let sampled = Sampled {
+        ip: INTERPRETER + 0x100,
+        bp: STACK + 8 * 3,
+        r13: BYTECODES.start,
+        stack: &stack,
+    };
+    check(&sampled, &callers, StackEnd::JitFrame);
 }
 
 /// A method is called by an interpreted one, and has no frame yet.

@@ -147,7 +147,7 @@ impl<'m, M: Memory> Pages<'m, M> {
     const SIZE: u64 = 4096;
     const PAGES: usize = 4096;
     /// No name is longer.
-    const TEXT: usize = 256;
+    const TEXT: u64 = 256;
 
     fn new(memory: &'m mut M) -> Self {
         Self {
@@ -173,8 +173,8 @@ impl<'m, M: Memory> Pages<'m, M> {
 
     fn word(&mut self, address: u64) -> Option<u64> {
         let mut bytes = [0; 8];
-        for (address, byte) in (address..).zip(&mut bytes) {
-            *byte = self.byte(address)?;
+        for (offset, byte) in (0..).zip(&mut bytes) {
+            *byte = self.byte(address.checked_add(offset)?)?;
         }
         Some(u64::from_le_bytes(bytes))
     }
@@ -182,8 +182,8 @@ impl<'m, M: Memory> Pages<'m, M> {
     /// The text at an address, which ends with a zero.
     fn text(&mut self, address: u64) -> Option<String> {
         let mut bytes = Vec::new();
-        for address in (address..).take(Self::TEXT) {
-            match self.byte(address)? {
+        for offset in 0..Self::TEXT {
+            match self.byte(address.checked_add(offset)?)? {
                 0 => return String::from_utf8(bytes).ok(),
                 byte => bytes.push(byte),
             }

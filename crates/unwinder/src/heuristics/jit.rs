@@ -103,8 +103,10 @@ fn leave_stub(
     let mut read = reader(step, code);
     let rule = architecture.analyze(&mut read, at, 0).guess();
     drop(read);
-    if let Some(rule) = rule {
-        step.code.known.stubs.insert(key, rule);
+    match rule {
+        Some(rule) => step.code.known.stubs.insert(key, rule),
+        // An adapter on the way between compiled and interpreted code.
+        None => return enter_interpreter(step),
     }
     apply_alone(step, rule)
 }
@@ -129,29 +131,56 @@ fn apply_alone(step: &mut Step<'_, '_>, rule: Option<CompactRule>) -> Result<Reg
 /// The caller's registers by the interpreter's frame, if there is one.
 fn leave_interpreter(step: &mut Step<'_, '_>) -> Result<Registers, StackEnd> {
     let pointer = step.frame.registers.get(step.frame.layout.frame_pointer);
-    let stack_pointer = step.frame.stack_pointer();
     let pointer = pointer.ok_or(StackEnd::JitFrame)?;
-    if !pointer.is_multiple_of(8) || pointer.wrapping_sub(stack_pointer) > FRAME {
+    let distance = pointer.wrapping_sub(step.frame.stack_pointer());
+    if !pointer.is_multiple_of(8) || distance > FRAME {
         return enter_interpreter(step);
     }
-    let method = step.read(pointer.wrapping_sub(METHOD))?;
-    let (bytecode, none) = match step.frame.interrupted {
-        true => (step.frame.registers.get(BYTECODE_REGISTER), None),
-        false => (Some(step.read(pointer.wrapping_sub(BYTECODE))?), Some(0)),
-    };
-    let is_at = |bytecodes: Range<u64>| match bytecodes.is_empty() {
-        // A native method.
-        true => bytecode == none.or(Some(bytecodes.start)),
-        false => bytecode.is_some_and(|it| bytecodes.contains(&it)),
-    };
     // While a frame is made or left, the frame pointer is the caller's.
-    if !step.stack.bytecodes(method).is_some_and(is_at) {
+    let Some(_) = interpreted_method(step, pointer)? else {
         return enter_interpreter(step);
-    }
+    };
     let sender = step.read(pointer.wrapping_sub(SENDER_SP))?;
     let link = step.read(pointer)?;
     let target = step.read(pointer.wrapping_add(RETURN))?;
     sender_registers(step, pointer, (target, sender, link))
+}
+
+/// The bytecodes of the method whose frame the frame pointer leads to, if it runs there.
+fn interpreted_method(
+    step: &mut Step<'_, '_>,
+    pointer: u64,
+) -> Result<Option<Range<u64>>, StackEnd> {
+    let top = step.frame.stack_pointer();
+    // A part of the frame may not be there yet.
+    let is_there = |below: u64| pointer.wrapping_sub(below) >= top;
+    if !is_there(METHOD) {
+        return Ok(None);
+    }
+    let method = step.read(pointer.wrapping_sub(METHOD))?;
+    let Some(bytecodes) = step.stack.bytecodes(method) else {
+        return Ok(None);
+    };
+    let is_in = |bytecode: u64| match bytecodes.is_empty() {
+        // A native method.
+        true => bytecode == bytecodes.start,
+        false => bytecodes.contains(&bytecode),
+    };
+    let bytecode = step.frame.registers.get(BYTECODE_REGISTER);
+    let in_register = step.frame.interrupted && bytecode.is_some_and(is_in);
+    if in_register || !is_there(BYTECODE) {
+        return Ok(in_register.then_some(bytecodes));
+    }
+    let saved = step.read(pointer.wrapping_sub(BYTECODE))?;
+    if !step.frame.interrupted {
+        let is_native = bytecodes.is_empty() && saved == 0;
+        return Ok((is_native || is_in(saved)).then_some(bytecodes));
+    }
+    // In front of a call and behind it, the register holds something else. A method whose callee
+    // makes its frame has noted where its own stack ended.
+    let noted = step.read(pointer.wrapping_sub(LAST_SP))?;
+    let is_innermost = noted == 0 || noted == top;
+    Ok((is_innermost && is_in(saved)).then_some(bytecodes))
 }
 
 /// The caller's registers while the interpreter makes the frame of a method that was just called:
