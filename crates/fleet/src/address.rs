@@ -1,14 +1,16 @@
 //! Which destination a URL names.
 
+use crate::dataset::DataSet;
 use crate::destination::Destination;
 use crate::error::Error;
 use crate::otlp::Otlp;
 use crate::pyroscope::Pyroscope;
+use crate::store::Store;
 
 /// The destination at this address.
 ///
 /// # Errors
-/// It names none.
+/// It names none, or what the environment says of it does not suffice.
 pub(crate) fn open(url: &str) -> Result<Box<dyn Destination + Send>, Error> {
     if let Some(base) = url.strip_prefix("pyroscope+") {
         return Ok(Box::new(Pyroscope::new(base)));
@@ -16,7 +18,5 @@ pub(crate) fn open(url: &str) -> Result<Box<dyn Destination + Send>, Error> {
     if let Some(base) = url.strip_prefix("otlp+") {
         return Ok(Box::new(Otlp::new(base)));
     }
-    Err(Error::NoDestination {
-        url: url.to_owned(),
-    })
+    Ok(Box::new(DataSet::new(Store::open(url)?)))
 }

@@ -1,5 +1,6 @@
 //! What can go wrong.
 
+use std::io;
 use std::path::PathBuf;
 
 /// Why a command failed.
@@ -71,16 +72,74 @@ pub(crate) enum Error {
     },
     /// A URL that names no destination.
     #[error(
-        "{url} is no destination: name a directory, pyroscope+http://HOST:4040 or \
-         otlp+http://HOST:4318"
+        "{url} is no destination: name a directory, s3://BUCKET/PREFIX, \
+         pyroscope+http://HOST:4040 or otlp+http://HOST:4318"
     )]
     NoDestination {
         /// What was typed.
         url: String,
     },
+    /// A file that cannot be written or removed.
+    #[error("cannot write {}: {source}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A folder that cannot be listed.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// The folder.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// An object store that cannot be reached, or refuses.
+    #[error("{path}: {source}")]
+    Store {
+        /// The object.
+        path: String,
+        /// What the store says.
+        source: Box<object_store::Error>,
+    },
+    /// A file of the data set that cannot be made.
+    #[error("cannot make a table: {0}")]
+    NewTable(#[from] parquet::errors::ParquetError),
+    /// A file of the data set that is none, or is damaged.
+    #[error("{path} is no table of prof's: {source}; `prof data check` lists such files")]
+    Table {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        source: parquet::errors::ParquetError,
+    },
+    /// A file that went away while the data set was read.
+    #[error("{path} went away meanwhile, as when the data set is compacted: try again")]
+    Changed {
+        /// The file.
+        path: String,
+    },
+    /// More than one machine should hold.
+    #[error(
+        "over {most} distinct stacks: ask for a shorter time or one service, or have one of the \
+         engines of docs/fleet.md do it"
+    )]
+    TooManyStacks {
+        /// The most.
+        most: usize,
+    },
 }
 
 impl Error {
+    /// A file that cannot be read as a table.
+    pub(crate) fn table(path: &str, source: parquet::errors::ParquetError) -> Self {
+        Self::Table {
+            path: path.to_owned(),
+            source,
+        }
+    }
+
     /// Whether the recording is to blame, so that it is of no use to try again.
     pub(crate) fn is_of_recording(&self) -> bool {
         match self {

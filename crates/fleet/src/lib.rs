@@ -2,19 +2,26 @@
 //!
 //! ```text
 //! recording ──load──> Run ──Destination::push──> a data set, or another receiver of profiles
+//!                                                   │
+//!                  views of prof-report <──query────┘
 //! ```
+//! docs/fleet.md describes the data set for users; [`run`] is all that the program calls.
 #![forbid(unsafe_code)]
-#![allow(dead_code, reason = "the first destination comes next")]
 
 mod address;
 mod cli;
 mod collect;
+mod dataset;
 mod destination;
 mod error;
 mod http;
 mod otlp;
 mod pyroscope;
+mod query;
 mod run;
 mod series;
+mod store;
+mod table;
+mod upkeep;
 
 pub use cli::run;

@@ -21,8 +21,8 @@ pub(crate) struct Origin {
     pub(crate) host: Option<String>,
     /// What else to know it by.
     pub(crate) labels: Labels,
-    /// Time of day of the first sample, in ns since 1970, of recordings that do not say it.
-    pub(crate) start: Option<u64>,
+    /// Time of day of the first sample, in µs since 1970, of recordings that do not say it.
+    pub(crate) start: Option<i64>,
     /// Where names come from.
     pub(crate) symbols: Symbols,
 }
@@ -80,6 +80,19 @@ impl fmt::Display for RunId {
 }
 
 impl Run {
+    /// The time of day of a sample, in µs since 1970.
+    pub(crate) fn micros(&self, time: u64) -> i64 {
+        let nanos = i128::from(time) + self.clock_zero;
+        i64::try_from(nanos.div_euclid(1000)).unwrap_or(0)
+    }
+
+    /// When the ten seconds began that a sample is of.
+    pub(crate) fn ten_seconds(&self, time: u64) -> i64 {
+        const LENGTH: i64 = 10_000_000;
+        let micros = self.micros(time);
+        micros - micros.rem_euclid(LENGTH)
+    }
+
     /// Reads a recording and names what is in it.
     ///
     /// # Errors
@@ -100,9 +113,11 @@ impl Run {
             .iter()
             .next()
             .map_or(0, |sample| sample.time);
-        let zero = |wall: u64, clock: u64| i128::from(wall) - i128::from(clock);
-        let recorded = clock.map(|clock| zero(clock.wall_clock, clock.clock));
-        let stated = origin.start.map(|start| zero(start, first));
+        let zero = |wall: i128, clock: u64| wall - i128::from(clock);
+        let recorded = clock.map(|clock| zero(clock.wall_clock.into(), clock.clock));
+        let stated = origin
+            .start
+            .map(|start| zero(i128::from(start) * 1000, first));
         let clock_zero = recorded.or(stated).ok_or_else(|| Error::NoTime {
             path: path.to_owned(),
         })?;

@@ -8,6 +8,7 @@ mod console;
 mod doctor;
 mod exit;
 mod flags;
+mod fleet;
 mod generate;
 mod list;
 mod names;
@@ -37,6 +38,9 @@ pub fn prof() -> ExitCode {
 }
 
 fn run_prof() -> ExitCode {
+    if let Err(error) = fleet::run_if_asked() {
+        return finish(Err(error));
+    }
     match generate::complete() {
         Ok(false) => finish(run(ProfCli::parse())),
         Ok(true) => ExitCode::SUCCESS,

@@ -7,8 +7,8 @@ use anyhow::{Context, Result};
 use clap::{ArgGroup, Args};
 use prof_recorder::{CpuTarget, Signals, Target};
 
-use super::push::label;
 use super::say;
+use super::values::label;
 use crate::collect::{self, Collection};
 use crate::run::{Origin, Symbols};
 

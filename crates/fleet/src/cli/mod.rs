@@ -1,11 +1,15 @@
 //! The command line: flags, messages, exit codes.
 
 mod collect;
+mod data;
 mod push;
+mod query;
+mod values;
 
-use std::io::Write;
+use std::io::{BufWriter, ErrorKind, Write};
 use std::process::ExitCode;
 
+use anyhow::Result;
 use clap::{Parser, Subcommand};
 use prof_model::printable;
 
@@ -30,16 +34,22 @@ enum FleetCommand {
     Push(push::PushFlags),
     /// Record without an end, and push each minute
     Collect(collect::CollectFlags),
+    /// Ask a data set: which functions used how much, on which machines, when
+    Query(Box<query::QueryFlags>),
+    /// Compact a data set, or check it
+    Data(data::DataFlags),
 }
 
 /// Does what the command line says.
 pub fn run() -> ExitCode {
     let done = match FleetCli::parse().command {
-        FleetCommand::Push(flags) => push::run(&flags),
-        FleetCommand::Collect(flags) => collect::run(flags),
+        FleetCommand::Push(flags) => push::run(&flags).map(|()| ExitCode::SUCCESS),
+        FleetCommand::Collect(flags) => collect::run(flags).map(|()| ExitCode::SUCCESS),
+        FleetCommand::Query(flags) => query::run(&flags).map(|()| ExitCode::SUCCESS),
+        FleetCommand::Data(flags) => data::run(&flags),
     };
     match done {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             say(&format!("error: {error:#}"));
             ExitCode::FAILURE
@@ -52,4 +62,21 @@ fn say(message: &str) {
     let lines: Vec<_> = message.split('\n').map(printable).collect();
     let line = format!("prof: {}\n", lines.join("\n"));
     let _ = std::io::stderr().write_all(line.as_bytes());
+}
+
+/// Writes to the standard output. Who has closed it wants no more.
+fn print(fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    let done = fill(&mut out).and_then(|()| Ok(out.flush()?));
+    match done {
+        Err(error) if is_closed(&error) => Ok(()),
+        done => done,
+    }
+}
+
+fn is_closed(error: &anyhow::Error) -> bool {
+    let mut causes = error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<std::io::Error>());
+    causes.any(|error| error.kind() == ErrorKind::BrokenPipe)
 }

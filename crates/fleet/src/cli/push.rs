@@ -1,12 +1,12 @@
 //! `prof push`.
 
 use std::path::{Path, PathBuf};
-use std::time::UNIX_EPOCH;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
 use super::say;
+use super::values::{label, time};
 use crate::address;
 use crate::destination::{Destination, Pushed};
 use crate::run::{Origin, Run, Symbols};
@@ -14,8 +14,8 @@ use crate::run::{Origin, Run, Symbols};
 /// What to push, and where to.
 #[derive(Debug, Args)]
 pub(super) struct PushFlags {
-    /// Recordings, and at the end where they go: a directory, pyroscope+http://HOST:4040, or
-    /// otlp+http://HOST:4318 (OTLP's profiles are alpha)
+    /// Recordings, and at the end where they go: a directory, s3://BUCKET/PREFIX,
+    /// pyroscope+http://HOST:4040, or otlp+http://HOST:4318 (OTLP's profiles are alpha)
     #[arg(value_name = "FILE... URL", required = true, num_args = 2..)]
     files_and_url: Vec<String>,
 
@@ -33,7 +33,7 @@ pub(super) struct PushFlags {
 
     /// When the first sample was taken (2026-11-24T13:00:00Z), if a recording does not say it
     #[arg(long, value_name = "TIME", value_parser = time)]
-    time: Option<u64>,
+    time: Option<i64>,
 }
 
 /// Pushes one recording after the other.
@@ -63,20 +63,4 @@ fn push_one(file: &Path, origin: &Origin, destination: &mut dyn Destination) -> 
         Pushed::Known => say(&format!("{} was pushed before", file.display())),
     }
     Ok(())
-}
-
-/// Parses `NAME=VALUE`.
-pub(super) fn label(text: &str) -> Result<(String, String), String> {
-    let parts = text.split_once('=').filter(|(name, _)| !name.is_empty());
-    let (name, value) = parts.ok_or("a label is NAME=VALUE")?;
-    Ok((name.to_owned(), value.to_owned()))
-}
-
-/// Parses a time of day to ns since 1970.
-fn time(text: &str) -> Result<u64, String> {
-    let time = humantime::parse_rfc3339_weak(text);
-    let time = time.map_err(|error| format!("{error}: write 2026-11-24T13:00:00Z"))?;
-    let since = time.duration_since(UNIX_EPOCH);
-    let since = since.map_err(|_| "a time before 1970".to_owned())?;
-    u64::try_from(since.as_nanos()).map_err(|_| "a time too far away".to_owned())
 }

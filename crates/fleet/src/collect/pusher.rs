@@ -119,9 +119,9 @@ fn push(path: &Path, origin: &Origin, destination: &mut dyn Destination) -> Resu
     Ok(())
 }
 
-/// When a file was created, in ns since 1970.
-fn created(path: &Path) -> Option<u64> {
+/// When a file was created, in µs since 1970.
+fn created(path: &Path) -> Option<i64> {
     let metadata = fs::metadata(path).ok()?;
     let time = metadata.created().or_else(|_| metadata.modified()).ok()?;
-    u64::try_from(time.duration_since(UNIX_EPOCH).ok()?.as_nanos()).ok()
+    i64::try_from(time.duration_since(UNIX_EPOCH).ok()?.as_micros()).ok()
 }

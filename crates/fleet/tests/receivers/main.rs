@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod collecting;
+mod data_set;
 mod pushing;
 mod server;
 

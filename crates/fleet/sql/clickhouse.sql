@@ -1,0 +1,19 @@
+-- Folded stacks of a data set, for `prof report -i -`:
+--   clickhouse local --param_url /data/profiles --queries-file clickhouse.sql
+-- Of a bucket: s3(...) in place of file(...). Conditions on _path, time, event and labels['name']
+-- go where it says so.
+select concat(
+  arrayStringConcat(arrayMap(f -> replaceAll(tupleElement(f, 'function'), ';', ':'), frames), ';'),
+  ' ', toString(total)) as folded
+from (
+  select stack_id, sum(weight) as total
+  from file({url:String} || '/samples/**/*.parquet', Parquet)
+  where event like 'cpu-clock%' -- conditions
+  group by stack_id
+) as sums
+join (
+  select stack_id, argMax(frames, named) as frames
+  from file({url:String} || '/stacks/**/*.parquet', Parquet)
+  group by stack_id
+) as best using (stack_id)
+format TSVRaw

@@ -1,0 +1,96 @@
+//! `prof data`.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Args, Subcommand};
+use prof_model::counted;
+
+use super::{print, say};
+use crate::store::Store;
+use crate::upkeep::{Health, check, compact};
+
+/// What to do with a data set.
+#[derive(Debug, Args)]
+pub(super) struct DataFlags {
+    #[command(subcommand)]
+    verb: DataVerb,
+}
+
+#[derive(Debug, Subcommand)]
+enum DataVerb {
+    /// Make one file of the many that a day of a service on a machine has
+    Compact(UrlFlags),
+    /// Read all of a data set, and list what is wrong with it
+    Check(UrlFlags),
+}
+
+#[derive(Debug, Args)]
+struct UrlFlags {
+    /// The data set: a directory or s3://BUCKET/PREFIX
+    #[arg(value_name = "URL")]
+    url: String,
+}
+
+/// The exit status for a data set that is not well, as that of `prof report --strict`.
+const CHECK_FAILED: u8 = 3;
+
+/// Compacts or checks.
+pub(super) fn run(flags: &DataFlags) -> Result<ExitCode> {
+    match &flags.verb {
+        DataVerb::Compact(flags) => {
+            let done = compact(&Store::open(&flags.url)?)?;
+            let before = counted(done.before as u64, "file");
+            say(&format!("{before} became {}", done.after));
+            Ok(ExitCode::SUCCESS)
+        }
+        DataVerb::Check(flags) => {
+            let health = check(&Store::open(&flags.url)?)?;
+            print(|out| Ok(write(&health, out)?))?;
+            Ok(match health.is_bad() {
+                true => CHECK_FAILED.into(),
+                false => ExitCode::SUCCESS,
+            })
+        }
+    }
+}
+
+fn write(health: &Health, out: &mut dyn Write) -> std::io::Result<()> {
+    let files = counted(health.files as u64, "file");
+    writeln!(out, "{files}, {} bytes", health.bytes)?;
+    for damaged in &health.damaged {
+        writeln!(
+            out,
+            "damaged: {damaged}: push its recordings again, and remove it"
+        )?;
+    }
+    for path in &health.doubled {
+        writeln!(
+            out,
+            "{path} has samples of another file, too: `prof data compact` mends that"
+        )?;
+    }
+    for path in &health.incomplete {
+        writeln!(
+            out,
+            "{path} is of a recording that was not pushed to its end: push it again"
+        )?;
+    }
+    if health.without_stack > 0 {
+        let samples = counted(health.without_stack, "sample");
+        writeln!(out, "{samples} without frames: push their recordings again")?;
+    }
+    if health.unused_stacks > 0 {
+        let stacks = counted(health.unused_stacks, "stack");
+        writeln!(out, "{stacks} without samples, which does no harm")?;
+    }
+    if health.scattered > 0 {
+        let partitions = counted(health.scattered as u64, "partition");
+        writeln!(
+            out,
+            "{partitions} of several files: `prof data compact` makes one of them"
+        )?;
+    }
+    Ok(())
+}

@@ -1,0 +1,282 @@
+//! `prof query`.
+
+use std::io::{BufWriter, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use clap::Args;
+use prof_filemap::output::Output;
+use prof_model::counted;
+use prof_report::format::flamegraph::{self, FlameOptions};
+use prof_report::format::html::{self, HtmlInput};
+use prof_report::format::json::{self, CallView};
+use prof_report::format::table::{self, TableOptions};
+use prof_report::format::{diff, folded};
+use prof_report::view::diff::{Basis, Diff};
+use prof_report::view::flat::Flat;
+use prof_report::{CallTree, Filter, Pattern, Sources, Split, SymbolizedProfile};
+use prof_symbols::{SymbolOptions, Symbolizer};
+
+use super::values::{Sides, label, time};
+use super::{print, say};
+use crate::query::{Found, Selection, profile_of, scan};
+use crate::store::Store;
+
+/// What to ask, and how to show the answer.
+#[derive(Debug, Args)]
+pub(super) struct QueryFlags {
+    /// The data set: a directory or s3://BUCKET/PREFIX
+    #[arg(value_name = "URL")]
+    url: String,
+
+    /// Only from this time on: 2026-11-24T13:00:00Z, 2026-11-24, or so long ago (6h)
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    since: Option<i64>,
+
+    /// Only before this time
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    until: Option<i64>,
+
+    /// Only of this service; may be repeated
+    #[arg(long = "service", value_name = "NAME")]
+    services: Vec<String>,
+
+    /// Only of this machine; may be repeated
+    #[arg(long = "host", value_name = "NAME")]
+    hosts: Vec<String>,
+
+    /// Only with this label; may be repeated, and then all are needed
+    #[arg(long = "label", value_name = "NAME=VALUE", value_parser = label)]
+    labels: Vec<(String, String)>,
+
+    /// Only stacks with a function whose name matches
+    #[arg(long, value_name = "REGEX")]
+    function: Option<Pattern>,
+
+    /// The event [default: the first that has samples]
+    #[arg(short, long, value_name = "EVENT")]
+    event: Option<String>,
+
+    /// Draw a flamegraph
+    #[arg(long, value_name = "FILE")]
+    flamegraph: Option<PathBuf>,
+
+    /// Write a page for browsers
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+
+    /// Write folded stacks; - is the standard output
+    #[arg(long, value_name = "FILE")]
+    folded: Option<PathBuf>,
+
+    /// Write functions and calls as JSON, as `prof report --json` does
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+
+    /// Show so many functions
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    top: usize,
+
+    /// Compare two parts: two times (SINCE..UNTIL), or two of host=, service= or a label
+    #[arg(long, value_name = "A,B", value_parser = Sides::parse)]
+    diff: Option<Sides>,
+}
+
+impl QueryFlags {
+    fn selection(&self) -> Selection {
+        Selection {
+            since: self.since,
+            until: self.until,
+            services: self.services.clone(),
+            hosts: self.hosts.clone(),
+            labels: self.labels.iter().cloned().collect(),
+        }
+    }
+}
+
+/// Answers.
+pub(super) fn run(flags: &QueryFlags) -> Result<()> {
+    let store = Store::open(&flags.url)?;
+    let filter = Filter {
+        event: flags.event.clone(),
+        function: flags.function.clone(),
+        ..Filter::default()
+    };
+    if let Some(sides) = &flags.diff {
+        return compare(flags, &store, &filter, sides);
+    }
+    let (profile, closing) = answer(&store, &flags.selection())?;
+    let tree = CallTree::new(&profile, &filter, Split::Nothing)?;
+    let closing = closing + &others(&profile, &tree.event().name);
+    let mut is_shown = false;
+    let mut to = |path: &Option<PathBuf>, fill: &dyn Fn(&mut dyn Write) -> Result<()>| {
+        is_shown |= path.is_some();
+        path.as_ref().map_or(Ok(()), |path| write_file(path, fill))
+    };
+    let picture = FlameOptions {
+        title: flags.url.clone(),
+        subtitle: Some(closing.clone()),
+        ..FlameOptions::default()
+    };
+    to(&flags.folded, &|out| Ok(folded::write(&tree, out)?))?;
+    to(&flags.flamegraph, &|out| {
+        Ok(flamegraph::write(&tree, &picture, out)?)
+    })?;
+    to(&flags.json, &|out| {
+        Ok(json::calls(&tree, CallView::Calls, out)?)
+    })?;
+    to(&flags.html, &|out| {
+        page(&flags.url, &[&profile], &filter, out)
+    })?;
+    if is_shown {
+        say(&closing);
+        return Ok(());
+    }
+    let options = TableOptions {
+        width: width(),
+        bars: std::io::stdout().is_terminal(),
+        rows: Some(flags.top),
+        min_percent: 0.0,
+    };
+    print(|out| {
+        table::write(&tree, &Flat::new(&tree), &options, &mut *out)?;
+        writeln!(out, "\n{closing}")?;
+        Ok(())
+    })
+}
+
+fn compare(flags: &QueryFlags, store: &Store, filter: &Filter, sides: &Sides) -> Result<()> {
+    let side = |part: &super::values::Side| answer(store, &part.of(flags.selection()));
+    let (before, closing_before) = side(&sides.before)?;
+    let (after, closing_after) = side(&sides.after)?;
+    let trees = [&before, &after].map(|profile| CallTree::new(profile, filter, Split::Nothing));
+    let [tree_before, tree_after] = trees;
+    let (tree_before, tree_after) = (tree_before?, tree_after?);
+    let compared = Diff::new(&tree_before, &tree_after, Basis::default())?;
+    if let Some(path) = &flags.flamegraph {
+        let picture = FlameOptions::default();
+        write_file(path, |out| {
+            Ok(diff::flamegraph(
+                &tree_before,
+                &tree_after,
+                false,
+                &picture,
+                out,
+            )?)
+        })?;
+    }
+    if let Some(path) = &flags.json {
+        write_file(path, |out| {
+            Ok(json::diff(&tree_before, &tree_after, &compared, out)?)
+        })?;
+    }
+    if let Some(path) = &flags.html {
+        write_file(path, |out| {
+            page(&flags.url, &[&before, &after], filter, out)
+        })?;
+    }
+    if flags.flamegraph.is_none() && flags.json.is_none() && flags.html.is_none() {
+        let options = diff::DiffOptions {
+            before: sides.before.name.clone(),
+            after: sides.after.name.clone(),
+            width: width(),
+            rows: Some(flags.top),
+            min_change: 0.0,
+            markdown: false,
+        };
+        print(|out| Ok(diff::write(&compared, &options, out)?))?;
+    }
+    say(&format!("{}: {closing_before}", sides.before.name));
+    say(&format!("{}: {closing_after}", sides.after.name));
+    Ok(())
+}
+
+/// The profile of a selection, and a line on what it is made of.
+fn answer(store: &Store, selection: &Selection) -> Result<(SymbolizedProfile, String)> {
+    let found = scan(store, selection)?;
+    let profile = profile_of(store, selection, &found)?;
+    // All frames bring their names.
+    let symbolizer = Symbolizer::new(SymbolOptions::default());
+    Ok((
+        SymbolizedProfile::new(profile, &symbolizer),
+        closing(&found),
+    ))
+}
+
+fn closing(found: &Found) -> String {
+    let counts = found.sums.values().map(|&(_, count)| count);
+    let samples = counts.fold(0, u64::saturating_add);
+    let (whole, stacks) = found.whole_stacks();
+    let share = whole as f64 / stacks.max(1) as f64;
+    format!(
+        "{} of {} in {}; {:.1} % of the stacks are whole",
+        counted(samples, "sample"),
+        counted(found.runs.len() as u64, "recording"),
+        counted(found.hosts.len() as u64, "host"),
+        share * 100.0
+    )
+}
+
+/// The events that the answer is not of; empty if there are none.
+fn others(profile: &SymbolizedProfile, shown: &str) -> String {
+    let events = profile.profile().events.iter().map(|event| &*event.name);
+    let others: Vec<&str> = events.filter(|&name| name != shown).collect();
+    match others.is_empty() {
+        true => String::new(),
+        false => format!(
+            "; this shows {shown}, --event NAME shows {}",
+            others.join(", ")
+        ),
+    }
+}
+
+fn page(
+    title: &str,
+    profiles: &[&SymbolizedProfile],
+    filter: &Filter,
+    out: &mut dyn Write,
+) -> Result<()> {
+    let inputs = profiles.iter().map(|&profile| HtmlInput {
+        profile,
+        code: Vec::new(),
+    });
+    let inputs: Vec<_> = inputs.collect();
+    Ok(html::write(
+        title,
+        &inputs,
+        filter,
+        &Sources::default(),
+        out,
+    )?)
+}
+
+/// Writes a file as a whole or not at all; `-` is the standard output.
+fn write_file(path: &Path, fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+    if path == Path::new("-") {
+        return print(fill);
+    }
+    let write = || -> Result<()> {
+        match Output::create(path)? {
+            Output::Direct(file) => {
+                let mut out = BufWriter::new(file);
+                fill(&mut out)?;
+                out.flush()?;
+            }
+            Output::New(new) => {
+                let mut out = BufWriter::new(new.file()?);
+                fill(&mut out)?;
+                out.flush()?;
+                drop(out);
+                new.finish()?;
+            }
+        }
+        Ok(())
+    };
+    write().with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Of the terminal; `None` for pipes and files.
+fn width() -> Option<usize> {
+    let (width, _) = terminal_size::terminal_size_of(std::io::stdout())?;
+    Some(usize::from(width.0))
+}

@@ -1,0 +1,118 @@
+//! What flags take: times, labels, parts of a data set.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::query::Selection;
+
+/// Parses `NAME=VALUE`.
+pub(super) fn label(text: &str) -> Result<(String, String), String> {
+    let parts = text.split_once('=').filter(|(name, _)| !name.is_empty());
+    let (name, value) = parts.ok_or("a label is NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+/// Parses a time of day or a date, or how long ago it was, to µs since 1970.
+pub(super) fn time(text: &str) -> Result<i64, String> {
+    let midnight = format!("{text}T00:00:00Z");
+    let time = humantime::parse_rfc3339_weak(text)
+        .or_else(|_| humantime::parse_rfc3339(&midnight))
+        .ok()
+        .or_else(|| {
+            let ago: Duration = humantime::parse_duration(text).ok()?;
+            SystemTime::now().checked_sub(ago)
+        });
+    let since = time.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    let micros = since.and_then(|since| i64::try_from(since.as_micros()).ok());
+    micros.ok_or_else(|| "write 2026-11-24T13:00:00Z, 2026-11-24 or 6h".to_owned())
+}
+
+/// Two parts of a data set.
+#[derive(Clone, Debug)]
+pub(super) struct Sides {
+    pub(super) before: Side,
+    pub(super) after: Side,
+}
+
+/// A part of a data set.
+#[derive(Clone, Debug)]
+pub(super) struct Side {
+    /// As it was typed.
+    pub(super) name: String,
+    part: Part,
+}
+
+#[derive(Clone, Debug)]
+enum Part {
+    Times(i64, i64),
+    Host(String),
+    Service(String),
+    Label(String, String),
+}
+
+impl Sides {
+    /// Parses `A,B`.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let (before, after) = text.split_once(',').ok_or("name two parts: A,B")?;
+        Ok(Self {
+            before: Side::parse(before)?,
+            after: Side::parse(after)?,
+        })
+    }
+}
+
+impl Side {
+    fn parse(text: &str) -> Result<Self, String> {
+        let part = if let Some((since, until)) = text.split_once("..") {
+            Part::Times(time(since)?, time(until)?)
+        } else {
+            match label(text)? {
+                (name, host) if name == "host" => Part::Host(host),
+                (name, service) if name == "service" => Part::Service(service),
+                (name, value) => Part::Label(name, value),
+            }
+        };
+        Ok(Self {
+            name: text.to_owned(),
+            part,
+        })
+    }
+
+    /// This part of a selection.
+    pub(super) fn of(&self, mut selection: Selection) -> Selection {
+        match &self.part {
+            Part::Times(since, until) => {
+                (selection.since, selection.until) = (Some(*since), Some(*until));
+            }
+            Part::Host(host) => selection.hosts = vec![host.clone()],
+            Part::Service(service) => selection.services = vec![service.clone()],
+            Part::Label(name, value) => {
+                selection.labels.insert(name.clone(), value.clone());
+            }
+        }
+        selection
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_dates_or_moments_or_ages() {
+        assert_eq!(time("2026-11-24"), Ok(1_795_478_400_000_000));
+        assert_eq!(time("2026-11-24T00:00:01Z"), Ok(1_795_478_401_000_000));
+        assert!(time("1h").unwrap() > time("2h").unwrap());
+        assert!(time("yesterday").is_err());
+    }
+
+    #[test]
+    fn parts_narrow_a_selection() {
+        let sides = Sides::parse("version=1,host=b").unwrap();
+        let of = |side: &Side| side.of(Selection::default());
+        assert_eq!(of(&sides.before).labels["version"], "1");
+        assert_eq!(of(&sides.after).hosts, ["b"]);
+        let sides = Sides::parse("2026-11-23..2026-11-24,2026-11-24..2026-11-25").unwrap();
+        assert_eq!(of(&sides.before).until, of(&sides.after).since);
+        assert!(Sides::parse("host=a").is_err());
+    }
+}

@@ -1,0 +1,123 @@
+//! A run as the files of a data set, and a data set as a destination of runs.
+
+mod number;
+mod partition;
+mod rows;
+
+use std::collections::{BTreeMap, HashSet};
+
+use bytes::Bytes;
+use prof_model::Verdict;
+use ring::digest::{SHA256, digest};
+
+use crate::destination::{Destination, Pushed};
+use crate::error::Error;
+use crate::run::Run;
+use crate::store::Store;
+use crate::table::{RunRow, SampleRow, Table, runs_file, samples_file, stacks_file};
+
+pub(crate) use partition::{Partition, date_of, table_prefix};
+pub(crate) use rows::end_name;
+
+/// A data set that runs are pushed to.
+#[derive(Debug)]
+pub(crate) struct DataSet {
+    store: Store,
+}
+
+impl DataSet {
+    pub(crate) fn new(store: Store) -> Self {
+        Self { store }
+    }
+}
+
+impl Destination for DataSet {
+    /// Stacks come first and the run comes last, so that what is there refers to what is there,
+    /// wherever this ends, and a run that is there was pushed to its end. Samples and runs are
+    /// called by the run's number: those of one recording are there once. Stacks are called by
+    /// what is in them: names may be better the next time.
+    fn push(&mut self, run: &Run) -> Result<Pushed, Error> {
+        let row = run_row(run);
+        let last = partition(run, &date_of(row.start)).file(Table::Runs, &run.id.to_string());
+        if self.store.has(&last)? {
+            return Ok(Pushed::Known);
+        }
+        for (path, bytes) in files(run)? {
+            self.store.put_new(&path, bytes)?;
+        }
+        self.store.put_new(&last, runs_file(&[row])?)?;
+        Ok(Pushed::Stored)
+    }
+}
+
+fn partition(run: &Run, date: &str) -> Partition {
+    Partition {
+        date: date.to_owned(),
+        service: run.service.clone(),
+        host: run.host.clone(),
+    }
+}
+
+/// Paths and bytes of stacks and samples, by the days that the run is of: stacks are looked for
+/// among those of the samples' day.
+fn files(run: &Run) -> Result<Vec<(String, Bytes)>, Error> {
+    let rows = rows::of(run);
+    let mut days: BTreeMap<String, Vec<SampleRow>> = BTreeMap::new();
+    for row in rows.samples {
+        days.entry(date_of(row.time)).or_default().push(row);
+    }
+    let mut files = Vec::new();
+    for (date, samples) in days {
+        let partition = partition(run, &date);
+        let used: HashSet<_> = samples.iter().map(|row| row.stack).collect();
+        let stacks = rows.stacks.iter().filter(|row| used.contains(&row.stack));
+        let stacks = stacks_file(&stacks.cloned().collect::<Vec<_>>())?;
+        files.push((
+            partition.file(Table::Stacks, &content_name(&stacks)),
+            stacks,
+        ));
+        let path = partition.file(Table::Samples, &run.id.to_string());
+        files.push((path, samples_file(&samples)?));
+    }
+    Ok(files)
+}
+
+/// A file's name by what is in it.
+pub(crate) fn content_name(bytes: &[u8]) -> String {
+    let hash = digest(&SHA256, bytes);
+    let hash = hash.as_ref().iter().take(16);
+    hash.map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn run_row(run: &Run) -> RunRow {
+    let (profile, quality) = (run.profile.profile(), run.profile.quality());
+    let verdict = Verdict::new(quality);
+    let mut times = profile.samples.iter().map(|sample| sample.time);
+    let first = times.next().unwrap_or_default();
+    let last = times.last().unwrap_or(first);
+    let (used, sampled) = quality.coverage.iter().fold((0_u64, 0_u64), |sum, one| {
+        let used = one.used.saturating_sub(one.unseen);
+        (
+            sum.0.saturating_add(used),
+            sum.1.saturating_add(one.sampled),
+        )
+    });
+    let settings = quality.settings.as_ref();
+    let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+    RunRow {
+        run: run.id,
+        start: run.micros(first),
+        end: run.micros(last),
+        samples: count(quality.samples),
+        lost: count(quality.losses.samples()),
+        coverage: (used > 0).then(|| sampled as f64 / used as f64),
+        verdict: verdict.grade.to_string().to_lowercase(),
+        reasons: verdict.to_string(),
+        kernel: profile.header.os_release.clone(),
+        arch: profile.header.arch.clone(),
+        command: profile.header.command_line.join(" "),
+        rate: settings.and_then(|settings| settings.rate).map(count),
+        version: env!("CARGO_PKG_VERSION").into(),
+        labels: run.labels.clone(),
+    }
+}

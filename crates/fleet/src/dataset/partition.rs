@@ -1,0 +1,143 @@
+//! Where files are: Hive's partitions, `date=2026-11-24/service=web/host=a`.
+
+use std::time::{Duration, UNIX_EPOCH};
+
+use crate::table::Table;
+
+/// A day of a service on a machine.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Partition {
+    /// `2026-11-24`, in UTC.
+    pub(crate) date: String,
+    /// The service.
+    pub(crate) service: String,
+    /// The machine; empty for stacks, which are the same on all.
+    pub(crate) host: String,
+}
+
+impl Partition {
+    /// The path of a file of it, without its ending.
+    pub(crate) fn file(&self, table: Table, name: &str) -> String {
+        let service = escaped(&self.service);
+        let host = match table {
+            Table::Stacks => String::new(),
+            _ => format!("host={}/", escaped(&self.host)),
+        };
+        let (table, date) = (table.name(), &self.date);
+        format!("{table}/date={date}/service={service}/{host}{name}.parquet")
+    }
+
+    /// The partition of a file; `None` if it is none of a table's.
+    pub(crate) fn of(path: &str) -> Option<Self> {
+        let mut partition = Self {
+            date: String::new(),
+            service: String::new(),
+            host: String::new(),
+        };
+        let (folders, name) = path.rsplit_once('/')?;
+        if !name.ends_with(".parquet") {
+            return None;
+        }
+        for folder in folders.split('/').skip(1) {
+            let (key, value) = folder.split_once('=')?;
+            let value = unescaped(value);
+            match key {
+                "date" => partition.date = value,
+                "service" => partition.service = value,
+                "host" => partition.host = value,
+                _ => return None,
+            }
+        }
+        (!partition.date.is_empty()).then_some(partition)
+    }
+}
+
+/// The folder that holds a table.
+pub(crate) fn table_prefix(table: Table) -> String {
+    format!("{}/", table.name())
+}
+
+/// The day of a time in µs since 1970.
+pub(crate) fn date_of(micros: i64) -> String {
+    let time = UNIX_EPOCH + Duration::from_micros(u64::try_from(micros).unwrap_or(0));
+    let mut text = humantime::format_rfc3339_seconds(time).to_string();
+    text.truncate("2026-11-24".len());
+    text
+}
+
+/// Names may hold anything; Hive writes what folders must not hold as `%2F`.
+fn escaped(name: &str) -> String {
+    let mut escaped = String::new();
+    for byte in name.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => {
+                escaped.push(char::from(byte));
+            }
+            _ => escaped.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    escaped
+}
+
+fn unescaped(name: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = name.as_bytes();
+    while let Some((&first, after)) = rest.split_first() {
+        let digits = after.get(..2).filter(|_| first == b'%');
+        let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
+        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &after[2..];
+            }
+            None => {
+                bytes.push(first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_name_their_partition() {
+        let check = |service: &str, host: &str, expected: &str| {
+            let partition = Partition {
+                date: "2026-11-24".into(),
+                service: service.into(),
+                host: host.into(),
+            };
+            let path = partition.file(Table::Samples, "x");
+            assert_eq!(path, expected);
+            assert_eq!(Partition::of(&path), Some(partition));
+        };
+        check(
+            "web",
+            "a-1.b",
+            "samples/date=2026-11-24/service=web/host=a-1.b/x.parquet",
+        );
+        check(
+            "a/b =%",
+            "ü",
+            "samples/date=2026-11-24/service=a%2Fb%20%3D%25/host=%C3%BC/x.parquet",
+        );
+        for other in [
+            "samples/x.parquet",
+            "samples/date=1/x.parquet#1",
+            "samples/date=1/y/x.parquet",
+        ] {
+            assert_eq!(Partition::of(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn days_are_those_of_utc() {
+        assert_eq!(date_of(1_795_478_399_999_999), "2026-11-23");
+        assert_eq!(date_of(1_795_478_400_000_000), "2026-11-24");
+        assert_eq!(date_of(-1), "1970-01-01");
+    }
+}

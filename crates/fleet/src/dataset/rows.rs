@@ -1,0 +1,194 @@
+//! A run as rows of the tables.
+
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
+use std::sync::Arc;
+
+use prof_model::{Pid, StackEnd};
+use prof_report::SymbolizedProfile;
+use prof_report::profile::{Frame as ProfileFrame, FrameId, NameId, StackId};
+use rustc_hash::{FxHashMap, FxHasher};
+
+use super::number;
+use crate::run::Run;
+use crate::table::{Frame, SampleRow, StackHash, StackRow};
+
+/// Samples and stacks, each sorted.
+pub(super) struct Rows {
+    pub(super) samples: Vec<SampleRow>,
+    pub(super) stacks: Vec<StackRow>,
+}
+
+/// What samples of one row have in common.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Key {
+    time: i64,
+    event: u16,
+    pid: Pid,
+    name: NameId,
+    stack: StackId,
+    end: StackEnd,
+}
+
+/// Sums up the samples of a run by ten seconds, process, thread name, stack and event.
+pub(super) fn of(run: &Run) -> Rows {
+    let profile = run.profile.profile();
+    let mut sums: FxHashMap<Key, (u64, u64)> = FxHashMap::default();
+    let mut comms: FxHashMap<Pid, (NameId, bool)> = FxHashMap::default();
+    for sample in profile.samples.iter() {
+        if usize::from(sample.event) >= run.own_events {
+            continue;
+        }
+        let key = Key {
+            time: run.ten_seconds(sample.time),
+            event: sample.event,
+            pid: sample.pid,
+            name: sample.name,
+            stack: sample.stack,
+            end: sample.end,
+        };
+        let (weight, count) = sums.entry(key).or_default();
+        *weight = weight.saturating_add(sample.period);
+        *count = count.saturating_add(sample.count);
+        // A process goes by its main thread, if that was sampled, and by its last name.
+        let is_main = sample.pid == sample.tid;
+        let comm = comms.entry(sample.pid).or_insert((sample.name, is_main));
+        if is_main || !comm.1 {
+            *comm = (sample.name, is_main);
+        }
+    }
+    let numbers = number::of_stacks(&run.profile);
+    let names: Vec<Arc<str>> = profile.names.iter().map(|(_, name)| name.into()).collect();
+    let events: Vec<(Arc<str>, Arc<str>)> = profile
+        .events
+        .iter()
+        .map(|event| (event.name.as_str().into(), event.unit.name().into()))
+        .collect();
+    let ends: HashMap<StackEnd, Arc<str>> = StackEnd::ALL.map(|end| (end, end_name(end))).into();
+    let labels = Arc::new(run.labels.clone());
+    let whole = |sum: u64| i64::try_from(sum).unwrap_or(i64::MAX);
+    let samples = sums.iter().filter_map(|(key, &(weight, count))| {
+        let (event, unit) = events.get(usize::from(key.event))?;
+        Some(SampleRow {
+            time: key.time,
+            event: Arc::clone(event),
+            unit: Arc::clone(unit),
+            pid: key.pid,
+            comm: Arc::clone(&names[comms.get(&key.pid)?.0.index()]),
+            thread: Arc::clone(&names[key.name.index()]),
+            stack: numbers[key.stack.index()],
+            weight: whole(weight),
+            count: whole(count),
+            stack_end: Arc::clone(ends.get(&key.end)?),
+            run: run.id,
+            labels: Arc::clone(&labels),
+        })
+    });
+    let mut samples: Vec<SampleRow> = samples.collect();
+    samples.sort_unstable();
+    Rows {
+        samples,
+        stacks: stack_rows(&run.profile, sums.keys().map(|key| key.stack), &numbers),
+    }
+}
+
+/// The reason in a word, as recordings have it.
+pub(crate) fn end_name(end: StackEnd) -> Arc<str> {
+    let name = serde_json::to_value(end).unwrap_or_default();
+    name.as_str().unwrap_or_default().into()
+}
+
+fn stack_rows(
+    profile: &SymbolizedProfile,
+    stacks: impl Iterator<Item = StackId>,
+    numbers: &[StackHash],
+) -> Vec<StackRow> {
+    let hasher = BuildHasherDefault::<FxHasher>::default();
+    let mut rows: HashMap<StackHash, StackRow, _> = HashMap::with_hasher(hasher);
+    let mut frames = Frames::default();
+    for id in stacks {
+        let stack = numbers[id.index()];
+        rows.entry(stack).or_insert_with(|| {
+            let path = std::iter::successors(Some(id), |&id| profile.prefix(id));
+            let path = path.map(|id| profile.profile().stacks.frame(id));
+            let mut path: Vec<FrameId> = path.collect();
+            path.reverse();
+            let mut row = StackRow {
+                stack,
+                named: 0,
+                frames: Vec::new(),
+            };
+            for frame in path {
+                for frame in frames.of(profile, frame) {
+                    row.named += i32::from(is_named(frame));
+                    row.frames.push(frame.clone());
+                }
+            }
+            row
+        });
+    }
+    let mut rows: Vec<StackRow> = rows.into_values().collect();
+    rows.sort_unstable_by_key(|row| row.stack);
+    rows
+}
+
+/// Whether somebody gave it its name: others are called by where they are.
+fn is_named(frame: &Frame) -> bool {
+    let rest = frame.function.strip_prefix(&*frame.module);
+    !rest.is_some_and(|rest| rest.starts_with("+0x"))
+}
+
+/// The rows' frames of each frame of a profile, the outermost function first.
+#[derive(Default)]
+struct Frames {
+    known: FxHashMap<FrameId, Vec<Frame>>,
+    texts: FxHashMap<String, Arc<str>>,
+}
+
+impl Frames {
+    fn of(&mut self, profile: &SymbolizedProfile, id: FrameId) -> &[Frame] {
+        let Self { known, texts } = self;
+        known.entry(id).or_insert_with(|| {
+            let (build_id, address) = place(profile, id);
+            let build_id = build_id.map(|id| {
+                let shared = texts.entry(id).or_insert_with_key(|id| id.as_str().into());
+                Arc::clone(shared)
+            });
+            let locations = profile.locations(id).iter().rev();
+            let frames = locations.map(|location| {
+                let function = &profile[location.function];
+                Frame {
+                    function: Arc::clone(&function.name),
+                    module: Arc::clone(&function.module),
+                    kind: function.kind.name().into(),
+                    inlined: location.inlined,
+                    build_id: build_id.clone(),
+                    address,
+                    file: location.file.clone(),
+                    line: location.line.and_then(|line| i32::try_from(line).ok()),
+                }
+            });
+            frames.collect()
+        })
+    }
+}
+
+/// The build id and the offset of a frame's code, where these are the same on all machines.
+fn place(profile: &SymbolizedProfile, id: FrameId) -> (Option<String>, Option<i64>) {
+    let profile = profile.profile();
+    match profile.frames[id] {
+        ProfileFrame::Module { module, offset } => {
+            let build_id = &profile.modules[module].build_id;
+            let build_id = build_id.map(|id| id.to_string());
+            (build_id, Some(offset.0.cast_signed()))
+        }
+        ProfileFrame::Kernel(address) => {
+            let kernel = &profile.kernel;
+            let offset = kernel
+                .text
+                .map(|text| address.wrapping_sub(text).cast_signed());
+            (kernel.build_id.map(|id| id.to_string()), offset)
+        }
+        _ => (None, None),
+    }
+}

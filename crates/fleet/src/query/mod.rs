@@ -1,0 +1,13 @@
+//! Questions to a data set: sums of samples by stack, as a profile that views are made of.
+//!
+//! ```text
+//! samples ──prune by folder, by row group──> sums by stack ──stacks──> Profile ─> views
+//! ```
+
+mod profile;
+mod scan;
+mod selection;
+
+pub(crate) use profile::of_sums as profile_of;
+pub(crate) use scan::{Found, scan};
+pub(crate) use selection::Selection;

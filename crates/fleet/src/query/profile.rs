@@ -1,0 +1,184 @@
+//! Sums as a profile.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use prof_model::StackEnd;
+use prof_report::Profile;
+use prof_report::profile::{
+    Event, Frame, FrameId, FunctionKind, MissingData, NamedFrame, Sample, StackId, Unit,
+};
+use prof_symbols::SymbolFrame;
+use rustc_hash::FxHashMap;
+
+use super::Selection;
+use super::scan::Found;
+use crate::dataset::{Partition, table_prefix};
+use crate::error::Error;
+use crate::store::Store;
+use crate::table::{self, Groups, StackHash, StackRow, Table, Texts};
+
+/// Looks up the frames of the stacks, and makes a profile of all.
+///
+/// # Errors
+/// The store cannot be reached, or a file is damaged.
+pub(crate) fn of_sums(
+    store: &Store,
+    selection: &Selection,
+    found: &Found,
+) -> Result<Profile, Error> {
+    let mut frames = Frames {
+        wanted: found.sums.keys().map(|&(_, stack)| stack).collect(),
+        ..Frames::default()
+    };
+    frames.look_up(store, selection)?;
+    let Frames {
+        mut profile, taken, ..
+    } = frames;
+    profile.events = found.events.iter().map(event).collect();
+    let name = profile.names.intern("");
+    // In an order of their own, so that a question has one answer.
+    let mut sums: Vec<_> = found.sums.iter().collect();
+    sums.sort_unstable();
+    for (&(event, stack), &(weight, count)) in sums {
+        let stack = match taken.get(&stack) {
+            Some(&(_, stack)) => stack,
+            None => nothing(&mut profile),
+        };
+        profile.samples.push(Sample {
+            time: 0,
+            pid: 0,
+            tid: 0,
+            cpu: None,
+            event,
+            period: weight,
+            count,
+            name,
+            stack,
+            end: StackEnd::NotRecorded,
+            remote_read: 0,
+        });
+        profile.quality.samples = profile.quality.samples.saturating_add(count);
+    }
+    profile.missing_data = MissingData {
+        times: true,
+        threads: true,
+        quality: true,
+    };
+    Ok(profile)
+}
+
+fn event((name, unit): &(Arc<str>, Arc<str>)) -> Event {
+    let of_name = Unit::of_event(name);
+    Event {
+        name: name.to_string(),
+        unit: match of_name.name() == &**unit {
+            true => of_name,
+            false if &**unit == Unit::Nanoseconds.name() => Unit::Nanoseconds,
+            false if &**unit == Unit::Unstated.name() => Unit::Unstated,
+            false => Unit::Count(unit.to_string().into()),
+        },
+    }
+}
+
+/// How many names the row has that was taken for a stack, and the stack.
+type Taken = FxHashMap<StackHash, (i32, StackId)>;
+
+/// Frames as they are met.
+#[derive(Default)]
+struct Frames {
+    profile: Profile,
+    /// The stacks that samples have.
+    wanted: HashSet<StackHash>,
+    taken: Taken,
+    texts: Texts,
+}
+
+impl Frames {
+    fn look_up(&mut self, store: &Store, selection: &Selection) -> Result<(), Error> {
+        for entry in store.list(&table_prefix(Table::Stacks))? {
+            let partition = Partition::of(&entry.path);
+            if !partition.is_some_and(|partition| selection.has_day(&partition)) {
+                continue;
+            }
+            let Some(bytes) = store.get(&entry.path)? else {
+                return Err(Error::Changed { path: entry.path });
+            };
+            self.read(bytes)
+                .map_err(|source| Error::table(&entry.path, source))?;
+        }
+        Ok(())
+    }
+
+    /// Of several rows of one stack, that with the most names counts, and the first of these.
+    fn read(&mut self, bytes: Bytes) -> parquet::errors::Result<()> {
+        let file = Groups::of(bytes)?;
+        for group in 0..file.len() {
+            let ids = file.stack_ids(group)?;
+            let named = file.named(group)?;
+            let better = |(id, &named): (&StackHash, &i32)| {
+                let taken = self.taken.get(id).map(|&(named, _)| named);
+                self.wanted.contains(id) && taken.is_none_or(|taken| named > taken)
+            };
+            if !ids.iter().zip(&named).any(better) {
+                continue;
+            }
+            for row in file.stacks(group, &mut self.texts)? {
+                let taken = self.taken.get(&row.stack).map(|&(named, _)| named);
+                let is_better = taken.is_none_or(|taken| row.named > taken);
+                if is_better && self.wanted.contains(&row.stack) {
+                    let stack = self.stack(&row);
+                    self.taken.insert(row.stack, (row.named, stack));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn stack(&mut self, row: &StackRow) -> StackId {
+        let mut stack = None;
+        // Inlined functions follow the one that they are inlined into.
+        for physical in row.frames.chunk_by(|_, next| next.inlined) {
+            let frame = self.frame(physical);
+            stack = Some(self.profile.stacks.intern(stack, frame));
+        }
+        stack.unwrap_or_else(|| nothing(&mut self.profile))
+    }
+
+    fn frame(&mut self, functions: &[table::Frame]) -> FrameId {
+        let function = |frame: &table::Frame| SymbolFrame {
+            function: Arc::clone(&frame.function),
+            file: frame.file.clone(),
+            line: frame.line.and_then(|line| u32::try_from(line).ok()),
+            inlined: frame.inlined,
+        };
+        let physical = functions.first();
+        let named = NamedFrame {
+            module: physical.map_or_else(|| "".into(), |frame| Arc::clone(&frame.module)),
+            kind: physical.map_or(FunctionKind::Missing, |frame| kind(&frame.kind)),
+            functions: functions.iter().rev().map(function).collect(),
+        };
+        let id = self.profile.named.intern(named);
+        self.profile.frames.intern(Frame::Named(id))
+    }
+}
+
+/// Stands for a stack that nothing is known of.
+fn nothing(profile: &mut Profile) -> StackId {
+    let frame = profile.frames.intern(Frame::Cut(StackEnd::NotRecorded));
+    profile.stacks.intern(None, frame)
+}
+
+fn kind(name: &str) -> FunctionKind {
+    const KINDS: [FunctionKind; 6] = [
+        FunctionKind::User,
+        FunctionKind::Kernel,
+        FunctionKind::Jit,
+        FunctionKind::Python,
+        FunctionKind::Missing,
+        FunctionKind::State,
+    ];
+    let known = KINDS.into_iter().find(|kind| kind.name() == name);
+    known.unwrap_or(FunctionKind::User)
+}

@@ -1,0 +1,166 @@
+//! Sums of samples by stack, one row group after the other.
+
+use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use prof_model::StackEnd;
+use rustc_hash::FxHashMap;
+
+use super::Selection;
+use crate::dataset::{Partition, end_name, table_prefix};
+use crate::error::Error;
+use crate::run::RunId;
+use crate::store::Store;
+use crate::table::{Groups, StackHash, Sums, Table, Texts};
+
+/// An event and its unit, as rows have them.
+pub(crate) type EventName = (Arc<str>, Arc<str>);
+
+/// What the samples add up to that a query is of.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    /// Events, in the order in which they were met.
+    pub(crate) events: Vec<EventName>,
+    /// Weight and number of samples, by event and stack.
+    pub(crate) sums: FxHashMap<(u16, StackHash), (u64, u64)>,
+    /// Samples by how their stacks ended.
+    pub(crate) ends: FxHashMap<Arc<str>, u64>,
+    /// Whose samples they are.
+    pub(crate) hosts: BTreeSet<String>,
+    /// Which recordings they are from.
+    pub(crate) runs: HashSet<RunId>,
+    /// Which file has the samples of each run of the partition at hand. If another has them, too,
+    /// the data set is being compacted.
+    owners: FxHashMap<RunId, usize>,
+}
+
+/// The most stacks that a query holds, which take about half a gigabyte.
+const MOST_STACKS: usize = 4 << 20;
+
+/// Adds up what `selection` means.
+///
+/// # Errors
+/// The store cannot be reached, a file is damaged, or there are too many stacks for one machine.
+pub(crate) fn scan(store: &Store, selection: &Selection) -> Result<Found, Error> {
+    let mut found = Found::default();
+    let mut texts = Texts::default();
+    let mut at: Option<Partition> = None;
+    let entries = store.list(&table_prefix(Table::Samples))?;
+    for (number, entry) in entries.into_iter().enumerate() {
+        let partition = Partition::of(&entry.path);
+        let Some(partition) = partition.filter(|partition| selection.has(partition)) else {
+            continue;
+        };
+        // Gone, since it was listed: another file has its rows.
+        let Some(bytes) = store.get(&entry.path)? else {
+            return Err(Error::Changed { path: entry.path });
+        };
+        if at.as_ref() != Some(&partition) {
+            found.owners.clear();
+        }
+        let before = found.runs.len();
+        found
+            .read(number, bytes, selection, &mut texts)
+            .map_err(|source| Error::table(&entry.path, source))?;
+        if found.sums.len() > MOST_STACKS {
+            return Err(Error::TooManyStacks { most: MOST_STACKS });
+        }
+        if found.runs.len() > before {
+            found.hosts.insert(partition.host.clone());
+        }
+        at = Some(partition);
+    }
+    Ok(found)
+}
+
+impl Found {
+    fn read(
+        &mut self,
+        number: usize,
+        bytes: Bytes,
+        selection: &Selection,
+        texts: &mut Texts,
+    ) -> parquet::errors::Result<()> {
+        let file = Groups::of(bytes)?;
+        for group in 0..file.len() {
+            let times = file.times(group);
+            if times.is_some_and(|times| !selection.overlaps(times)) {
+                continue;
+            }
+            let labels = match selection.labels.is_empty() {
+                true => None,
+                false => Some(file.labels(group, texts)?),
+            };
+            let sums = file.sums(group, texts)?;
+            let wanted = |row: &usize| {
+                let labels = labels.as_ref().and_then(|labels| labels.get(*row));
+                selection.has_time(sums.times[*row])
+                    && labels.is_none_or(|labels| selection.has_labels(labels))
+            };
+            let mut rows: Vec<usize> = (0..sums.times.len()).filter(wanted).collect();
+            let owners = &mut self.owners;
+            rows.retain(|&row| *owners.entry(sums.runs[row]).or_insert(number) == number);
+            self.add(&sums, &rows);
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, sums: &Sums, rows: &[usize]) {
+        let mut event: Option<(EventName, u16)> = None;
+        for &row in rows {
+            let name = (&sums.events[row], &sums.units[row]);
+            let number = match &event {
+                Some(((known, unit), number)) if (known, unit) == name => *number,
+                _ => {
+                    let name = (Arc::clone(name.0), Arc::clone(name.1));
+                    let number = self.event(&name);
+                    event = Some((name, number));
+                    number
+                }
+            };
+            let count = u64::try_from(sums.counts[row]).unwrap_or(0);
+            let sum = self.sums.entry((number, sums.stacks[row])).or_default();
+            sum.0 = sum
+                .0
+                .saturating_add(u64::try_from(sums.weights[row]).unwrap_or(0));
+            sum.1 = sum.1.saturating_add(count);
+            let end = match self.ends.get_mut(&sums.ends[row]) {
+                Some(end) => end,
+                None => self.ends.entry(Arc::clone(&sums.ends[row])).or_default(),
+            };
+            *end = end.saturating_add(count);
+            self.runs.insert(sums.runs[row]);
+        }
+    }
+
+    /// How many samples have a whole stack, and how many one to walk. Reasons that a later version
+    /// wrote count as stacks that are not whole.
+    pub(crate) fn whole_stacks(&self) -> (u64, u64) {
+        let known = |name: &str| {
+            StackEnd::ALL
+                .into_iter()
+                .find(|&end| *end_name(end) == *name)
+        };
+        let mut counts = (0_u64, 0_u64);
+        for (name, &count) in &self.ends {
+            let end = known(name);
+            if end.is_none_or(StackEnd::counts) {
+                counts.1 = counts.1.saturating_add(count);
+            }
+            if end.is_some_and(StackEnd::is_whole) {
+                counts.0 = counts.0.saturating_add(count);
+            }
+        }
+        counts
+    }
+
+    fn event(&mut self, name: &EventName) -> u16 {
+        let known = self.events.iter().position(|known| known == name);
+        let number = known.unwrap_or_else(|| {
+            self.events.push(name.clone());
+            self.events.len() - 1
+        });
+        u16::try_from(number).unwrap_or(u16::MAX)
+    }
+}

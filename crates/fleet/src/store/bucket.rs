@@ -1,0 +1,136 @@
+//! A bucket of an object store that speaks S3.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::TryStreamExt;
+use object_store::aws::{AmazonS3, AmazonS3Builder, S3ConditionalPut};
+use object_store::path::Path;
+use object_store::{
+    BackoffConfig, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, RetryConfig,
+};
+use tokio::runtime::{Builder, Runtime};
+
+use super::Entry;
+use super::http::Connector;
+use crate::error::Error;
+
+/// A bucket, or what is below a path in it.
+#[derive(Debug)]
+pub(crate) struct Bucket {
+    store: AmazonS3,
+    prefix: String,
+    /// Requests wait in it: there is one at a time.
+    runtime: Runtime,
+}
+
+impl Bucket {
+    /// What `url` leaves open the environment says, by the variables that AWS's own tools read.
+    pub(super) fn open(url: &str) -> Result<Self, Error> {
+        let address = url.strip_prefix("s3://").unwrap_or(url);
+        let (bucket, prefix) = address.split_once('/').unwrap_or((address, ""));
+        let prefix = prefix.trim_matches('/');
+        let store = AmazonS3Builder::from_env()
+            .with_bucket_name(bucket)
+            .with_conditional_put(S3ConditionalPut::ETagMatch)
+            .with_http_connector(Connector)
+            .with_retry(retries())
+            .build()
+            .map_err(|source| failed(url, source))?;
+        let runtime = Builder::new_current_thread().enable_time().build();
+        Ok(Self {
+            store,
+            prefix: prefix.to_owned(),
+            runtime: runtime.map_err(|source| Error::Read {
+                path: url.into(),
+                source,
+            })?,
+        })
+    }
+
+    fn path(&self, path: &str) -> Result<Path, Error> {
+        let whole = match self.prefix.as_str() {
+            "" => path.to_owned(),
+            prefix => format!("{prefix}/{path}"),
+        };
+        // What is to be escaped is so already.
+        Path::parse(whole.trim_end_matches('/')).map_err(|source| failed(path, source.into()))
+    }
+
+    pub(super) fn put_new(&self, path: &str, bytes: Bytes) -> Result<bool, Error> {
+        let to = self.path(path)?;
+        let options = PutOptions::from(PutMode::Create);
+        let put = self.store.put_opts(&to, PutPayload::from(bytes), options);
+        match self.runtime.block_on(put) {
+            Ok(_) => Ok(true),
+            Err(object_store::Error::AlreadyExists { .. }) => Ok(false),
+            Err(error) => Err(failed(path, error)),
+        }
+    }
+
+    pub(super) fn has(&self, path: &str) -> Result<bool, Error> {
+        let at = self.path(path)?;
+        match self.runtime.block_on(self.store.head(&at)) {
+            Ok(_) => Ok(true),
+            Err(object_store::Error::NotFound { .. }) => Ok(false),
+            Err(error) => Err(failed(path, error)),
+        }
+    }
+
+    pub(super) fn list(&self, folder: &str) -> Result<Vec<Entry>, Error> {
+        let prefix = self.path(folder)?;
+        let skipped = match self.prefix.len() {
+            0 => 0,
+            length => length + 1,
+        };
+        let list = async { self.store.list(Some(&prefix)).try_collect::<Vec<_>>().await };
+        let found = self.runtime.block_on(list);
+        let found = found.map_err(|error| failed(folder, error))?;
+        let entry = |object: object_store::ObjectMeta| {
+            let path = object.location.as_ref().get(skipped..)?.to_owned();
+            Some(Entry {
+                path,
+                size: object.size,
+            })
+        };
+        Ok(found.into_iter().filter_map(entry).collect())
+    }
+
+    pub(super) fn get(&self, path: &str) -> Result<Option<Bytes>, Error> {
+        let from = self.path(path)?;
+        let get = async { self.store.get(&from).await?.bytes().await };
+        match self.runtime.block_on(get) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(object_store::Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(failed(path, error)),
+        }
+    }
+
+    pub(super) fn delete(&self, path: &str) -> Result<(), Error> {
+        let at = self.path(path)?;
+        match self.runtime.block_on(self.store.delete(&at)) {
+            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
+            Err(error) => Err(failed(path, error)),
+        }
+    }
+}
+
+/// Waits longer and longer, half a minute in all: who pushes from a script would rather know.
+fn retries() -> RetryConfig {
+    RetryConfig {
+        backoff: BackoffConfig {
+            init_backoff: Duration::from_millis(100),
+            max_backoff: Duration::from_secs(5),
+            base: 2.0,
+        },
+        max_retries: 8,
+        retry_timeout: Duration::from_secs(30),
+    }
+}
+
+fn failed(path: &str, source: object_store::Error) -> Error {
+    Error::Store {
+        path: path.to_owned(),
+        source: Box::new(source),
+    }
+}

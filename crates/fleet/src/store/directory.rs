@@ -1,0 +1,129 @@
+//! A directory as a store.
+
+use std::fs;
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use prof_filemap::MappedFile;
+
+use super::Entry;
+use crate::error::Error;
+
+/// A directory, which is made with the first file.
+#[derive(Debug)]
+pub(crate) struct Directory {
+    root: PathBuf,
+}
+
+/// Maps a file as long as its bytes are used.
+struct Mapped(MappedFile);
+
+impl AsRef<[u8]> for Mapped {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Directory {
+    pub(super) fn new(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    /// Writes a file of another name first, which then gets the right one, unless that is taken.
+    pub(super) fn put_new(&self, path: &str, bytes: &[u8]) -> Result<bool, Error> {
+        let path = self.root.join(path);
+        let put = || -> io::Result<bool> {
+            if path.try_exists()? {
+                return Ok(false);
+            }
+            let folder = path.parent().unwrap_or(&self.root);
+            fs::create_dir_all(folder)?;
+            let mut new = tempfile::Builder::new()
+                .prefix(".new-")
+                .tempfile_in(folder)?;
+            new.write_all(bytes)?;
+            let readable = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+            new.as_file().set_permissions(readable)?;
+            new.as_file().sync_all()?;
+            match new.persist_noclobber(&path) {
+                Ok(_) => Ok(true),
+                Err(error) if error.error.kind() == ErrorKind::AlreadyExists => Ok(false),
+                Err(error) => Err(error.error),
+            }
+        };
+        put().map_err(|source| Error::Write {
+            path: path.clone(),
+            source,
+        })
+    }
+
+    pub(super) fn has(&self, path: &str) -> Result<bool, Error> {
+        let path = self.root.join(path);
+        path.try_exists()
+            .map_err(|source| Error::Read { path, source })
+    }
+
+    pub(super) fn list(&self, folder: &str) -> Result<Vec<Entry>, Error> {
+        let mut found = Vec::new();
+        let mut folders = vec![self.root.join(folder)];
+        while let Some(folder) = folders.pop() {
+            let entries = match fs::read_dir(&folder) {
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                entries => entries,
+            };
+            let read = || -> io::Result<()> {
+                for entry in entries? {
+                    let entry = entry?;
+                    let kind = entry.file_type()?;
+                    if kind.is_dir() {
+                        folders.push(entry.path());
+                    } else if kind.is_file() {
+                        found.extend(self.entry(&entry.path())?);
+                    }
+                }
+                Ok(())
+            };
+            read().map_err(|source| Error::Read {
+                path: folder.clone(),
+                source,
+            })?;
+        }
+        Ok(found)
+    }
+
+    /// `None` for what is no file of a data set: files that are being written have other names,
+    /// and may be gone again.
+    fn entry(&self, path: &Path) -> io::Result<Option<Entry>> {
+        let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+        let inside = path.strip_prefix(&self.root).ok().and_then(Path::to_str);
+        let Some(inside) = inside.filter(|_| !name.starts_with(b".")) else {
+            return Ok(None);
+        };
+        match path.metadata() {
+            Ok(metadata) => Ok(Some(Entry {
+                path: inside.to_owned(),
+                size: metadata.len(),
+            })),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(super) fn get(&self, path: &str) -> Result<Option<Bytes>, Error> {
+        let path = self.root.join(path);
+        match MappedFile::open(&path) {
+            Ok(file) => Ok(Some(Bytes::from_owner(Mapped(file)))),
+            Err(_) if !path.exists() => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    pub(super) fn delete(&self, path: &str) -> Result<(), Error> {
+        let path = self.root.join(path);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            done => done.map_err(|source| Error::Write { path, source }),
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Files in a directory or in a bucket of an object store.
+//!
+//! Both offer the same few operations; a file appears as a whole or not at all, and is never
+//! changed.
+
+mod bucket;
+mod directory;
+mod http;
+
+use bytes::Bytes;
+
+use crate::error::Error;
+
+use bucket::Bucket;
+use directory::Directory;
+
+/// A place for files.
+#[derive(Debug)]
+pub(crate) enum Store {
+    /// A directory of this machine.
+    Directory(Directory),
+    /// A bucket that speaks S3, or a part of it.
+    Bucket(Bucket),
+}
+
+/// A file in a store.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Entry {
+    /// Its path in the store, with `/`.
+    pub(crate) path: String,
+    /// Bytes.
+    pub(crate) size: u64,
+}
+
+impl Store {
+    /// The store at an address: `s3://bucket/prefix`, or a directory, as a path or `file://`.
+    ///
+    /// # Errors
+    /// It is none, or what the environment says of it does not suffice.
+    pub(crate) fn open(url: &str) -> Result<Self, Error> {
+        match url.split_once("://") {
+            Some(("s3", _)) => Ok(Self::Bucket(Bucket::open(url)?)),
+            Some(("file", path)) => Ok(Self::Directory(Directory::new(path))),
+            Some(_) => Err(Error::NoDestination {
+                url: url.to_owned(),
+            }),
+            None => Ok(Self::Directory(Directory::new(url))),
+        }
+    }
+
+    /// Stores a file, unless there is one of this path. Returns whether there was none.
+    ///
+    /// # Errors
+    /// The store cannot be reached, or is full.
+    pub(crate) fn put_new(&self, path: &str, bytes: Bytes) -> Result<bool, Error> {
+        match self {
+            Self::Directory(directory) => directory.put_new(path, &bytes),
+            Self::Bucket(bucket) => bucket.put_new(path, bytes),
+        }
+    }
+
+    /// Whether there is a file of this path.
+    ///
+    /// # Errors
+    /// The store cannot be reached.
+    pub(crate) fn has(&self, path: &str) -> Result<bool, Error> {
+        match self {
+            Self::Directory(directory) => directory.has(path),
+            Self::Bucket(bucket) => bucket.has(path),
+        }
+    }
+
+    /// All files below a folder, in the order of their paths.
+    ///
+    /// # Errors
+    /// The store cannot be reached.
+    pub(crate) fn list(&self, folder: &str) -> Result<Vec<Entry>, Error> {
+        let mut entries = match self {
+            Self::Directory(directory) => directory.list(folder)?,
+            Self::Bucket(bucket) => bucket.list(folder)?,
+        };
+        entries.sort_unstable();
+        Ok(entries)
+    }
+
+    /// The bytes of a file; `None` if it is gone.
+    ///
+    /// # Errors
+    /// The store cannot be reached.
+    pub(crate) fn get(&self, path: &str) -> Result<Option<Bytes>, Error> {
+        match self {
+            Self::Directory(directory) => directory.get(path),
+            Self::Bucket(bucket) => bucket.get(path),
+        }
+    }
+
+    /// Removes a file, if it is there.
+    ///
+    /// # Errors
+    /// The store cannot be reached.
+    pub(crate) fn delete(&self, path: &str) -> Result<(), Error> {
+        match self {
+            Self::Directory(directory) => directory.delete(path),
+            Self::Bucket(bucket) => bucket.delete(path),
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! Columns of Parquet files as vectors.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::column::reader::get_typed_column_reader;
+use parquet::data_type::{ByteArray, DataType, FixedLenByteArray};
+use parquet::errors::{ParquetError, Result};
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::reader::FileReader;
+use parquet::file::serialized_reader::SerializedFileReader;
+use parquet::file::statistics::Statistics;
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+
+use super::schema::{Table, VERSION};
+
+/// Rows in a row group: what a reader holds in memory at a time, and may leave out by its times.
+pub(super) const GROUP_ROWS: usize = 1 << 16;
+
+/// Rows that a row group of somebody else's may have.
+const MOST_ROWS: usize = 1 << 24;
+
+/// A file as it is written, in memory.
+pub(super) struct NewFile {
+    writer: SerializedFileWriter<Vec<u8>>,
+}
+
+impl NewFile {
+    pub(super) fn new(table: Table) -> Result<Self> {
+        const LEVEL: i32 = 3;
+        let version = KeyValue::new("prof.schema".to_owned(), VERSION.to_owned());
+        let properties = WriterProperties::builder()
+            .set_compression(Compression::ZSTD(ZstdLevel::try_new(LEVEL)?))
+            .set_statistics_enabled(EnabledStatistics::Chunk)
+            .set_offset_index_disabled(true)
+            .set_max_row_group_row_count(Some(GROUP_ROWS))
+            .set_key_value_metadata(Some(vec![version]))
+            .set_created_by(concat!("prof ", env!("CARGO_PKG_VERSION")).to_owned())
+            .build();
+        let writer = SerializedFileWriter::new(Vec::new(), table.schema(), Arc::new(properties))?;
+        Ok(Self { writer })
+    }
+
+    /// Writes a row group.
+    pub(super) fn group(
+        &mut self,
+        fill: impl FnOnce(&mut NewColumns<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let mut columns = NewColumns(self.writer.next_row_group()?);
+        fill(&mut columns)?;
+        columns.0.close()?;
+        Ok(())
+    }
+
+    pub(super) fn finish(self) -> Result<Bytes> {
+        Ok(self.writer.into_inner()?.into())
+    }
+}
+
+/// The columns of a row group, which are written in the schema's order.
+pub(super) struct NewColumns<'a>(SerializedRowGroupWriter<'a, Vec<u8>>);
+
+impl NewColumns<'_> {
+    /// Writes a column that is neither optional nor repeated.
+    pub(super) fn flat<T: DataType>(&mut self, values: impl Iterator<Item = T::T>) -> Result<()> {
+        let values: Vec<T::T> = values.collect();
+        self.write::<T>(&values, None, None)
+    }
+
+    pub(super) fn nested<T: DataType>(&mut self, column: &Nested<T::T>) -> Result<()> {
+        let repetition = (!column.repetition.is_empty()).then_some(&column.repetition[..]);
+        self.write::<T>(&column.values, Some(&column.definition), repetition)
+    }
+
+    fn write<T: DataType>(
+        &mut self,
+        values: &[T::T],
+        definition: Option<&[i16]>,
+        repetition: Option<&[i16]>,
+    ) -> Result<()> {
+        let column = self.0.next_column()?;
+        let mut column =
+            column.ok_or_else(|| ParquetError::General("more columns than the schema".into()))?;
+        column
+            .typed::<T>()
+            .write_batch(values, definition, repetition)?;
+        column.close()
+    }
+}
+
+/// A column that is optional or repeated: its values, and for each place where one could be
+/// whether there is one (definition) and whether it goes on in the same row (repetition).
+#[derive(Clone, Debug)]
+pub(super) struct Nested<T> {
+    pub(super) values: Vec<T>,
+    pub(super) definition: Vec<i16>,
+    pub(super) repetition: Vec<i16>,
+}
+
+impl<T> Default for Nested<T> {
+    fn default() -> Self {
+        Self {
+            values: Vec::new(),
+            definition: Vec::new(),
+            repetition: Vec::new(),
+        }
+    }
+}
+
+impl<T> Nested<T> {
+    /// A column of optional values.
+    pub(super) fn optional(values: impl Iterator<Item = Option<T>>) -> Self {
+        let mut column = Self::default();
+        for value in values {
+            column.definition.push(value.is_some().into());
+            column.values.extend(value);
+        }
+        column
+    }
+
+    /// Adds the list of one row. Elements are `None` only in columns that are optional in a list.
+    pub(super) fn push_list(&mut self, list: impl Iterator<Item = Option<T>>, deepest: i16) {
+        let start = self.definition.len();
+        for value in list {
+            let depth = deepest - i16::from(value.is_none());
+            self.repetition.push((self.definition.len() > start).into());
+            self.definition.push(depth);
+            self.values.extend(value);
+        }
+        if self.definition.len() == start {
+            self.repetition.push(0);
+            self.definition.push(0);
+        }
+    }
+
+    /// The lists of all rows; `deepest` is the level of values that are there.
+    pub(super) fn into_lists(self, deepest: i16) -> Vec<Vec<Option<T>>> {
+        let mut lists: Vec<Vec<Option<T>>> = Vec::new();
+        let mut values = self.values.into_iter();
+        for (repetition, definition) in self.repetition.into_iter().zip(self.definition) {
+            if repetition == 0 {
+                lists.push(Vec::new());
+            }
+            if definition == 0 {
+                continue;
+            }
+            let value = (definition == deepest).then(|| values.next()).flatten();
+            if let Some(list) = lists.last_mut() {
+                list.push(value);
+            }
+        }
+        lists
+    }
+}
+
+/// The row groups of a file.
+pub(crate) struct Groups {
+    reader: SerializedFileReader<Bytes>,
+}
+
+impl Groups {
+    /// Reads where they are.
+    pub(crate) fn of(file: Bytes) -> Result<Self> {
+        Ok(Self {
+            reader: SerializedFileReader::new(file)?,
+        })
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.reader.metadata().num_row_groups()
+    }
+
+    /// How many rows one has.
+    pub(crate) fn rows(&self, group: usize) -> usize {
+        let rows = self.reader.metadata().row_group(group).num_rows();
+        usize::try_from(rows).unwrap_or(0)
+    }
+
+    /// The smallest and the largest value of a column of integers in a group, if known.
+    pub(super) fn range(&self, group: usize, column: &str) -> Option<(i64, i64)> {
+        let index = self.index(column).ok()?;
+        let group = self.reader.metadata().row_group(group);
+        match group.column(index).statistics()? {
+            Statistics::Int64(range) => Some((*range.min_opt()?, *range.max_opt()?)),
+            _ => None,
+        }
+    }
+
+    fn index(&self, column: &str) -> Result<usize> {
+        let schema = self.reader.metadata().file_metadata().schema_descr();
+        let mut columns = schema.columns().iter();
+        columns
+            .position(|known| known.path().string() == column)
+            .ok_or_else(|| ParquetError::General(format!("there is no column {column}")))
+    }
+
+    /// The values of a column that is neither optional nor repeated.
+    pub(super) fn flat<T: DataType>(&self, group: usize, column: &str) -> Result<Vec<T::T>> {
+        let values = self.nested::<T>(group, column)?.values;
+        match values.len() == self.rows(group) {
+            true => Ok(values),
+            false => Err(ParquetError::General(format!("{column} has holes"))),
+        }
+    }
+
+    pub(super) fn nested<T: DataType>(&self, group: usize, column: &str) -> Result<Nested<T::T>> {
+        let index = self.index(column)?;
+        let rows = self.rows(group);
+        let group = self.reader.get_row_group(group)?;
+        let described = group.metadata().column(index);
+        if described.column_type() != T::get_physical_type() || rows > MOST_ROWS {
+            return Err(ParquetError::General(format!(
+                "{column} is of another kind"
+            )));
+        }
+        let mut reader = get_typed_column_reader::<T>(group.get_column_reader(index)?);
+        let mut read = Nested::default();
+        let mut seen = 0;
+        while seen < rows {
+            let (definition, repetition) = (&mut read.definition, &mut read.repetition);
+            let (more, _, _) = reader.read_records(
+                rows - seen,
+                Some(definition),
+                Some(repetition),
+                &mut read.values,
+            )?;
+            if more == 0 {
+                return Err(ParquetError::EOF(format!("{column} ends early")));
+            }
+            seen += more;
+        }
+        Ok(read)
+    }
+}
+
+/// Texts as columns have them, each distinct one once.
+#[derive(Default)]
+pub(super) struct NewTexts(HashMap<Arc<str>, ByteArray>);
+
+impl NewTexts {
+    pub(super) fn of(&mut self, text: &Arc<str>) -> ByteArray {
+        if let Some(known) = self.0.get(text) {
+            return known.clone();
+        }
+        let new = ByteArray::from(text.as_bytes().to_vec());
+        self.0.insert(Arc::clone(text), new.clone());
+        new
+    }
+}
+
+/// Texts from columns, each distinct one once.
+#[derive(Default)]
+pub(crate) struct Texts(HashMap<Vec<u8>, Arc<str>>);
+
+impl Texts {
+    pub(super) fn of(&mut self, bytes: &ByteArray) -> Arc<str> {
+        let bytes = bytes.data();
+        if let Some(known) = self.0.get(bytes) {
+            return Arc::clone(known);
+        }
+        let new: Arc<str> = String::from_utf8_lossy(bytes).into();
+        self.0.insert(bytes.to_vec(), Arc::clone(&new));
+        new
+    }
+}
+
+/// The 16 bytes of a number.
+pub(super) fn number(bytes: &FixedLenByteArray) -> [u8; 16] {
+    let mut number = [0; 16];
+    for (to, from) in number.iter_mut().zip(bytes.data()) {
+        *to = *from;
+    }
+    number
+}
+
+/// A number as columns have it.
+pub(super) fn fixed(number: &[u8; 16]) -> FixedLenByteArray {
+    ByteArray::from(number.to_vec()).into()
+}

@@ -1,0 +1,13 @@
+//! The three tables: their rows, and Parquet files of them (docs/fleet.md).
+
+mod column;
+mod rows;
+mod samples;
+mod schema;
+mod stacks;
+
+pub(crate) use column::{Groups, Texts};
+pub(crate) use rows::{Frame, RunRow, SampleRow, StackHash, StackRow};
+pub(crate) use samples::{Sums, runs_file, samples_file};
+pub(crate) use schema::Table;
+pub(crate) use stacks::stacks_file;

@@ -1,0 +1,35 @@
+//! Small files to large ones, and what is wrong with a data set.
+
+mod check;
+mod compact;
+
+use std::collections::{BTreeMap, HashSet};
+
+use crate::dataset::{Partition, table_prefix};
+use crate::error::Error;
+use crate::store::{Entry, Store};
+use crate::table::Table;
+
+pub(crate) use check::{Health, check};
+pub(crate) use compact::compact;
+
+/// The files of a table by their partition.
+fn partitions(store: &Store, table: Table) -> Result<BTreeMap<Partition, Vec<Entry>>, Error> {
+    let mut partitions: BTreeMap<Partition, Vec<Entry>> = BTreeMap::new();
+    for entry in store.list(&table_prefix(table))? {
+        if let Some(partition) = Partition::of(&entry.path) {
+            partitions.entry(partition).or_default().push(entry);
+        }
+    }
+    Ok(partitions)
+}
+
+/// The numbers of the runs that were pushed to their end.
+fn complete_runs(store: &Store) -> Result<HashSet<String>, Error> {
+    let files = store.list(&table_prefix(Table::Runs))?;
+    let name = |entry: &Entry| {
+        let (_, name) = entry.path.rsplit_once('/')?;
+        Some(name.strip_suffix(".parquet")?.to_owned())
+    };
+    Ok(files.iter().filter_map(name).collect())
+}

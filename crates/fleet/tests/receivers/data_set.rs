@@ -1,0 +1,239 @@
+//! `prof push` to a data set, and what queries find in it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use prof_needs::{met, python, tools};
+use prof_recorder::{Options, Program, Signals, Target};
+use tempfile::TempDir;
+
+use super::{Weights, build, errors, fleet, weights};
+
+/// Recordings, and an empty data set.
+struct Session {
+    folder: TempDir,
+    data: PathBuf,
+}
+
+impl Session {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        build(folder.path());
+        let data = folder.path().join("data");
+        Self { folder, data }
+    }
+
+    fn record(&self, name: &str) -> PathBuf {
+        let recording = self.folder.path().join(name);
+        let target = Target::Command(Program::new([self.folder.path().join("work")]));
+        let signals = Signals::block().unwrap();
+        prof_recorder::record(&Options::new(target, &recording), &signals).unwrap();
+        recording
+    }
+
+    fn push(&self, recording: &Path, host: &str) -> Command {
+        let mut push = fleet();
+        push.args([
+            "push",
+            "--service",
+            "shop",
+            "--host",
+            host,
+            "--label",
+            "zone=a",
+        ]);
+        push.arg(recording).arg(&self.data);
+        push
+    }
+
+    fn pushed(&self, recording: &Path, host: &str) -> String {
+        let output = self.push(recording, host).output().unwrap();
+        assert!(output.status.success(), "{}", errors(&output));
+        errors(&output)
+    }
+
+    fn query(&self, conditions: &[&str]) -> Weights {
+        let mut query = fleet();
+        query.arg("query").arg(&self.data).args(["--folded", "-"]);
+        let output = query.args(conditions).output().unwrap();
+        assert!(output.status.success(), "{}", errors(&output));
+        by_function(&String::from_utf8(output.stdout).unwrap())
+    }
+
+    fn data(&self, verb: &str) -> (Option<i32>, String) {
+        let output = fleet()
+            .arg("data")
+            .arg(verb)
+            .arg(&self.data)
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        (output.status.code(), text + &errors(&output))
+    }
+
+    /// The files of a table, by their paths.
+    fn files(&self, table: &str) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        let mut folders = vec![self.data.join(table)];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                match path.is_dir() {
+                    true => folders.push(path),
+                    false => found.push(path),
+                }
+            }
+        }
+        found
+    }
+}
+
+/// The weight of each function with it on the stack, of folded stacks.
+fn by_function(folded: &str) -> Weights {
+    let mut weights = Weights::new();
+    for line in folded.lines() {
+        let (stack, weight) = line.rsplit_once(' ').unwrap();
+        let mut names: Vec<&str> = stack.split(';').collect();
+        names.sort_unstable();
+        names.dedup();
+        for name in names {
+            *weights.entry(name.to_owned()).or_default() += weight.parse::<u64>().unwrap();
+        }
+    }
+    weights
+}
+
+fn sum(a: &Weights, b: &Weights) -> Weights {
+    let mut sum = a.clone();
+    for (name, weight) in b {
+        *sum.entry(name.clone()).or_default() += weight;
+    }
+    sum
+}
+
+#[test]
+fn a_data_set_has_each_recording_once() {
+    if !tools(&["gcc"]) {
+        return;
+    }
+    let session = Session::new();
+    let (first, second) = (session.record("first"), session.record("second"));
+    assert!(session.pushed(&first, "a").contains("pushed"));
+    assert!(session.pushed(&first, "a").contains("was pushed before"));
+    session.pushed(&second, "b");
+    let (of_first, of_second) = (weights(&first), weights(&second));
+    assert_eq!(session.query(&["--host", "a"]), of_first);
+    assert_eq!(
+        session.query(&["--host", "b", "--label", "zone=a"]),
+        of_second
+    );
+    assert_eq!(
+        session.query(&["--since", "1h"]),
+        sum(&of_first, &of_second)
+    );
+    let parse = session.query(&["--function", "^parse$"]);
+    assert_eq!(parse["main"], of_first["parse"] + of_second["parse"]);
+    let nothing = fleet()
+        .arg("query")
+        .arg(&session.data)
+        .args(["--label", "zone=b"])
+        .output();
+    assert!(errors(&nothing.unwrap()).contains("no samples to show"));
+    assert_eq!(session.data("check").0, Some(0));
+}
+
+#[test]
+fn hosts_of_one_name_are_added_up_and_compacted() {
+    if !tools(&["gcc"]) {
+        return;
+    }
+    let session = Session::new();
+    let (first, second) = (session.record("first"), session.record("second"));
+    session.pushed(&first, "a");
+    let kept = fs::read(&session.files("samples")[0]).unwrap();
+    let kept_at = session.files("samples")[0].clone();
+    session.pushed(&second, "a");
+    let whole = sum(&weights(&first), &weights(&second));
+    assert_eq!(session.query(&[]), whole);
+    assert_eq!(session.data("compact").0, Some(0));
+    assert_eq!(session.files("samples").len(), 1);
+    assert_eq!(session.files("stacks").len(), 1);
+    assert_eq!(session.query(&[]), whole);
+    // What was pushed stays so.
+    assert!(session.pushed(&first, "a").contains("was pushed before"));
+    assert_eq!(session.query(&[]), whole);
+    // As if the compaction had been killed before it removed the first file.
+    fs::write(kept_at, kept).unwrap();
+    assert_eq!(session.query(&[]), whole);
+    assert_eq!(session.data("check").0, Some(3));
+    assert_eq!(session.data("compact").0, Some(0));
+    assert_eq!(session.data("check").0, Some(0));
+    assert_eq!(session.query(&[]), whole);
+}
+
+#[test]
+fn killed_pushes_change_nothing() {
+    if !tools(&["gcc"]) {
+        return;
+    }
+    let session = Session::new();
+    let recording = session.record("recording");
+    let mut random = fastrand::Rng::with_seed(1);
+    for _ in 0..50 {
+        let mut push = session.push(&recording, "a").spawn().unwrap();
+        // Wherever it is: nothing is waited for.
+        std::thread::sleep(Duration::from_millis(random.u64(0..60)));
+        push.kill().unwrap();
+        push.wait().unwrap();
+    }
+    session.pushed(&recording, "a");
+    assert_eq!(session.query(&[]), weights(&recording));
+    assert_eq!(session.data("check").0, Some(0));
+    let folders = [session.files("samples"), session.files("runs")];
+    for files in folders {
+        let whole = files.iter().filter(|path| path.extension().is_some());
+        assert_eq!(whole.count(), 1);
+    }
+}
+
+#[test]
+fn a_damaged_file_is_named() {
+    if !tools(&["gcc"]) {
+        return;
+    }
+    let session = Session::new();
+    session.pushed(&session.record("recording"), "a");
+    let file = &session.files("samples")[0];
+    let bytes = fs::read(file).unwrap();
+    fs::write(file, &bytes[..bytes.len() / 2]).unwrap();
+    let (status, text) = session.data("check");
+    assert_eq!(status, Some(3), "{text}");
+    assert!(text.contains("damaged: samples/date="), "{text}");
+}
+
+#[test]
+fn duckdb_finds_the_same_sums() {
+    let has = Command::new(python())
+        .args(["-c", "import duckdb"])
+        .output();
+    if !tools(&["gcc"]) || !met(has.unwrap().status.success(), "Python's duckdb") {
+        return;
+    }
+    let session = Session::new();
+    let (first, second) = (session.record("first"), session.record("second"));
+    session.pushed(&first, "a");
+    session.pushed(&second, "b");
+    let query = include_str!("../../sql/duckdb.sql");
+    let query = query.replace("like 'cpu-clock%'", "is not null");
+    let script = "import sys, duckdb\n\
+                  duckdb.execute(f\"set variable url = '{sys.argv[1]}'\")\n\
+                  for (line,) in duckdb.execute(sys.argv[2]).fetchall(): print(line)";
+    let mut asked = Command::new(python());
+    asked.args(["-c", script]).arg(&session.data).arg(&query);
+    let output = asked.output().unwrap();
+    assert!(output.status.success(), "{}", errors(&output));
+    let found = by_function(&String::from_utf8(output.stdout).unwrap());
+    assert_eq!(found, sum(&weights(&first), &weights(&second)));
+}
