@@ -51,10 +51,22 @@ pub fn run() -> ExitCode {
     match done {
         Ok(code) => code,
         Err(error) => {
-            say(&format!("error: {error:#}"));
+            say(&format!("error: {}", in_one_line(&error)));
             ExitCode::FAILURE
         }
     }
+}
+
+/// The chain of causes. Typed errors say their cause themselves, so that it is not said again.
+fn in_one_line(error: &anyhow::Error) -> String {
+    let mut line = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !line.contains(&cause) {
+            line.push_str(": ");
+            line.push_str(&cause);
+        }
+    }
+    line
 }
 
 /// Says something on the standard error output. Who has closed it does without.

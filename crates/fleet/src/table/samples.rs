@@ -91,6 +91,9 @@ fn label_columns<'a>(
     (keys, values)
 }
 
+/// Keys and values of labels.
+type Pair = (Vec<Arc<str>>, Vec<Arc<str>>);
+
 /// What a query reads of the samples of a group: as much as it needs.
 pub(crate) struct Sums {
     pub(crate) times: Vec<i64>,
@@ -150,22 +153,22 @@ impl Groups {
                 .collect())
         };
         let (keys, values) = (lists(KEYS)?, lists(VALUES)?);
-        let mut last: Option<(Vec<Arc<str>>, Vec<Arc<str>>, Arc<Labels>)> = None;
+        let mut last: Option<(Pair, Arc<Labels>)> = None;
         let mut labels = Vec::with_capacity(keys.len());
         for (keys, values) in keys.into_iter().zip(values) {
             // Rows that follow one another have mostly the same ones.
-            if let Some((known, values_known, same)) = &last
-                && *known == keys
-                && *values_known == values
+            let pair = (keys, values);
+            if let Some((known, same)) = &last
+                && *known == pair
             {
                 labels.push(Arc::clone(same));
                 continue;
             }
-            let pairs = keys.iter().zip(&values);
+            let pairs = pair.0.iter().zip(&pair.1);
             let new: Labels = pairs.map(|(k, v)| (k.to_string(), v.to_string())).collect();
             let new = Arc::new(new);
             labels.push(Arc::clone(&new));
-            last = Some((keys, values, new));
+            last = Some((pair, new));
         }
         Ok(labels)
     }

@@ -12,20 +12,20 @@ use tempfile::TempDir;
 use super::{Weights, build, errors, fleet, weights};
 
 /// Recordings, and an empty data set.
-struct Session {
+pub(super) struct Session {
     folder: TempDir,
     data: PathBuf,
 }
 
 impl Session {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         build(folder.path());
         let data = folder.path().join("data");
         Self { folder, data }
     }
 
-    fn record(&self, name: &str) -> PathBuf {
+    pub(super) fn record(&self, name: &str) -> PathBuf {
         let recording = self.folder.path().join(name);
         let target = Target::Command(Program::new([self.folder.path().join("work")]));
         let signals = Signals::block().unwrap();
@@ -91,7 +91,7 @@ impl Session {
 }
 
 /// The weight of each function with it on the stack, of folded stacks.
-fn by_function(folded: &str) -> Weights {
+pub(super) fn by_function(folded: &str) -> Weights {
     let mut weights = Weights::new();
     for line in folded.lines() {
         let (stack, weight) = line.rsplit_once(' ').unwrap();
@@ -105,7 +105,7 @@ fn by_function(folded: &str) -> Weights {
     weights
 }
 
-fn sum(a: &Weights, b: &Weights) -> Weights {
+pub(super) fn sum(a: &Weights, b: &Weights) -> Weights {
     let mut sum = a.clone();
     for (name, weight) in b {
         *sum.entry(name.clone()).or_default() += weight;

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod bucket;
 mod collecting;
 mod data_set;
 mod pushing;
