@@ -35,6 +35,7 @@ mod offcpu;
 mod options;
 mod output;
 mod probe_coverage;
+mod python;
 mod queue;
 mod reader;
 mod record;

@@ -127,9 +127,7 @@ impl Session {
         self.statistics.quality.python.count(added);
         let is_late = !matches!(batch.content(index), Content::BlockedSample { .. });
         if is_late && added != Err(NoPython::UnknownVersion) {
-            // Whatever is read later is of another moment.
-            self.feedback.deep += 1;
-            self.feedback.changed += 1;
+            self.feedback.python += 1;
         }
         let Some(SessionEvent { attr, .. }) = self.events.first() else {
             return;
