@@ -217,13 +217,14 @@ impl Trial {
     fn text(&self, options: &Options) -> String {
         let mut text = format!(
             "# What `prof ci` finds\n\n\
-             Written by `cargo xtask ci-trial`: {}. {}.\n\
+             Written by `cargo xtask ci-trial`: {}. {}; load at the end: {}.\n\
              Each pair is {} runs of a quarter of a second on either side, at 4,999 Hz, in turn \
              (`--versus`) or\none group after the other (`--save-baseline`). An alarm is what ends \
              with status 3 at the default limits.\n\n\
              | program | change | runs | pairs | alarms |\n| --- | --- | --- | ---: | --- |\n",
             bench::date(),
             bench::description(),
+            load(),
             options.repeat,
         );
         for (kind, runs) in [(Kind::Same, "in turn"), (Kind::Stored, "grouped")] {
@@ -235,6 +236,9 @@ impl Trial {
                     said => format!("{}: {}", said.len(), said.join("; ")),
                 };
                 let pairs = pairs().count();
+                if pairs == 0 {
+                    continue;
+                }
                 // Writing to a string does not fail.
                 let _ = writeln!(text, "| {program} | none | {runs} | {pairs} | {alarms} |");
             }
@@ -244,13 +248,20 @@ impl Trial {
         let said = planted().filter(|pair| pair.said.is_some()).count();
         let _ = writeln!(
             text,
-            "| steps | 3 % more in `checksum` | in turn | {} | {found} name `checksum` alone, {} \
+            "| steps | 3 % more in `checksum` | in turn | {} | {found} name `checksum`, {} only \
              something else |",
             planted().count(),
             said - found,
         );
         text
     }
+}
+
+/// How many threads wanted a CPU in the last fifteen minutes, on average.
+fn load() -> String {
+    let averages = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let last = averages.split_whitespace().nth(2);
+    last.unwrap_or("unknown").to_owned()
 }
 
 /// Builds `steps`, and `steps-more`, which takes 3 % longer.
