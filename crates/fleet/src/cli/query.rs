@@ -3,7 +3,7 @@
 use std::io::{BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use prof_filemap::output::Output;
 use prof_model::counted;
@@ -194,6 +194,9 @@ fn compare(flags: &QueryFlags, store: &Store, filter: &Filter, sides: &Sides) ->
 /// The profile of a selection, and a line on what it is made of.
 fn answer(store: &Store, selection: &Selection) -> Result<(SymbolizedProfile, String)> {
     let found = scan(store, selection)?;
+    if found.sums.is_empty() {
+        bail!("no samples to show: the data set has none of this time, service, host and label");
+    }
     let profile = profile_of(store, selection, &found)?;
     // All frames bring their names.
     let symbolizer = Symbolizer::new(SymbolOptions::default());
