@@ -107,7 +107,7 @@ impl NoPython {
             Self::NoThread => "the interpreter does not know the thread",
             Self::Inconsistent => "they were read while they changed",
             Self::TooDeep => "more frames than a sample can hold",
-            Self::UnknownVersion => "only those of CPython 3.8 to 3.13 can be read",
+            Self::UnknownVersion => "only those of CPython 3.11 to 3.13 can be read",
         }
     }
 }

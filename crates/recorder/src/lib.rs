@@ -35,7 +35,6 @@ mod offcpu;
 mod options;
 mod output;
 mod probe_coverage;
-mod python;
 mod queue;
 mod reader;
 mod record;

@@ -232,7 +232,6 @@ impl BlockedThreadSampler {
                 tid,
                 registers,
                 stack: &self.stack,
-                is_full: copied == Self::COPIED,
             };
             (read.python)(&thread)
         });

@@ -4,11 +4,10 @@ use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use prof_events::{Opened, Wake};
+use prof_events::{Opened, Wake, current_cpu, system};
+use prof_perfdata::Sample;
 
 use crate::queue::record_queue::RecordQueue;
-use crate::reader::last_sleep::LastSleep;
-use crate::reader::python_threads::PythonThreads;
 use crate::reader::wakeup::{Sleep, SleepReason, WakeupPolicy};
 use crate::source::Source;
 use crate::summary::Wakeups;
@@ -22,6 +21,13 @@ pub(super) struct ReaderSleep {
     /// When the reader last woke.
     woke: Instant,
     pub(super) wakeups: Wakeups,
+}
+
+/// The reader's sleep before this pass.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LastSleep {
+    /// By the clock of the records.
+    began: u64,
 }
 
 impl ReaderSleep {
@@ -39,12 +45,11 @@ impl ReaderSleep {
     }
 
     /// Sleeps until there is something to do, or `timeout` is over. `wants_each` is whether each
-    /// sample ends it, whatever the policy says. Who reads Python frames is woken by each sample
-    /// where that pays.
+    /// sample ends it, whatever the policy says.
     pub(super) fn wait(
         &mut self,
         source: &mut Source,
-        (queue, python): (&RecordQueue, Option<&PythonThreads>),
+        queue: &RecordQueue,
         timeout: Duration,
         wants_each: bool,
     ) -> io::Result<Wake> {
@@ -57,18 +62,10 @@ impl ReaderSleep {
             Sleep::For(longest) => (false, longest),
         };
         self.until_sample = each;
-        let each = each || wants_each;
-        let reads_python = python.is_some() && !lags && self.policy.reads_python(Instant::now());
-        source.signal_each_overflow(each || reads_python)?;
-        if let Some(python) = python {
-            python.forward(each);
-        }
+        source.signal_each_overflow(each || wants_each)?;
         self.last = LastSleep::begin();
         let wake = source.wait(longest.min(timeout))?;
-        if let Some(python) = python {
-            python.clear();
-        }
-        if each {
+        if each || wants_each {
             thread::sleep(self.policy.gather(self.woke, Instant::now()));
         }
         self.woke = Instant::now();
@@ -88,5 +85,28 @@ impl ReaderSleep {
             SleepReason::Steady => &mut wakeups.steady,
         };
         *counter += 1;
+    }
+}
+
+impl LastSleep {
+    /// From a sample to the reader's turn, in nanoseconds, where it takes the CPU at once: twice as
+    /// long as in a virtual machine.
+    const AT_ONCE: u64 = 300_000;
+
+    /// It begins.
+    pub(super) fn begin() -> Self {
+        let began = system::monotonic_now();
+        Self { began }
+    }
+
+    /// Whether the sample woke the reader on the thread's own CPU, where the thread waits until the
+    /// reader is done.
+    pub(super) fn ended_by(self, sample: &Sample<'_>) -> bool {
+        let (Some(time), Some(cpu)) = (sample.time, sample.cpu) else {
+            return false;
+        };
+        time > self.began
+            && cpu == current_cpu()
+            && system::monotonic_now().saturating_sub(time) < Self::AT_ONCE
     }
 }

@@ -19,8 +19,6 @@ mod samples;
 mod state;
 mod statistics;
 
-use std::sync::Arc;
-
 use prof_events::{Weight, system};
 use prof_model::{Modules, Pid, Processes, Quality, StackEnd};
 use prof_perfdata::{Attr, Record, RecordFormat, WriteError, follow};
@@ -33,7 +31,6 @@ use crate::output::output_files::{OutputFiles, Written};
 use crate::output::pinned_files::{FilePinner, PinnedFiles};
 use crate::output::rotation::NextOutput;
 use crate::probe_coverage::ProbeCoverage;
-use crate::python::readings::PythonReadings;
 use crate::queue::message::{Content, Known, Message};
 use crate::queue::pending_batches::PendingBatches;
 use crate::queue::record_queue::{Batch, Feedback, Popped, ReaderCounts, RecordQueue};
@@ -130,14 +127,14 @@ impl Session {
         events: Vec<SessionEvent>,
         output: OutputFiles,
         trackers: Trackers,
-        (chain_builder, python): (ChainBuilder, Arc<PythonReadings>),
+        chain_builder: ChainBuilder,
     ) -> Self {
         Self {
             format,
             events,
             output: SessionOutput::new(output),
             chain_builder: Box::new(chain_builder),
-            python: PythonFrames::new(python),
+            python: PythonFrames::default(),
             python_maps: Vec::new(),
             processes: Processes::default(),
             modules: Modules::default(),
@@ -239,6 +236,10 @@ impl Session {
         }
         if self.feedback != Feedback::default() {
             queue.report(std::mem::take(&mut self.feedback));
+        }
+        let found = self.python.take_found();
+        if !found.is_empty() {
+            queue.report_interpreters(found);
         }
         while let Some(batch) = held.pop_done() {
             queue.recycle(batch);

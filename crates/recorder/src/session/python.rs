@@ -9,6 +9,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
 
+use prof_events::LiveMemory;
 use prof_model::{
     AbsoluteAddress, Mapping, ModuleId, Modules, NoPython, Pid, Process, PythonFunction, StackEnd,
 };
@@ -17,12 +18,11 @@ use prof_runtimes::python::{Function, Interpreter, Library, PythonStack};
 use prof_unwinder::FRAME_LIMIT;
 
 use crate::output::mapped_file::open_mapped;
-use crate::python::reader::Now;
-use crate::python::readings::PythonReadings;
 use crate::queue::message::PythonReading;
+use crate::reader::python::Now;
 
 /// Knows the interpreters of processes, and the functions that were seen.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct PythonFrames {
     interpreters: HashMap<Pid, Known>,
     libraries: HashMap<ModuleId, Option<Library>>,
@@ -30,8 +30,8 @@ pub(crate) struct PythonFrames {
     functions: HashMap<String, u64>,
     /// Paths by function, which are made once.
     paths: HashMap<Arc<Function>, u64>,
-    /// Who reads is told of interpreters through this.
-    readings: Arc<PythonReadings>,
+    /// What the reader is to be told.
+    found: Vec<(Pid, Arc<Interpreter>)>,
 }
 
 /// What is known of a process.
@@ -52,16 +52,11 @@ pub(crate) struct Owner<'a> {
 
 impl PythonFrames {
     /// Functions of a recording, at most.
-    const FUNCTIONS: usize = 1 << 17;
+    const FUNCTIONS: usize = 1 << 20;
 
-    pub(crate) fn new(readings: Arc<PythonReadings>) -> Self {
-        Self {
-            interpreters: HashMap::new(),
-            libraries: HashMap::new(),
-            functions: HashMap::new(),
-            paths: HashMap::new(),
-            readings,
-        }
+    /// What the reader is to be told of.
+    pub(crate) fn take_found(&mut self) -> Vec<(Pid, Arc<Interpreter>)> {
+        std::mem::take(&mut self.found)
     }
 
     /// Adds the Python frames to the user's part of a chain. Returns whether it has them, or `None`
@@ -167,8 +162,8 @@ impl PythonFrames {
             return known.interpreter.clone();
         }
         let interpreter = self.find(owner).map(Arc::new);
-        let readable = interpreter.clone().filter(|it| it.is_readable());
-        self.readings.learn(pid, readable);
+        let readable = interpreter.iter().filter(|it| it.is_readable());
+        self.found.extend(readable.map(|it| (pid, Arc::clone(it))));
         let known = Known {
             generation,
             version,
@@ -185,7 +180,7 @@ impl PythonFrames {
             let name = path.file_name()?.to_str()?;
             (mapping.executable && Library::is_named(name)).then_some(())?;
             let library = self.library(owner, mapping)?;
-            let mut memory = Now::of(owner.pid)?;
+            let mut memory = Now(LiveMemory::of(owner.pid)?);
             library.at(mapping.start.0, mapping.file_offset.0, &mut memory)
         })
     }
@@ -201,9 +196,7 @@ impl PythonFrames {
 
     /// Forgets a process that has ended.
     pub(crate) fn forget(&mut self, pid: Pid) {
-        if self.interpreters.remove(&pid).is_some() {
-            self.readings.learn(pid, None);
-        }
+        self.interpreters.remove(&pid);
     }
 }
 

@@ -127,7 +127,9 @@ impl Session {
         self.statistics.quality.python.count(added);
         let is_late = !matches!(batch.content(index), Content::BlockedSample { .. });
         if is_late && added != Err(NoPython::UnknownVersion) {
-            self.feedback.python += 1;
+            // Whatever is read later is of another moment.
+            self.feedback.deep += 1;
+            self.feedback.changed += 1;
         }
         let Some(SessionEvent { attr, .. }) = self.events.first() else {
             return;

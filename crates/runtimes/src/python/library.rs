@@ -11,7 +11,7 @@ use super::frames::Interpreter;
 /// A file that holds an interpreter: an executable or libpython.
 #[derive(Clone, Debug)]
 pub struct Library {
-    /// As `Py_Version` has it: major, minor, micro version and more, a byte each.
+    /// `Py_Version`, which 3.11 and later have: major, minor, micro version and more, a byte each.
     version: Option<u32>,
     /// Where `_PyRuntime` is in the file's own address space.
     runtime: Option<u64>,
@@ -33,13 +33,11 @@ impl Library {
         let cache = ReadCache::new(file);
         let elf = object::File::parse(&cache).ok()?;
         let (mut runtime, mut version, mut evaluation) = (None, None, Vec::new());
-        let mut oldest = None;
         for symbol in elf.dynamic_symbols().chain(elf.symbols()) {
             let range = || symbol.address()..symbol.address().saturating_add(symbol.size());
             match symbol.name_bytes() {
                 Ok(b"_PyRuntime") => runtime = Some(symbol.address()),
                 Ok(b"Py_Version") => version = Some(symbol.address()),
-                Ok(name) if since(name).is_some() => oldest = oldest.max(since(name)),
                 Ok(b"_PyEval_EvalFrameDefault" | b"_PyEval_EvalFrameDefault.cold")
                     if symbol.size() > 0 && !evaluation.contains(&range()) =>
                 {
@@ -54,7 +52,6 @@ impl Library {
             let bytes = segments.find_map(|it| it.data_range(address, 8).ok().flatten())?;
             u32::try_from(u64::from_le_bytes(*bytes.first_chunk()?)).ok()
         });
-        let version = version.or(oldest);
         let segments = elf.segments().map(|segment| {
             let (start, length) = segment.file_range();
             (start, length, segment.address())
@@ -90,15 +87,5 @@ impl Library {
         };
         let runtime = bias.wrapping_add(runtime);
         Some(Interpreter::new(version, runtime, evaluation, memory))
-    }
-}
-
-/// The version that introduced a function, of those that do not say theirs: 3.11 and later do.
-fn since(function: &[u8]) -> Option<u32> {
-    match function {
-        b"PyCode_NewWithPosOnlyArgs" => Some(0x0308_00f0),
-        b"PyFrame_GetBack" => Some(0x0309_00f0),
-        b"PyIter_Send" => Some(0x030a_00f0),
-        _ => None,
     }
 }
