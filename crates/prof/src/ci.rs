@@ -91,7 +91,7 @@ fn recordings(directory: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// Records all runs, those of several groups in turn; a status if one of them went wrong, which
-/// `prof record` has told of.
+/// `prof record` has reported.
 fn record(flags: &CiFlags, groups: &[&Group]) -> Result<Option<ExitCode>> {
     for group in groups {
         let directory = &group.directory;

@@ -46,7 +46,7 @@ pub(crate) struct Collection {
     pub(crate) spool: PathBuf,
     /// The most bytes that they take there.
     pub(crate) spool_bytes: u64,
-    /// Is told what people should know.
+    /// Receives messages for people.
     pub(crate) report: fn(&str),
 }
 
