@@ -17,7 +17,12 @@ use prof_symbols::{SymbolOptions, Symbolizer};
 fn work(done: &AtomicBool) -> u64 {
     let mut sum = 1;
     while !done.load(Ordering::Relaxed) {
-        sum = black_box(sum * 31 + 7) % 1_000_003;
+        // Looks at the flag so seldom that the time is its own, also where loads are calls.
+        let mut turn = 0;
+        while turn < 1_000 {
+            sum = black_box(sum * 31 + 7) % 1_000_003;
+            turn += 1;
+        }
     }
     sum
 }
