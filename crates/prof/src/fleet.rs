@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Result, anyhow};
 
 /// The verbs of `prof-fleet`.
-const VERBS: [&str; 4] = ["push", "collect", "query", "data"];
+pub(crate) const VERBS: [&str; 4] = ["push", "collect", "query", "data"];
 
 /// Runs `prof-fleet` in the place of this program if the first argument is one of its verbs: that
 /// beside this program, or else that on PATH.

@@ -92,3 +92,29 @@ fn is_closed(error: &anyhow::Error) -> bool {
         .filter_map(|cause| cause.downcast_ref::<std::io::Error>());
     causes.any(|error| error.kind() == ErrorKind::BrokenPipe)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn commands_in_the_documentation_are_understood() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        for file in ["README.md", "docs/fleet.md", "docs/guide/service.md"] {
+            let text = std::fs::read_to_string(root.join(file)).unwrap();
+            let mut checked = 0;
+            for line in text.lines() {
+                let command = line.split(" #").next().unwrap_or_default();
+                let words: Vec<&str> = command.split_whitespace().collect();
+                if let ["prof", "push" | "collect" | "query" | "data", ..] = words[..] {
+                    let understood = FleetCli::try_parse_from(&words);
+                    assert!(understood.is_ok(), "{file}: {command}: {understood:?}");
+                    checked += 1;
+                }
+            }
+            assert!(checked > 0, "{file} has no command of this program");
+        }
+    }
+}

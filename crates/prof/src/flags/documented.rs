@@ -7,6 +7,7 @@ use clap::Parser;
 use clap::error::ErrorKind;
 
 use super::{CargoCli, ProfCli};
+use crate::fleet;
 
 #[test]
 fn commands_in_the_documentation_are_understood() {
@@ -25,6 +26,13 @@ fn commands_in_the_documentation_are_understood() {
         let text = fs::read_to_string(file).unwrap();
         for command in commands(&text) {
             let words = words(&command.replace("PID", "1"));
+            if words
+                .get(1)
+                .is_some_and(|verb| fleet::VERBS.contains(&&**verb))
+            {
+                // That program's tests look at these.
+                continue;
+            }
             let understood = match words[0].as_str() {
                 "cargo" => CargoCli::try_parse_from(&words).map(drop),
                 _ => ProfCli::try_parse_from(&words).map(drop),
