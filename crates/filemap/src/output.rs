@@ -9,7 +9,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{self, ErrorKind};
+use std::io::{self, BufWriter, ErrorKind, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -45,6 +45,40 @@ impl Output {
             Found::Nothing | Found::File(_) | Found::Link => place.new_file().map(Self::New),
         }
     }
+
+    /// Writes all of it by `fill`, buffered. A new file takes its place only after that, and with
+    /// `on_disk` only once the disk has it.
+    ///
+    /// # Errors
+    ///
+    /// That of `fill`, or when the file cannot be written; a new file is removed then.
+    pub fn fill<E: From<io::Error>>(
+        self,
+        on_disk: bool,
+        fill: impl FnOnce(&mut dyn Write) -> Result<(), E>,
+    ) -> Result<(), E> {
+        match self {
+            Self::Direct(file) => buffered(&file, fill),
+            Self::New(new) => {
+                buffered(new.file()?, fill)?;
+                if on_disk {
+                    new.file()?.sync_all()?;
+                }
+                new.finish()?;
+                Ok(())
+            }
+        }
+    }
+}
+
+fn buffered<E: From<io::Error>>(
+    file: &File,
+    fill: impl FnOnce(&mut dyn Write) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut out = BufWriter::new(file);
+    fill(&mut out)?;
+    out.flush()?;
+    Ok(())
 }
 
 /// A file without its name. Dropping it removes it.
@@ -335,13 +369,7 @@ mod tests {
     use super::*;
 
     fn write(path: &Path, text: &str) -> io::Result<()> {
-        match Output::create(path)? {
-            Output::Direct(mut file) => file.write_all(text.as_bytes()),
-            Output::New(new) => {
-                new.file()?.write_all(text.as_bytes())?;
-                new.finish().map(drop)
-            }
-        }
+        Output::create(path)?.fill(false, |out| out.write_all(text.as_bytes()))
     }
 
     fn mode(path: &Path) -> u32 {

@@ -85,26 +85,7 @@ fn write_to(
     fill: impl FnOnce(&mut dyn Write) -> Result<()>,
     on_disk: bool,
 ) -> Result<()> {
-    let write = || -> Result<()> {
-        match Output::create(path)? {
-            Output::Direct(file) => {
-                let mut out = BufWriter::new(file);
-                fill(&mut out)?;
-                out.flush()?;
-            }
-            Output::New(new) => {
-                let mut out = BufWriter::new(new.file()?);
-                fill(&mut out)?;
-                out.flush()?;
-                drop(out);
-                if on_disk {
-                    new.file()?.sync_all()?;
-                }
-                new.finish()?;
-            }
-        }
-        Ok(())
-    };
+    let write = || -> Result<()> { Output::create(path)?.fill(on_disk, fill) };
     named(write(), || format!("cannot write {}", path.display()))
 }
 

@@ -1,6 +1,6 @@
 //! `prof query`.
 
-use std::io::{BufWriter, IsTerminal, Write};
+use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -258,23 +258,7 @@ fn write_file(path: &Path, fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> R
     if path == Path::new("-") {
         return print(fill);
     }
-    let write = || -> Result<()> {
-        match Output::create(path)? {
-            Output::Direct(file) => {
-                let mut out = BufWriter::new(file);
-                fill(&mut out)?;
-                out.flush()?;
-            }
-            Output::New(new) => {
-                let mut out = BufWriter::new(new.file()?);
-                fill(&mut out)?;
-                out.flush()?;
-                drop(out);
-                new.finish()?;
-            }
-        }
-        Ok(())
-    };
+    let write = || -> Result<()> { Output::create(path)?.fill(false, fill) };
     write().with_context(|| format!("cannot write {}", path.display()))
 }
 
