@@ -157,7 +157,7 @@ fn parsed(file: &Located) -> Option<Image<'_>> {
 
 impl<'a> Images<'a> {
     /// Those whose symbol tables tell of the module.
-    pub(crate) fn with_symbols(&self) -> impl Iterator<Item = &Image<'a>> {
+    pub(crate) fn with_symbols(&self) -> impl Iterator<Item = &Image<'a>> + Clone {
         let own = std::iter::once(&self.main);
         own.chain(self.debug.iter()).chain(self.mini.iter())
     }

@@ -20,12 +20,16 @@ impl Symbolizer {
     pub fn code(&self, module: &Module, offsets: &[FileOffset]) -> Result<Vec<Code>, CodeError> {
         let files = self.files_from_anywhere(module).map_err(CodeError::File)?;
         let images = files.images().map_err(CodeError::File)?;
-        let table = SymbolTable::of_images(images.with_symbols());
+        let places = offsets.iter().filter_map(|&offset| {
+            let ElfAddress(address) = images.main.address_of(offset)?;
+            Some((address, offset))
+        });
+        let mut places: Vec<(u64, FileOffset)> = places.collect();
+        places.sort_unstable();
+        let addresses: Vec<u64> = places.iter().map(|&(address, _)| address).collect();
+        let table = SymbolTable::of_images(images.with_symbols(), &addresses);
         let mut ranges: Vec<(Range<u64>, FileOffset)> = Vec::new();
-        for &offset in offsets {
-            let Some(ElfAddress(address)) = images.main.address_of(offset) else {
-                continue;
-            };
+        for (address, offset) in places {
             if ranges.iter().any(|(range, _)| range.contains(&address)) {
                 continue;
             }

@@ -55,6 +55,7 @@ mod locate;
 mod minidebug;
 mod module;
 mod names;
+mod neighbours;
 mod options;
 mod plt;
 mod progress;

@@ -50,13 +50,13 @@ pub(crate) fn resolve_by(
         .iter()
         .map(|&address| to_elf(&images.main, address))
         .collect();
-    let table = SymbolTable::of_images(images.with_symbols());
+    let mut sorted: Vec<u64> = addresses.iter().flatten().copied().collect();
+    sorted.sort_unstable();
+    let table = SymbolTable::of_images(images.with_symbols(), &sorted);
     let with_dwarf = images.with_dwarf().filter(|_| options.inlines);
     let sections = with_dwarf.map(Sections::read);
     let sup = with_dwarf.and(images.sup.as_ref()).map(Sections::read);
     let split = SplitFiles::new(files.path(), images.package.as_ref());
-    let mut sorted: Vec<u64> = addresses.iter().flatten().copied().collect();
-    sorted.sort_unstable();
     let lookup = |units| Lookup {
         table: &table,
         dwarf: sections

@@ -17,8 +17,8 @@ use object::{RelocationTarget, SymbolIndex};
 use crate::image::Image;
 use crate::symbol::Symbol;
 
-/// The stubs of a file.
-pub(crate) fn stubs<'data>(image: &Image<'data>) -> Vec<Symbol<'data>> {
+/// The stubs of a file, of those sections that hold an address.
+pub(crate) fn stubs<'data>(image: &Image<'data>, addresses: &[u64]) -> Vec<Symbol<'data>> {
     let object = image.object();
     let slot_of = match object.architecture() {
         Architecture::X86_64 => x86_64_slot,
@@ -28,6 +28,11 @@ pub(crate) fn stubs<'data>(image: &Image<'data>) -> Vec<Symbol<'data>> {
     let sections: Vec<_> = [".plt", ".plt.sec", ".plt.got"]
         .into_iter()
         .filter_map(|name| object.section_by_name(name))
+        .filter(|section| {
+            let start = section.address();
+            let section = start..start.saturating_add(section.size());
+            addresses.iter().any(|address| section.contains(address))
+        })
         .collect();
     if sections.is_empty() {
         return Vec::new();

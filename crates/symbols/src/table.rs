@@ -16,6 +16,7 @@ use std::ops::Range;
 use object::{Object, ObjectSection, ObjectSymbol, SectionFlags, SymbolKind, elf};
 
 use crate::image::Image;
+use crate::neighbours::Neighbours;
 use crate::plt;
 use crate::symbol::Symbol;
 
@@ -29,13 +30,27 @@ pub(crate) struct SymbolTable<'data> {
 }
 
 impl<'data> SymbolTable<'data> {
-    /// The functions of all symbol tables of these files.
-    pub(crate) fn of_images<'a>(images: impl IntoIterator<Item = &'a Image<'data>>) -> Self
+    /// The functions of all symbol tables of these files that tell where the `addresses`, which are
+    /// in order, lie.
+    pub(crate) fn of_images<'a>(
+        images: impl Iterator<Item = &'a Image<'data>> + Clone,
+        addresses: &[u64],
+    ) -> Self
     where
         'data: 'a,
     {
-        let of_image = |image| functions(image).into_iter().chain(plt::stubs(image));
-        Self::new(images.into_iter().flat_map(of_image).collect())
+        let mut near = Neighbours::new(addresses);
+        for image in images.clone() {
+            let sections = CodeSections::of(image);
+            for symbol in symbols(image) {
+                if sections.end_for(&symbol).is_some() {
+                    near.note(range(&symbol), || name(&symbol).is_some());
+                }
+            }
+        }
+        near.spread();
+        let of_image = |image| functions(image, &near).chain(plt::stubs(image, addresses));
+        Self::new(images.flat_map(of_image).collect())
     }
 
     /// A table of these symbols, in any order.
@@ -93,40 +108,62 @@ impl<'data> SymbolTable<'data> {
     }
 }
 
-/// The functions of one file's symbol tables.
-fn functions<'data>(image: &Image<'data>) -> Vec<Symbol<'data>> {
+/// The functions of one file's symbol tables that matter.
+fn functions<'a, 'data: 'a>(
+    image: &'a Image<'data>,
+    near: &'a Neighbours<'_>,
+) -> impl Iterator<Item = Symbol<'data>> + 'a {
+    let sections = CodeSections::of(image);
+    symbols(image).filter_map(move |symbol| {
+        let Range { start, end } = range(&symbol);
+        near.matters(start).then_some(())?;
+        Some(Symbol {
+            start,
+            end,
+            limit: sections.end_for(&symbol)?,
+            rank: rank(&symbol),
+            name: name(&symbol)?.into(),
+        })
+    })
+}
+
+/// What may be functions.
+fn symbols<'a, 'data: 'a>(
+    image: &'a Image<'data>,
+) -> impl Iterator<Item = object::Symbol<'data, 'a>> {
     let object = image.object();
-    let section_ends: Vec<(usize, u64)> = object
-        .sections()
-        .filter(is_code)
-        .map(|section| {
+    let symbols = object.symbols().chain(object.dynamic_symbols());
+    symbols.filter(|symbol| matches!(symbol.kind(), SymbolKind::Text | SymbolKind::Unknown))
+}
+
+fn range(symbol: &object::Symbol<'_, '_>) -> Range<u64> {
+    let start = symbol.address();
+    start..start.saturating_add(symbol.size())
+}
+
+fn name<'data>(symbol: &object::Symbol<'data, '_>) -> Option<&'data [u8]> {
+    symbol.name_bytes().ok().filter(|name| is_name(name))
+}
+
+/// Where sections of code end, by their numbers.
+struct CodeSections(Vec<(usize, u64)>);
+
+impl CodeSections {
+    fn of(image: &Image<'_>) -> Self {
+        let code = image.object().sections().filter(is_code);
+        let ends = code.map(|section| {
             let end = section.address().saturating_add(section.size());
             (section.index().0, end)
-        })
-        .collect();
-    let limit = |symbol: &object::Symbol<'data, '_>| {
+        });
+        Self(ends.collect())
+    }
+
+    /// Where that of a symbol ends.
+    fn end_for(&self, symbol: &object::Symbol<'_, '_>) -> Option<u64> {
         let index = symbol.section_index()?.0;
-        let place = section_ends
-            .binary_search_by_key(&index, |&(index, _)| index)
-            .ok()?;
-        section_ends.get(place).map(|&(_, end)| end)
-    };
-    object
-        .symbols()
-        .chain(object.dynamic_symbols())
-        .filter(|symbol| matches!(symbol.kind(), SymbolKind::Text | SymbolKind::Unknown))
-        .filter_map(|symbol| {
-            let name = symbol.name_bytes().ok().filter(|name| is_name(name))?;
-            let limit = limit(&symbol)?;
-            Some(Symbol {
-                start: symbol.address(),
-                end: symbol.address().saturating_add(symbol.size()),
-                limit,
-                rank: rank(&symbol),
-                name: name.into(),
-            })
-        })
-        .collect()
+        let place = self.0.binary_search_by_key(&index, |&(index, _)| index);
+        self.0.get(place.ok()?).map(|&(_, end)| end)
+    }
 }
 
 fn is_code(section: &object::Section<'_, '_>) -> bool {
@@ -252,5 +289,43 @@ mod tests {
             "short",
         );
         check(both(symbol("bb", 10, 5, 0), symbol("aa", 10, 5, 0)), "aa");
+    }
+
+    /// Whatever the symbols are, those near an address give it the name that all of them give.
+    #[test]
+    fn what_is_not_near_an_address_does_not_name_it() {
+        let mut seed = 1_u64;
+        let mut random = |below: u64| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (seed >> 33) % below
+        };
+        for round in 0..2_000 {
+            let names = ["f", "g", "_h", "i", "$x"];
+            let symbols = (0..random(30)).map(|_| {
+                let name = names[random(5) as usize];
+                symbol(name, random(60), random(4) * random(8), random(3) as u8)
+            });
+            let symbols: Vec<_> = symbols.collect();
+            let mut addresses: Vec<u64> = (0..random(6)).map(|_| random(100)).collect();
+            addresses.sort_unstable();
+            let is_function = |symbol: &Symbol<'_>| is_name(&symbol.name);
+            let mut near = Neighbours::new(&addresses);
+            for symbol in &symbols {
+                near.note(symbol.start..symbol.end, || is_function(symbol));
+            }
+            near.spread();
+            let functions = symbols.iter().filter(|symbol| is_function(symbol)).cloned();
+            let all = SymbolTable::new(functions.clone().collect());
+            let some = functions.filter(|symbol| near.matters(symbol.start));
+            let some = SymbolTable::new(some.collect());
+            for &address in &addresses {
+                assert_eq!(some.find(address), all.find(address), "{round}: {address}");
+                assert_eq!(
+                    some.range(address),
+                    all.range(address),
+                    "{round}: {address}"
+                );
+            }
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Names that are kept from one profile to the next, for recordings that are still being made.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use prof_symbols::{Query, SymbolFrame, Symbolizer};
@@ -8,25 +9,36 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::SymbolizedProfile;
 use super::plan::Place;
-use super::resolve::with_names;
-use crate::profile::Profile;
+use super::resolve::FrameNames;
+use crate::profile::{Frame, FrameId, Profile};
 
-/// Names that were found. Profiles of one recording must be named by the same cache.
+/// Names that were found. Profiles of one recording must be named by the same cache, and the last
+/// one should be dropped before the next one comes: its names are shared then, not copied.
 #[derive(Debug, Default)]
 pub struct NameCache {
     places: BTreeMap<Place, Known>,
     /// Addresses in all places.
     len: usize,
+    /// The frames of the last profile, by number, and what they are called.
+    frames: Vec<Frame>,
+    named: Arc<FrameNames>,
+    /// Those without an answer yet, in the order of their numbers.
+    unanswered: Vec<Unanswered>,
+    /// How often files were read again, and until when they are left alone.
+    rounds: u32,
+    rests_until: Option<Instant>,
 }
 
-/// What is known of a place.
-#[derive(Debug, Default)]
-struct Known {
-    names: FxHashMap<u64, Names>,
-    /// How often it was asked, and when it may be again: each time, its file is read anew.
-    asked: u32,
-    due: Option<Instant>,
+/// A frame that may get a name.
+#[derive(Clone, Copy, Debug)]
+struct Unanswered {
+    frame: FrameId,
+    place: Place,
+    address: u64,
 }
+
+/// What is known of a place, by address.
+type Known = FxHashMap<u64, Names>;
 
 /// The names of an address, innermost first; none if it has no name.
 #[derive(Debug)]
@@ -37,51 +49,103 @@ struct Names {
 }
 
 impl NameCache {
-    /// A place is left alone so many times as long as it took to answer, times how often it was
-    /// asked: new addresses become rare.
+    /// To name new addresses of a file, it is read anew. After that, all are left alone for so many
+    /// times as long as it took, times how often that was: new addresses become rare.
     const REST: u32 = 8;
     /// In the long run, so many times as long.
-    const LONGEST_REST: u32 = 100;
+    const LONGEST_REST: u32 = 200;
     /// Naming one profile takes hardly longer.
     const MOST_TIME: Duration = Duration::from_millis(300);
     /// So many addresses that nothing has any more are kept.
     const SPARE: usize = 20_000;
 
-    /// Names every frame of `profile`. New addresses of files that are slow to read have no names
+    /// Names every frame of `profile`. New addresses of files that were read before have no names
     /// for a while.
     pub fn symbolize(&mut self, profile: Profile, symbolizer: &Symbolizer) -> SymbolizedProfile {
-        let places: Vec<Option<(Place, u64)>> = (profile.frames.iter())
-            .map(|(_, frame)| Place::of(frame, &profile))
-            .collect();
-        self.drop_unused(&places);
+        let known = self.known_frames(&profile);
+        self.drop_unused(&profile);
+        for (frame, what) in profile.frames.iter().skip(known) {
+            self.frames.push(what);
+            match Place::of(what, &profile) {
+                Some((place, address)) => self.unanswered.push(Unanswered {
+                    frame,
+                    place,
+                    address,
+                }),
+                None => Arc::make_mut(&mut self.named).set(&profile, frame, &[], None),
+            }
+        }
+        self.ask_all(&profile, symbolizer);
+        self.set_names(&profile, known);
+        SymbolizedProfile::assembled(profile, Arc::clone(&self.named), Vec::new())
+    }
+
+    /// How many frames this profile has in common with the last one, which it mostly extends.
+    /// Otherwise frames have got other numbers, and none is known.
+    fn known_frames(&mut self, profile: &Profile) -> usize {
+        let frames = profile.frames.iter().map(|(_, frame)| frame);
+        let is_extended = self.frames.len() <= profile.frames.len()
+            && frames
+                .zip(&self.frames)
+                .all(|(frame, known)| frame == *known);
+        if !is_extended {
+            self.frames.clear();
+            self.named = Arc::default();
+            self.unanswered.clear();
+        }
+        self.frames.len()
+    }
+
+    /// Names what is new, and what has got an answer at last.
+    fn set_names(&mut self, profile: &Profile, known: usize) {
+        let named = Arc::make_mut(&mut self.named);
+        let places = &self.places;
+        self.unanswered.retain(|it| {
+            let found = places.get(&it.place);
+            let found = found.and_then(|known| known.get(&it.address));
+            if found.is_some() || it.frame.index() >= known {
+                let frames = found.map_or(&[][..], |names| &names.frames);
+                let start = found.and_then(|names| names.start);
+                named.set(profile, it.frame, frames, start);
+            }
+            found.is_none()
+        });
+    }
+
+    /// Names what may be asked for now.
+    fn ask_all(&mut self, profile: &Profile, symbolizer: &Symbolizer) {
         let begin = Instant::now();
-        for (place, addresses) in self.missing(&places) {
+        let rests = self.rests_until.is_some_and(|end| begin < end);
+        let mut reads_again = false;
+        for (place, addresses) in self.missing(rests) {
             if begin.elapsed() > Self::MOST_TIME {
                 break;
             }
-            self.ask(place, &addresses, &profile, symbolizer);
+            reads_again |= self.is_read_again(place);
+            self.ask(place, &addresses, profile, symbolizer);
         }
-        let names = |id: crate::profile::FrameId| {
-            let (place, address) = places[id.index()]?;
-            self.places.get(&place)?.names.get(&address)
-        };
-        with_names(
-            profile,
-            |id| names(id).map_or(&[][..], |names| &names.frames),
-            |id| names(id)?.start,
-            Vec::new(),
-        )
+        if reads_again {
+            self.rounds = self.rounds.saturating_add(1);
+            let times = self.rounds.saturating_mul(Self::REST);
+            let rest = begin.elapsed() * times.min(Self::LONGEST_REST);
+            self.rests_until = Instant::now().checked_add(rest);
+        }
     }
 
-    /// Addresses without an answer, of those places that may be asked.
-    fn missing(&self, places: &[Option<(Place, u64)>]) -> BTreeMap<Place, Vec<u64>> {
-        let now = Instant::now();
+    /// Whether asking costs as much as it did before. The symbolizer keeps the kernel's names.
+    fn is_read_again(&self, place: Place) -> bool {
+        place != Place::Kernel && self.places.contains_key(&place)
+    }
+
+    /// Addresses without an answer; while all rest, only of places that were never read.
+    fn missing(&self, rests: bool) -> BTreeMap<Place, Vec<u64>> {
         let mut missing: BTreeMap<Place, Vec<u64>> = BTreeMap::new();
-        for &(place, address) in places.iter().flatten() {
-            let known = self.places.get(&place);
-            let is_due = known.is_none_or(|known| known.due.is_none_or(|due| due <= now));
-            if is_due && known.is_none_or(|known| !known.names.contains_key(&address)) {
-                missing.entry(place).or_default().push(address);
+        for it in &self.unanswered {
+            let known = self.places.get(&it.place);
+            if known.is_none_or(|known| !known.contains_key(&it.address))
+                && !(rests && self.is_read_again(it.place))
+            {
+                missing.entry(it.place).or_default().push(it.address);
             }
         }
         for addresses in missing.values_mut() {
@@ -92,7 +156,6 @@ impl NameCache {
     }
 
     fn ask(&mut self, place: Place, addresses: &[u64], profile: &Profile, symbolizer: &Symbolizer) {
-        let begin = Instant::now();
         let source = place.source(profile);
         let answers = symbolizer.resolve(&[Query { source, addresses }]);
         let known = self.places.entry(place).or_default();
@@ -104,33 +167,62 @@ impl NameCache {
             }
             let start = answers.first().and_then(|it| it.unnamed_start(index));
             let frames = frames.into();
-            let before = known.names.insert(address, Names { frames, start });
+            let before = known.insert(address, Names { frames, start });
             self.len += usize::from(before.is_none());
-        }
-        known.asked = known.asked.saturating_add(1);
-        // The kernel's names are kept by who was asked.
-        if place != Place::Kernel {
-            let rest = known
-                .asked
-                .saturating_mul(Self::REST)
-                .min(Self::LONGEST_REST);
-            let now = Instant::now();
-            known.due = now.checked_add((now - begin) * rest);
         }
     }
 
     /// Forgets what this profile does not ask for, once that is much.
-    fn drop_unused(&mut self, places: &[Option<(Place, u64)>]) {
-        if self.len <= 2 * places.len() + Self::SPARE {
+    fn drop_unused(&mut self, profile: &Profile) {
+        if self.len <= 2 * profile.frames.len() + Self::SPARE {
             return;
         }
-        let used: FxHashSet<(Place, u64)> = places.iter().flatten().copied().collect();
+        let frames = profile.frames.iter();
+        let used = frames.filter_map(|(_, frame)| Place::of(frame, profile));
+        let used: FxHashSet<(Place, u64)> = used.collect();
         for (place, known) in &mut self.places {
-            known
-                .names
-                .retain(|&address, _| used.contains(&(*place, address)));
+            known.retain(|&address, _| used.contains(&(*place, address)));
         }
-        self.places.retain(|_, known| !known.names.is_empty());
-        self.len = self.places.values().map(|known| known.names.len()).sum();
+        self.places.retain(|_, known| !known.is_empty());
+        self.len = self.places.values().map(FxHashMap::len).sum();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prof_symbols::SymbolOptions;
+
+    use super::*;
+
+    fn names(symbolized: &SymbolizedProfile) -> Vec<String> {
+        let frames = symbolized.profile().frames.iter();
+        let locations = frames.map(|(id, _)| symbolized.locations(id));
+        locations
+            .map(|locations| symbolized[locations[0].function].name.to_string())
+            .collect()
+    }
+
+    #[test]
+    fn profiles_that_grow_and_such_with_other_numbers_have_the_right_names() {
+        let symbolizer = Symbolizer::new(SymbolOptions::default());
+        let jit = Frame::Jit {
+            pid: i32::MAX,
+            address: 7,
+        };
+        let mut cache = NameCache::default();
+        for frames in [
+            &[Frame::Unknown(1), jit][..],
+            &[Frame::Unknown(1), jit, Frame::OnCpu, Frame::Unknown(2)],
+            &[Frame::Unknown(2), Frame::Unknown(1)],
+            &[jit, Frame::Unknown(1), Frame::OffCpu],
+            &[],
+        ] {
+            let mut profile = Profile::default();
+            for &frame in frames {
+                profile.frames.intern(frame);
+            }
+            let expected = names(&SymbolizedProfile::new(profile.clone(), &symbolizer));
+            assert_eq!(names(&cache.symbolize(profile, &symbolizer)), expected);
+        }
     }
 }

@@ -16,11 +16,12 @@ pub(super) struct Entries {
 }
 
 impl Entries {
-    /// Entries among frames whose physical functions have these names, in frame order.
-    pub(super) fn new<'a>(names: impl Iterator<Item = &'a str>) -> Self {
-        Self {
-            is_entry: names.map(is_entry).collect(),
+    /// Notes the name of a frame's physical function.
+    pub(super) fn set(&mut self, frame: FrameId, name: &str) {
+        if self.is_entry.len() <= frame.index() {
+            self.is_entry.resize(frame.index() + 1, false);
         }
+        self.is_entry[frame.index()] = is_entry(name);
     }
 
     /// The callers of a stack, without the mark of a cut that turned out to be none.

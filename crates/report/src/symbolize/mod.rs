@@ -23,17 +23,15 @@ pub(crate) use plan::{JIT, KERNEL};
 pub(crate) use resolve::OFF_CPU;
 pub use resolve::StoredNames;
 
+use resolve::FrameNames;
+
 /// A profile whose frames have names. Views work on this.
 #[derive(Clone, Debug)]
 pub struct SymbolizedProfile {
     profile: Profile,
     quality: Quality,
-    functions: functions::Functions,
-    /// The locations of all frames, one frame after the other, innermost first.
-    locations: Vec<Location>,
-    /// Where the locations of each frame end in `locations`.
-    ends: Vec<u32>,
-    entries: entries::Entries,
+    /// Shared with a [`NameCache`], which names more frames of the next profile.
+    named: Arc<FrameNames>,
     naming: Vec<ModuleNaming>,
 }
 
@@ -59,6 +57,16 @@ impl SymbolizedProfile {
     /// As [`new`](Self::new), telling how far it is.
     pub fn watched(profile: Profile, symbolizer: &Symbolizer, watch: Watch<'_>) -> Self {
         resolve::symbolize(profile, symbolizer, watch)
+    }
+
+    fn assembled(mut profile: Profile, named: Arc<FrameNames>, naming: Vec<ModuleNaming>) -> Self {
+        profile.clean_texts();
+        Self {
+            quality: named.entries().settle(&profile),
+            named,
+            naming,
+            profile,
+        }
     }
 
     /// Leaves all frames without names but those that came with some: they are files and offsets.
@@ -89,20 +97,18 @@ impl SymbolizedProfile {
     /// The locations of a frame, innermost first: inlined functions, then the physical one. At
     /// least one.
     pub fn locations(&self, frame: FrameId) -> &[Location] {
-        let end = |index: usize| self.ends[index] as usize;
-        let start = frame.index().checked_sub(1).map_or(0, end);
-        &self.locations[start..end(frame.index())]
+        self.named.locations(frame)
     }
 
     /// The callers of a stack, as [`Stacks::prefix`](crate::profile::Stacks::prefix), but
     /// without the mark of a cut where the stack turned out to reach its root.
     pub fn prefix(&self, id: StackId) -> Option<StackId> {
-        self.entries.prefix(&self.profile, id)
+        self.named.entries().prefix(&self.profile, id)
     }
 
     /// All functions, by the number of their ids.
     pub fn functions(&self) -> &[Function] {
-        self.functions.as_slice()
+        self.named.functions().as_slice()
     }
 
     /// The ids of all functions, in the order of their numbers.
@@ -120,6 +126,6 @@ impl Index<FunctionId> for SymbolizedProfile {
     type Output = Function;
 
     fn index(&self, id: FunctionId) -> &Function {
-        &self.functions[id]
+        &self.named.functions()[id]
     }
 }

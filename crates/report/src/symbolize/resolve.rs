@@ -1,5 +1,6 @@
 //! From addresses to functions, each distinct address once.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use prof_model::{FileOffset, ModuleId, StackEnd};
@@ -69,59 +70,85 @@ impl StoredNames {
 /// Expands every frame into the functions that `names` has for it, innermost first. What has no
 /// name is called by where its function begins, if `start` knows that.
 pub(super) fn with_names<'a>(
-    mut profile: Profile,
+    profile: Profile,
     names: impl Fn(FrameId) -> &'a [SymbolFrame],
     start: impl Fn(FrameId) -> Option<u64>,
     naming: Vec<ModuleNaming>,
 ) -> SymbolizedProfile {
-    profile.clean_texts();
-    let mut named = Named::default();
-    for (id, frame) in profile.frames.iter() {
-        let answer = match frame {
-            Frame::Named(id) => &profile.named[id].functions,
-            _ => names(id),
-        };
-        let frame = match (frame, start(id)) {
-            (Frame::Module { module, .. }, Some(start)) => Frame::Module {
-                module,
-                offset: FileOffset(start),
-            },
-            (frame, _) => frame,
-        };
-        named.push(&profile, frame, answer);
+    let mut named = FrameNames::default();
+    for (id, _) in profile.frames.iter() {
+        named.set(&profile, id, names(id), start(id));
     }
-    // The last location of a frame is the physical function.
-    let physical = named.ends.iter().map(|&end| {
-        let location = &named.locations[end as usize - 1];
-        &*named.functions[location.function].name
-    });
-    let entries = Entries::new(physical);
-    SymbolizedProfile {
-        quality: entries.settle(&profile),
-        naming,
-        functions: named.functions,
-        locations: named.locations,
-        ends: named.ends,
-        entries,
-        profile,
-    }
+    SymbolizedProfile::assembled(profile, Arc::new(named), naming)
 }
 
 /// What all waits are called, where running and waiting are in one view.
 pub(crate) const OFF_CPU: &str = "[off-CPU]";
 
-/// Functions and locations as they come together.
-#[derive(Default)]
-struct Named {
+/// What the frames of a profile are called.
+#[derive(Clone, Debug, Default)]
+pub(super) struct FrameNames {
     functions: Functions,
+    /// The locations of all frames, those of one together, innermost first.
     locations: Vec<Location>,
-    ends: Vec<u32>,
+    /// By frame number: where its locations are.
+    ranges: Vec<Range<u32>>,
+    entries: Entries,
     /// Short names of modules, to be shared by their functions.
     modules: FxHashMap<ModuleId, Arc<str>>,
 }
 
-impl Named {
-    fn push(&mut self, profile: &Profile, frame: Frame, answer: &[SymbolFrame]) {
+impl FrameNames {
+    pub(super) fn functions(&self) -> &Functions {
+        &self.functions
+    }
+
+    pub(super) fn locations(&self, frame: FrameId) -> &[Location] {
+        let Range { start, end } = self.ranges[frame.index()];
+        &self.locations[start as usize..end as usize]
+    }
+
+    pub(super) fn entries(&self) -> &Entries {
+        &self.entries
+    }
+
+    /// Names a frame, or names it anew: by the functions of `answer`, innermost first, or else by
+    /// where its function begins, if that is known.
+    pub(super) fn set(
+        &mut self,
+        profile: &Profile,
+        id: FrameId,
+        answer: &[SymbolFrame],
+        start: Option<u64>,
+    ) {
+        let first = self.locations.len() as u32;
+        match (profile.frames[id], start) {
+            (Frame::Named(named), _) => {
+                self.add(
+                    profile,
+                    Frame::Named(named),
+                    &profile.named[named].functions,
+                );
+            }
+            (Frame::Module { module, .. }, Some(start)) => {
+                let offset = FileOffset(start);
+                self.add(profile, Frame::Module { module, offset }, answer);
+            }
+            (frame, _) => self.add(profile, frame, answer),
+        }
+        let locations = first..self.locations.len() as u32;
+        // The last location of a frame is the physical function.
+        if let Some(physical) = self.locations.last() {
+            let name = &self.functions[physical.function].name;
+            self.entries.set(id, name);
+        }
+        if self.ranges.len() <= id.index() {
+            self.ranges.resize(id.index() + 1, 0..0);
+        }
+        self.ranges[id.index()] = locations;
+    }
+
+    fn add(&mut self, profile: &Profile, frame: Frame, answer: &[SymbolFrame]) {
         let (module, kind) = self.owner(profile, frame);
         for symbol in answer {
             let function = self.functions.intern(Function {
@@ -145,7 +172,6 @@ impl Named {
                 inlined: false,
             });
         }
-        self.ends.push(self.locations.len() as u32);
     }
 
     /// The name of the module a frame is in, and the kind of its code.
