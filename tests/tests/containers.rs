@@ -178,7 +178,14 @@ fn a_running_container_is_seen_from_outside() {
     let leave = "mkfifo ran && exec 3<&0 && { \"$@\" <&3 >ran & } && read line <ran";
     let mut perf = session.command(
         Path::new("perf"),
-        ["record", "--quiet", "--call-graph", "dwarf"],
+        // Without build ids of its own, perf 6.1 aborts where another program asks for them.
+        [
+            "record",
+            "--quiet",
+            "--buildid-mmap",
+            "--call-graph",
+            "dwarf",
+        ],
     );
     perf.args(["-o", "perf.data", "-e", "cpu-clock:u", "--"]);
     perf.args(["sh", "-c", leave, "sh"]);

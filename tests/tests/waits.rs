@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use prof_tests::{Compiler, Need, Outcome, Program, Recorded, Session, Stacks, needs};
+use serde_json::Value;
 
 const AS_ROOT: &[Need] = &[Need::Root];
 const AS_PLAIN_USER: &[Need] = &[Need::Root, Need::Tool("setpriv"), Need::PlainSampling];
@@ -117,6 +118,29 @@ fn waits_on_all_cpus_are_those_of_everybody() {
         assert_waits(&recorded, &stacks);
         assert!(stacks.processes().len() > 1, "{stacks}");
     }
+}
+
+/// The kernel samples every switch; the verdict speaks of the waits, which are recorded.
+#[test]
+fn stacks_of_threads_that_lose_their_cpu_are_not_counted() {
+    if !needs(AS_ROOT) || !needs(&[Need::Tool("taskset")]) {
+        return;
+    }
+    let session = Session::new();
+    let threads = Program::c(&["threads.c"]).build();
+    let one_cpu = [
+        "taskset",
+        "--cpu-list",
+        "0",
+        threads.to_str().unwrap(),
+        "300",
+    ];
+    let recorded = session.record(&["--off-cpu"], &one_cpu);
+    let report = recorded.report(&["--json", "-"]);
+    let report: Value = serde_json::from_str(&report.stdout).unwrap();
+    let count = |what: &str| report["quality"][what].as_u64().unwrap();
+    let (stacks, samples) = (count("user_stacks"), count("samples"));
+    assert!(stacks <= samples, "{}", recorded.outcome);
 }
 
 /// A thread waits while sampling is off, when it is switched on, and when it is switched off: what

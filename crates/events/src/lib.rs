@@ -65,5 +65,6 @@ pub use request::sizes::{BufferRequest, Sizes};
 pub use request::target_threads::{CpuWide, Threads};
 pub use request::{Request, Toggling};
 pub use sampler::opened::{Opened, OpenedEvent};
+pub use sampler::ring_watch::{CpuRing, RingWatch};
 pub use sampler::{Sampler, Wake};
 pub use system::hotplug::HotplugEvents;

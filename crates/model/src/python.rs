@@ -105,9 +105,9 @@ impl NoPython {
             Self::NotRead => "they were not read with the sample",
             Self::Changed => "the program ran on before they could be read",
             Self::NoThread => "the interpreter does not know the thread",
-            Self::Inconsistent => "they were read while they changed",
+            Self::Inconsistent => "what was read of them does not fit together",
             Self::TooDeep => "more frames than a sample can hold",
-            Self::UnknownVersion => "only those of CPython 3.11 to 3.13 can be read",
+            Self::UnknownVersion => "only those of CPython 3.8 to 3.14 can be read",
         }
     }
 }

@@ -26,7 +26,7 @@ impl StackNote {
     const MAGIC: u8 = 0xd7;
 
     /// A note on a stack of which nothing is missing between its frames.
-    pub fn new(end: StackEnd) -> Self {
+    pub const fn new(end: StackEnd) -> Self {
         Self {
             end,
             remote_read: 0,

@@ -35,12 +35,14 @@ mod offcpu;
 mod options;
 mod output;
 mod probe_coverage;
+mod python;
 mod queue;
 mod reader;
 mod record;
 mod session;
 mod settings;
 mod source;
+mod stack_outcome;
 mod summary;
 
 pub use control::Control;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::thread;
 
 use prof_events::{
@@ -21,6 +21,7 @@ use crate::options::{Delay, Options, Schedule, Target};
 use crate::output::file::is_stdout;
 use crate::output::output_files::OutputFiles;
 use crate::probe_coverage::ProbeCoverage;
+use crate::python::readings::PythonReadings;
 use crate::queue::record_queue::RecordQueue;
 use crate::reader::drain;
 use crate::reader::{Input, Outcome, Reader};
@@ -72,7 +73,8 @@ pub fn record(options: &Options, signals: &Signals) -> Result<Summary, Error> {
     let blocked_threads = BlockedThreadSampler::new(&mut opened, attached);
     let rings = descriptions(&opened)?;
     let format = RecordFormat::new(&rings)?;
-    let mut session = session(options, &opened, &rings)?;
+    let python = source.python_readings();
+    let mut session = session(options, &opened, &rings, Arc::clone(&python))?;
     let held = match (options.target.command(), command) {
         (Some(program), Some(Starting::Launcher(launcher))) => {
             Some(launch::hold(launcher, program, signals)?)
@@ -104,8 +106,9 @@ pub fn record(options: &Options, signals: &Signals) -> Result<Summary, Error> {
         source,
         format,
         read_tail: options.unwind,
-        poll_interval: options.limits.map(|limits| limits.poll_interval),
+        limits: options.limits,
         blocked_threads,
+        python,
         target: &options.target,
     };
     let recorded = run(options, signals, input, (session, &before), start)?;
@@ -187,6 +190,7 @@ fn session(
     options: &Options,
     opened: &Opened,
     rings: &[EventDescription],
+    python: Arc<PythonReadings>,
 ) -> Result<Session, Error> {
     let mut written: Vec<EventDescription> = Vec::new();
     let mut events = Vec::new();
@@ -235,7 +239,7 @@ fn session(
         hotplug: Hotplug::new(&opened.cpus, &options.target),
     };
     let chain_builder = ChainBuilder::new(options.limits.map(|limits| limits.memory));
-    let session = Session::new(format, events, output, trackers, chain_builder);
+    let session = Session::new(format, events, output, trackers, (chain_builder, python));
     Ok(session.stored(&options.storage))
 }
 

@@ -2,7 +2,7 @@
 
 use prof_runtimes::Memory;
 use prof_runtimes::hotspot::HotSpot;
-use prof_runtimes::python::{Functions, Interpreter};
+use prof_runtimes::python::{Functions, Interpreter, NativeStack, Thread};
 
 /// Where the first byte is.
 const BASE: u64 = 0x1_0000;
@@ -26,21 +26,41 @@ impl Memory for Image<'_> {
 
 /// Any bytes as the memory of CPython, whose version the first byte chooses.
 pub fn python(bytes: &[u8]) {
-    let Some((&version, image)) = bytes.split_first() else {
+    let Some((&choice, image)) = bytes.split_first() else {
         return;
     };
     if image.is_empty() {
         return;
     }
-    let versions = [0x030b_07f0, 0x030c_01f0, 0x030d_00f0];
-    let version = versions[usize::from(version) % versions.len()];
+    let versions = [
+        0x030b_07f0,
+        0x030c_01f0,
+        0x030d_00f0,
+        0x0308_12f0,
+        0x030a_0df0,
+        0x030e_0af0,
+    ];
+    let version = versions[usize::from(choice) % versions.len()];
     let mut memory = Image(image);
     let interpreter = Interpreter::new(version, BASE, Vec::new(), &mut memory);
-    // The image says of which thread it is, somewhere.
-    let thread = interpreter.thread_state(&mut memory, 77, None);
+    let native = NativeStack {
+        start: BASE,
+        bytes: image,
+        is_whole: choice < 0x80,
+        registers: &[BASE],
+    };
     let mut functions = Functions::default();
-    for thread in [thread.unwrap_or(BASE), BASE] {
-        let Ok(stack) = interpreter.stack(&mut memory, thread, &mut functions) else {
+    // The image says of which thread it is, somewhere.
+    for is_main in [true, false] {
+        let thread = Thread {
+            tid: 77,
+            is_main,
+            stack_pointer: BASE,
+        };
+        let Some(states) = interpreter.thread_states(&mut memory, &thread, None) else {
+            continue;
+        };
+        let Ok(stack) = interpreter.stack(&mut memory, &states, &native, &mut functions) else {
             continue;
         };
         for (number, activation) in stack.activations.iter().enumerate() {

@@ -162,8 +162,8 @@ pub(crate) fn disable(event: BorrowedFd<'_>) -> Result<(), Errno> {
     check(unsafe { sys::ioctls::DISABLE(event.as_raw_fd(), 0) }).map(drop)
 }
 
-/// Has this and all that the event signals go to the calling thread.
-pub(crate) fn signal_this_thread(event: BorrowedFd<'_>, signal: i32) -> Result<(), Errno> {
+/// Has this and all that the event signals go to a thread of this process.
+pub(crate) fn signal_thread(event: BorrowedFd<'_>, tid: Tid, signal: i32) -> Result<(), Errno> {
     /// `struct f_owner_ex`, and the commands of fcntl that take it (asm-generic/fcntl.h).
     #[repr(C)]
     struct Owner {
@@ -175,7 +175,7 @@ pub(crate) fn signal_this_thread(event: BorrowedFd<'_>, signal: i32) -> Result<(
     const F_OWNER_TID: i32 = 0;
     let owner = Owner {
         kind: F_OWNER_TID,
-        id: rustix::thread::gettid().as_raw_nonzero().get(),
+        id: tid,
     };
     let fd = event.as_raw_fd();
     // SAFETY: the kernel reads the structure, whose layout is its own.

@@ -88,6 +88,22 @@ impl Ring {
         drained
     }
 
+    /// Hands out the complete records that have come since the position `seen`, and leaves them
+    /// where they are: they are drained later, or were meanwhile.
+    pub(crate) fn peek(&mut self, seen: &mut u64, mut each: impl FnMut(&[u8])) {
+        let head = self.head().load(Ordering::Acquire);
+        let tail = self.tail().load(Ordering::Relaxed);
+        let is_there = head.wrapping_sub(*seen) <= head.wrapping_sub(tail);
+        let mut at = if is_there { *seen } else { tail };
+        while at != head
+            && let Some(record) = self.record(at, head)
+        {
+            at = at.wrapping_add(record.len() as u64);
+            each(record);
+        }
+        *seen = head;
+    }
+
     /// The record at `tail`, or `None` if none can be there.
     fn record(&mut self, tail: u64, head: u64) -> Option<&[u8]> {
         let available = usize::try_from(head.wrapping_sub(tail)).ok()?;
@@ -201,6 +217,31 @@ mod tests {
         }
         assert_eq!(fake.drain(), (vec![], false));
         assert_eq!(fake.ring.tail().load(Ordering::Relaxed), fake.written);
+    }
+
+    #[test]
+    fn what_is_looked_at_stays() {
+        let mut fake = Fake::new();
+        let mut seen = 0;
+        let mut peek = |fake: &mut Fake| {
+            let mut records = Vec::new();
+            (fake.ring).peek(&mut seen, |record| records.push(record.to_vec()));
+            records
+        };
+        fake.write(&record(16, 1));
+        fake.write(&record(24, 2));
+        assert_eq!(peek(&mut fake), [record(16, 1), record(24, 2)]);
+        fake.write(&record(16, 3));
+        assert_eq!(peek(&mut fake), [record(16, 3)]);
+        assert_eq!(fake.drain().0.len(), 3);
+        fake.write(&record(16, 4));
+        assert_eq!(fake.drain().0.len(), 1);
+        fake.write(&record(16, 5));
+        // Of what was drained unseen, nothing is left.
+        assert_eq!(peek(&mut fake), [record(16, 5)]);
+        // What is no record ends it.
+        fake.write(&[0; 16]);
+        assert!(peek(&mut fake).is_empty() && peek(&mut fake).is_empty());
     }
 
     #[test]

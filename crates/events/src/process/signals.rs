@@ -5,6 +5,8 @@ use std::mem::{self, MaybeUninit};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr;
 
+use prof_model::Tid;
+
 /// Has a write beyond the limit on the size of files (`ulimit -f`) fail with EFBIG, instead of
 /// ending this process without a word (SIGXFSZ). A signal that is ignored stays ignored.
 ///
@@ -73,6 +75,11 @@ impl ThreadSignal {
         // SAFETY: the set is valid, and what was before is not asked for.
         unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, ptr::null_mut()) };
         Ok(Self { fd })
+    }
+
+    /// The calling thread, as the kernel calls it.
+    pub(crate) fn this_thread() -> Tid {
+        rustix::thread::gettid().as_raw_nonzero().get()
     }
 
     /// Makes it wait for what comes next. Only the thread that made it may call this.

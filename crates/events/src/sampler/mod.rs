@@ -4,13 +4,16 @@ pub(crate) mod exit_counters;
 pub(crate) mod opened;
 mod opening;
 pub(crate) mod overflow_signal;
+pub(crate) mod ring_watch;
 
 use std::collections::HashMap;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use prof_model::Tid;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
@@ -19,10 +22,12 @@ use crate::attr::setup::{Scope, Setup};
 use crate::kernel;
 use crate::kernel::probe_reach::ProbeReach;
 use crate::kernel::ring::{Drained, Ring};
+use crate::process::signals::ThreadSignal;
 use crate::request::Toggling;
 use exit_counters::ExitCounters;
 use opened::Opened;
 use overflow_signal::OverflowSignal;
+use ring_watch::CpuRing;
 
 /// Events open on every CPU for every thread of the targets. Dropping it ends the sampling.
 #[derive(Debug)]
@@ -53,7 +58,8 @@ pub struct Wake {
 #[derive(Debug)]
 pub(crate) struct Stream {
     pub(crate) cpu: u32,
-    pub(crate) ring: Ring,
+    /// Shared with the thread that watches it on that CPU.
+    pub(crate) ring: Arc<Mutex<Ring>>,
     /// The first made the ring. None is closed before the sampler is dropped, because a closed
     /// event forgets what its threads' children do.
     pub(crate) events: Vec<StreamEvent>,
@@ -147,6 +153,27 @@ impl Sampler {
         Ok(set?)
     }
 
+    /// The ring of each CPU, to be watched by a thread that runs there.
+    pub fn cpu_rings(&self) -> Vec<CpuRing> {
+        let rings = self.streams.iter();
+        let rings = rings.map(|stream| CpuRing::new(stream.cpu, Arc::clone(&stream.ring)));
+        rings.collect()
+    }
+
+    /// Has the signal of each sample of a CPU, as far as it is
+    /// [wanted](Self::signal_each_overflow), go to a thread that watches its ring.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such thread.
+    pub fn signal_watch(&self, cpu: u32, tid: Tid) -> Result<(), Errno> {
+        let streams = self.streams.iter().filter(|stream| stream.cpu == cpu);
+        let mut events = streams.flat_map(|stream| &stream.events);
+        events.try_for_each(|event| {
+            kernel::signal_thread(event.fd.as_fd(), tid, ThreadSignal::NUMBER)
+        })
+    }
+
     /// The events that count: those that sample, and those that report what they counted.
     fn sampling(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let exit_counters = self
@@ -178,7 +205,7 @@ impl Sampler {
     pub fn drain(&mut self, mut each: impl FnMut(usize, &[u8])) -> Drained {
         let mut total = Drained::default();
         for (number, stream) in self.streams.iter_mut().enumerate() {
-            let drained = stream.ring.drain(|record| each(number, record));
+            let drained = ring_watch::locked(&stream.ring).drain(|record| each(number, record));
             total.bytes += drained.bytes;
             total.corrupt |= drained.corrupt;
             stream.exit_counters.drain(|record| each(number, record));

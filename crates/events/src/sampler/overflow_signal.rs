@@ -31,7 +31,7 @@ impl OverflowSignal {
     ) -> io::Result<Self> {
         let signal = ThreadSignal::block()?;
         for event in events.clone() {
-            kernel::signal_this_thread(event, ThreadSignal::NUMBER)?;
+            kernel::signal_thread(event, ThreadSignal::this_thread(), ThreadSignal::NUMBER)?;
         }
         let mut overflow_signal = Self { signal, on: false };
         overflow_signal.set(true, events)?;

@@ -232,6 +232,7 @@ impl BlockedThreadSampler {
                 tid,
                 registers,
                 stack: &self.stack,
+                is_full: copied == Self::COPIED,
             };
             (read.python)(&thread)
         });

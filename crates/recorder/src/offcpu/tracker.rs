@@ -20,6 +20,8 @@ use std::collections::HashMap;
 use prof_model::{Pid, Tid, WaitCoverage};
 use prof_perfdata::Attr;
 
+use crate::stack_outcome::StackOutcome;
+
 /// The waits of all threads.
 #[derive(Debug, Default)]
 pub(crate) struct OffCpuTracker {
@@ -44,10 +46,10 @@ struct BlockedState {
     since: Option<u64>,
     /// The same by the clock of the waits.
     sampled_since: u64,
-    /// The sample of its wait; empty if there is none. Kept for its memory.
+    /// The sample of its wait as it was encoded; empty if there is none. Kept for its memory.
     record: Vec<u8>,
-    /// Which event that is of.
-    event: usize,
+    /// Which event that is of, and how its stack ended.
+    of: Option<(usize, StackOutcome)>,
     /// Nanoseconds of earlier waits that nobody has seen, by the logarithm of their lengths.
     unseen: Vec<u64>,
 }
@@ -60,9 +62,22 @@ pub(crate) struct UnseenWait {
     pub(crate) length: u64,
 }
 
+/// A sample of a thread that waits, to be completed when the wait ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WaitSample<'a> {
+    /// Which event it is of.
+    pub(crate) event: usize,
+    /// As it was encoded.
+    pub(crate) record: &'a [u8],
+    /// Counts if the sample is written.
+    pub(crate) outcome: StackOutcome,
+}
+
 /// A wait that has ended and was seen.
 #[derive(Debug)]
 pub(crate) struct EndedWait<'a> {
+    /// How the stack of its sample ended.
+    pub(crate) outcome: StackOutcome,
     /// The sample of it as it was encoded, and which event it is of.
     event: usize,
     record: &'a mut [u8],
@@ -94,8 +109,8 @@ impl OffCpuTracker {
         self.clock.stop(time);
     }
 
-    /// A thread leaves its CPU, and this is the kernel's sample of it: its event and its bytes.
-    pub(crate) fn leave(&mut self, tid: Tid, time: u64, sample: (usize, &[u8])) {
+    /// A thread leaves its CPU, and this is the kernel's sample of it.
+    pub(crate) fn leave(&mut self, tid: Tid, time: u64, sample: WaitSample<'_>) {
         let thread = self.threads.entry(tid).or_default();
         thread.begin(time, &self.clock);
         thread.see(sample);
@@ -115,11 +130,11 @@ impl OffCpuTracker {
     pub(crate) fn is_in_time(&self, tid: Tid, waited: u64) -> bool {
         let thread = self.threads.get(&tid);
         let waits = |thread: &BlockedState| thread.since.is_some_and(|since| since <= waited);
-        thread.is_some_and(|thread| waits(thread) && thread.record.is_empty())
+        thread.is_some_and(|thread| waits(thread) && thread.of.is_none())
     }
 
     /// What was seen of the thread in its wait.
-    pub(crate) fn see(&mut self, tid: Tid, sample: (usize, &[u8])) {
+    pub(crate) fn see(&mut self, tid: Tid, sample: WaitSample<'_>) {
         if let Some(thread) = self.threads.get_mut(&tid) {
             thread.see(sample);
         }
@@ -188,13 +203,14 @@ impl BlockedState {
     fn begin(&mut self, time: u64, clock: &Clock) {
         self.since = Some(time);
         self.sampled_since = clock.at(time);
+        self.of = None;
         self.record.clear();
     }
 
-    fn see(&mut self, (event, record): (usize, &[u8])) {
-        self.event = event;
+    fn see(&mut self, sample: WaitSample<'_>) {
+        self.of = Some((sample.event, sample.outcome));
         self.record.clear();
-        self.record.extend_from_slice(record);
+        self.record.extend_from_slice(sample.record);
     }
 
     /// Ends a wait.
@@ -207,19 +223,20 @@ impl BlockedState {
         seen.waits += 1;
         seen.time += length;
         let alike = length.checked_ilog2().unwrap_or(0) as usize;
-        if self.record.is_empty() {
+        let Some((event, outcome)) = self.of else {
             if self.unseen.len() <= alike {
                 self.unseen.resize(alike + 1, 0);
             }
             *self.unseen.get_mut(alike)? += length;
             return None;
-        }
+        };
         seen.seen += 1;
         seen.seen_time += length;
         let others = self.unseen.get_mut(alike).map_or(0, std::mem::take);
         seen.placed_time += others;
         Some(EndedWait {
-            event: self.event,
+            outcome,
+            event,
             record: &mut self.record,
             time,
             weight: length + others,
@@ -238,11 +255,16 @@ impl BlockedState {
 
 #[cfg(test)]
 mod tests {
+    use prof_model::StackEnd;
     use prof_perfdata::{EventDescription, Record, RecordFormat, SampleType, encode};
 
     use super::*;
 
-    const SAMPLE: (usize, &[u8]) = (0, &[0; 64]);
+    const SAMPLE: WaitSample<'_> = WaitSample {
+        event: 0,
+        record: &[0; 64],
+        outcome: StackOutcome::of(StackEnd::Root),
+    };
 
     fn check(wait: Option<EndedWait<'_>>, expected: Option<(u64, u64)>) {
         let found = wait.map(|wait| (wait.time, wait.weight));
@@ -258,7 +280,12 @@ mod tests {
         let mut record = Vec::new();
         encode::sample(&mut record, &attr, &encode::NewSample::default()).expect("a small sample");
         let mut waits = OffCpuTracker::default();
-        waits.leave(7, 1000, (3, &record));
+        let sample = WaitSample {
+            event: 3,
+            record: &record,
+            ..SAMPLE
+        };
+        waits.leave(7, 1000, sample);
         let wait = waits.back(7, 3500).expect("a wait");
         let sample = wait.sample(|event| (event == 3).then_some(&attr));
         let event = EventDescription {

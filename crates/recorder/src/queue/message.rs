@@ -82,6 +82,8 @@ pub(crate) struct SampledThread<'a> {
     pub(crate) registers: UserRegisters,
     /// Its stack, from the stack pointer on.
     pub(crate) stack: &'a [u8],
+    /// Whether the stack may go on.
+    pub(crate) is_full: bool,
 }
 
 impl<'a> SampledThread<'a> {
@@ -92,6 +94,7 @@ impl<'a> SampledThread<'a> {
             tid: sample.tid,
             registers: sample.user_registers()?,
             stack: sample.user_stack.as_ref()?.bytes,
+            is_full: sample.user_stack.as_ref()?.is_full(),
         })
     }
 }

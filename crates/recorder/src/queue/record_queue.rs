@@ -2,11 +2,8 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-
-use prof_model::Pid;
-use prof_runtimes::python::Interpreter;
 
 use crate::queue::message::{Content, Message, PythonReading, StackTail};
 use crate::queue::pressure::Pressure;
@@ -180,6 +177,8 @@ pub(crate) struct Feedback {
     /// Stacks that could not have been read any later: beyond the copy, they had changed since the
     /// sample before.
     pub(crate) changed: u32,
+    /// Stacks of Python: their frames must be read at once.
+    pub(crate) python: u32,
 }
 
 /// What [`RecordQueue::pop`] found.
@@ -203,8 +202,6 @@ struct State {
     due: bool,
     closed: bool,
     feedback: Feedback,
-    /// Processes that run Python.
-    interpreters: Vec<(Pid, Arc<Interpreter>)>,
     given_up: bool,
     /// Empty batches for use again.
     free: Vec<Batch>,
@@ -317,21 +314,12 @@ impl RecordQueue {
         let mut state = self.lock();
         state.feedback.deep += feedback.deep;
         state.feedback.changed += feedback.changed;
+        state.feedback.python += feedback.python;
     }
 
     /// What was [reported](Self::report) since this was asked last.
     pub(crate) fn take_feedback(&self) -> Feedback {
         std::mem::take(&mut self.lock().feedback)
-    }
-
-    /// Tells the reader of processes that run Python.
-    pub(crate) fn report_interpreters(&self, found: Vec<(Pid, Arc<Interpreter>)>) {
-        self.lock().interpreters.extend(found);
-    }
-
-    /// What was [reported](Self::report_interpreters) since this was asked last.
-    pub(crate) fn take_interpreters(&self) -> Vec<(Pid, Arc<Interpreter>)> {
-        std::mem::take(&mut self.lock().interpreters)
     }
 
     /// Waits until there is enough to do, but no longer than this, and returns the next batch.

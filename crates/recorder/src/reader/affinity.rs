@@ -45,6 +45,11 @@ impl ReaderAffinity {
         }
     }
 
+    /// Where threads of this process may run, wherever the calling one is kept.
+    pub(crate) fn home(&self) -> Option<AllowedCpus> {
+        self.home
+    }
+
     /// A deep stack came from this CPU.
     pub(crate) fn deep_stack(&mut self, cpu: u32) {
         self.last_deep = Instant::now();

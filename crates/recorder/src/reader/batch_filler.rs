@@ -3,13 +3,13 @@
 use prof_perfdata::{Record, RecordFormat, Sample, encode};
 
 use crate::offcpu::blocked_threads::BlockedThreadSampler;
-use crate::queue::message::{SampledThread, StackCopy, StackTail};
+use crate::python::readings::PythonReadings;
+use crate::queue::message::{StackCopy, StackTail};
 use crate::queue::pressure::{CUT_STACK, Pressure};
 use crate::queue::record_queue::{Batch, ReaderCounts, Room};
 use crate::reader::affinity::ReaderAffinity;
-use crate::reader::python::PythonReader;
+use crate::reader::last_sleep::LastSleep;
 use crate::reader::short_threads::PeriodRandomizer;
-use crate::reader::sleep::LastSleep;
 use crate::reader::stack_tail::TailReader;
 use crate::reader::wakeup::PassSummary;
 
@@ -17,7 +17,7 @@ use crate::reader::wakeup::PassSummary;
 pub(super) struct BatchFiller<'a> {
     pub(super) format: &'a RecordFormat,
     pub(super) tail_reader: Option<&'a mut TailReader>,
-    pub(super) python: &'a mut PythonReader,
+    pub(super) python: &'a PythonReadings,
     /// If each sample is looked at at once.
     pub(super) affinity: Option<&'a mut ReaderAffinity>,
     pub(super) period_randomizer: Option<&'a mut PeriodRandomizer>,
@@ -40,7 +40,6 @@ impl BatchFiller<'_> {
                 if let Some(blocked_threads) = &mut self.blocked_threads {
                     blocked_threads.notice(&record);
                 }
-                self.python.notice(&record);
                 batch.push(|out| out.extend_from_slice(bytes));
             }
             // The session counts it.
@@ -72,8 +71,8 @@ impl BatchFiller<'_> {
         if let (Some(weight), Some(attr)) = (weight, self.format.attr(sample.event)) {
             attr.set_sample_period(batch.last_mut(), weight);
         }
-        if self.tail_reader.is_some() && pressure == Pressure::Low {
-            self.python_frames(sample, batch);
+        if let Some(reading) = self.python.take(sample) {
+            batch.push_python(reading);
         }
         // Under pressure the live target is asked later, when the stack is unwound, which comes
         // too late for some: those count as truncated or stale, not as cut.
@@ -88,21 +87,6 @@ impl BatchFiller<'_> {
             if let (Some(affinity), Some(cpu)) = (&mut self.affinity, sample.cpu) {
                 affinity.deep_stack(cpu);
             }
-        }
-    }
-}
-
-impl BatchFiller<'_> {
-    /// Adds what the thread of the last sample runs, if that is Python.
-    fn python_frames(&mut self, sample: &Sample<'_>, batch: &mut Batch) {
-        let is_prompt = self.last_sleep.ended_by(sample);
-        let thread = SampledThread::of(sample);
-        let Some(reading) = thread.and_then(|it| self.python.read(&it, is_prompt)) else {
-            return;
-        };
-        batch.push_python(reading);
-        if let (Some(affinity), Some(cpu)) = (&mut self.affinity, sample.cpu) {
-            affinity.deep_stack(cpu);
         }
     }
 }

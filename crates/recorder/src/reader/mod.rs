@@ -4,13 +4,15 @@ pub(crate) mod affinity;
 pub(crate) mod batch_filler;
 pub(crate) mod context_pin;
 pub(crate) mod drain;
-pub(crate) mod python;
+mod last_sleep;
+mod python_threads;
 pub(crate) mod short_threads;
 mod sleep;
 pub(crate) mod stack_tail;
 pub(crate) mod wakeup;
 
 use std::process::ExitStatus;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use prof_events::Signals;
@@ -21,13 +23,15 @@ use crate::error::Error;
 use crate::launch;
 use crate::lifecycle::{RecordingControl, Running};
 use crate::offcpu::blocked_threads::{BlockedThreadSampler, LiveReads};
-use crate::options::{Delay, Schedule, Target};
+use crate::options::{Delay, ResourceLimits, Schedule, Target};
+use crate::python::reader::PythonReader;
+use crate::python::readings::PythonReadings;
 use crate::queue::message::{Known, Message};
 use crate::queue::pressure::Pressure;
 use crate::queue::record_queue::{Batch, ReaderCounts, RecordQueue};
 use crate::reader::affinity::ReaderAffinity;
 use crate::reader::batch_filler::BatchFiller;
-use crate::reader::python::PythonReader;
+use crate::reader::python_threads::PythonThreads;
 use crate::reader::short_threads::PeriodRandomizer;
 use crate::reader::sleep::ReaderSleep;
 use crate::reader::stack_tail::TailReader;
@@ -43,7 +47,11 @@ pub(crate) struct Reader<'a> {
     /// Whether stacks are read on beyond the kernel's copy.
     read_tail: bool,
     tail_reader: TailReader,
-    python: PythonReader,
+    python: Arc<PythonReadings>,
+    /// Of blocked threads.
+    python_reader: PythonReader,
+    /// Once an interpreter is known.
+    python_threads: Option<PythonThreads>,
     affinity: ReaderAffinity,
     sleep: ReaderSleep,
     queue: &'a RecordQueue,
@@ -86,9 +94,11 @@ pub(crate) struct Input<'a> {
     pub(crate) format: RecordFormat,
     /// Whether stacks that go on beyond the kernel's copy are read on.
     pub(crate) read_tail: bool,
-    /// How long records may wait in the rings; as long as stacks allow if `None`.
-    pub(crate) poll_interval: Option<Duration>,
+    /// What reading may take of the machine; whatever whole stacks need if `None`.
+    pub(crate) limits: Option<ResourceLimits>,
     pub(crate) blocked_threads: Option<BlockedThreadSampler>,
+    /// What is read of Python.
+    pub(crate) python: Arc<PythonReadings>,
     /// What may have run before it was sampled.
     pub(crate) target: &'a Target,
 }
@@ -99,21 +109,25 @@ impl<'a> Reader<'a> {
             source,
             format,
             read_tail,
-            poll_interval,
+            limits,
             blocked_threads,
+            python,
             target,
         } = input;
+        let tail = limits.map_or(TailReader::USUAL_LIMIT, |_| TailReader::SMALL_LIMIT);
         Self {
             format,
-            sleep: ReaderSleep::new(source.opened(), poll_interval),
+            sleep: ReaderSleep::new(source.opened(), limits.map(|limits| limits.poll_interval)),
             period_randomizer: source.opened().sample_period().map(PeriodRandomizer::new),
             blocked_threads,
             toggles: Vec::new(),
             earlier: Some(target),
             source,
             read_tail,
-            tail_reader: TailReader::default(),
-            python: PythonReader::default(),
+            tail_reader: TailReader::new(tail),
+            python_reader: PythonReader::new(Arc::clone(&python)),
+            python,
+            python_threads: None,
             affinity: ReaderAffinity::new(),
             queue,
             counts: ReaderCounts::default(),
@@ -144,6 +158,7 @@ impl<'a> Reader<'a> {
         self.pass();
         while !self.step(&mut control)? {}
         self.source.end();
+        self.python_threads = None;
         let ended = system::monotonic_now();
         self.pass();
         // What was recorded is written while we wait for a command that takes its time to end.
@@ -171,10 +186,16 @@ impl<'a> Reader<'a> {
         {
             timeout = timeout.min(soon);
         }
+        self.read_python();
         let wants_each =
             (self.blocked_threads.as_ref()).is_some_and(BlockedThreadSampler::are_urgent);
         let wake = (self.sleep)
-            .wait(&mut self.source, self.queue, timeout, wants_each)
+            .wait(
+                &mut self.source,
+                (self.queue, self.python_threads.as_ref()),
+                timeout,
+                wants_each,
+            )
             .map_err(Error::sampling)?;
         self.pass();
         if let Some(period_randomizer) = &mut self.period_randomizer {
@@ -217,6 +238,18 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Starts the threads that read Python frames, once an interpreter is known. Without these
+    /// threads, stacks lack their Python frames, and are marked.
+    fn read_python(&mut self) {
+        let wanted = self.python_threads.is_none() && self.python.are_wanted();
+        if wanted && matches!(self.source, Source::Rings(_)) {
+            let home = self.affinity.home();
+            let threads = PythonThreads::start(&mut self.source, &self.format, &self.python, home);
+            self.python_threads = threads.ok();
+            self.sleep.policy.expect_python();
+        }
+    }
+
     /// One pass over all rings.
     fn pass(&mut self) {
         let (mut batch, room) = self.queue.start();
@@ -232,6 +265,7 @@ impl<'a> Reader<'a> {
             read_tail,
             tail_reader,
             python,
+            python_reader,
             affinity,
             counts,
             period_randomizer,
@@ -240,7 +274,6 @@ impl<'a> Reader<'a> {
             ..
         } = self;
         tail_reader.begin_pass();
-        python.learn(self.queue.take_interpreters());
         let mut take = BatchFiller {
             format,
             tail_reader: read_tail.then_some(&mut *tail_reader),
@@ -260,7 +293,7 @@ impl<'a> Reader<'a> {
         {
             let mut read = LiveReads {
                 tail: &mut |copy, out| tail_reader.read(copy, out),
-                python: &mut |thread| python.read(thread, false),
+                python: &mut |thread| python_reader.read(thread, false),
             };
             blocked_threads.look(&mut read, &mut batch);
         }

@@ -4,10 +4,11 @@ use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use prof_events::{Opened, Wake, current_cpu, system};
-use prof_perfdata::Sample;
+use prof_events::{Opened, Wake};
 
 use crate::queue::record_queue::RecordQueue;
+use crate::reader::last_sleep::LastSleep;
+use crate::reader::python_threads::PythonThreads;
 use crate::reader::wakeup::{Sleep, SleepReason, WakeupPolicy};
 use crate::source::Source;
 use crate::summary::Wakeups;
@@ -23,16 +24,11 @@ pub(super) struct ReaderSleep {
     pub(super) wakeups: Wakeups,
 }
 
-/// The reader's sleep before this pass.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct LastSleep {
-    /// By the clock of the records.
-    began: u64,
-}
-
 impl ReaderSleep {
     /// Percent of the queue: from here on the session cannot be sure to keep up.
     const MANY: usize = 25;
+    /// From here on what else is read of the target waits, as that of stacks does.
+    const TOO_MANY: usize = 50;
 
     pub(super) fn new(opened: &Opened, poll_interval: Option<Duration>) -> Self {
         Self {
@@ -45,27 +41,37 @@ impl ReaderSleep {
     }
 
     /// Sleeps until there is something to do, or `timeout` is over. `wants_each` is whether each
-    /// sample ends it, whatever the policy says.
+    /// sample ends it, whatever the policy says. The threads that read Python frames wake for each
+    /// sample where that pays.
     pub(super) fn wait(
         &mut self,
         source: &mut Source,
-        queue: &RecordQueue,
+        (queue, python): (&RecordQueue, Option<&PythonThreads>),
         timeout: Duration,
         wants_each: bool,
     ) -> io::Result<Wake> {
         self.policy.learn(queue.take_feedback());
-        let lags = queue.percent_full() >= Self::MANY;
-        let (sleep, reason) = self.policy.sleep(Instant::now(), lags);
+        let full = queue.percent_full();
+        let (sleep, reason) = self.policy.sleep(Instant::now(), full >= Self::MANY);
         self.count(reason);
         let (each, longest) = match sleep {
             Sleep::UntilSample(longest) => (true, longest),
             Sleep::For(longest) => (false, longest),
         };
         self.until_sample = each;
-        source.signal_each_overflow(each || wants_each)?;
+        let each = each || wants_each;
+        let reads_python =
+            python.is_some() && full < Self::TOO_MANY && self.policy.reads_python(Instant::now());
+        source.signal_each_overflow(each || reads_python)?;
+        if let Some(python) = python {
+            python.forward(each);
+        }
         self.last = LastSleep::begin();
         let wake = source.wait(longest.min(timeout))?;
-        if each || wants_each {
+        if let Some(python) = python {
+            python.clear();
+        }
+        if each {
             thread::sleep(self.policy.gather(self.woke, Instant::now()));
         }
         self.woke = Instant::now();
@@ -85,28 +91,5 @@ impl ReaderSleep {
             SleepReason::Steady => &mut wakeups.steady,
         };
         *counter += 1;
-    }
-}
-
-impl LastSleep {
-    /// From a sample to the reader's turn, in nanoseconds, where it takes the CPU at once: twice as
-    /// long as in a virtual machine.
-    const AT_ONCE: u64 = 300_000;
-
-    /// It begins.
-    pub(super) fn begin() -> Self {
-        let began = system::monotonic_now();
-        Self { began }
-    }
-
-    /// Whether the sample woke the reader on the thread's own CPU, where the thread waits until the
-    /// reader is done.
-    pub(super) fn ended_by(self, sample: &Sample<'_>) -> bool {
-        let (Some(time), Some(cpu)) = (sample.time, sample.cpu) else {
-            return false;
-        };
-        time > self.began
-            && cpu == current_cpu()
-            && system::monotonic_now().saturating_sub(time) < Self::AT_ONCE
     }
 }

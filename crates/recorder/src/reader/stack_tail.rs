@@ -11,8 +11,10 @@ use prof_procfs::{Maps, Task};
 use crate::queue::message::{StackCopy, StackTail};
 
 /// Reads stacks on from where the kernel's copy was full.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct TailReader {
+    /// The most that is read beyond a copy.
+    limit: u64,
     /// Mappings that hold stacks, by process: a hint only, for what is read must match the copy.
     mappings: HashMap<Pid, Vec<Range<u64>>>,
     /// What was read in this pass over the rings, of whom, and where in the batch it is.
@@ -22,14 +24,27 @@ pub(crate) struct TailReader {
 }
 
 impl TailReader {
-    /// The most that is read beyond the copy.
-    const LIMIT: u64 = 1 << 20;
+    /// What is read beyond a copy where stacks are to be whole. What lies between the end of a
+    /// thread's stack and that of the mapping is read as well: nobody knows where the stack ends.
+    pub(crate) const USUAL_LIMIT: u64 = 1 << 20;
+    /// What is read where memory is bounded. Of deeper stacks, the session reads the rest.
+    pub(crate) const SMALL_LIMIT: u64 = 128 << 10;
     /// How much of the copy is read again to see whether it has changed.
     pub(crate) const OVERLAP: u64 = 512;
     /// Stacks to look for among those that were read in a pass.
     const SHARED: usize = 64;
     /// Mappings to remember before starting over.
     const REMEMBERED: usize = 1024;
+
+    /// Reads at most so many bytes beyond a copy.
+    pub(crate) fn new(limit: u64) -> Self {
+        Self {
+            limit,
+            mappings: HashMap::new(),
+            in_pass: Vec::new(),
+            refused: 0,
+        }
+    }
 
     /// Another pass over the rings begins.
     pub(crate) fn begin_pass(&mut self) {
@@ -75,7 +90,7 @@ impl TailReader {
         let maps = || Task::of(stack.pid).maps().ok();
         let mapping = self.mapping(stack, memory, maps)?;
         let start = overlap(stack)?;
-        let limit = mapping.end.min(end.saturating_add(Self::LIMIT));
+        let limit = mapping.end.min(end.saturating_add(self.limit));
         if limit <= end {
             return None;
         }
@@ -144,11 +159,15 @@ mod tests {
             length: 1024,
         };
         let mut out = vec![1, 2, 3];
-        let beyond = TailReader::default().read(&part, &mut out).expect("more");
+        let beyond = TailReader::new(TailReader::USUAL_LIMIT)
+            .read(&part, &mut out)
+            .expect("more");
         assert_eq!(beyond.start, start + 512);
         assert_eq!(out.len(), 3 + beyond.length);
         assert_eq!(out[3..3 + 2048], here[512..2560]);
         assert!(beyond.mapping.0 <= start && beyond.mapping.1 > start + 4096);
+        let little = TailReader::new(100).read(&part, &mut out).expect("some");
+        assert_eq!(little.length, TailReader::OVERLAP as usize + 100);
     }
 
     #[test]
@@ -159,7 +178,7 @@ mod tests {
             length: 1024,
             start: here.as_ptr() as u64,
         };
-        let mut tail_reader = TailReader::default();
+        let mut tail_reader = TailReader::new(TailReader::USUAL_LIMIT);
         let mut out = vec![1, 2, 3];
         let beyond = tail_reader.read(&part, &mut out).expect("more");
         tail_reader.share_in_pass(part.pid, beyond, 3);
@@ -206,14 +225,14 @@ mod tests {
             });
             asked
         };
-        assert!(asked(&mut TailReader::default()));
+        assert!(asked(&mut TailReader::new(TailReader::USUAL_LIMIT)));
         command.signal(9);
         wait_readable(&[command.as_fd()], None).expect("the end");
         assert!(
-            !asked(&mut TailReader::default()),
+            !asked(&mut TailReader::new(TailReader::USUAL_LIMIT)),
             "nobody has waited for it yet"
         );
         command.wait().expect("the status");
-        assert!(!asked(&mut TailReader::default()));
+        assert!(!asked(&mut TailReader::new(TailReader::USUAL_LIMIT)));
     }
 }

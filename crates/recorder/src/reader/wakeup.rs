@@ -91,6 +91,8 @@ struct RecentSamples {
     changed: u32,
     /// Of them, those whose stacks may not be read on: no wakeup helps them.
     refused: u32,
+    /// Of them, those of Python.
+    python: u32,
 }
 
 impl RecentSamples {
@@ -104,6 +106,7 @@ impl RecentSamples {
             self.deep /= 2;
             self.changed /= 2;
             self.refused /= 2;
+            self.python /= 2;
         }
     }
 }
@@ -166,6 +169,7 @@ impl WakeupPolicy {
         let samples = &mut self.samples;
         samples.deep = samples.deep.saturating_add(feedback.deep);
         samples.changed = samples.changed.saturating_add(feedback.changed);
+        samples.python = samples.python.saturating_add(feedback.python);
     }
 
     /// How long to sleep now, and why. If the session `lags`, what wakeups take is better spent
@@ -200,6 +204,17 @@ impl WakeupPolicy {
             }
             None => calm,
         }
+    }
+
+    /// A process runs Python. Until the session has unwound its samples, all may be of it.
+    pub(crate) fn expect_python(&mut self) {
+        self.samples.python = self.samples.all;
+    }
+
+    /// Whether the frames of Python are to be read with each sample.
+    pub(crate) fn reads_python(&self, now: Instant) -> bool {
+        let is_quiet = now.duration_since(self.last_sample) >= self.quiet_after;
+        is_quiet || self.is_at_first() || self.pays(self.samples.python)
     }
 
     /// Stacks that an early wakeup has saved, or would have.
@@ -266,7 +281,11 @@ mod tests {
                 ..PassSummary::default()
             };
             self.policy.looked(pass, self.now);
-            self.policy.learn(Feedback { deep, changed });
+            self.policy.learn(Feedback {
+                deep,
+                changed,
+                python: 0,
+            });
             self.policy.sleep(self.now, false).0
         }
 
@@ -318,8 +337,8 @@ mod tests {
             };
             reader.policy.looked(pass, reader.now);
             let changed = Feedback {
-                deep: 0,
                 changed: 1,
+                ..Feedback::default()
             };
             reader.policy.learn(changed);
         }
@@ -366,6 +385,25 @@ mod tests {
             let sleep = reader.passes(50, samples, samples, samples);
             assert_eq!(sleep, Sleep::For(millis(100)));
         }
+    }
+
+    #[test]
+    fn python_must_be_worth_it() {
+        let mut reader = Reader::new();
+        assert!(reader.policy.reads_python(reader.now));
+        reader.passes(100, 1, 0, 0);
+        assert!(!reader.policy.reads_python(reader.now));
+        reader.policy.expect_python();
+        assert!(reader.policy.reads_python(reader.now));
+        reader.passes(100, 100, 0, 0);
+        assert!(!reader.policy.reads_python(reader.now));
+        let python = Feedback {
+            python: 10,
+            ..Feedback::default()
+        };
+        reader.policy.learn(python);
+        assert!(reader.policy.reads_python(reader.now));
+        assert_eq!(reader.pass(1, 0, 0), Sleep::For(millis(500)), "others read");
     }
 
     #[test]

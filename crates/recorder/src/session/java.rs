@@ -4,13 +4,12 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
 
-use prof_events::LiveMemory;
 use prof_model::{Mapping, ModuleId, Pid};
 use prof_runtimes::hotspot::{Frames, HotSpot, Library};
 use prof_unwinder::{JitCode, JitFrames, Target};
 
 use crate::output::mapped_file::open_mapped;
-use crate::reader::python::Now;
+use crate::python::reader::Now;
 
 /// Knows the virtual machines of processes.
 #[derive(Debug, Default)]
@@ -39,7 +38,7 @@ pub(crate) struct JavaMachine<'a> {
 impl JavaMachines {
     /// The virtual machine of a process at the time of a sample.
     pub(crate) fn at<'a>(&'a mut self, target: &Target<'_>, now: u64) -> Option<JavaMachine<'a>> {
-        let memory = Now(LiveMemory::of(target.pid)?);
+        let memory = Now::of(target.pid)?;
         self.find(target);
         let machine = self.machines.get_mut(&target.pid)?.machine.as_mut()?;
         Some(JavaMachine {
@@ -65,7 +64,7 @@ impl JavaMachines {
             let name = path.file_name()?.to_str()?;
             (mapping.executable && Library::is_named(name)).then_some(())?;
             let library = self.library(target, mapping)?;
-            let mut memory = Now(LiveMemory::of(target.pid)?);
+            let mut memory = Now::of(target.pid)?;
             library.at(mapping.start.0, mapping.file_offset.0, &mut memory)
         });
         let known = Known {

@@ -19,6 +19,8 @@ mod samples;
 mod state;
 mod statistics;
 
+use std::sync::Arc;
+
 use prof_events::{Weight, system};
 use prof_model::{Modules, Pid, Processes, Quality, StackEnd};
 use prof_perfdata::{Attr, Record, RecordFormat, WriteError, follow};
@@ -31,6 +33,7 @@ use crate::output::output_files::{OutputFiles, Written};
 use crate::output::pinned_files::{FilePinner, PinnedFiles};
 use crate::output::rotation::NextOutput;
 use crate::probe_coverage::ProbeCoverage;
+use crate::python::readings::PythonReadings;
 use crate::queue::message::{Content, Known, Message};
 use crate::queue::pending_batches::PendingBatches;
 use crate::queue::record_queue::{Batch, Feedback, Popped, ReaderCounts, RecordQueue};
@@ -127,14 +130,14 @@ impl Session {
         events: Vec<SessionEvent>,
         output: OutputFiles,
         trackers: Trackers,
-        chain_builder: ChainBuilder,
+        (chain_builder, python): (ChainBuilder, Arc<PythonReadings>),
     ) -> Self {
         Self {
             format,
             events,
             output: SessionOutput::new(output),
             chain_builder: Box::new(chain_builder),
-            python: PythonFrames::default(),
+            python: PythonFrames::new(python),
             python_maps: Vec::new(),
             processes: Processes::default(),
             modules: Modules::default(),
@@ -236,10 +239,6 @@ impl Session {
         }
         if self.feedback != Feedback::default() {
             queue.report(std::mem::take(&mut self.feedback));
-        }
-        let found = self.python.take_found();
-        if !found.is_empty() {
-            queue.report_interpreters(found);
         }
         while let Some(batch) = held.pop_done() {
             queue.recycle(batch);

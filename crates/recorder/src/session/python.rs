@@ -9,7 +9,6 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
 
-use prof_events::LiveMemory;
 use prof_model::{
     AbsoluteAddress, Mapping, ModuleId, Modules, NoPython, Pid, Process, PythonFunction, StackEnd,
 };
@@ -18,11 +17,12 @@ use prof_runtimes::python::{Function, Interpreter, Library, PythonStack};
 use prof_unwinder::FRAME_LIMIT;
 
 use crate::output::mapped_file::open_mapped;
+use crate::python::reader::Now;
+use crate::python::readings::PythonReadings;
 use crate::queue::message::PythonReading;
-use crate::reader::python::Now;
 
 /// Knows the interpreters of processes, and the functions that were seen.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct PythonFrames {
     interpreters: HashMap<Pid, Known>,
     libraries: HashMap<ModuleId, Option<Library>>,
@@ -30,8 +30,8 @@ pub(crate) struct PythonFrames {
     functions: HashMap<String, u64>,
     /// Paths by function, which are made once.
     paths: HashMap<Arc<Function>, u64>,
-    /// What the reader is to be told.
-    found: Vec<(Pid, Arc<Interpreter>)>,
+    /// Where the reading threads find the interpreters.
+    readings: Arc<PythonReadings>,
 }
 
 /// What is known of a process.
@@ -52,11 +52,16 @@ pub(crate) struct Owner<'a> {
 
 impl PythonFrames {
     /// Functions of a recording, at most.
-    const FUNCTIONS: usize = 1 << 20;
+    const FUNCTIONS: usize = 1 << 17;
 
-    /// What the reader is to be told of.
-    pub(crate) fn take_found(&mut self) -> Vec<(Pid, Arc<Interpreter>)> {
-        std::mem::take(&mut self.found)
+    pub(crate) fn new(readings: Arc<PythonReadings>) -> Self {
+        Self {
+            interpreters: HashMap::new(),
+            libraries: HashMap::new(),
+            functions: HashMap::new(),
+            paths: HashMap::new(),
+            readings,
+        }
     }
 
     /// Adds the Python frames to the user's part of a chain. Returns whether it has them, or `None`
@@ -162,8 +167,8 @@ impl PythonFrames {
             return known.interpreter.clone();
         }
         let interpreter = self.find(owner).map(Arc::new);
-        let readable = interpreter.iter().filter(|it| it.is_readable());
-        self.found.extend(readable.map(|it| (pid, Arc::clone(it))));
+        let readable = interpreter.clone().filter(|it| it.is_readable());
+        self.readings.learn(pid, readable);
         let known = Known {
             generation,
             version,
@@ -180,7 +185,7 @@ impl PythonFrames {
             let name = path.file_name()?.to_str()?;
             (mapping.executable && Library::is_named(name)).then_some(())?;
             let library = self.library(owner, mapping)?;
-            let mut memory = Now(LiveMemory::of(owner.pid)?);
+            let mut memory = Now::of(owner.pid)?;
             library.at(mapping.start.0, mapping.file_offset.0, &mut memory)
         })
     }
@@ -196,7 +201,9 @@ impl PythonFrames {
 
     /// Forgets a process that has ended.
     pub(crate) fn forget(&mut self, pid: Pid) {
-        self.interpreters.remove(&pid);
+        if self.interpreters.remove(&pid).is_some() {
+            self.readings.learn(pid, None);
+        }
     }
 }
 

@@ -8,13 +8,13 @@ use prof_perfdata::{
 
 use super::{Session, SessionEvent, StackWork};
 use crate::offcpu::blocked_threads::BlockedThreadSampler;
-use crate::offcpu::tracker::UnseenWait;
+use crate::offcpu::tracker::{UnseenWait, WaitSample};
 use crate::queue::message::{Content, StackCopy};
 use crate::queue::record_queue::Batch;
 use crate::session::allocation;
 use crate::session::python::{self, Owner};
 use crate::session::unwind::KnownCode;
-use crate::session::unwind_failures::UnwindStop;
+use crate::stack_outcome::{StackOutcome, UnwindStop};
 
 impl Session {
     pub(super) fn sample(
@@ -46,8 +46,8 @@ impl Session {
             self.chain.clear();
             self.chain.push(sample.ip);
             self.chain.extend(sample.callchain);
-            self.note(sample, StackNote::new(end), false);
-            self.statistics.quality.samples += 1;
+            self.mark(sample);
+            self.statistics.count_sample(StackOutcome::of(end));
             let bytes = batch.record(index);
             if period == sample.period {
                 return self.output.write(bytes);
@@ -63,29 +63,33 @@ impl Session {
         let Some(period) = self.weight(sample, period, weight) else {
             return Ok(());
         };
-        let is_wanted = self.unwind(sample, period, weight, (batch, index));
+        let unwound = self.unwind(sample, period, weight, (batch, index));
         self.write_python_maps()?;
-        if !is_wanted {
+        let Some(outcome) = unwound else {
             return Ok(());
-        }
+        };
         if weight == Weight::OffCpu {
             let time = sample.time.unwrap_or(0);
-            self.waits
-                .leave(sample.tid, time, (sample.event, &self.out));
+            let of_wait = WaitSample {
+                event: sample.event,
+                record: &self.out,
+                outcome,
+            };
+            self.waits.leave(sample.tid, time, of_wait);
             return Ok(());
         }
-        self.statistics.quality.samples += 1;
+        self.statistics.count_sample(outcome);
         self.output.write(&self.out)
     }
 
-    /// Unwinds a sample to what is written of it. Returns `false` if nothing is to be written.
+    /// Unwinds a sample to what is written of it; `None` if nothing is to be written.
     fn unwind(
         &mut self,
         sample: &Sample<'_>,
         period: u64,
         weight: Weight,
         (batch, index): (&Batch, usize),
-    ) -> bool {
+    ) -> Option<StackOutcome> {
         let beyond = batch.beyond(index);
         let known = KnownCode {
             processes: &self.processes,
@@ -93,16 +97,18 @@ impl Session {
         };
         let mut note = (self.chain_builder).chain(sample, beyond, known, &mut self.chain);
         if weight.is_of_mappings() && self.is_internal(sample.pid) {
-            return false;
+            return None;
         }
         self.feedback.deep += u32::from(note.remote_read > 0);
         // Of a copy that is not full, the reader can read no more: an early one changes nothing.
         let changed =
             StackCopy::full(sample).is_some() && self.chain_builder.needed_prompt_wakeup(note);
         self.feedback.changed += u32::from(changed);
-        self.add_python(sample, (batch, index), &mut note);
-        self.note(sample, note, true);
-        self.encode(sample, period, note)
+        let python = self.add_python(sample, (batch, index), &mut note);
+        self.mark(sample);
+        let stop = self.stop(sample, note.end);
+        let outcome = StackOutcome { note, python, stop };
+        self.encode(sample, period, note).then_some(outcome)
     }
 
     /// Adds Python frames to the chain at hand, and what the file must say of them before.
@@ -111,29 +117,20 @@ impl Session {
         sample: &Sample<'_>,
         (batch, index): (&Batch, usize),
         note: &mut StackNote,
-    ) {
-        let Some(process) = self.processes.shared(sample.pid) else {
-            return;
-        };
+    ) -> Option<Result<(), NoPython>> {
+        let process = self.processes.shared(sample.pid)?;
         let owner = Owner {
             pid: sample.pid,
             process: &process,
             modules: &self.modules,
         };
         let (chain, reading) = (&mut self.chain, batch.python(index));
-        let Some(added) = self.python.add(owner, reading, chain, note) else {
-            return;
-        };
-        self.statistics.quality.python.count(added);
+        let added = self.python.add(owner, reading, chain, note)?;
         let is_late = !matches!(batch.content(index), Content::BlockedSample { .. });
         if is_late && added != Err(NoPython::UnknownVersion) {
-            // Whatever is read later is of another moment.
-            self.feedback.deep += 1;
-            self.feedback.changed += 1;
+            self.feedback.python += 1;
         }
-        let Some(SessionEvent { attr, .. }) = self.events.first() else {
-            return;
-        };
+        let SessionEvent { attr, .. } = self.events.first()?;
         for (address, path) in self.python.unmapped(owner, chain) {
             let mmap = python::mmap(sample, address, &path);
             // The path is short.
@@ -141,6 +138,7 @@ impl Session {
             let record = Record::Mmap(mmap);
             follow(&record, &mut self.processes, &mut self.modules);
         }
+        Some(added)
     }
 
     /// Writes what the file must say of Python functions before the sample that has them.
@@ -205,9 +203,16 @@ impl Session {
 
     /// A thread was looked at in the wait that began then.
     fn blocked(&mut self, sample: &Sample<'_>, since: u64, (batch, index): (&Batch, usize)) {
-        let in_time = self.waits.is_in_time(sample.tid, since);
-        if in_time && self.unwind(sample, 0, Weight::Blocked, (batch, index)) {
-            self.waits.see(sample.tid, (sample.event, &self.out));
+        if !self.waits.is_in_time(sample.tid, since) {
+            return;
+        }
+        if let Some(outcome) = self.unwind(sample, 0, Weight::Blocked, (batch, index)) {
+            let of_wait = WaitSample {
+                event: sample.event,
+                record: &self.out,
+                outcome,
+            };
+            self.waits.see(sample.tid, of_wait);
         }
     }
 
@@ -229,8 +234,8 @@ impl Session {
         let Some(wait) = self.waits.back(tid, time) else {
             return Ok(());
         };
+        self.statistics.count_sample(wait.outcome);
         let sample = wait.sample(|event| Some(&self.events.get(event)?.attr));
-        self.statistics.quality.samples += 1;
         self.output.write(sample)
     }
 
@@ -242,8 +247,8 @@ impl Session {
         waits.finish(now, |left| {
             let result = match left {
                 Ok(wait) => {
+                    self.statistics.count_sample(wait.outcome);
                     let sample = wait.sample(|event| Some(&self.events.get(event)?.attr));
-                    self.statistics.quality.samples += 1;
                     self.output.write(sample)
                 }
                 Err(unseen) => self.unseen(unseen, now),
@@ -261,7 +266,7 @@ impl Session {
         let Some(SessionEvent { attr, .. }) = self.blocked_threads() else {
             return Ok(());
         };
-        let note = StackNote::new(StackEnd::NotSeen);
+        let outcome = StackOutcome::of(StackEnd::NotSeen);
         let sample = encode::NewSample {
             mode: CpuMode::User,
             pid: unseen.pid,
@@ -270,14 +275,13 @@ impl Session {
             id: BlockedThreadSampler::ID,
             period: unseen.length,
             callchain: &[context::USER],
-            raw: &note.to_raw(),
+            raw: &outcome.note.to_raw(),
             ..encode::NewSample::default()
         };
         let mut out = Vec::new();
         // It has a fixed size.
         let _ = encode::sample(&mut out, attr, &sample);
-        self.statistics.quality.count_stack(note.end);
-        self.statistics.quality.samples += 1;
+        self.statistics.count_sample(outcome);
         self.output.write(&out)
     }
 
@@ -287,41 +291,36 @@ impl Session {
         events.find(|event| event.weight == Weight::Blocked)
     }
 
-    /// Counts how a sample's stack ended, and which modules it was in.
-    pub(super) fn note(&mut self, sample: &Sample<'_>, note: StackNote, unwound: bool) {
+    /// Marks the modules that a sample's chain meets, and its time.
+    fn mark(&mut self, sample: &Sample<'_>) {
         let statistics = &mut self.statistics;
-        statistics.quality.count_stack(note.end);
-        statistics.quality.remote_read += u64::from(note.remote_read > 0);
         if let Some(time) = sample.time {
             let (first, last) = statistics.sample_time.unwrap_or((time, time));
             statistics.sample_time = Some((first.min(time), last.max(time)));
         }
-        let process = self.processes.get(sample.pid);
-        let space = process.map(|process| process.space());
-        if let Some(process) = process {
+        if let Some(process) = self.processes.get(sample.pid) {
             self.file_pinner.meet(sample.pid, process.generation());
-        }
-        if let Some(space) = space {
             let (file_pinner, modules) = (&mut self.file_pinner, &self.modules);
             let keep = |mapping: &Mapping| file_pinner.hit(sample.pid, mapping, modules);
-            statistics.hits.mark(space, &self.chain, keep);
+            statistics.hits.mark(process.space(), &self.chain, keep);
         }
         statistics.hits.kernel |= sample.mode.is_kernel();
-        let unwound = unwound && note.end != StackEnd::NotUnwound;
-        if note.end.is_whole() || !note.end.counts() || !unwound {
-            return;
+    }
+
+    /// Where the chain at hand stops, if that is before the root.
+    fn stop(&self, sample: &Sample<'_>, end: StackEnd) -> Option<UnwindStop> {
+        if end.is_whole() || !end.counts() || end == StackEnd::NotUnwound {
+            return None;
         }
-        let last = self
-            .chain
-            .last()
-            .copied()
-            .filter(|&last| last < context::MAX);
+        let last = self.chain.last().copied();
+        let last = last.filter(|&last| last < context::MAX);
         let address = AbsoluteAddress(last.unwrap_or(sample.ip));
-        let mapping = space.and_then(|space| space.find(address));
-        statistics.failures.count(UnwindStop {
-            end: note.end,
+        let process = self.processes.get(sample.pid);
+        let mapping = process.and_then(|process| process.space().find(address));
+        Some(UnwindStop {
+            end,
             module: mapping.map(|mapping| mapping.module),
             offset: mapping.map_or(address.0, |mapping| mapping.file_offset_of(address).0),
-        });
+        })
     }
 }

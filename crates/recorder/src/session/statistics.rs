@@ -9,6 +9,7 @@ use crate::output::file_summary::FileSummary;
 use crate::queue::record_queue::ReaderCounts;
 use crate::session::module_hits::ModuleHits;
 use crate::session::unwind_failures::UnwindFailures;
+use crate::stack_outcome::StackOutcome;
 
 /// What is counted of one file.
 #[derive(Debug, Default)]
@@ -41,6 +42,20 @@ impl Statistics {
             Record::Lost(lost) | Record::LostSamples(lost) => losses.ring_full += lost.count,
             Record::Throttle(_) => losses.throttled += 1,
             _ => {}
+        }
+    }
+
+    /// Counts a sample that is written, and what became of its stack.
+    pub(super) fn count_sample(&mut self, outcome: StackOutcome) {
+        let StackOutcome { note, python, stop } = outcome;
+        self.quality.samples += 1;
+        self.quality.count_stack(note.end);
+        self.quality.remote_read += u64::from(note.remote_read > 0);
+        if let Some(added) = python {
+            self.quality.python.count(added);
+        }
+        if let Some(stop) = stop {
+            self.failures.count(stop);
         }
     }
 

@@ -2,18 +2,9 @@
 
 use std::collections::HashMap;
 
-use prof_model::{ModuleId, Modules, Quality, StackEnd, UnwindFailure};
+use prof_model::{Modules, Quality, UnwindFailure};
 
-/// A place where stacks end early.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct UnwindStop {
-    /// Why.
-    pub(crate) end: StackEnd,
-    /// The module of the last frame.
-    pub(crate) module: Option<ModuleId>,
-    /// File offset in it, or the absolute address without one.
-    pub(crate) offset: u64,
-}
+use crate::stack_outcome::UnwindStop;
 
 /// Counts places; a bounded number of them.
 #[derive(Debug, Default)]
@@ -56,6 +47,8 @@ impl UnwindFailures {
 
 #[cfg(test)]
 mod tests {
+    use prof_model::StackEnd;
+
     use super::*;
 
     #[test]

@@ -5,19 +5,21 @@ pub(crate) mod ptrace;
 
 use std::io;
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 use std::time::Duration;
 
 use prof_events::Trial;
 use prof_events::names::Catalog;
 use prof_events::{
-    CallGraph, Drained, EventRequest, Features, MAX_STACK_DUMP, Opened, OpenedEvent, Rate, Reports,
-    Request, Sampler, Sampling, Setup, Signals, Sizes, Stacks, Toggling, Tracking, Wake, Weight,
-    WithDump,
+    CallGraph, CpuRing, Drained, EventRequest, Features, MAX_STACK_DUMP, Opened, OpenedEvent, Rate,
+    Reports, Request, Sampler, Sampling, Setup, Signals, Sizes, Stacks, Toggling, Tracking, Wake,
+    Weight, WithDump,
 };
-use prof_model::{CallGraphSettings, Fallback, Pid};
+use prof_model::{CallGraphSettings, Fallback, Pid, Tid};
 
 use crate::error::Error;
 use crate::options::Backend;
+use crate::python::readings::PythonReadings;
 use crate::source::ptrace::PtraceSampler;
 
 /// Where records come from.
@@ -154,6 +156,30 @@ impl Source {
                 ptrace.signal_each(on);
                 Ok(())
             }
+        }
+    }
+
+    /// The ring of each CPU, to be watched by a thread that runs there.
+    pub(crate) fn cpu_rings(&self) -> Vec<CpuRing> {
+        match self {
+            Self::Rings(sampler) => sampler.cpu_rings(),
+            Self::Ptrace(_) => Vec::new(),
+        }
+    }
+
+    /// Has the signal of each sample of a CPU go to the thread that watches its ring.
+    pub(crate) fn signal_watch(&self, cpu: u32, tid: Tid) -> io::Result<()> {
+        match self {
+            Self::Rings(sampler) => Ok(sampler.signal_watch(cpu, tid)?),
+            Self::Ptrace(_) => Ok(()),
+        }
+    }
+
+    /// Where to leave what is read of Python: the tracing thread does, if there is one.
+    pub(crate) fn python_readings(&self) -> Arc<PythonReadings> {
+        match self {
+            Self::Rings(_) => Arc::default(),
+            Self::Ptrace(ptrace) => ptrace.python_readings(),
         }
     }
 

@@ -1,11 +1,13 @@
 //! Code objects: the names, files and lines of functions.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::Memory;
 use rustc_hash::FxHashMap;
 
-use super::layout::{CODE_SIZE, Layout};
+use super::layout::{CODE_SIZE, Instruction, Instructions, Layout};
+use super::lines::Line;
 use crate::read::{word, word_at};
 
 /// A Python function.
@@ -26,14 +28,14 @@ pub struct PythonFrame {
     pub function: Arc<Function>,
     /// The line in it, if it is known.
     pub line: Option<u32>,
-    /// Where the instructions of its code are in memory.
-    pub instructions: (u64, u64),
 }
 
 /// What was read of the code objects of a process.
 #[derive(Debug, Default)]
 pub struct Functions {
     known: FxHashMap<u64, Code>,
+    /// Of memory that they take.
+    bytes: usize,
     /// Counts the stacks.
     stack: u64,
 }
@@ -44,6 +46,7 @@ struct Code {
     /// Its first bytes without its count of references: they do not change as long as it lives.
     head: Head,
     name: Vec<u8>,
+    instructions: (u64, u64),
     function: Arc<Function>,
     lines: Vec<Line>,
     /// The stack for which it was compared with memory.
@@ -53,24 +56,20 @@ struct Code {
 /// What tells a code object from another one at the same address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Head {
-    size: u64,
+    /// Where its instructions are, or the object that has them.
+    code: u64,
+    /// How many code units they are, if it has them itself.
+    units: u64,
     filename: u64,
     qualname: u64,
     linetable: u64,
     first_line: u32,
 }
 
-/// Instructions of one line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Line {
-    /// Where they end, in code units.
-    end: u64,
-    line: Option<u32>,
-}
-
 impl Functions {
-    /// Functions to remember before starting over.
+    /// Functions, and bytes of all of them, to remember before starting over.
     const REMEMBERED: usize = 16_384;
+    const BYTES: usize = 32 << 20;
     /// Longer texts are none.
     const CHARACTERS: u64 = 1 << 20;
     const NAME: usize = 256;
@@ -82,12 +81,18 @@ impl Functions {
     /// Another stack begins: what is known is compared with memory once more.
     pub(super) fn begin(&mut self) {
         self.stack += 1;
-        if self.known.len() > Self::REMEMBERED {
-            self.known.clear();
-        }
     }
 
-    /// The frame that is at this instruction of the code object at `address`.
+    fn remember(&mut self, address: u64, code: Code) {
+        if self.known.len() >= Self::REMEMBERED || self.bytes > Self::BYTES {
+            self.known.clear();
+            self.bytes = 0;
+        }
+        self.bytes += code.footprint();
+        self.known.insert(address, code);
+    }
+
+    /// The frame that is at this instruction of the code object at `address`: as the frame says it.
     pub(super) fn frame(
         &mut self,
         memory: &mut impl Memory,
@@ -106,13 +111,20 @@ impl Functions {
                 _ => {
                     let code = Code::read(memory, layout, head, name)?;
                     let checked = self.stack;
-                    self.known.insert(address, Code { checked, ..code });
+                    self.remember(address, Code { checked, ..code });
                 }
             }
         }
         let code = self.known.get(&address)?;
-        let start = address.checked_add(layout.code.instructions.into())?;
-        let end = start.checked_add(code.head.size.checked_mul(2)?)?;
+        let (start, end) = code.instructions;
+        let instruction = match layout.frame.instruction {
+            Instruction::Address(_) => instruction,
+            Instruction::Index { unit, .. } => {
+                let bytes = i64::from(instruction as i32) * i64::from(unit);
+                // Before the first one, wherever the last one was that is not there.
+                start.checked_add_signed(bytes.max(-2))?
+            }
+        };
         // Right before the first one: the frame has not begun.
         if !(start.checked_sub(2)?..end).contains(&instruction) {
             return None;
@@ -120,8 +132,13 @@ impl Functions {
         Some(PythonFrame {
             function: Arc::clone(&code.function),
             line: code.line(instruction.saturating_sub(start) / 2),
-            instructions: (start, end),
         })
+    }
+
+    /// Where the instructions of a code object are in memory that was read for this stack.
+    pub(super) fn instructions(&self, code: u64) -> Option<Range<u64>> {
+        let (start, end) = self.known.get(&code)?.instructions;
+        Some(start..end)
     }
 }
 
@@ -138,12 +155,14 @@ impl Head {
         let count = memory.read(address, &mut bytes);
         let bytes = bytes.get(..count)?;
         let fields = &layout.code;
-        // PyVarObject.ob_size: code units, of two bytes each.
-        let size = word_at(bytes, 16)?;
-        let known = (1..=Functions::UNITS).contains(&size);
-        known.then_some(())?;
+        let (code, units) = match fields.instructions {
+            // PyVarObject.ob_size: code units, of two bytes each.
+            Instructions::Inside(at) => (address.checked_add(at.into())?, word_at(bytes, 16)?),
+            Instructions::Bytes(at) => (word_at(bytes, at)?, 0),
+        };
         Some(Self {
-            size,
+            code,
+            units,
             filename: word_at(bytes, fields.filename)?,
             qualname: word_at(bytes, fields.qualname)?,
             linetable: word_at(bytes, fields.linetable)?,
@@ -154,6 +173,14 @@ impl Head {
 
 impl Code {
     fn read(memory: &mut impl Memory, layout: &Layout, head: Head, name: String) -> Option<Self> {
+        let (start, units) = match layout.code.instructions {
+            Instructions::Inside(_) => (head.code, head.units),
+            Instructions::Bytes(_) => (
+                head.code.checked_add(32)?,
+                word(memory, head.code.checked_add(16)?)? / 2,
+            ),
+        };
+        (1..=Functions::UNITS).contains(&units).then_some(())?;
         let file = text(memory, layout, head.filename, Functions::FILE)?;
         let size = word(memory, head.linetable.checked_add(16)?)?;
         let size = usize::try_from(size).ok()?.min(Functions::TABLE);
@@ -163,14 +190,21 @@ impl Code {
         Some(Self {
             head,
             name: name.clone().into_bytes(),
+            instructions: (start, start.checked_add(units * 2)?),
             function: Arc::new(Function {
                 name,
                 file,
                 first_line: head.first_line,
             }),
-            lines: lines(&table, head.first_line),
+            lines: layout.code.lines.lines(&table, head.first_line, units),
             checked: 0,
         })
+    }
+
+    /// Bytes of memory that it takes.
+    fn footprint(&self) -> usize {
+        let texts = 2 * self.name.capacity() + self.function.file.capacity();
+        size_of::<Self>() + texts + self.lines.capacity() * size_of::<Line>()
     }
 
     fn line(&self, unit: u64) -> Option<u32> {
@@ -214,42 +248,4 @@ fn text(memory: &mut impl Memory, layout: &Layout, address: u64, limit: usize) -
         char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER)
     });
     Some(characters.collect())
-}
-
-/// The lines of a location table (Objects/locations.md in CPython): for each entry its code units
-/// and how far its line is from that of the one before.
-fn lines(table: &[u8], first: u32) -> Vec<Line> {
-    let (mut lines, mut end, mut line) = (Vec::new(), 0, i64::from(first));
-    let mut bytes = table.iter().copied().peekable();
-    while let Some(byte) = bytes.next() {
-        let kind = byte >> 3 & 15;
-        let mut number = || {
-            let (mut value, mut shift) = (0_u64, 0);
-            for byte in bytes.by_ref() {
-                value |= u64::from(byte & 63).checked_shl(shift).unwrap_or(0);
-                shift += 6;
-                if byte & 64 == 0 {
-                    break;
-                }
-            }
-            value as i64
-        };
-        let delta = match kind {
-            13 | 14 => match number() {
-                odd if odd & 1 == 1 => -(odd >> 1),
-                even => even >> 1,
-            },
-            10..=12 => i64::from(kind) - 10,
-            _ => 0,
-        };
-        line = line.saturating_add(delta);
-        end += u64::from(byte & 7) + 1;
-        // The columns are of no use here.
-        while bytes.next_if(|&byte| byte & 128 == 0).is_some() {}
-        lines.push(Line {
-            end,
-            line: (kind != 15).then(|| u32::try_from(line).ok()).flatten(),
-        });
-    }
-    lines
 }

@@ -5,8 +5,11 @@ use std::ops::Range;
 use crate::Memory;
 
 use super::code::{Functions, PythonFrame};
-use super::layout::{Entry, FRAME_SIZE, Layout, OWNED_BY_C_STACK};
-use crate::read::{word, word_at};
+use super::layout::{Entry, FrameLayout, Instruction, Layout, OWNED_BY_INTERPRETER};
+use super::native::NativeStack;
+use super::threads::{Thread, ThreadStates};
+use super::versions::layout_of;
+use crate::read::word_at;
 
 /// An interpreter in a process.
 #[derive(Clone, Debug)]
@@ -24,6 +27,8 @@ pub struct PythonStack {
     pub frames: Vec<PythonFrame>,
     /// The activations of the evaluation loop.
     pub activations: Vec<Activation>,
+    /// Where the instructions of the innermost frame are in memory.
+    pub instructions: Range<u64>,
 }
 
 /// One activation of the evaluation loop.
@@ -51,9 +56,6 @@ pub enum Unknown {
 impl Interpreter {
     /// Frames of one stack, at most.
     const FRAMES: usize = 16_384;
-    /// Interpreters of a process and threads of all of them that are looked at.
-    const INTERPRETERS: usize = 256;
-    const THREADS: usize = 4_096;
 
     /// The interpreter of a process, by its `Py_Version`, and where `_PyRuntime` and the evaluation
     /// loop are in memory.
@@ -65,7 +67,7 @@ impl Interpreter {
     ) -> Self {
         Self {
             runtime,
-            layout: Layout::of(version, runtime, memory),
+            layout: layout_of(version, runtime, memory),
             evaluation,
         }
     }
@@ -89,45 +91,19 @@ impl Interpreter {
         self.evaluation.iter().any(|range| range.contains(&address))
     }
 
-    /// The thread state of the thread that the kernel calls `tid`, which is mostly at `known`.
-    pub fn thread_state(
+    /// The states of a thread, which are mostly those that are `known`.
+    pub fn thread_states(
         &self,
         memory: &mut impl Memory,
-        tid: u64,
-        known: Option<u64>,
-    ) -> Option<u64> {
+        thread: &Thread,
+        known: Option<ThreadStates>,
+    ) -> Option<ThreadStates> {
         let layout = self.layout.as_ref()?;
-        let is_it = |memory: &mut _, thread: u64| {
-            let at = thread.checked_add(layout.native_thread_id.into());
-            at.and_then(|at| word(memory, at)) == Some(tid)
-        };
-        if let Some(known) = known.filter(|&known| is_it(memory, known)) {
-            return Some(known);
-        }
-        let mut left = Self::THREADS;
-        let at = self.runtime.checked_add(layout.interpreters.into())?;
-        let mut interpreter = word(memory, at)?;
-        for _ in 0..Self::INTERPRETERS {
-            if interpreter == 0 {
-                return None;
-            }
-            let at = interpreter.checked_add(layout.threads.into())?;
-            let mut thread = word(memory, at)?;
-            while thread != 0 {
-                if is_it(memory, thread) {
-                    return Some(thread);
-                }
-                left = left.checked_sub(1)?;
-                let at = thread.checked_add(layout.next_thread.into())?;
-                thread = word(memory, at)?;
-            }
-            let at = interpreter.checked_add(layout.next_interpreter.into())?;
-            interpreter = word(memory, at)?;
-        }
-        None
+        let known = known.filter(|it| it.are_current(layout, self.runtime, memory));
+        known.or_else(|| ThreadStates::find(layout, self.runtime, memory, thread))
     }
 
-    /// The frames of a thread by its state.
+    /// The frames of a thread by its states, of which those with frames share the native stack.
     ///
     /// # Errors
     ///
@@ -135,46 +111,73 @@ impl Interpreter {
     pub fn stack(
         &self,
         memory: &mut impl Memory,
-        thread: u64,
+        states: &ThreadStates,
+        native: &NativeStack<'_>,
         functions: &mut Functions,
     ) -> Result<PythonStack, Unknown> {
         let layout = self.layout.as_ref().ok_or(Unknown::Version)?;
-        let current = layout.current(memory, thread);
-        let (mut address, mut cframe) = current.ok_or(Unknown::Inconsistent)?;
-        let mut stack = PythonStack::default();
         functions.begin();
-        let mut block = Block::default();
-        for _ in 0..Self::FRAMES {
-            if address == 0 {
-                return stack.closed();
+        let mut stacks = Vec::new();
+        for &state in &states.addresses {
+            let mut stack = stack_of(layout, memory, state, functions)?;
+            if layout.entry == Entry::Each {
+                stack.place(native)?;
             }
-            let frame = (block.frame(memory, address)).ok_or(Unknown::Inconsistent)?;
-            let fields = &layout.frame;
-            let field = |offset| word_at(&frame, offset).ok_or(Unknown::Inconsistent);
-            let owner = frame.get(usize::from(fields.owner)).copied();
-            if layout.entry == Entry::OnStack && owner == Some(OWNED_BY_C_STACK) {
-                stack.close(address)?;
-                cframe = None;
-            } else {
-                let code = field(fields.code)?;
-                let instruction = field(fields.instruction)?;
-                let frame = functions.frame(memory, layout, code, instruction);
-                let frame = frame.ok_or(Unknown::Inconsistent)?;
-                if !frame.function.is_shim() {
-                    stack.frames.push(frame);
+            stacks.push(stack);
+        }
+        stacks.retain(|stack| !stack.activations.is_empty());
+        // One interpreter that another one runs is further in.
+        stacks.sort_by_key(|stack| stack.activations.first().map(|it| it.anchor));
+        let mut stacks = stacks.into_iter();
+        let mut whole = stacks.next().unwrap_or_default();
+        stacks.try_for_each(|outer| whole.append(outer))?;
+        Ok(whole)
+    }
+}
+
+/// The frames that a thread state leads to.
+fn stack_of(
+    layout: &Layout,
+    memory: &mut impl Memory,
+    state: u64,
+    functions: &mut Functions,
+) -> Result<PythonStack, Unknown> {
+    let current = layout.current(memory, state);
+    let (mut address, mut cframe) = current.ok_or(Unknown::Inconsistent)?;
+    let mut stack = PythonStack::default();
+    let mut block = Block::default();
+    for _ in 0..Interpreter::FRAMES {
+        if address == 0 {
+            return stack.closed();
+        }
+        let frame = block.frame(memory, address, &layout.frame);
+        let frame = frame.ok_or(Unknown::Inconsistent)?;
+        if layout.entry == Entry::OnStack && frame.owner == OWNED_BY_INTERPRETER {
+            stack.close(address)?;
+            cframe = None;
+        } else {
+            let python = functions.frame(memory, layout, frame.code, frame.instruction);
+            let python = python.ok_or(Unknown::Inconsistent)?;
+            if !python.function.is_shim() {
+                if stack.frames.is_empty() {
+                    let instructions = functions.instructions(frame.code);
+                    stack.instructions = instructions.ok_or(Unknown::Inconsistent)?;
                 }
+                stack.frames.push(python);
             }
-            if let Entry::Flag(at) = layout.entry
-                && frame.get(usize::from(at)).is_some_and(|&flag| flag != 0)
-            {
+        }
+        match layout.entry {
+            Entry::Flag if frame.is_entry => {
                 let anchor = cframe.ok_or(Unknown::Inconsistent)?;
                 stack.close(anchor)?;
                 cframe = layout.previous_cframe(memory, anchor);
             }
-            address = field(fields.previous)?;
+            Entry::Each => stack.end_activation(address),
+            Entry::Flag | Entry::OnStack => {}
         }
-        Err(Unknown::TooDeep)
+        address = frame.previous;
     }
+    Err(Unknown::TooDeep)
 }
 
 impl PythonStack {
@@ -187,8 +190,37 @@ impl PythonStack {
         {
             return Err(Unknown::Inconsistent);
         }
+        self.end_activation(anchor);
+        Ok(())
+    }
+
+    fn end_activation(&mut self, anchor: u64) {
         let end = self.frames.len();
         self.activations.push(Activation { anchor, end });
+    }
+
+    /// Replaces anchors that are the addresses of frames by the places of words that point there.
+    fn place(&mut self, native: &NativeStack<'_>) -> Result<(), Unknown> {
+        let frames = self.activations.iter().map(|it| it.anchor);
+        let places = native.find(frames).ok_or(Unknown::Inconsistent)?;
+        for (activation, place) in self.activations.iter_mut().zip(places) {
+            activation.anchor = place;
+        }
+        Ok(())
+    }
+
+    /// Adds what called this.
+    fn append(&mut self, outer: Self) -> Result<(), Unknown> {
+        let inner = self.frames.len();
+        self.frames.extend(outer.frames);
+        for Activation { anchor, end } in outer.activations {
+            let last = self.activations.last();
+            if last.is_some_and(|last| last.anchor >= anchor) {
+                return Err(Unknown::Inconsistent);
+            }
+            let end = inner + end;
+            self.activations.push(Activation { anchor, end });
+        }
         Ok(())
     }
 
@@ -209,6 +241,15 @@ impl PythonStack {
     }
 }
 
+/// What is read of a frame.
+struct Frame {
+    code: u64,
+    previous: u64,
+    instruction: u64,
+    owner: u8,
+    is_entry: bool,
+}
+
 /// Frames stand one after the other in larger pieces of memory, the callers at lower addresses.
 #[derive(Default)]
 struct Block {
@@ -219,22 +260,41 @@ struct Block {
 impl Block {
     const SIZE: u64 = 4096;
 
-    fn frame(&mut self, memory: &mut impl Memory, address: u64) -> Option<[u8; FRAME_SIZE]> {
-        if let Some(frame) = self.find(address) {
+    fn frame(
+        &mut self,
+        memory: &mut impl Memory,
+        address: u64,
+        layout: &FrameLayout,
+    ) -> Option<Frame> {
+        if let Some(frame) = self.find(address, layout) {
             return Some(frame);
         }
         let page = address & !(Self::SIZE - 1);
-        let length = (address - page) as usize + FRAME_SIZE;
+        let length = (address - page) as usize + layout.size;
         self.bytes.resize(length, 0);
         self.start = page;
         let count = memory.read(page, &mut self.bytes);
         self.bytes.truncate(count);
-        self.find(address)
+        self.find(address, layout)
     }
 
-    fn find(&self, address: u64) -> Option<[u8; FRAME_SIZE]> {
+    fn find(&self, address: u64, layout: &FrameLayout) -> Option<Frame> {
         let at = usize::try_from(address.checked_sub(self.start)?).ok()?;
-        self.bytes.get(at..)?.first_chunk().copied()
+        Frame::of(self.bytes.get(at..)?.get(..layout.size)?, layout)
+    }
+}
+
+impl Frame {
+    fn of(bytes: &[u8], layout: &FrameLayout) -> Option<Self> {
+        let (Instruction::Address(at) | Instruction::Index { at, .. }) = layout.instruction;
+        Some(Self {
+            // 3.14 says in the lowest bit whether it counts the reference.
+            code: word_at(bytes, layout.code)? & !1,
+            previous: word_at(bytes, layout.previous)?,
+            instruction: word_at(bytes, at)?,
+            owner: *bytes.get(usize::from(layout.owner))?,
+            is_entry: *bytes.get(usize::from(layout.is_entry))? != 0,
+        })
     }
 }
 
@@ -242,7 +302,7 @@ impl Block {
 mod tests {
     use std::collections::HashMap;
 
-    use super::super::layout::{V3_11, V3_12};
+    use super::super::versions::{V3_8, V3_11, V3_12};
     use super::*;
 
     /// Memory of a program, by pages.
@@ -293,7 +353,7 @@ mod tests {
 
         fn entry_frame(&mut self, address: u64, previous: u64) {
             self.word(address + 8, previous);
-            self.write(address + 70, &[OWNED_BY_C_STACK]);
+            self.write(address + 70, &[OWNED_BY_INTERPRETER]);
         }
 
         /// A thread 77 whose innermost frame this is.
@@ -323,6 +383,17 @@ mod tests {
 
     const RUNTIME: u64 = 0x1000;
     const THREAD: u64 = 0x3000;
+    const THREAD_77: Thread = Thread {
+        tid: 77,
+        is_main: true,
+        stack_pointer: 0x7000_0000,
+    };
+    const NATIVE: NativeStack<'_> = NativeStack {
+        start: 0x7000_0000,
+        bytes: &[],
+        is_whole: true,
+        registers: &[],
+    };
 
     fn interpreter(layout: Layout) -> Interpreter {
         Interpreter {
@@ -334,9 +405,9 @@ mod tests {
 
     fn stack(memory: &mut Pages, functions: &mut Functions) -> Result<Vec<String>, Unknown> {
         let interpreter = interpreter(V3_12);
-        let thread = interpreter.thread_state(memory, 77, None);
-        let thread = thread.ok_or(Unknown::NoThread)?;
-        let stack = interpreter.stack(memory, thread, functions)?;
+        let states = interpreter.thread_states(memory, &THREAD_77, None);
+        let states = states.ok_or(Unknown::NoThread)?;
+        let stack = interpreter.stack(memory, &states, &NATIVE, functions)?;
         let named = (0..stack.activations.len()).map(|number| {
             let frames = stack.of_activation(number).iter();
             let named = frames.map(|it| format!("{}:{:?}", it.function.name, it.line));
@@ -361,9 +432,13 @@ mod tests {
 
     #[test]
     fn frames_belong_to_activations() {
-        let frames = stack(&mut program(), &mut Functions::default());
         let expected = ["A.g:Some(9)", "f:Some(8) f:Some(12)"];
-        assert_eq!(frames, Ok(expected.map(String::from).into()));
+        let expected = Ok(expected.map(String::from).into());
+        let mut memory = program();
+        assert_eq!(stack(&mut memory, &mut Functions::default()), expected);
+        // The reference to the code is one that 3.14 does not count.
+        memory.word(0x8000, 0x1_0001);
+        assert_eq!(stack(&mut memory, &mut Functions::default()), expected);
     }
 
     #[test]
@@ -444,10 +519,117 @@ mod tests {
         }
         memory.code(0x1_0000, "");
         memory.write(0x1_0000 + 72, &7_u32.to_le_bytes());
-        let interpreter = interpreter(V3_11);
-        let stack = interpreter.stack(&mut memory, THREAD, &mut Functions::default());
-        let stack = stack.expect("a stack");
+        let mut stack = stack_of(&V3_11, &mut memory, THREAD, &mut Functions::default());
+        let stack = stack.as_mut().expect("a stack");
         let anchors: Vec<_> = stack.activations.iter().map(|it| it.anchor).collect();
         assert_eq!(anchors, [0x7000_0000, 0x7000_1000]);
+    }
+
+    /// A program of 3.8: the function of the code at `0x1_0000` called itself.
+    fn old_program() -> Pages {
+        let mut memory = Pages::default();
+        memory.word(RUNTIME + 32, 0x2000);
+        memory.word(RUNTIME + 72, 0x7f00_0000);
+        memory.word(0x2000 + 8, THREAD);
+        memory.word(THREAD + 24, 0x8000);
+        memory.word(THREAD + 176, 0x7f00_0000);
+        for (frame, previous, index) in [(0x8000, 0x9000, 4), (0x9000, 0, -1_i32)] {
+            memory.word(frame + 24, previous);
+            memory.word(frame + 32, 0x1_0000);
+            memory.write(frame + 104, &index.to_le_bytes());
+        }
+        memory.write(0x1_0000 + 40, &7_u32.to_le_bytes());
+        for (field, at) in [(48, 256), (104, 512), (112, 768), (120, 1024)] {
+            memory.word(0x1_0000 + field, 0x1_0000 + at);
+        }
+        memory.word(0x1_0000 + 256 + 16, 20);
+        for (at, text) in [(512, "/x/y.py"), (768, "f")] {
+            memory.text(0x1_0000 + at, text);
+            memory.write(0x1_0000 + at + 48, text.as_bytes());
+        }
+        memory.word(0x1_0000 + 1024 + 16, 2);
+        memory.write(0x1_0000 + 1024 + 32, &[4, 1]);
+        memory
+    }
+
+    #[test]
+    fn frame_objects_have_their_places_on_the_stack() {
+        let words = [1, 0x8000, 0x8000, 0x9000_u64];
+        let bytes: Vec<u8> = words.iter().flat_map(|it| it.to_le_bytes()).collect();
+        let check = |native: NativeStack<'_>, expected: Result<[u64; 2], Unknown>| {
+            let (mut memory, mut functions) = (old_program(), Functions::default());
+            let interpreter = interpreter(V3_8);
+            let states = interpreter.thread_states(&mut memory, &THREAD_77, None);
+            let states = states.expect("the main thread");
+            let stack = interpreter.stack(&mut memory, &states, &native, &mut functions);
+            let lines = |it: &PythonStack| it.frames.iter().map(|it| it.line).collect::<Vec<_>>();
+            if let Ok(stack) = &stack {
+                assert_eq!(lines(stack), [Some(8), Some(7)]);
+                assert_eq!(stack.of_activation(1).len(), 1);
+            }
+            let anchors = stack.map(|it| [it.activations[0].anchor, it.activations[1].anchor]);
+            assert_eq!(anchors, expected);
+        };
+        let native = |bytes, is_whole| NativeStack {
+            bytes,
+            is_whole,
+            ..NATIVE
+        };
+        check(native(&bytes, true), Ok([0x7000_0008, 0x7000_0018]));
+        // The outer one is beyond the copy, and is not there at all.
+        check(native(&bytes[..24], false), Ok([0x7000_0008, 0x7000_0018]));
+        check(native(&bytes[..24], true), Err(Unknown::Inconsistent));
+        // The inner one is in a register; it is that of another thread.
+        let registers = NativeStack {
+            registers: &[5, 0x8000],
+            ..native(&bytes[24..], true)
+        };
+        check(registers, Ok([0x7000_0000, 0x7000_0000]));
+        check(native(&bytes[24..], false), Err(Unknown::Inconsistent));
+    }
+
+    #[test]
+    fn threads_are_told_apart_by_their_stacks() {
+        let check = |thread: Thread, expected: &[u64]| {
+            let mut memory = old_program();
+            memory.word(THREAD + 8, 0x4000);
+            memory.word(0x4000 + 176, 0x7000_8000);
+            let states = interpreter(V3_8).thread_states(&mut memory, &thread, None);
+            let states = states.map_or_else(Vec::new, |it| it.addresses);
+            assert_eq!(states, expected, "{thread:?}");
+        };
+        check(THREAD_77, &[THREAD]);
+        let other = Thread {
+            is_main: false,
+            ..THREAD_77
+        };
+        check(other, &[0x4000]);
+        let none = Thread {
+            stack_pointer: 0x7fff_0000,
+            ..other
+        };
+        check(none, &[]);
+    }
+
+    /// A thread that runs a second interpreter, which called nothing of the first one's.
+    #[test]
+    fn interpreters_share_the_stack_of_a_thread() {
+        let mut memory = program();
+        memory.word(0x2000, 0x2800);
+        memory.word(0x2800 + 72, 0x5000);
+        memory.word(0x5000 + 144, 77);
+        memory.word(0x5000 + 56, 0x6000);
+        memory.word(0x6000, 0xa000);
+        memory.code(0x3_0000, "h");
+        memory.frame(0xa000, 0x3_0000, 0x6fff_0000, 1);
+        memory.entry_frame(0x6fff_0000, 0);
+        let frames = stack(&mut memory, &mut Functions::default());
+        let expected = ["h:Some(8)", "A.g:Some(9)", "f:Some(8) f:Some(12)"];
+        assert_eq!(frames, Ok(expected.map(String::from).into()));
+        // It called back, or that is how it looks.
+        memory.entry_frame(0x7000_0800, 0);
+        memory.word(0xa000 + 8, 0x7000_0800);
+        let frames = stack(&mut memory, &mut Functions::default());
+        assert_eq!(frames, Err(Unknown::Inconsistent));
     }
 }

@@ -7,11 +7,13 @@ use crate::Memory;
 use object::{Object, ObjectSegment, ObjectSymbol, ReadCache};
 
 use super::frames::Interpreter;
+use super::parts;
 
 /// A file that holds an interpreter: an executable or libpython.
 #[derive(Clone, Debug)]
 pub struct Library {
-    /// `Py_Version`, which 3.11 and later have: major, minor, micro version and more, a byte each.
+    /// As `Py_Version` has it: major, minor, micro version and more, a byte each. `None` if its
+    /// frames cannot be read.
     version: Option<u32>,
     /// Where `_PyRuntime` is in the file's own address space.
     runtime: Option<u64>,
@@ -33,11 +35,13 @@ impl Library {
         let cache = ReadCache::new(file);
         let elf = object::File::parse(&cache).ok()?;
         let (mut runtime, mut version, mut evaluation) = (None, None, Vec::new());
+        let mut oldest = None;
         for symbol in elf.dynamic_symbols().chain(elf.symbols()) {
             let range = || symbol.address()..symbol.address().saturating_add(symbol.size());
             match symbol.name_bytes() {
                 Ok(b"_PyRuntime") => runtime = Some(symbol.address()),
                 Ok(b"Py_Version") => version = Some(symbol.address()),
+                Ok(name) if since(name).is_some() => oldest = oldest.max(since(name)),
                 Ok(b"_PyEval_EvalFrameDefault" | b"_PyEval_EvalFrameDefault.cold")
                     if symbol.size() > 0 && !evaluation.contains(&range()) =>
                 {
@@ -47,11 +51,16 @@ impl Library {
             }
         }
         let evaluation = Some(evaluation).filter(|ranges| !ranges.is_empty())?;
+        let evaluation = parts::with_unnamed(&elf, evaluation);
         let version = version.and_then(|address| {
             let mut segments = elf.segments();
             let bytes = segments.find_map(|it| it.data_range(address, 8).ok().flatten())?;
             u32::try_from(u64::from_le_bytes(*bytes.first_chunk()?)).ok()
         });
+        // Else it is not known which code belongs to the loop.
+        let version = version
+            .or(oldest)
+            .filter(|_| parts::dispatch(&elf, &evaluation));
         let segments = elf.segments().map(|segment| {
             let (start, length) = segment.file_range();
             (start, length, segment.address())
@@ -87,5 +96,15 @@ impl Library {
         };
         let runtime = bias.wrapping_add(runtime);
         Some(Interpreter::new(version, runtime, evaluation, memory))
+    }
+}
+
+/// The version that introduced a function, of those that do not say theirs: 3.11 and later do.
+fn since(function: &[u8]) -> Option<u32> {
+    match function {
+        b"PyCode_NewWithPosOnlyArgs" => Some(0x0308_00f0),
+        b"PyFrame_GetBack" => Some(0x0309_00f0),
+        b"PyIter_Send" => Some(0x030a_00f0),
+        _ => None,
     }
 }

@@ -13,12 +13,23 @@
 //! does not use the native stack. Each activation keeps a structure on the native stack, its
 //! *anchor*, which the thread state or the frames lead to: so it is known which Python frames
 //! belong to which activation.
+//!
+//! Up to 3.10 each Python function has an activation of its own. Its anchor is a word of its native
+//! frame that points to its frame object.
 
 mod code;
 mod frames;
 mod layout;
 mod library;
+mod lines;
+mod native;
+mod parts;
+mod published;
+mod threads;
+mod versions;
 
 pub use code::{Function, Functions, PythonFrame};
 pub use frames::{Activation, Interpreter, PythonStack, Unknown};
 pub use library::Library;
+pub use native::NativeStack;
+pub use threads::{Thread, ThreadStates};

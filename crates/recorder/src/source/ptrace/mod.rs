@@ -34,6 +34,8 @@ use prof_procfs::settings::setting;
 use prof_procfs::{Status, Task};
 
 use crate::error::Error;
+use crate::python::reader::PythonReader;
+use crate::python::readings::PythonReadings;
 use poll_interval::PollInterval;
 use record_builder::RecordBuilder;
 use tracees::Tracees;
@@ -49,6 +51,7 @@ pub(crate) struct PtraceSampler {
     /// What else ends a wait.
     watched: Vec<(RawFd, OwnedFd)>,
     arrivals: PipeReader,
+    python: Arc<PythonReadings>,
     tracing: Option<Tracing>,
     taken: Vec<u8>,
 }
@@ -157,6 +160,7 @@ impl PtraceSampler {
             }),
             watched: Vec::new(),
             arrivals,
+            python: Arc::default(),
             tracing: None,
             taken: Vec::new(),
         })
@@ -164,6 +168,11 @@ impl PtraceSampler {
 
     pub(crate) fn opened(&self) -> &Opened {
         &self.opened
+    }
+
+    /// Where the tracing thread leaves what it read of Python.
+    pub(crate) fn python_readings(&self) -> Arc<PythonReadings> {
+        Arc::clone(&self.python)
     }
 
     /// Begins to trace the targets, or a command that is held and was not let go yet.
@@ -184,6 +193,7 @@ impl PtraceSampler {
         let (attr, threads) = (self.attr.clone(), self.threads.clone());
         let shared = Arc::clone(&self.shared);
         let hertz = self.hertz;
+        let python = PythonReader::new(Arc::clone(&self.python));
         let (seized, is_seized) = mpsc::channel();
         let thread = std::thread::Builder::new()
             .name("tracer".into())
@@ -193,7 +203,7 @@ impl PtraceSampler {
                     Threads::UntilExec(tid) => Some(*tid),
                     _ => None,
                 };
-                let builder = RecordBuilder::new(attr);
+                let builder = RecordBuilder::new(attr, python);
                 let mut tracees = Tracees::new(Tracer::new(spared), builder, hertz, stacks);
                 let result = seize(&mut tracees, &threads);
                 let go = result.is_ok();

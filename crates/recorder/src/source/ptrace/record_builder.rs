@@ -10,11 +10,14 @@ use prof_perfdata::{Attr, Comm, CpuMode, Mmap, Record, Stamp, Task, encode};
 
 use super::PtraceSampler;
 use crate::output::synthesize::{self, BuildIds};
+use crate::python::reader::PythonReader;
+use crate::queue::message::{PythonReading, SampledThread};
 
 /// Encodes records for the session, which takes them for those of a ring.
 #[derive(Debug)]
 pub(super) struct RecordBuilder {
     attr: Attr,
+    python: PythonReader,
     /// Records that nobody has taken yet.
     pub(super) out: Vec<u8>,
 }
@@ -34,12 +37,15 @@ pub(super) struct ThreadSample<'a> {
     /// Callers by frame pointers, behind their marker.
     pub(super) chain: &'a [u64],
     pub(super) stack: &'a [u8],
+    /// The Python functions that it runs, if any.
+    pub(super) python: Option<PythonReading>,
 }
 
 impl RecordBuilder {
-    pub(super) fn new(attr: Attr) -> Self {
+    pub(super) fn new(attr: Attr, python: PythonReader) -> Self {
         Self {
             attr,
+            python,
             out: Vec::new(),
         }
     }
@@ -94,13 +100,35 @@ impl RecordBuilder {
         encode::read(&mut self.out, &self.attr, &stamp(pid, tid), used);
     }
 
-    pub(super) fn sampled(&mut self, seen: &ThreadSample<'_>) {
+    /// What a thread that is stopped runs of Python. Its stack was copied up to so many bytes.
+    pub(super) fn python(
+        &mut self,
+        (pid, tid): (Pid, Tid),
+        registers: Option<UserRegisters>,
+        stack: &[u8],
+        limit: usize,
+    ) -> Option<PythonReading> {
+        let thread = SampledThread {
+            pid,
+            tid,
+            registers: registers?,
+            stack,
+            is_full: stack.len() == limit,
+        };
+        self.python.read(&thread, true)
+    }
+
+    pub(super) fn sampled(&mut self, seen: ThreadSample<'_>) {
+        let time = system::monotonic_now();
+        if let Some(reading) = seen.python {
+            self.python.leave((seen.tid, time), reading);
+        }
         let sample = encode::NewSample {
             mode: CpuMode::User,
             ip: seen.ip,
             pid: seen.pid,
             tid: seen.tid,
-            time: system::monotonic_now(),
+            time,
             id: PtraceSampler::ID,
             cpu: seen.cpu,
             period: seen.weight,

@@ -247,6 +247,8 @@ impl Tracees {
                 frames.follow(registers.ip, registers.user.as_ref(), copy, memory);
             }
         }
+        let user = registers.as_ref().ok().and_then(|it| it.user);
+        let python = (self.builder).python((pid, tid), user, &self.stack, self.dump);
         self.tracer.resume(tid, 0);
         let (Ok(registers), Some(time)) = (registers, time) else {
             return;
@@ -256,7 +258,7 @@ impl Tracees {
             return;
         };
         let weight = thread.weigh(time, &mut self.owed, self.most);
-        self.builder.sampled(&ThreadSample {
+        self.builder.sampled(ThreadSample {
             pid,
             tid,
             cpu: thread.cpu,
@@ -265,6 +267,7 @@ impl Tracees {
             registers: registers.user,
             chain: self.frames.as_ref().map_or(&[], FramePointers::chain),
             stack: &self.stack,
+            python,
         });
     }
 

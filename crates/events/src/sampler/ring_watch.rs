@@ -1,0 +1,84 @@
+//! A CPU's ring as a thread of that CPU sees it, whom each sample there wakes.
+//!
+//! ```text
+//!   CPU 0:  sample ── signal ──> watching thread: looks at the sample ── target runs on
+//!   CPU 1:  sample ── signal ──> watching thread: looks at the sample ── target runs on
+//!   later:  the sampler drains both rings
+//! ```
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use prof_model::Tid;
+
+use crate::kernel::ring::Ring;
+use crate::process::signals::ThreadSignal;
+
+/// The ring of a CPU.
+#[derive(Debug)]
+pub struct CpuRing {
+    cpu: u32,
+    ring: Arc<Mutex<Ring>>,
+}
+
+/// The ring of a CPU, and the signal of its samples to the thread that watches it.
+#[derive(Debug)]
+pub struct RingWatch {
+    ring: Arc<Mutex<Ring>>,
+    /// Up to where it was looked at.
+    seen: u64,
+    signal: ThreadSignal,
+}
+
+impl CpuRing {
+    pub(crate) fn new(cpu: u32, ring: Arc<Mutex<Ring>>) -> Self {
+        Self { cpu, ring }
+    }
+
+    /// Whose samples it has.
+    pub fn cpu(&self) -> u32 {
+        self.cpu
+    }
+
+    /// Prepares the calling thread for the signals of its samples.
+    ///
+    /// # Errors
+    ///
+    /// When the process has no more file descriptors.
+    pub fn watch(self) -> io::Result<RingWatch> {
+        Ok(RingWatch {
+            ring: self.ring,
+            seen: 0,
+            signal: ThreadSignal::block()?,
+        })
+    }
+}
+
+impl RingWatch {
+    /// The thread that watches, for [`Sampler::signal_watch`](crate::Sampler::signal_watch).
+    pub fn this_thread() -> Tid {
+        ThreadSignal::this_thread()
+    }
+
+    /// Hands out the records that have come since it was last called, unless they were drained.
+    /// Only the thread that watches may call this.
+    pub fn look(&mut self, each: impl FnMut(&[u8])) {
+        // Whoever comes while it looks is to wake it again.
+        self.signal.clear();
+        locked(&self.ring).peek(&mut self.seen, each);
+    }
+}
+
+/// Can be read when a sample has come.
+impl AsFd for RingWatch {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.signal.as_fd()
+    }
+}
+
+/// The ring, for as long as it is looked at or drained.
+pub(crate) fn locked(ring: &Mutex<Ring>) -> MutexGuard<'_, Ring> {
+    // A ring is as the kernel left it, whoever panicked.
+    ring.lock().unwrap_or_else(PoisonError::into_inner)
+}

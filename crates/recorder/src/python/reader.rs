@@ -1,0 +1,205 @@
+//! The Python frames of a sample, read from the live target at once.
+//!
+//! The target runs on meanwhile. What was read is believed only if the target's native stack is, up
+//! to the innermost evaluation loop and after the reading, as it was copied with the sample, and if
+//! the sample's registers or this part of its stack point into the instructions of the innermost
+//! Python function: the evaluation loop needs that pointer whenever it goes on.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use prof_events::{LiveMemory, system};
+use prof_model::{NoPython, Pid, Tid, UserRegisters};
+use prof_runtimes::Memory;
+use prof_runtimes::python::{
+    Functions, Interpreter, NativeStack, PythonStack, Thread, ThreadStates, Unknown,
+};
+
+use crate::python::readings::PythonReadings;
+use crate::queue::message::{PythonReading, SampledThread};
+
+/// Reads the frames of interpreters that are known, with what one thread of the recorder remembers
+/// of them.
+#[derive(Debug)]
+pub(crate) struct PythonReader {
+    shared: Arc<PythonReadings>,
+    programs: HashMap<Pid, Program>,
+}
+
+#[derive(Debug)]
+struct Program {
+    interpreter: Arc<Interpreter>,
+    functions: Functions,
+    /// The states of threads.
+    threads: HashMap<Tid, ThreadStates>,
+    /// Until when nothing is read, by the clock of the records.
+    rests_until: u64,
+}
+
+/// The memory of a process as it is now.
+pub(crate) struct Now {
+    live: LiveMemory,
+    /// How often it was read.
+    reads: u32,
+}
+
+impl Now {
+    pub(crate) fn of(pid: Pid) -> Option<Self> {
+        let live = LiveMemory::of(pid)?;
+        Some(Self { live, reads: 0 })
+    }
+}
+
+impl Memory for Now {
+    fn read(&mut self, address: u64, buffer: &mut [u8]) -> usize {
+        self.reads += 1;
+        self.live.read(address, buffer).unwrap_or(0)
+    }
+}
+
+impl PythonReader {
+    /// Programs, and threads of one, to remember before starting over.
+    const PROGRAMS: usize = 1024;
+    const THREADS: usize = 4096;
+
+    pub(crate) fn new(shared: Arc<PythonReadings>) -> Self {
+        Self {
+            shared,
+            programs: HashMap::new(),
+        }
+    }
+
+    /// What the thread runs; `None` if its process is not known to run Python. `is_prompt` is
+    /// whether it has not run since it was sampled.
+    pub(crate) fn read(
+        &mut self,
+        thread: &SampledThread<'_>,
+        is_prompt: bool,
+    ) -> Option<PythonReading> {
+        let interpreter = self.shared.interpreter(thread.pid)?;
+        let known = self.programs.get(&thread.pid);
+        if !known.is_some_and(|known| Arc::ptr_eq(&known.interpreter, &interpreter)) {
+            if self.programs.len() >= Self::PROGRAMS {
+                self.programs.clear();
+            }
+            let program = Program {
+                interpreter,
+                functions: Functions::default(),
+                threads: HashMap::new(),
+                rests_until: 0,
+            };
+            self.programs.insert(thread.pid, program);
+        }
+        let program = self.programs.get_mut(&thread.pid)?;
+        if system::monotonic_now() < program.rests_until {
+            let stack = Err(NoPython::NotRead);
+            return Some(PythonReading { stack });
+        }
+        let mut memory = Now::of(thread.pid)?;
+        let mut stack = program.stack(thread, &mut memory);
+        program.rest(memory.reads);
+        if let Ok(stack) = &mut stack {
+            let ip = thread.registers.instruction_pointer();
+            let in_loop = ip.is_some_and(|ip| program.interpreter.evaluates_at(ip));
+            // The loop may have gone on to another instruction without any trace.
+            if let (true, false, Some(first)) = (in_loop, is_prompt, stack.frames.first_mut()) {
+                first.line = None;
+            }
+        }
+        Some(PythonReading { stack })
+    }
+
+    /// Stores the reading for the sample of a thread at this time. Returns whether so many wait
+    /// that the rings should be drained at once.
+    pub(crate) fn leave(&self, sample: (Tid, u64), reading: PythonReading) -> bool {
+        self.shared.leave(sample, reading)
+    }
+}
+
+impl Program {
+    /// Of so many reads, which take a millisecond, nobody takes notice.
+    const MANY_READS: u32 = 1_000;
+    /// How long to rest after more, for each read, in nanoseconds: ten times as long as it takes.
+    const REST: u64 = 10_000;
+    /// Beyond its anchor, the loop's own frame goes on for a while.
+    const BEYOND_ANCHOR: usize = 512;
+
+    /// After a long reading, the program and others have their turn.
+    fn rest(&mut self, reads: u32) {
+        if reads > Self::MANY_READS {
+            self.rests_until = system::monotonic_now() + u64::from(reads) * Self::REST;
+        }
+    }
+
+    fn stack(
+        &mut self,
+        sampled: &SampledThread<'_>,
+        memory: &mut Now,
+    ) -> Result<PythonStack, NoPython> {
+        let start = sampled.registers.stack_pointer();
+        let start = start.ok_or(NoPython::Changed)?;
+        let thread = Thread {
+            tid: sampled.tid as u64,
+            is_main: sampled.tid == sampled.pid,
+            stack_pointer: start,
+        };
+        if self.threads.len() >= PythonReader::THREADS {
+            self.threads.clear();
+        }
+        let known = self.threads.remove(&sampled.tid);
+        let states = self.interpreter.thread_states(memory, &thread, known);
+        let states = states.ok_or(NoPython::NoThread)?;
+        let registers: Vec<_> = registers(&sampled.registers).collect();
+        let native = NativeStack {
+            start,
+            bytes: sampled.stack,
+            is_whole: !sampled.is_full,
+            registers: &registers,
+        };
+        let stack = (self.interpreter).stack(memory, &states, &native, &mut self.functions);
+        // A new thread has the id of its parent in its state for a moment: states that lead to no
+        // stack are looked for again.
+        if stack.is_ok() {
+            self.threads.insert(sampled.tid, states);
+        }
+        let stack = stack.map_err(|unknown| match unknown {
+            Unknown::Version => NoPython::UnknownVersion,
+            Unknown::NoThread => NoPython::NoThread,
+            Unknown::Inconsistent => NoPython::Inconsistent,
+            Unknown::TooDeep => NoPython::TooDeep,
+        })?;
+        let Some(activation) = stack.activations.first() else {
+            return Ok(stack);
+        };
+        let inner = up_to_loop(sampled.stack, start, activation.anchor);
+        let inner = inner.ok_or(NoPython::Changed)?;
+        let mut now = vec![0; inner.len()];
+        let count = memory.read(start, &mut now);
+        let is_same = count == inner.len() && now == inner;
+        match is_same && points_into(&stack.instructions, &registers, inner) {
+            true => Ok(stack),
+            false => Err(NoPython::Changed),
+        }
+    }
+}
+
+/// The copy of the stack, which begins at `start`, up to the innermost evaluation loop.
+fn up_to_loop(copy: &[u8], start: u64, anchor: u64) -> Option<&[u8]> {
+    let at = usize::try_from(anchor.checked_sub(start)?).ok();
+    let at = at.filter(|&at| at < copy.len())?;
+    let end = at.saturating_add(Program::BEYOND_ANCHOR);
+    copy.get(..end.min(copy.len()))
+}
+
+/// Whether a register or a word of the stack points into these instructions, or behind them.
+fn points_into(instructions: &Range<u64>, registers: &[u64], stack: &[u8]) -> bool {
+    let is_in = |value: u64| (instructions.start..=instructions.end).contains(&value);
+    let (words, _) = stack.as_chunks::<8>();
+    let mut words = words.iter().map(|&word| u64::from_le_bytes(word));
+    registers.iter().any(|&value| is_in(value)) || words.any(is_in)
+}
+
+fn registers(registers: &UserRegisters) -> impl Iterator<Item = u64> {
+    (0..32).filter_map(|number| registers.get(number))
+}

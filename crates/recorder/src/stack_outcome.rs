@@ -1,0 +1,37 @@
+//! How the stack of a sample ended: what the recording's quality counts when that is written.
+
+use prof_model::{ModuleId, NoPython, StackEnd};
+use prof_perfdata::StackNote;
+
+/// What became of a sample's stack.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StackOutcome {
+    /// What the sample itself says of it.
+    pub(crate) note: StackNote,
+    /// Whether it has its Python frames; `None` without Python.
+    pub(crate) python: Option<Result<(), NoPython>>,
+    /// Where unwinding stopped before the root.
+    pub(crate) stop: Option<UnwindStop>,
+}
+
+impl StackOutcome {
+    /// Of a stack that was not unwound.
+    pub(crate) const fn of(end: StackEnd) -> Self {
+        Self {
+            note: StackNote::new(end),
+            python: None,
+            stop: None,
+        }
+    }
+}
+
+/// A place where stacks end early.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct UnwindStop {
+    /// Why.
+    pub(crate) end: StackEnd,
+    /// The module of the last frame.
+    pub(crate) module: Option<ModuleId>,
+    /// File offset in it, or the absolute address without one.
+    pub(crate) offset: u64,
+}

@@ -1,0 +1,45 @@
+//! The native stack of a thread when it was sampled.
+
+/// The copy of a native stack.
+#[derive(Clone, Copy, Debug)]
+pub struct NativeStack<'a> {
+    /// The stack pointer: the address of the first byte.
+    pub start: u64,
+    /// The innermost part.
+    pub bytes: &'a [u8],
+    /// Whether that is all of it.
+    pub is_whole: bool,
+    /// The thread's registers.
+    pub registers: &'a [u64],
+}
+
+impl<'a> NativeStack<'a> {
+    /// Its words.
+    fn words(&self) -> impl Iterator<Item = u64> + use<'a> {
+        let (words, _) = self.bytes.as_chunks::<8>();
+        words.iter().map(|&word| u64::from_le_bytes(word))
+    }
+
+    /// For each of these pointers, innermost first, the address of a word that is it: of the first
+    /// one above the word for the pointer before. A register counts as the innermost word.
+    pub(super) fn find(&self, pointers: impl Iterator<Item = u64>) -> Option<Vec<u64>> {
+        let end = self.start.checked_add(self.bytes.len() as u64)?;
+        let mut words = (self.start..).step_by(8).zip(self.words());
+        let mut places = Vec::new();
+        let mut beyond = end..;
+        for (number, pointer) in pointers.enumerate() {
+            let place = match words.find(|&(_, word)| word == pointer) {
+                Some((at, _)) => at,
+                None if number == 0 && self.registers.contains(&pointer) => {
+                    words = (self.start..).step_by(8).zip(self.words());
+                    self.start
+                }
+                // It is in the part that was not copied, as all after it.
+                None if number > 0 && !self.is_whole => beyond.next()?,
+                None => return None,
+            };
+            places.push(place);
+        }
+        Some(places)
+    }
+}

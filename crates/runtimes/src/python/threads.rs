@@ -1,0 +1,96 @@
+//! Which thread states are those of a thread.
+
+use crate::Memory;
+
+use super::layout::{Layout, ThreadId};
+use crate::read::word;
+
+/// A thread of a process that runs Python.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Thread {
+    /// What the kernel calls it.
+    pub tid: u64,
+    /// Whether the process began with it.
+    pub is_main: bool,
+    /// Where its stack is.
+    pub stack_pointer: u64,
+}
+
+/// The states of a thread: one for each interpreter that it runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ThreadStates {
+    /// What they say whose they are.
+    id: u64,
+    /// The interpreter, if there is only one.
+    interpreter: Option<u64>,
+    pub(super) addresses: Vec<u64>,
+}
+
+impl ThreadStates {
+    /// Interpreters of a process and threads of all of them that are looked at.
+    const INTERPRETERS: usize = 256;
+    const THREADS: usize = 4_096;
+
+    /// Looks through all threads of the interpreters.
+    pub(super) fn find(
+        layout: &Layout,
+        runtime: u64,
+        memory: &mut impl Memory,
+        thread: &Thread,
+    ) -> Option<Self> {
+        let (mut interpreters, mut found) = (0, Vec::new());
+        let newest = word(memory, runtime.checked_add(layout.interpreters.into())?)?;
+        let mut interpreter = newest;
+        while interpreter != 0 {
+            interpreters += 1;
+            let mut state = word(memory, interpreter.checked_add(layout.threads.into())?)?;
+            while state != 0 {
+                (found.len() < Self::THREADS).then_some(())?;
+                found.push((state, id_of(layout, memory, state)?));
+                state = word(memory, state.checked_add(layout.next_thread.into())?)?;
+            }
+            let at = interpreter.checked_add(layout.next_interpreter.into())?;
+            interpreter = word(memory, at)?;
+            (interpreters < Self::INTERPRETERS).then_some(())?;
+        }
+        let id = match layout.thread_id {
+            ThreadId::Kernel(_) => thread.tid,
+            ThreadId::Pthread { main, .. } if thread.is_main => {
+                word(memory, runtime.checked_add(main.into())?)?
+            }
+            // libpthread keeps what describes a thread right above its stack.
+            ThreadId::Pthread { .. } => {
+                let ids = found.iter().map(|&(_, id)| id);
+                ids.filter(|&id| id > thread.stack_pointer).min()?
+            }
+        };
+        let own = found.iter().filter(|&&(_, of)| of == id);
+        let addresses: Vec<_> = own.map(|&(state, _)| state).collect();
+        (!addresses.is_empty()).then_some(Self {
+            id,
+            interpreter: (interpreters == 1).then_some(newest),
+            addresses,
+        })
+    }
+
+    /// Whether they still are those of the thread. If there are several interpreters, there may be
+    /// more at any time.
+    pub(super) fn are_current(
+        &self,
+        layout: &Layout,
+        runtime: u64,
+        memory: &mut impl Memory,
+    ) -> bool {
+        let at = runtime.checked_add(layout.interpreters.into());
+        let newest = at.and_then(|at| word(memory, at));
+        let mut states = self.addresses.iter();
+        self.interpreter.is_some()
+            && self.interpreter == newest
+            && states.all(|&state| id_of(layout, memory, state) == Some(self.id))
+    }
+}
+
+fn id_of(layout: &Layout, memory: &mut impl Memory, state: u64) -> Option<u64> {
+    let (ThreadId::Kernel(at) | ThreadId::Pthread { at, .. }) = layout.thread_id;
+    word(memory, state.checked_add(at.into())?)
+}
