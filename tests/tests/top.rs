@@ -7,7 +7,7 @@ use prof_tests::{Endless, Need, Outcome, Session, needs};
 /// Runs a program on a terminal of its own, 80 columns wide. The first argument has the steps, one
 /// on a line: `see TEXT` waits until the screen shows it, `type KEYS` types, `signal NUMBER` sends
 /// a signal. Then it waits for the end, checks that the terminal is as it was, and prints all that
-/// was written to it.
+/// was written to it. `close` takes the terminal away, of which nothing can be said then.
 const DRIVER: &str = r#"
 import codecs, fcntl, os, re, select, struct, sys, termios
 master, slave = os.openpty()
@@ -50,6 +50,9 @@ for step in sys.argv[1].splitlines():
             read()
     elif what == "type":
         os.write(master, wanted.encode().decode("unicode_escape").encode())
+    elif what == "close":
+        os.close(master)
+        sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
     else:
         os.kill(pid, int(wanted))
 ended = 0
@@ -156,6 +159,15 @@ fn the_terminal_is_whole_after_ctrl_c_and_signals() {
         on_a_terminal(&session, &[], &["see leading", end]).assert_code(0);
     }
     assert!(recordings(&session).is_empty(), "nobody asked for one");
+}
+
+/// A connection breaks, or a window is closed: nobody sees what is drawn.
+#[test]
+fn it_ends_with_its_terminal() {
+    if needs(&[Need::Tool("python3")]) {
+        let session = Session::new();
+        on_a_terminal(&session, &[], &["see leading", "close"]).assert_code(0);
+    }
 }
 
 #[test]

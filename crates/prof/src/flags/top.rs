@@ -26,7 +26,7 @@ pub(crate) struct TopFlags {
     #[arg(long, conflicts_with = "events")]
     off_cpu: bool,
 
-    /// Samples per second of each thread, or `max` for the kernel's maximum [default: 199; with -e
+    /// Samples per second of each thread, or `max` for the kernel's maximum [default: 99; with -e
     /// or --off-cpu as for `prof record`]
     #[arg(short = 'F', long = "freq", value_name = "HZ", value_parser = RateFlag::parse_frequency)]
     rate: Option<RateFlag>,
@@ -116,7 +116,7 @@ pub(crate) struct ShowFlags {
 
 impl TopFlags {
     /// A second's samples need not show more than fits a screen.
-    const USUAL_RATE: RateFlag = RateFlag::Hertz(199);
+    const USUAL_RATE: RateFlag = RateFlag::Hertz(99);
 
     /// Whether it is said what to watch.
     pub(crate) fn names_a_target(&self) -> bool {

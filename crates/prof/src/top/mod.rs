@@ -27,7 +27,9 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use prof_recorder::{Error, Live, Options, Schedule, Signals, Storage, Summary, Target};
+use prof_recorder::{
+    Error, Live, Options, ResourceLimits, Schedule, Signals, Storage, Summary, Target,
+};
 use rustix::process::{Signal, getpid, kill_process};
 
 use crate::exit;
@@ -41,6 +43,13 @@ use watched::{Sources, Watched};
 const PIECES: usize = 256;
 /// What the key `w` writes: this much.
 const KEPT: (Duration, u64) = (Duration::from_secs(3600), 32 << 20);
+
+/// What watching all processes may take. To wake for each sample costs twice as much where they are
+/// many and short, and completes one stack in a hundred.
+const LIMITS: ResourceLimits = ResourceLimits {
+    poll_interval: Duration::from_millis(50),
+    memory: 256 << 20,
+};
 
 /// Shows what runs until somebody quits.
 ///
@@ -74,6 +83,9 @@ pub(crate) fn run(flags: TopFlags) -> Result<ExitCode> {
         }),
         ..Storage::default()
     };
+    if let Target::Cpus(_) = options.target {
+        options.limits = Some(LIMITS);
+    }
     let sources = Sources {
         stream,
         written,

@@ -1,24 +1,30 @@
 //! The full screen: its keys, new samples, and pictures of them.
 
+use std::io;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use prof_model::printable;
 use prof_recorder::{Error, Signals, Summary};
 use prof_report::{Span, SymbolizedProfile};
-use ratatui::crossterm::event::{self, Event, KeyEventKind};
+use ratatui::crossterm::event::{Event, KeyEventKind};
 
 use super::app::{App, View};
 use super::keys::Todo;
 use super::picture::Picture;
 use super::style::Look;
-use super::terminal::Screen;
+use super::terminal::{Keyboard, Screen, Waited};
 use super::watched::Watched;
 use super::{ask_to_write, views};
 use crate::flags::ShowFlags;
 
 /// How long a key or the end may wait for us, with nothing else to do.
 const KEY_TIMEOUT: Duration = Duration::from_millis(200);
+
+/// How long the recorder may take to end when the terminal is gone. The kernel tells it (SIGHUP);
+/// a second signal while it completes its files would break that off. Where SIGHUP is ignored, the
+/// recording is ended after this.
+const HANGUP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How it ended: the recording by itself, if it did.
 pub(super) type Ended = Option<Result<Summary, Error>>;
@@ -45,6 +51,7 @@ pub(super) fn run(
     }
     let mut screen =
         Screen::take().context("cannot draw on this terminal (--stdio prints tables)")?;
+    let keyboard = Keyboard::read()?;
     let mut next = Instant::now();
     let mut todo = Todo::Profile;
     loop {
@@ -56,8 +63,7 @@ pub(super) fn run(
                 return Ok(ended);
             }
         }
-        // The recorder has read signals until it ended.
-        if had_ended && signals.next().is_some_and(|signal| !signal.rotates()) {
+        if had_ended && is_told_to_end(signals) {
             return Ok(ended);
         }
         shown.app.show_written(watched);
@@ -68,29 +74,20 @@ pub(super) fn run(
         } else if todo == Todo::Picture {
             shown.take_picture(watched);
         }
-        screen.terminal.draw(|frame| {
-            let area = frame.area();
-            views::draw(
-                &mut shown.app,
-                &shown.picture,
-                look,
-                area,
-                frame.buffer_mut(),
-            );
-        })?;
+        let drawn = shown.draw(&mut screen, look);
         todo = Todo::Draw;
-        let timeout = match shown.app.frozen || watched.has_ended() {
-            true => KEY_TIMEOUT,
-            false => KEY_TIMEOUT.min(next.saturating_duration_since(Instant::now())),
-        };
-        if !event::poll(timeout)? {
-            continue;
+        let next = Some(next).filter(|_| !shown.app.frozen && !watched.has_ended());
+        match keyboard.wait(key_timeout(next))? {
+            Waited::Event(Event::Key(key)) if key.kind != KeyEventKind::Release => {
+                todo = shown.app.key(key, &shown.picture);
+            }
+            Waited::Event(_) | Waited::Nothing => {}
+            Waited::Gone => {
+                watched.receive_until(Instant::now() + HANGUP_TIMEOUT)?;
+                return Ok(ended);
+            }
         }
-        if let Event::Key(key) = event::read()?
-            && key.kind != KeyEventKind::Release
-        {
-            todo = shown.app.key(key, &shown.picture);
-        }
+        drawn?;
         match todo {
             Todo::Quit => return Ok(ended),
             Todo::Write if ended.is_some() => {
@@ -100,6 +97,17 @@ pub(super) fn run(
             _ => {}
         }
     }
+}
+
+/// How long to wait for a key, if the next picture is due then.
+fn key_timeout(next: Option<Instant>) -> Duration {
+    let left = next.map(|next| next.saturating_duration_since(Instant::now()));
+    left.map_or(KEY_TIMEOUT, |left| left.min(KEY_TIMEOUT))
+}
+
+/// Asks for signals that the recorder does not read, as it has ended.
+fn is_told_to_end(signals: &Signals) -> bool {
+    signals.next().is_some_and(|signal| !signal.rotates())
 }
 
 /// Asks how the recording ended. Whether nobody is left who wants to see the last picture: a signal
@@ -138,7 +146,17 @@ struct Shown {
 }
 
 impl Shown {
+    fn draw(&mut self, screen: &mut Screen, look: Look) -> io::Result<()> {
+        screen.terminal.draw(|frame| {
+            let area = frame.area();
+            views::draw(&mut self.app, &self.picture, look, area, frame.buffer_mut());
+        })?;
+        Ok(())
+    }
+
     fn take_profile(&mut self, watched: &mut Watched) -> Result<()> {
+        // The next one shares its names.
+        self.profile = None;
         self.profile = watched.profile(self.app.span)?;
         self.take_picture(watched);
         Ok(())

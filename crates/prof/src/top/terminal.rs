@@ -1,20 +1,47 @@
 //! The terminal while we draw on it, and as it was before.
 
-use std::io::{self, Stdout};
+use std::io::{self, Stdout, Write};
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
 
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::cursor::{Hide, Show};
+use ratatui::crossterm::event::{self, Event};
 use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{
     EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 
 /// Has the terminal for itself until it is dropped, or a thread panics.
 pub(super) struct Screen {
-    pub terminal: Terminal<CrosstermBackend<Stdout>>,
+    pub terminal: Terminal<CrosstermBackend<Output>>,
+}
+
+/// What is written to a terminal that is gone is lost, and no error: [`Keyboard::wait`] tells
+/// that it is gone. Ratatui would print what it could not write, and panic, as nobody hears that.
+pub(super) struct Output(Stdout);
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        unless_gone(self.0.write(bytes), bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        unless_gone(self.0.flush(), ())
+    }
+}
+
+fn unless_gone<T>(result: io::Result<T>, otherwise: T) -> io::Result<T> {
+    match result {
+        Err(error) if Errno::from_io_error(&error) == Some(Errno::IO) => Ok(otherwise),
+        result => result,
+    }
 }
 
 /// Whether the terminal is ours.
@@ -36,11 +63,60 @@ impl Screen {
         TAKEN.store(true, Ordering::SeqCst);
         // From here on, dropping this gives it back.
         let screen = Self {
-            terminal: Terminal::new(CrosstermBackend::new(io::stdout()))?,
+            terminal: Terminal::new(CrosstermBackend::new(Output(io::stdout())))?,
         };
         execute!(io::stdout(), EnterAlternateScreen, Hide)?;
         Ok(screen)
     }
+}
+
+/// What comes from the keyboard. Read in a thread of its own, which nobody waits for: crossterm
+/// reads for ever from a terminal that is gone.
+pub(super) struct Keyboard {
+    events: Receiver<Event>,
+}
+
+/// What came of waiting for a key.
+#[derive(Debug)]
+pub(super) enum Waited {
+    Event(Event),
+    Nothing,
+    /// There is no terminal any more.
+    Gone,
+}
+
+impl Keyboard {
+    /// Begins to read.
+    pub(super) fn read() -> io::Result<Self> {
+        let (read, events) = channel();
+        let reader = thread::Builder::new().name("keyboard".into());
+        reader.spawn(move || {
+            while let Ok(event) = event::read() {
+                if read.send(event).is_err() {
+                    break;
+                }
+            }
+        })?;
+        Ok(Self { events })
+    }
+
+    /// Waits for a key, at most so long.
+    pub(super) fn wait(&self, timeout: Duration) -> io::Result<Waited> {
+        Ok(match self.events.recv_timeout(timeout) {
+            Ok(event) => Waited::Event(event),
+            Err(RecvTimeoutError::Timeout) if is_there()? => Waited::Nothing,
+            Err(_) => Waited::Gone,
+        })
+    }
+}
+
+/// Whether the terminal that we draw on is still there.
+fn is_there() -> io::Result<bool> {
+    let screen = io::stdout();
+    let mut polled = [PollFd::new(&screen, PollFlags::IN)];
+    poll(&mut polled, Some(&Timespec::default()))?;
+    let gone = PollFlags::HUP | PollFlags::ERR;
+    Ok(!polled[0].revents().intersects(gone))
 }
 
 impl Drop for Screen {
