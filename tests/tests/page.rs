@@ -116,31 +116,50 @@ fn tables_of_the_page_are_those_of_the_report() {
         &["--fold-async"],
     ];
     for flags in conditions {
-        let page = write_page(&session, &[&["report"], flags].concat());
-        let table = tables(&page, "^burn_thirty$");
-        let report = |view: &[&str]| -> Option<Value> {
-            let arguments = [&["report", "--json", "-"], flags, view].concat();
-            serde_json::from_str(&session.run(arguments).stdout).ok()
-        };
-        let calls = report(&[]).unwrap();
-        assert_eq!(functions(&table), functions(&calls), "{flags:?}");
-        assert_eq!(
-            Paths::of_page(&table, "calls"),
-            Paths::of_report(&calls),
-            "{flags:?}"
-        );
-        for view in ["callers", "callees"] {
-            match report(&[&format!("--{view}"), "^burn_thirty$"]) {
-                Some(report) => {
-                    assert_eq!(
-                        Paths::of_page(&table, view),
-                        Paths::of_report(&report),
-                        "{flags:?} {view}"
-                    );
-                }
-                None => assert!(table.get(view).is_none(), "{flags:?}: {table}"),
+        check_tables(&session, flags, "^burn_thirty$");
+    }
+}
+
+/// The page's tables are those of the report with the same flags; callers and callees are those of
+/// `function`.
+fn check_tables(session: &Session, flags: &[&str], function: &str) {
+    let page = write_page(session, &[&["report"], flags].concat());
+    let table = tables(&page, function);
+    let report = |view: &[&str]| -> Option<Value> {
+        let arguments = [&["report", "--json", "-"], flags, view].concat();
+        serde_json::from_str(&session.run(arguments).stdout).ok()
+    };
+    let calls = report(&[]).unwrap();
+    assert_eq!(functions(&table), functions(&calls), "{flags:?}");
+    assert_eq!(
+        Paths::of_page(&table, "calls"),
+        Paths::of_report(&calls),
+        "{flags:?}"
+    );
+    for view in ["callers", "callees"] {
+        match report(&[&format!("--{view}"), function]) {
+            Some(report) => {
+                assert_eq!(
+                    Paths::of_page(&table, view),
+                    Paths::of_report(&report),
+                    "{flags:?} {view}"
+                );
             }
+            None => assert!(table.get(view).is_none(), "{flags:?}: {table}"),
         }
+    }
+}
+
+#[test]
+fn tables_of_waits_are_those_of_the_report() {
+    if !needs(&[Need::Tool("node"), Need::Root]) {
+        return;
+    }
+    let session = Session::new();
+    let binary = Program::c(&["waiting.c"]).build();
+    session.record(&["--wall"], &[binary]);
+    for event in ["wall-clock", "offcpu-time", "cpu-clock"] {
+        check_tables(&session, &["--event", event], "^sleeps$");
     }
 }
 

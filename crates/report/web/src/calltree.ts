@@ -1,7 +1,7 @@
 // Stacks merged into a tree of calls. The shape depends on which frames are shown, the weights on
 // which samples are: a new selection of samples weighs the same shape again.
 
-import type { Profile } from './data';
+import { KERNEL_KIND, MISSING_KIND, STATE_KIND, type Profile } from './data';
 import { hiddenFunctions, selectedSamples, type Filter, type Selected } from './selection';
 
 export const ROOT = 0;
@@ -19,6 +19,7 @@ export class Shape {
   /** By stack: the node of its innermost shown frame; the root if nothing of it is shown. */
   readonly nodeOfStack: Int32Array;
   private found: Uint8Array | null = null;
+  private readonly ownersBy: (Int32Array | undefined)[] = [];
 
   constructor(readonly profile: Profile, filter: Filter) {
     const hidden = hiddenFunctions(profile, filter);
@@ -70,6 +71,31 @@ export class Shape {
       node = next;
     }
     return outermost;
+  }
+
+  /**
+   * By node: the function that has its own weight. A wait ends in the scheduler, which says nothing:
+   * the innermost function of the program has it. `waits` tells whether all samples are of waits.
+   */
+  owners(waits: boolean): Int32Array {
+    return (this.ownersBy[Number(waits)] ??= this.findOwners(waits));
+  }
+
+  private findOwners(waits: boolean): Int32Array {
+    const { functionKind, functionName, strings } = this.profile;
+    const isOff = Uint8Array.from(functionName, (name, id) => (functionKind[id] === STATE_KIND && strings[name] === '[off-CPU]' ? 1 : 0));
+    if (!waits && !isOff.includes(1)) return this.function;
+    const owners = this.function.slice();
+    const isWait = new Uint8Array(this.size).fill(waits ? 1 : 0);
+    const innermost = new Int32Array(this.size).fill(NONE);
+    for (let node = ROOT + 1; node < this.size; node++) {
+      const [parent, id] = [this.parent[node]!, this.function[node]!];
+      const kind = functionKind[id]!;
+      isWait[node] = isWait[parent]! | isOff[id]!;
+      innermost[node] = kind === KERNEL_KIND || kind >= MISSING_KIND ? innermost[parent]! : id;
+      if (kind === KERNEL_KIND && isWait[node] && innermost[node]! >= 0) owners[node] = innermost[node]!;
+    }
+    return owners;
   }
 
   children(node: number): number[] {
@@ -182,6 +208,11 @@ export class CallTree {
 
   get profile(): Profile {
     return this.shape.profile;
+  }
+
+  /** By node: the function that has its own weight. */
+  get owners(): Int32Array {
+    return this.shape.owners(this.profile.events[this.filter.event]!.waits);
   }
 
   /** What a node called, the heaviest first. */

@@ -17,6 +17,8 @@ export interface EventInfo {
   name: string;
   /** `ns`, or the plural of what is counted. */
   unit: string;
+  /** Whether its samples are of threads that wait. */
+  waits: boolean;
 }
 
 export interface Recording {
@@ -106,6 +108,7 @@ export const KINDS = ['user', 'kernel', 'jit', 'python', 'missing', 'state'] as 
 export const KERNEL_KIND = KINDS.indexOf('kernel');
 /** From here on, kinds are of no function: what is missing, and states. */
 export const MISSING_KIND = KINDS.indexOf('missing');
+export const STATE_KIND = KINDS.indexOf('state');
 /** Languages and other categories, in the order of the column `function_category`. */
 export const CATEGORIES = ['C', 'C++', 'Rust', 'Python', 'run-time code', 'kernel', 'no name', 'missing', 'state'] as const;
 

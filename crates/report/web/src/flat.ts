@@ -16,13 +16,14 @@ export function functions(tree: CallTree): FunctionRow[] {
   const { profile, shape } = tree;
   const { outermost, function: ids, size } = shape;
   const rows: (FunctionRow | undefined)[] = new Array(profile.functionName.length);
-  const { own, total, ownSamples, totalSamples } = tree;
+  const { own, total, ownSamples, totalSamples, owners } = tree;
+  const rowOf = (id: number) => (rows[id] ??= { id, own: 0, total: 0, ownSamples: 0, totalSamples: 0 });
   for (let node = ROOT + 1; node < size; node++) {
     if (!totalSamples[node]) continue;
-    const id = ids[node]!;
-    const row = (rows[id] ??= { id, own: 0, total: 0, ownSamples: 0, totalSamples: 0 });
-    row.own += own[node]!;
-    row.ownSamples += ownSamples[node]!;
+    const owner = rowOf(owners[node]!);
+    owner.own += own[node]!;
+    owner.ownSamples += ownSamples[node]!;
+    const row = rowOf(ids[node]!);
     // Of recursive calls, the outermost holds the others.
     if (outermost[node]) {
       row.total += total[node]!;
@@ -36,9 +37,9 @@ export function functions(tree: CallTree): FunctionRow[] {
 
 /** The functions with most weight of their own, the heaviest first; not what stands for a state. */
 export function hottest(tree: CallTree, count: number): { id: number; own: number }[] {
-  const { profile, shape, own } = tree;
+  const { profile, shape, own, owners } = tree;
   const sums = new Float64Array(profile.functionName.length);
-  for (let node = ROOT + 1; node < shape.size; node++) sums[shape.function[node]!]! += own[node]!;
+  for (let node = ROOT + 1; node < shape.size; node++) sums[owners[node]!]! += own[node]!;
   const found: { id: number; own: number }[] = [];
   sums.forEach((sum, id) => {
     if (!sum || profile.functionKind[id]! >= MISSING_KIND) return;

@@ -57,6 +57,25 @@ export class Browser {
     return this.send('POST', '/execute/async', { script: READY, args: [] });
   }
 
+  /** Milliseconds of five loads until `shown` is true, which is an expression; none if one takes over a minute. */
+  async firstPictures(url, shown) {
+    const script = `
+      const done = arguments[0];
+      const look = () => requestAnimationFrame(() => ${shown} ? done(performance.now()) : look());
+      look()`;
+    await this.send('POST', '/timeouts', { script: 60_000, pageLoad: 60_000 });
+    const times = [];
+    try {
+      for (let load = 0; load < 5; load++) {
+        await this.open(url);
+        times.push(await this.send('POST', '/execute/async', { script, args: [] }));
+      }
+    } catch (error) {
+      return [];
+    }
+    return times;
+  }
+
   async end() {
     await this.send('DELETE', '');
     this.driver.kill();

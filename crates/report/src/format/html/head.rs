@@ -69,6 +69,7 @@ pub(super) struct VerdictText {
 pub(super) struct EventHead<'a> {
     pub(super) name: &'a str,
     pub(super) unit: &'a str,
+    pub(super) waits: bool,
 }
 
 #[derive(Serialize)]

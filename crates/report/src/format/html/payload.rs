@@ -115,6 +115,7 @@ fn event(event: &Event) -> EventHead<'_> {
     EventHead {
         name: &event.name,
         unit: event.unit.name(),
+        waits: event.is_off_cpu(),
     }
 }
 
