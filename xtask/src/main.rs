@@ -11,6 +11,7 @@ mod ci_trial;
 mod demo;
 mod dist;
 mod docs;
+mod fleet_trial;
 mod fuzz;
 mod process;
 mod release;
@@ -45,6 +46,8 @@ enum Chore {
     Docs(docs::Options),
     /// Counts the false alarms of `prof ci`, and how often it finds what was planted.
     CiTrial(ci_trial::Options),
+    /// Makes a data set of many machines, and asks prof and other engines.
+    FleetTrial(fleet_trial::Options),
     /// Builds static archives and a Debian package into target/packages.
     Dist(dist::Options),
     /// Checks licences, the oldest compiler, the static target, the API and the packages.
@@ -63,6 +66,7 @@ fn main() -> ExitCode {
         Chore::Web(options) => web::run(&options),
         Chore::Docs(options) => docs::run(&options),
         Chore::CiTrial(options) => ci_trial::run(&options),
+        Chore::FleetTrial(options) => fleet_trial::run(&options),
         Chore::Dist(options) => dist::run(&options),
         Chore::ReleaseChecks(options) => release::run(&options),
         Chore::Tidy => tidy::run(),

@@ -33,7 +33,7 @@ pub(crate) enum Symbols {
     /// Files of this machine, debuginfod, and the recording itself
     #[default]
     Local,
-    /// Nowhere: frames are files and offsets, which can be named later by build id
+    /// Nowhere: frames are files, build ids and offsets; `prof query` names those it has files of
     Later,
 }
 

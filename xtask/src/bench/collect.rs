@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
+use super::usage::Usage;
 use super::{Options, Place, machine};
 use crate::{process, workspace};
 
@@ -23,14 +24,9 @@ const MALLOC: [(&str, &str); 3] = [
 ];
 
 /// What was seen of it at one moment.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 struct Look {
-    /// Seconds since it was started.
-    time: f64,
-    /// Seconds of CPU time, of all its threads.
-    cpu: f64,
-    /// Memory that it has at that moment, in bytes, with the rings.
-    memory: u64,
+    usage: Usage,
     /// Bytes in the spool.
     spool: u64,
     /// Seconds that the CPUs of the machine were busy since it began to count.
@@ -80,44 +76,13 @@ fn watch(child: &mut Child, spool: &Path) -> Result<Vec<Look>> {
 }
 
 fn look(pid: u32, spool: &Path, begin: Instant) -> Option<Look> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let (_, fields) = stat.rsplit_once(") ")?;
-    let ticks = fields.split(' ').skip(11).take(2);
-    let ticks: u64 = ticks.filter_map(|field| field.parse::<u64>().ok()).sum();
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let kilobytes = |name: &str| -> u64 {
-        let line = status.lines().find_map(|line| line.strip_prefix(name));
-        let number = line.and_then(|line| line.trim().strip_suffix(" kB"));
-        number
-            .and_then(|number| number.trim().parse().ok())
-            .unwrap_or(0)
-    };
     let files = fs::read_dir(spool).into_iter().flatten().flatten();
     let sizes = files.filter_map(|file| Some(file.metadata().ok()?.len()));
     Some(Look {
-        time: begin.elapsed().as_secs_f64(),
-        cpu: ticks as f64 / TICKS_PER_SECOND,
-        // The rings are pinned, and no part of the resident set.
-        memory: (kilobytes("VmRSS:") + kilobytes("VmPin:")) << 10,
+        usage: Usage::of(pid, begin)?,
         spool: sizes.sum(),
-        busy: busy().unwrap_or(0.0),
+        busy: machine::busy().unwrap_or(0.0),
     })
-}
-
-/// What /proc counts in.
-const TICKS_PER_SECOND: f64 = 100.0;
-
-/// Seconds for which CPUs of this machine were busy.
-fn busy() -> Option<f64> {
-    let stat = fs::read_to_string("/proc/stat").ok()?;
-    let fields = stat.lines().next()?.split_whitespace().skip(1);
-    let fields: Vec<u64> = fields.filter_map(|field| field.parse().ok()).collect();
-    // User, nice, system, idle, waiting for disks, interrupts, soft interrupts.
-    let ticks: u64 = [0, 1, 2, 5, 6]
-        .iter()
-        .filter_map(|&index| fields.get(index))
-        .sum();
-    Some(ticks as f64 / TICKS_PER_SECOND)
 }
 
 /// A row of the table of runs: a verdict, how many recordings have it, their samples and losses.
@@ -145,8 +110,9 @@ fn page(options: &Options, looks: &[Look], runs: &str) -> Result<String> {
     )?;
     writeln!(page, "Measured build: {}.", machine::build(options))?;
     let (first, last) = (&looks[0], &looks[looks.len() - 1]);
-    let minutes = (last.time - first.time) / 60.0;
-    let busy = (last.busy - first.busy) / (last.time - first.time);
+    let seconds = last.usage.time - first.usage.time;
+    let minutes = seconds / 60.0;
+    let busy = (last.busy - first.busy) / seconds;
     writeln!(
         page,
         "`prof collect --service bench DIRECTORY` of all CPUs at 19 Hz, for {minutes:.0} minutes in\n\
@@ -155,7 +121,11 @@ fn page(options: &Options, looks: &[Look], runs: &str) -> Result<String> {
     let most = |value: fn(&Look) -> u64| looks.iter().map(value).max().unwrap_or(0) as f64;
     const MEGABYTE: f64 = (1 << 20) as f64;
     let rows = [
-        ("CPU time, percent of a core", percent(first, last), 0.5),
+        (
+            "CPU time, percent of a core",
+            first.usage.percent_until(&last.usage),
+            0.5,
+        ),
         (
             "the same in the worst minute",
             worst_minute(looks),
@@ -163,7 +133,7 @@ fn page(options: &Options, looks: &[Look], runs: &str) -> Result<String> {
         ),
         (
             "memory, most, MiB",
-            most(|look| look.memory) / MEGABYTE,
+            most(|look| look.usage.memory) / MEGABYTE,
             64.0,
         ),
         (
@@ -192,14 +162,14 @@ fn page(options: &Options, looks: &[Look], runs: &str) -> Result<String> {
     Ok(page)
 }
 
-fn percent(from: &Look, to: &Look) -> f64 {
-    100.0 * (to.cpu - from.cpu) / (to.time - from.time)
-}
-
 /// Of all stretches of a minute, that in which it took most.
 fn worst_minute(looks: &[Look]) -> f64 {
     let looks_a_minute = (60 / INTERVAL.as_secs()) as usize;
     let minutes = looks.windows(looks_a_minute + 1);
-    let of = |minute: &[Look]| percent(&minute[0], &minute[minute.len() - 1]);
+    let of = |minute: &[Look]| {
+        minute[0]
+            .usage
+            .percent_until(&minute[minute.len() - 1].usage)
+    };
     minutes.map(of).fold(0.0, f64::max)
 }

@@ -16,6 +16,9 @@ const MAX_RATE: &str = "/proc/sys/kernel/perf_event_max_sample_rate";
 /// The share of a CPU's time, in percent, beyond which it does so; 0: never.
 const CPU_TIME: &str = "/proc/sys/kernel/perf_cpu_time_max_percent";
 
+/// What /proc counts in.
+pub(super) const TICKS_PER_SECOND: f64 = 100.0;
+
 /// Restores the setting when dropped.
 pub(super) struct Restore {
     path: &'static str,
@@ -33,6 +36,19 @@ impl Drop for Restore {
             );
         }
     }
+}
+
+/// Seconds for which CPUs of this machine were busy.
+pub(super) fn busy() -> Option<f64> {
+    let stat = fs::read_to_string("/proc/stat").ok()?;
+    let fields = stat.lines().next()?.split_whitespace().skip(1);
+    let fields: Vec<u64> = fields.filter_map(|field| field.parse().ok()).collect();
+    // User, nice, system, idle, waiting for disks, interrupts, soft interrupts.
+    let ticks: u64 = [0, 1, 2, 5, 6]
+        .iter()
+        .filter_map(|&index| fields.get(index))
+        .sum();
+    Some(ticks as f64 / TICKS_PER_SECOND)
 }
 
 /// What perf_event_paranoid is.

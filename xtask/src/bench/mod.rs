@@ -13,6 +13,8 @@ mod profiler;
 mod scale;
 mod steady;
 mod stopwatch;
+mod top;
+mod usage;
 mod wholeness;
 mod workload;
 
@@ -24,7 +26,7 @@ use clap::Args;
 use crate::{process, workspace};
 pub(crate) use machine::{date, description};
 pub(crate) use profiler::counts_of_prof;
-pub(crate) use stopwatch::Stopwatch;
+pub(crate) use stopwatch::{Stopwatch, Usage};
 
 #[derive(Args)]
 pub(crate) struct Options {
@@ -66,7 +68,9 @@ pub(crate) struct Options {
     #[arg(long, default_value = "docs/results/scale.md")]
     scale_output: PathBuf,
     /// Measures the page of `prof report --html` instead, of these recordings or of two made for
-    /// it.
+    /// it. Beside it speedscope, where `npm install --global speedscope` was done, and the Firefox
+    /// Profiler, where FIREFOX_PROFILER is the folder `dist` that `yarn build-prod` makes in a
+    /// checkout of its source.
     #[arg(long, value_name = "FILE", num_args = 0.., value_delimiter = ',', require_equals = true)]
     page: Option<Vec<PathBuf>>,
     /// Where the tables of --page go.
@@ -75,12 +79,19 @@ pub(crate) struct Options {
     /// Measures `prof collect` of all CPUs instead, while something else keeps them busy (root).
     #[arg(long)]
     collect: bool,
+    /// Measures `prof top` beside `perf top` of all CPUs instead, while something else keeps them
+    /// busy (root).
+    #[arg(long)]
+    top: bool,
     /// For how long.
     #[arg(long, default_value_t = 60)]
     minutes: u64,
     /// Where the table of --collect goes.
     #[arg(long, default_value = "docs/results/collect.md")]
     collect_output: PathBuf,
+    /// Where the table of --top goes.
+    #[arg(long, default_value = "docs/results/top.md")]
+    top_output: PathBuf,
     /// How often the programs of that recording run: a round is some hundred thousand samples.
     #[arg(long, default_value_t = 10)]
     rounds: u32,
@@ -117,6 +128,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     }
     if options.collect {
         return collect::measure_all(&place, options);
+    }
+    if options.top {
+        return top::measure_all(&place, options);
     }
     if let Some(recording) = &options.scale {
         return scale::measure_all(&place, options, recording.as_deref());

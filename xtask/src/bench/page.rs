@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use super::drawing::run;
@@ -21,8 +21,8 @@ struct Made {
     report: f64,
     page: f64,
     size: u64,
-    /// Milliseconds until speedscope shows the same data, where it is installed.
-    speedscope: Option<Vec<f64>>,
+    /// Other tools that are here, and the milliseconds until they show the same data.
+    others: Vec<(&'static str, Vec<f64>)>,
 }
 
 /// Measures the pages of these recordings, or of two that are made for it, and writes the results.
@@ -43,6 +43,13 @@ pub(super) fn measure_all(place: &Place, options: &Options, given: &[PathBuf]) -
         browser = speed["browser"].as_str().map(str::to_owned);
     }
     writeln!(text, "\nBrowser: {}.", browser.unwrap_or_default())?;
+    if let Some(site) = firefox_profiler()? {
+        let mut git = Command::new("git");
+        git.args(["log", "-1", "--format=commit %h of %cs"]);
+        let version = process::output(git.current_dir(site));
+        let version = version.unwrap_or_else(|_| "unknown commit".into());
+        writeln!(text, "Firefox Profiler: {}.", version.trim())?;
+    }
     text.push_str(COMMANDS);
     let output = workspace::root().join(&options.page_output);
     std::fs::write(&output, &text).with_context(|| format!("cannot write {}", output.display()))?;
@@ -74,26 +81,57 @@ fn make(place: &Place, file: &Path, repetitions: usize) -> Result<Made> {
         report: median(reports),
         page: median(pages),
         size: std::fs::metadata(page)?.len(),
-        speedscope: speedscope(place, file)?,
+        others: others(place, file)?,
     })
 }
 
-/// How long speedscope takes, if npm has installed it for all (`npm install --global speedscope`).
-fn speedscope(place: &Place, file: &Path) -> Result<Option<Vec<f64>>> {
-    let modules = process::output(Command::new("npm").args(["root", "--global"]))?;
-    let directory = Path::new(modules.trim()).join("speedscope/dist/release");
-    if !directory.is_dir() {
-        return Ok(None);
+/// The other tools that are here, and what `first_pictures` has of them.
+fn others(place: &Place, file: &Path) -> Result<Vec<(&'static str, Vec<f64>)>> {
+    let sites = [
+        ("speedscope", "speedscope", speedscope()?),
+        ("the Firefox Profiler", "firefox", firefox_profiler()?),
+    ];
+    let mut others = Vec::new();
+    for (name, format, site) in sites {
+        if let Some(site) = site {
+            others.push((name, first_pictures(place, file, format, &site)?));
+        }
     }
-    let script = "\"$0\" report -i \"$2\" --speedscope speedscope.json";
-    run(place, script, &[file.to_owned()])?;
+    Ok(others)
+}
+
+/// The site of speedscope, if npm has installed it for all (`npm install --global speedscope`).
+fn speedscope() -> Result<Option<PathBuf>> {
+    let modules = process::output(Command::new("npm").args(["root", "--global"]))?;
+    let site = Path::new(modules.trim()).join("speedscope/dist/release");
+    Ok(site.is_dir().then_some(site))
+}
+
+/// The site that a checkout of the Firefox Profiler has built, if the environment names it.
+fn firefox_profiler() -> Result<Option<PathBuf>> {
+    let Some(site) = std::env::var_os("FIREFOX_PROFILER") else {
+        return Ok(None);
+    };
+    let site = std::path::absolute(site)?;
+    ensure!(
+        site.join("index.html").is_file(),
+        "FIREFOX_PROFILER is {}, which has no index.html",
+        site.display()
+    );
+    Ok(Some(site))
+}
+
+/// How long a site takes to show a recording, given the format of `prof report` that it reads.
+fn first_pictures(place: &Place, file: &Path, format: &str, site: &Path) -> Result<Vec<f64>> {
+    let profile = format!("{format}.json");
+    let script = format!("\"$0\" report -i \"$2\" --{format} {profile}");
+    run(place, &script, &[file.to_owned()])?;
     let mut node = Command::new("node");
-    node.arg(workspace::root().join("crates/report/web/test/speedscope.mjs"));
-    node.arg(directory)
-        .arg(place.directory.join("speedscope.json"));
-    node.current_dir(&place.directory);
+    let tests = workspace::root().join("crates/report/web/test");
+    node.arg(tests.join(format!("{format}.mjs")));
+    node.arg(site).arg(profile).current_dir(&place.directory);
     let printed: Value = serde_json::from_str(&process::output(&mut node)?)?;
-    Ok(Some(times(&printed["first"])))
+    Ok(times(&printed["first"]))
 }
 
 fn times(values: &Value) -> Vec<f64> {
@@ -137,10 +175,12 @@ fn describe(text: &mut String, file: &Path, made: &Made, speed: &Value) -> Resul
         ("search", "search", "50 ms"),
         ("selection", "another range of time", "50 ms"),
     ];
-    let rows = rows.map(|(name, what, goal)| (times(&speed[name]), what, goal));
-    let speedscope = made.speedscope.clone();
-    let speedscope = speedscope.map(|times| (times, "speedscope's first picture of the same", ""));
-    for (times, what, goal) in rows.into_iter().chain(speedscope) {
+    let rows = rows.map(|(name, what, goal)| (times(&speed[name]), what.to_owned(), goal));
+    let others = made.others.iter().map(|(name, times)| {
+        let what = format!("{name}'s first picture of the same");
+        (times.clone(), what, "")
+    });
+    for (times, what, goal) in rows.into_iter().chain(others) {
         if times.is_empty() {
             writeln!(text, "| {what} | none in a minute | | {goal} |")?;
             continue;
@@ -161,7 +201,9 @@ fn head(options: &Options) -> String {
          action. Chromium is headless, without a graphics processor and without a network; the page\n\
          comes from file://. An action is measured from the event until its picture can be read\n\
          back. speedscope opens from file://, too, what `prof report --speedscope` writes, and has\n\
-         the time until its canvas is there.\n",
+         the time until its canvas is there. The Firefox Profiler and what `prof report --firefox`\n\
+         writes come from a server on this machine; it has the time until its call tree, which is\n\
+         of one thread, has rows and the first thread has its graph.\n",
         machine::date(),
         machine::description(),
         machine::build(options),
@@ -175,5 +217,7 @@ prof report -i big.data --html page.html
 node crates/report/web/test/speed.mjs page.html
 prof report -i big.data --speedscope speedscope.json
 node crates/report/web/test/speedscope.mjs SPEEDSCOPE/dist/release speedscope.json
+prof report -i big.data --firefox firefox.json
+node crates/report/web/test/firefox.mjs $FIREFOX_PROFILER firefox.json
 ```
 ";

@@ -12,15 +12,26 @@ use crate::{process, workspace};
 /// Time and memory that a command took, with all the processes that it waited for.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Usage {
-    pub(super) wall: Duration,
+    pub(crate) wall: Duration,
     /// User and system time.
     pub(crate) cpu: Duration,
     /// Of the largest process, in bytes.
-    pub(super) peak_memory: u64,
+    pub(crate) peak_memory: u64,
     /// Context switches of all threads, forced or not.
     pub(super) switches: u64,
     /// Peak memory of the command's own process, in bytes, up to half a second before its end.
     pub(super) own_memory: u64,
+}
+
+impl Usage {
+    /// Adds what another command took, one after the other.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.wall += other.wall;
+        self.cpu += other.cpu;
+        self.peak_memory = self.peak_memory.max(other.peak_memory);
+        self.switches += other.switches;
+        self.own_memory = self.own_memory.max(other.own_memory);
+    }
 }
 
 /// A small program around others that measures them. It works below a profiler too, where it

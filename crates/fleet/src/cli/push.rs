@@ -34,6 +34,10 @@ pub(super) struct PushFlags {
     /// When the first sample was taken (2026-11-24T13:00:00Z), if a recording does not say it
     #[arg(long, value_name = "TIME", value_parser = time)]
     time: Option<i64>,
+
+    /// Where names come from
+    #[arg(long, value_enum, default_value_t = Symbols::Local)]
+    symbols: Symbols,
 }
 
 /// Pushes one recording after the other.
@@ -47,7 +51,7 @@ pub(super) fn run(flags: &PushFlags) -> Result<()> {
         host: flags.host.clone(),
         labels: flags.labels.iter().cloned().collect(),
         start: flags.time,
-        symbols: Symbols::Local,
+        symbols: flags.symbols,
     };
     for file in files.iter().map(PathBuf::from) {
         push_one(&file, &origin, destination.as_mut())

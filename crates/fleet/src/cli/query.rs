@@ -15,7 +15,7 @@ use prof_report::format::{diff, folded};
 use prof_report::view::diff::{Basis, Diff};
 use prof_report::view::flat::Flat;
 use prof_report::{CallTree, Filter, Pattern, Sources, Split, SymbolizedProfile};
-use prof_symbols::{SymbolOptions, Symbolizer};
+use prof_symbols::{Debuginfod, SymbolOptions, Symbolizer};
 
 use super::values::{Sides, label, time};
 use super::{print, say};
@@ -198,8 +198,11 @@ fn answer(store: &Store, selection: &Selection) -> Result<(SymbolizedProfile, St
         bail!("no samples to show: the data set has none of this time, service, host and label");
     }
     let profile = profile_of(store, selection, &found)?;
-    // All frames bring their names.
-    let symbolizer = Symbolizer::new(SymbolOptions::default());
+    // Most frames bring their names.
+    let symbolizer = Symbolizer::new(SymbolOptions {
+        debuginfod: Debuginfod::from_environment(),
+        ..SymbolOptions::default()
+    });
     Ok((
         SymbolizedProfile::new(profile, &symbolizer),
         closing(&found),

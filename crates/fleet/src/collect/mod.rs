@@ -54,7 +54,7 @@ impl Collection {
     /// After a recording that could not be written: until the next try.
     const PAUSE: Duration = Duration::from_secs(10);
     /// What the recorder may keep from sample to sample.
-    const MEMORY: usize = 32 << 20;
+    const MEMORY: usize = 24 << 20;
     /// What all rings take together, if that leaves each the smallest of its sizes.
     const ALL_RINGS: u64 = 16 << 20;
     /// A second's dumps of one CPU fit into the largest.

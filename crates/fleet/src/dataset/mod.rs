@@ -71,7 +71,7 @@ fn files(run: &Run) -> Result<Vec<(String, Bytes)>, Error> {
         let partition = partition(run, &date);
         let used: HashSet<_> = samples.iter().map(|row| row.stack).collect();
         let stacks = rows.stacks.iter().filter(|row| used.contains(&row.stack));
-        let stacks = stacks_file(&stacks.cloned().collect::<Vec<_>>())?;
+        let stacks = stacks_file(&stacks.collect::<Vec<_>>())?;
         files.push((
             partition.file(Table::Stacks, &content_name(&stacks)),
             stacks,

@@ -119,10 +119,9 @@ fn stack_rows(
                 frames: Vec::new(),
             };
             for frame in path {
-                for frame in frames.of(profile, frame) {
-                    row.named += i32::from(is_named(frame));
-                    row.frames.push(frame.clone());
-                }
+                let (functions, named) = frames.of(profile, frame);
+                row.named += named;
+                row.frames.extend_from_slice(functions);
             }
             row
         });
@@ -132,23 +131,18 @@ fn stack_rows(
     rows
 }
 
-/// Whether somebody gave it its name: others are called by where they are.
-fn is_named(frame: &Frame) -> bool {
-    let rest = frame.function.strip_prefix(&*frame.module);
-    !rest.is_some_and(|rest| rest.starts_with("+0x"))
-}
-
-/// The rows' frames of each frame of a profile, the outermost function first.
+/// The rows' frames of each frame of a profile, the outermost function first, and how many of them
+/// have names.
 #[derive(Default)]
 struct Frames {
-    known: FxHashMap<FrameId, Vec<Frame>>,
+    known: FxHashMap<FrameId, (Vec<Arc<Frame>>, i32)>,
     texts: FxHashMap<String, Arc<str>>,
 }
 
 impl Frames {
-    fn of(&mut self, profile: &SymbolizedProfile, id: FrameId) -> &[Frame] {
+    fn of(&mut self, profile: &SymbolizedProfile, id: FrameId) -> (&[Arc<Frame>], i32) {
         let Self { known, texts } = self;
-        known.entry(id).or_insert_with(|| {
+        let (frames, named) = known.entry(id).or_insert_with(|| {
             let (build_id, address) = place(profile, id);
             let build_id = build_id.map(|id| {
                 let shared = texts.entry(id).or_insert_with_key(|id| id.as_str().into());
@@ -157,7 +151,7 @@ impl Frames {
             let locations = profile.locations(id).iter().rev();
             let frames = locations.map(|location| {
                 let function = &profile[location.function];
-                Frame {
+                Arc::new(Frame {
                     function: Arc::clone(&function.name),
                     module: Arc::clone(&function.module),
                     kind: function.kind.name().into(),
@@ -166,10 +160,13 @@ impl Frames {
                     address,
                     file: location.file.clone(),
                     line: location.line.and_then(|line| i32::try_from(line).ok()),
-                }
+                })
             });
-            frames.collect()
-        })
+            let frames: Vec<_> = frames.collect();
+            let named = frames.iter().map(|frame| i32::from(frame.is_named())).sum();
+            (frames, named)
+        });
+        (frames, *named)
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use prof_model::StackEnd;
+use prof_model::{BuildId, FileOffset, Module, StackEnd};
 use prof_report::Profile;
 use prof_report::profile::{
     Event, Frame, FrameId, FunctionKind, MissingData, NamedFrame, Sample, StackId, Unit,
@@ -146,8 +146,13 @@ impl Frames {
         stack.unwrap_or_else(|| nothing(&mut self.profile))
     }
 
-    fn frame(&mut self, functions: &[table::Frame]) -> FrameId {
-        let function = |frame: &table::Frame| SymbolFrame {
+    fn frame(&mut self, functions: &[Arc<table::Frame>]) -> FrameId {
+        if let [unnamed] = functions
+            && let Some(frame) = self.code(unnamed)
+        {
+            return self.profile.frames.intern(frame);
+        }
+        let function = |frame: &Arc<table::Frame>| SymbolFrame {
             function: Arc::clone(&frame.function),
             file: frame.file.clone(),
             line: frame.line.and_then(|line| u32::try_from(line).ok()),
@@ -162,6 +167,29 @@ impl Frames {
         let id = self.profile.named.intern(named);
         self.profile.frames.intern(Frame::Named(id))
     }
+
+    /// A frame that was stored without a name, as the code that it is: whoever has the file of this
+    /// build id can name it.
+    fn code(&mut self, frame: &table::Frame) -> Option<Frame> {
+        if frame.is_named() || kind(&frame.kind) != FunctionKind::User {
+            return None;
+        }
+        let module = Module {
+            build_id: Some(build_id(frame.build_id.as_deref()?)?),
+            ..Module::from_path(&*frame.module)
+        };
+        Some(Frame::Module {
+            module: self.profile.modules.intern(module),
+            offset: FileOffset(frame.address?.cast_unsigned()),
+        })
+    }
+}
+
+/// From hexadecimal digits.
+fn build_id(digits: &str) -> Option<BuildId> {
+    let digits = digits.as_bytes().chunks(2);
+    let byte = |digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok();
+    BuildId::new(&digits.map(byte).collect::<Option<Vec<u8>>>()?)
 }
 
 /// Stands for a stack that nothing is known of.

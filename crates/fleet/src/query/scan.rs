@@ -164,3 +164,84 @@ impl Found {
         u16::try_from(number).unwrap_or(u16::MAX)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dataset::date_of;
+    use crate::table::{SampleRow, samples_file};
+
+    /// Rows in the first of two row groups, and in the second.
+    const ROWS: [usize; 2] = [1 << 16, 1000];
+    const HOUR: i64 = 3_600_000_000;
+
+    /// Samples of two hours, a row group for each.
+    fn two_hours() -> Vec<u8> {
+        let text: Arc<str> = "cpu-clock".into();
+        let row = |number: usize, hour: i64| SampleRow {
+            time: hour * HOUR,
+            event: Arc::clone(&text),
+            unit: Arc::clone(&text),
+            pid: 1,
+            comm: Arc::clone(&text),
+            thread: Arc::clone(&text),
+            stack: StackHash((number as u128).to_be_bytes()),
+            weight: 1,
+            count: 1,
+            stack_end: Arc::clone(&text),
+            run: RunId([0; 16]),
+            labels: Arc::default(),
+        };
+        let first = (0..ROWS[0]).map(|number| row(number, 0));
+        let rows: Vec<_> = first
+            .chain((0..ROWS[1]).map(|number| row(number, 1)))
+            .collect();
+        samples_file(&rows).expect("written").to_vec()
+    }
+
+    /// How many stacks are found; `None` if what was read of them is damaged.
+    fn found(store: &Store, selection: &Selection) -> Option<usize> {
+        scan(store, selection).ok().map(|found| found.sums.len())
+    }
+
+    #[test]
+    fn other_times_and_services_are_not_read() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = Store::open(&folder.path().to_string_lossy()).expect("a directory");
+        let whole = two_hours();
+        // The first row group comes first, and takes nearly all of the file.
+        let mut damaged = whole.clone();
+        let half = damaged.len() / 2;
+        damaged[half / 2..half].fill(0xff);
+        for (service, bytes) in [("whole", whole), ("damaged", damaged)] {
+            let partition = Partition {
+                date: date_of(0),
+                service: service.into(),
+                host: "a".into(),
+            };
+            let path = partition.file(Table::Samples, "file");
+            store.put_new(&path, bytes.into()).expect("written");
+        }
+        let all = Selection::default();
+        assert_eq!(found(&store, &all), None);
+        let whole = Selection {
+            services: vec!["whole".into()],
+            ..Selection::default()
+        };
+        assert_eq!(found(&store, &whole), Some(ROWS[0]), "others are not read");
+        let later = Selection {
+            since: Some(HOUR),
+            ..Selection::default()
+        };
+        assert_eq!(
+            found(&store, &later),
+            Some(ROWS[1]),
+            "the group before is not"
+        );
+        let earlier = Selection {
+            until: Some(HOUR),
+            ..Selection::default()
+        };
+        assert_eq!(found(&store, &earlier), None);
+    }
+}

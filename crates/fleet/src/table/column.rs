@@ -14,6 +14,7 @@ use parquet::file::reader::FileReader;
 use parquet::file::serialized_reader::SerializedFileReader;
 use parquet::file::statistics::Statistics;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use rustc_hash::FxHashMap;
 
 use super::schema::{Table, VERSION};
 
@@ -111,6 +112,15 @@ impl<T> Default for Nested<T> {
 }
 
 impl<T> Nested<T> {
+    /// An empty column with room for so many values.
+    pub(super) fn with_capacity(places: usize) -> Self {
+        Self {
+            values: Vec::with_capacity(places),
+            definition: Vec::with_capacity(places),
+            repetition: Vec::with_capacity(places),
+        }
+    }
+
     /// A column of optional values.
     pub(super) fn optional(values: impl Iterator<Item = Option<T>>) -> Self {
         let mut column = Self::default();
@@ -237,18 +247,19 @@ impl Groups {
     }
 }
 
-/// Texts as columns have them, each distinct one once.
+/// Texts as columns have them. They are known by where they are: to hash each would take longer
+/// than to make those anew that are there twice.
 #[derive(Default)]
-pub(super) struct NewTexts(HashMap<Arc<str>, ByteArray>);
+pub(super) struct NewTexts(FxHashMap<*const u8, (Arc<str>, ByteArray)>);
 
 impl NewTexts {
     pub(super) fn of(&mut self, text: &Arc<str>) -> ByteArray {
-        if let Some(known) = self.0.get(text) {
-            return known.clone();
-        }
-        let new = ByteArray::from(text.as_bytes().to_vec());
-        self.0.insert(Arc::clone(text), new.clone());
-        new
+        let known = self.0.entry(text.as_ptr()).or_insert_with(|| {
+            // What is held stays where it is.
+            let new = ByteArray::from(text.as_bytes().to_vec());
+            (Arc::clone(text), new)
+        });
+        known.1.clone()
     }
 }
 

@@ -45,7 +45,8 @@ pub(crate) struct StackRow {
     /// How many frames have names that somebody gave them. Of two rows of one stack, the one with
     /// more is the better one.
     pub(crate) named: i32,
-    pub(crate) frames: Vec<Frame>,
+    /// Stacks share their frames, where it is known that these are the same.
+    pub(crate) frames: Vec<Arc<Frame>>,
 }
 
 /// A function on a stack.
@@ -66,6 +67,14 @@ pub(crate) struct Frame {
     /// Source file and line.
     pub(crate) file: Option<Arc<str>>,
     pub(crate) line: Option<i32>,
+}
+
+impl Frame {
+    /// Whether somebody gave the function its name: others are called by where they are.
+    pub(crate) fn is_named(&self) -> bool {
+        let rest = self.function.strip_prefix(&*self.module);
+        !rest.is_some_and(|rest| rest.starts_with("+0x"))
+    }
 }
 
 /// A recording as a whole.

@@ -7,6 +7,7 @@ use parquet::data_type::{
     BoolType, ByteArray, ByteArrayType, FixedLenByteArrayType, Int32Type, Int64Type,
 };
 use parquet::errors::{ParquetError, Result};
+use rustc_hash::FxHashMap;
 
 use super::column::{Groups, Nested, NewColumns, NewFile, NewTexts, Texts};
 use super::column::{fixed, number};
@@ -21,48 +22,75 @@ const REQUIRED: i16 = 1;
 const OPTIONAL: i16 = 2;
 
 /// A file of these rows, which must be sorted.
-pub(crate) fn stacks_file(rows: &[StackRow]) -> Result<Bytes> {
+pub(crate) fn stacks_file(rows: &[&StackRow]) -> Result<Bytes> {
     let mut file = NewFile::new(Table::Stacks)?;
-    let mut texts = NewTexts::default();
     for rows in rows.chunks(GROUP_ROWS) {
         file.group(|columns| {
             columns.flat::<FixedLenByteArrayType>(rows.iter().map(|row| fixed(&row.stack.0)))?;
             columns.flat::<Int32Type>(rows.iter().map(|row| row.named))?;
-            frames(columns, rows, &mut texts)
+            NewFrames::of(rows).write(columns)
         })?;
     }
     file.finish()
 }
 
-fn frames(columns: &mut NewColumns<'_>, rows: &[StackRow], texts: &mut NewTexts) -> Result<()> {
-    fn lists<T>(
-        rows: &[StackRow],
-        deepest: i16,
-        mut of: impl FnMut(&Frame) -> Option<T>,
-    ) -> Nested<T> {
-        let mut column = Nested::default();
-        for row in rows {
-            column.push_list(row.frames.iter().map(&mut of), deepest);
+/// The frames of some stacks: what a column holds is made once for each distinct frame.
+struct NewFrames<'a> {
+    distinct: Vec<&'a Frame>,
+    /// The frames of each stack, by their places among the distinct ones.
+    stacks: Vec<Vec<u32>>,
+}
+
+impl<'a> NewFrames<'a> {
+    fn of(rows: &[&'a StackRow]) -> Self {
+        let mut distinct = Vec::new();
+        let mut places: FxHashMap<*const Frame, u32> = FxHashMap::default();
+        let mut place = |frame: &'a Arc<Frame>| {
+            *places.entry(Arc::as_ptr(frame)).or_insert_with(|| {
+                distinct.push(&**frame);
+                distinct.len() as u32 - 1
+            })
+        };
+        let stacks = rows
+            .iter()
+            .map(|row| row.frames.iter().map(&mut place).collect());
+        Self {
+            stacks: stacks.collect(),
+            distinct,
+        }
+    }
+
+    /// Writes one column after the other: only one is in memory at a time.
+    fn write(&self, columns: &mut NewColumns<'_>) -> Result<()> {
+        let mut texts = NewTexts::default();
+        let mut text = |columns: &mut NewColumns<'_>, of: TextOf, deepest| {
+            let of = |frame: &Frame| of(frame).map(|text| texts.of(text));
+            columns.nested::<ByteArrayType>(&self.column(of, deepest))
+        };
+        text(columns, |frame| Some(&frame.function), REQUIRED)?;
+        text(columns, |frame| Some(&frame.module), REQUIRED)?;
+        text(columns, |frame| Some(&frame.kind), REQUIRED)?;
+        columns.nested::<BoolType>(&self.column(|frame| Some(frame.inlined), REQUIRED))?;
+        text(columns, |frame| frame.build_id.as_ref(), OPTIONAL)?;
+        columns.nested::<Int64Type>(&self.column(|frame| frame.address, OPTIONAL))?;
+        text(columns, |frame| frame.file.as_ref(), OPTIONAL)?;
+        columns.nested::<Int32Type>(&self.column(|frame| frame.line, OPTIONAL))
+    }
+
+    fn column<T: Clone>(&self, of: impl FnMut(&Frame) -> Option<T>, deepest: i16) -> Nested<T> {
+        let values: Vec<Option<T>> = self.distinct.iter().copied().map(of).collect();
+        let value = |&place: &u32| values.get(place as usize).cloned().flatten();
+        let places = self.stacks.iter().map(|stack| stack.len().max(1)).sum();
+        let mut column = Nested::with_capacity(places);
+        for stack in &self.stacks {
+            column.push_list(stack.iter().map(value), deepest);
         }
         column
     }
-    let mut text = |of: fn(&Frame) -> Option<&Arc<str>>, deepest| -> Nested<ByteArray> {
-        lists(rows, deepest, |frame| of(frame).map(|text| texts.of(text)))
-    };
-    let function = text(|frame| Some(&frame.function), REQUIRED);
-    let module = text(|frame| Some(&frame.module), REQUIRED);
-    let kind = text(|frame| Some(&frame.kind), REQUIRED);
-    let build_id = text(|frame| frame.build_id.as_ref(), OPTIONAL);
-    let file = text(|frame| frame.file.as_ref(), OPTIONAL);
-    columns.nested::<ByteArrayType>(&function)?;
-    columns.nested::<ByteArrayType>(&module)?;
-    columns.nested::<ByteArrayType>(&kind)?;
-    columns.nested::<BoolType>(&lists(rows, REQUIRED, |frame| Some(frame.inlined)))?;
-    columns.nested::<ByteArrayType>(&build_id)?;
-    columns.nested::<Int64Type>(&lists(rows, OPTIONAL, |frame| frame.address))?;
-    columns.nested::<ByteArrayType>(&file)?;
-    columns.nested::<Int32Type>(&lists(rows, OPTIONAL, |frame| frame.line))
 }
+
+/// A text of a frame, if it has one.
+type TextOf = fn(&Frame) -> Option<&Arc<str>>;
 
 impl Groups {
     /// The numbers of the stacks in a group.
@@ -91,7 +119,7 @@ impl Groups {
             .collect())
     }
 
-    fn frames(&self, group: usize, texts: &mut Texts) -> Result<Vec<Vec<Frame>>> {
+    fn frames(&self, group: usize, texts: &mut Texts) -> Result<Vec<Vec<Arc<Frame>>>> {
         let path = |field: &str| format!("frames.list.element.{field}");
         let mut text = |field: &str, deepest: i16| -> Result<Vec<Vec<Option<Arc<str>>>>> {
             let column = self.nested::<ByteArrayType>(group, &path(field))?;
@@ -117,8 +145,8 @@ impl Groups {
             .nested::<Int32Type>(group, &path("line"))?
             .into_lists(OPTIONAL);
         let short = || ParquetError::General("columns of frames differ in length".into());
-        let frame = |row: usize, at: usize| -> Option<Frame> {
-            Some(Frame {
+        let frame = |row: usize, at: usize| -> Option<Arc<Frame>> {
+            Some(Arc::new(Frame {
                 function: functions.get(row)?.get(at)?.clone()?,
                 module: modules.get(row)?.get(at)?.clone()?,
                 kind: kinds.get(row)?.get(at)?.clone()?,
@@ -127,7 +155,7 @@ impl Groups {
                 address: *addresses.get(row)?.get(at)?,
                 file: files.get(row)?.get(at)?.clone(),
                 line: *lines.get(row)?.get(at)?,
-            })
+            }))
         };
         let rows = functions.iter().enumerate();
         rows.map(|(row, list)| {

@@ -66,7 +66,7 @@ pub(crate) fn compact(store: &Store) -> Result<Compacted, Error> {
             for entry in &files {
                 stacks(store, entry, &mut best)?;
             }
-            let rows: Vec<StackRow> = best.into_values().collect();
+            let rows: Vec<&StackRow> = best.values().collect();
             replace(
                 store,
                 &partition,

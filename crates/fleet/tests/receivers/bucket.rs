@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::sync::mpsc::{self, Receiver};
 
 use prof_needs::{met, python, tools};
 
@@ -14,6 +14,8 @@ use super::{Weights, errors, fleet, weights};
 struct Bucket {
     server: Child,
     endpoint: String,
+    /// One for each request that it has answered.
+    answered: Receiver<()>,
 }
 
 impl Bucket {
@@ -37,10 +39,12 @@ impl Bucket {
             Some(line.split_once("Running on ")?.1.trim().to_owned())
         });
         // It says each request there, and must not wait for a reader.
-        std::thread::spawn(move || lines.for_each(drop));
+        let (answers, answered) = mpsc::channel();
+        std::thread::spawn(move || lines.for_each(|_| _ = answers.send(())));
         let bucket = Self {
             server,
             endpoint: endpoint.unwrap(),
+            answered,
         };
         let script = "import boto3; boto3.client('s3').create_bucket(Bucket='profiles')";
         let mut made = Command::new(python());
@@ -59,23 +63,24 @@ impl Bucket {
         command.env("AWS_ENDPOINT_URL", &self.endpoint)
     }
 
-    fn push(&self, recording: &Path) -> Command {
+    fn push(&self, recording: &Path, prefix: &str) -> Command {
         let mut push = fleet();
         push.args(["push", "--service", "shop", "--host", "a"]);
-        push.arg(recording).arg("s3://profiles/team");
+        push.arg(recording).arg(format!("s3://profiles/{prefix}"));
         self.with(&mut push);
         push
     }
 
-    fn pushed(&self, recording: &Path) -> String {
-        let output = self.push(recording).output().unwrap();
+    fn pushed(&self, recording: &Path, prefix: &str) -> String {
+        let output = self.push(recording, prefix).output().unwrap();
         assert!(output.status.success(), "{}", errors(&output));
         errors(&output)
     }
 
-    fn query(&self) -> Weights {
+    fn query(&self, prefix: &str) -> Weights {
         let mut query = fleet();
-        query.args(["query", "s3://profiles/team", "--folded", "-"]);
+        query.args(["query", "--folded", "-"]);
+        query.arg(format!("s3://profiles/{prefix}"));
         let output = self.with(&mut query).output().unwrap();
         assert!(output.status.success(), "{}", errors(&output));
         by_function(&String::from_utf8(output.stdout).unwrap())
@@ -102,23 +107,27 @@ fn a_bucket_has_each_recording_once_whoever_is_killed() {
     };
     let session = Session::new();
     let (first, second) = (session.record("first"), session.record("second"));
-    let mut random = fastrand::Rng::with_seed(1);
-    for _ in 0..50 {
-        let mut push = bucket.push(&first).spawn().unwrap();
-        // Wherever it is: nothing is waited for.
-        std::thread::sleep(Duration::from_millis(random.u64(0..300)));
+    let of_first = weights(&first);
+    for number in 0..50 {
+        // Nothing is there that an earlier push has done, which takes four requests: whether the
+        // run is there, then stacks, samples and the run.
+        let prefix = format!("killed/{number}");
+        bucket.answered.try_iter().for_each(drop);
+        let mut push = bucket.push(&first, &prefix).spawn().unwrap();
+        bucket.answered.iter().take(number % 4).for_each(drop);
         push.kill().unwrap();
         push.wait().unwrap();
+        bucket.pushed(&first, &prefix);
+        assert_eq!(bucket.query(&prefix), of_first, "{number}");
     }
-    bucket.pushed(&first);
-    assert!(bucket.pushed(&first).contains("was pushed before"));
-    assert_eq!(bucket.query(), weights(&first));
+    bucket.pushed(&first, "team");
+    assert!(bucket.pushed(&first, "team").contains("was pushed before"));
     // Another machine of the same name.
-    bucket.pushed(&second);
-    let whole = sum(&weights(&first), &weights(&second));
-    assert_eq!(bucket.query(), whole);
+    bucket.pushed(&second, "team");
+    let whole = sum(&of_first, &weights(&second));
+    assert_eq!(bucket.query("team"), whole);
     assert_eq!(bucket.data("check"), Some(0));
     assert_eq!(bucket.data("compact"), Some(0));
-    assert_eq!(bucket.query(), whole);
-    assert!(bucket.pushed(&second).contains("was pushed before"));
+    assert_eq!(bucket.query("team"), whole);
+    assert!(bucket.pushed(&second, "team").contains("was pushed before"));
 }

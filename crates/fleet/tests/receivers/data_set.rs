@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
 use prof_needs::{met, python, tools};
 use prof_recorder::{Options, Program, Signals, Target};
@@ -48,13 +47,13 @@ impl Session {
         push
     }
 
-    fn pushed(&self, recording: &Path, host: &str) -> String {
+    pub(super) fn pushed(&self, recording: &Path, host: &str) -> String {
         let output = self.push(recording, host).output().unwrap();
         assert!(output.status.success(), "{}", errors(&output));
         errors(&output)
     }
 
-    fn query(&self, conditions: &[&str]) -> Weights {
+    pub(super) fn query(&self, conditions: &[&str]) -> Weights {
         let mut query = fleet();
         query.arg("query").arg(&self.data).args(["--folded", "-"]);
         let output = query.args(conditions).output().unwrap();
@@ -62,7 +61,7 @@ impl Session {
         by_function(&String::from_utf8(output.stdout).unwrap())
     }
 
-    fn data(&self, verb: &str) -> (Option<i32>, String) {
+    pub(super) fn data(&self, verb: &str) -> (Option<i32>, String) {
         let output = fleet()
             .arg("data")
             .arg(verb)
@@ -74,11 +73,11 @@ impl Session {
     }
 
     /// The files of a table, by their paths.
-    fn files(&self, table: &str) -> Vec<PathBuf> {
+    pub(super) fn files(&self, table: &str) -> Vec<PathBuf> {
         let mut found = Vec::new();
         let mut folders = vec![self.data.join(table)];
         while let Some(folder) = folders.pop() {
-            for entry in fs::read_dir(folder).unwrap() {
+            for entry in fs::read_dir(folder).into_iter().flatten() {
                 let path = entry.unwrap().path();
                 match path.is_dir() {
                     true => folders.push(path),
@@ -178,23 +177,90 @@ fn killed_pushes_change_nothing() {
     if !tools(&["gcc"]) {
         return;
     }
-    let session = Session::new();
+    let mut session = Session::new();
     let recording = session.record("recording");
-    let mut random = fastrand::Rng::with_seed(1);
-    for _ in 0..50 {
+    let expected = weights(&recording);
+    let mut midway = 0;
+    for number in 0..50 {
+        // Nothing is there that an earlier push has done.
+        session.data = session.folder.path().join(format!("data-{number}"));
         let mut push = session.push(&recording, "a").spawn().unwrap();
-        // Wherever it is: nothing is waited for.
-        std::thread::sleep(Duration::from_millis(random.u64(0..60)));
+        // A whole push makes some more files and folders than that.
+        while entries(&session.data) < number % 13 && push.try_wait().unwrap().is_none() {
+            std::thread::yield_now();
+        }
         push.kill().unwrap();
         push.wait().unwrap();
+        let whole = |table| whole_files(&session.files(table));
+        midway += usize::from(session.data.exists() && whole("runs") == 0);
+        session.pushed(&recording, "a");
+        assert_eq!(session.query(&[]), expected, "{number}");
+        assert_eq!(session.data("check").0, Some(0), "{number}");
+        assert_eq!((whole("samples"), whole("runs")), (1, 1), "{number}");
     }
-    session.pushed(&recording, "a");
-    assert_eq!(session.query(&[]), weights(&recording));
-    assert_eq!(session.data("check").0, Some(0));
-    let folders = [session.files("samples"), session.files("runs")];
-    for files in folders {
-        let whole = files.iter().filter(|path| path.extension().is_some());
-        assert_eq!(whole.count(), 1);
+    assert!(midway > 0, "no push was killed midway");
+}
+
+/// How many files and folders a folder has, at all depths.
+fn entries(folder: &Path) -> usize {
+    let found = fs::read_dir(folder).into_iter().flatten().flatten();
+    // What is gone meanwhile has none.
+    found.map(|entry| 1 + entries(&entry.path())).sum()
+}
+
+/// Those that are complete: the others have no ending.
+fn whole_files(files: &[PathBuf]) -> usize {
+    let whole = files.iter().filter(|path| path.extension().is_some());
+    whole.count()
+}
+
+#[test]
+fn frames_are_named_later_by_who_has_the_file() {
+    if !tools(&["gcc", "readelf"]) {
+        return;
+    }
+    let session = Session::new();
+    let recording = session.record("recording");
+    let pushed = session
+        .push(&recording, "a")
+        .args(["--symbols", "later"])
+        .output();
+    assert!(pushed.unwrap().status.success());
+    // Where nobody has the program.
+    let unnamed = session.query(&[]);
+    assert!(!unnamed.contains_key("parse"), "{unnamed:?}");
+    assert!(
+        unnamed.keys().any(|name| name.starts_with("work+0x")),
+        "{unnamed:?}"
+    );
+    // As debuginfod's cache has it.
+    let notes = Command::new("readelf")
+        .arg("-n")
+        .arg(session.folder.path().join("work"))
+        .output();
+    let notes = String::from_utf8(notes.unwrap().stdout).unwrap();
+    let (_, id) = notes.split_once("Build ID: ").unwrap();
+    let cache = session.folder.path().join("cache");
+    let place = cache.join(id.lines().next().unwrap());
+    fs::create_dir_all(&place).unwrap();
+    for name in ["executable", "debuginfo"] {
+        fs::copy(session.folder.path().join("work"), place.join(name)).unwrap();
+    }
+    let mut query = fleet();
+    query
+        .arg("query")
+        .arg(&session.data)
+        .args(["--folded", "-"]);
+    query.env("DEBUGINFOD_CACHE_PATH", &cache);
+    let output = query
+        .env("DEBUGINFOD_URLS", "http://127.0.0.1:1")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", errors(&output));
+    let named = by_function(&String::from_utf8(output.stdout).unwrap());
+    let known = weights(&recording);
+    for function in ["main", "parse", "render", "burn"] {
+        assert_eq!(named[function], known[function], "{function}");
     }
 }
 

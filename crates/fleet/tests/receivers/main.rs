@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod bucket;
+mod clocks;
 mod collecting;
 mod data_set;
 mod pushing;

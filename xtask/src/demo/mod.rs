@@ -1,5 +1,7 @@
 //! `cargo xtask demo`: records a real program and draws its flamegraph.
 
+mod fleet;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,6 +16,10 @@ pub(crate) struct Options {
     /// Where to draw the flamegraph.
     #[arg(short, long, default_value = "flamegraph.svg")]
     output: PathBuf,
+    /// Asks a data set of two machines' recordings instead, by Spark where there is Java, or else
+    /// by DuckDB: both come from Python's package index.
+    #[arg(long)]
+    fleet: bool,
 }
 
 /// Builds prof, compiles a program whose functions have names, records it, and draws.
@@ -25,26 +31,29 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     );
     let mut build = process::cargo();
     build.current_dir(workspace::root());
-    process::run(build.args(["build", "--release", "--locked", "--package", "prof"]))?;
+    build.args(["build", "--release", "--locked", "--package", "prof"]);
+    if options.fleet {
+        build.args(["--package", "prof-fleet"]);
+    }
+    process::run(&mut build)?;
     let prof = target.join("release/prof");
     let directory = target.join("demo");
     fs::create_dir_all(&directory)
         .with_context(|| format!("cannot make {}", directory.display()))?;
+    if options.fleet {
+        return fleet::run(options, &prof, &directory);
+    }
     let recording = directory.join("prof.data");
     let folded = directory.join("stacks.folded");
 
     let mut record = Command::new(&prof);
     record.args(["record", "--output"]).arg(&recording);
-    record.arg("--").arg(program(&directory)?);
-    println!("$ {}", process::line(&record));
-    process::run(&mut record)?;
+    show(record.arg("--").arg(program(&directory)?))?;
 
     for (flag, output) in [("--folded", &folded), ("--flamegraph", &options.output)] {
         let mut report = Command::new(&prof);
         report.args(["report", "-i"]).arg(&recording);
-        report.arg(flag).arg(output);
-        println!("$ {}", process::line(&report));
-        process::run(&mut report)?;
+        show(report.arg(flag).arg(output))?;
     }
 
     println!("\nthe hottest stacks:");
@@ -62,6 +71,12 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         size.div_ceil(1024)
     );
     Ok(())
+}
+
+/// Runs a command that it shows before.
+fn show(command: &mut Command) -> Result<()> {
+    println!("$ {}", process::line(command));
+    process::run(command)
 }
 
 /// A program that computes for a few seconds, with debug info. The python3 of a distribution has no

@@ -1,0 +1,83 @@
+//! Machines whose clocks are wrong, or that record over midnight.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use prof_needs::tools;
+use prof_perfdata::Recording;
+
+use super::data_set::{Session, sum};
+use super::weights;
+
+/// A copy of a recording whose first sample was taken so long after 1970.
+fn recorded_at(recording: &Path, first: Duration) -> PathBuf {
+    let mut opened = Recording::open(recording).unwrap();
+    let clock = opened.features().clock.unwrap();
+    let taken = loop {
+        match opened.next().unwrap().unwrap() {
+            prof_perfdata::Record::Sample(sample) => break sample.time.unwrap(),
+            _ => continue,
+        }
+    };
+    let wall_clock = u64::try_from(first.as_nanos()).unwrap() + clock.clock - taken;
+    let mut bytes = fs::read(recording).unwrap();
+    let known = clock.wall_clock.to_le_bytes();
+    let at = bytes
+        .windows(8)
+        .rposition(|window| window == known)
+        .unwrap();
+    bytes[at..at + 8].copy_from_slice(&wall_clock.to_le_bytes());
+    let copy = recording.with_extension(first.as_secs().to_string());
+    fs::write(&copy, bytes).unwrap();
+    copy
+}
+
+#[test]
+fn each_machine_has_the_days_of_its_own_clock() {
+    if !tools(&["gcc"]) {
+        return;
+    }
+    let session = Session::new();
+    let recording = session.record("recording");
+    let whole = weights(&recording);
+    // Noon of a day, and what machines say whose clocks are a day behind and a year ahead.
+    let noon = Duration::from_secs(20_000 * 86_400 + 43_200);
+    let day = Duration::from_secs(86_400);
+    for (host, clock) in [
+        ("right", noon),
+        ("behind", noon - day),
+        ("ahead", noon + 365 * day),
+    ] {
+        session.pushed(&recorded_at(&recording, clock), host);
+    }
+    let twice = sum(&whole, &whole);
+    assert_eq!(session.query(&[]), sum(&twice, &whole));
+    assert_eq!(session.query(&["--host", "ahead"]), whole);
+    let right = ["--since", "2024-10-04", "--until", "2024-10-05"];
+    assert_eq!(session.query(&right), whole);
+    assert_eq!(session.query(&["--until", "2024-10-05"]), twice);
+    assert_eq!(session.data("check").0, Some(0));
+    assert_eq!(session.files("runs").len(), 3);
+}
+
+#[test]
+fn a_recording_over_midnight_is_of_two_days() {
+    if !tools(&["gcc"]) {
+        return;
+    }
+    let session = Session::new();
+    let recording = session.record("recording");
+    // The work takes longer than that.
+    let clock = Duration::from_secs(20_000 * 86_400) - Duration::from_millis(20);
+    session.pushed(&recorded_at(&recording, clock), "a");
+    let (before, after) = (
+        session.query(&["--until", "2024-10-04"]),
+        session.query(&["--since", "2024-10-04"]),
+    );
+    assert_eq!(sum(&before, &after), weights(&recording));
+    // Each day has the stacks of its samples.
+    assert!(before.contains_key("parse") && after.contains_key("render"));
+    assert_eq!(session.files("stacks").len(), 2);
+    assert_eq!(session.data("check").0, Some(0));
+}

@@ -1,0 +1,137 @@
+//! prof and the engines of others, asked for the folded stacks of a whole data set.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result};
+
+use super::Place;
+use crate::bench::Usage;
+use crate::workspace;
+
+/// A weight for each function.
+pub(super) type Sums = BTreeMap<String, u64>;
+
+/// Who is asked.
+pub(super) struct Engine {
+    pub(super) name: &'static str,
+    /// The module of Python that it is; prof itself if `None`.
+    module: Option<&'static str>,
+    /// How xtask/fleet/engine.py calls it.
+    key: &'static str,
+}
+
+/// What one said.
+pub(super) struct Answer {
+    pub(super) engine: &'static str,
+    pub(super) usage: Usage,
+    pub(super) stacks: usize,
+    /// Whether the own weight of each function is that of `prof report`.
+    pub(super) own_equal: bool,
+    /// Whether the weight of each function with what it calls is that of the first answer.
+    pub(super) total_equal: bool,
+}
+
+impl Engine {
+    pub(super) const ALL: [Self; 5] = [
+        Self::new("prof query", None, ""),
+        Self::new("DuckDB", Some("duckdb"), "duckdb"),
+        Self::new("Polars", Some("polars"), "polars"),
+        Self::new("chdb (ClickHouse)", Some("chdb"), "chdb"),
+        Self::new("Spark, two workers", Some("pyspark"), "spark"),
+    ];
+
+    const fn new(name: &'static str, module: Option<&'static str>, key: &'static str) -> Self {
+        Self { name, module, key }
+    }
+
+    /// Says so if it is not.
+    pub(super) fn is_there(&self, python: &Path) -> bool {
+        let Some(module) = self.module else {
+            return true;
+        };
+        let mut import = Command::new(python);
+        import.args(["-c", &format!("import {module}")]);
+        let there = import.stderr(Stdio::null()).status();
+        let there = there.is_ok_and(|status| status.success());
+        if !there {
+            println!("{} has no {module}", python.display());
+        }
+        there
+    }
+
+    /// Asks it, and compares what it says. Returns the weights of functions with what they call.
+    pub(super) fn ask(
+        &self,
+        place: &Place,
+        expected: &Sums,
+        first: Option<&Sums>,
+    ) -> Result<(Answer, Sums)> {
+        let output = place.folder.join("folded");
+        let redirected = "out=\"$0\"; exec \"$@\" >\"$out\"".as_ref();
+        let mut words = vec!["sh".as_ref(), "-c".as_ref(), redirected, output.as_os_str()];
+        let program = workspace::root().join("xtask/fleet/engine.py");
+        match self.module {
+            None => words.extend([
+                place.fleet.as_os_str(),
+                "query".as_ref(),
+                "--folded".as_ref(),
+                "-".as_ref(),
+                place.data.as_os_str(),
+            ]),
+            Some(_) => words.extend([
+                place.python.as_os_str(),
+                program.as_os_str(),
+                self.key.as_ref(),
+                place.data.as_os_str(),
+            ]),
+        }
+        let (usage, _) = place.stopwatch.measure(&place.folder, words)?;
+        let (stacks, own, total) = sums(&output)?;
+        fs::remove_file(&output)?;
+        let answer = Answer {
+            engine: self.name,
+            usage,
+            stacks,
+            own_equal: own == *expected,
+            total_equal: first.is_none_or(|first| total == *first),
+        };
+        Ok((answer, total))
+    }
+}
+
+/// Adds one to the other.
+pub(super) fn add(sums: &mut Sums, more: &Sums) {
+    for (name, weight) in more {
+        match sums.get_mut(name) {
+            Some(sum) => *sum += weight,
+            None => _ = sums.insert(name.clone(), *weight),
+        }
+    }
+}
+
+/// How many lines folded stacks have, and what functions weigh in them: alone, and with what they
+/// call.
+fn sums(folded: &Path) -> Result<(usize, Sums, Sums)> {
+    let (mut stacks, mut own, mut total) = (0, Sums::new(), Sums::new());
+    for line in BufReader::new(File::open(folded)?).lines() {
+        let line = line?;
+        let (stack, weight) = line
+            .rsplit_once(' ')
+            .context("no weight in a folded stack")?;
+        let weight: u64 = weight
+            .parse()
+            .with_context(|| format!("{weight} is no weight"))?;
+        let names: Vec<&str> = stack.split(';').collect();
+        let innermost = names.last().copied().unwrap_or_default();
+        *own.entry(innermost.to_owned()).or_default() += weight;
+        for name in names.into_iter().collect::<BTreeSet<_>>() {
+            *total.entry(name.to_owned()).or_default() += weight;
+        }
+        stacks += 1;
+    }
+    Ok((stacks, own, total))
+}

@@ -1,0 +1,124 @@
+//! What the trial found out, as docs/results/fleet.md.
+
+use std::fmt::Write as _;
+
+use anyhow::Result;
+
+use super::{Options, Stage, TABLES};
+use crate::bench;
+
+const MEGABYTE: f64 = (1 << 20) as f64;
+
+pub(super) fn page(options: &Options, bases: usize, stages: &[Stage]) -> Result<String> {
+    let mut page = String::from("# A data set of many machines\n\n");
+    writeln!(
+        page,
+        "Written by `cargo xtask fleet-trial`: {}. {}.\n",
+        bench::date(),
+        bench::description()
+    )?;
+    writeln!(
+        page,
+        "{} machines of two CPUs, of five services, made from {bases} real recordings of a minute \
+         each\n(`prof collect` at 19 Hz, names stored by `prof archive`): each machine has others, \
+         in another\norder, pushed one by one. So there are as many distinct stacks as {bases} \
+         minutes of one machine have\nfor each service, and no more.\n",
+        options.hosts
+    )?;
+    pushing(&mut page, stages)?;
+    sizes(&mut page, stages)?;
+    for stage in stages {
+        answers(&mut page, stage)?;
+    }
+    page.push_str(
+        "\nOwn weights are those of the innermost functions, and are compared with the sums of \
+         `prof report\n--json` over all recordings, function by function, as integers; weights \
+         with what functions call,\nwith those of `prof query`. Stacks of engines differ in what \
+         is no name of a function (lines,\ninlining): prof adds up those of equal names. Of \
+         Spark, CPU seconds and\nmemory are those of its Python: nobody waits for its three Java \
+         virtual machines, of a gigabyte\neach.\n",
+    );
+    Ok(page)
+}
+
+fn pushing(page: &mut String, stages: &[Stage]) -> Result<()> {
+    page.push_str(
+        "## Pushing\n\nOf the last hour. CPU seconds are user and system time.\n\n\
+         | hours | recordings | samples | pushed in the last hour | CPU seconds | samples a CPU \
+         second | peak memory | compaction, CPU seconds | peak memory |\n\
+         | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n",
+    );
+    for stage in stages {
+        write!(
+            page,
+            "| {} | {} | {} |",
+            stage.hours, stage.recordings, stage.samples
+        )?;
+        let Some(pushed) = &stage.pushed else {
+            page.push_str(" not measured | | | | | |\n");
+            continue;
+        };
+        let cpu = pushed.usage.cpu.as_secs_f64();
+        writeln!(
+            page,
+            " {} | {cpu:.0} | {:.0} | {:.0} MiB | {:.0} | {:.0} MiB |",
+            pushed.samples,
+            pushed.samples as f64 / cpu,
+            pushed.usage.peak_memory as f64 / MEGABYTE,
+            pushed.compaction.cpu.as_secs_f64(),
+            pushed.compaction.peak_memory as f64 / MEGABYTE,
+        )?;
+    }
+    Ok(())
+}
+
+fn sizes(page: &mut String, stages: &[Stage]) -> Result<()> {
+    page.push_str(
+        "\n## Size\n\nBytes a sample, as pushed and after `prof data compact`.\n\n\
+         | hours | table | as pushed | compacted | compacted, MiB |\n\
+         | ---: | --- | ---: | ---: | ---: |\n",
+    );
+    for stage in stages {
+        let with_sum = |sizes: &[u64]| [sizes, &[sizes.iter().sum()]].concat();
+        let after = with_sum(&stage.sizes);
+        let before = stage.pushed.as_ref().map(|pushed| with_sum(&pushed.sizes));
+        let a_sample = |bytes: u64| format!("{:.2}", bytes as f64 / stage.samples as f64);
+        for (at, table) in TABLES.into_iter().chain(["all"]).enumerate() {
+            let before = before.as_ref().map(|sizes| a_sample(sizes[at]));
+            writeln!(
+                page,
+                "| {} | {table} | {} | {} | {:.1} |",
+                stage.hours,
+                before.unwrap_or_default(),
+                a_sample(after[at]),
+                after[at] as f64 / MEGABYTE,
+            )?;
+        }
+    }
+    Ok(())
+}
+
+fn answers(page: &mut String, stage: &Stage) -> Result<()> {
+    writeln!(
+        page,
+        "\n## Questions to {} h\n\nThe folded stacks of all: {} samples, {} functions.\n\n\
+         | engine | seconds | CPU seconds | peak memory | stacks | own weights equal | with calls \
+         equal |\n| --- | ---: | ---: | ---: | ---: | --- | --- |",
+        stage.hours, stage.samples, stage.functions
+    )?;
+    let word = |equal| if equal { "yes" } else { "no" };
+    for answer in &stage.answers {
+        writeln!(
+            page,
+            "| {} | {:.1} | {:.1} | {:.0} MiB | {} | {} | {} |",
+            answer.engine,
+            answer.usage.wall.as_secs_f64(),
+            answer.usage.cpu.as_secs_f64(),
+            answer.usage.peak_memory as f64 / MEGABYTE,
+            answer.stacks,
+            word(answer.own_equal),
+            word(answer.total_equal),
+        )?;
+    }
+    Ok(())
+}
