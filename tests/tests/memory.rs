@@ -22,12 +22,13 @@ const STRETCH: u64 = 2 << 20;
 /// More than rings, backlog and unwinder may take together.
 const MOST: u64 = 100 << 20;
 
-/// Whether the last stretch took less than 13 bytes a sample.
+/// Whether the last stretch took less than 13 bytes a sample. The kernel counts pages on each CPU
+/// by itself, so that a peak may be some pages below the one before.
 fn ends_flat(peaks: &[u64]) -> bool {
     peaks.len() > 2
         && peaks
             .last_chunk()
-            .is_some_and(|[before, after]| after - before < STRETCH / 16)
+            .is_some_and(|[before, after]| after.saturating_sub(*before) < STRETCH / 16)
 }
 
 #[test]
