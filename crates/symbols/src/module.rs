@@ -1,5 +1,6 @@
 //! Naming the addresses of one file.
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -74,6 +75,15 @@ pub(crate) fn resolve_by(
     let parts = parts.or_else(|OtherUnit| lookup(None).parts(&addresses, options.demangle, &done));
     let parts = parts.unwrap_or_default();
     let mut resolved = joined(parts, files.path_of_names());
+    if sections.is_none() {
+        let places = asked.iter().zip(&addresses);
+        let extents = places.map(|(&asked, &address)| {
+            let address = address?;
+            let Range { start, end } = table.extent(address)?;
+            Some(asked.checked_sub(address - start)?..asked.checked_add(end - address)?)
+        });
+        resolved.extents = extents.collect();
+    }
     if resolved.named() < resolved.len() {
         let tables = UnwindTables::of(&images.main);
         for (index, (&asked, &address)) in asked.iter().zip(&addresses).enumerate() {

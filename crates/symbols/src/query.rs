@@ -1,6 +1,7 @@
 //! Questions and answers.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -71,6 +72,8 @@ pub struct Resolved {
     pub(crate) ends: Vec<u32>,
     /// By the index of an address without a name: where its function begins, if that is known.
     pub(crate) starts: HashMap<usize, u64>,
+    /// For each address what has the same answer around it; empty if nobody knows.
+    pub(crate) extents: Vec<Option<Range<u64>>>,
 }
 
 impl Resolved {
@@ -123,6 +126,12 @@ impl Resolved {
         self.starts.get(&index).copied()
     }
 
+    /// The addresses around the `index`-th one that have the same answer, as addresses of the query,
+    /// if that is known: where a symbol table alone names them.
+    pub fn extent(&self, index: usize) -> Option<Range<u64>> {
+        self.extents.get(index).cloned().flatten()
+    }
+
     /// How many addresses have a name.
     pub fn named(&self) -> usize {
         (0..self.len())
@@ -163,6 +172,7 @@ impl Resolved {
             frames: Vec::new(),
             ends: vec![0; addresses],
             starts: HashMap::new(),
+            extents: Vec::new(),
         }
     }
 }

@@ -91,6 +91,18 @@ impl<'data> SymbolTable<'data> {
         Some(symbol.start..end)
     }
 
+    /// The addresses around this one that are surely in the same function. `None` if there is none,
+    /// or another function lies within it.
+    pub(crate) fn extent(&self, address: u64) -> Option<Range<u64>> {
+        let Range { start, end } = self.range(address)?;
+        let after = self.symbols.partition_point(|s| s.start <= address);
+        let last = self.symbols.get(after.checked_sub(1)?)?;
+        let next = self.symbols.get(after).map_or(u64::MAX, |s| s.start);
+        // A sized function may cover where one without a size begins.
+        let first = if last.end > start { start } else { address };
+        (last.start == start).then_some(first..end.min(next))
+    }
+
     fn sized(&self, before: &'_ [Symbol<'data>], address: u64) -> Option<&Symbol<'data>> {
         // Functions hardly ever nest deeper; a damaged file must not make this quadratic.
         const DEEPEST: usize = 256;
@@ -265,6 +277,23 @@ mod tests {
     }
 
     #[test]
+    fn what_lies_in_the_same_function_is_known_up_to_the_next_one() {
+        let table = SymbolTable::new(vec![
+            symbol("outer", 100, 100, 0),
+            symbol("inner", 120, 10, 0),
+            symbol("assembly", 400, 0, 0),
+            symbol("next", 500, 10, 0),
+        ]);
+        let check = |address, expected| assert_eq!(table.extent(address), expected);
+        check(99, None);
+        check(110, Some(100..120));
+        check(125, Some(120..130));
+        check(130, None);
+        check(450, Some(450..500));
+        check(505, Some(500..510));
+    }
+
+    #[test]
     fn of_several_names_the_same_is_always_chosen() {
         let both = |a, b| [a, b];
         let check = |symbols: [Symbol<'static>; 2], expected| check(&symbols, 10, Some(expected));
@@ -325,6 +354,9 @@ mod tests {
                     all.range(address),
                     "{round}: {address}"
                 );
+                for near in some.extent(address).into_iter().flatten() {
+                    assert_eq!(all.find(near), all.find(address), "{round}: {near}");
+                }
             }
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use prof_symbols::{Query, SymbolFrame, Symbolizer};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 
 use super::SymbolizedProfile;
 use super::plan::Place;
@@ -17,7 +17,7 @@ use crate::profile::{Frame, FrameId, Profile};
 #[derive(Debug, Default)]
 pub struct NameCache {
     places: BTreeMap<Place, Known>,
-    /// Addresses in all places.
+    /// Names in all places.
     len: usize,
     /// The frames of the last profile, by number, and what they are called.
     frames: Vec<Frame>,
@@ -37,15 +37,25 @@ struct Unanswered {
     address: u64,
 }
 
-/// What is known of a place, by address.
-type Known = FxHashMap<u64, Names>;
+/// What is known of a place, by the first address of what has the same names.
+#[derive(Debug, Default)]
+struct Known(BTreeMap<u64, Names>);
 
-/// The names of an address, innermost first; none if it has no name.
+impl Known {
+    fn find(&self, address: u64) -> Option<(u64, &Names)> {
+        let (&start, names) = self.0.range(..=address).next_back()?;
+        (address < names.end).then_some((start, names))
+    }
+}
+
+/// The names of addresses, innermost first; none if they have no name.
 #[derive(Debug)]
 struct Names {
     frames: Box<[SymbolFrame]>,
-    /// Where its function begins, if it has no name.
+    /// Where the function begins, if it has no name.
     start: Option<u64>,
+    /// The first address that may have others.
+    end: u64,
 }
 
 impl NameCache {
@@ -56,7 +66,7 @@ impl NameCache {
     const LONGEST_REST: u32 = 200;
     /// Naming one profile takes hardly longer.
     const MOST_TIME: Duration = Duration::from_millis(300);
-    /// So many addresses that nothing has any more are kept.
+    /// So many names that nothing has any more are kept.
     const SPARE: usize = 20_000;
 
     /// Names every frame of `profile`. New addresses of files that were read before have no names
@@ -102,7 +112,8 @@ impl NameCache {
         let places = &self.places;
         self.unanswered.retain(|it| {
             let found = places.get(&it.place);
-            let found = found.and_then(|known| known.get(&it.address));
+            let found = found.and_then(|known| known.find(it.address));
+            let found = found.map(|(_, names)| names);
             if found.is_some() || it.frame.index() >= known {
                 let frames = found.map_or(&[][..], |names| &names.frames);
                 let start = found.and_then(|names| names.start);
@@ -142,7 +153,7 @@ impl NameCache {
         let mut missing: BTreeMap<Place, Vec<u64>> = BTreeMap::new();
         for it in &self.unanswered {
             let known = self.places.get(&it.place);
-            if known.is_none_or(|known| !known.contains_key(&it.address))
+            if known.is_none_or(|known| known.find(it.address).is_none())
                 && !(rests && self.is_read_again(it.place))
             {
                 missing.entry(it.place).or_default().push(it.address);
@@ -166,8 +177,14 @@ impl NameCache {
                 continue;
             }
             let start = answers.first().and_then(|it| it.unnamed_start(index));
-            let frames = frames.into();
-            let before = known.insert(address, Names { frames, start });
+            let extent = answers.first().and_then(|it| it.extent(index));
+            let extent = extent.unwrap_or(address..address.saturating_add(1));
+            let names = Names {
+                frames: frames.into(),
+                start,
+                end: extent.end,
+            };
+            let before = known.0.insert(extent.start, names);
             self.len += usize::from(before.is_none());
         }
     }
@@ -178,13 +195,17 @@ impl NameCache {
             return;
         }
         let frames = profile.frames.iter();
-        let used = frames.filter_map(|(_, frame)| Place::of(frame, profile));
+        let used = frames.filter_map(|(_, frame)| {
+            let (place, address) = Place::of(frame, profile)?;
+            let (start, _) = self.places.get(&place)?.find(address)?;
+            Some((place, start))
+        });
         let used: FxHashSet<(Place, u64)> = used.collect();
         for (place, known) in &mut self.places {
-            known.retain(|&address, _| used.contains(&(*place, address)));
+            known.0.retain(|&start, _| used.contains(&(*place, start)));
         }
-        self.places.retain(|_, known| !known.is_empty());
-        self.len = self.places.values().map(FxHashMap::len).sum();
+        self.places.retain(|_, known| !known.0.is_empty());
+        self.len = self.places.values().map(|known| known.0.len()).sum();
     }
 }
 
