@@ -70,11 +70,31 @@ impl ThreadSignal {
 
     /// Blocks it in the calling thread, from now on.
     pub(crate) fn block() -> io::Result<Self> {
+        let fd = signalfd(&set(&[Self::NUMBER]))?;
+        Self::block_here();
+        Ok(Self { fd })
+    }
+
+    /// Blocks it in the calling thread, which [waits](Self::wait) for it without a descriptor.
+    pub(crate) fn block_here() {
         let set = set(&[Self::NUMBER]);
-        let fd = signalfd(&set)?;
         // SAFETY: the set is valid, and what was before is not asked for.
         unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, ptr::null_mut()) };
-        Ok(Self { fd })
+    }
+
+    /// Waits until it has come to the calling thread, which blocks it: however often, once.
+    pub(crate) fn wait() {
+        let set = set(&[Self::NUMBER]);
+        // SAFETY: the set is valid, and what came with the signal is not asked for. It fails only
+        // where another signal was handled (EINTR).
+        while unsafe { libc::sigwaitinfo(&raw const set, ptr::null_mut()) } < 0 {}
+    }
+
+    /// Sends it to a thread of this process; nothing happens if that has ended.
+    pub(crate) fn send(tid: Tid) {
+        let pid = rustix::process::getpid().as_raw_nonzero().get();
+        // SAFETY: it takes three integers.
+        unsafe { libc::syscall(libc::SYS_tgkill, pid, tid, Self::NUMBER) };
     }
 
     /// The calling thread, as the kernel calls it.

@@ -6,8 +6,6 @@
 //!   later:  the sampler drains both rings
 //! ```
 
-use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use prof_model::Tid;
@@ -22,13 +20,12 @@ pub struct CpuRing {
     ring: Arc<Mutex<Ring>>,
 }
 
-/// The ring of a CPU, and the signal of its samples to the thread that watches it.
+/// The ring of a CPU, for the thread that watches it, to which its samples send signals.
 #[derive(Debug)]
 pub struct RingWatch {
     ring: Arc<Mutex<Ring>>,
     /// Up to where it was looked at.
     seen: u64,
-    signal: ThreadSignal,
 }
 
 impl CpuRing {
@@ -42,16 +39,12 @@ impl CpuRing {
     }
 
     /// Prepares the calling thread for the signals of its samples.
-    ///
-    /// # Errors
-    ///
-    /// When the process has no more file descriptors.
-    pub fn watch(self) -> io::Result<RingWatch> {
-        Ok(RingWatch {
+    pub fn watch(self) -> RingWatch {
+        ThreadSignal::block_here();
+        RingWatch {
             ring: self.ring,
             seen: 0,
-            signal: ThreadSignal::block()?,
-        })
+        }
     }
 }
 
@@ -61,19 +54,19 @@ impl RingWatch {
         ThreadSignal::this_thread()
     }
 
-    /// Hands out the records that have come since it was last called, unless they were drained.
-    /// Only the thread that watches may call this.
-    pub fn look(&mut self, each: impl FnMut(&[u8])) {
-        // Whoever comes while it looks is to wake it again.
-        self.signal.clear();
-        locked(&self.ring).peek(&mut self.seen, each);
+    /// Waits for a sample, or for [`wake`](Self::wake). Only the thread that watches may call this.
+    pub fn wait(&self) {
+        ThreadSignal::wait();
     }
-}
 
-/// Can be read when a sample has come.
-impl AsFd for RingWatch {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.signal.as_fd()
+    /// Ends the wait of a thread that watches, or its next one.
+    pub fn wake(thread: Tid) {
+        ThreadSignal::send(thread);
+    }
+
+    /// Hands out the records that have come since it was last called, unless they were drained.
+    pub fn look(&mut self, each: impl FnMut(&[u8])) {
+        locked(&self.ring).peek(&mut self.seen, each);
     }
 }
 

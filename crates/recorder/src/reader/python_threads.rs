@@ -11,7 +11,7 @@ use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 
 use prof_events::system::{self, Ahead};
-use prof_events::{AllowedCpus, CpuRing, RingWatch, wait_readable};
+use prof_events::{AllowedCpus, CpuRing, RingWatch};
 use prof_model::Tid;
 use prof_perfdata::{Record, RecordFormat};
 
@@ -25,9 +25,7 @@ use crate::source::Source;
 #[derive(Debug)]
 pub(crate) struct PythonThreads {
     shared: Arc<Shared>,
-    threads: Vec<JoinHandle<()>>,
-    /// Closing it ends the threads.
-    stop: Option<PipeWriter>,
+    threads: Vec<(Tid, JoinHandle<()>)>,
     forwarded: PipeReader,
 }
 
@@ -40,6 +38,8 @@ struct Shared {
     /// Whether it was woken: whether there is a byte in the pipe.
     has_forwarded: AtomicBool,
     forward: PipeWriter,
+    /// Whether the threads are to end.
+    ends: AtomicBool,
 }
 
 impl PythonThreads {
@@ -55,7 +55,6 @@ impl PythonThreads {
         readings: &Arc<PythonReadings>,
         home: Option<AllowedCpus>,
     ) -> io::Result<Self> {
-        let (stopped, stop) = io::pipe()?;
         let (forwarded, forward) = io::pipe()?;
         source.watch(forwarded.as_fd())?;
         let mut threads = Self {
@@ -65,41 +64,35 @@ impl PythonThreads {
                 forwards: AtomicBool::new(true),
                 has_forwarded: AtomicBool::new(false),
                 forward,
+                ends: AtomicBool::new(false),
             }),
             threads: Vec::new(),
-            stop: Some(stop),
             forwarded,
         };
         for ring in source.cpu_rings() {
             let cpu = ring.cpu();
             let there = home.and_then(|home| home.only(cpu));
-            let tid = threads.add(ring, there, stopped.try_clone()?)?;
+            let tid = threads.add(ring, there)?;
             source.signal_watch(cpu, tid)?;
         }
         Ok(threads)
     }
 
-    fn add(
-        &mut self,
-        ring: CpuRing,
-        there: Option<AllowedCpus>,
-        stopped: PipeReader,
-    ) -> io::Result<Tid> {
+    fn add(&mut self, ring: CpuRing, there: Option<AllowedCpus>) -> io::Result<Tid> {
         let shared = Arc::clone(&self.shared);
         let (ready, is_ready) = mpsc::channel();
         let run = move || {
             system::raise_thread_priority(Ahead::OfThese);
             there.map(|there| there.run_there());
             let watch = ring.watch();
-            let _ = ready.send(watch.as_ref().ok().map(|_| RingWatch::this_thread()));
-            if let Ok(watch) = watch {
-                shared.run(watch, &stopped);
-            }
+            let _ = ready.send(RingWatch::this_thread());
+            shared.run(watch);
         };
         let thread = thread::Builder::new().name("python".into()).spawn(run)?;
-        self.threads.push(thread);
-        let tid = is_ready.recv().ok().flatten();
-        tid.ok_or_else(|| io::Error::other("a thread ended before it began"))
+        let tid = is_ready.recv();
+        let tid = tid.map_err(|_| io::Error::other("a thread ended before it began"))?;
+        self.threads.push((tid, thread));
+        Ok(tid)
     }
 
     /// Whether each sample is to wake the reader of the rings, after its Python frames were read.
@@ -116,12 +109,12 @@ impl PythonThreads {
 }
 
 impl Shared {
-    fn run(&self, mut watch: RingWatch, stopped: &PipeReader) {
+    fn run(&self, mut watch: RingWatch) {
         let mut reader = PythonReader::new(Arc::clone(&self.readings));
         loop {
             let sleep = LastSleep::begin();
-            let woken = wait_readable(&[stopped.as_fd(), watch.as_fd()], None);
-            if woken.is_err() || has_ended(stopped) {
+            watch.wait();
+            if self.ends.load(Ordering::Acquire) {
                 return;
             }
             let mut is_much = false;
@@ -143,15 +136,11 @@ impl Shared {
     }
 }
 
-/// Whether the other end of the pipe was closed: nothing is ever written to it.
-fn has_ended(pipe: &PipeReader) -> bool {
-    wait_readable(&[pipe.as_fd()], Some(std::time::Duration::ZERO)).unwrap_or(true)
-}
-
 impl Drop for PythonThreads {
     fn drop(&mut self) {
-        self.stop = None;
-        for thread in self.threads.drain(..) {
+        self.shared.ends.store(true, Ordering::Release);
+        for (tid, thread) in self.threads.drain(..) {
+            RingWatch::wake(tid);
             // A panic there has been printed to the standard error output.
             let _ = thread.join();
         }
