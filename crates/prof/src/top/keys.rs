@@ -9,9 +9,10 @@ use super::filters::{Filters, Wanted, pattern};
 use super::picture::{Picture, Tree};
 use super::views::{flame, moved, tree};
 
-/// What is to be done after a key.
+/// What is to be done next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Todo {
+    Nothing,
     /// Nothing but to draw what there is.
     Draw,
     /// Another picture of the same profile.

@@ -66,22 +66,28 @@ pub(super) fn run(
         if had_ended && is_told_to_end(signals) {
             return Ok(ended);
         }
-        shown.app.show_written(watched);
+        if shown.app.show_written(watched) && todo == Todo::Nothing {
+            todo = Todo::Draw;
+        }
         let is_due = Instant::now() >= next && !shown.app.frozen && !had_ended;
         if is_due || todo == Todo::Profile {
-            next = Instant::now() + flags.delay;
+            (next, todo) = (Instant::now() + flags.delay, Todo::Profile);
             shown.take_profile(watched)?;
         } else if todo == Todo::Picture {
             shown.take_picture(watched);
         }
-        let drawn = shown.draw(&mut screen, look);
-        todo = Todo::Draw;
+        let drawn = match todo {
+            Todo::Nothing => Ok(()),
+            _ => shown.draw(&mut screen, look),
+        };
+        todo = Todo::Nothing;
         let next = Some(next).filter(|_| !shown.app.frozen && !watched.has_ended());
         match keyboard.wait(key_timeout(next))? {
             Waited::Event(Event::Key(key)) if key.kind != KeyEventKind::Release => {
                 todo = shown.app.key(key, &shown.picture);
             }
-            Waited::Event(_) | Waited::Nothing => {}
+            Waited::Event(_) => todo = Todo::Draw,
+            Waited::Nothing => {}
             Waited::Gone => {
                 watched.receive_until(Instant::now() + HANGUP_TIMEOUT)?;
                 return Ok(ended);
@@ -127,14 +133,17 @@ fn is_final(watched: &Watched, app: &mut App, ended: &mut Ended) -> bool {
 }
 
 impl App {
-    /// Says what has become of a file that was asked for.
-    fn show_written(&mut self, watched: &Watched) {
-        self.message = match watched.written() {
-            None => return,
-            Some(Ok(path)) => Some(format!("wrote {}", printable(&path.to_string_lossy()))),
-            // With its causes.
-            Some(Err(error)) => Some(format!("{:#}", anyhow::Error::from(error))),
+    /// Says what has become of a file that was asked for. Returns whether there is something to say.
+    fn show_written(&mut self, watched: &Watched) -> bool {
+        let Some(written) = watched.written() else {
+            return false;
         };
+        self.message = Some(match written {
+            Ok(path) => format!("wrote {}", printable(&path.to_string_lossy())),
+            // With its causes.
+            Err(error) => format!("{:#}", anyhow::Error::from(error)),
+        });
+        true
     }
 }
 
