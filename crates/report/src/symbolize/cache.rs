@@ -211,6 +211,8 @@ impl NameCache {
 
 #[cfg(test)]
 mod tests {
+    use prof_model::{FileOffset, Module};
+    use prof_procfs::Task;
     use prof_symbols::SymbolOptions;
 
     use super::*;
@@ -245,5 +247,43 @@ mod tests {
             let expected = names(&SymbolizedProfile::new(profile.clone(), &symbolizer));
             assert_eq!(names(&cache.symbolize(profile, &symbolizer)), expected);
         }
+    }
+
+    /// Where the code of this function is in our own file.
+    #[inline(never)]
+    fn here() -> u64 {
+        let address = std::hint::black_box(here as fn() -> u64) as usize as u64;
+        let maps = Task::this_process().maps().unwrap();
+        let mapping = maps.find(address).unwrap();
+        address - mapping.addresses.start + mapping.file_offset
+    }
+
+    #[test]
+    fn other_addresses_of_a_named_function_need_no_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("program");
+        std::fs::copy(std::env::current_exe().unwrap(), &file).unwrap();
+        let symbolizer = Symbolizer::new(SymbolOptions {
+            inlines: false,
+            ..SymbolOptions::default()
+        });
+        let profile = |offsets: &[u64]| {
+            let mut profile = Profile::default();
+            let module = profile.modules.intern(Module::from_path(&file));
+            for &offset in offsets {
+                let offset = FileOffset(offset);
+                profile.frames.intern(Frame::Module { module, offset });
+            }
+            profile
+        };
+        let start = here();
+        let mut cache = NameCache::default();
+        let first = names(&cache.symbolize(profile(&[start]), &symbolizer));
+        assert!(first[0].ends_with("::here"), "{first:?}");
+        std::fs::remove_file(&file).unwrap();
+        let both = names(&cache.symbolize(profile(&[start, start + 1]), &symbolizer));
+        assert_eq!(both, [&*first[0], &*first[0]]);
+        let before = names(&cache.symbolize(profile(&[start, start - 1]), &symbolizer));
+        assert_ne!(before[1], first[0]);
     }
 }
