@@ -1,5 +1,6 @@
-//! What `prof --generate` prints, used as its readers use it.
+//! What `prof --generate` and `prof-fleet --generate` print, used as their readers use it.
 
+use std::fs;
 use std::path::Path;
 
 use prof_tests::{Compiler, Need, Outcome, Program, Session, needs, prof};
@@ -13,19 +14,26 @@ fn with_recording() -> Session {
     session
 }
 
+/// The first of these words, and its name in scripts.
+fn program(words: &str) -> (&str, String) {
+    let program = words.split(' ').next().unwrap();
+    (program, program.replace('-', "_"))
+}
+
 /// Has bash complete the last of these words, as it does when somebody presses Tab.
 fn completed(session: &Session, words: &str) -> String {
+    let (program, name) = program(words);
     // Bash makes words of their own of these.
     let parts = words.replace(':', " : ").replace('=', " = ");
     let script = format!(
         r#"
         PATH="$(dirname "$PROF"):$PATH"
-        source <(prof --generate complete-bash)
+        source <({program} --generate complete-bash)
         COMP_LINE="{words}"
         COMP_WORDBREAKS=" =:"
         COMP_WORDS=({parts})
         COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))
-        _prof_complete prof
+        _{name}_complete {program}
         printf '%s\n' "${{COMPREPLY[@]}}"
         "#
     );
@@ -57,6 +65,24 @@ fn bash_completes_verbs_flags_events_processes_and_functions() {
     check(&format!("prof record -p {own}"), &own);
     check("prof annotate thread_m", "thread_main");
     check("prof report --callers thread_m", "thread_main");
+    check("prof pus", "push");
+    check("prof push --serv", "--service");
+    check("prof-fleet pus", "push");
+    check("prof-fleet data comp", "compact");
+}
+
+#[test]
+fn completions_of_prof_alone_are_without_those_of_prof_fleet() {
+    let session = Session::new();
+    let alone = session.directory().join("prof");
+    fs::copy(prof(), &alone).unwrap();
+    let mut command = session.command(&alone, ["--", "prof", "push", "--serv"]);
+    command.env("_PROF_COMPLETE", "bash");
+    command.env("_CLAP_COMPLETE_INDEX", "2");
+    command.env("PATH", "/usr/bin:/bin");
+    let outcome = Outcome::of(command);
+    outcome.assert_code(0);
+    assert_eq!((&*outcome.stdout, &*outcome.stderr), ("", ""), "{outcome}");
 }
 
 #[test]
@@ -66,8 +92,9 @@ fn fish_completes_verbs_flags_events_processes_and_functions() {
     }
     let session = with_recording();
     let check = |words: &str, expected: &str| {
+        let (program, _) = program(words);
         let script = format!(
-            "set PATH (dirname $PROF) $PATH; prof --generate complete-fish | source; complete -C \"{words}\""
+            "set PATH (dirname $PROF) $PATH; {program} --generate complete-fish | source; complete -C \"{words}\""
         );
         let mut command = session.command(Path::new("fish"), ["--no-config", "-c", &script]);
         command.env("PROF", prof()).env("HOME", session.directory());
@@ -87,6 +114,8 @@ fn fish_completes_verbs_flags_events_processes_and_functions() {
     let own = std::process::id().to_string();
     check(&format!("prof record -p {own}"), &own);
     check("prof annotate thread_m", "thread_main");
+    check("prof push --serv", "--service");
+    check("prof-fleet data comp", "compact");
 }
 
 /// Presses Tab in a zsh that has a terminal, and reads what stands there then.
@@ -97,12 +126,13 @@ fn zsh_completes_verbs_events_processes_and_functions() {
     }
     let session = with_recording();
     let check = |typed: &str, expected: &str| {
+        let (program, _) = program(typed);
         let script = format!(
             r#"
             PATH="${{PROF:h}}:$PATH"
             zmodload zsh/zpty
             zpty shell zsh -f -i
-            zpty -w shell 'PS1=; autoload -U compinit; compinit -u -D; source <(prof --generate complete-zsh); echo rea""dy'
+            zpty -w shell 'PS1=; autoload -U compinit; compinit -u -D; source <({program} --generate complete-zsh); echo rea""dy'
             zpty -r -m shell whole '*ready*'
             zpty -w -n shell $'{typed}\t'
             zpty -r -m shell line '*{expected}*'
@@ -118,19 +148,26 @@ fn zsh_completes_verbs_events_processes_and_functions() {
     check("prof rec", "record");
     check("prof record -e sched:sched_swi", "sched:sched_switch");
     check("prof annotate thread_m", "thread_main");
+    check("prof push --serv", "--service");
+    check("prof-fleet pus", "push");
 }
 
 #[test]
 fn each_verb_has_a_manual_page() {
     let session = Session::new();
-    let check = |kind: &str, title: &str| {
-        let page = session.run(["--generate", kind]);
+    let check = |program: &str, kind: &str, title: &str| {
+        let program = prof().with_file_name(program);
+        let page = Outcome::of(session.command(&program, ["--generate", kind]));
         page.assert_code(0);
-        assert!(page.stdout.contains(title), "{page}");
+        assert!(page.stdout.contains(&format!(".TH {title} 1")), "{page}");
     };
-    check("man", ".TH prof 1");
-    check("man-record", ".TH prof-record 1");
-    check("man-cargo-prof", ".TH cargo-prof 1");
+    check("prof", "man", "prof");
+    check("prof", "man-record", "prof-record");
+    check("prof", "man-cargo-prof", "cargo-prof");
+    check("prof", "man-cargo-prof-stat", "cargo-prof-stat");
+    check("prof-fleet", "man", "prof-fleet");
+    check("prof-fleet", "man-push", "prof-push");
+    check("prof-fleet", "man-data-check", "prof-data-check");
     let unknown = session.run(["--generate", "man-page"]);
     unknown.assert_refused(&["man-page", "complete-zsh"]);
 }

@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
+use prof_console::Console;
 use prof_model::counted;
 
-use crate::console::Console;
 use crate::flags::ArchiveFlags;
 use crate::names;
 

@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
+use prof_console::Console;
 use prof_model::{Verdict, counted};
 use prof_report::format::runs::{self, RunsOptions};
 use prof_report::view::diff::{RunOrder, RunsDiff, RunsRow};
 use prof_report::{CallTree, Filter, Split, SymbolizedProfile};
 
-use crate::console::Console;
 use crate::exit;
 use crate::flags::{CiFlags, GrowthLimit, SymbolFlags};
 use crate::names::{self, Detail};

@@ -1,7 +1,6 @@
 //! The verbs for many machines, which are another program's: `prof-fleet`.
 
 use std::env;
-use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -10,15 +9,18 @@ use anyhow::{Result, anyhow};
 /// The verbs of `prof-fleet`.
 pub(crate) const VERBS: [&str; 4] = ["push", "collect", "query", "data"];
 
-/// Runs `prof-fleet` in the place of this program if the first argument is one of its verbs: that
-/// beside this program, or else that on PATH.
+/// Runs `prof-fleet` in the place of this program if the first argument is one of its verbs, or if
+/// a shell completes a command line with one: that beside this program, or else that on PATH.
 ///
 /// # Errors
 ///
-/// When it cannot be run; otherwise this returns only if the verb is another.
+/// When it cannot be run; otherwise this returns only if the verb is another, or if a shell asks
+/// and there is no `prof-fleet`.
 pub(crate) fn run_if_asked() -> Result<()> {
-    let arguments: Vec<OsString> = env::args_os().skip(1).collect();
-    let verb = arguments.first().and_then(|verb| verb.to_str());
+    let typed = prof_console::typed_words().map(|mut words| words.nth(1));
+    let is_completing = typed.is_some();
+    let verb = typed.unwrap_or_else(|| env::args_os().nth(1));
+    let verb = verb.as_ref().and_then(|verb| verb.to_str());
     let Some(verb) = verb.filter(|verb| VERBS.contains(verb)) else {
         return Ok(());
     };
@@ -26,8 +28,11 @@ pub(crate) fn run_if_asked() -> Result<()> {
     let beside = beside.map(|own| own.with_file_name("prof-fleet"));
     let program = beside.filter(|program| program.is_file());
     let error = Command::new(program.unwrap_or("prof-fleet".into()))
-        .args(&arguments)
+        .args(env::args_os().skip(1))
         .exec();
+    if is_completing {
+        return Ok(());
+    }
     Err(anyhow!(
         "cannot run prof-fleet, which does `prof {verb}`: {error}: install it beside prof (`cargo \
          install --path crates/fleet`)"

@@ -4,7 +4,6 @@
 mod archive;
 mod cargo;
 mod ci;
-mod console;
 mod doctor;
 mod exit;
 mod flags;
@@ -15,7 +14,6 @@ mod names;
 mod output;
 mod progress;
 mod record;
-mod reference;
 mod report;
 mod runtimes;
 mod stat;
@@ -27,9 +25,9 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
+use prof_console::Console;
 use prof_events::survive_file_size_limit;
 
-use console::Console;
 use flags::{CargoCli, CargoCommand, ProfCli, ProfCommand};
 
 /// `prof`

@@ -1,7 +1,7 @@
 //! Files that are written whole or not at all, and a standard output that may close early.
 
 use std::fmt::Display;
-use std::io::{self, BufWriter, ErrorKind, Read, Stdout, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -119,7 +119,7 @@ pub(crate) fn ensure_writable(path: &Path) -> Result<()> {
         }
     };
     if path == Path::new("-") {
-        return standard_output().map(drop);
+        return prof_events::stdout().map(drop).context(STANDARD_OUTPUT);
     }
     can_write().with_context(|| format!("cannot write {}", path.display()))
 }
@@ -130,23 +130,10 @@ pub(crate) fn ensure_writable(path: &Path) -> Result<()> {
 ///
 /// When the output cannot be written for another reason, or `fill` fails.
 pub(crate) fn write_stdout(fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
-    let mut out = BufWriter::new(standard_output()?.lock());
-    let written = fill(&mut out).and_then(|()| Ok(out.flush()?));
-    match written {
-        Err(error) if is_broken_pipe(&error) => {
-            // The buffer still holds what nobody wants: don't try to write it again.
-            let _ = out.into_parts();
-            Ok(())
-        }
-        written => named(written, || STANDARD_OUTPUT),
-    }
+    named(prof_console::write_stdout(fill), || STANDARD_OUTPUT)
 }
 
 const STANDARD_OUTPUT: &str = "cannot write to the standard output";
-
-fn standard_output() -> Result<Stdout> {
-    prof_events::stdout().context(STANDARD_OUTPUT)
-}
 
 /// Names the output in errors of writing to it, but not where what should be written is to blame.
 fn named<C>(written: Result<()>, output: impl FnOnce() -> C) -> Result<()>
@@ -164,13 +151,6 @@ fn is_of_input(error: &anyhow::Error) -> bool {
     let names = error.downcast_ref::<RewriteError>();
     report.is_some_and(|error| !matches!(error, prof_report::Error::Write(_)))
         || names.is_some_and(|error| !matches!(error, RewriteError::Io(_)))
-}
-
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error
-        .chain()
-        .filter_map(|cause| cause.downcast_ref::<io::Error>())
-        .any(|cause| cause.kind() == ErrorKind::BrokenPipe)
 }
 
 #[cfg(test)]

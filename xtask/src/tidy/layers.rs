@@ -12,7 +12,7 @@ use super::Problem;
 ///
 /// `prof-recorder` and `prof-report` must never know each other, not even in their tests: a
 /// recording is the only thing between them.
-const LAYERS: [(&str, &[&str]); 18] = [
+const LAYERS: [(&str, &[&str]); 19] = [
     ("prof-model", &[]),
     ("prof-procfs", &[]),
     ("prof-filemap", &["prof-procfs"]),
@@ -31,6 +31,7 @@ const LAYERS: [(&str, &[&str]); 18] = [
         "prof-symbols",
         &["prof-model", "prof-filemap", "prof-procfs"],
     ),
+    ("prof-console", &["prof-model", "prof-events"]),
     (
         "prof-recorder",
         &[
@@ -57,6 +58,7 @@ const LAYERS: [(&str, &[&str]); 18] = [
     (
         "prof-fleet",
         &[
+            "prof-console",
             "prof-model",
             "prof-filemap",
             "prof-procfs",
@@ -70,6 +72,7 @@ const LAYERS: [(&str, &[&str]); 18] = [
     (
         "prof",
         &[
+            "prof-console",
             "prof-model",
             "prof-filemap",
             "prof-procfs",

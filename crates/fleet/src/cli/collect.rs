@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::{ArgGroup, Args};
+use prof_console::say;
 use prof_recorder::{CpuTarget, Signals, Target};
 
-use super::say;
 use super::values::label;
 use crate::collect::{self, Collection};
 use crate::run::{Origin, Symbols};

@@ -5,9 +5,9 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
+use prof_console::{say, write_stdout};
 use prof_model::counted;
 
-use super::{print, say};
 use crate::store::Store;
 use crate::upkeep::{Health, check, compact};
 
@@ -47,7 +47,7 @@ pub(super) fn run(flags: &DataFlags) -> Result<ExitCode> {
         }
         DataVerb::Check(flags) => {
             let health = check(&Store::open(&flags.url)?)?;
-            print(|out| Ok(write(&health, out)?))?;
+            write_stdout(|out| Ok(write(&health, out)?))?;
             Ok(match health.is_bad() {
                 true => CHECK_FAILED.into(),
                 false => ExitCode::SUCCESS,

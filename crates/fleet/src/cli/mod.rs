@@ -6,12 +6,11 @@ mod push;
 mod query;
 mod values;
 
-use std::io::{BufWriter, ErrorKind, Write};
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::{Parser, Subcommand};
-use prof_model::printable;
+use clap::{CommandFactory, Parser, Subcommand};
+use prof_console::{Console, generate, pages, write_stdout};
 
 /// Profiles of many machines: a data set of open files, and queries over it.
 #[derive(Debug, Parser)]
@@ -19,12 +18,17 @@ use prof_model::printable;
     name = "prof",
     version,
     max_term_width = 100,
-    subcommand_required = true
+    arg_required_else_help = true
 )]
 struct FleetCli {
+    /// Print a manual page (man for this one, man-push for `prof push`, ...) or completions for a
+    /// shell (complete-bash, complete-zsh, complete-fish)
+    #[arg(long, value_name = "KIND", exclusive = true)]
+    generate: Option<String>,
+
     /// What to do.
     #[command(subcommand)]
-    command: FleetCommand,
+    command: Option<FleetCommand>,
 }
 
 /// The verbs of `prof-fleet`, which are verbs of `prof`, too.
@@ -42,56 +46,35 @@ enum FleetCommand {
 
 /// Does what the command line says.
 pub fn run() -> ExitCode {
-    let done = match FleetCli::parse().command {
-        FleetCommand::Push(flags) => push::run(&flags).map(|()| ExitCode::SUCCESS),
-        FleetCommand::Collect(flags) => collect::run(flags).map(|()| ExitCode::SUCCESS),
-        FleetCommand::Query(flags) => query::run(&flags).map(|()| ExitCode::SUCCESS),
-        FleetCommand::Data(flags) => data::run(&flags),
+    let done = match prof_console::complete(FleetCli::command) {
+        Ok(false) => run_verb(FleetCli::parse()),
+        Ok(true) => Ok(ExitCode::SUCCESS),
+        Err(error) => error.exit(),
     };
-    match done {
-        Ok(code) => code,
-        Err(error) => {
-            say(&format!("error: {}", in_one_line(&error)));
-            ExitCode::FAILURE
-        }
+    done.unwrap_or_else(|error| {
+        Console::error(&error);
+        ExitCode::FAILURE
+    })
+}
+
+fn run_verb(cli: FleetCli) -> Result<ExitCode> {
+    let Some(command) = cli.command else {
+        // Without arguments, clap shows the help.
+        let kind = cli.generate.unwrap_or_default();
+        let pages = pages(PROGRAM, FleetCli::command());
+        write_stdout(|out| generate(PROGRAM, &pages, &kind, out))?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    match command {
+        FleetCommand::Push(flags) => push::run(&flags)?,
+        FleetCommand::Collect(flags) => collect::run(flags)?,
+        FleetCommand::Query(flags) => query::run(&flags)?,
+        FleetCommand::Data(flags) => return data::run(&flags),
     }
+    Ok(ExitCode::SUCCESS)
 }
 
-/// The chain of causes. Typed errors say their cause themselves, so that it is not said again.
-fn in_one_line(error: &anyhow::Error) -> String {
-    let mut line = error.to_string();
-    for cause in error.chain().skip(1).map(ToString::to_string) {
-        if !line.contains(&cause) {
-            line.push_str(": ");
-            line.push_str(&cause);
-        }
-    }
-    line
-}
-
-/// Says something on the standard error output. Who has closed it does without.
-fn say(message: &str) {
-    let lines: Vec<_> = message.split('\n').map(printable).collect();
-    let line = format!("prof: {}\n", lines.join("\n"));
-    let _ = std::io::stderr().write_all(line.as_bytes());
-}
-
-/// Writes to the standard output. Who has closed it wants no more.
-fn print(fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
-    let mut out = BufWriter::new(std::io::stdout().lock());
-    let done = fill(&mut out).and_then(|()| Ok(out.flush()?));
-    match done {
-        Err(error) if is_closed(&error) => Ok(()),
-        done => done,
-    }
-}
-
-fn is_closed(error: &anyhow::Error) -> bool {
-    let mut causes = error
-        .chain()
-        .filter_map(|cause| cause.downcast_ref::<std::io::Error>());
-    causes.any(|error| error.kind() == ErrorKind::BrokenPipe)
-}
+const PROGRAM: &str = "prof-fleet";
 
 #[cfg(test)]
 mod tests {

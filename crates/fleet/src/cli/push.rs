@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use prof_console::say;
 
-use super::say;
 use super::values::{label, time};
 use crate::address;
 use crate::destination::{Destination, Pushed};

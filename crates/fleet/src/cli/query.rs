@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use prof_console::{say, write_stdout};
 use prof_filemap::output::Output;
 use prof_model::counted;
 use prof_report::format::flamegraph::{self, FlameOptions};
@@ -18,7 +19,6 @@ use prof_report::{CallTree, Filter, Pattern, Sources, Split, SymbolizedProfile};
 use prof_symbols::{Debuginfod, SymbolOptions, Symbolizer};
 
 use super::values::{Sides, label, time};
-use super::{print, say};
 use crate::query::{Found, Selection, profile_of, scan};
 use crate::store::Store;
 
@@ -138,7 +138,7 @@ pub(super) fn run(flags: &QueryFlags) -> Result<()> {
         rows: Some(flags.top),
         min_percent: 0.0,
     };
-    print(|out| {
+    write_stdout(|out| {
         table::write(&tree, &Flat::new(&tree), &options, &mut *out)?;
         writeln!(out, "\n{closing}")?;
         Ok(())
@@ -184,7 +184,7 @@ fn compare(flags: &QueryFlags, store: &Store, filter: &Filter, sides: &Sides) ->
             min_change: 0.0,
             markdown: false,
         };
-        print(|out| Ok(diff::write(&compared, &options, out)?))?;
+        write_stdout(|out| Ok(diff::write(&compared, &options, out)?))?;
     }
     say(&format!("{}: {closing_before}", sides.before.name));
     say(&format!("{}: {closing_after}", sides.after.name));
@@ -259,7 +259,7 @@ fn page(
 /// Writes a file as a whole or not at all; `-` is the standard output.
 fn write_file(path: &Path, fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
     if path == Path::new("-") {
-        return print(fill);
+        return write_stdout(fill);
     }
     let write = || -> Result<()> { Output::create(path)?.fill(false, fill) };
     write().with_context(|| format!("cannot write {}", path.display()))

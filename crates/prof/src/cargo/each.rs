@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, bail};
+use prof_console::Console;
 use prof_report::Pattern;
 
 use super::{Session, argv, record_job};
-use crate::console::Console;
 use crate::exit;
 use crate::flags::{CargoRecordFlags, DiffFlags, EachFlags};
 use crate::record::{self, Pictures};

@@ -14,10 +14,10 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 use anyhow::{Result, anyhow, bail};
+use prof_console::Console;
 use prof_recorder::{Program, Target};
 use prof_report::{Filter, Pattern};
 
-use crate::console::Console;
 use crate::flags::{
     CargoFlags, CargoFlamegraphFlags, CargoPictureFlags, CargoRecordFlags, CargoStatFlags,
     CargoTopFlags, CargoVerb, SamplingFlags, ScheduleFlags, StorageFlags, TargetFlags,

@@ -9,6 +9,7 @@ use std::process::{ExitCode, ExitStatus};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use prof_console::Console;
 use prof_model::{Verdict, counted};
 use prof_recorder::{
     Backend, CallGraph, Control, CpuTarget, Delay, Options, Program, Rotation, Schedule, Signals,
@@ -16,7 +17,6 @@ use prof_recorder::{
 };
 use prof_report::{Filter, Pattern};
 
-use crate::console::Console;
 use crate::exit;
 use crate::flags::{
     ControlFlag, CpuList, DelayFlag, RecordFlags, SamplerFlag, SamplingFlags, ScheduleFlags,

@@ -2,11 +2,11 @@
 
 use std::fmt;
 
+use prof_console::Console;
 use prof_model::{Grade, Verdict, counted};
 use prof_report::profile::Event;
 use prof_report::{Profile, SymbolizedProfile};
 
-use crate::console::Console;
 use crate::names;
 
 /// What a profile is worth.

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
+use prof_console::Console;
 use prof_model::Verdict;
 use prof_report::format::flamegraph::FlameOptions;
 use prof_report::format::{diff, json};
@@ -12,7 +13,6 @@ use prof_report::{CallTree, Filter, Split, SymbolizedProfile};
 
 use super::html::{self, Named};
 use super::text::terminal_width;
-use crate::console::Console;
 use crate::exit;
 use crate::flags::{DiffFlags, GrowthLimit};
 use crate::names::{self, Detail};

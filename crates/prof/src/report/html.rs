@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::Result;
+use prof_console::Console;
 use prof_report::format::html::{self, HtmlInput};
 use prof_report::profile::Weight;
 use prof_report::view::annotate::{Annotation, CodeListing, Syntax};
@@ -11,7 +12,6 @@ use prof_report::view::flat::Flat;
 use prof_report::{CallTree, Filter, Sources, Split, SymbolizedProfile};
 use prof_symbols::Symbolizer;
 
-use crate::console::Console;
 use crate::flags::{SymbolFlags, ViewFlags};
 use crate::names::{self, Detail};
 use crate::output::write_file;

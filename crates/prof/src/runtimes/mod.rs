@@ -14,11 +14,11 @@ mod perf_maps;
 
 use std::collections::BTreeSet;
 
+use prof_console::Console;
 use prof_model::{Pid, counted};
 use prof_procfs::descendants;
 use prof_recorder::{CpuTarget, Summary, Target};
 
-use crate::console::Console;
 use crate::names;
 use perf_maps::{PerfMap, PerfMaps};
 

@@ -4,6 +4,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
+use prof_console::Console;
 use prof_counters::{Inherit, Options, Target};
 use prof_events::Signals;
 use rustix::process::{Pid, PidfdFlags};
@@ -15,7 +16,6 @@ use super::printer::Printer;
 use super::report::{Measurement, Report};
 use super::wait::{Wake, wait};
 use super::wanted::Wanted;
-use crate::console::Console;
 use crate::flags::StatFlags;
 
 /// Counts until a signal comes, the time is up, or all targets have ended.

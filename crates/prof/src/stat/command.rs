@@ -6,6 +6,7 @@ use std::process::{ExitCode, ExitStatus};
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow};
+use prof_console::Console;
 use prof_counters::{Inherit, Options, Target};
 use prof_events::counting::Usage;
 use prof_events::{HeldCommand, Program, RunningCommand, Signals, system};
@@ -16,7 +17,6 @@ use super::printer::Printer;
 use super::report::{Measurement, Report};
 use super::wait::{Wake, wait};
 use super::wanted::Wanted;
-use crate::console::Console;
 use crate::exit;
 use crate::flags::StatFlags;
 

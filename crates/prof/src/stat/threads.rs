@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
+use prof_console::Console;
 use prof_counters::Count;
 use prof_events::counting::{RawCount, ThreadCount, ThreadCounters, ThreadCountersError, Usage};
 use prof_events::system::{self, System};
@@ -18,7 +19,6 @@ use super::printer::Printer;
 use super::report::{Measurement, Report};
 use super::row::{Counts, Origin, Row};
 use super::wanted::Wanted;
-use crate::console::Console;
 use crate::exit;
 use crate::flags::StatFlags;
 

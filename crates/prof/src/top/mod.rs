@@ -27,6 +27,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use prof_console::Console;
 use prof_recorder::{
     Error, Live, Options, ResourceLimits, Schedule, Signals, Storage, Summary, Target,
 };
@@ -167,7 +168,7 @@ fn exit_code(ended: Ended) -> Result<ExitCode> {
         }),
         Some(Err(error)) => {
             let code = exit::code_of(&error);
-            crate::console::Console::error(&error.into());
+            Console::error(&error.into());
             Ok(code)
         }
         None => Ok(ExitCode::SUCCESS),

@@ -4,13 +4,13 @@ use std::io::{self, Write};
 use std::time::Instant;
 
 use anyhow::Result;
+use prof_console::Console;
 use prof_report::Span;
 
 use super::filters::Filters;
 use super::picture::{Picture, percent};
 use super::screen::Ended;
 use super::watched::Watched;
-use crate::console::Console;
 use crate::flags::ShowFlags;
 use crate::output::write_stdout;
 

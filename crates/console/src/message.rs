@@ -8,40 +8,40 @@ use prof_model::printable;
 
 /// How much to say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Console {
+pub struct Console {
     quiet: bool,
     verbose: bool,
 }
 
 impl Console {
     /// Says nothing but errors if `quiet`, and details if `verbose`.
-    pub(crate) fn new(quiet: bool, verbose: bool) -> Self {
+    pub fn new(quiet: bool, verbose: bool) -> Self {
         Self { quiet, verbose }
     }
 
     /// What everybody should know.
-    pub(crate) fn say(&self, message: impl Display) {
+    pub fn say(&self, message: impl Display) {
         if !self.quiet {
-            print(message);
+            say(&message);
         }
     }
 
     /// What only the curious want to know.
-    pub(crate) fn detail(&self, message: impl Display) {
+    pub fn detail(&self, message: impl Display) {
         if self.verbose {
-            print(message);
+            say(&message);
         }
     }
 
     /// What went wrong: the chain of causes in one line.
-    pub(crate) fn error(error: &anyhow::Error) {
-        print(format_args!("error: {}", in_one_line(error)));
+    pub fn error(error: &anyhow::Error) {
+        say(&format_args!("error: {}", in_one_line(error)));
     }
 }
 
-/// In one piece, lest the command's words come between. Who has closed the output, or filled the
-/// disk that it goes to, does without.
-fn print(message: impl Display) {
+/// What everybody should know, whatever the flags. It comes in one piece, lest the command's words
+/// come between. Who has closed the output, or filled the disk that it goes to, does without.
+pub fn say(message: &(impl Display + ?Sized)) {
     let message = message.to_string();
     let lines: Vec<_> = message.split('\n').map(printable).collect();
     let line = format!("prof: {}\n", lines.join("\n"));

@@ -1,0 +1,191 @@
+//! `--generate`: manual pages and shell completions, made from a program's flags.
+
+use std::env;
+use std::ffi::OsString;
+use std::io::{self, Write};
+
+use anyhow::{Result, bail};
+use clap::Command;
+use clap_complete::CompleteEnv;
+use clap_complete::env::{Bash, EnvCompleter, Fish, Zsh};
+use clap_mangen::Man;
+
+use crate::reference;
+
+/// A shell's script calls the program with this variable set, and the words typed so far.
+const VARIABLE: &str = "_PROF_COMPLETE";
+
+const SCRIPTS: [(&str, &dyn EnvCompleter); 3] = [
+    ("complete-bash", &Bash),
+    ("complete-zsh", &Zsh),
+    ("complete-fish", &Fish),
+];
+
+/// Bash splits words at colons and equals signs: `sched:sched_switch` is three. This joins them for
+/// clap's function, and takes from its answers what bash does not replace.
+const BASH_WORDS: &str = r#"
+_FUNCTION_complete() {
+    local rest=$COMP_LINE word at
+    local -a joined=()
+    for ((at = 0; at <= COMP_CWORD; at++)); do
+        word=${COMP_WORDS[at]}
+        if ((at > 0)) && [[ $rest != [[:space:]]* ]] &&
+            [[ $word == [:=]* || ${COMP_WORDS[at - 1]} == *[:=] ]]; then
+            joined[${#joined[@]} - 1]+=$word
+        else
+            joined+=("$word")
+        fi
+        rest=${rest#"${rest%%[![:space:]]*}"}
+        rest=${rest#"$word"}
+    done
+    local COMP_WORDS=("${joined[@]}")
+    local COMP_CWORD=$((${#joined[@]} - 1))
+    word=${joined[COMP_CWORD]}
+    _clap_complete_FUNCTION PROGRAM "$word"
+    if [[ $COMP_WORDBREAKS == *:* ]]; then
+        word=${word%"${word##*[:=]}"}
+        for at in "${!COMPREPLY[@]}"; do
+            COMPREPLY[at]=${COMPREPLY[at]#"$word"}
+        done
+    fi
+}
+complete -o nospace -o bashdefault -F _FUNCTION_complete PROGRAM
+"#;
+
+/// The words that somebody types and a shell completes, from the program's name on; `None` if no
+/// shell asks.
+pub fn typed_words() -> Option<impl Iterator<Item = OsString>> {
+    env::var_os(VARIABLE)?;
+    // prof -- prof record ...
+    Some(env::args_os().skip(2))
+}
+
+/// Answers a shell that asks for completions; `false` if none does.
+///
+/// # Errors
+///
+/// When the shell is unknown, or the answer cannot be written.
+pub fn complete(flags: fn() -> Command) -> clap::error::Result<bool> {
+    let directory = env::current_dir().ok();
+    CompleteEnv::with_factory(flags)
+        .var(VARIABLE)
+        .try_complete(env::args_os(), directory.as_deref())
+}
+
+/// What has a manual page: `program`, whose flags these are, and below it each verb.
+pub fn pages(program: &'static str, flags: Command) -> Vec<Command> {
+    let mut command = flags.disable_help_subcommand(true);
+    command.build();
+    let mut pages = vec![command.display_name(program).bin_name(program)];
+    let mut next = 0;
+    while let Some(page) = pages.get(next) {
+        let verbs: Vec<Command> = page.get_subcommands().cloned().collect();
+        pages.extend(verbs);
+        next += 1;
+    }
+    pages
+}
+
+/// Writes what `program` prints for `--generate KIND`: `man` is the program's own page,
+/// `man-record` prof-record(1) and so on, `complete-bash` a script for that shell, `list` the kinds
+/// of all `pages`, `reference` all flags as Markdown.
+///
+/// # Errors
+///
+/// When there is no such thing, or `out` cannot be written.
+pub fn generate(program: &str, pages: &[Command], kind: &str, out: &mut dyn Write) -> Result<()> {
+    if let Some((_, shell)) = SCRIPTS.iter().find(|(name, _)| *name == kind) {
+        shell.write_registration(VARIABLE, program, program, program, out)?;
+        if shell.is("bash") {
+            let script = BASH_WORDS.replace("FUNCTION", &program.replace('-', "_"));
+            out.write_all(script.replace("PROGRAM", program).as_bytes())?;
+        }
+        return Ok(());
+    }
+    let mut kinds = pages.iter().map(|page| kind_of(program, page));
+    match kind {
+        "list" => kinds.try_for_each(|kind| writeln!(out, "{kind}"))?,
+        "reference" => {
+            writeln!(out, "# All flags\n")?;
+            for page in pages {
+                reference::write(page, out)?;
+            }
+        }
+        _ => match pages.iter().find(|page| kind_of(program, page) == kind) {
+            Some(page) => write_page(page, out)?,
+            None => {
+                let scripts = SCRIPTS.iter().map(|(name, _)| (*name).to_owned());
+                let known: Vec<String> = kinds.chain(scripts).collect();
+                bail!(
+                    "--generate {kind}: there is no such page or script, only {}",
+                    known.join(", ")
+                );
+            }
+        },
+    }
+    Ok(())
+}
+
+/// The value of `--generate` that prints a page.
+fn kind_of(program: &str, page: &Command) -> String {
+    let name = page.get_display_name().unwrap_or(program);
+    match name.strip_prefix("prof-") {
+        _ if name == program => "man".to_owned(),
+        Some(verb) => format!("man-{verb}"),
+        None => format!("man-{name}"),
+    }
+}
+
+fn write_page(page: &Command, out: &mut dyn Write) -> io::Result<()> {
+    let mut text = Vec::new();
+    Man::new(page.clone())
+        .source(concat!("prof ", env!("CARGO_PKG_VERSION")))
+        .manual("prof")
+        .render(&mut text)?;
+    // The verbs of prof-fleet are typed, and their pages named, as those of prof.
+    let text = String::from_utf8_lossy(&text).replace("prof\\-fleet\\-", "prof\\-");
+    out.write_all(text.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Arg;
+
+    use super::*;
+
+    /// What a program of many verbs prints, one of which has verbs of its own.
+    fn generated(program: &'static str, kind: &str) -> String {
+        let data = Command::new("data").subcommand(Command::new("check"));
+        let push = Command::new("push").arg(Arg::new("host").long("host-name"));
+        let push = push.about("Store recordings");
+        let flags = Command::new("prof").subcommand(push).subcommand(data);
+        let mut out = Vec::new();
+        generate(program, &pages(program, flags), kind, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn each_verb_has_its_page() {
+        let kinds = "man\nman-push\nman-data\nman-data-check\n";
+        assert_eq!(generated("prof", "list"), kinds);
+        assert_eq!(generated("prof-fleet", "list"), kinds);
+    }
+
+    #[test]
+    fn pages_name_their_command_and_its_flags() {
+        let check = |kind: &str, expected: &[&str]| {
+            let text = generated("prof-fleet", kind);
+            for expected in expected {
+                assert!(text.contains(expected), "{expected} in {text}");
+            }
+        };
+        let title = ".TH prof-push 1";
+        let name = "prof\\-push \\- Store recordings";
+        check(
+            "man-push",
+            &[title, name, "\\fBprof push\\fR", "\\-\\-host\\-name"],
+        );
+        check("man", &[".TH prof-fleet 1", "\nprof\\-push(1)\n"]);
+        check("man-data", &["\nprof\\-data\\-check(1)\n"]);
+    }
+}
