@@ -1,8 +1,10 @@
-//! `cargo xtask dist`: static archives, their checksums, and a Debian package.
+//! `cargo xtask dist`: static archives, their checksums, and Debian packages.
 //!
 //! ```text
 //! target/packages/prof-VERSION-TRIPLE.tgz      prof, cargo-prof, manual pages, completions
+//!                 prof-fleet-VERSION-TRIPLE.tgz
 //!                 prof_VERSION-1_amd64.deb     with cargo-deb
+//!                 prof-fleet_VERSION-1_amd64.deb
 //!                 SHA256SUMS
 //! ```
 
@@ -20,11 +22,11 @@ pub(crate) struct Options {
     /// Builds everything a second time, in another directory, and compares the bytes.
     #[arg(long)]
     verify: bool,
-    /// Leaves out the Debian package (`cargo install cargo-deb`).
+    /// Leaves out the Debian packages (`cargo install cargo-deb`).
     #[arg(long, conflicts_with = "install")]
     no_deb: bool,
-    /// Installs the Debian package in a bare root file system, uses it as a plain user would, and
-    /// purges it (packaging/check-deb: root, debootstrap).
+    /// Installs the Debian packages in a bare root file system, uses them as a plain user would,
+    /// and purges them (packaging/check-deb: root, debootstrap).
     #[arg(long)]
     install: bool,
 }
@@ -35,20 +37,31 @@ const TARGETS: [(&str, &str); 2] = [
     ("aarch64-unknown-linux-musl", "aarch64-linux-musl-gcc"),
 ];
 
-/// What both programs together may have.
-const MOST_BYTES: u64 = 20_000_000;
+/// What is packed: a crate and its programs. That of the crate's name prints the documents.
+struct Package {
+    name: &'static str,
+    programs: &'static [&'static str],
+}
 
-const SHELLS: [(&str, &str); 3] = [
-    ("bash", "prof.bash"),
-    ("zsh", "_prof"),
-    ("fish", "prof.fish"),
+const PACKAGES: [Package; 2] = [
+    Package {
+        name: "prof",
+        programs: &["prof", "cargo-prof"],
+    },
+    Package {
+        name: "prof-fleet",
+        programs: &["prof-fleet"],
+    },
 ];
+
+/// What the programs of a package may have together.
+const MOST_BYTES: u64 = 20_000_000;
 
 /// Builds the packages and says where they are.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let target = workspace::target_directory()?;
     let packages = target.join("packages");
-    let files = make(&target, &packages, options)?;
+    let mut files = make(&target, &packages, options)?;
     if options.verify {
         let again = target.join("dist-again");
         let others = make(&again, &again.join("packages"), options)?;
@@ -69,30 +82,30 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     fs::write(packages.join("SHA256SUMS"), &sums)?;
     print!("{sums}");
     println!("in {}", packages.display());
-    if let Some(package) = files
-        .iter()
-        .find(|file| file.extension() == Some("deb".as_ref()))
-    {
-        check_debian(package, options.install)?;
+    match options.no_deb {
+        true => Ok(()),
+        false => {
+            files.retain(|file| file.extension() == Some("deb".as_ref()));
+            check_debian(&files, options.install)
+        }
     }
-    Ok(())
 }
 
-/// What Debian asks of packages, and whether it installs where nothing else is.
-fn check_debian(package: &Path, install: bool) -> Result<()> {
+/// What Debian asks of packages, and whether they install where nothing else is.
+fn check_debian(packages: &[PathBuf], install: bool) -> Result<()> {
     match process::find("lintian") {
         Some(lintian) => {
             let mut lintian = Command::new(lintian);
             lintian.args(["--allow-root", "--fail-on", "error,warning"]);
             // That is for Debian's own archive.
             lintian.args(["--suppress-tags", "initial-upload-closes-no-bugs"]);
-            process::run(lintian.arg(package))?;
+            process::run(lintian.args(packages))?;
         }
         None => println!("not checked by lintian, which is missing"),
     }
     if install {
         let script = workspace::root().join("packaging/check-deb");
-        process::run(Command::new(script).arg(package))?;
+        process::run(Command::new(script).args(packages))?;
     }
     Ok(())
 }
@@ -111,11 +124,13 @@ fn make(target: &Path, packages: &Path, options: &Options) -> Result<Vec<PathBuf
             println!("no archive for {triple}: {missing}");
             continue;
         }
-        let programs = build(target, Some((triple, linker)))?;
-        files.push(archive(&programs, triple, packages)?);
+        for package in &PACKAGES {
+            let programs = build(package, target, Some((triple, linker)))?;
+            files.push(archive(package, &programs, triple, packages)?);
+        }
     }
-    if !options.no_deb {
-        files.push(debian(target, packages)?);
+    for package in PACKAGES.iter().filter(|_| !options.no_deb) {
+        files.push(debian(package, target, packages)?);
     }
     Ok(files)
 }
@@ -126,8 +141,9 @@ fn has_library(triple: &str) -> Result<bool> {
     Ok(Path::new(process::output(&mut rustc)?.trim()).is_dir())
 }
 
-/// Builds both programs; the directory that they are in. No path of this machine gets into them.
-fn build(target: &Path, cross: Option<(&str, &str)>) -> Result<PathBuf> {
+/// Builds the programs of a package, by itself, so that no other needs more of the crates that it
+/// uses; the directory that they are in. No path of this machine gets into them.
+fn build(package: &Package, target: &Path, cross: Option<(&str, &str)>) -> Result<PathBuf> {
     let home = std::env::var("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|_| std::env::var("HOME").map(|home| Path::new(&home).join(".cargo")));
     let places = [
@@ -144,7 +160,7 @@ fn build(target: &Path, cross: Option<(&str, &str)>) -> Result<PathBuf> {
     let mut command = process::cargo();
     command.current_dir(workspace::root());
     command.args(["build", "--locked", "--profile", "dist"]);
-    command.args(["--package", "prof", "--bins"]);
+    command.args(["--package", package.name, "--bins"]);
     command.arg("--target-dir").arg(target);
     command.env(
         "CARGO_ENCODED_RUSTFLAGS",
@@ -165,13 +181,15 @@ fn build(target: &Path, cross: Option<(&str, &str)>) -> Result<PathBuf> {
     }
     process::run(&mut command)?;
     let programs = programs.join("dist");
-    let sizes = ["prof", "cargo-prof"].map(|name| fs::metadata(programs.join(name)));
-    let [prof, cargo_prof] = sizes.map(|size| size.map(|size| size.len()));
-    let bytes = prof? + cargo_prof?;
-    println!("{}: {bytes} bytes", programs.display());
+    let mut bytes = 0;
+    for program in package.programs {
+        bytes += fs::metadata(programs.join(program))?.len();
+    }
+    let names = package.programs.join(" and ");
+    println!("{names} in {}: {bytes} bytes", programs.display());
     ensure!(
         bytes < MOST_BYTES,
-        "prof and cargo-prof have {bytes} bytes, more than {MOST_BYTES}"
+        "{names}: {bytes} bytes, more than {MOST_BYTES}"
     );
     Ok(programs)
 }
@@ -184,41 +202,40 @@ fn date() -> Result<String> {
     Ok(process::output(&mut git)?.trim().to_owned())
 }
 
-/// Writes the manual pages and completions into a directory. `prof` must run here.
-fn documents(prof: &Path, directory: &Path) -> Result<()> {
+/// Writes the manual pages and completions into a directory. The package's programs, which are in
+/// `programs`, must run here.
+fn documents(package: &Package, programs: &Path, directory: &Path) -> Result<()> {
+    let name = package.name;
     let generate = |kind: &str| {
-        let mut command = Command::new(prof);
+        let mut command = Command::new(programs.join(name));
         process::output(command.args(["--generate", kind]))
     };
     let (manual, completions) = (directory.join("man"), directory.join("completions"));
     fs::create_dir_all(&manual)?;
     fs::create_dir_all(&completions)?;
     for kind in generate("list")?.lines() {
-        let name = match kind.strip_prefix("man-") {
-            None => "prof".to_owned(),
-            Some("cargo-prof") => "cargo-prof".to_owned(),
+        let page = match kind.strip_prefix("man-") {
+            None => name.to_owned(),
+            Some(verb) if verb.starts_with("cargo-") => verb.to_owned(),
             Some(verb) => format!("prof-{verb}"),
         };
-        fs::write(manual.join(format!("{name}.1")), generate(kind)?)?;
+        fs::write(manual.join(format!("{page}.1")), generate(kind)?)?;
     }
-    for (shell, file) in SHELLS {
-        fs::write(
-            completions.join(file),
-            generate(&format!("complete-{shell}"))?,
-        )?;
-    }
-    Ok(())
+    let script = |file: String, kind: &str| Ok(fs::write(completions.join(file), generate(kind)?)?);
+    script(format!("{name}.bash"), "complete-bash")?;
+    script(format!("_{name}"), "complete-zsh")?;
+    script(format!("{name}.fish"), "complete-fish")
 }
 
 /// Packs the programs and what belongs to them; equal files make equal bytes.
-fn archive(programs: &Path, triple: &str, packages: &Path) -> Result<PathBuf> {
-    let name = format!("prof-{}-{triple}", env!("CARGO_PKG_VERSION"));
+fn archive(package: &Package, programs: &Path, triple: &str, packages: &Path) -> Result<PathBuf> {
+    let name = format!("{}-{}-{triple}", package.name, env!("CARGO_PKG_VERSION"));
     let folder = packages.join(&name);
     if folder.exists() {
         fs::remove_dir_all(&folder)?;
     }
     fs::create_dir_all(&folder)?;
-    for program in ["prof", "cargo-prof"] {
+    for program in package.programs {
         fs::copy(programs.join(program), folder.join(program))?;
     }
     for file in ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"] {
@@ -226,11 +243,11 @@ fn archive(programs: &Path, triple: &str, packages: &Path) -> Result<PathBuf> {
     }
     // Of another architecture's, only those of this one can be asked.
     match triple.starts_with(std::env::consts::ARCH) {
-        true => documents(&folder.join("prof"), &folder)?,
-        false => documents(
-            &build(&workspace::target_directory()?, None)?.join("prof"),
-            &folder,
-        )?,
+        true => documents(package, programs, &folder)?,
+        false => {
+            let own = build(package, &workspace::target_directory()?, None)?;
+            documents(package, &own, &folder)?;
+        }
     }
     let path = packages.join(format!("{name}.tgz"));
     let mut tar = Command::new("tar");
@@ -252,12 +269,16 @@ fn archive(programs: &Path, triple: &str, packages: &Path) -> Result<PathBuf> {
 }
 
 /// The Debian package, of programs that use the system's C library.
-fn debian(target: &Path, packages: &Path) -> Result<PathBuf> {
-    let programs = build(target, None)?;
+fn debian(package: &Package, target: &Path, packages: &Path) -> Result<PathBuf> {
+    let name = package.name;
+    let programs = build(package, target, None)?;
     // Where the package's manifest names them.
-    let folder = workspace::root().join("target/debian-files");
+    let folder = workspace::root().join("target/debian-files").join(name);
+    if folder.exists() {
+        fs::remove_dir_all(&folder)?;
+    }
     fs::create_dir_all(&folder)?;
-    documents(&programs.join("prof"), &folder)?;
+    documents(package, &programs, &folder)?;
     let date = date()?;
     let mut written = Command::new("date");
     written
@@ -267,14 +288,14 @@ fn debian(target: &Path, packages: &Path) -> Result<PathBuf> {
     fs::write(
         folder.join("changelog"),
         format!(
-            "prof ({version}-1) unstable; urgency=medium\n\n  * Version {version}: changelog.gz says \
-             what is new.\n\n -- {MAINTAINER}  {written}",
+            "{name} ({version}-1) unstable; urgency=medium\n\n  * Version {version}: changelog.gz \
+             says what is new.\n\n -- {MAINTAINER}  {written}",
             version = env!("CARGO_PKG_VERSION"),
         ),
     )?;
     let mut command = process::cargo();
     command.current_dir(workspace::root());
-    command.args(["deb", "--package", "prof", "--no-build", "--no-strip"]);
+    command.args(["deb", "--package", name, "--no-build", "--no-strip"]);
     command.args(["--profile", "dist", "--deb-revision", "1"]);
     command.arg("--output").arg(packages);
     command.env("CARGO_TARGET_DIR", target);
