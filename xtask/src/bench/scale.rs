@@ -255,7 +255,7 @@ seconds are too few: it does not wait for the addr2line that it starts for each 
 ";
 
 const COMMANDS: &str = "
-One thread and four give the same views (`crates/report/tests/perf.rs`).
+One thread and four give the same views (`crates/report/tests/profiles/perf.rs`).
 
 ```sh
 prof report -i big.data

@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::{build, module, offsets_of, options};
+use crate::common::{build, module, offsets_of, options};
 use prof_model::Module;
 use prof_symbols::{
     EmbeddedError, EmbeddedSymbols, ModuleStatus, Query, Source, SymbolOptions, Symbolizer,

@@ -2,8 +2,6 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -14,7 +12,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use common::{build, chains, have, module, offsets_of, options, run};
+use crate::common::{build, chains, have, module, offsets_of, options, run};
 use prof_model::Module;
 use prof_symbols::{
     Debuginfod, Detail, ModuleStatus, Progress, Query, Resolved, Source, SymbolOptions, Symbolizer,

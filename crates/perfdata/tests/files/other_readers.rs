@@ -2,13 +2,11 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
-mod common;
-
 use std::fs::File;
 use std::path::Path;
 use std::process::Command;
 
-use common::{BUSY, perf_record, run_perf};
+use crate::common::{BUSY, perf_record, run_perf};
 use prof_model::{Quality, StackEnd};
 use prof_perfdata::encode::{self, NewSample};
 use prof_perfdata::{

@@ -1,15 +1,13 @@
 //! Frame by frame against gdb and eu-stack, for processes that stand still.
 
-mod support;
-
 use std::path::Path;
 use std::process::Command;
 
+use crate::support::live::{ProcessMemory, Target, signal};
+use crate::support::programs::{OPTIMIZED, Workshop};
 use prof_model::{Modules, RegisterAbi, StackEnd, UserRegisters};
 use prof_needs::tools;
 use prof_unwinder::{LocalFiles, Memory, StackDump, Target as Process, Unwinder, UserState};
-use support::live::{ProcessMemory, Target, signal};
-use support::programs::{OPTIMIZED, Workshop};
 
 /// What gdb prints: general registers in the kernel's order, then the program counter of each
 /// frame that is really on the stack (not inlined, not inferred from tail calls).

@@ -1,14 +1,12 @@
 //! Frame by frame against framehop, on real programs.
 
-mod support;
-
 use std::path::Path;
 
+use crate::support::Samples;
+use crate::support::programs::{OPTIMIZED, Workshop};
 use prof_model::StackEnd;
 use prof_needs::tools;
 use prof_unwinder::{Framehop, LocalFiles, Unwinder};
-use support::Samples;
-use support::programs::{OPTIMIZED, Workshop};
 
 /// Where framehop reaches the end, we must too, with the same frames, but for the frames that
 /// it makes up past the entry of the dynamic linker; and we must reach the end more often.

@@ -2,12 +2,10 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
 use std::fs;
 use std::path::Path;
 
-use common::{build, have, offsets_of, options, run};
+use crate::common::{build, have, offsets_of, options, run};
 use object::{Object, ObjectSection};
 use prof_model::Module;
 use prof_needs::tools;

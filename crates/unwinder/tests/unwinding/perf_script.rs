@@ -1,12 +1,12 @@
 //! Frame by frame against `perf script` on the same file: whatever differs belongs to a class that
 //! docs/design/unwinding.md explains.
 
-mod support;
-
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::process::Command;
 
+use crate::support::programs::{OPTIMIZED, Workshop};
+use crate::support::{Samples, UserSample};
 use gimli::{
     BaseAddresses, CfaRule, EhFrame, LittleEndian, RegisterRule, UnwindContext, UnwindSection,
     X86_64,
@@ -15,8 +15,6 @@ use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol};
 use prof_model::{AbsoluteAddress, StackEnd};
 use prof_needs::tools;
 use prof_unwinder::{LocalFiles, Unwinder};
-use support::programs::{OPTIMIZED, Workshop};
-use support::{Samples, UserSample};
 
 /// How perf's answer to a sample relates to ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

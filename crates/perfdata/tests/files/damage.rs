@@ -2,11 +2,9 @@
 //! memory.
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
 use std::path::Path;
 
-use common::perf_record;
+use crate::common::perf_record;
 use prof_filemap::MappedFile;
 use prof_model::{Modules, Processes};
 use prof_perfdata::{Error, Record, Recording, follow};

@@ -1,13 +1,11 @@
 //! Every stack whole: real programs, compiled in every way that matters, recorded by perf, and
 //! unwound from the copied registers and stack bytes alone.
 
-mod support;
-
 use std::path::Path;
 
+use crate::support::Samples;
+use crate::support::programs::{Functions, NO_CFI, OPTIMIZED, Workshop};
 use prof_needs::tools;
-use support::Samples;
-use support::programs::{Functions, NO_CFI, OPTIMIZED, Workshop};
 
 /// The largest dump that the kernel makes.
 const LARGEST: u32 = 65_528;

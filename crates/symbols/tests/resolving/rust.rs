@@ -2,11 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
 use std::fs;
 
-use common::{chains, have_rustc, module, offset_of, options, resolve, run};
+use crate::common::{chains, have_rustc, module, offset_of, options, resolve, run};
 use object::{Object, ObjectSection, ObjectSymbol};
 
 const PROGRAM: &str = "\

@@ -2,13 +2,11 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use common::{build, chains, module, offsets_of, options, resolve};
+use crate::common::{build, chains, module, offsets_of, options, resolve};
 use prof_model::{BuildId, Module};
 use prof_symbols::{ModuleStatus, Places, Query, Source, SymbolOptions, Symbolizer};
 

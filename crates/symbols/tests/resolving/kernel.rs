@@ -2,12 +2,10 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
 use std::fs;
 use std::path::PathBuf;
 
-use common::{chains, module, run};
+use crate::common::{chains, module, run};
 use object::{Object, ObjectSection};
 use prof_model::BuildId;
 use prof_symbols::{

@@ -5,13 +5,11 @@
     reason = "a test, helpers included"
 )]
 
-#[path = "support/lbr.rs"]
-mod lbr;
-
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::lbr;
 use prof_perfdata::Recording;
 use prof_report::format::flamegraph::{self, FlameOptions};
 use prof_report::format::table::{self, TableOptions};

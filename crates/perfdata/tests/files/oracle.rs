@@ -2,13 +2,11 @@
 //! them as we do, and perf itself the same counter values.
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
 
-use common::{BUSY, perf_record, run_perf};
+use crate::common::{BUSY, perf_record, run_perf};
 use linux_perf_data::linux_perf_event_reader::{EventRecord, Mmap2FileId, SamplingPolicy};
 use linux_perf_data::{PerfFileReader, PerfFileRecord};
 use prof_model::RegisterAbi;

@@ -2,12 +2,10 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{
+use crate::common::{
     build, chains, have, have_rustc, module, offsets_of, options, resolve, run, symbol_like,
 };
 use object::{Object, ObjectSection};

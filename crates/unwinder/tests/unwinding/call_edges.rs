@@ -1,15 +1,13 @@
 //! Beyond the copy of a stack, each call must lead to the function below it.
 
-mod support;
-
 use std::ops::Range;
 
+use crate::support::live::{ProcessMemory, Target};
+use crate::support::programs::{OPTIMIZED, Workshop};
+use crate::support::{Answer, Samples, UserSample};
 use prof_model::StackEnd;
 use prof_needs::tools;
 use prof_unwinder::{LocalFiles, Memory, StackDump, Unwinder, UserState};
-use support::live::{ProcessMemory, Target};
-use support::programs::{OPTIMIZED, Workshop};
-use support::{Answer, Samples, UserSample};
 
 /// A sampled process that is stopped deep in a recursion.
 struct Stopped {

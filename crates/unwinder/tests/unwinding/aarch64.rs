@@ -10,18 +10,16 @@
 //!
 //! and the `.snapshot` files are what each wrote under `qemu-aarch64 -cpu max`.
 
-mod support;
-
 use std::path::Path;
 
+use crate::support::programs::Functions;
+use crate::support::{Samples, UserSample};
 use object::{Object, ObjectSegment};
 use prof_model::{
     AbsoluteAddress, FileOffset, Mapping, Module, Modules, Processes, RegisterAbi, StackEnd,
     UserRegisters,
 };
 use prof_unwinder::{Architecture, LocalFiles, NoMemory, StackDump, Target, Unwinder, UserState};
-use support::programs::Functions;
-use support::{Samples, UserSample};
 
 const REGISTERS: usize = 33;
 const SP: usize = 31;

@@ -1,4 +1,5 @@
 //! Recordings as CPUs with LBR make them, from those that any machine makes.
+#![allow(clippy::unwrap_used, reason = "a test, helpers included")]
 
 use std::ops::Range;
 

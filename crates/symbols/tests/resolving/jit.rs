@@ -2,8 +2,6 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
@@ -11,7 +9,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use common::{chains, have, run};
+use crate::common::{chains, have, run};
 use prof_model::{Module, Pid};
 use prof_symbols::{
     CodeError, Machine, ModuleStatus, Places, Query, Resolved, Source, SymbolOptions, Symbolizer,

@@ -1,16 +1,14 @@
 //! Stack beyond the dump, read from a live process: deep recursion, handlers on alternate stacks,
 //! and memory that has changed in the meantime.
 
-mod support;
-
 use std::ops::Range;
 
+use crate::support::live::{ProcessMemory, Target};
+use crate::support::programs::{OPTIMIZED, Workshop};
+use crate::support::{Answer, Samples, UserSample};
 use prof_model::StackEnd;
 use prof_needs::tools;
 use prof_unwinder::{FRAME_LIMIT, LocalFiles, Memory, NoMemory, StackDump, Unwinder, UserState};
-use support::live::{ProcessMemory, Target};
-use support::programs::{OPTIMIZED, Workshop};
-use support::{Answer, Samples, UserSample};
 
 /// A sampled process that stands still.
 struct Stopped {

@@ -4,15 +4,13 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
-mod common;
-
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use common::{have, module, offset_of, resolve, run};
+use crate::common::{have, module, offset_of, resolve, run};
 use object::{Object, ObjectSection, ObjectSymbol};
 use prof_symbols::{Demangle, Resolved, SymbolOptions, demangle};
 
@@ -247,5 +245,5 @@ fn the_c_library() {
 fn has_debug_file(program: &Path) -> bool {
     let id = module(program).build_id.unwrap().to_string();
     let path = format!("/usr/lib/debug/.build-id/{}/{}.debug", &id[..2], &id[2..]);
-    common::have(&path, "libc6-dbg")
+    crate::common::have(&path, "libc6-dbg")
 }

@@ -1,16 +1,14 @@
 //! Damaged files, stacks, registers and memory: any answer will do, as long as there is one soon.
 
-mod support;
-
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::support::programs::{NO_CFI, OPTIMIZED, Workshop};
+use crate::support::{Samples, UserSample};
 use prof_model::{Mapping, Module, Pid, RegisterAbi, UserRegisters};
 use prof_needs::tools;
 use prof_unwinder::{Memory, ModuleFiles, StackDump, Unwinder, UserState};
-use support::programs::{NO_CFI, OPTIMIZED, Workshop};
-use support::{Samples, UserSample};
 
 /// xorshift64*: the same numbers in every run.
 struct Random(u64);

@@ -1,0 +1,12 @@
+//! Functions and lines of real programs: one program of tests, so that it is linked once.
+
+mod common;
+mod compare;
+mod damaged;
+mod debuginfod;
+mod embedded;
+mod honest;
+mod jit;
+mod kernel;
+mod rust;
+mod separate;

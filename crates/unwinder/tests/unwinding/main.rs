@@ -1,0 +1,13 @@
+//! Stacks of real programs and hand-made ones: one program of tests, so that it is linked once.
+
+mod aarch64;
+mod call_edges;
+mod debugger;
+mod framehop;
+mod hostile;
+mod jit;
+mod live_memory;
+mod perf_script;
+#[path = "../support/mod.rs"]
+mod support;
+mod whole_stacks;
