@@ -3,11 +3,15 @@
 use prof_model::StackEnd;
 
 use crate::code::patterns::{ends_coroutine, is_return_address};
-use crate::frame::Caller;
+use crate::frame::{Caller, Frame};
 use crate::module::code_mapping::CodeMapping;
 use crate::registers::Registers;
 use crate::step::Step;
 use crate::step::call_edges::check_call;
+
+/// How far above a return address of 0 others are looked for. Stacks that were allocated side by
+/// side are larger, mostly.
+const ABOVE_ZERO: u64 = 8 << 10;
 
 /// Whether a caller that CFI yields can be. `callee` is where the code of the step's frame is, if
 /// that was called.
@@ -19,13 +23,8 @@ pub(crate) fn check(
     let (frame, from_live) = (&caller.frame, caller.evidence.from_live);
     let target = frame.registers.get(frame.layout.program_counter);
     let target = target.ok_or(StackEnd::UnreadableMemory)?;
-    if target == 0 {
-        // What looks like the end may be a stack that was given back in the meantime: zeros all
-        // over, and no overlap tells zeros that were copied from these.
-        return Err(match from_live && step.stack.is_overlap_blank() {
-            true => StackEnd::Stale,
-            false => StackEnd::Root,
-        });
+    if target == 0 && !frame.interrupted {
+        return Err(end_at_zero(step, frame, from_live));
     }
     let nowhere = match from_live {
         true => StackEnd::Stale,
@@ -48,6 +47,36 @@ pub(crate) fn check(
         }
     }
     Ok(())
+}
+
+/// How a stack ends where CFI leads to a return address of 0, which who makes a stack plants below
+/// its first function. CFI that does not fit the code finds zeros, too: in the middle of a stack,
+/// where calls were made from further up.
+fn end_at_zero(step: &mut Step<'_, '_>, caller: &Frame, from_live: bool) -> StackEnd {
+    // What looks like the end may be a stack that was given back in the meantime: zeros all over,
+    // and no overlap tells zeros that were copied from these.
+    if from_live && step.stack.is_overlap_blank() {
+        return StackEnd::Stale;
+    }
+    let above = caller.registers.get(caller.layout.stack_pointer);
+    match above.is_some_and(|above| was_called_above(step, above)) {
+        true if from_live => StackEnd::Stale,
+        true => StackEnd::NotCode,
+        false => StackEnd::Root,
+    }
+}
+
+/// Whether a return address lies in what is at hand of the stack from `start` up.
+fn was_called_above(step: &mut Step<'_, '_>, start: u64) -> bool {
+    let mask = step.frame.layout.address_mask;
+    let words = (start..start.saturating_add(ABOVE_ZERO)).step_by(8);
+    let words = words.map_while(|address| step.stack.at_hand(address));
+    words.map(|word| word.value & mask).any(|target| {
+        let place = target
+            .checked_sub(1)
+            .and_then(|call| step.code.locate(call));
+        place.is_some_and(|place| is_return_address(step.code, &place, target) == Some(true))
+    })
 }
 
 /// A guessed caller, if it lies further up the stack and its address is known to follow a call.

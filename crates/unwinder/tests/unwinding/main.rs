@@ -7,6 +7,7 @@ mod framehop;
 mod hostile;
 mod jit;
 mod live_memory;
+mod outermost;
 mod perf_script;
 #[path = "../support/mod.rs"]
 mod support;
