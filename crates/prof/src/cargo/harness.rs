@@ -6,11 +6,12 @@ use std::path::Path;
 use prof_filemap::MappedFile;
 use prof_report::Pattern;
 
-/// Functions of libtest, criterion and divan that do nothing but call the user's, by any mangling.
-/// What criterion does for its statistics stays, as far as it has them: it takes time of its own.
+/// Functions of libtest, criterion and divan that do nothing but call the user's, by any mangling,
+/// and those of the standard library that are made for libtest's own types. What criterion does for
+/// its statistics stays, as far as it has them: it takes time of its own.
 pub(super) fn functions() -> Option<Pattern> {
-    const DISPATCHERS: &str = "^<?(test::|\
-         criterion::(bencher|benchmark|benchmark_group|routine|Criterion)\\b|\
+    const DISPATCHERS: &str = "(^|[<(\\[,& ])test::|\
+         ^<?(criterion::(bencher|benchmark|benchmark_group|routine|Criterion)\\b|\
          divan::(benchmark|divan|entry|main|thread_pool|util|__private|Divan)\\b|\
          core::ops::function::Fn|\
          core::panic::unwind_safe::|\
@@ -55,6 +56,15 @@ mod tests {
         for name in [
             "test::__rust_begin_short_backtrace",
             "test::run_test_in_process",
+            "test::run_test::{closure#0}",
+            "<test::run_tests::RunningTest>::join",
+            "core::ptr::drop_in_place::<test::run_test::{closure#0}>",
+            "core::ptr::drop_in_place<test::run_test::{{closure}}>",
+            "core::ptr::drop_in_place::<(test::types::TestId, test::types::TestDescAndFn)>",
+            "<alloc::sync::Arc<std::sync::poison::mutex::Mutex<core::option::Option<test::run_test::{closure#0}>>>>::drop_slow",
+            "<std::thread::builder::Builder>::spawn_unchecked::<test::run_test::{closure#1}, ()>",
+            "std::thread::lifecycle::spawn_unchecked::<test::run_test::{closure#1}, ()>",
+            "<&test::types::TestName as core::fmt::Display>::fmt",
             "criterion::bencher::Bencher<M>::iter",
             "<criterion::routine::Function<M,F,T> as criterion::routine::Routine<M,T>>::bench",
             "divan::benchmark::BenchContext::bench_loop_threaded",
@@ -72,6 +82,9 @@ mod tests {
         let hidden = functions().unwrap();
         for name in [
             "fib::test::helper",
+            "<fib::test::Helper>::run",
+            "core::ptr::drop_in_place::<fib::test::Helper>",
+            "<alloc::vec::Vec<fib::latest::Word>>::push",
             "criterion::stats::univariate::kde::Kde<A,K>::estimate",
             "criterion::analysis::common",
             "divan::time::timer::Timer::precision",
