@@ -36,16 +36,17 @@ fn time_in(stacks: &Stacks, frames: &[&str]) -> u64 {
 }
 
 /// Waits are as long as the program says. Between its clock and the switch off the CPU and back
-/// there is little but, on a busy machine, other programs' turns.
+/// there is little but, on a busy machine, other programs' turns, which the program tells apart.
 #[track_caller]
 fn assert_waits(recorded: &Recorded<'_>, stacks: &Stacks) {
     let (clock, guessed) = (own_clock(recorded), guessed(recorded, stacks));
     for function in ["sleeps", "locks", "reads"] {
         let (found, measured) = (time_in(stacks, &[function]), clock[function]);
-        let least = (measured / 100 * 95).saturating_sub(guessed);
+        let waited = measured.saturating_sub(clock[&format!("{function}_queued")]);
+        let least = (waited / 100 * 95).saturating_sub(guessed);
         let most = measured / 100 * 101 + guessed;
         assert!(
-            (least.max(measured / 2)..most).contains(&found),
+            (least.max(waited / 2)..most).contains(&found),
             "{function}: {found} ns recorded, {measured} ns by its own clock, {guessed} ns guessed: \
              {}\n{stacks}",
             recorded.outcome
