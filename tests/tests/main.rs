@@ -1,23 +1,19 @@
-//! Tests on real programs: one program of tests, so that it is linked once, and so that tests which
-//! wait for the machine to be theirs alone wait beside all others.
+//! Tests on real programs: one program of tests, so that it is linked once, and so that none runs
+//! beside those that have the machine to themselves.
 //!
 //! `cargo test -p prof-tests waits::` runs those of one file.
 #![forbid(unsafe_code)]
 
-mod all_that_runs;
 mod allocations;
+mod alone;
 mod annotate;
 mod archive;
 mod async_tasks;
 mod bad_input;
-mod busy_threads;
 mod cargo_prof;
-mod ci;
 mod command;
 mod containers;
 mod control;
-mod cpusets;
-mod deep_stacks;
 mod doctor;
 mod downloads;
 mod events;
@@ -30,7 +26,6 @@ mod formats_in;
 mod generate;
 mod guide;
 mod inlined_functions;
-mod memory;
 mod names;
 mod no_permission;
 mod odd_surroundings;
@@ -41,15 +36,11 @@ mod pipe;
 mod plain_user;
 mod probes;
 mod progress;
-mod python;
 mod remedies;
-mod robust;
 mod rotation;
 mod runtimes;
 mod second_opinion;
 mod security;
-mod shares;
-mod short_threads;
 mod storage;
 mod targets;
 mod terminal;
