@@ -56,6 +56,20 @@ pub(crate) enum Error {
         /// The folder.
         folder: PathBuf,
     },
+    /// A recording that may take no room in a spool of this size.
+    #[error("{} is larger than the spool (--spool-size)", path.display())]
+    SpoolTooSmall {
+        /// The recording.
+        path: PathBuf,
+    },
+    /// What a spool says of a recording is damaged.
+    #[error("cannot read {}: {source}", path.display())]
+    Origin {
+        /// The file in the spool.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: serde_json::Error,
+    },
     /// A run of which there is nothing to send.
     #[error(transparent)]
     Report(#[from] prof_report::Error),
@@ -144,7 +158,7 @@ impl Error {
     pub(crate) fn is_of_recording(&self) -> bool {
         match self {
             Self::Input { .. } | Self::EmbeddedNames { .. } | Self::NoTime { .. } => true,
-            Self::Rejected { .. } => true,
+            Self::Rejected { .. } | Self::Origin { .. } => true,
             Self::Http(error) => error.is_of_body(),
             _ => false,
         }

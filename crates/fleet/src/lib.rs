@@ -20,6 +20,7 @@ mod pyroscope;
 mod query;
 mod run;
 mod series;
+mod spool;
 mod store;
 mod table;
 mod upkeep;

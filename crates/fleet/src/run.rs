@@ -9,11 +9,12 @@ use prof_perfdata::Recording;
 use prof_report::{LoadOptions, SymbolizedProfile};
 use prof_symbols::{Debuginfod, EmbeddedSymbols, SymbolOptions, Symbolizer};
 use ring::digest::{SHA256, digest};
+use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 
 /// Whose recordings they are, as far as they do not say it themselves.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Origin {
     /// What the machines do together: a program, a team, a cluster; if not what was recorded.
     pub(crate) service: Option<String>,
@@ -28,7 +29,7 @@ pub(crate) struct Origin {
 }
 
 /// Where the names of functions come from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
 pub(crate) enum Symbols {
     /// Files of this machine, debuginfod, and the recording itself
     #[default]

@@ -5,11 +5,15 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use prof_console::say;
+use prof_model::counted;
 
 use super::values::{label, time};
 use crate::address;
+use crate::dataset::content_name;
 use crate::destination::{Destination, Pushed};
+use crate::error::Error;
 use crate::run::{Origin, Run, Symbols};
+use crate::spool::Spool;
 
 /// What to push, and where to.
 #[derive(Debug, Args)]
@@ -38,14 +42,22 @@ pub(super) struct PushFlags {
     /// Where names come from
     #[arg(long, value_enum, default_value_t = Symbols::Local)]
     symbols: Symbols,
+
+    /// Recordings that cannot be pushed now wait here: the next push to this URL that names the
+    /// folder sends them first
+    #[arg(long, value_name = "DIRECTORY")]
+    spool: Option<PathBuf>,
+
+    /// The most MiB that they take there: the oldest ones are dropped
+    #[arg(long, value_name = "MIB", default_value_t = 256, requires = "spool", value_parser = clap::value_parser!(u64).range(1..1 << 30))]
+    spool_size: u64,
 }
 
-/// Pushes one recording after the other.
+/// Pushes one recording after the other, behind those that wait.
 pub(super) fn run(flags: &PushFlags) -> Result<()> {
     let Some((url, files)) = flags.files_and_url.split_last() else {
         bail!("name recordings, and where they go");
     };
-    let mut destination = address::open(url)?;
     let origin = Origin {
         service: flags.service.clone(),
         host: flags.host.clone(),
@@ -53,18 +65,84 @@ pub(super) fn run(flags: &PushFlags) -> Result<()> {
         start: flags.time,
         symbols: flags.symbols,
     };
+    let mut pusher = Pusher {
+        destination: address::open(url)?,
+        spool: flags.spool(url)?,
+        is_offline: false,
+    };
+    pusher.push_waiting();
     for file in files.iter().map(PathBuf::from) {
-        push_one(&file, &origin, destination.as_mut())
+        pusher
+            .push(&file, &origin)
             .with_context(|| format!("cannot push {}", file.display()))?;
     }
     Ok(())
 }
 
-fn push_one(file: &Path, origin: &Origin, destination: &mut dyn Destination) -> Result<()> {
-    let run = Run::load(file, origin)?;
-    match destination.push(&run)? {
-        Pushed::Stored => say(&format!("pushed {}", file.display())),
-        Pushed::Known => say(&format!("{} was pushed before", file.display())),
+impl PushFlags {
+    /// The folder for what waits for this destination.
+    fn spool(&self, url: &str) -> Result<Option<Spool>> {
+        let Some(folder) = &self.spool else {
+            return Ok(None);
+        };
+        let folder = folder.join(content_name(url.as_bytes()));
+        let spool = Spool::open_when_free(&folder, self.spool_size << 20, say)?;
+        Ok(Some(spool))
     }
-    Ok(())
+}
+
+/// Where recordings go, at once or later.
+struct Pusher {
+    destination: Box<dyn Destination + Send>,
+    spool: Option<Spool>,
+    /// Whether the destination was out of reach a moment ago, so that nothing more is tried.
+    is_offline: bool,
+}
+
+impl Pusher {
+    fn push_waiting(&mut self) {
+        let Some(spool) = &self.spool else {
+            return;
+        };
+        let mut pushed = 0;
+        let done = spool.push_all(|path| {
+            self.destination
+                .push(&Run::load(path, &spool.origin(path)?)?)?;
+            pushed += 1;
+            Ok(())
+        });
+        if pushed > 0 {
+            say(&format!(
+                "pushed {} that waited",
+                counted(pushed, "recording")
+            ));
+        }
+        if let Err(error) = done {
+            say(&format!("{error}; recordings wait in the spool"));
+            self.is_offline = true;
+        }
+    }
+
+    fn push(&mut self, file: &Path, origin: &Origin) -> Result<(), Error> {
+        let run = Run::load(file, origin)?;
+        if !self.is_offline {
+            match (self.destination.push(&run), &self.spool) {
+                (Ok(pushed), _) => {
+                    say(&match pushed {
+                        Pushed::Stored => format!("pushed {}", file.display()),
+                        Pushed::Known => format!("{} was pushed before", file.display()),
+                    });
+                    return Ok(());
+                }
+                (Err(error), Some(_)) if !error.is_of_recording() => say(&error.to_string()),
+                (Err(error), _) => return Err(error),
+            }
+            self.is_offline = true;
+        }
+        if let Some(spool) = &self.spool {
+            spool.add(file, run.id, origin)?;
+            say(&format!("{} waits in the spool", file.display()));
+        }
+        Ok(())
+    }
 }

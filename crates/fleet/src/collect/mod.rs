@@ -7,7 +7,6 @@
 
 mod labels;
 mod pusher;
-mod spool;
 
 use std::env;
 use std::io;
@@ -25,8 +24,8 @@ use prof_recorder::{
 
 use crate::error::Error;
 use crate::run::{Labels, Origin};
+use crate::spool::Spool;
 use pusher::Pusher;
-use spool::Spool;
 
 /// What to collect, and where it goes.
 pub(crate) struct Collection {
@@ -67,7 +66,7 @@ impl Collection {
     /// # Errors
     /// The spool cannot be used, the destination is none, or nothing can be recorded.
     pub(crate) fn run(self, signals: &Signals) -> Result<(), Error> {
-        let spool = Spool::open(&self.spool, self.spool_bytes)?;
+        let spool = Spool::open(&self.spool, self.spool_bytes, self.report)?;
         let pusher = Pusher::new(&self, &spool)?;
         let (going, ended) = mpsc::channel::<()>();
         thread::scope(|scope| {

@@ -8,11 +8,11 @@ use std::time::{Duration, UNIX_EPOCH};
 use prof_model::counted;
 
 use super::Collection;
-use super::spool::Spool;
 use crate::address;
 use crate::destination::Destination;
 use crate::error::Error;
 use crate::run::{Origin, Run};
+use crate::spool::Spool;
 
 /// Pushes recordings in the order in which they were made.
 pub(super) struct Pusher<'a> {
@@ -50,21 +50,11 @@ impl<'a> Pusher<'a> {
             let is_last = ended.recv_timeout(pause) == Err(RecvTimeoutError::Disconnected);
             let pushed = self.push_all();
             let dropped = self.spool.drop_oldest();
-            if let Ok(dropped @ 1..) = dropped {
-                let dropped = counted(dropped as u64, "recording");
-                (self.report)(&format!("the spool is full: dropped {dropped}, the oldest"));
-            }
             pause = match pushed {
                 Ok(()) => Self::INTERVAL,
                 Err(_) => (pause * 2).min(Self::LONGEST),
             };
-            self.report_outage(
-                pushed.and(
-                    dropped
-                        .map(drop)
-                        .map_err(|source| self.spool.unusable(source)),
-                ),
-            );
+            self.report_outage(pushed.and(dropped));
             if is_last {
                 return;
             }
@@ -76,18 +66,12 @@ impl<'a> Pusher<'a> {
         let Some(destination) = &mut self.destination else {
             return Ok(());
         };
-        let unusable = |source| self.spool.unusable(source);
-        for path in self.spool.waiting().map_err(unusable)? {
-            match push(&path, self.origin, destination.as_mut()) {
-                Err(error) if error.is_of_recording() => {
-                    (self.report)(&format!("dropped a recording: {error}"));
-                }
-                pushed => pushed?,
-            }
-            fs::remove_file(&path).map_err(unusable)?;
-            self.outage = self.outage.map(|pushed| pushed + 1);
-        }
-        Ok(())
+        let outage = &mut self.outage;
+        self.spool.push_all(|path| {
+            push(path, self.origin, destination.as_mut())?;
+            *outage = outage.map(|pushed| pushed + 1);
+            Ok(())
+        })
     }
 
     /// Tells once that something is wrong, and once that it is over.

@@ -24,6 +24,11 @@ impl Session {
         Self { folder, data }
     }
 
+    /// A file beside the recordings; `data` is the data set.
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
     pub(super) fn record(&self, name: &str) -> PathBuf {
         let recording = self.folder.path().join(name);
         let target = Target::Command(Program::new([self.folder.path().join("work")]));

@@ -9,6 +9,7 @@ mod collecting;
 mod data_set;
 mod pushing;
 mod server;
+mod waiting;
 
 use std::collections::BTreeMap;
 use std::fs;

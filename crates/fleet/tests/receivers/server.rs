@@ -31,7 +31,12 @@ impl Request {
 impl Server {
     /// Answers with these statuses and texts, one after the other, then with success.
     pub(crate) fn answering(answers: &[(u16, &'static str)]) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        Self::at(([127, 0, 0, 1], 0).into(), answers)
+    }
+
+    /// The same at this address.
+    pub(crate) fn at(address: SocketAddr, answers: &[(u16, &'static str)]) -> Self {
+        let listener = TcpListener::bind(address).unwrap();
         let address = listener.local_addr().unwrap();
         let (sender, requests) = mpsc::channel();
         let mut answers: VecDeque<_> = answers.iter().copied().collect();

@@ -1,0 +1,334 @@
+//! The folder in which recordings wait to be pushed.
+//!
+//! ```text
+//!   recording                 being written by a collector
+//!   recording.TIMESTAMP       complete: waits
+//!   recording.unfinished.N    what a collector that was killed had written: waits as well
+//!   recording.RUN             what `prof push` could not push
+//!   origin.RUN                whose it is: there before the recording is
+//!   new                       such a recording while it is copied
+//! ```
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use prof_model::counted;
+use rustix::fs::{FlockOperation, flock};
+
+use crate::error::Error;
+use crate::run::{Origin, RunId};
+
+/// The folder of one collector, or of one destination of `prof push`.
+#[derive(Debug)]
+pub(crate) struct Spool {
+    folder: PathBuf,
+    /// The most bytes that recordings may take while they wait.
+    most_bytes: u64,
+    /// Receives messages for people.
+    report: fn(&str),
+    /// Held, so that nobody else uses the folder.
+    _lock: File,
+}
+
+/// A recording that waits.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Waiting {
+    written: SystemTime,
+    path: PathBuf,
+    bytes: u64,
+}
+
+impl Spool {
+    const RECORDING: &str = "recording";
+    const ORIGIN: &str = "origin";
+
+    /// Takes the folder, which is created if need be.
+    ///
+    /// # Errors
+    /// It cannot be created, or another collector has it.
+    pub(crate) fn open(folder: &Path, most_bytes: u64, report: fn(&str)) -> Result<Self, Error> {
+        let how = FlockOperation::NonBlockingLockExclusive;
+        Self::locked(folder, most_bytes, report, how)
+    }
+
+    /// Takes the folder when nobody else has it.
+    ///
+    /// # Errors
+    /// It cannot be created.
+    pub(crate) fn open_when_free(
+        folder: &Path,
+        most_bytes: u64,
+        report: fn(&str),
+    ) -> Result<Self, Error> {
+        let how = FlockOperation::LockExclusive;
+        Self::locked(folder, most_bytes, report, how)
+    }
+
+    fn locked(
+        folder: &Path,
+        most_bytes: u64,
+        report: fn(&str),
+        how: FlockOperation,
+    ) -> Result<Self, Error> {
+        let failed = |source| unusable(folder, source);
+        fs::create_dir_all(folder).map_err(failed)?;
+        let lock = File::open(folder).map_err(failed)?;
+        flock(&lock, how).map_err(|errno| match errno {
+            rustix::io::Errno::WOULDBLOCK => Error::SpoolInUse {
+                folder: folder.to_owned(),
+            },
+            errno => failed(errno.into()),
+        })?;
+        Ok(Self {
+            folder: folder.to_owned(),
+            most_bytes,
+            report,
+            _lock: lock,
+        })
+    }
+
+    /// What the recorder writes.
+    pub(crate) fn recording(&self) -> PathBuf {
+        self.folder.join(Self::RECORDING)
+    }
+
+    /// Has what an earlier recorder did not complete wait with the others.
+    ///
+    /// # Errors
+    /// The folder cannot be written.
+    pub(crate) fn adopt_unfinished(&self) -> io::Result<()> {
+        let free = (0..).map(|number| format!("{}.unfinished.{number}", Self::RECORDING));
+        let mut free = free.map(|name| self.folder.join(name));
+        match (free.find(|path| !path.exists()), self.recording()) {
+            (Some(name), recording) if recording.exists() => fs::rename(recording, name),
+            _ => Ok(()),
+        }
+    }
+
+    /// Has a copy of a recording wait with the others.
+    ///
+    /// # Errors
+    /// It is larger than the spool, or the folder cannot be written.
+    pub(crate) fn add(&self, recording: &Path, run: RunId, origin: &Origin) -> Result<(), Error> {
+        let copy = || -> io::Result<bool> {
+            if fs::metadata(recording)?.len() > self.most_bytes {
+                return Ok(false);
+            }
+            let path = self.folder.join(format!("{}.{run}", Self::RECORDING));
+            fs::write(origin_of(&path), serde_json::to_vec(origin)?)?;
+            // It waits when all of it is there.
+            let new = self.folder.join("new");
+            fs::copy(recording, &new)?;
+            File::open(&new)?.sync_all()?;
+            fs::rename(new, path)?;
+            Ok(true)
+        };
+        match copy().map_err(|source| self.unusable(source))? {
+            true => self.drop_oldest(),
+            false => Err(Error::SpoolTooSmall {
+                path: recording.to_owned(),
+            }),
+        }
+    }
+
+    /// Whose recording it is that waits.
+    ///
+    /// # Errors
+    /// It does not say so.
+    pub(crate) fn origin(&self, recording: &Path) -> Result<Origin, Error> {
+        let path = origin_of(recording);
+        let origin = fs::read(&path).map_err(|source| self.unusable(source))?;
+        serde_json::from_slice(&origin).map_err(|source| Error::Origin { path, source })
+    }
+
+    /// Pushes all that waits, the oldest first; ends with the first that has to wait longer.
+    ///
+    /// # Errors
+    /// Those of `push`, unless the recording is to blame: such a one is dropped, and said. Or the
+    /// folder cannot be read or written.
+    pub(crate) fn push_all(
+        &self,
+        mut push: impl FnMut(&Path) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let found = self.find().map_err(|source| self.unusable(source))?;
+        for Waiting { path, .. } in found {
+            match push(&path) {
+                Err(error) if error.is_of_recording() => {
+                    (self.report)(&format!("dropped a recording: {error}"));
+                }
+                pushed => pushed?,
+            }
+            remove(&path).map_err(|source| self.unusable(source))?;
+        }
+        Ok(())
+    }
+
+    /// Removes the oldest recordings until the others fit, which is said.
+    ///
+    /// # Errors
+    /// The folder cannot be read or written.
+    pub(crate) fn drop_oldest(&self) -> Result<(), Error> {
+        let unusable = |source| self.unusable(source);
+        let found = self.find().map_err(unusable)?;
+        let mut bytes: u64 = found.iter().map(|waiting| waiting.bytes).sum();
+        let mut dropped = 0;
+        for waiting in found {
+            if bytes <= self.most_bytes {
+                break;
+            }
+            remove(&waiting.path).map_err(unusable)?;
+            bytes -= waiting.bytes;
+            dropped += 1;
+        }
+        if dropped > 0 {
+            let dropped = counted(dropped, "recording");
+            (self.report)(&format!("the spool is full: dropped {dropped}, the oldest"));
+        }
+        Ok(())
+    }
+
+    /// The error that this is.
+    pub(crate) fn unusable(&self, source: io::Error) -> Error {
+        unusable(&self.folder, source)
+    }
+
+    fn find(&self) -> io::Result<Vec<Waiting>> {
+        let mut found = Vec::new();
+        for entry in fs::read_dir(&self.folder)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            let suffix = name.to_string_lossy();
+            let suffix = suffix.strip_prefix(Self::RECORDING);
+            if !suffix.is_some_and(|suffix| suffix.starts_with('.')) {
+                continue;
+            }
+            let metadata = entry.metadata()?;
+            found.push(Waiting {
+                written: metadata.modified()?,
+                path: entry.path(),
+                bytes: metadata.len(),
+            });
+        }
+        found.sort();
+        Ok(found)
+    }
+}
+
+/// Where it stands whose recording this is.
+fn origin_of(recording: &Path) -> PathBuf {
+    let suffix = recording.extension().unwrap_or_default();
+    recording
+        .with_file_name(Spool::ORIGIN)
+        .with_extension(suffix)
+}
+
+fn remove(recording: &Path) -> io::Result<()> {
+    fs::remove_file(recording)?;
+    match fs::remove_file(origin_of(recording)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
+}
+
+fn unusable(folder: &Path, source: io::Error) -> Error {
+    Error::Spool {
+        folder: folder.to_owned(),
+        source,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn recordings_wait_within_the_bound() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let folder = directory.path().join("deep/spool");
+        let spool = Spool::open(&folder, 100, |_| ()).expect("free");
+        let other = Spool::open(&folder, 100, |_| ());
+        assert!(matches!(other, Err(Error::SpoolInUse { .. })), "{other:?}");
+        let minute = |number: u64| std::time::Duration::from_secs(60 * number);
+        for number in 1..=4 {
+            let path = folder.join(format!("recording.{}", 10 - number));
+            fs::write(&path, [0; 40]).expect("written");
+            let time = SystemTime::UNIX_EPOCH + minute(number);
+            let file = File::options().write(true).open(&path).expect("there");
+            file.set_modified(time).expect("set");
+        }
+        fs::write(spool.recording(), [0; 400]).expect("written");
+        fs::write(folder.join("notes"), [0; 400]).expect("written");
+        spool.drop_oldest().expect("readable");
+        let names = |spool: &Spool| -> Vec<_> {
+            let waiting = spool.find().expect("readable");
+            let names = waiting
+                .iter()
+                .filter_map(|waiting| waiting.path.file_name());
+            names
+                .map(|name| name.to_string_lossy().into_owned())
+                .collect()
+        };
+        assert_eq!(names(&spool), ["recording.7", "recording.6"]);
+        spool.adopt_unfinished().expect("renamed");
+        spool.adopt_unfinished().expect("nothing to do");
+        let all = ["recording.7", "recording.6", "recording.unfinished.0"];
+        assert_eq!(names(&spool), all);
+    }
+
+    #[test]
+    fn what_could_not_be_pushed_waits_with_its_origin() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let folder = directory.path().join("spool");
+        let spool = Spool::open_when_free(&folder, 100, |_| ()).expect("free");
+        let recording = directory.path().join("prof.data");
+        let origin = |service: &str| Origin {
+            service: Some(service.into()),
+            ..Origin::default()
+        };
+        let add = |number: u8, bytes: usize| {
+            fs::write(&recording, vec![number; bytes]).expect("written");
+            let service = format!("service-{number}");
+            spool.add(&recording, RunId([number; 16]), &origin(&service))
+        };
+        let services = || -> Vec<_> {
+            let waiting = spool.find().expect("readable");
+            let origins = waiting.iter().map(|waiting| spool.origin(&waiting.path));
+            origins
+                .map(|origin| origin.expect("there").service)
+                .collect()
+        };
+        for number in 1..=3 {
+            add(number, 40).expect("room");
+        }
+        assert_eq!(
+            services(),
+            ["service-2", "service-3"].map(|name| Some(name.into()))
+        );
+        let large = add(4, 101);
+        assert!(
+            matches!(large, Err(Error::SpoolTooSmall { .. })),
+            "{large:?}"
+        );
+        // The second one has to wait longer.
+        let mut pushed = 0;
+        let push = |_: &Path| {
+            pushed += 1;
+            match pushed {
+                1 => Ok(()),
+                _ => Err(Error::SpoolInUse {
+                    folder: folder.clone(),
+                }),
+            }
+        };
+        assert!(spool.push_all(push).is_err());
+        assert_eq!(services(), [Some("service-3".into())]);
+        spool.push_all(|_| Ok(())).expect("pushed");
+        assert_eq!(
+            fs::read_dir(&folder).expect("readable").count(),
+            0,
+            "nothing is left"
+        );
+    }
+}

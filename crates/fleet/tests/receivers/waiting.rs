@@ -1,0 +1,122 @@
+//! `prof push --spool`: what cannot be pushed now waits, and goes first the next time.
+
+use std::fs::{self, File};
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::Output;
+
+use prof_needs::tools;
+
+use super::data_set::{Session, sum};
+use super::server::Server;
+use super::{errors, fleet, weights};
+
+/// `prof push` of a recording of this service and host, with a spool of a MiB.
+fn push(session: &Session, recording: &Path, service: &str, url: &str) -> Output {
+    let mut push = fleet();
+    push.args(["push", "--service", service, "--host", service]);
+    push.arg("--spool").arg(session.path("spool"));
+    push.args(["--spool-size", "1"]).arg(recording).arg(url);
+    push.output().unwrap()
+}
+
+/// What a push says that succeeds.
+fn pushed(session: &Session, recording: &Path, service: &str, url: &str) -> String {
+    let output = push(session, recording, service, url);
+    assert!(output.status.success(), "{}", errors(&output));
+    errors(&output)
+}
+
+/// How many files the spool has for all destinations.
+fn files(session: &Session) -> usize {
+    let folders = fs::read_dir(session.path("spool")).unwrap();
+    let folders = folders.map(|folder| fs::read_dir(folder.unwrap().path()).unwrap());
+    folders.map(Iterator::count).sum()
+}
+
+#[test]
+fn what_waited_for_the_receiver_goes_first() {
+    if !tools(&["gcc"]) {
+        return;
+    }
+    let session = Session::new();
+    let (first, second) = (session.record("first"), session.record("second"));
+    // Nobody listens there until the server does.
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr();
+    let address = address.unwrap();
+    let url = format!("pyroscope+http://{address}");
+    let said = pushed(&session, &first, "shop", &url);
+    assert!(said.contains("cannot reach http://127.0.0.1:"), "{said}");
+    assert!(said.contains("first waits in the spool"), "{said}");
+    fs::remove_file(&first).unwrap();
+
+    let server = Server::at(address, &[]);
+    let said = pushed(&session, &second, "bank", &url);
+    assert!(said.contains("pushed 1 recording that waited"), "{said}");
+    assert!(server.next().target.contains("name=shop"));
+    assert!(server.next().target.contains("name=bank"));
+    assert!(server.rest().is_empty());
+    assert_eq!(files(&session), 0);
+}
+
+#[test]
+fn a_data_set_gets_what_waited_as_what_it_was() {
+    if !tools(&["gcc"]) {
+        return;
+    }
+    let session = Session::new();
+    let recordings = ["a", "b", "c"].map(|name| (name, session.record(name)));
+    // No data set can be made there.
+    let data = session.path("data");
+    fs::write(&data, "").unwrap();
+    let url = data.to_str().unwrap();
+    for (name, recording) in &recordings[..2] {
+        let said = pushed(&session, recording, name, url);
+        assert!(said.contains("waits in the spool"), "{said}");
+    }
+    // Another destination has nothing to do with it.
+    let other = session.path("other");
+    pushed(&session, &recordings[0].1, "a", other.to_str().unwrap());
+    assert_eq!(files(&session), 4, "two recordings and whose they are");
+    fs::remove_file(&data).unwrap();
+    let said = pushed(&session, &recordings[2].1, "c", url);
+    assert!(said.contains("pushed 2 recordings that waited"), "{said}");
+    for (name, recording) in &recordings {
+        assert_eq!(
+            session.query(&["--host", name, "--service", name]),
+            weights(recording)
+        );
+    }
+    let all = recordings.iter().map(|(_, recording)| weights(recording));
+    let all = all.reduce(|all, one| sum(&all, &one));
+    assert_eq!(session.query(&[]), all.unwrap());
+    assert_eq!(files(&session), 0);
+}
+
+#[test]
+fn a_full_spool_drops_the_oldest_and_takes_nothing_larger() {
+    if !tools(&["gcc"]) {
+        return;
+    }
+    let session = Session::new();
+    let data = session.path("data");
+    fs::write(&data, "").unwrap();
+    let url = data.to_str().unwrap();
+    let padded = |name: &str, kib: u64| {
+        let recording = session.record(name);
+        let file = File::options().write(true).open(&recording).unwrap();
+        file.set_len(kib << 10).unwrap();
+        recording
+    };
+    pushed(&session, &padded("first", 600), "a", url);
+    let said = pushed(&session, &padded("second", 600), "b", url);
+    assert!(
+        said.contains("the spool is full: dropped 1 recording, the oldest"),
+        "{said}"
+    );
+    let large = push(&session, &padded("third", 1025), "c", url);
+    assert!(!large.status.success());
+    let said = errors(&large);
+    assert!(said.contains("third is larger than the spool"), "{said}");
+    assert_eq!(files(&session), 2);
+}
