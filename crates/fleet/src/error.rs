@@ -136,11 +136,11 @@ pub(crate) enum Error {
     },
     /// More than one machine should hold.
     #[error(
-        "over {most} distinct stacks: ask for a shorter time or one service, or have one of the \
-         engines of docs/fleet.md do it"
+        "over {most} distinct stacks, recordings or functions, or a gigabyte of names: ask for a \
+         shorter time or one service, or have one of the engines of docs/fleet.md do it"
     )]
-    TooManyStacks {
-        /// The most.
+    TooMuch {
+        /// The most stacks, recordings or functions.
         most: usize,
     },
 }

@@ -14,6 +14,7 @@ mod collect;
 mod dataset;
 mod destination;
 mod error;
+mod fuzz;
 mod http;
 mod otlp;
 mod pyroscope;
@@ -26,3 +27,4 @@ mod table;
 mod upkeep;
 
 pub use cli::run;
+pub use fuzz::read_tables;

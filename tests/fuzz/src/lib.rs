@@ -8,6 +8,7 @@ mod recorder;
 mod recordings;
 mod runtimes;
 mod symbols;
+mod tables;
 mod unwind;
 
 /// A function that takes any bytes.
@@ -44,6 +45,7 @@ targets! {
     symbols::symbols_elf,
     symbols::symbols_jit,
     symbols::symbols_names,
+    tables::tables,
     unwind::unwind,
     profiles::unwound,
 }

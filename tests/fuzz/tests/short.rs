@@ -140,6 +140,7 @@ short! {
     symbols_elf
     symbols_jit
     symbols_names
+    tables
     unwind
     unwound
 }

@@ -103,6 +103,7 @@ const LAYERS: [(&str, &[&str]); 19] = [
             "prof-symbols",
             "prof-recorder",
             "prof-report",
+            "prof-fleet",
         ],
     ),
     (

@@ -13,7 +13,7 @@ use prof_symbols::SymbolFrame;
 use rustc_hash::FxHashMap;
 
 use super::Selection;
-use super::scan::Found;
+use super::scan::{Found, MOST_TEXT};
 use crate::dataset::{Partition, table_prefix};
 use crate::error::Error;
 use crate::store::Store;
@@ -28,47 +28,10 @@ pub(crate) fn of_sums(
     selection: &Selection,
     found: &Found,
 ) -> Result<Profile, Error> {
-    let mut frames = Frames {
-        wanted: found.sums.keys().map(|&(_, stack)| stack).collect(),
-        ..Frames::default()
-    };
+    let mut frames = Frames::of(found);
     frames.look_up(store, selection)?;
-    let Frames {
-        mut profile, taken, ..
-    } = frames;
-    profile.events = found.events.iter().map(event).collect();
-    let name = profile.names.intern("");
-    // In an order of their own, so that a question has one answer.
-    let mut sums: Vec<_> = found.sums.iter().collect();
-    sums.sort_unstable();
-    for (&(event, stack), &(weight, count)) in sums {
-        let stack = match taken.get(&stack) {
-            Some(&(_, stack)) => stack,
-            None => nothing(&mut profile),
-        };
-        profile.samples.push(Sample {
-            time: 0,
-            pid: 0,
-            tid: 0,
-            cpu: None,
-            event,
-            period: weight,
-            count,
-            name,
-            stack,
-            end: StackEnd::NotRecorded,
-            remote_read: 0,
-        });
-        profile.quality.samples = profile.quality.samples.saturating_add(count);
-    }
-    profile.missing_data = MissingData {
-        times: true,
-        threads: true,
-        quality: true,
-    };
-    Ok(profile)
+    Ok(frames.profile_of(found))
 }
-
 fn event((name, unit): &(Arc<str>, Arc<str>)) -> Event {
     let of_name = Unit::of_event(name);
     Event {
@@ -82,20 +45,71 @@ fn event((name, unit): &(Arc<str>, Arc<str>)) -> Event {
     }
 }
 
+/// The most stacks and functions of a profile, which take some two gigabytes.
+const MOST_FUNCTIONS: usize = 1 << 25;
+
 /// How many names the row has that was taken for a stack, and the stack.
 type Taken = FxHashMap<StackHash, (i32, StackId)>;
 
 /// Frames as they are met.
 #[derive(Default)]
-struct Frames {
+pub(crate) struct Frames {
     profile: Profile,
     /// The stacks that samples have.
     wanted: HashSet<StackHash>,
     taken: Taken,
     texts: Texts,
+    /// Functions of frames that differ.
+    functions: usize,
 }
 
 impl Frames {
+    /// Those of the stacks that have samples.
+    pub(crate) fn of(found: &Found) -> Self {
+        Self {
+            wanted: found.sums.keys().map(|&(_, stack)| stack).collect(),
+            ..Self::default()
+        }
+    }
+
+    /// The profile of the samples, when all files were read.
+    pub(crate) fn profile_of(self, found: &Found) -> Profile {
+        let Self {
+            mut profile, taken, ..
+        } = self;
+        profile.events = found.events.iter().map(event).collect();
+        let name = profile.names.intern("");
+        // In an order of their own, so that a question has one answer.
+        let mut sums: Vec<_> = found.sums.iter().collect();
+        sums.sort_unstable();
+        for (&(event, stack), &(weight, count)) in sums {
+            let stack = match taken.get(&stack) {
+                Some(&(_, stack)) => stack,
+                None => nothing(&mut profile),
+            };
+            profile.samples.push(Sample {
+                time: 0,
+                pid: 0,
+                tid: 0,
+                cpu: None,
+                event,
+                period: weight,
+                count,
+                name,
+                stack,
+                end: StackEnd::NotRecorded,
+                remote_read: 0,
+            });
+            profile.quality.samples = profile.quality.samples.saturating_add(count);
+        }
+        profile.missing_data = MissingData {
+            times: true,
+            threads: true,
+            quality: true,
+        };
+        profile
+    }
+
     fn look_up(&mut self, store: &Store, selection: &Selection) -> Result<(), Error> {
         for entry in store.list(&table_prefix(Table::Stacks))? {
             let partition = Partition::of(&entry.path);
@@ -107,13 +121,24 @@ impl Frames {
             };
             self.read(bytes)
                 .map_err(|source| Error::table(&entry.path, source))?;
+            if self.is_full() {
+                return Err(Error::TooMuch {
+                    most: MOST_FUNCTIONS,
+                });
+            }
         }
         Ok(())
     }
 
+    /// Whether there is more than a query holds.
+    fn is_full(&self) -> bool {
+        self.profile.stacks.len() + self.functions > MOST_FUNCTIONS
+            || self.texts.bytes() > MOST_TEXT
+    }
+
     /// Of several rows of one stack, that with the most names counts, and the first of these.
-    fn read(&mut self, bytes: Bytes) -> parquet::errors::Result<()> {
-        let file = Groups::of(bytes)?;
+    pub(crate) fn read(&mut self, bytes: Bytes) -> parquet::errors::Result<()> {
+        let file = Groups::of(Table::Stacks, bytes)?;
         for group in 0..file.len() {
             let ids = file.stack_ids(group)?;
             let named = file.named(group)?;
@@ -132,6 +157,9 @@ impl Frames {
                     self.taken.insert(row.stack, (row.named, stack));
                 }
             }
+            if self.is_full() {
+                break;
+            }
         }
         Ok(())
     }
@@ -140,7 +168,11 @@ impl Frames {
         let mut stack = None;
         // Inlined functions follow the one that they are inlined into.
         for physical in row.frames.chunk_by(|_, next| next.inlined) {
+            let known = self.profile.frames.len();
             let frame = self.frame(physical);
+            if self.profile.frames.len() > known {
+                self.functions += physical.len();
+            }
             stack = Some(self.profile.stacks.intern(stack, frame));
         }
         stack.unwrap_or_else(|| nothing(&mut self.profile))

@@ -35,8 +35,14 @@ pub(crate) struct Found {
     owners: FxHashMap<RunId, usize>,
 }
 
-/// The most stacks that a query holds, which take about half a gigabyte.
+/// The most stacks or recordings that a query holds, which take about half a gigabyte.
 const MOST_STACKS: usize = 4 << 20;
+
+/// The most events.
+const MOST_EVENTS: usize = 1 << 8;
+
+/// The most bytes of names that it holds.
+pub(super) const MOST_TEXT: usize = 1 << 30;
 
 /// Adds up what `selection` means.
 ///
@@ -63,8 +69,8 @@ pub(crate) fn scan(store: &Store, selection: &Selection) -> Result<Found, Error>
         found
             .read(number, bytes, selection, &mut texts)
             .map_err(|source| Error::table(&entry.path, source))?;
-        if found.sums.len() > MOST_STACKS {
-            return Err(Error::TooManyStacks { most: MOST_STACKS });
+        if found.is_full(&texts) {
+            return Err(Error::TooMuch { most: MOST_STACKS });
         }
         if found.runs.len() > before {
             found.hosts.insert(partition.host.clone());
@@ -75,14 +81,15 @@ pub(crate) fn scan(store: &Store, selection: &Selection) -> Result<Found, Error>
 }
 
 impl Found {
-    fn read(
+    /// Adds a file's samples. Those of a run that another file has count once.
+    pub(crate) fn read(
         &mut self,
         number: usize,
         bytes: Bytes,
         selection: &Selection,
         texts: &mut Texts,
     ) -> parquet::errors::Result<()> {
-        let file = Groups::of(bytes)?;
+        let file = Groups::of(Table::Samples, bytes)?;
         for group in 0..file.len() {
             let times = file.times(group);
             if times.is_some_and(|times| !selection.overlaps(times)) {
@@ -102,8 +109,17 @@ impl Found {
             let owners = &mut self.owners;
             rows.retain(|&row| *owners.entry(sums.runs[row]).or_insert(number) == number);
             self.add(&sums, &rows);
+            if self.is_full(texts) {
+                break;
+            }
         }
         Ok(())
+    }
+
+    /// Whether there is more than a query holds.
+    fn is_full(&self, texts: &Texts) -> bool {
+        let most = self.sums.len().max(self.runs.len()).max(self.owners.len());
+        most > MOST_STACKS || self.events.len() > MOST_EVENTS || texts.bytes() > MOST_TEXT
     }
 
     fn add(&mut self, sums: &Sums, rows: &[usize]) {
@@ -158,6 +174,8 @@ impl Found {
     fn event(&mut self, name: &EventName) -> u16 {
         let known = self.events.iter().position(|known| known == name);
         let number = known.unwrap_or_else(|| {
+            // One more than there may be says that there are too many.
+            self.events.truncate(MOST_EVENTS);
             self.events.push(name.clone());
             self.events.len() - 1
         });

@@ -1,18 +1,13 @@
-//! Columns of Parquet files as vectors.
+//! Columns as vectors, and new files of them.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use parquet::basic::{Compression, ZstdLevel};
-use parquet::column::reader::get_typed_column_reader;
 use parquet::data_type::{ByteArray, DataType, FixedLenByteArray};
 use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
-use parquet::file::reader::FileReader;
-use parquet::file::serialized_reader::SerializedFileReader;
-use parquet::file::statistics::Statistics;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use rustc_hash::FxHashMap;
 
@@ -20,9 +15,6 @@ use super::schema::{Table, VERSION};
 
 /// Rows in a row group: what a reader holds in memory at a time, and may leave out by its times.
 pub(super) const GROUP_ROWS: usize = 1 << 16;
-
-/// Rows that a row group of somebody else's may have.
-const MOST_ROWS: usize = 1 << 24;
 
 /// A file as it is written, in memory.
 pub(super) struct NewFile {
@@ -35,7 +27,8 @@ impl NewFile {
         let version = KeyValue::new("prof.schema".to_owned(), VERSION.to_owned());
         let properties = WriterProperties::builder()
             .set_compression(Compression::ZSTD(ZstdLevel::try_new(LEVEL)?))
-            .set_statistics_enabled(EnabledStatistics::Chunk)
+            .set_statistics_enabled(EnabledStatistics::None)
+            .set_column_statistics_enabled("time".into(), EnabledStatistics::Chunk)
             .set_offset_index_disabled(true)
             .set_max_row_group_row_count(Some(GROUP_ROWS))
             .set_key_value_metadata(Some(vec![version]))
@@ -166,87 +159,6 @@ impl<T> Nested<T> {
     }
 }
 
-/// The row groups of a file.
-pub(crate) struct Groups {
-    reader: SerializedFileReader<Bytes>,
-}
-
-impl Groups {
-    /// Reads where they are.
-    pub(crate) fn of(file: Bytes) -> Result<Self> {
-        Ok(Self {
-            reader: SerializedFileReader::new(file)?,
-        })
-    }
-
-    /// How many there are.
-    pub(crate) fn len(&self) -> usize {
-        self.reader.metadata().num_row_groups()
-    }
-
-    /// How many rows one has.
-    pub(crate) fn rows(&self, group: usize) -> usize {
-        let rows = self.reader.metadata().row_group(group).num_rows();
-        usize::try_from(rows).unwrap_or(0)
-    }
-
-    /// The smallest and the largest value of a column of integers in a group, if known.
-    pub(super) fn range(&self, group: usize, column: &str) -> Option<(i64, i64)> {
-        let index = self.index(column).ok()?;
-        let group = self.reader.metadata().row_group(group);
-        match group.column(index).statistics()? {
-            Statistics::Int64(range) => Some((*range.min_opt()?, *range.max_opt()?)),
-            _ => None,
-        }
-    }
-
-    fn index(&self, column: &str) -> Result<usize> {
-        let schema = self.reader.metadata().file_metadata().schema_descr();
-        let mut columns = schema.columns().iter();
-        columns
-            .position(|known| known.path().string() == column)
-            .ok_or_else(|| ParquetError::General(format!("there is no column {column}")))
-    }
-
-    /// The values of a column that is neither optional nor repeated.
-    pub(super) fn flat<T: DataType>(&self, group: usize, column: &str) -> Result<Vec<T::T>> {
-        let values = self.nested::<T>(group, column)?.values;
-        match values.len() == self.rows(group) {
-            true => Ok(values),
-            false => Err(ParquetError::General(format!("{column} has holes"))),
-        }
-    }
-
-    pub(super) fn nested<T: DataType>(&self, group: usize, column: &str) -> Result<Nested<T::T>> {
-        let index = self.index(column)?;
-        let rows = self.rows(group);
-        let group = self.reader.get_row_group(group)?;
-        let described = group.metadata().column(index);
-        if described.column_type() != T::get_physical_type() || rows > MOST_ROWS {
-            return Err(ParquetError::General(format!(
-                "{column} is of another kind"
-            )));
-        }
-        let mut reader = get_typed_column_reader::<T>(group.get_column_reader(index)?);
-        let mut read = Nested::default();
-        let mut seen = 0;
-        while seen < rows {
-            let (definition, repetition) = (&mut read.definition, &mut read.repetition);
-            let (more, _, _) = reader.read_records(
-                rows - seen,
-                Some(definition),
-                Some(repetition),
-                &mut read.values,
-            )?;
-            if more == 0 {
-                return Err(ParquetError::EOF(format!("{column} ends early")));
-            }
-            seen += more;
-        }
-        Ok(read)
-    }
-}
-
 /// Texts as columns have them. They are known by where they are: to hash each would take longer
 /// than to make those anew that are there twice.
 #[derive(Default)]
@@ -260,22 +172,6 @@ impl NewTexts {
             (Arc::clone(text), new)
         });
         known.1.clone()
-    }
-}
-
-/// Texts from columns, each distinct one once.
-#[derive(Default)]
-pub(crate) struct Texts(HashMap<Vec<u8>, Arc<str>>);
-
-impl Texts {
-    pub(super) fn of(&mut self, bytes: &ByteArray) -> Arc<str> {
-        let bytes = bytes.data();
-        if let Some(known) = self.0.get(bytes) {
-            return Arc::clone(known);
-        }
-        let new: Arc<str> = String::from_utf8_lossy(bytes).into();
-        self.0.insert(bytes.to_vec(), Arc::clone(&new));
-        new
     }
 }
 

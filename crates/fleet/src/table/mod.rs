@@ -1,12 +1,14 @@
 //! The three tables: their rows, and Parquet files of them (docs/fleet.md).
 
 mod column;
+mod groups;
+mod pages;
 mod rows;
 mod samples;
 mod schema;
 mod stacks;
 
-pub(crate) use column::{Groups, Texts};
+pub(crate) use groups::{Groups, Texts};
 pub(crate) use rows::{Frame, RunRow, SampleRow, StackHash, StackRow};
 pub(crate) use samples::{Sums, runs_file, samples_file};
 pub(crate) use schema::Table;

@@ -9,7 +9,8 @@ use parquet::data_type::{
 };
 use parquet::errors::Result;
 
-use super::column::{GROUP_ROWS, Groups, Nested, NewFile, NewTexts, Texts, fixed, number};
+use super::column::{GROUP_ROWS, Nested, NewFile, NewTexts, fixed, number};
+use super::groups::{Groups, MOST_VALUES, Texts};
 use super::rows::{RunRow, SampleRow, StackHash};
 use super::schema::Table;
 use crate::run::{Labels, RunId};
@@ -22,7 +23,8 @@ const VALUES: &str = "labels.key_value.value";
 pub(crate) fn samples_file(rows: &[SampleRow]) -> Result<Bytes> {
     let mut file = NewFile::new(Table::Samples)?;
     let mut texts = NewTexts::default();
-    for rows in rows.chunks(GROUP_ROWS) {
+    let labels = rows.iter().map(|row| row.labels.len()).max().unwrap_or(0);
+    for rows in rows.chunks(GROUP_ROWS.min(MOST_VALUES / labels.max(1)).max(1)) {
         let (keys, values) = label_columns(rows.iter().map(|row| &*row.labels));
         file.group(|columns| {
             let mut text = |columns: &mut super::column::NewColumns<'_>,

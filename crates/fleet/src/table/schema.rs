@@ -3,10 +3,9 @@
 use std::sync::{Arc, LazyLock};
 
 use parquet::schema::parser::parse_message_type;
-use parquet::schema::types::{SchemaDescriptor, TypePtr};
+use parquet::schema::types::{SchemaDescPtr, SchemaDescriptor, TypePtr};
 
-/// The version of the tables, in each file's metadata. Columns may be added to a version; what a
-/// column means stays.
+/// The version of the tables, in each file's metadata: which columns there are, and what they mean.
 pub(super) const VERSION: &str = "1";
 
 /// A table of the data set.
@@ -31,20 +30,23 @@ impl Table {
     }
 
     pub(super) fn schema(self) -> TypePtr {
+        self.descriptor().root_schema_ptr()
+    }
+
+    pub(super) fn descriptor(self) -> SchemaDescPtr {
         let schemas = &*SCHEMAS;
-        let schema = match self {
+        Arc::clone(match self {
             Self::Samples => &schemas.samples,
             Self::Stacks => &schemas.stacks,
             Self::Runs => &schemas.runs,
-        };
-        schema.root_schema_ptr()
+        })
     }
 }
 
 struct Schemas {
-    samples: SchemaDescriptor,
-    stacks: SchemaDescriptor,
-    runs: SchemaDescriptor,
+    samples: SchemaDescPtr,
+    stacks: SchemaDescPtr,
+    runs: SchemaDescPtr,
 }
 
 static SCHEMAS: LazyLock<Schemas> = LazyLock::new(|| Schemas {
@@ -54,11 +56,11 @@ static SCHEMAS: LazyLock<Schemas> = LazyLock::new(|| Schemas {
 });
 
 /// The texts below are right, as the tests show: without them there would be no tables.
-fn descriptor(text: &str) -> SchemaDescriptor {
+fn descriptor(text: &str) -> SchemaDescPtr {
     let parsed = parse_message_type(text);
-    SchemaDescriptor::new(Arc::new(
-        parsed.unwrap_or_else(|error| unreachable!("a schema of ours is wrong: {error}")),
-    ))
+    Arc::new(SchemaDescriptor::new(Arc::new(parsed.unwrap_or_else(
+        |error| unreachable!("a schema of ours is wrong: {error}"),
+    ))))
 }
 
 const SAMPLES: &str = "

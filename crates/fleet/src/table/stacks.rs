@@ -9,13 +9,19 @@ use parquet::data_type::{
 use parquet::errors::{ParquetError, Result};
 use rustc_hash::FxHashMap;
 
-use super::column::{Groups, Nested, NewColumns, NewFile, NewTexts, Texts};
-use super::column::{fixed, number};
+use super::column::{Nested, NewColumns, NewFile, NewTexts, fixed, number};
+use super::groups::{Groups, MOST_VALUES, Texts};
 use super::rows::{Frame, StackHash, StackRow};
 use super::schema::Table;
 
 /// Stacks in a row group: each has some dozens of frames.
 const GROUP_ROWS: usize = 1 << 13;
+
+/// Frames of all stacks in a row group, if these are not one.
+const GROUP_FRAMES: usize = MOST_VALUES / 4;
+
+/// The most frames that a stack may have, of which a recording has 8,100 and what is inlined.
+const MOST_FRAMES: usize = 1 << 16;
 
 /// Levels of a frame's columns that must have a value, and of those that may.
 const REQUIRED: i16 = 1;
@@ -24,7 +30,10 @@ const OPTIONAL: i16 = 2;
 /// A file of these rows, which must be sorted.
 pub(crate) fn stacks_file(rows: &[&StackRow]) -> Result<Bytes> {
     let mut file = NewFile::new(Table::Stacks)?;
-    for rows in rows.chunks(GROUP_ROWS) {
+    let mut rest = rows;
+    while !rest.is_empty() {
+        let (rows, after) = rest.split_at(group_rows(rest));
+        rest = after;
         file.group(|columns| {
             columns.flat::<FixedLenByteArrayType>(rows.iter().map(|row| fixed(&row.stack.0)))?;
             columns.flat::<Int32Type>(rows.iter().map(|row| row.named))?;
@@ -32,6 +41,17 @@ pub(crate) fn stacks_file(rows: &[&StackRow]) -> Result<Bytes> {
         })?;
     }
     file.finish()
+}
+
+/// How many of these rows make a row group.
+fn group_rows(rows: &[&StackRow]) -> usize {
+    let mut frames = 0;
+    let fits = |row: &&&StackRow| {
+        frames += row.frames.len();
+        frames <= GROUP_FRAMES
+    };
+    let fitting = rows.iter().take(GROUP_ROWS).take_while(fits);
+    fitting.count().max(1)
 }
 
 /// The frames of some stacks: what a column holds is made once for each distinct frame.
@@ -157,11 +177,53 @@ impl Groups {
                 line: *lines.get(row)?.get(at)?,
             }))
         };
+        let deep = || ParquetError::General("a stack is too deep".into());
         let rows = functions.iter().enumerate();
         rows.map(|(row, list)| {
+            if list.len() > MOST_FRAMES {
+                return Err(deep());
+            }
             let frames = (0..list.len()).map(|at| frame(row, at).ok_or_else(short));
             frames.collect()
         })
         .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deep_stacks_share_no_row_group() {
+        let text: Arc<str> = "f".into();
+        let frame = Arc::new(Frame {
+            function: Arc::clone(&text),
+            module: Arc::clone(&text),
+            kind: Arc::clone(&text),
+            inlined: false,
+            build_id: None,
+            address: None,
+            file: None,
+            line: None,
+        });
+        let row = |number: u8, frames: usize| StackRow {
+            stack: StackHash([number; 16]),
+            named: 0,
+            frames: vec![Arc::clone(&frame); frames],
+        };
+        const FULL: u8 = (GROUP_FRAMES / MOST_FRAMES) as u8;
+        let full = (0..FULL).map(|number| row(number, MOST_FRAMES));
+        let rest = [row(FULL, 1), row(FULL + 1, 0)];
+        let rows: Vec<_> = full.chain(rest).collect();
+        let rows: Vec<_> = rows.iter().collect();
+        let file = Groups::of(Table::Stacks, stacks_file(&rows).expect("written")).expect("read");
+        let groups = (0..file.len()).map(|group| file.rows(group));
+        assert_eq!(groups.collect::<Vec<_>>(), [FULL.into(), 2]);
+        let read = (0..file.len()).flat_map(|group| {
+            let stacks = file.stacks(group, &mut Texts::default());
+            stacks.expect("readable")
+        });
+        assert!(read.eq(rows.into_iter().cloned()));
     }
 }

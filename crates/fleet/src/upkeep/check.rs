@@ -50,7 +50,9 @@ pub(crate) fn check(store: &Store) -> Result<Health, Error> {
         let mut owners: HashSet<RunId> = HashSet::new();
         let day = days.entry(day_of(&partition)).or_default();
         for entry in &files {
-            let Some(runs) = health.read(store, entry, |file| day.add_samples(file))? else {
+            let Some(runs) =
+                health.read(store, Table::Samples, entry, |file| day.add_samples(file))?
+            else {
                 continue;
             };
             if runs.iter().any(|run| owners.contains(run)) {
@@ -66,12 +68,12 @@ pub(crate) fn check(store: &Store) -> Result<Health, Error> {
         health.scattered += usize::from(files.len() > 1);
         let day = days.entry(day_of(&partition)).or_default();
         for entry in &files {
-            health.read(store, entry, |file| day.add_stacks(file))?;
+            health.read(store, Table::Stacks, entry, |file| day.add_stacks(file))?;
         }
     }
     for files in partitions(store, Table::Runs)?.into_values() {
         for entry in &files {
-            health.read(store, entry, |file| {
+            health.read(store, Table::Runs, entry, |file| {
                 (0..file.len()).try_for_each(|group| file.run_ids(group).map(drop))
             })?;
         }
@@ -95,6 +97,7 @@ impl Health {
     fn read<T>(
         &mut self,
         store: &Store,
+        table: Table,
         entry: &Entry,
         with: impl FnOnce(&Groups) -> parquet::errors::Result<T>,
     ) -> Result<Option<T>, Error> {
@@ -103,7 +106,7 @@ impl Health {
         };
         self.files += 1;
         self.bytes += entry.size;
-        match Groups::of(bytes).and_then(|file| with(&file)) {
+        match Groups::of(table, bytes).and_then(|file| with(&file)) {
             Ok(found) => Ok(Some(found)),
             Err(error) => {
                 self.damaged.push(format!("{}: {error}", entry.path));

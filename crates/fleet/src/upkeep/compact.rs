@@ -101,16 +101,16 @@ fn replace(
         .try_for_each(|path| store.delete(path))
 }
 
-fn groups(store: &Store, entry: &Entry) -> Result<Groups, Error> {
+fn groups(store: &Store, table: Table, entry: &Entry) -> Result<Groups, Error> {
     let path = &entry.path;
     let bytes = store
         .get(path)?
         .ok_or_else(|| Error::Changed { path: path.clone() })?;
-    Groups::of(bytes).map_err(|source| Error::table(path, source))
+    Groups::of(table, bytes).map_err(|source| Error::table(path, source))
 }
 
 fn samples(store: &Store, entry: &Entry) -> Result<Vec<SampleRow>, Error> {
-    let file = groups(store, entry)?;
+    let file = groups(store, Table::Samples, entry)?;
     let mut texts = Texts::default();
     let mut rows = Vec::new();
     for group in 0..file.len() {
@@ -126,7 +126,7 @@ fn stacks(
     entry: &Entry,
     best: &mut BTreeMap<StackHash, StackRow>,
 ) -> Result<(), Error> {
-    let file = groups(store, entry)?;
+    let file = groups(store, Table::Stacks, entry)?;
     let mut texts = Texts::default();
     for group in 0..file.len() {
         let rows = file.stacks(group, &mut texts);
