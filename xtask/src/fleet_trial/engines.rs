@@ -67,6 +67,7 @@ impl Engine {
     pub(super) fn ask(
         &self,
         place: &Place,
+        data: &Path,
         expected: &Sums,
         first: Option<&Sums>,
     ) -> Result<(Answer, Sums)> {
@@ -80,13 +81,13 @@ impl Engine {
                 "query".as_ref(),
                 "--folded".as_ref(),
                 "-".as_ref(),
-                place.data.as_os_str(),
+                data.as_os_str(),
             ]),
             Some(_) => words.extend([
                 place.python.as_os_str(),
                 program.as_os_str(),
                 self.key.as_ref(),
-                place.data.as_os_str(),
+                data.as_os_str(),
             ]),
         }
         let (usage, _) = place.stopwatch.measure(&place.folder, words)?;

@@ -24,9 +24,15 @@ pub(crate) struct Options {
     /// How many machines.
     #[arg(long, default_value_t = 200)]
     hosts: u64,
-    /// The engines are asked when so many hours are there.
-    #[arg(long, value_delimiter = ',', default_values_t = [1, 6])]
+    /// All engines are asked when so many hours are there.
+    #[arg(long, value_delimiter = ',', default_values_t = [1])]
     hours: Vec<u64>,
+    /// How many machines show how size and time grow.
+    #[arg(long, default_value_t = 20)]
+    growth_hosts: u64,
+    /// When so many hours of these are there, prof is asked.
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 2, 4, 6])]
+    growth_hours: Vec<u64>,
     /// What `prof collect` recorded in a minute each, its spool [default: ten minutes of this
     /// machine, which needs root].
     #[arg(long, value_name = "FOLDER")]
@@ -48,7 +54,6 @@ pub(crate) struct Options {
 /// Where things are.
 struct Place {
     folder: PathBuf,
-    data: PathBuf,
     prof: PathBuf,
     fleet: PathBuf,
     python: PathBuf,
@@ -91,60 +96,135 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         .iter()
         .map(|base| reported(&place, &base.path))
         .collect::<Result<_>>()?;
-    let mut expected = Sums::new();
-    let mut stages: Vec<Stage> = Vec::new();
-    let (mut hour, mut samples) = (0, 0);
-    for &hours in &options.hours {
-        let (mut usage, mut pushed_samples) = (Usage::default(), 0);
-        while hour < hours {
-            (usage, pushed_samples) = (Usage::default(), 0);
-            for host in 0..options.hosts {
-                let chosen = choose(host, hour, bases.len());
-                if !options.resume {
-                    usage.add(&push(&place, &bases, host, hour, &chosen)?);
-                }
-                for &number in &chosen {
-                    let (count, sums) = &known[number];
-                    pushed_samples += count;
-                    engines::add(&mut expected, sums);
-                }
-            }
-            samples += pushed_samples;
-            hour += 1;
-            println!("hour {hour}: {pushed_samples} samples");
-        }
-        let before = sizes(&place)?;
-        let compaction = prof_data(&place, "compact")?;
-        prof_data(&place, "check")?;
-        stages.push(Stage {
-            hours,
-            recordings: options.hosts * hours * 60,
-            samples,
-            pushed: (!options.resume).then_some(Pushed {
-                usage,
-                samples: pushed_samples,
-                compaction,
-                sizes: before,
-            }),
-            sizes: sizes(&place)?,
-            answers: ask_all(&place, &expected)?,
-            functions: expected.len(),
-        });
-    }
-    let text = page::page(options, bases.len(), &stages)?;
+    let trial = Trial {
+        place,
+        bases,
+        known,
+    };
+    let growth = Fleet {
+        hosts: options.growth_hosts,
+        hours: &options.growth_hours,
+        data: trial.place.folder.join("growth"),
+        engines: &Engine::ALL[..1],
+        is_there: false,
+    };
+    let growth = trial.try_out(&growth)?;
+    let all = Fleet {
+        hosts: options.hosts,
+        hours: &options.hours,
+        data: trial.place.folder.join("data"),
+        engines: &Engine::ALL,
+        is_there: options.resume,
+    };
+    let all = trial.try_out(&all)?;
+    let text = page::page(options, trial.bases.len(), &all, &growth)?;
     let output = workspace::root().join(&options.output);
     fs::write(&output, &text).with_context(|| format!("cannot write {}", output.display()))?;
     println!("\n{text}\nwritten to {}", output.display());
     Ok(())
 }
 
+/// What all machines' recordings are made from.
+struct Trial {
+    place: Place,
+    bases: Vec<Base>,
+    /// Of each base, how many samples it has, and what its functions weigh.
+    known: Vec<(u64, Sums)>,
+}
+
+/// Machines, and what is asked about them when.
+struct Fleet<'a> {
+    hosts: u64,
+    hours: &'a [u64],
+    data: PathBuf,
+    engines: &'a [Engine],
+    /// Whether an earlier trial pushed it.
+    is_there: bool,
+}
+
+impl Trial {
+    fn try_out(&self, fleet: &Fleet<'_>) -> Result<Vec<Stage>> {
+        if !fleet.is_there {
+            let _ = fs::remove_dir_all(&fleet.data);
+        }
+        let (place, data) = (&self.place, &fleet.data);
+        let mut expected = Sums::new();
+        let mut stages: Vec<Stage> = Vec::new();
+        let (mut hour, mut samples) = (0, 0);
+        for &hours in fleet.hours {
+            let (mut usage, mut pushed_samples) = (Usage::default(), 0);
+            while hour < hours {
+                (usage, pushed_samples) = self.push_hour(fleet, hour, &mut expected)?;
+                samples += pushed_samples;
+                hour += 1;
+                println!("hour {hour}: {pushed_samples} samples");
+            }
+            let before = sizes(data)?;
+            let compaction = prof_data(place, data, "compact")?;
+            prof_data(place, data, "check")?;
+            stages.push(Stage {
+                hours,
+                recordings: fleet.hosts * hours * 60,
+                samples,
+                pushed: (!fleet.is_there).then_some(Pushed {
+                    usage,
+                    samples: pushed_samples,
+                    compaction,
+                    sizes: before,
+                }),
+                sizes: sizes(data)?,
+                answers: ask_all(place, data, fleet.engines, &expected)?,
+                functions: expected.len(),
+            });
+        }
+        Ok(stages)
+    }
+
+    /// Pushes an hour of all machines, and adds up what they did. Returns what that took, and how
+    /// many samples it was.
+    fn push_hour(&self, fleet: &Fleet<'_>, hour: u64, expected: &mut Sums) -> Result<(Usage, u64)> {
+        let (mut usage, mut samples) = (Usage::default(), 0);
+        for host in 0..fleet.hosts {
+            let chosen = choose(host, hour, self.bases.len());
+            if !fleet.is_there {
+                usage.add(&self.push(&fleet.data, host, hour, &chosen)?);
+            }
+            for &number in &chosen {
+                let (count, sums) = &self.known[number];
+                samples += count;
+                engines::add(expected, sums);
+            }
+        }
+        Ok((usage, samples))
+    }
+
+    /// Pushes an hour of a machine; returns what that took.
+    fn push(&self, data: &Path, host: u64, hour: u64, chosen: &[usize]) -> Result<Usage> {
+        const SECOND: u64 = 1_000_000_000;
+        const SERVICES: u64 = 5;
+        let place = &self.place;
+        let folder = place.folder.join("minutes");
+        fs::create_dir_all(&folder)?;
+        let today = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs() / 86_400 * 86_400;
+        let begin = Duration::from_secs(today - 86_400 + hour * 3600).as_nanos() as u64;
+        let mut words = vec![place.fleet.clone().into_os_string()];
+        words.extend(["push", "--service"].map(Into::into));
+        words.push(format!("service-{}", host % SERVICES).into());
+        words.extend(["--host".into(), format!("host-{host:03}").into()]);
+        for (minute, &number) in (0_u64..).zip(chosen) {
+            let path = folder.join(format!("{minute}.data"));
+            // No two machines' clocks agree to the nanosecond.
+            self.bases[number].write_at(begin + minute * 60 * SECOND + host, &path)?;
+            words.push(path.into());
+        }
+        words.push(data.into());
+        Ok(place.stopwatch.measure(&place.folder, words)?.0)
+    }
+}
+
 fn prepare(options: &Options) -> Result<Place> {
     let target = workspace::target_directory()?;
     let folder = target.join("fleet-trial");
-    let data = folder.join("data");
-    if !options.resume {
-        let _ = fs::remove_dir_all(&data);
-    }
     fs::create_dir_all(&folder)?;
     let prof = options
         .prof
@@ -157,7 +237,6 @@ fn prepare(options: &Options) -> Result<Place> {
         fleet: prof.with_file_name("prof-fleet"),
         python: python.unwrap_or_else(|| target.join("python/bin/python3")),
         folder,
-        data,
         prof,
     })
 }
@@ -205,42 +284,20 @@ fn choose(host: u64, hour: u64, count: usize) -> Vec<usize> {
         .collect()
 }
 
-/// Pushes an hour of a machine; returns what that took.
-fn push(place: &Place, bases: &[Base], host: u64, hour: u64, chosen: &[usize]) -> Result<Usage> {
-    const SECOND: u64 = 1_000_000_000;
-    const SERVICES: u64 = 5;
-    let folder = place.folder.join("minutes");
-    fs::create_dir_all(&folder)?;
-    let today = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs() / 86_400 * 86_400;
-    let begin = Duration::from_secs(today - 86_400 + hour * 3600).as_nanos() as u64;
-    let mut words = vec![place.fleet.clone().into_os_string()];
-    words.extend(["push", "--service"].map(Into::into));
-    words.push(format!("service-{}", host % SERVICES).into());
-    words.extend(["--host".into(), format!("host-{host:03}").into()]);
-    for (minute, &number) in (0_u64..).zip(chosen) {
-        let path = folder.join(format!("{minute}.data"));
-        // No two machines' clocks agree to the nanosecond.
-        bases[number].write_at(begin + minute * 60 * SECOND + host, &path)?;
-        words.push(path.into());
-    }
-    words.push(place.data.clone().into());
-    Ok(place.stopwatch.measure(&place.folder, words)?.0)
-}
-
-fn prof_data(place: &Place, verb: &str) -> Result<Usage> {
+fn prof_data(place: &Place, data: &Path, verb: &str) -> Result<Usage> {
     let words = [
         place.fleet.as_os_str(),
         "data".as_ref(),
         verb.as_ref(),
-        place.data.as_os_str(),
+        data.as_os_str(),
     ];
     Ok(place.stopwatch.measure(&place.folder, words)?.0)
 }
 
 /// Bytes of each table.
-fn sizes(place: &Place) -> Result<Vec<u64>> {
+fn sizes(data: &Path) -> Result<Vec<u64>> {
     let size = |table: &&str| -> Result<u64> {
-        let mut folders = vec![place.data.join(table)];
+        let mut folders = vec![data.join(table)];
         let mut bytes = 0;
         while let Some(folder) = folders.pop() {
             for entry in fs::read_dir(folder)? {
@@ -256,16 +313,16 @@ fn sizes(place: &Place) -> Result<Vec<u64>> {
     TABLES.iter().map(size).collect()
 }
 
-/// Asks prof and all engines that there are.
-fn ask_all(place: &Place, expected: &Sums) -> Result<Vec<Answer>> {
-    let engines = Engine::ALL
+/// Asks those of the engines that there are.
+fn ask_all(place: &Place, data: &Path, engines: &[Engine], expected: &Sums) -> Result<Vec<Answer>> {
+    let engines = engines
         .iter()
         .filter(|engine| engine.is_there(&place.python));
     let mut answers: Vec<Answer> = Vec::new();
     let mut first = None;
     for engine in engines {
         println!("asking {}", engine.name);
-        let (answer, totals) = engine.ask(place, expected, first.as_ref())?;
+        let (answer, totals) = engine.ask(place, data, expected, first.as_ref())?;
         first.get_or_insert(totals);
         answers.push(answer);
     }

@@ -9,7 +9,12 @@ use crate::bench;
 
 const MEGABYTE: f64 = (1 << 20) as f64;
 
-pub(super) fn page(options: &Options, bases: usize, stages: &[Stage]) -> Result<String> {
+pub(super) fn page(
+    options: &Options,
+    bases: usize,
+    stages: &[Stage],
+    growth: &[Stage],
+) -> Result<String> {
     let mut page = String::from("# A data set of many machines\n\n");
     writeln!(
         page,
@@ -25,7 +30,9 @@ pub(super) fn page(options: &Options, bases: usize, stages: &[Stage]) -> Result<
          minutes of one machine have\nfor each service, and no more.\n",
         options.hosts
     )?;
+    page.push_str("## Pushing\n\n");
     pushing(&mut page, stages)?;
+    page.push_str("\n## Size\n\n");
     sizes(&mut page, stages)?;
     for stage in stages {
         answers(&mut page, stage)?;
@@ -38,12 +45,100 @@ pub(super) fn page(options: &Options, bases: usize, stages: &[Stage]) -> Result<
          Spark, CPU seconds and\nmemory are those of its Python: nobody waits for its three Java \
          virtual machines, of a gigabyte\neach.\n",
     );
+    if let Some(last) = growth.last() {
+        writeln!(
+            page,
+            "\n## From hour to hour\n\nThe same of {} machines, hour after hour.\n",
+            options.growth_hosts
+        )?;
+        pushing(&mut page, growth)?;
+        page.push('\n');
+        sizes(&mut page, growth)?;
+        questions(&mut page, growth)?;
+        on_paper(&mut page, options.growth_hosts, last)?;
+    }
     Ok(page)
+}
+
+/// What `prof query` takes as the hours go by.
+fn questions(page: &mut String, stages: &[Stage]) -> Result<()> {
+    page.push_str(
+        "\n`prof query`, the folded stacks of all:\n\n\
+         | hours | samples | seconds | CPU seconds | peak memory | stacks | own weights equal |\n\
+         | ---: | ---: | ---: | ---: | ---: | ---: | --- |\n",
+    );
+    for stage in stages {
+        for answer in &stage.answers {
+            writeln!(
+                page,
+                "| {} | {} | {:.1} | {:.1} | {:.0} MiB | {} | {} |",
+                stage.hours,
+                stage.samples,
+                answer.usage.wall.as_secs_f64(),
+                answer.usage.cpu.as_secs_f64(),
+                answer.usage.peak_memory as f64 / MEGABYTE,
+                answer.stacks,
+                word(answer.own_equal),
+            )?;
+        }
+    }
+    Ok(())
+}
+
+/// What was measured last, times the machines and hours of a large fleet.
+fn on_paper(page: &mut String, hosts: u64, measured: &Stage) -> Result<()> {
+    const HOSTS: f64 = 10_000.0;
+    const MONTH: f64 = 30.0 * 24.0;
+    let host_hours = (hosts * measured.hours) as f64;
+    writeln!(
+        page,
+        "\n## On paper: 10,000 machines, 30 days\n\nFrom the {} hours of {hosts} machines above. \
+         All grows with machines and hours, but for the\ntable of stacks: the machines of a \
+         service share it, so that it grows with hours alone, and at\nmost so. The engine for \
+         all of a month is Spark or ClickHouse, on many machines.\n\n\
+         | | measured | 10,000 machines, an hour | a month |\n| --- | ---: | ---: | ---: |",
+        measured.hours
+    )?;
+    let mut row = |name: &str, value: f64, by_hosts: bool, unit: &str| {
+        let hour = match by_hosts {
+            true => value / host_hours * HOSTS,
+            false => value / measured.hours as f64,
+        };
+        let month = hour * MONTH;
+        writeln!(
+            page,
+            "| {name}, {unit} | {value:.1} | {hour:.1} | {month:.0} |"
+        )
+    };
+    row("samples", measured.samples as f64 / 1e6, true, "millions")?;
+    for (table, &bytes) in TABLES.iter().zip(&measured.sizes) {
+        let size = bytes as f64 / MEGABYTE;
+        row(
+            &format!("table of {table}"),
+            size,
+            *table != "stacks",
+            "MiB",
+        )?;
+    }
+    if let Some(pushed) = &measured.pushed {
+        // Of the last hour; all hours are alike.
+        let cpu = pushed.usage.cpu.as_secs_f64() * measured.hours as f64;
+        row("pushing", cpu, true, "CPU seconds")?;
+    }
+    if let Some(answer) = measured.answers.first() {
+        let cpu = answer.usage.cpu.as_secs_f64();
+        row("`prof query` of all", cpu, true, "CPU seconds")?;
+    }
+    Ok(())
+}
+
+fn word(equal: bool) -> &'static str {
+    if equal { "yes" } else { "no" }
 }
 
 fn pushing(page: &mut String, stages: &[Stage]) -> Result<()> {
     page.push_str(
-        "## Pushing\n\nOf the last hour. CPU seconds are user and system time.\n\n\
+        "Of the last hour. CPU seconds are user and system time.\n\n\
          | hours | recordings | samples | pushed in the last hour | CPU seconds | samples a CPU \
          second | peak memory | compaction, CPU seconds | peak memory |\n\
          | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n",
@@ -74,7 +169,7 @@ fn pushing(page: &mut String, stages: &[Stage]) -> Result<()> {
 
 fn sizes(page: &mut String, stages: &[Stage]) -> Result<()> {
     page.push_str(
-        "\n## Size\n\nBytes a sample, as pushed and after `prof data compact`.\n\n\
+        "Bytes a sample, as pushed and after `prof data compact`.\n\n\
          | hours | table | as pushed | compacted | compacted, MiB |\n\
          | ---: | --- | ---: | ---: | ---: |\n",
     );
@@ -106,7 +201,6 @@ fn answers(page: &mut String, stage: &Stage) -> Result<()> {
          equal |\n| --- | ---: | ---: | ---: | ---: | --- | --- |",
         stage.hours, stage.samples, stage.functions
     )?;
-    let word = |equal| if equal { "yes" } else { "no" };
     for answer in &stage.answers {
         writeln!(
             page,
