@@ -91,7 +91,14 @@ fn msrv() -> Result<()> {
 fn musl() -> Result<()> {
     const TARGET: &str = "x86_64-unknown-linux-musl";
     let mut command = cargo();
-    command.args(["check", "--locked", "--package", "prof", "--package", "prof-fleet"]);
+    command.args([
+        "check",
+        "--locked",
+        "--package",
+        "prof",
+        "--package",
+        "prof-fleet",
+    ]);
     command.args(["--target", TARGET]);
     command.env("CC_x86_64_unknown_linux_musl", "musl-gcc");
     process::run(&mut command)

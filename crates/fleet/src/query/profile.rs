@@ -201,9 +201,11 @@ impl Frames {
     }
 
     /// A frame that was stored without a name, as the code that it is: whoever has the file of this
-    /// build id can name it.
+    /// build id can name it. One that is called by where its function begins was named by its file.
     fn code(&mut self, frame: &table::Frame) -> Option<Frame> {
-        if frame.is_named() || kind(&frame.kind) != FunctionKind::User {
+        let address = frame.address?;
+        let place = format!("{}+{address:#x}", frame.module);
+        if *frame.function != *place || kind(&frame.kind) != FunctionKind::User {
             return None;
         }
         let module = Module {
@@ -212,7 +214,7 @@ impl Frames {
         };
         Some(Frame::Module {
             module: self.profile.modules.intern(module),
-            offset: FileOffset(frame.address?.cast_unsigned()),
+            offset: FileOffset(address.cast_unsigned()),
         })
     }
 }

@@ -8,7 +8,7 @@ use prof_needs::{met, python, tools};
 use prof_recorder::{Options, Program, Signals, Target};
 use tempfile::TempDir;
 
-use super::{Weights, build, errors, fleet, weights};
+use super::{Weights, all_weights, build, errors, fleet, weights};
 
 /// Recordings, and an empty data set.
 pub(super) struct Session {
@@ -267,6 +267,31 @@ fn frames_are_named_later_by_who_has_the_file() {
     for function in ["main", "parse", "render", "burn"] {
         assert_eq!(named[function], known[function], "{function}");
     }
+}
+
+#[test]
+fn stripped_functions_are_called_as_in_the_report() {
+    if !tools(&["gcc", "strip"]) {
+        return;
+    }
+    let session = Session::new();
+    let program = session.path("work");
+    assert!(
+        Command::new("strip")
+            .arg(&program)
+            .status()
+            .unwrap()
+            .success()
+    );
+    let recording = session.record("recording");
+    let of_program = |mut weights: Weights| {
+        weights.retain(|name, _| name.starts_with("work+0x"));
+        weights
+    };
+    let known = of_program(all_weights(&recording));
+    assert!(known.len() > 2, "{known:?}");
+    session.pushed(&recording, "a");
+    assert_eq!(of_program(session.query(&[])), known);
 }
 
 #[test]
