@@ -7,6 +7,7 @@ use serde_json::Value;
 
 const SHARES: Program = Program::c(&["shares.c"]);
 const THREADS: Program = Program::c(&["threads.c"]);
+const INLINING: Program = Program::cpp(&["inlining.cpp"]);
 
 /// What an output shows: as much of it as its format tells.
 #[derive(Debug, Default)]
@@ -18,8 +19,9 @@ struct Shown {
 }
 
 fn record(session: &Session) -> Recorded<'_> {
-    let (shares, threads) = (SHARES.build(), THREADS.build());
-    let script = format!("{} 150; {} 150", shares.display(), threads.display());
+    let programs = [SHARES, THREADS, INLINING].map(|program| program.build());
+    let runs = programs.map(|program| format!("{} 150", program.display()));
+    let script = runs.join("; ");
     session.record(USER_CODE, &["sh", "-c", &script])
 }
 
@@ -36,7 +38,7 @@ fn filters_mean_the_same_in_all_outputs() {
     let times: Vec<f64> = headlines("shares ").map(seconds).collect();
     let first = script.lines().next().map(seconds).unwrap();
     let middle = format!("{:.6}", times[times.len() / 2] - first);
-    let conditions: [&[&str]; 18] = [
+    let conditions: [&[&str]; 20] = [
         &["--event", "cpu-clock"],
         &["--comm", "^thr"],
         &["--pid", pid],
@@ -48,6 +50,8 @@ fn filters_mean_the_same_in_all_outputs() {
         &["--module", "threads"],
         &["--function", "burn_thirty"],
         &["--focus", "^busy$"],
+        &["--language", "cpp"],
+        &["--language", "c,rust", "--no-kernel"],
         &["--ignore", "burn_thirty"],
         &["--hide", "burn"],
         &["--no-kernel"],
@@ -70,6 +74,10 @@ fn filters_mean_the_same_in_all_outputs() {
         let shows = |name: &str| some.functions.as_ref().is_some_and(|f| f.contains(name));
         match condition {
             ["--ignore" | "--hide", ..] => assert!(!shows("burn_thirty"), "{some:?}"),
+            ["--language", "cpp"] => {
+                let innermost = "shapes::innermost(unsigned long)";
+                assert!(shows(innermost) && !shows("burn_ten"), "{some:?}");
+            }
             ["--function", ..] => assert!(shows("burn_thirty") && !shows("burn_ten"), "{some:?}"),
             ["--comm" | "--pid" | "--tid" | "--module", _] => {
                 assert!(shows("thread_main") && !shows("burn_ten"), "{some:?}");
@@ -214,11 +222,15 @@ fn of_json(report: &Value) -> Shown {
 }
 
 fn of_csv(text: &str) -> Shown {
-    let rows = text
-        .lines()
-        .skip(1)
-        .map(|line| line.split(',').collect::<Vec<_>>());
-    let rows: Vec<Vec<&str>> = rows.collect();
+    let mut lines = text.lines();
+    let columns = lines.next().unwrap().split(',').count();
+    // From the right: names are quoted that have commas in them.
+    let row = |line: &'_ str| {
+        let mut row: Vec<String> = line.rsplitn(columns, ',').map(str::to_owned).collect();
+        row.reverse();
+        row
+    };
+    let rows: Vec<Vec<String>> = lines.map(row).collect();
     let sum = |column: usize| {
         Some(
             rows.iter()
@@ -229,7 +241,11 @@ fn of_csv(text: &str) -> Shown {
     Shown {
         weight: sum(3),
         samples: sum(5),
-        functions: Some(rows.iter().map(|row| row[0].to_owned()).collect()),
+        functions: Some(
+            rows.iter()
+                .map(|row| row[0].trim_matches('"').to_owned())
+                .collect(),
+        ),
     }
 }
 
@@ -278,7 +294,7 @@ fn of_flamechart(svg: &str) -> Shown {
 /// set off by `_`, as folded stacks have it).
 fn is_thread(name: &str) -> bool {
     let plain = name.split([' ', '_']).next().unwrap();
-    ["sh", "shares", "threads"].contains(&plain)
+    ["sh", "shares", "threads", "inlining"].contains(&plain)
 }
 
 fn of_firefox(profile: &Value) -> Shown {

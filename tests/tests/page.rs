@@ -11,11 +11,13 @@ use serde_json::{Value, json};
 
 const SHARES: Program = Program::c(&["shares.c"]);
 const THREADS: Program = Program::c(&["threads.c"]);
+const INLINING: Program = Program::cpp(&["inlining.cpp"]);
 
-/// Two programs, one of them with threads.
+/// Three programs, one of them with threads, one in C++.
 fn record(session: &Session, file: &str, time: u32) {
-    let (shares, threads) = (SHARES.build(), THREADS.build());
-    let script = format!("{} {time}; {} 150", shares.display(), threads.display());
+    let [shares, threads, inlining] = [SHARES, THREADS, INLINING].map(|it| it.build());
+    let others = format!("{} 150; {} 50", threads.display(), inlining.display());
+    let script = format!("{} {time}; {others}", shares.display());
     let options = [USER_CODE, &["-o", file]].concat();
     session.record(&options, &["sh", "-c", &script]);
 }
@@ -100,7 +102,7 @@ fn tables_of_the_page_are_those_of_the_report() {
     let of_thread = |line: &str| Some(line.strip_prefix("threads ")?.split_once('/')?.1.to_owned());
     let thread = script.lines().find_map(of_thread).unwrap();
     let thread = thread.split_whitespace().next().unwrap();
-    let conditions: [&[&str]; 13] = [
+    let conditions: [&[&str]; 15] = [
         &[],
         &["--function", "burn_(sixty|thirty)"],
         &["--function", "(?i)BURN_THIRTY"],
@@ -109,6 +111,8 @@ fn tables_of_the_page_are_those_of_the_report() {
         &["--ignore", "burn_ten"],
         &["--hide", "^burn$"],
         &["--module", "threads"],
+        &["--language", "C++"],
+        &["--language", "rust,C", "--no-kernel"],
         &["--since", "50ms", "--until", "200ms"],
         &["--no-kernel", "--comm", "shares"],
         &["--cpu", &cpu],

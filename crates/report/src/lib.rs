@@ -53,4 +53,4 @@ pub use load::{LiveProfile, LoadOptions, LoadProgress, Span, StackCopies, load, 
 pub use pattern::{InvalidPattern, Pattern};
 pub use profile::Profile;
 pub use source::{NoSource, SourceFile, Sources};
-pub use symbolize::{NameCache, SymbolizedProfile};
+pub use symbolize::{Language, NameCache, SymbolizedProfile};

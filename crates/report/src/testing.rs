@@ -125,11 +125,7 @@ impl TestProfile {
         self.finish_with(Some("/src/demo.c"))
     }
 
-    /// As if there were no debug info.
-    pub(crate) fn finish_without_files(self) -> SymbolizedProfile {
-        self.finish_with(None)
-    }
-
+    /// With this source file, or as if there were no debug info.
     pub(crate) fn finish_with(self, file: Option<&str>) -> SymbolizedProfile {
         let names = self.names.iter();
         let answers: Vec<Vec<SymbolFrame>> = names.map(|names| symbols(names, file)).collect();

@@ -7,9 +7,9 @@ use clap_complete::engine::ArgValueCompleter;
 use prof_report::Sources;
 use prof_report::view::annotate::Syntax;
 
+use super::filter::FilterFlags;
 use super::input::InputFlags;
 use super::quantity::parse_percent;
-use super::report::FilterFlags;
 use super::{SymbolFlags, complete};
 
 /// `prof annotate [FUNCTION|FILE] [-i FILE] [...]`

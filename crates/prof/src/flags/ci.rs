@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::diff::GrowthLimit;
-use super::report::FilterFlags;
+use super::filter::FilterFlags;
 use super::symbols::SymbolFlags;
 
 /// `prof ci [...] -- COMMAND`

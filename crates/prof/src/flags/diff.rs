@@ -7,8 +7,8 @@ use clap::{Args, ValueEnum};
 use prof_report::Pattern;
 use prof_report::view::diff::Basis;
 
+use super::filter::FilterFlags;
 use super::quantity::parse_rows;
-use super::report::FilterFlags;
 use super::symbols::SymbolFlags;
 
 /// `prof diff BEFORE AFTER [...]`

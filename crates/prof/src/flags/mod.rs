@@ -7,6 +7,7 @@ mod ci;
 mod complete;
 mod diff;
 mod doctor;
+mod filter;
 mod input;
 mod list;
 mod output;

@@ -4,6 +4,7 @@ use std::str::FromStr;
 
 use clap::ValueEnum;
 use prof_report::Split;
+use prof_report::view::groups::CodeGroups;
 
 /// The keys of `--sort`: at most one that splits, and what the rows are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +20,7 @@ pub(crate) struct Sort {
 pub(crate) enum Rows {
     #[default]
     Functions,
-    Modules,
+    Code(CodeGroups),
     /// What `by` splits into.
     Parts(&'static str),
 }
@@ -38,7 +39,11 @@ impl FromStr for Sort {
                 "tid" => (ByFlag::Thread, "Thread"),
                 "cpu" => (ByFlag::Cpu, "CPU"),
                 "dso" | "module" => {
-                    code.get_or_insert(Rows::Modules);
+                    code.get_or_insert(Rows::Code(CodeGroups::Modules));
+                    continue;
+                }
+                "language" => {
+                    code.get_or_insert(Rows::Code(CodeGroups::Languages));
                     continue;
                 }
                 "total" | "children" | "overhead_children" => {
@@ -53,7 +58,7 @@ impl FromStr for Sort {
                 }
                 _ => {
                     return Err(format!(
-                        "there is no key `{key}`; the keys are comm, pid, tid, cpu, dso, sym, self and total"
+                        "there is no key `{key}`; the keys are comm, pid, tid, cpu, dso, language, sym, self and total"
                     ));
                 }
             };
@@ -107,14 +112,16 @@ mod tests {
     #[test]
     fn keys_of_perf() {
         check("sym", None, Rows::Functions);
-        check("dso", None, Rows::Modules);
+        let modules = Rows::Code(CodeGroups::Modules);
+        check("dso", None, modules);
+        check("language", None, Rows::Code(CodeGroups::Languages));
         check("dso,sym", None, Rows::Functions);
         check("symbol,dso", None, Rows::Functions);
         check("comm,dso,sym", Some(ByFlag::Comm), Rows::Functions);
-        check("pid,module", Some(ByFlag::Process), Rows::Modules);
+        check("pid,module", Some(ByFlag::Process), modules);
         check("total", None, Rows::Functions);
         check("overhead,comm,sym", Some(ByFlag::Comm), Rows::Functions);
-        check("total,dso", None, Rows::Modules);
+        check("total,dso", None, modules);
         check("cpu", Some(ByFlag::Cpu), Rows::Parts("CPU"));
     }
 

@@ -8,7 +8,7 @@ use prof_model::{Quality, printable};
 use prof_report::format::{coverage, failures, stack_check, table, tree};
 use prof_report::view::failures::Failures;
 use prof_report::view::flat::Flat;
-use prof_report::view::groups::Groups;
+use prof_report::view::groups::{CodeGroups, Groups};
 use prof_report::view::outline::Outline;
 use prof_report::view::stack_check::NamedStackCheck;
 use prof_report::{CallTree, SymbolizedProfile};
@@ -62,13 +62,20 @@ fn write_table(flags: &OutputFlags, calls: &CallTree<'_>) -> Result<()> {
     write_stdout(|out| match (rows, flags.split()) {
         (Rows::Parts(title), _) => Ok(groups(Groups::parts(calls), title, out)?),
         (Rows::Functions, None) => Ok(functions(Flat::new(calls), out)?),
-        (Rows::Modules, None) => Ok(groups(Groups::modules(calls), "Module", out)?),
+        (Rows::Code(by), None) => Ok(groups(Groups::code(calls, by), title(by), out)?),
         (Rows::Functions, Some(_)) => write_apart(Flat::by_part(calls), functions, out),
-        (Rows::Modules, Some(_)) => {
-            let modules = |part, out: &mut dyn io::Write| groups(part, "Module", out);
-            write_apart(Groups::modules_by_part(calls), modules, out)
+        (Rows::Code(by), Some(_)) => {
+            let code = |part, out: &mut dyn io::Write| groups(part, title(by), out);
+            write_apart(Groups::code_by_part(calls, by), code, out)
         }
     })
+}
+
+fn title(by: CodeGroups) -> &'static str {
+    match by {
+        CodeGroups::Modules => "Module",
+        CodeGroups::Languages => "Language",
+    }
 }
 
 /// Writes tables with empty lines between them.

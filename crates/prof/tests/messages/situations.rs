@@ -141,6 +141,8 @@ const REPORT: &[&str] = &[
     "-i folded --check-stacks",
     "-i folded --event cycles",
     "-i folded --sort nonsense",
+    "-i folded --language klingon",
+    "-i folded --language python",
     "-i folded --sort comm",
     "-i perf-4.14-branches --event nonsense",
     "-i perf-4.14-branches --check-stacks",

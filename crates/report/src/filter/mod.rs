@@ -8,6 +8,7 @@ use std::time::Duration;
 use prof_model::{Pid, Tid};
 
 use crate::pattern::Pattern;
+use crate::symbolize::Language;
 
 /// Which samples and frames a view is made of. The default is all of the main event.
 ///
@@ -34,6 +35,9 @@ pub struct Filter {
     pub module: Option<Pattern>,
     /// Stacks with a function whose name matches; together with `module`, in one frame.
     pub function: Option<Pattern>,
+    /// Stacks with a function in one of these languages; together with `module` and `function`, in
+    /// one frame.
+    pub languages: Vec<Language>,
     /// No stacks with a function whose name matches.
     pub ignore: Option<Pattern>,
     /// Frames of functions whose name matches are left out, their weight goes to their callers.

@@ -6,7 +6,9 @@ use crate::error::Error;
 use crate::filter::Filter;
 use crate::pattern::Pattern;
 use crate::profile::{Event, MissingData, Sample};
-use crate::symbolize::{Function, FunctionId, FunctionKind, Location, SymbolizedProfile};
+use crate::symbolize::{
+    Function, FunctionId, FunctionKind, Languages, Location, SymbolizedProfile,
+};
 
 /// The samples and frames of a profile that a filter lets through.
 pub(crate) struct Selection<'a> {
@@ -69,10 +71,14 @@ impl<'a> Selection<'a> {
             .iter()
             .map(|(_, name)| matches(&filter.comm, name))
             .collect();
+        let languages = (!filter.languages.is_empty()).then(|| Languages::of(symbolized));
+        let in_language = |id| {
+            let language = languages.as_ref().map(|languages| languages.get(id));
+            language.is_none_or(|it| it.is_some_and(|it| filter.languages.contains(&it)))
+        };
         let functions = symbolized
-            .functions()
-            .iter()
-            .map(|function| FunctionFilter::of(function, filter))
+            .function_ids()
+            .map(|id| FunctionFilter::of(&symbolized[id], filter, in_language(id)))
             .collect();
         let first = profile.samples.iter().map(|sample| sample.time).min();
         let at = |time: std::time::Duration| {
@@ -132,7 +138,13 @@ impl<'a> Selection<'a> {
 
     /// Whether a stack in which all this was seen is let through.
     pub(crate) fn takes(&self, seen: Seen) -> bool {
-        let wants = self.filter.function.is_some() || self.filter.module.is_some();
+        let Filter {
+            function,
+            module,
+            languages,
+            ..
+        } = self.filter;
+        let wants = function.is_some() || module.is_some() || !languages.is_empty();
         (seen.wanted || !wants) && !seen.unwanted
     }
 }
@@ -150,7 +162,7 @@ fn check_missing_data(filter: &Filter, missing_data: MissingData) -> Result<(), 
 }
 
 impl FunctionFilter {
-    fn of(function: &Function, filter: &Filter) -> Self {
+    fn of(function: &Function, filter: &Filter, language_matches: bool) -> Self {
         let matches = |pattern: &Option<Pattern>, name: &str, otherwise| {
             pattern
                 .as_ref()
@@ -160,6 +172,7 @@ impl FunctionFilter {
         let plumbing = filter.fold_async && is_async_plumbing(&function.name);
         Self {
             wanted: function.kind != FunctionKind::Missing
+                && language_matches
                 && matches(&filter.function, &function.name, true)
                 && matches(&filter.module, &function.module, true),
             unwanted: matches(&filter.ignore, &function.name, false),

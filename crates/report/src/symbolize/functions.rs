@@ -21,6 +21,12 @@ pub struct Function {
 }
 
 impl Function {
+    /// Whether its name is only where it is.
+    pub(crate) fn is_unnamed(&self) -> bool {
+        let rest = self.name.strip_prefix(&*self.module);
+        rest.is_some_and(|rest| rest.starts_with("+0x")) || self.name.starts_with("[unknown]")
+    }
+
     /// As people get to see it.
     fn printable(&self) -> Self {
         let clean = |text: &Arc<str>| match printable(text) {

@@ -3,6 +3,7 @@
 mod cache;
 mod entries;
 mod functions;
+mod language;
 mod naming;
 mod plan;
 mod resolve;
@@ -18,6 +19,7 @@ use crate::profile::{FrameId, Profile, StackId};
 pub use crate::profile::FunctionKind;
 pub use cache::NameCache;
 pub use functions::{Function, FunctionId};
+pub use language::{Language, Languages};
 pub use naming::ModuleNaming;
 pub(crate) use plan::{JIT, KERNEL};
 pub(crate) use resolve::OFF_CPU;

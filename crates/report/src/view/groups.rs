@@ -1,12 +1,22 @@
-//! Weights by where and by what code ran: modules, threads, processes, CPUs.
+//! Weights by where and by what code ran: modules, languages, threads, processes, CPUs.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use crate::calltree::{CallTree, NodeId};
 use crate::profile::Weight;
+use crate::symbolize::{FunctionId, FunctionKind, Languages, SymbolizedProfile};
 
 use super::flat::{Weights, weigh};
+
+/// What code is grouped by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CodeGroups {
+    /// The file it is in.
+    Modules,
+    /// The language it is written in; the kernel's has none.
+    Languages,
+}
 
 /// Parts of a profile by weight, the heaviest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,7 +32,7 @@ pub struct Groups {
 /// One group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// Of the module, thread, process or CPU.
+    /// Of the module, language, thread, process or CPU.
     pub name: String,
     /// Samples taken in it.
     pub own: Weight,
@@ -42,34 +52,30 @@ impl Groups {
         Self::new(tree, NodeId::ROOT, rows.collect())
     }
 
-    /// Sums up the modules of a whole tree.
-    pub fn modules(tree: &CallTree<'_>) -> Self {
-        Self::modules_below(tree, NodeId::ROOT)
+    /// Sums up the code of a whole tree.
+    pub fn code(tree: &CallTree<'_>, by: CodeGroups) -> Self {
+        Self::code_below(tree, NodeId::ROOT, by)
     }
 
-    /// Sums up the modules of each part of a tree's split, the heaviest part first.
-    pub fn modules_by_part(tree: &CallTree<'_>) -> impl Iterator<Item = Self> {
+    /// Sums up the code of each part of a tree's split, the heaviest part first.
+    pub fn code_by_part(tree: &CallTree<'_>, by: CodeGroups) -> impl Iterator<Item = Self> {
         let parts = tree.children(NodeId::ROOT).iter();
-        parts.map(|&part| Self::modules_below(tree, part))
+        parts.map(move |&part| Self::code_below(tree, part, by))
     }
 
-    fn modules_below(tree: &CallTree<'_>, of: NodeId) -> Self {
+    fn code_below(tree: &CallTree<'_>, of: NodeId, by: CodeGroups) -> Self {
         let mut names = Vec::new();
         let mut numbers = HashMap::new();
-        let module_of: Vec<usize> = tree
-            .symbolized()
-            .functions()
-            .iter()
-            .map(|function| {
-                *numbers.entry(&*function.module).or_insert_with(|| {
-                    names.push(&*function.module);
+        let group_of: Vec<usize> = names_of_groups(tree.symbolized(), by)
+            .into_iter()
+            .map(|name| {
+                *numbers.entry(name).or_insert_with(|| {
+                    names.push(name);
                     names.len() - 1
                 })
             })
             .collect();
-        let weights = weigh(tree, of, names.len(), |function| {
-            module_of[function.index()]
-        });
+        let weights = weigh(tree, of, names.len(), |function| group_of[function.index()]);
         let rows = names
             .into_iter()
             .zip(weights)
@@ -94,6 +100,28 @@ impl Groups {
             of,
             total: tree[of].total,
             rows,
+        }
+    }
+}
+
+/// By function's number: the name of its group.
+fn names_of_groups(symbolized: &SymbolizedProfile, by: CodeGroups) -> Vec<&str> {
+    let ids = symbolized.function_ids();
+    let module = |id: FunctionId| &*symbolized[id].module;
+    match by {
+        CodeGroups::Modules => ids.map(module).collect(),
+        CodeGroups::Languages => {
+            let languages = Languages::of(symbolized);
+            let of_none = |id: FunctionId| match symbolized[id].kind {
+                FunctionKind::Kernel | FunctionKind::Jit => module(id),
+                _ => "",
+            };
+            let name = |id| {
+                languages
+                    .get(id)
+                    .map_or_else(|| of_none(id), |it| it.name())
+            };
+            ids.map(name).collect()
         }
     }
 }
@@ -129,13 +157,32 @@ mod tests {
     #[test]
     fn modules_that_call_each_other_count_once() {
         let expected = [("libc", 6, 6), ("demo", 4, 10), ("[unknown]", 1, 1)];
-        check(Split::Nothing, Groups::modules, &expected);
-        check(Split::Thread, Groups::modules, &expected);
+        let modules = |tree: &CallTree<'_>| Groups::code(tree, CodeGroups::Modules);
+        check(Split::Nothing, modules, &expected);
+        check(Split::Thread, modules, &expected);
+    }
+
+    #[test]
+    fn languages_that_call_each_other_count_once() {
+        let symbolized = TestProfile::of(&[
+            "t main;ns::run;compare;k:page_fault 2",
+            "t main;ns::run;jit:made 3",
+        ]);
+        let tree = CallTree::new(&symbolized, &everything(), Split::Nothing).unwrap();
+        let found = Groups::code(&tree, CodeGroups::Languages);
+        let names = found.rows.iter().map(|row| (&*row.name, row.total.samples));
+        let names: Vec<_> = names.collect();
+        let expected = [("[jit]", 1), ("[kernel]", 1), ("C", 2), ("C++", 2)];
+        assert_eq!(names, expected);
     }
 
     #[test]
     fn modules_of_a_part() {
-        let first = |tree: &CallTree<'_>| Groups::modules_by_part(tree).next().unwrap();
+        let first = |tree: &CallTree<'_>| {
+            Groups::code_by_part(tree, CodeGroups::Modules)
+                .next()
+                .unwrap()
+        };
         check(Split::Name, first, &[("libc", 6, 6), ("demo", 0, 6)]);
     }
 

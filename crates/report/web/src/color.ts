@@ -1,28 +1,49 @@
 // Colours of functions: a hue for each category or module, told apart by colour-blind people too
 // (Okabe and Ito's set), and a shade for each function, the same in every picture.
 
-import { CATEGORIES, type Profile } from './data';
+import { KINDS, type Profile } from './data';
 
 export type ColorBy = 'language' | 'module';
 
-/** Hue, saturation, lightness by category; see CATEGORIES. */
-const BY_CATEGORY: [number, number, number][] = [
-  [26, 85, 62], // C: orange
-  [202, 70, 62], // C++: sky blue
-  [164, 55, 52], // Rust: bluish green
-  [232, 55, 74], // Python: blue
-  [56, 80, 60], // run-time code: yellow
-  [326, 45, 66], // kernel: reddish purple
-  [30, 10, 68], // no name
-  [0, 0, 78], // missing
-  [210, 30, 75], // state
-];
+type Color = [hue: number, saturation: number, lightness: number];
 
-/** From here on, categories are not of code that programs bring. */
-const PROGRAMS = CATEGORIES.indexOf('kernel');
+const BY_LANGUAGE: Record<string, Color> = {
+  C: [26, 85, 62], // orange
+  'C++': [202, 70, 62], // sky blue
+  Rust: [164, 55, 52], // bluish green
+  Python: [232, 55, 74], // blue
+  Java: [90, 40, 58],
+  JavaScript: [70, 65, 58],
+  Go: [186, 50, 66],
+  Ruby: [350, 60, 70],
+  PHP: [262, 50, 74],
+};
+const OTHER_LANGUAGE: Color = [56, 80, 60];
+
+/** What has no language: run-time code, the kernel, code without a name, and what is no code. */
+const BY_KIND: Record<(typeof KINDS)[number], [label: string, Color]> = {
+  user: ['no name', [30, 10, 68]],
+  kernel: ['kernel', [326, 45, 66]],
+  jit: ['run-time code', [56, 80, 60]],
+  python: ['Python', BY_LANGUAGE.Python!],
+  missing: ['missing', [0, 0, 78]],
+  state: ['state', [210, 30, 75]],
+};
+
+/** A function's language, or else its kind. */
+function category(profile: Profile, id: number): [label: string, Color] {
+  const language = profile.languages[profile.functionLanguage[id]! - 1];
+  return language ? [language, BY_LANGUAGE[language] ?? OTHER_LANGUAGE] : BY_KIND[KINDS[profile.functionKind[id]!] ?? 'user'];
+}
+
+/** Whether it is code that programs bring. */
+function isOfProgram(profile: Profile, id: number): boolean {
+  const kind = KINDS[profile.functionKind[id]!];
+  return kind === 'user' || kind === 'jit' || kind === 'python';
+}
 
 /** By place among the modules with most functions; the last is that of all others. */
-const MODULES: [number, number, number][] = [
+const MODULES: Color[] = [
   [202, 70, 62],
   [26, 85, 62],
   [164, 55, 52],
@@ -52,9 +73,8 @@ export class Palette {
 
   private make(id: number): string {
     const { profile } = this;
-    const category = profile.functionCategory[id]!;
-    let [hue, saturation, lightness] = BY_CATEGORY[category] ?? BY_CATEGORY[CATEGORIES.indexOf('no name')]!;
-    if (this.by === 'module' && category < PROGRAMS) {
+    let [, [hue, saturation, lightness]] = category(profile, id);
+    if (this.by === 'module' && isOfProgram(profile, id)) {
       [hue, saturation, lightness] = MODULES[this.modules.get(profile.functionModule[id]!) ?? MODULES.length - 1]!;
     }
     const shade = (hash(profile.strings[profile.functionName[id]!]!) % 13) - 6;
@@ -67,9 +87,9 @@ export class Palette {
   legend(ids: Iterable<number>): [label: string, color: string][] {
     const found = new Map<string, string>();
     for (const id of ids) {
-      const category = this.profile.functionCategory[id]!;
       const module = this.profile.strings[this.profile.functionModule[id]!]!;
-      const label = this.by === 'module' && category < PROGRAMS ? module || 'no module' : CATEGORIES[category]!;
+      const isModule = this.by === 'module' && isOfProgram(this.profile, id);
+      const label = isModule ? module || 'no module' : category(this.profile, id)[0];
       if (!found.has(label)) found.set(label, this.of(id));
     }
     return [...found];
@@ -80,7 +100,7 @@ export class Palette {
 function places(profile: Profile): Map<number, number> {
   const counts = new Map<number, number>();
   profile.functionModule.forEach((module, id) => {
-    if (profile.functionCategory[id]! < PROGRAMS) counts.set(module, (counts.get(module) ?? 0) + 1);
+    if (isOfProgram(profile, id)) counts.set(module, (counts.get(module) ?? 0) + 1);
   });
   const sorted = [...counts].sort((a, b) => b[1] - a[1] || a[0] - b[0]);
   return new Map(sorted.map(([module], index) => [module, Math.min(index, MODULES.length - 1)]));
@@ -88,7 +108,8 @@ function places(profile: Profile): Map<number, number> {
 
 /** Languages, where there are several: else they would all have one colour. */
 export function usualColors(profile: Profile): ColorBy {
-  const languages = new Set(profile.functionCategory.filter((category) => category < PROGRAMS));
+  const languages = new Set(profile.functionLanguage);
+  languages.delete(0);
   return languages.size > 1 ? 'language' : 'module';
 }
 

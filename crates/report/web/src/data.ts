@@ -74,6 +74,8 @@ export interface StartFilter {
   comm: string;
   module: string;
   function: string;
+  /** Names of languages, separated by commas. */
+  language: string;
   ignore: string;
   hide: string;
   no_kernel: boolean;
@@ -100,6 +102,8 @@ interface ProfileHead {
 interface Head {
   version: number;
   title: string;
+  /** In the order of the numbers in the column `function_language`, from 1; 0 is none. */
+  languages: string[];
   profiles: ProfileHead[];
 }
 
@@ -109,15 +113,15 @@ export const KERNEL_KIND = KINDS.indexOf('kernel');
 /** From here on, kinds are of no function: what is missing, and states. */
 export const MISSING_KIND = KINDS.indexOf('missing');
 export const STATE_KIND = KINDS.indexOf('state');
-/** Languages and other categories, in the order of the column `function_category`. */
-export const CATEGORIES = ['C', 'C++', 'Rust', 'Python', 'run-time code', 'kernel', 'no name', 'missing', 'state'] as const;
 
 /** A profile as columns. Indexes of one table are numbers from 0 without gaps. */
 export interface Profile extends ProfileHead {
+  languages: string[];
   functionName: Uint32Array;
   functionModule: Uint32Array;
   functionKind: Uint8Array;
-  functionCategory: Uint8Array;
+  /** The language's place among `languages` plus 1; 0 if it has none. */
+  functionLanguage: Uint8Array;
   /** Whether async executors leave it out (`--fold-async`). */
   functionPlumbing: Uint8Array;
   /** Where each frame's locations end, innermost location first. */
@@ -199,7 +203,7 @@ class Columns {
   u16 = (name: string) => new Uint16Array(this.u32(name));
 }
 
-function profile(head: ProfileHead, bytes: Uint8Array): Profile {
+function profile(head: ProfileHead, languages: string[], bytes: Uint8Array): Profile {
   const columns = new Columns(bytes, head.columns);
   const location = columns.u32('location_function');
   const inlined = new Uint8Array(location.length);
@@ -215,10 +219,11 @@ function profile(head: ProfileHead, bytes: Uint8Array): Profile {
   for (let i = 1; i < times.length; i++) times[i] = times[i]! + times[i - 1]!;
   return {
     ...head,
+    languages,
     functionName: columns.u32('function_name'),
     functionModule: columns.u32('function_module'),
     functionKind: columns.u8('function_kind'),
-    functionCategory: columns.u8('function_category'),
+    functionLanguage: columns.u8('function_language'),
     functionPlumbing: columns.u8('function_plumbing'),
     frameEnds: accumulate(columns.u32('frame_locations')),
     frameDepth: columns.u32('frame_depth'),
@@ -249,9 +254,9 @@ function accumulate(counts: Uint32Array): Uint32Array {
 export function decode(bytes: Uint8Array): Data {
   const length = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
   const head = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length))) as Head;
-  if (head.version !== 1) throw new Error(`this page has data of version ${head.version}`);
+  if (head.version !== 2) throw new Error(`this page has data of version ${head.version}`);
   const columns = bytes.subarray(4 + length);
-  return { title: head.title, profiles: head.profiles.map((one) => profile(one, columns)) };
+  return { title: head.title, profiles: head.profiles.map((one) => profile(one, head.languages, columns)) };
 }
 
 /** Unpacks the data of the page. */

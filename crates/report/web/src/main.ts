@@ -419,14 +419,14 @@ class Page {
     if (this.filters.contains(document.activeElement) && document.activeElement instanceof HTMLInputElement) return;
     const { state } = this;
     const { filter } = state;
-    const text = (key: 'comm' | 'module' | 'function' | 'ignore' | 'hide', label: string, title: string) =>
+    const text = (key: 'comm' | 'module' | 'function' | 'language' | 'ignore' | 'hide', label: string, title: string) =>
       h('label', { title }, label, h('input', { type: 'text', name: key, value: filter[key], change: (event: Event) => this.setFilter({ [key]: (event.target as HTMLInputElement).value }) }));
     const tick = (key: 'noKernel' | 'noInline' | 'foldAsync', label: string) =>
       h('label', {}, h('input', { type: 'checkbox', name: key, checked: filter[key], click: (event: Event) => this.setFilter({ [key]: (event.target as HTMLInputElement).checked }) }), label);
     const options = this.profile.events.map((event, index) => h('option', { value: index, selected: index === filter.event }, clean(event.name)));
     const pick = h('select', { 'aria-label': 'event', change: (event: Event) => this.setFilter({ event: Number((event.target as HTMLSelectElement).value) }) }, ...options);
     const summary = h('summary', {}, 'Filters');
-    const isOpen = this.filters.querySelector('details')?.open ?? ['comm', 'module', 'function', 'ignore', 'hide'].some((key) => filter[key as 'comm']);
+    const isOpen = this.filters.querySelector('details')?.open ?? ['comm', 'module', 'function', 'language', 'ignore', 'hide'].some((key) => filter[key as 'comm']);
     const sides = ['before', 'after'].map((label, side) => h('button', { 'aria-pressed': side === state.side, click: () => this.update({ side, zoom: [], function: -1, filter: this.start.filter }) }, label));
     this.filters.replaceChildren(
       ...(options.length > 1 ? [h('label', {}, 'Event', pick)] : []),
@@ -439,6 +439,7 @@ class Page {
         summary,
         text('function', 'Function', 'only stacks with a function whose name matches'),
         text('module', 'Module', 'only stacks with code of a module whose name matches'),
+        text('language', 'Language', `only stacks with a function in one of these languages, separated by commas: ${this.profile.languages.join(', ')}`),
         text('comm', 'Thread', 'only threads whose name matches'),
         text('ignore', 'Ignore', 'no stacks with a function whose name matches'),
         text('hide', 'Hide', 'leave out functions whose name matches; their weight goes to their callers'),

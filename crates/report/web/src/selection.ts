@@ -14,6 +14,8 @@ export interface Filter {
   comm: string;
   module: string;
   function: string;
+  /** Names of languages, separated by commas. */
+  language: string;
   ignore: string;
   hide: string;
   noKernel: boolean;
@@ -32,6 +34,7 @@ export function initialFilter(profile: Profile): Filter {
     comm: start.comm,
     module: start.module,
     function: start.function,
+    language: start.language,
     ignore: start.ignore,
     hide: start.hide,
     noKernel: start.no_kernel,
@@ -65,6 +68,14 @@ function matching(profile: Profile, names: Uint32Array, text: string): Uint8Arra
   });
 }
 
+/** By function: whether it is in one of these languages. */
+function inLanguages(profile: Profile, text: string): Uint8Array | null {
+  if (!text) return null;
+  const names = text.split(',').map((name) => name.trim().toLowerCase());
+  const wanted = ['', ...profile.languages].map((name) => (name && names.includes(name.toLowerCase()) ? 1 : 0));
+  return profile.functionLanguage.map((language) => wanted[language]!);
+}
+
 const WANTED = 1;
 const UNWANTED = 2;
 
@@ -84,11 +95,12 @@ export function hiddenFunctions(profile: Profile, filter: Filter): Uint8Array {
 function admittedStacks(profile: Profile, filter: Filter): Uint8Array | null {
   const wanted = matching(profile, profile.functionName, filter.function);
   const module = matching(profile, profile.functionModule, filter.module);
+  const language = inLanguages(profile, filter.language);
   const ignore = matching(profile, profile.functionName, filter.ignore);
-  if (!wanted && !module && !ignore) return null;
+  if (!wanted && !module && !language && !ignore) return null;
   const ofFunction = Uint8Array.from(profile.functionName, (_, id) => {
     const isWanted =
-      profile.functionKind[id] !== MISSING_KIND && (wanted?.[id] ?? 1) && (module?.[id] ?? 1);
+      profile.functionKind[id] !== MISSING_KIND && (wanted?.[id] ?? 1) && (module?.[id] ?? 1) && (language?.[id] ?? 1);
     return (isWanted ? WANTED : 0) | (ignore?.[id] ? UNWANTED : 0);
   });
   const ofFrame = new Uint8Array(profile.frameEnds.length);
@@ -97,7 +109,7 @@ function admittedStacks(profile: Profile, filter: Filter): Uint8Array | null {
       ofFrame[frame]! |= ofFunction[profile.locationFunction[at]!]!;
     }
   }
-  const needs = wanted || module ? WANTED : 0;
+  const needs = wanted || module || language ? WANTED : 0;
   const seen = new Uint8Array(profile.stackFrame.length);
   const admitted = new Uint8Array(seen.length);
   for (let stack = 0; stack < seen.length; stack++) {

@@ -35,7 +35,7 @@ export function initial(profile: Profile, isDiff: boolean): State {
   };
 }
 
-const PATTERNS = ['comm', 'module', 'function', 'ignore', 'hide'] as const;
+const TEXTS = ['comm', 'module', 'function', 'language', 'ignore', 'hide'] as const;
 const SWITCHES = ['noKernel', 'noInline', 'foldAsync'] as const;
 
 export function toFragment(state: State, start: State): string {
@@ -48,7 +48,7 @@ export function toFragment(state: State, start: State): string {
   if (ranges[0] !== ranges[1]) out.set('range', ranges[0]!);
   const threads = [filter, start.filter].map((one) => (one.threads ? [...one.threads].join('.') : 'all'));
   if (threads[0] !== threads[1]) out.set('threads', threads[0]!);
-  for (const key of PATTERNS) if (filter[key] !== start.filter[key]) out.set(key, filter[key]);
+  for (const key of TEXTS) if (filter[key] !== start.filter[key]) out.set(key, filter[key]);
   for (const key of SWITCHES) if (filter[key] !== start.filter[key]) out.set(key, filter[key] ? '1' : '0');
   if (state.search) out.set('search', state.search);
   if (state.function >= 0) out.set('of', String(state.function));
@@ -75,7 +75,7 @@ export function fromFragment(fragment: string, start: State, profiles: Profile[]
   const threads = (from.get('threads') ?? '').split('.').map((text) => whole(text, profile.threads.length, -1));
   if (threads.some((thread) => thread >= 0)) filter.threads = new Set(threads.filter((thread) => thread >= 0));
   if (from.get('threads') === 'all') filter.threads = null;
-  for (const key of PATTERNS) filter[key] = from.get(key) ?? filter[key];
+  for (const key of TEXTS) filter[key] = from.get(key) ?? filter[key];
   for (const key of SWITCHES) if (from.has(key)) filter[key] = from.get(key) === '1';
   const view = from.get('view');
   const zoom = (from.get('zoom') ?? '').split('.').filter(Boolean).map((text) => parseInt(text, 36));

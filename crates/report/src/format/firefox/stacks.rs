@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 
 use crate::filter::filtered_samples::FilteredSamples;
 use crate::profile::{Frame, FrameId, StackId};
-use crate::symbolize::{FunctionId, FunctionKind, Location};
+use crate::symbolize::{FunctionId, FunctionKind, Language, Languages, Location};
 
 use super::super::strings::StringTable;
 use super::tables::{
@@ -16,6 +16,7 @@ use super::tables::{
 /// Fills the shared tables with what the samples need.
 pub(super) struct Stacks<'a, 'p> {
     shown: &'a FilteredSamples<'p>,
+    languages: Languages,
     /// By stack's number: its place in `stack_table`; the outer `None` if it was not looked at.
     stack_places: Vec<Option<Option<usize>>>,
     stacks: FxHashMap<(Option<usize>, usize), usize>,
@@ -37,6 +38,7 @@ impl<'a, 'p> Stacks<'a, 'p> {
     pub(super) fn new(shown: &'a FilteredSamples<'p>) -> Self {
         Self {
             shown,
+            languages: Languages::of(shown.symbolized()),
             stack_places: vec![None; shown.symbolized().profile().stacks.len()],
             stacks: FxHashMap::default(),
             stack_table: StackTable::default(),
@@ -95,7 +97,7 @@ impl<'a, 'p> Stacks<'a, 'p> {
         let is_there = location.file.as_deref() == self.func_files[location.function.index()];
         let row = FrameRow {
             func,
-            category: category(kind),
+            category: category(kind, self.languages.get(location.function)),
             line: location.line.filter(|_| is_there),
             inline_depth: depth,
         };
@@ -158,31 +160,54 @@ impl<'a, 'p> Stacks<'a, 'p> {
     }
 }
 
-/// All categories. The profiler wants one that is grey.
+/// The categories of what has no language. The profiler wants one that is grey; markers have the
+/// first.
+const WITHOUT_LANGUAGE: [(&str, &str); 5] = [
+    ("Other", "grey"),
+    ("Missing", "grey"),
+    ("Kernel", "orange"),
+    ("Run-time code", "green"),
+    ("No name", "darkgrey"),
+];
+
+/// All categories.
 pub(super) fn categories() -> Vec<Category> {
     let of = |(name, color)| Category {
         name,
         color,
         subcategories: ["Other"],
     };
-    let all = [
-        ("User", "yellow"),
-        ("Kernel", "orange"),
-        ("JIT", "green"),
-        ("Python", "blue"),
-        ("Missing", "grey"),
-    ];
-    all.map(of).into()
+    let languages = Language::ALL.map(|language| (language.name(), color(language)));
+    WITHOUT_LANGUAGE
+        .into_iter()
+        .chain(languages)
+        .map(of)
+        .collect()
+}
+
+/// One of the colours that the profiler has.
+fn color(language: Language) -> &'static str {
+    match language {
+        Language::C => "yellow",
+        Language::Cpp => "lightblue",
+        Language::Rust => "brown",
+        Language::Python => "blue",
+        Language::Java | Language::JavaScript | Language::CSharp => "green",
+        Language::Go | Language::Php | Language::Julia => "purple",
+        Language::Ruby | Language::Erlang => "red",
+        Language::Lua => "magenta",
+    }
 }
 
 /// The index in [`categories`].
-fn category(kind: FunctionKind) -> usize {
-    match kind {
-        FunctionKind::User => 0,
-        FunctionKind::Kernel => 1,
-        FunctionKind::Jit => 2,
-        FunctionKind::Python => 3,
-        FunctionKind::Missing | FunctionKind::State => 4,
+fn category(kind: FunctionKind, language: Option<Language>) -> usize {
+    match (language, kind) {
+        (Some(language), _) => WITHOUT_LANGUAGE.len() + language as usize,
+        (None, FunctionKind::State) => 0,
+        (None, FunctionKind::Missing) => 1,
+        (None, FunctionKind::Kernel) => 2,
+        (None, FunctionKind::Jit | FunctionKind::Python) => 3,
+        (None, FunctionKind::User) => 4,
     }
 }
 

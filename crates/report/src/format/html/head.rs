@@ -4,13 +4,17 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::symbolize::Language;
+
 /// Raised when the page of an earlier version could not read the data.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 
 #[derive(Serialize)]
 pub(super) struct Head<'a> {
     pub(super) version: u32,
     pub(super) title: &'a str,
+    /// In the order of the numbers in the column `function_language`, from 1; 0 is none.
+    pub(super) languages: [&'static str; Language::ALL.len()],
     pub(super) profiles: Vec<ProfileHead<'a>>,
 }
 
@@ -43,6 +47,8 @@ pub(super) struct Start {
     pub(super) comm: String,
     pub(super) module: String,
     pub(super) function: String,
+    /// Names of languages, separated by commas.
+    pub(super) language: String,
     pub(super) ignore: String,
     pub(super) hide: String,
     pub(super) no_kernel: bool,

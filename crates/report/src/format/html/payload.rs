@@ -16,11 +16,10 @@ use super::head::{
 use super::start;
 use crate::error::Error;
 use crate::filter::Filter;
-use crate::format::palette::{Category, categories};
 use crate::format::strings::StringTable;
 use crate::profile::{Event, Frame, Profile, Sample};
 use crate::source::Sources;
-use crate::symbolize::SymbolizedProfile;
+use crate::symbolize::{Language, Languages, SymbolizedProfile};
 use crate::view::annotate::CodeListing;
 
 /// Bytes of source text in a page at most.
@@ -40,6 +39,7 @@ pub(super) fn write(
     let mut head = Head {
         version: VERSION,
         title,
+        languages: Language::ALL.map(Language::name),
         profiles: Vec::new(),
     };
     for input in inputs {
@@ -161,8 +161,9 @@ fn add_functions(symbolized: &SymbolizedProfile, strings: &mut StringTable, colu
     columns.add("function_name", names.into_iter().map(|it| it as u64));
     columns.add("function_module", modules.into_iter().map(|it| it as u64));
     columns.add("function_kind", functions.iter().map(|it| it.kind as u8));
-    let category = |category: Category| category as u8;
-    columns.add("function_category", categories(symbolized).map(category));
+    let languages = Languages::of(symbolized);
+    let language = |id| languages.get(id).map_or(0, |it| it as u8 + 1);
+    columns.add("function_language", symbolized.function_ids().map(language));
     let plumbing = functions.iter().map(|it| is_async_plumbing(&it.name));
     columns.add("function_plumbing", plumbing);
 }

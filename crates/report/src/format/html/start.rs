@@ -38,6 +38,7 @@ pub(super) fn of(
         let wanted = all.filter(|(_, it)| any(&filter.pids, it.pid) && any(&filter.tids, it.tid));
         wanted.map(|(index, _)| index).collect()
     });
+    let languages: Vec<&str> = filter.languages.iter().map(|it| it.name()).collect();
     Ok(Start {
         event: Selection::new(symbolized, filter)?.event(),
         range,
@@ -46,6 +47,7 @@ pub(super) fn of(
         comm: text(&filter.comm),
         module: text(&filter.module),
         function: text(&filter.function),
+        language: languages.join(","),
         ignore: text(&filter.ignore),
         hide: text(&filter.hide),
         no_kernel: filter.no_kernel,

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::{Document, Event, Weight};
 use crate::calltree::{CallTree, Label, NodeId};
+use crate::symbolize::{Language, Languages};
 use crate::view::flat::Flat;
 
 /// What a call tree shows.
@@ -58,6 +59,7 @@ struct Function<'a> {
     name: &'a str,
     module: &'a str,
     kind: &'static str,
+    language: Option<&'static str>,
     #[serde(rename = "self")]
     own: Weight,
     total: Weight,
@@ -80,12 +82,14 @@ struct Node<'a> {
 }
 
 fn functions<'a>(tree: &CallTree<'a>, flat: &Flat) -> Vec<Function<'a>> {
+    let languages = Languages::of(tree.symbolized());
     let rows = flat.rows.iter().map(|row| {
         let function = &tree.symbolized()[row.function];
         Function {
             name: &function.name,
             module: &function.module,
             kind: function.kind.name(),
+            language: languages.get(row.function).map(Language::name),
             own: row.own.into(),
             total: row.total.into(),
         }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use inferno::flamegraph::color::Color;
 use rustc_hash::FxHashMap;
 
-use crate::symbolize::FunctionId;
+use crate::symbolize::{FunctionId, Language};
 
 use super::{Hue, Manner, Palette, PaletteBy, of_module};
 
@@ -63,7 +63,7 @@ impl<'a, 'p> Legend<'a, 'p> {
         groups.sort_by_key(|(group, modules)| {
             let weight = Reverse(modules.values().sum::<u64>());
             match group {
-                Group::Module(_) => (Hue::Plain, weight),
+                Group::Module(_) => (Hue::Language(Language::C), weight),
                 Group::Hue(Hue::Library(_)) => (Hue::Library(0), weight),
                 Group::Hue(hue) => (*hue, weight),
             }
@@ -97,7 +97,7 @@ impl<'a, 'p> Legend<'a, 'p> {
                 remote_read: !inlined,
             };
             entries.push(Entry {
-                color: manner.seen_in(middle(Group::Hue(Hue::Plain))),
+                color: manner.seen_in(middle(Group::Hue(Hue::Language(Language::C)))),
                 text: text.into(),
             });
         }
@@ -111,10 +111,8 @@ impl<'a, 'p> Legend<'a, 'p> {
             Group::Hue(hue) => hue,
         };
         let language = match hue {
-            Hue::Cpp => "C++",
-            Hue::Rust => "Rust",
-            Hue::Plain => "C and others",
-            Hue::Python => return "Python".into(),
+            Hue::Language(Language::C) => "C and others",
+            Hue::Language(language) => language.name(),
             Hue::Library(_) => "",
             Hue::Jit => return "run-time code".into(),
             Hue::Kernel => return "kernel".into(),
@@ -127,11 +125,13 @@ impl<'a, 'p> Legend<'a, 'p> {
             return language.into();
         }
         match (heaviest(modules), hue) {
-            (modules, Hue::Cpp | Hue::Rust) if !modules.is_empty() => {
+            (modules, _) if modules.is_empty() => language.into(),
+            (modules, Hue::Language(Language::Cpp | Language::Rust | Language::Go)) => {
                 format!("{modules} ({language})")
             }
-            (modules, _) if modules.is_empty() => language.into(),
-            (modules, _) => modules,
+            (modules, Hue::Language(Language::C) | Hue::Library(_)) => modules,
+            // What is made at run time, or interpreted, has no modules of its own.
+            _ => language.into(),
         }
     }
 }

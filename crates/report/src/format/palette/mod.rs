@@ -1,7 +1,5 @@
 //! Colours of a flame graph: a hue for each kind of code, and a shade of it for each function.
 
-mod category;
-mod languages;
 mod legend;
 mod libraries;
 #[cfg(test)]
@@ -9,13 +7,10 @@ mod tests;
 
 use inferno::flamegraph::color::Color;
 
-use crate::symbolize::{Function, FunctionId, FunctionKind, SymbolizedProfile};
+use crate::symbolize::{FunctionId, FunctionKind, Language, Languages, SymbolizedProfile};
 
-pub(super) use languages::is_python;
-use languages::{Languages, looks_like_rust};
 use libraries::Libraries;
 
-pub(super) use category::{Category, categories};
 pub(super) use legend::{Entry, Legend};
 
 /// Kinds of code that have a hue of their own, in the order in which legends list them.
@@ -23,11 +18,8 @@ pub(super) use legend::{Entry, Legend};
 enum Hue {
     /// A thread, process or CPU.
     Part,
-    /// Code of a program of which nothing is known but names: C, as a rule.
-    Plain,
-    Cpp,
-    Rust,
-    Python,
+    Language(Language),
+    /// Code made at run time, in an unknown language.
     Jit,
     /// Code of shared libraries that have this hue.
     Library(u8),
@@ -47,10 +39,7 @@ impl Hue {
             Self::Part => ([205, 212, 222], [0, 0, 0]),
             Self::Kernel => ([220, 120, 20], [30, 35, 20]),
             Self::Jit => ([90, 180, 90], [40, 40, 40]),
-            Self::Rust => ([205, 150, 105], [25, 30, 30]),
-            Self::Python => ([160, 165, 55], [35, 35, 40]),
-            Self::Cpp => ([205, 185, 60], [35, 35, 30]),
-            Self::Plain => ([222, 95, 85], [30, 50, 45]),
+            Self::Language(language) => of_language(language),
             Self::State => ([150, 160, 175], [0, 0, 0]),
             Self::Unnamed => ([180, 170, 165], [25, 25, 25]),
             Self::Missing => ([145, 145, 145], [0, 0, 0]),
@@ -128,19 +117,14 @@ impl<'p> Palette<'p> {
     fn hue(&self, id: FunctionId) -> Hue {
         let function = &self.symbolized[id];
         let library = self.libraries.hue(&function.module).map(Hue::Library);
+        let language = self.languages.get(id).map(Hue::Language);
         match function.kind {
-            _ if is_python(function) => Hue::Python,
-            FunctionKind::User => library.unwrap_or_else(|| self.language(id)),
+            FunctionKind::User => library.or(language).unwrap_or(Hue::Unnamed),
             FunctionKind::Kernel => Hue::Kernel,
-            FunctionKind::Jit => Hue::Jit,
-            FunctionKind::Python => Hue::Python,
+            FunctionKind::Jit | FunctionKind::Python => language.unwrap_or(Hue::Jit),
             FunctionKind::Missing => Hue::Missing,
             FunctionKind::State => Hue::State,
         }
-    }
-
-    fn language(&self, id: FunctionId) -> Hue {
-        language(&self.symbolized[id], self.languages.is_rust[id.index()])
     }
 
     /// The module that tells the hue of a function, if hues tell modules.
@@ -191,21 +175,23 @@ fn of_module(module: &str, function: &str) -> Color {
     }
 }
 
-fn language(function: &Function, is_rust: bool) -> Hue {
-    if is_unnamed(function) {
-        Hue::Unnamed
-    } else if is_rust || looks_like_rust(&function.name) {
-        Hue::Rust
-    } else if function.name.contains("::") {
-        Hue::Cpp
-    } else {
-        Hue::Plain
+/// The darkest shade of a language, and how much is added to it at most.
+fn of_language(language: Language) -> ([u8; 3], [u8; 3]) {
+    match language {
+        Language::C => ([222, 95, 85], [30, 50, 45]),
+        Language::Cpp => ([205, 185, 60], [35, 35, 30]),
+        Language::Rust => ([205, 150, 105], [25, 30, 30]),
+        Language::Go => ([215, 130, 120], [25, 30, 30]),
+        Language::Python => ([160, 165, 55], [35, 35, 40]),
+        Language::Java => ([60, 160, 95], [40, 40, 40]),
+        Language::JavaScript => ([135, 190, 65], [35, 35, 40]),
+        Language::Ruby => ([200, 75, 105], [35, 40, 40]),
+        Language::Php => ([150, 150, 110], [35, 35, 35]),
+        Language::CSharp => ([105, 140, 60], [35, 35, 40]),
+        Language::Erlang => ([175, 60, 70], [40, 40, 40]),
+        Language::Lua => ([165, 120, 60], [35, 35, 40]),
+        Language::Julia => ([185, 110, 150], [30, 35, 35]),
     }
-}
-
-fn is_unnamed(function: &Function) -> bool {
-    let rest = function.name.strip_prefix(&*function.module);
-    rest.is_some_and(|rest| rest.starts_with("+0x")) || function.name.starts_with("[unknown]")
 }
 
 /// A number from 0 to 255 that is the same for the same name on every machine (FNV-1a, folded).

@@ -1,24 +1,7 @@
-use std::sync::Arc;
-
 use super::*;
 use crate::testing::TestProfile;
 
-#[test]
-fn languages() {
-    let check = |name: &str, expected| {
-        let function = Function {
-            name: Arc::from(name),
-            module: Arc::from("cc1"),
-            kind: FunctionKind::User,
-        };
-        assert_eq!(language(&function, false), expected, "{name}");
-    };
-    check("deflate", Hue::Plain);
-    check("cc1+0x10", Hue::Unnamed);
-    check("[unknown] 0x10", Hue::Unnamed);
-    check("ns::Class::method(int)", Hue::Cpp);
-    check("<T as core::fmt::Debug>::fmt", Hue::Rust);
-}
+const C: Hue = Hue::Language(Language::C);
 
 fn find(symbolized: &SymbolizedProfile, name: &str) -> FunctionId {
     let mut ids = symbolized.function_ids();
@@ -35,11 +18,17 @@ fn kinds_of_code_have_their_hues() {
     let hue = |name| palette.hue(find(&symbolized, name));
     let found = ["main", "py::f", "write", "vfs_write", "made"].map(hue);
     let library = Hue::Library(0);
-    let expected = [Hue::Plain, Hue::Python, library, Hue::Kernel, Hue::Jit];
+    let expected = [
+        C,
+        Hue::Language(Language::Python),
+        library,
+        Hue::Kernel,
+        Hue::Jit,
+    ];
     assert_eq!(found, expected);
     assert!(matches!(hue("deflate"), Hue::Library(1..)));
     let by_language = Palette::new(&symbolized, PaletteBy::Language);
-    assert_eq!(by_language.hue(find(&symbolized, "write")), Hue::Plain);
+    assert_eq!(by_language.hue(find(&symbolized, "write")), C);
 }
 
 #[test]

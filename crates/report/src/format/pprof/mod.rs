@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::filter::Filter;
 use crate::filter::filtered_samples::FilteredSamples;
 use crate::profile::{Event, NameId, Sample, StackId, Unit, Weight};
-use crate::symbolize::SymbolizedProfile;
+use crate::symbolize::{Language, Languages, SymbolizedProfile};
 
 use super::strings::StringTable;
 use super::threads::Threads;
@@ -26,7 +26,8 @@ use locations::Locations;
 use message::{Label, Profile, ValueType};
 
 /// Writes the samples that `filter` lets through, those of one thread and stack as one, with the
-/// labels `thread`, `process` (names), `tid` and `pid`.
+/// labels `thread`, `process` (names), `tid` and `pid`, and `language`: that of the innermost
+/// function that has one.
 ///
 /// # Errors
 /// [`Error::NoSamples`], [`Error::NoSuchEvent`], [`Error::Write`].
@@ -59,6 +60,7 @@ struct Key {
 
 struct Builder<'a, 'p> {
     shown: &'a FilteredSamples<'p>,
+    languages: Languages,
     strings: StringTable,
 }
 
@@ -67,7 +69,11 @@ impl<'a, 'p> Builder<'a, 'p> {
         let mut strings = StringTable::default();
         // The first string is to be empty.
         strings.index("");
-        Self { shown, strings }
+        Self {
+            shown,
+            languages: Languages::of(shown.symbolized()),
+            strings,
+        }
     }
 
     fn string(&mut self, text: &str) -> i64 {
@@ -120,6 +126,7 @@ impl<'a, 'p> Builder<'a, 'p> {
 
     fn labels(&mut self, key: Key, process: &str) -> Vec<Label> {
         let thread = &self.shown.symbolized().profile().names[key.name];
+        let language = self.language(key.stack);
         let mut label = |name: &str, text: &str, number: i32| Label {
             key: self.string(name),
             str: if text.is_empty() {
@@ -129,12 +136,20 @@ impl<'a, 'p> Builder<'a, 'p> {
             },
             num: number.into(),
         };
-        vec![
+        let mut labels = vec![
             label("thread", thread, 0),
             label("process", process, 0),
             label("tid", "", key.thread.1),
             label("pid", "", key.thread.0),
-        ]
+        ];
+        labels.extend(language.map(|language| label("language", language.name(), 0)));
+        labels
+    }
+
+    fn language(&self, stack: StackId) -> Option<Language> {
+        let frames = self.shown.frames(stack);
+        let mut locations = frames.flat_map(|frame| self.shown.locations(frame));
+        locations.find_map(|location| self.languages.get(location.function))
     }
 }
 

@@ -160,6 +160,33 @@ fn mozillas_reader_sums_up_as_we_do() {
 }
 
 #[test]
+fn categories_are_languages() {
+    let file = written(|out| firefox::write(&demo(), &everything(), out));
+    let json: Value = serde_json::from_slice(&file).unwrap();
+    let shared = &json["shared"];
+    let at = |table: &Value, index: &Value| table[index.as_u64().unwrap() as usize].clone();
+    let frames = &shared["frameTable"];
+    let functions = frames["func"].as_array().unwrap();
+    let categories = functions.iter().zip(frames["category"].as_array().unwrap());
+    let categories: BTreeMap<String, String> = categories
+        .map(|(func, category)| {
+            let name = at(&shared["funcTable"]["name"], func);
+            let name = text(&at(&shared["stringArray"], &name));
+            (
+                name,
+                text(&at(&json["meta"]["categories"], category)["name"]),
+            )
+        })
+        .collect();
+    let check = |name: &str, expected: &str| assert_eq!(categories[name], expected, "{name}");
+    check("main", "C");
+    check("ns::inner", "C++");
+    check("vfs_write", "Kernel");
+    check("Interpreter", "Run-time code");
+    check("[truncated: the code has no unwind information]", "Missing");
+}
+
+#[test]
 fn mozillas_reader_finds_processes_and_threads() {
     let file = written(|out| firefox::write(&demo(), &everything(), out));
     let Some(reader) = Reader::load(&file) else {

@@ -19,7 +19,7 @@ use crate::view::annotate::Annotation;
 use crate::view::chart::Chart;
 use crate::view::diff::{Basis, Diff};
 use crate::view::flat::Flat;
-use crate::view::groups::Groups;
+use crate::view::groups::{CodeGroups, Groups};
 use crate::view::outline::Outline;
 use crate::view::timeline::Timeline;
 
@@ -78,7 +78,14 @@ const FORMATS: &[(&str, Rules, Write1)] = &[
     }),
     ("modules", TEXT, |p, out| {
         let (tree, options) = (tree_of(p), table::TableOptions::default());
-        table::write_groups(&tree, &Groups::modules(&tree), "Module", &options, out).unwrap();
+        table::write_groups(
+            &tree,
+            &Groups::code(&tree, CodeGroups::Modules),
+            "Module",
+            &options,
+            out,
+        )
+        .unwrap();
     }),
     ("tree", TEXT, |p, out| {
         let tree = tree_of(p);

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use crate::calltree::{CallTree, Split};
 use crate::error::Error;
 use crate::filter::Filter;
-use crate::symbolize::SymbolizedProfile;
+use crate::symbolize::{Language, SymbolizedProfile};
 use crate::testing::{demo, everything};
 
 use super::folded;
@@ -68,6 +68,13 @@ fn filters() -> Vec<(&'static str, Filter)> {
             "module",
             Filter {
                 module: pattern("libc"),
+                ..all.clone()
+            },
+        ),
+        (
+            "language",
+            Filter {
+                languages: vec![Language::Cpp],
                 ..all.clone()
             },
         ),

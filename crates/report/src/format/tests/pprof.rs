@@ -7,8 +7,32 @@ use super::super::pprof;
 use super::{expected, filters, readers, written};
 use crate::calltree::{CallTree, Split};
 use crate::filter::Filter;
-use crate::testing::{demo, everything};
+use crate::filter::filtered_samples::FilteredSamples;
+use crate::format::pprof::message::Label;
+use crate::testing::{TestProfile, demo, everything};
 use crate::view::flat::Flat;
+
+#[test]
+fn samples_have_the_language_of_their_innermost_function() {
+    let symbolized = TestProfile::of(&[
+        "t main;ns::run 1",
+        "t main;ns::run;compare;k:page_fault 2",
+        "t k:kthread 4",
+    ]);
+    let shown = FilteredSamples::new(&symbolized, &everything()).unwrap();
+    let profile = pprof::message(&shown);
+    let string = |index: i64| &*profile.string_table[index as usize];
+    let language = |labels: &[Label]| {
+        let label = labels.iter().find(|label| string(label.key) == "language");
+        label.map(|label| string(label.str).to_owned())
+    };
+    let found: Vec<_> = profile
+        .sample
+        .iter()
+        .map(|it| language(&it.label))
+        .collect();
+    assert_eq!(found, [Some("C++".into()), Some("C".into()), None]);
+}
 
 #[test]
 fn speedscope_reads_the_same_stacks() {
