@@ -198,6 +198,32 @@ fn lines_of_the_page_are_those_of_annotate() {
     }
 }
 
+/// Where the program was, there is nothing any more.
+#[test]
+fn sources_are_found_beside_the_recording() {
+    if !needs(&[Need::Tool("node"), Need::Tool("python3")]) {
+        return;
+    }
+    let session = Session::new();
+    let script = "def work():\n    return sum(range(1000))\nfor i in range(20000):\n    work()\n";
+    std::fs::create_dir_all(session.path("moved/src")).unwrap();
+    std::fs::create_dir(session.path("src")).unwrap();
+    session.write("src/app.py", script.as_bytes());
+    let program = session.path("src/app.py");
+    session.record(USER_CODE, &["python3".as_ref(), program.as_os_str()]);
+    for name in ["prof.data", "src/app.py"] {
+        let to = session.path("moved").join(name);
+        std::fs::rename(session.path(name), to).unwrap();
+    }
+    let moved = ["-i", "moved/prof.data"];
+    let annotated = session.run([&["annotate", "^work$"][..], &moved].concat());
+    annotated.assert_code(0);
+    assert!(annotated.stdout.contains("return sum("), "{annotated}");
+    let page = write_page(&session, &[&["report"][..], &moved].concat());
+    let found = tables(&page, "")["sources"].to_string();
+    assert!(found.contains("return sum("), "{found}");
+}
+
 #[test]
 fn the_page_works_in_a_browser() {
     if !needs(&[Need::Tool("chromedriver"), Need::Tool("chromium")]) {

@@ -15,6 +15,9 @@ pub struct Sources {
     /// Directories that hold copies: a file is looked for there by its whole path, then without
     /// its first directories, one after the other.
     pub directories: Vec<PathBuf>,
+    /// The directories of the recordings: what is nowhere else is looked for there, by its path,
+    /// then without its first directories, but with one of them at least.
+    pub recordings: Vec<PathBuf>,
 }
 
 /// A source file.
@@ -42,6 +45,15 @@ impl SourceFile {
 }
 
 impl Sources {
+    /// Of these recordings, without anything that a user has said.
+    pub fn beside(recordings: &[PathBuf]) -> Self {
+        let directories = recordings.iter().filter_map(|file| file.parent());
+        Self {
+            recordings: directories.map(Path::to_owned).collect(),
+            ..Self::default()
+        }
+    }
+
     /// Reads the file that the compiler knew by this path.
     ///
     /// # Errors
@@ -55,6 +67,14 @@ impl Sources {
             };
             match read.map_err(io::Error::from).and_then(lines) {
                 Ok(lines) => return Ok(SourceFile { path, lines }),
+                Err(error) => tried.push((path, error)),
+            }
+        }
+        for path in self.beside_recordings(Path::new(file)) {
+            let read = foreign::open_to_show(&path).map_err(io::Error::from);
+            match read.and_then(lines) {
+                Ok(lines) => return Ok(SourceFile { path, lines }),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => tried.push((path, error)),
             }
         }
@@ -75,17 +95,7 @@ impl Sources {
             let rest = file.strip_prefix(from).ok()?;
             Some(to.join(rest))
         });
-        let parts: Vec<Component<'_>> = file
-            .components()
-            .filter(|part| matches!(part, Component::Normal(_)))
-            .collect();
-        let copies = self.directories.iter().flat_map(|directory| {
-            let copy = |start: usize| {
-                let parts = parts.iter().skip(start);
-                parts.fold(directory.clone(), |path, part| path.join(part))
-            };
-            (0..parts.len()).map(copy).collect::<Vec<_>>()
-        });
+        let copies = copies(&self.directories, file, 1);
         let mut paths: Vec<PathBuf> = Vec::new();
         for path in mapped.chain(copies).chain([file.to_path_buf()]) {
             if !paths.contains(&path) {
@@ -94,6 +104,35 @@ impl Sources {
         }
         paths
     }
+
+    /// The paths to try at last.
+    fn beside_recordings(&self, file: &Path) -> Vec<PathBuf> {
+        // The name alone of a file from elsewhere is no sign that it is the same one.
+        let least = if file.is_absolute() { 2 } else { 1 };
+        let mut paths = copies(&self.recordings, file, least);
+        if file.is_relative() {
+            paths.retain(|path| path.ends_with(file));
+        }
+        paths
+    }
+}
+
+/// A file below directories: by its whole path, then without its first directories, as long as
+/// `least` parts are left.
+fn copies(directories: &[PathBuf], file: &Path, least: usize) -> Vec<PathBuf> {
+    let parts = file.components();
+    let parts: Vec<_> = parts
+        .filter(|part| matches!(part, Component::Normal(_)))
+        .collect();
+    let starts = 0..(parts.len() + 1).saturating_sub(least);
+    let copy = |directory: &Path, start: usize| {
+        let parts = parts.iter().skip(start);
+        parts.fold(directory.to_owned(), |path, part| path.join(part))
+    };
+    let below = directories
+        .iter()
+        .flat_map(|directory| starts.clone().map(move |start| copy(directory, start)));
+    below.collect()
 }
 
 /// What was tried, and what helps.
@@ -146,6 +185,7 @@ mod tests {
         let some = Sources {
             maps: vec![("/rustc/abc".into(), "/std".into())],
             directories: vec!["/w".into()],
+            ..Sources::default()
         };
         check(
             &some,
@@ -169,6 +209,41 @@ mod tests {
                 "/rustc/abcd/a.rs",
             ],
         );
+    }
+
+    #[test]
+    fn places_beside_the_recording() {
+        let beside = Sources::beside(&["/r/prof.data".into(), "prof.data".into()]);
+        let check = |file: &str, expected: &[&str]| {
+            let expected: Vec<PathBuf> = expected.iter().map(PathBuf::from).collect();
+            assert_eq!(
+                beside.beside_recordings(Path::new(file)),
+                expected,
+                "{file}"
+            );
+        };
+        check("src/a.py", &["/r/src/a.py", "src/a.py"]);
+        // Not up out of the directory, and not by its name alone.
+        check("../a.py", &[]);
+        check("/a.py", &[]);
+        let all = ["/r/b/src/a.py", "/r/src/a.py", "b/src/a.py", "src/a.py"];
+        check("/b/src/a.py", &all);
+    }
+
+    #[test]
+    fn what_is_beside_the_recording_is_found_last() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::create_dir(directory.path().join("src")).unwrap();
+        let copy = directory.path().join("src/a.py");
+        fs::write(&copy, "copy\n").unwrap();
+        let beside = Sources::beside(&[directory.path().join("prof.data")]);
+        for name in ["src/a.py", "/nonexistent/src/a.py"] {
+            assert_eq!(beside.find(name).unwrap().path, copy, "{name}");
+        }
+        let own = directory.path().join("a.py");
+        fs::write(&own, "own\n").unwrap();
+        let found = beside.find(own.to_str().unwrap()).unwrap();
+        assert_eq!(found.path, own);
     }
 
     #[test]

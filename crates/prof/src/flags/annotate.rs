@@ -95,6 +95,7 @@ impl AnnotateFlags {
         Sources {
             maps: self.source_map.clone(),
             directories: self.source_path.clone(),
+            ..Sources::beside(&self.input.inputs)
         }
     }
 }

@@ -64,7 +64,8 @@ pub(crate) fn run(flags: DiffFlags) -> Result<ExitCode> {
             symbolizer,
         });
         let title = format!("{} and {}", flags.before.display(), flags.after.display());
-        html::write(path, &title, &named, &filter)?;
+        let files = [flags.before.clone(), flags.after.clone()];
+        html::write(path, &title, &named, &files, &filter)?;
     }
     if let Some(path) = &flags.json {
         write_file(path, |out| {

@@ -22,11 +22,12 @@ pub(super) struct Named<'a> {
     pub(super) symbolizer: &'a Symbolizer,
 }
 
-/// Writes the page of one recording, or of two to be compared.
+/// Writes the page of one recording, or of two to be compared, which were read from these files.
 pub(super) fn write(
     path: &Path,
     title: &str,
     recordings: &[Named<'_>],
+    files: &[PathBuf],
     filter: &Filter,
 ) -> Result<()> {
     let inputs: Vec<HtmlInput<'_>> = recordings
@@ -36,7 +37,7 @@ pub(super) fn write(
             code: hottest_code(named),
         })
         .collect();
-    let sources = Sources::default();
+    let sources = Sources::beside(files);
     write_file(path, |out| {
         Ok(html::write(title, &inputs, filter, &sources, out)?)
     })
@@ -87,7 +88,8 @@ pub(crate) fn write_recording(recording: &Path, page: &Path, filter: &Filter) ->
         profile: &profile,
         symbolizer: &symbolizer,
     };
-    write(page, &title_of(&profile, recording), &[named], filter)
+    let title = title_of(&profile, recording);
+    write(page, &title, &[named], &inputs, filter)
 }
 
 /// The command that was recorded, or else the file's name.

@@ -79,7 +79,7 @@ pub(crate) fn run(flags: ReportFlags) -> Result<ExitCode> {
             };
             let default = html::title_of(&profile, &inputs[0]);
             let title = output.files.title.as_deref().unwrap_or(&default);
-            html::write(path, title, &[named], &filter)?;
+            html::write(path, title, &[named], &inputs, &filter)?;
         }
         files::write(output, &tree, &filter)?;
         if !has_view && output.wants_calls() {

@@ -33,5 +33,6 @@ function paths(box, above = []) {
 
 const of = wanted && rows.find((row) => new RegExp(wanted).test(text(tree.profile.functionName, row.id)))?.id;
 const around = of === undefined ? {} : { lines: model.linesOf(tree, of), callers: paths(model.callersOf(tree, of)), callees: paths(model.calleesOf(tree, of)) };
+const sources = tree.profile.sources.map((source) => ({ file: tree.profile.strings[source.file], lines: source.lines }));
 const changes = trees.length > 1 ? { changes: model.compare(trees[0], trees[1]) } : {};
-console.log(JSON.stringify({ functions, calls: paths(model.callees(tree)), ...around, ...changes }));
+console.log(JSON.stringify({ functions, calls: paths(model.callees(tree)), sources, ...around, ...changes }));
