@@ -126,8 +126,8 @@ impl Resolved {
         self.starts.get(&index).copied()
     }
 
-    /// The addresses around the `index`-th one that have the same answer, as addresses of the query,
-    /// if that is known: where a symbol table alone names them.
+    /// The addresses around the `index`-th one that have the same answer, as those of the query, if
+    /// that is known: where a symbol table alone names them.
     pub fn extent(&self, index: usize) -> Option<Range<u64>> {
         self.extents.get(index).cloned().flatten()
     }

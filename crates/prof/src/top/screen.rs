@@ -133,7 +133,7 @@ fn is_final(watched: &Watched, app: &mut App, ended: &mut Ended) -> bool {
 }
 
 impl App {
-    /// Says what has become of a file that was asked for. Returns whether there is something to say.
+    /// Says what has become of a file that was asked for. Returns whether there is something new.
     fn show_written(&mut self, watched: &Watched) -> bool {
         let Some(written) = watched.written() else {
             return false;
