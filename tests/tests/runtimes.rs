@@ -209,12 +209,14 @@ fn stacks_of_java_are_whole_without_frame_pointers() {
     }
     for session in [Session::new, Session::plain_user] {
         let session = session();
-        // Where functions become part of their callers, they are not in stacks.
-        let apart = [
+        // Where functions become part of their callers, they are not in stacks. Calls wait for the
+        // compiler, which on a busy machine would replace code while it is recorded otherwise.
+        let options = [
             "-XX:CompileCommand=quiet",
             "-XX:CompileCommand=dontinline,Pairs::*",
+            "-XX:-BackgroundCompilation",
         ];
-        let mut java = start_java(&session, "Pairs.java", &apart);
+        let mut java = start_java(&session, "Pairs.java", &options);
         record_running(&session, &java);
         drop(java.stdin.take());
         java.wait().unwrap();
