@@ -169,7 +169,7 @@ impl Languages {
         let profile = symbolized.profile();
         let functions = symbolized.functions();
         let runtimes = runtimes(symbolized);
-        let mut told: Vec<Told> = vec![Told::default(); functions.len()];
+        let mut hints: Vec<SourceHint> = vec![SourceHint::default(); functions.len()];
         for (frame, what) in profile.frames.iter() {
             let by_process = match what {
                 Frame::Jit { pid, .. } => runtimes.get(&pid).copied(),
@@ -177,7 +177,7 @@ impl Languages {
             };
             for location in symbolized.locations(frame) {
                 let file = location.file.as_deref();
-                let known = &mut told[location.function.index()];
+                let known = &mut hints[location.function.index()];
                 let by_file = file.and_then(Language::of_file);
                 known.language = by_file.or(known.language).or(by_process);
                 known.has_file |= file.is_some();
@@ -185,25 +185,25 @@ impl Languages {
         }
         let company: FxHashSet<(&str, Language)> = functions
             .iter()
-            .zip(&told)
-            .filter_map(|(function, told)| {
-                let by_name = || Language::of_name(&function.name).filter(|_| !told.has_file);
-                Some((&*function.module, told.language.or_else(by_name)?))
+            .zip(&hints)
+            .filter_map(|(function, hint)| {
+                let by_name = || Language::of_name(&function.name).filter(|_| !hint.has_file);
+                Some((&*function.module, hint.language.or_else(by_name)?))
             })
             .filter(|(module, _)| !module.is_empty())
             .collect();
-        let native = |function: &Function, told: &Told| {
+        let native = |function: &Function, hint: &SourceHint| {
             let beside =
-                |language| !told.has_file && company.contains(&(&*function.module, language));
+                |language| !hint.has_file && company.contains(&(&*function.module, language));
             native(&function.name, beside)
         };
-        let languages = functions.iter().zip(&told);
-        let languages = languages.map(|(function, told)| match function.kind {
+        let languages = functions.iter().zip(&hints);
+        let languages = languages.map(|(function, hint)| match function.kind {
             FunctionKind::Python => Some(Language::Python),
             FunctionKind::Jit if &*function.name == JIT => None,
-            FunctionKind::Jit => Language::of_jit_name(&function.name).or(told.language),
+            FunctionKind::Jit => Language::of_jit_name(&function.name).or(hint.language),
             FunctionKind::User if function.is_unnamed() => None,
-            FunctionKind::User => told.language.or_else(|| Some(native(function, told))),
+            FunctionKind::User => hint.language.or_else(|| Some(native(function, hint))),
             FunctionKind::Kernel | FunctionKind::Missing | FunctionKind::State => None,
         });
         Self {
@@ -219,7 +219,7 @@ impl Languages {
 
 /// What is known of a function without its name.
 #[derive(Clone, Copy, Default)]
-struct Told {
+struct SourceHint {
     language: Option<Language>,
     /// Whether its source file is known, whatever that tells.
     has_file: bool,
