@@ -12,7 +12,8 @@ use clap_mangen::Man;
 
 use crate::reference;
 
-/// A shell's script calls the program with this variable set, and the words typed so far.
+/// The environment variable that a shell's script sets when it asks for completions of the words
+/// typed so far.
 const VARIABLE: &str = "_PROF_COMPLETE";
 
 const SCRIPTS: [(&str, &dyn EnvCompleter); 3] = [
@@ -21,8 +22,8 @@ const SCRIPTS: [(&str, &dyn EnvCompleter); 3] = [
     ("complete-fish", &Fish),
 ];
 
-/// Bash splits words at colons and equals signs: `sched:sched_switch` is three. This joins them for
-/// clap's function, and takes from its answers what bash does not replace.
+/// Bash splits words at colons and equals signs: `sched:sched_switch` is three words. This joins
+/// them for clap's function, and removes from its answers what bash does not replace.
 const BASH_WORDS: &str = r#"
 _FUNCTION_complete() {
     local rest=$COMP_LINE word at
@@ -52,19 +53,19 @@ _FUNCTION_complete() {
 complete -o nospace -o bashdefault -F _FUNCTION_complete PROGRAM
 "#;
 
-/// The words that somebody types and a shell completes, from the program's name on; `None` if no
-/// shell asks.
+/// The words of the command line that a shell asks to complete, from the program's name on; `None`
+/// if no shell asks.
 pub fn typed_words() -> Option<impl Iterator<Item = OsString>> {
     env::var_os(VARIABLE)?;
     // prof -- prof record ...
     Some(env::args_os().skip(2))
 }
 
-/// Answers a shell that asks for completions; `false` if none does.
+/// Answers a shell that asks for completions; returns `false` if none asks.
 ///
 /// # Errors
 ///
-/// When the shell is unknown, or the answer cannot be written.
+/// The shell is unknown, or the answer cannot be written.
 pub fn complete(flags: fn() -> Command) -> clap::error::Result<bool> {
     let directory = env::current_dir().ok();
     CompleteEnv::with_factory(flags)
@@ -72,7 +73,7 @@ pub fn complete(flags: fn() -> Command) -> clap::error::Result<bool> {
         .try_complete(env::args_os(), directory.as_deref())
 }
 
-/// What has a manual page: `program`, whose flags these are, and below it each verb.
+/// The commands that have a manual page: `program` with these flags, and each of its verbs.
 pub fn pages(program: &'static str, flags: Command) -> Vec<Command> {
     let mut command = flags.disable_help_subcommand(true);
     command.build();
@@ -86,13 +87,13 @@ pub fn pages(program: &'static str, flags: Command) -> Vec<Command> {
     pages
 }
 
-/// Writes what `program` prints for `--generate KIND`: `man` is the program's own page,
-/// `man-record` prof-record(1) and so on, `complete-bash` a script for that shell, `list` the kinds
-/// of all `pages`, `reference` all flags as Markdown.
+/// Writes the output of `program --generate KIND`: `man` is the program's own page, `man-record`
+/// prof-record(1) and so on, `complete-bash` a script for that shell, `list` the kinds of all
+/// `pages`, `reference` all flags as Markdown.
 ///
 /// # Errors
 ///
-/// When there is no such thing, or `out` cannot be written.
+/// There is no such kind, or `out` cannot be written.
 pub fn generate(program: &str, pages: &[Command], kind: &str, out: &mut dyn Write) -> Result<()> {
     if let Some((_, shell)) = SCRIPTS.iter().find(|(name, _)| *name == kind) {
         shell.write_registration(VARIABLE, program, program, program, out)?;
@@ -126,7 +127,7 @@ pub fn generate(program: &str, pages: &[Command], kind: &str, out: &mut dyn Writ
     Ok(())
 }
 
-/// The value of `--generate` that prints a page.
+/// The KIND of `--generate KIND` that prints this page.
 fn kind_of(program: &str, page: &Command) -> String {
     let name = page.get_display_name().unwrap_or(program);
     match name.strip_prefix("prof-") {
@@ -142,7 +143,7 @@ fn write_page(page: &Command, out: &mut dyn Write) -> io::Result<()> {
         .source(concat!("prof ", env!("CARGO_PKG_VERSION")))
         .manual("prof")
         .render(&mut text)?;
-    // The verbs of prof-fleet are typed, and their pages named, as those of prof.
+    // Users type the verbs of prof-fleet as verbs of prof: their pages are named so, too.
     let text = String::from_utf8_lossy(&text).replace("prof\\-fleet\\-", "prof\\-");
     out.write_all(text.as_bytes())
 }
@@ -153,7 +154,8 @@ mod tests {
 
     use super::*;
 
-    /// What a program of many verbs prints, one of which has verbs of its own.
+    /// The output of `--generate` for a program of several verbs, one of which has verbs of its
+    /// own.
     fn generated(program: &'static str, kind: &str) -> String {
         let data = Command::new("data").subcommand(Command::new("check"));
         let push = Command::new("push").arg(Arg::new("host").long("host-name"));

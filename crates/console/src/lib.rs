@@ -1,5 +1,5 @@
-//! What `prof` and `prof-fleet` say: messages on the standard error output, what was asked for on
-//! the standard output, and of their flags, manual pages and completions for shells.
+//! What `prof` and `prof-fleet` have in common on the terminal: messages on the standard error
+//! output, results on the standard output, and manual pages and shell completions made from flags.
 #![forbid(unsafe_code)]
 
 mod generate;

@@ -1,4 +1,5 @@
-//! Our own words. They go to the standard error output, so that the command's are untouched.
+//! Messages of prof itself. They go to the standard error output and so leave the command's output
+//! alone.
 
 use std::error::Error;
 use std::fmt::Display;
@@ -6,7 +7,7 @@ use std::io::Write;
 
 use prof_model::printable;
 
-/// How much to say.
+/// Which messages are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Console {
     quiet: bool,
@@ -14,33 +15,33 @@ pub struct Console {
 }
 
 impl Console {
-    /// Says nothing but errors if `quiet`, and details if `verbose`.
+    /// Prints only errors if `quiet`, and details if `verbose`.
     pub fn new(quiet: bool, verbose: bool) -> Self {
         Self { quiet, verbose }
     }
 
-    /// What everybody should know.
+    /// Prints a message for every user.
     pub fn say(&self, message: impl Display) {
         if !self.quiet {
             say(&message);
         }
     }
 
-    /// What only the curious want to know.
+    /// Prints a message that only `--verbose` shows.
     pub fn detail(&self, message: impl Display) {
         if self.verbose {
             say(&message);
         }
     }
 
-    /// What went wrong: the chain of causes in one line.
+    /// Prints an error: its chain of causes in one line.
     pub fn error(error: &anyhow::Error) {
         say(&format_args!("error: {}", in_one_line(error)));
     }
 }
 
-/// What everybody should know, whatever the flags. It comes in one piece, lest the command's words
-/// come between. Who has closed the output, or filled the disk that it goes to, does without.
+/// Prints a message whatever the flags. It is written in one piece, so that the command's output
+/// does not come between. A closed or full standard error output is ignored.
 pub fn say(message: &(impl Display + ?Sized)) {
     let message = message.to_string();
     let lines: Vec<_> = message.split('\n').map(printable).collect();
@@ -48,7 +49,8 @@ pub fn say(message: &(impl Display + ?Sized)) {
     let _ = std::io::stderr().write_all(line.as_bytes());
 }
 
-/// The chain of causes. Typed errors tell their cause themselves, so that it is not told again.
+/// The chain of causes in one line. Typed errors contain the text of their cause: it is not
+/// repeated.
 fn in_one_line(error: &anyhow::Error) -> String {
     let mut line = error.to_string();
     for cause in error.chain().skip(1).map(ToString::to_string) {
@@ -64,7 +66,7 @@ fn in_one_line(error: &anyhow::Error) -> String {
     line
 }
 
-/// Without the numbers behind what the system says, as in `No such file (os error 2)`.
+/// Removes the error numbers from the system's texts, such as in `No such file (os error 2)`.
 fn without_errno(line: &str) -> String {
     let mut parts = line.split(" (os error ");
     let mut kept = parts.next().unwrap_or_default().to_owned();

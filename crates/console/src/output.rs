@@ -1,4 +1,4 @@
-//! A standard output that may close early.
+//! Writing to a standard output that may close early.
 
 use std::io::{self, BufWriter, ErrorKind, Write};
 
@@ -8,13 +8,13 @@ use anyhow::Result;
 ///
 /// # Errors
 ///
-/// When the output cannot be written for another reason, or `fill` fails.
+/// The output cannot be written for another reason, or `fill` fails.
 pub fn write_stdout(fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
     let mut out = BufWriter::new(prof_events::stdout()?.lock());
     let written = fill(&mut out).and_then(|()| Ok(out.flush()?));
     match written {
         Err(error) if is_broken_pipe(&error) => {
-            // The buffer still holds what nobody wants: don't try to write it again.
+            // The reader has closed the pipe: dropping the buffer must not write it again.
             let _ = out.into_parts();
             Ok(())
         }

@@ -5,11 +5,11 @@ use std::io::{self, Write};
 use clap::builder::StyledStr;
 use clap::{Arg, Command};
 
-/// Writes a chapter on `command`: what it is for, how it is called, and its flags by heading.
+/// Writes a chapter on `command`: its purpose, its usage, and its flags by heading.
 ///
 /// # Errors
 ///
-/// Those of `out`.
+/// `out` cannot be written.
 pub(crate) fn write(command: &Command, out: &mut dyn Write) -> io::Result<()> {
     let name = command.get_bin_name().unwrap_or(command.get_name());
     writeln!(out, "## {name}\n")?;
@@ -31,7 +31,7 @@ pub(crate) fn write(command: &Command, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out)
 }
 
-/// As it is typed: `-F, --freq <HZ>`.
+/// A flag as users type it: `-F, --freq <HZ>`.
 fn flag(arg: &Arg) -> String {
     let short = arg.get_short().map(|short| format!("-{short}"));
     let long = arg.get_long().map(|long| format!("--{long}"));
@@ -59,7 +59,7 @@ fn help(arg: &Arg) -> String {
     text
 }
 
-/// Without line breaks, and with nothing that Markdown takes for HTML.
+/// The text without line breaks and without characters that Markdown takes for HTML.
 fn plain(text: &StyledStr) -> String {
     let words: Vec<String> = text
         .to_string()

@@ -1,9 +1,9 @@
-//! Opening files that others name: the processes that are recorded, and who made a recording.
+//! Opening files by paths that come from others: from recorded processes or from recordings.
 //!
-//! A name may lead to a pipe that blocks, to a device that does something when it is opened, out of
-//! a container, or to what only root may read. So a file is looked at before it is opened, a path
-//! inside another root directory is resolved there, and a file of a process is opened with the
-//! rights of its user.
+//! Such a path may lead to a pipe that blocks, to a device that does something when it is opened,
+//! out of a container, or to a file that only root may read. So a file is examined before it is
+//! opened, a path inside another root directory is resolved there, and a process's file is opened
+//! with the rights of its user.
 //!
 //! ```text
 //!   /usr/lib/x.so                our own system: links are followed, our rights
@@ -27,21 +27,22 @@ use crate::rights::Rights;
 /// Whether a link at the end of a path is followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Links {
-    /// It is.
+    /// The link is followed.
     Follow,
-    /// It is refused.
+    /// The link is refused.
     Refuse,
 }
 
 /// Opens a regular file for reading. Never blocks, and opens nothing else.
 ///
 /// # Errors
-/// There is no such file, it is no regular file, or who names it may not read it.
+/// There is no such file, it is no regular file, or the user it is opened for may not read it.
 pub fn open(path: &Path) -> Result<File, Error> {
     open_with(path, None, Links::Follow)
 }
 
-/// The same, with the rights of who names it, if they are known better than from the path.
+/// Like [`open`], with the rights of the user who supplied the path, if they are known better than
+/// from the path.
 ///
 /// # Errors
 /// As [`open`]; [`Error::Link`] for a link that is refused.
@@ -56,7 +57,7 @@ pub fn open_with(path: &Path, rights: Option<&Rights>, links: Links) -> Result<F
         _ => None,
     };
     let rights = rights.or(known.as_ref());
-    // As ourselves: the root directory of a process is shown to who may trace it.
+    // With our own rights: the kernel shows a process's root directory to those who may trace it.
     let root = inside.as_ref().map(Inside::open_root).transpose();
     let root = root.map_err(failed)?;
     let open = || {
@@ -81,7 +82,7 @@ pub fn open_with(path: &Path, rights: Option<&Rights>, links: Links) -> Result<F
             return Err(ErrorKind::PermissionDenied.into());
         }
         match reopen(&file) {
-            // No /proc: there are no other roots either, and all that is left is the path.
+            // No /proc: there are no other root directories either, so the path is opened as it is.
             Err(error) if error.kind() == ErrorKind::NotFound && inside.is_none() => {
                 let file = File::from(rustix::fs::open(path, TO_READ, Mode::empty())?);
                 Ok(match file.metadata()?.is_file() {
@@ -99,8 +100,8 @@ pub fn open_with(path: &Path, rights: Option<&Rights>, links: Links) -> Result<F
     .map_err(failed)?
 }
 
-/// Opens a file whose content people get to see because somebody else named it, such as a source
-/// file by its path in debug info: as root, only one that everybody may read.
+/// Opens a file whose content is shown to users because something else named it, such as a source
+/// file by its path in debug info. As root, it opens only files that everybody may read.
 ///
 /// # Errors
 /// As [`open`]; [`ErrorKind::PermissionDenied`] if root's rights would be needed.
@@ -117,7 +118,7 @@ pub fn open_to_show(path: &Path) -> Result<File, Error> {
     Ok(file)
 }
 
-/// What is looked at without being opened is opened without being looked for again.
+/// Opens the file that was examined, without resolving its path again.
 fn reopen(file: &OwnedFd) -> io::Result<File> {
     Ok(rustix::fs::open(descriptor(file), TO_READ, Mode::empty())?.into())
 }
@@ -127,7 +128,7 @@ const TO_READ: OFlags = OFlags::RDONLY
     .union(OFlags::NOCTTY)
     .union(OFlags::CLOEXEC);
 
-/// Files of /proc and /sys show root more than others, whatever their mode is.
+/// Files of /proc and /sys show root more than they show others, whatever their mode is.
 fn is_of_the_system(file: &File) -> bool {
     std::fs::read_link(descriptor(file)).map_or(true, |path| {
         ["/proc", "/sys", "/dev"]

@@ -54,7 +54,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// What kind of I/O error it is; `None` if the path leads to something else than a file.
+    /// The kind of I/O error; `None` if the path does not lead to a regular file.
     pub fn io_kind(&self) -> Option<io::ErrorKind> {
         match self {
             Self::Io { source, .. } => Some(source.kind()),
@@ -77,11 +77,11 @@ impl From<Error> for io::Error {
 ///
 /// # Hazards of a map
 ///
-/// The file belongs to others. If it is **truncated** while it is mapped, touching a page past
-/// its new end raises `SIGBUS`, which ends the process. If it is **written to**, the bytes change
-/// under the reader. Neither happens to binaries and debug files in the usual way of things,
-/// because linkers and package managers replace files rather than write into them. Where that
-/// isn't sure (a file that is still being written), use [`read`](Self::read).
+/// Others own the file. If it is **truncated** while it is mapped, touching a page past its new end
+/// raises `SIGBUS`, which ends the process. If it is **written to**, the bytes change under the
+/// reader. Neither normally happens to binaries and debug files, because linkers and package
+/// managers replace files rather than write into them. Use [`read`](Self::read) for a file that may
+/// still be written.
 pub struct MappedFile {
     bytes: Bytes,
 }
@@ -113,16 +113,16 @@ impl MappedFile {
             return Ok(Self::from(Vec::new()));
         }
         // SAFETY: the map is read-only and private, so nothing that Rust owns aliases it mutably.
-        // Other processes may still change the file: readers take any bytes for possible, check
-        // all that they read, and the type's documentation states the hazard of truncation.
+        // Other processes may still change the file: readers accept any bytes, check all that they
+        // read, and the type's documentation states the hazard of truncation.
         let map = unsafe { memmap2::MmapOptions::new().map_copy_read_only(file)? };
         Ok(Self {
             bytes: Bytes::Mapped(map),
         })
     }
 
-    /// Reads a regular file into memory: costs its size, but nothing that happens to the file
-    /// afterwards can do harm. Also for files whose size the system does not say, as in `/proc`.
+    /// Reads a regular file into memory. This costs memory of its size, but later changes to the
+    /// file do no harm. Also works for files whose size the system does not report, as in `/proc`.
     ///
     /// # Errors
     /// The file cannot be opened or read, or is no regular file.
@@ -144,7 +144,7 @@ fn io_error(path: &Path, source: io::Error) -> Error {
 }
 
 impl From<Vec<u8>> for MappedFile {
-    /// Bytes that are in memory already, for code that takes a file.
+    /// Wraps bytes that are in memory already, for code that takes a file.
     fn from(bytes: Vec<u8>) -> Self {
         Self {
             bytes: Bytes::Owned(bytes),

@@ -1,4 +1,4 @@
-//! Files that we write, never through a link that somebody else put in the way.
+//! Files that we write, never through a link that another user put in the way.
 //!
 //! ```text
 //!   DIRECTORY/out.svg      the directory is opened once and held; all else happens in it, by name
@@ -22,14 +22,14 @@ use rustix::io::Errno;
 /// Where to write.
 #[derive(Debug)]
 pub enum Output {
-    /// A pipe, a device, or a descriptor that we were started with.
+    /// A pipe, a device, or an open descriptor that we inherited.
     Direct(File),
     /// A new file that has no name of its own yet.
     New(NewFile),
 }
 
 impl Output {
-    /// Opens what is at `path` if it is a pipe or a device, or else creates a file for it.
+    /// Opens the pipe or device at `path`, or else creates a file for it.
     ///
     /// # Errors
     /// There is a directory, or nothing can be created there. A pipe that another user put into a
@@ -46,12 +46,12 @@ impl Output {
         }
     }
 
-    /// Writes all of it by `fill`, buffered. A new file takes its place only after that, and with
-    /// `on_disk` only once the disk has it.
+    /// Calls `fill` with a buffered writer. A new file gets its name only when `fill` has
+    /// succeeded, and with `on_disk` only once the data is on the disk.
     ///
     /// # Errors
     ///
-    /// That of `fill`, or when the file cannot be written; a new file is removed then.
+    /// The error of `fill`, or the file cannot be written; a new file is then removed.
     pub fn fill<E: From<io::Error>>(
         self,
         on_disk: bool,
@@ -98,10 +98,10 @@ impl NewFile {
         self.file.as_ref().ok_or(ErrorKind::NotFound.into())
     }
 
-    /// Gives the file its name, in the place of what had it.
+    /// Gives the file its name and replaces the file that had it.
     ///
     /// # Errors
-    /// The name cannot be taken. What had it is untouched then.
+    /// The rename fails. The file that had the name is then untouched.
     pub fn finish(mut self) -> io::Result<File> {
         let at = self.place.directory.as_fd();
         rustix::fs::renameat(at, &self.temporary, at, &self.place.name)?;
@@ -112,7 +112,7 @@ impl NewFile {
 impl Drop for NewFile {
     fn drop(&mut self) {
         if self.file.is_some() {
-            // Best effort: there is nobody to report an error to.
+            // Best effort: a destructor cannot report an error.
             let _ = self.place.remove(&self.temporary);
         }
     }
@@ -125,7 +125,7 @@ pub struct OutputPath {
     name: OsString,
 }
 
-/// What is at an [`OutputPath`].
+/// The kind of file at an [`OutputPath`].
 #[derive(Clone, Copy, Debug)]
 pub enum Found {
     /// Nothing.
@@ -161,10 +161,10 @@ impl OutputPath {
         })
     }
 
-    /// What is there now.
+    /// The kind of file that is there now.
     ///
     /// # Errors
-    /// The system does not say.
+    /// The file cannot be examined.
     pub fn found(&self) -> io::Result<Found> {
         let found = match self.stat(AtFlags::SYMLINK_NOFOLLOW) {
             Err(Errno::NOENT) => return Ok(Found::Nothing),
@@ -198,10 +198,10 @@ impl OutputPath {
         Ok(self.create(&self.name)?)
     }
 
-    /// Renames the file to a name in the same directory, in the place of what had it.
+    /// Renames the file to a name in the same directory and replaces the file that had it.
     ///
     /// # Errors
-    /// The system refuses.
+    /// The rename fails.
     pub fn rename(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
         Ok(rustix::fs::renameat(
             &self.directory,
@@ -211,14 +211,14 @@ impl OutputPath {
         )?)
     }
 
-    /// The same, unless something has the name.
+    /// Like [`rename`](Self::rename), but fails if the name is taken.
     ///
     /// # Errors
     /// [`ErrorKind::AlreadyExists`], or the system refuses for another reason.
     pub fn rename_to_free(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
         let at = self.directory.as_fd();
         match rustix::fs::renameat_with(at, from, at, to, RenameFlags::NOREPLACE) {
-            // Not all file systems can.
+            // Not all file systems support this.
             Err(Errno::INVAL | Errno::NOSYS) => {}
             renamed => return Ok(renamed?),
         }
@@ -231,7 +231,7 @@ impl OutputPath {
     /// Removes a file of the same directory.
     ///
     /// # Errors
-    /// The system refuses.
+    /// The file cannot be removed.
     pub fn remove(&self, name: &OsStr) -> io::Result<()> {
         Ok(rustix::fs::unlinkat(
             &self.directory,
@@ -245,8 +245,8 @@ impl OutputPath {
         &self.name
     }
 
-    /// A file with the mode of our own file that has the name, else for its owner only. Another
-    /// user's file is replaced all the same, but gives its successor nothing.
+    /// Creates a file with the mode of the file that it replaces if that is ours, else for its
+    /// owner only. Another user's file is replaced as well, but its mode is not taken over.
     fn new_file(self) -> io::Result<NewFile> {
         const ATTEMPTS: u32 = 100;
         let mut created = Err(Errno::EXIST);
@@ -321,14 +321,15 @@ impl OutputPath {
     }
 }
 
-/// With `suffix` added to its last component.
+/// The path with `suffix` added to its last component.
 pub fn with_suffix(path: &Path, suffix: impl AsRef<OsStr>) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(suffix);
     name.into()
 }
 
-/// Our own descriptor goes on where it is; opened anew, a file would be written from its start.
+/// Duplicates our own descriptor, so that writing continues at its position; a file that is opened
+/// again would be written from its start.
 fn standard_stream(path: &Path) -> io::Result<Option<File>> {
     let is = |names: [&str; 3]| names.iter().any(|name| path == Path::new(name));
     let descriptor = if is(["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"]) {
@@ -347,7 +348,7 @@ fn keep_mode(file: &File, old: &Stat) -> io::Result<()> {
     if rustix::fs::fstat(file)?.st_gid != old.st_gid
         && rustix::fs::fchown(file, None, group).is_err()
     {
-        // It was not meant for the group that it has now.
+        // The group differs: the mode was not meant for it.
         mode -= Mode::RWXG;
     }
     Ok(rustix::fs::fchmod(file, mode)?)
@@ -421,7 +422,7 @@ mod tests {
         let made = std::process::Command::new("mkfifo").arg(&pipe).status();
         assert!(made.unwrap().success());
         symlink(&pipe, &link).unwrap();
-        // Both ends, so that nobody waits for the other.
+        // Opens both ends, so that neither open waits for the other.
         let mut both = fs::OpenOptions::new();
         let mut reader = both.read(true).write(true).open(&pipe).unwrap();
         write(&pipe, "text").unwrap();

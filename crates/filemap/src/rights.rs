@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind};
 use prof_procfs::{Status, Task};
 use rustix::process::{Gid, getegid, geteuid, getgroups};
 
-/// With which user and groups a process opens files.
+/// The user and the groups with which a process opens files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rights {
     user: u32,
@@ -14,7 +14,7 @@ pub struct Rights {
 }
 
 impl Rights {
-    /// Those of a process.
+    /// The rights of a process.
     ///
     /// # Errors
     /// The process is gone, or `/proc` does not show it.
@@ -23,8 +23,8 @@ impl Rights {
         Self::of_status(&status).ok_or(ErrorKind::InvalidData.into())
     }
 
-    /// From `/proc/PID/status`. Not from the owner of `/proc/PID`: that is root for a process that
-    /// may not be traced, whoever runs it.
+    /// Reads them from `/proc/PID/status`. The owner of `/proc/PID` is root for a process that may
+    /// not be traced, whatever its user is.
     pub fn of_status(status: &Status) -> Option<Self> {
         Some(Self {
             user: status.users()?.file_system,
@@ -38,11 +38,11 @@ impl Rights {
         self.user
     }
 
-    /// Calls `work` with these rights to files in the place of ours, on this thread. They are only
-    /// taken by root: a plain user reads nothing that is not the user's anyway.
+    /// Calls `work` with these rights to files instead of ours, on this thread. Only root changes
+    /// its rights: a plain user can read only files of that user anyway.
     ///
     /// # Errors
-    /// The rights cannot be taken, or `work` fails.
+    /// The rights cannot be changed, or `work` fails.
     pub fn with<T>(&self, work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         if !geteuid().is_root() || self.user == 0 {
             return work();
@@ -52,7 +52,8 @@ impl Rights {
     }
 }
 
-/// Ours again when it is dropped. It must stay on its thread, and does: nothing hands it out.
+/// Restores our own rights when it is dropped. It must stay on its thread, and does: nothing hands
+/// it out.
 struct Guard {
     groups: Vec<u32>,
 }
@@ -66,11 +67,11 @@ impl Guard {
             groups: getgroups()?.into_iter().map(Gid::as_raw).collect(),
         };
         set_groups(&rights.groups)?;
-        // From here on, dropping the guard puts all back. The kernel takes the capabilities that
-        // overrule permissions away together with user 0, and gives them back with it.
+        // From here on, dropping the guard restores everything. The kernel removes the capabilities
+        // that override permissions when the user is not 0, and restores them with user 0.
         set_group(rights.group);
         set_user(rights.user);
-        // An id that is none changes nothing, and returns the one in force.
+        // An invalid id changes nothing and returns the current one.
         match (set_user(u32::MAX), set_group(u32::MAX)) == (rights.user, rights.group) {
             true => Ok(guard),
             false => Err(ErrorKind::PermissionDenied.into()),
@@ -82,12 +83,13 @@ impl Drop for Guard {
     fn drop(&mut self) {
         set_user(geteuid().as_raw());
         set_group(getegid().as_raw());
-        // It cannot fail with the capability that changed them; with fewer groups less is readable.
+        // This cannot fail with the capability that changed them; with fewer groups less is
+        // readable.
         let _ = set_groups(&self.groups);
     }
 }
 
-/// Whether this thread keeps its capabilities whoever it is (`SECBIT_NO_SETUID_FIXUP`).
+/// Whether this thread keeps its capabilities when its user changes (`SECBIT_NO_SETUID_FIXUP`).
 fn capabilities_stay() -> bool {
     const NO_SETUID_FIXUP: i32 = 1 << 2;
     // SAFETY: this takes no pointers and only returns a number.
@@ -95,7 +97,7 @@ fn capabilities_stay() -> bool {
     bits < 0 || bits & NO_SETUID_FIXUP != 0
 }
 
-/// Of this thread only, unlike the C library's `setgroups`.
+/// Sets the groups of this thread only, unlike the C library's `setgroups`.
 fn set_groups(groups: &[u32]) -> io::Result<()> {
     // SAFETY: the kernel reads as many numbers as the slice has.
     let result = unsafe { libc::syscall(libc::SYS_setgroups, groups.len(), groups.as_ptr()) };
@@ -105,7 +107,7 @@ fn set_groups(groups: &[u32]) -> io::Result<()> {
     }
 }
 
-/// Of this thread; returns the one before.
+/// Sets the file-system user of this thread; returns the previous one.
 fn set_user(user: u32) -> u32 {
     // SAFETY: this takes no pointers. The answer is an id, not an error.
     (unsafe { libc::setfsuid(user) }) as u32

@@ -62,7 +62,7 @@ pub enum FrameAddress {
     /// The instruction that was about to run: a sample's own address, or one that a signal
     /// interrupted.
     Instruction(AbsoluteAddress),
-    /// Where a call returns to. The call itself is what people want named.
+    /// The address a call returns to. Users want the call itself named.
     Return(AbsoluteAddress),
 }
 

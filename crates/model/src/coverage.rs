@@ -1,8 +1,8 @@
-//! How much of what threads did was sampled.
+//! How much of threads' work has samples.
 
 use serde::{Deserialize, Serialize};
 
-/// How much of what the threads of one name did was sampled.
+/// How much of the work of the threads of one name has samples.
 ///
 /// The kernel counts exactly what each thread does, whether or not it is ever sampled.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -14,18 +14,18 @@ pub struct Coverage {
     pub thread: String,
     /// How many threads had this name at their end.
     pub threads: u64,
-    /// What they counted of the event: nanoseconds of CPU time, or cycles.
+    /// What the kernel counted of the event for them: nanoseconds of CPU time, or cycles.
     pub used: u64,
-    /// About how much of that was where the event does not sample: in the kernel, if it samples
-    /// user code only. Clocks count it all the same.
+    /// About how much of `used` the event cannot sample: the part in the kernel, if the event
+    /// samples user code only. Clocks count it all the same.
     pub unseen: u64,
     /// The weight of their samples, in the same unit.
     pub sampled: u64,
-    /// What the periods of their samples add up to: the kernel counted at least this much of them.
-    /// It differs from `sampled` where periods vary. 0 in recordings that do not say it.
+    /// The sum of the periods of their samples: the kernel counted at least this much of them. It
+    /// differs from `sampled` if periods vary; 0 in recordings that do not store it.
     #[serde(skip_serializing_if = "is_zero")]
     pub periods: u64,
-    /// The part of `used` that no READ record reported, and several threads may have done.
+    /// The part of `used` that no READ record reported, and that several threads may have used.
     #[serde(skip_serializing_if = "is_zero")]
     pub estimated: u64,
     /// How many samples they have.
@@ -37,21 +37,21 @@ fn is_zero(number: &u64) -> bool {
 }
 
 impl Coverage {
-    /// The sampled part of what could be; more than 1 where chance had it so. `None` if there was
-    /// nothing to sample.
+    /// The share of the sampleable work that has samples; by chance it can exceed 1. `None` if
+    /// there was nothing to sample.
     pub fn share(&self) -> Option<f64> {
         let seen = self.seen();
         (seen > 0).then(|| self.sampled as f64 / seen as f64)
     }
 
-    /// What could be sampled of what they did.
+    /// The part of their work that could be sampled.
     fn seen(&self) -> u64 {
         self.used.saturating_sub(self.unseen)
     }
 
-    /// What to multiply the weights of the samples by, so that they sum up to what was used;
-    /// `None` if that is not needed, not proven, or there are no samples. The weights never sum up
-    /// to less than the periods of the samples.
+    /// The factor that makes the weights of the samples sum up to `used`; `None` if it is not
+    /// needed or not proven, or if there are no samples. It never makes them sum up to less than
+    /// the periods of the samples.
     pub fn correction(&self) -> Option<f64> {
         let is_proven = self.estimated as f64 <= self.used as f64 * Self::TOLERANCE;
         let least = match self.periods {
@@ -73,7 +73,7 @@ impl Coverage {
             && !self.is_chance(weight.unwrap_or(0))
     }
 
-    /// Whether a share that [is wrong](Self::is_wrong) is so far off that shares mislead.
+    /// Whether a share that [is wrong](Self::is_wrong) is so far off that the report misleads.
     pub(crate) fn misleads(&self) -> bool {
         const RIGHT: std::ops::RangeInclusive<f64> = 0.9..=1.1;
         self.share().is_some_and(|share| !RIGHT.contains(&share))
@@ -94,20 +94,20 @@ impl Coverage {
         total
     }
 
-    /// Nobody minds this much.
+    /// A deviation up to this much does not matter.
     const TOLERANCE: f64 = 0.05;
 
     fn is_off(sampled: u64, seen: u64) -> bool {
         (sampled as f64 - seen as f64).abs() > seen as f64 * Self::TOLERANCE
     }
 
-    /// What a sample weighs on average.
+    /// The average weight of a sample.
     fn weight(&self) -> Option<u64> {
         self.sampled.checked_div(self.samples)
     }
 
-    /// Whether what is missing, or too much, is about what comes and goes with single samples of
-    /// this weight: each thread may end just before its next one.
+    /// Whether the deviation is within chance for samples of this weight: each thread may end just
+    /// before its next sample.
     fn is_chance(&self, weight: u64) -> bool {
         const SAMPLES: u64 = 20;
         self.seen().abs_diff(self.sampled) < weight.saturating_mul(SAMPLES)
@@ -141,10 +141,10 @@ mod tests {
         check(1000, 1000, 1000, false, None);
         check(1000, 960, 960, false, None);
         check(1000, 500, 500, true, Some(2.0));
-        // One sample of 100 is missing of 15.
+        // One sample of 100 is missing from 15 threads.
         check(1500, 1400, 14, false, None);
         check(1000, 0, 0, true, None);
-        // As few as would be missing of others are no sign.
+        // Missing no more than other threads do proves nothing.
         let total = coverage(50_000, 49_000, 980);
         assert!(!coverage(999, 0, 0).is_wrong(&total));
         assert!(coverage(1000, 0, 0).is_wrong(&total));

@@ -1,24 +1,24 @@
-//! What was taken instead of what was asked for.
+//! What a recording uses instead of what was requested.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The next best thing that was taken where the machine or its settings refused the best.
+/// A substitute that is used because the machine or its settings refuse the first choice.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 #[non_exhaustive]
 pub enum Fallback {
-    /// The event is unavailable, and another one was taken.
+    /// The event is unavailable, and another one is used.
     Event {
-        /// The event asked for.
+        /// The requested event.
         asked: String,
         /// The event that counts instead.
         used: String,
     },
     /// The event is available, but this is a virtual machine, where another one is better.
     VirtualMachine {
-        /// The event that is usual elsewhere.
+        /// The event that is the default on physical machines.
         asked: String,
         /// The event that counts instead.
         used: String,
@@ -28,16 +28,16 @@ pub enum Fallback {
         /// The value of /proc/sys/kernel/perf_event_paranoid.
         paranoid: i32,
     },
-    /// Sampling is slower than asked for.
+    /// Sampling is slower than requested.
     Rate {
-        /// Samples per second asked for.
+        /// Samples per second requested.
         asked: u64,
         /// Samples per second used: the kernel's maximum.
         used: u64,
     },
-    /// Sampling is slower than asked for, lest it takes more than a quarter of a CPU.
+    /// Sampling is slower than requested, because it would take more than a quarter of a CPU.
     SampleCost {
-        /// Samples per second asked for.
+        /// Samples per second requested.
         asked: u64,
         /// Samples per second used.
         used: u64,
@@ -46,39 +46,39 @@ pub enum Fallback {
     },
     /// Children of the sampled threads are not sampled.
     NoChildren {
-        /// The event, whose group's counts are sampled.
+        /// The event that samples the counts of its group.
         event: String,
     },
-    /// The ring buffers are smaller than they should be.
+    /// The ring buffers are smaller than requested.
     Rings {
-        /// Bytes per CPU wanted.
+        /// Bytes per CPU requested.
         asked: u64,
         /// Bytes per CPU that the budget of locked memory allows.
         used: u64,
     },
-    /// No event may be opened (or none was wanted), and threads are stopped for a moment to see
-    /// where they are.
+    /// Events are unavailable (or were not requested): threads are stopped briefly to read their
+    /// stacks.
     #[serde(alias = "stops")]
     Ptrace {
-        /// Why no event may be opened, and what to do; `None` if stops were asked for.
+        /// Why events are unavailable, and what to do; `None` if ptrace was requested.
         reason: Option<String>,
-        /// Stops per second of each thread that runs, at most.
+        /// The most stops per second of each running thread.
         hertz: u64,
     },
-    /// There are no records of calls in branches, and stacks are copied and unwound instead.
+    /// There are no branch records with call stacks: stacks are copied and unwound instead.
     NoLastBranches {
-        /// The event that should have come with them.
+        /// The event that should have had them.
         event: String,
     },
-    /// The kernel reports how long threads wait, and the recorder itself looks where.
+    /// The kernel reports how long threads wait; the recorder reads their stacks itself.
     #[serde(alias = "sleepers")]
     BlockedThreads {
         /// The value of /proc/sys/kernel/perf_event_paranoid.
         paranoid: i32,
     },
-    /// Less of each stack is copied than wanted, to fit the ring buffers.
+    /// Less of each stack is copied than requested, to fit the ring buffers.
     StackDump {
-        /// Bytes per sample wanted.
+        /// Bytes per sample requested.
         asked: u32,
         /// Bytes per sample used.
         used: u32,

@@ -10,7 +10,7 @@ use crate::text::printable;
 
 /// A GNU build id: up to 20 bytes that name one exact link of a program.
 ///
-/// Source: the `NT_GNU_BUILD_ID` note; 20 bytes is what `PERF_RECORD_MMAP2` has room for.
+/// Source: the `NT_GNU_BUILD_ID` note. `PERF_RECORD_MMAP2` holds up to 20 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BuildId {
     length: u8,
@@ -56,7 +56,7 @@ impl fmt::Debug for BuildId {
     }
 }
 
-/// Which file on which device: tells two files of one path apart when there is no build id.
+/// Which file on which device: distinguishes two files of one path that have no build id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FileIdentity {
     /// Major and minor number of the device.
@@ -67,7 +67,7 @@ pub struct FileIdentity {
     pub generation: u64,
 }
 
-/// What kind of thing a module is, as far as finding its tables goes.
+/// The kind of a module, which decides where its tables are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum ModuleKind {
     /// An ordinary file.
@@ -83,7 +83,7 @@ pub enum ModuleKind {
 /// All that identifies a module.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Module {
-    /// What kind of thing it is.
+    /// Its kind.
     pub kind: ModuleKind,
     /// The path as the process saw it, in the process's own mount namespace.
     pub path: PathBuf,
@@ -94,7 +94,7 @@ pub struct Module {
 }
 
 impl Module {
-    /// A module by its path, its kind guessed from the names the kernel uses.
+    /// A module by its path; its kind follows from the names that the kernel uses.
     pub fn from_path(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         Self {
@@ -105,8 +105,8 @@ impl Module {
         }
     }
 
-    /// The name people know it by: the last component of its path, or the whole of a
-    /// bracketed name; [`printable`].
+    /// The name for users: the last component of its path, or the whole of a bracketed name;
+    /// [`printable`].
     pub fn short_name(&self) -> String {
         let name = self.path.file_name().unwrap_or(self.path.as_os_str());
         printable(&name.to_string_lossy()).into_owned()
@@ -133,7 +133,7 @@ impl ModuleKind {
     }
 }
 
-/// A module's number in a [`Modules`] table; cheap to copy and to index by.
+/// The index of a module in a [`Modules`] table; cheap to copy and to index by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ModuleId(u32);
 
@@ -163,8 +163,8 @@ impl Modules {
         id
     }
 
-    /// Adds what was learnt later: the build id of a module that was recorded without one. The
-    /// module as it was recorded still has the same id.
+    /// Adds the build id of a module that was recorded without one. The module as it was recorded
+    /// still has the same id.
     pub fn set_build_id(&mut self, id: ModuleId, build_id: BuildId) {
         self.modules[id.index()].build_id = Some(build_id);
     }

@@ -14,9 +14,9 @@ pub mod x86_64 {
     pub const IP: u32 = 8;
     /// R12; R13 to R15 follow.
     pub const R12: u32 = 20;
-    /// Those of the first arguments of a call (System V ABI): RDI, RSI, RDX, RCX.
+    /// The registers of a call's first arguments (System V ABI): RDI, RSI, RDX, RCX.
     pub const ARGUMENTS: [u32; 4] = [5, 4, 3, CX];
-    /// All that 64-bit code has: without DS, ES, FS and GS.
+    /// All registers of 64-bit code: without DS, ES, FS and GS.
     pub const ALL: u64 = 0xff_0fff;
 }
 
@@ -28,9 +28,9 @@ pub mod aarch64 {
     pub const SP: u32 = 31;
     /// The program counter.
     pub const PC: u32 = 32;
-    /// Those of the first arguments of a call (AAPCS64).
+    /// The registers of a call's first arguments (AAPCS64).
     pub const ARGUMENTS: [u32; 4] = [0, 1, 2, 3];
-    /// All of them.
+    /// All registers.
     pub const ALL: u64 = (1 << 33) - 1;
 }
 
@@ -48,7 +48,7 @@ pub const INSTRUCTION_POINTER: u32 = if cfg!(target_arch = "aarch64") {
     x86_64::IP
 };
 
-/// The first arguments of a call on this machine.
+/// The registers of a call's first arguments on this machine.
 pub const ARGUMENTS: [u32; 4] = if cfg!(target_arch = "aarch64") {
     aarch64::ARGUMENTS
 } else {

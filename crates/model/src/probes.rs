@@ -2,21 +2,21 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Probed files, and the programs that ran without them. A probe is on a file: what a program calls
-/// in its own copy of the function is not recorded.
+/// Probed files, and the programs that ran without them. A probe belongs to a file: calls of a
+/// program's own copy of the function are not recorded.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ProbedPrograms {
     /// Names of the probed files, without their folders.
     pub files: Vec<Box<str>>,
-    /// Nothing else was sampled by.
+    /// Whether the probes are the only events.
     pub only: bool,
     /// A program mapped a probed file, or may have.
     pub reached: bool,
-    /// Nanoseconds from the begin of the recording to its end.
+    /// Nanoseconds from the start of the recording to its end.
     pub recorded: u64,
-    /// Programs that should have been reached, and ran without a probed file. Those that ran
-    /// longest come first; a bounded list.
+    /// Programs that the probes should have reached, and that ran without a probed file. Those that
+    /// ran longest come first; a bounded list.
     pub unreached: Vec<UnreachedProgram>,
 }
 
@@ -24,22 +24,22 @@ pub struct ProbedPrograms {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct UnreachedProgram {
-    /// Its name, as the kernel has it.
+    /// Its name in the kernel (comm).
     pub program: Box<str>,
     /// How many processes ran it.
     pub processes: u64,
     /// How long they ran, in nanoseconds, waiting included.
     pub ran: u64,
-    /// Another file of a probed file's name, which it used instead.
+    /// A file with the name of a probed file that it used instead.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instead: Option<Box<str>>,
 }
 
 impl ProbedPrograms {
-    /// How many programs are kept.
+    /// The most programs that are kept.
     pub const MAX_PROGRAMS: usize = 100;
 
-    /// Adds those of another recording.
+    /// Adds the counts of another recording.
     pub fn add(&mut self, other: &Self) {
         for file in &other.files {
             if !self.files.contains(file) {
@@ -55,7 +55,7 @@ impl ProbedPrograms {
         self.sort();
     }
 
-    /// Adds what a program ran to what it had run.
+    /// Adds the runs of a program to its entry.
     fn add_program(&mut self, more: UnreachedProgram) {
         let mut known = self.unreached.iter_mut();
         match known.find(|known| known.program == more.program) {
@@ -64,7 +64,7 @@ impl ProbedPrograms {
         }
     }
 
-    /// Those that ran longest come first.
+    /// Sorts the programs that ran longest first.
     pub fn sort(&mut self) {
         (self.unreached)
             .sort_by(|a, b| (b.ran.cmp(&a.ran)).then_with(|| a.program.cmp(&b.program)));

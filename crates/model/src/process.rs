@@ -1,4 +1,4 @@
-//! What is known of the processes that were sampled: names, threads, mappings.
+//! The names, threads and mappings of the processes that were sampled.
 //!
 //! Pure bookkeeping: [`Processes`] is given what the kernel's COMM, FORK, MMAP and EXIT records
 //! say, in time order, and answers which [`Mapping`] an address of a process lies in.
@@ -23,7 +23,7 @@ pub struct Mapping {
     pub end: AbsoluteAddress,
     /// Where in the file the mapping starts.
     pub file_offset: FileOffset,
-    /// What is mapped.
+    /// The module that is mapped.
     pub module: ModuleId,
     /// Whether code can run here. Recordings need not hold the other mappings.
     pub executable: bool,
@@ -55,7 +55,7 @@ impl AddressSpace {
         (address < mapping.end).then_some(mapping)
     }
 
-    /// Adds a mapping; what it covers of older ones is cut out of them, as `mmap` does.
+    /// Adds a mapping and cuts the range it covers out of older ones, as `mmap` does.
     ///
     /// Empty and reversed ranges are ignored.
     pub fn insert(&mut self, new: Mapping) {
@@ -115,7 +115,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// What is mapped where.
+    /// The process's mappings.
     pub fn space(&self) -> &AddressSpace {
         &self.space
     }
@@ -137,7 +137,7 @@ impl Process {
         self.threads.keys().copied()
     }
 
-    /// The name that a thread was given, not that of its process.
+    /// The name that the thread itself was given, not that of its process.
     pub fn own_name(&self, tid: Tid) -> Option<&Arc<str>> {
         self.threads.get(&tid).and_then(Option::as_ref)
     }
@@ -158,17 +158,17 @@ pub struct Processes {
 }
 
 impl Processes {
-    /// The process of this id, if anything was heard of it.
+    /// The process of this id, if a record has mentioned it.
     pub fn get(&self, pid: Pid) -> Option<&Process> {
         self.processes.get(&pid).map(Arc::as_ref)
     }
 
-    /// The process of this id as it is now, whatever becomes of it.
+    /// The process of this id as it is now, unaffected by later changes.
     pub fn shared(&self, pid: Pid) -> Option<Arc<Process>> {
         self.processes.get(&pid).cloned()
     }
 
-    /// All processes that are known, in no order.
+    /// All known processes, in no order.
     pub fn iter(&self) -> impl Iterator<Item = (Pid, &Process)> {
         self.processes
             .iter()
@@ -185,7 +185,7 @@ impl Processes {
         self.processes.is_empty()
     }
 
-    /// A process mapped something (PERF_RECORD_MMAP, MMAP2).
+    /// Handles a new mapping of a process (PERF_RECORD_MMAP, MMAP2).
     pub fn map(&mut self, pid: Pid, mapping: Mapping) {
         self.generations += 1;
         let version = self.generations;
@@ -194,19 +194,19 @@ impl Processes {
         process.version = version;
     }
 
-    /// A thread got a name (PERF_RECORD_COMM).
+    /// Handles a new name of a thread (PERF_RECORD_COMM).
     pub fn rename(&mut self, pid: Pid, tid: Tid, name: &str) {
         self.entry(pid).threads.insert(tid, Some(Arc::from(name)));
     }
 
-    /// A process started another program (PERF_RECORD_COMM with PERF_RECORD_MISC_COMM_EXEC): its
-    /// mappings and other threads are gone.
+    /// Handles an exec (PERF_RECORD_COMM with PERF_RECORD_MISC_COMM_EXEC): the process's mappings
+    /// and other threads are gone.
     pub fn exec(&mut self, pid: Pid, name: &str) {
         self.processes.remove(&pid);
         self.rename(pid, pid, name);
     }
 
-    /// A process or thread was made (PERF_RECORD_FORK). A thread inherits its maker's name; a
+    /// Handles a new process or thread (PERF_RECORD_FORK). A thread inherits its parent's name; a
     /// process also a copy of the address space.
     pub fn fork(&mut self, parent: (Pid, Tid), child: (Pid, Tid)) {
         let name = self
@@ -224,7 +224,7 @@ impl Processes {
         self.entry(child.0).threads.insert(child.1, name);
     }
 
-    /// A thread ended (PERF_RECORD_EXIT); with its last thread the process is forgotten.
+    /// Handles the end of a thread (PERF_RECORD_EXIT); with its last thread the process is removed.
     pub fn exit(&mut self, pid: Pid, tid: Tid) {
         let Some(process) = self.processes.get_mut(&pid) else {
             return;

@@ -1,4 +1,4 @@
-//! Python functions in recordings, and how many stacks have them.
+//! Python functions in recordings, and how many stacks contain them.
 
 use std::collections::BTreeMap;
 
@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::text::printable;
 
-/// A Python function as recordings have it: a mapping far above all addresses of programs, whose
-/// path names the function, and in which each address is a line.
+/// A Python function as recordings store it: a mapping far above all addresses of programs. Its
+/// path names the function, and each address in it is a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PythonFunction {
-    /// Its qualified name, which has no spaces.
+    /// The qualified name, without spaces.
     pub name: String,
     /// The file of its source, as the interpreter knows it.
     pub file: String,
@@ -19,17 +19,17 @@ pub struct PythonFunction {
 }
 
 impl PythonFunction {
-    /// The length of each mapping: so many lines can be told.
+    /// The length of each mapping: the number of lines that it can represent.
     pub const LINES: u64 = 1 << 20;
-    /// Where the first one is: no processor has programs there.
+    /// The address of the first mapping: no processor has programs there.
     const START: u64 = 1 << 56;
-    /// Where the last one ends.
+    /// The end of the last mapping.
     const END: u64 = 1 << 57;
     const PREFIX: &str = "[python] ";
-    /// The name in place of those that are not known.
+    /// The name that replaces unknown functions.
     const MISSING: &str = "?";
 
-    /// In place of frames that are not known for this reason.
+    /// A placeholder for frames that are unknown for this reason.
     pub fn missing(reason: NoPython) -> Self {
         Self {
             name: Self::MISSING.into(),
@@ -38,17 +38,17 @@ impl PythonFunction {
         }
     }
 
-    /// Whether it stands for frames that are not known; why is its file then.
+    /// Whether it is a placeholder for unknown frames; its file is then the reason.
     pub fn is_missing(&self) -> bool {
         self.name == Self::MISSING
     }
 
-    /// Where the mapping of the function of this number starts.
+    /// The start of the mapping of the function with this index.
     pub fn start(number: u64) -> u64 {
         (Self::START + number % (Self::START / Self::LINES) * Self::LINES).min(Self::END)
     }
 
-    /// The address that stands for a line of the function that is mapped around `address`.
+    /// The address that represents a line of the function whose mapping contains `address`.
     pub fn address(address: u64, line: Option<u32>) -> u64 {
         let line = line.map_or(0, u64::from);
         let known = if line < Self::LINES { line } else { 0 };
@@ -83,23 +83,23 @@ impl PythonFunction {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NoPython {
-    /// Nobody read them right after the sample: the process was not known to run Python yet, or too
-    /// many samples waited.
+    /// They were not read right after the sample: the process was not known to run Python yet, or
+    /// too many samples waited.
     NotRead,
-    /// What was read is not what ran when the sample was taken.
+    /// The frames that were read do not match the stack of the sample.
     Changed,
     /// The interpreter knows of no such thread.
     NoThread,
-    /// What is in the interpreter's memory is no stack.
+    /// The interpreter's memory does not hold a valid stack.
     Inconsistent,
     /// More frames than a sample can hold.
     TooDeep,
-    /// Where this version of CPython has its frames is not known.
+    /// The memory layout of this version of CPython is unknown.
     UnknownVersion,
 }
 
 impl NoPython {
-    /// What happened, to be read after a count: "12 stacks without Python frames: ...".
+    /// The reason in words, after a count: "12 stacks without Python frames: ...".
     pub(crate) fn describe(self) -> &'static str {
         match self {
             Self::NotRead => "they were not read with the sample",
@@ -116,9 +116,9 @@ impl NoPython {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PythonStacks {
-    /// Those with Python frames.
+    /// Stacks with Python frames.
     pub known: u64,
-    /// Those without, by reason.
+    /// Stacks without Python frames, by reason.
     pub unknown: BTreeMap<NoPython, u64>,
 }
 
@@ -128,7 +128,7 @@ impl PythonStacks {
         *self == Self::default()
     }
 
-    /// Counts one more.
+    /// Counts one more stack.
     pub fn count(&mut self, result: Result<(), NoPython>) {
         let count = match result {
             Ok(()) => &mut self.known,
@@ -137,7 +137,7 @@ impl PythonStacks {
         *count = count.saturating_add(1);
     }
 
-    /// Adds those of another recording.
+    /// Adds the counts of another recording.
     pub(crate) fn add(&mut self, other: &Self) {
         self.known = self.known.saturating_add(other.known);
         for (&reason, &more) in &other.unknown {
@@ -146,7 +146,7 @@ impl PythonStacks {
         }
     }
 
-    /// Those with an evaluation loop.
+    /// All stacks with an evaluation loop.
     pub(crate) fn all(&self) -> u64 {
         let unknown = self.unknown.values();
         unknown.fold(self.known, |all, &count| all.saturating_add(count))

@@ -1,4 +1,4 @@
-//! What is known about the worth of a recording: every loss, by reason.
+//! How far a recording can be trusted: every loss, by reason.
 
 use std::collections::BTreeMap;
 
@@ -19,13 +19,13 @@ use crate::waits::WaitCoverage;
 pub struct Quality {
     /// Samples in the recording.
     pub samples: u64,
-    /// What says how many there are.
+    /// What determines how many samples there are.
     #[serde(skip_serializing_if = "SampledBy::is_rate")]
     pub sampled_by: SampledBy,
-    /// Each event is a sample, so that even a few show all that happened.
+    /// Each event is a sample, so that even a few samples show all that happened.
     #[serde(skip_serializing_if = "is_false")]
     pub every_event: bool,
-    /// How it was recorded; `None` if that is not known.
+    /// How it was recorded; `None` if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settings: Option<RecordingSettings>,
     /// How the user stacks ended, samples by reason.
@@ -36,71 +36,72 @@ pub struct Quality {
     /// Stacks that evaluate Python code.
     #[serde(skip_serializing_if = "PythonStacks::are_none")]
     pub python: PythonStacks,
-    /// What is missing.
+    /// Lost samples and stack bytes.
     pub losses: Losses,
-    /// Where the next best thing was taken.
+    /// Substitutes for what was requested.
     pub fallbacks: Vec<Fallback>,
     /// Where unwinding stopped, most frequent first; a bounded list.
     pub failures: Vec<UnwindFailure>,
-    /// How much of what threads did was sampled, by their names; those who did most come first. A
-    /// bounded list, empty if it is not known.
+    /// How much of threads' work has samples, by their names; those who used most come first. A
+    /// bounded list, empty if unknown.
     pub coverage: Vec<Coverage>,
-    /// Which of several events the coverage is of, by its name.
+    /// The name of the event that the coverage is of, if there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub covered_event: Option<String>,
     /// The code whose time the covered event counts and does not sample.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unsampled: Option<Unsampled>,
-    /// How many of the waits were seen, where not all were.
+    /// How many of the waits have a stack, if not all do.
     pub waits: Option<WaitCoverage>,
     /// Processes that could not be sampled.
     #[serde(skip_serializing_if = "UnseenProcesses::are_none")]
     pub unseen: UnseenProcesses,
-    /// Which programs the probes reached, where there were probes.
+    /// Which programs the probes reached, if there were probes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probes: Option<ProbedPrograms>,
-    /// CPUs that went offline or came online, so that what ran there then was not sampled.
+    /// CPUs that went offline or came online: what ran there afterwards was not sampled.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changed_cpus: Vec<u32>,
-    /// The largest size in bytes, if the recording ended early because it had reached that.
+    /// The size limit in bytes, if the recording ended early because it had reached the limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size_limit: Option<u64>,
 }
 
-/// Code that is not sampled.
+/// Code that the event counts and does not sample.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unsampled {
-    /// Whose code it is.
+    /// The kind of code.
     pub code: UnsampledCode,
-    /// Why, as the user would set it: `perf_event_paranoid=2`, `-e cpu-clock:u`.
+    /// The setting that causes it, as the user writes it: `perf_event_paranoid=2`, `-e
+    /// cpu-clock:u`.
     pub cause: String,
 }
 
-/// Whose code is not sampled.
+/// The kind of code that is not sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum UnsampledCode {
-    /// The kernel's.
+    /// Kernel code.
     Kernel,
-    /// That of programs.
+    /// User code.
     User,
 }
 
-/// What says how many samples are taken, and is to be changed where they are too many.
+/// What determines how many samples there are, and which setting changes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SampledBy {
     /// Samples per second.
     #[default]
     Rate,
-    /// So many events for each.
+    /// A number of events per sample.
     Period,
-    /// Allocations, each or each so many bytes.
+    /// Allocations: every one, or one per so many bytes.
     Allocations,
 }
 
 impl SampledBy {
-    /// How to have fewer samples.
+    /// How to get fewer samples.
     pub(crate) fn fewer(self) -> &'static str {
         match self {
             Self::Rate => "a lower rate (-F)",
@@ -109,7 +110,7 @@ impl SampledBy {
         }
     }
 
-    /// How to have more samples.
+    /// How to get more samples.
     pub fn more(self) -> &'static str {
         match self {
             Self::Rate => "a higher rate (-F)",
@@ -137,19 +138,20 @@ pub struct Losses {
     pub cut_stacks: u64,
     /// How often the kernel throttled the event (PERF_RECORD_THROTTLE).
     pub throttled: u64,
-    /// Samples that could not be understood.
+    /// Samples that could not be parsed.
     pub malformed: u64,
-    /// How often a ring buffer held what is no record, so that what was in it then is lost.
+    /// How often a ring buffer held garbage, so that its records were lost.
     pub corrupt_rings: u64,
-    /// Whether the recording ends before its end (a truncated file).
+    /// Whether the recording is cut off (a truncated file).
     pub truncated_file: bool,
-    /// Whether that is because compressed records hold more than any recording of its size should.
+    /// Whether it was cut off because compressed records hold more than any recording of its size
+    /// should.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub too_large_file: bool,
 }
 
 impl Losses {
-    /// Adds those of another recording.
+    /// Adds the losses of another recording.
     fn add(&mut self, other: &Self) {
         let pairs = [
             (&mut self.ring_full, other.ring_full),
@@ -166,7 +168,7 @@ impl Losses {
         self.too_large_file |= other.too_large_file;
     }
 
-    /// Samples that were taken, or due, and are not in the recording.
+    /// Samples that were taken or due, and are missing from the recording.
     pub fn samples(&self) -> u64 {
         let kinds = [self.ring_full, self.queue_full, self.malformed];
         sum(kinds.iter())
@@ -176,7 +178,7 @@ impl Losses {
 /// Where unwinding stopped without reaching the root.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnwindFailure {
-    /// Why.
+    /// The reason.
     pub end: StackEnd,
     /// Path of the module that holds the last frame, empty if the frame is in none.
     pub module: String,
@@ -187,7 +189,7 @@ pub struct UnwindFailure {
 }
 
 impl Quality {
-    /// How many failures are kept, the most frequent ones.
+    /// The most failures that are kept.
     pub const MAX_FAILURES: usize = 1000;
 
     /// Adds the counts of another recording.
@@ -231,7 +233,7 @@ impl Quality {
         self.failures.truncate(Self::MAX_FAILURES);
     }
 
-    /// Takes over what is known before the first sample: how this was recorded.
+    /// Copies what is known before the first sample: how this was recorded.
     pub fn set_settings(&mut self, other: &Self) {
         self.sampled_by = other.sampled_by;
         self.every_event = other.every_event;
@@ -244,7 +246,7 @@ impl Quality {
         *self.stacks.entry(end).or_default() += 1;
     }
 
-    /// The share of the samples that were taken, or due, and are not in the recording.
+    /// The share of the samples taken or due that are missing from the recording.
     pub fn lost_share(&self) -> f64 {
         let lost = self.losses.samples();
         lost as f64 / lost.saturating_add(self.samples).max(1) as f64
@@ -279,7 +281,7 @@ fn is_false(value: &bool) -> bool {
     !value
 }
 
-/// Counts come from files, too, which may claim anything.
+/// Counts also come from files, which may claim anything.
 fn add(count: &mut u64, more: u64) {
     *count = count.saturating_add(more);
 }

@@ -4,8 +4,8 @@ use crate::perf_registers::{aarch64, x86_64};
 
 /// The registers that `PERF_SAMPLE_REGS_USER` delivered.
 ///
-/// Numbers are those of [`perf_registers`](crate::perf_registers); the event's
-/// `sample_regs_user` mask says which of them are there. A value, copied out of the record, because
+/// Register numbers are those of [`perf_registers`](crate::perf_registers); the event's
+/// `sample_regs_user` mask says which registers a sample has. The values are copied, because
 /// records are not aligned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UserRegisters {
@@ -15,7 +15,7 @@ pub struct UserRegisters {
     values: [u64; Self::CAPACITY],
 }
 
-/// How the thread ran (`enum perf_sample_regs_abi`).
+/// The mode in which the thread ran (`enum perf_sample_regs_abi`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RegisterAbi {
     /// 32-bit code (compat mode on a 64-bit kernel).
@@ -25,10 +25,10 @@ pub enum RegisterAbi {
 }
 
 impl UserRegisters {
-    /// Room for every register that any supported architecture has (aarch64: x0-x30, sp, pc).
+    /// The number of registers of the largest supported architecture (aarch64: x0-x30, sp, pc).
     pub const CAPACITY: usize = 33;
 
-    /// Takes the registers of `mask`, lowest number first. `None` if there are more than
+    /// The registers of `mask`, lowest number first. `None` if there are more than
     /// [`CAPACITY`](Self::CAPACITY) or fewer values than bits in the mask.
     pub fn new(abi: RegisterAbi, mask: u64, values: impl IntoIterator<Item = u64>) -> Option<Self> {
         let count = mask.count_ones() as usize;
@@ -49,17 +49,17 @@ impl UserRegisters {
         self.abi
     }
 
-    /// The stack pointer, whatever machine the registers are of.
+    /// The stack pointer, for each architecture.
     pub fn stack_pointer(&self) -> Option<u64> {
         self.of_machine(x86_64::SP, aarch64::SP)
     }
 
-    /// The instruction pointer, whatever machine the registers are of.
+    /// The instruction pointer, for each architecture.
     pub fn instruction_pointer(&self) -> Option<u64> {
         self.of_machine(x86_64::IP, aarch64::PC)
     }
 
-    /// The register that points to a function's frame, if it keeps one.
+    /// The frame pointer register, for each architecture.
     pub fn frame_pointer(&self) -> Option<u64> {
         self.of_machine(x86_64::BP, aarch64::FP)
     }

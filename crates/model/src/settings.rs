@@ -1,8 +1,8 @@
-//! How a recording was made, as far as it decides what would make it better.
+//! The settings of a recording that decide which remedies can help.
 
 use serde::{Deserialize, Serialize};
 
-/// How a recording was made: no remedy is offered that was in force already, or could not be.
+/// The settings of a recording: a remedy that was in force or is impossible is not offered.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RecordingSettings {
@@ -10,23 +10,23 @@ pub struct RecordingSettings {
     pub call_graph: CallGraphSettings,
     /// Whether stacks were unwound while recording.
     pub unwound: bool,
-    /// Whether a clock says when to sample.
+    /// Whether a clock decides when to sample.
     pub by_clock: bool,
     /// Samples per second, if there is such a rate.
     pub rate: Option<u64>,
-    /// The highest rate that could be asked for; 0 if it is not known.
+    /// The highest rate that the kernel allows; 0 if unknown.
     pub max_rate: u64,
-    /// Bytes of each CPU's ring buffer; 0 if there is none, or if it is not known.
+    /// Bytes of each CPU's ring buffer; 0 if there is none, or if unknown.
     pub ring: u64,
-    /// The most that these could have.
+    /// The largest ring buffer that was possible.
     pub largest_ring: u64,
-    /// Whether root recorded, who may read all memory and run before others.
+    /// Whether root recorded, which may read all memory and raise the reader's priority.
     pub root: bool,
 }
 
 impl RecordingSettings {
-    /// How many samples a ring buffer should hold: on a busy machine the reader may have to wait
-    /// 30 ms for a CPU. Samples must not be lost for that, so copies of stacks are smaller instead.
+    /// How many samples a ring buffer should hold: on a busy machine the reader may wait 30 ms for
+    /// a CPU. No sample should be lost in that time, so dumps are made smaller instead.
     pub fn samples_to_hold(rate: u64) -> u64 {
         const READER_AWAY_MS: u64 = 30;
         const FEWEST: u64 = 8;
@@ -42,7 +42,7 @@ pub enum CallGraphSettings {
     /// Not at all.
     #[default]
     None,
-    /// In a copy of so many bytes of the stack.
+    /// In a dump of so many bytes of the stack.
     Dump(u32),
     /// By the kernel, which followed frame pointers.
     FramePointers,
@@ -51,10 +51,10 @@ pub enum CallGraphSettings {
 }
 
 impl CallGraphSettings {
-    /// The most that the kernel copies: the largest multiple of 8 that fits the 16 bits of a
+    /// The largest dump that the kernel takes: the largest multiple of 8 that fits the 16 bits of a
     /// record's size.
     pub const LARGEST_DUMP: u32 = 65_528;
-    /// Bytes of a record that copies leave to the rest of the sample, a chain of frame pointers
-    /// above all.
+    /// Bytes of a record that dumps leave to the rest of the sample, mainly to a callchain of frame
+    /// pointers.
     pub const RECORD_REST: u32 = 4096;
 }

@@ -20,30 +20,30 @@ pub enum StackEnd {
     UnreadableMemory = 3,
     /// The return address is not in any executable mapping.
     NotCode = 4,
-    /// The walk came back to where it had been.
+    /// The walk returned to a frame where it had been.
     Loop = 5,
-    /// More frames than a recording's sample can hold: the middle was left out.
+    /// More frames than a sample can hold: the middle is left out.
     FrameLimit = 6,
-    /// Older stack was read from the live target, but had changed in the meantime.
+    /// The stack tail was read from the live target, but had changed after the sample.
     Stale = 7,
     /// The sample has no user registers or stack to walk (a kernel thread, an exiting process).
     NoUserState = 8,
-    /// Stacks were not asked for.
+    /// Stacks were not requested.
     NotRecorded = 9,
-    /// Frame pointers were followed to the end; whether that is the entry is unknown.
+    /// The chain of frame pointers ended; whether that is the entry is unknown.
     FramePointersEnded = 10,
-    /// The sample hit the kernel's entry code, before it had saved the registers of the user's
-    /// code: those that came with it are of an earlier moment.
+    /// The sample hit the kernel's entry code, before it had saved the user registers: the
+    /// registers in the sample are of an earlier moment.
     StaleRegisters = 11,
     /// The thread slept too short a time for its stack to be read meanwhile.
     NotSeen = 12,
-    /// Nobody wanted to wait until it was unwound.
+    /// Unwinding was cut off, because prof was told to end at once.
     NotUnwound = 13,
-    /// The code is 32-bit code on a 64-bit kernel (compat mode), of which only the innermost
-    /// function is known.
+    /// The code is 32-bit code on a 64-bit kernel (compat mode): only the innermost function is
+    /// known.
     CompatMode = 14,
-    /// A runtime says of its code that it has no frame there that could be followed, or the frame
-    /// is not as it says.
+    /// The Java VM says that its code there has no frame that can be followed, or the frame does
+    /// not match what it says.
     JitFrame = 15,
 }
 
@@ -68,8 +68,8 @@ impl StackEnd {
         Self::JitFrame,
     ];
 
-    /// Kernel code that does anything has at least three frames: the entry, its handler in C,
-    /// and what that calls.
+    /// The frames that every kernel stack has: the entry and its handler in C. Code that does
+    /// anything adds a third.
     const ENTRY_FRAMES: usize = 2;
 
     /// Whether the stack reaches its outermost frame.
@@ -77,17 +77,17 @@ impl StackEnd {
         self == Self::Root
     }
 
-    /// Whether there was a user stack to walk at all: others don't count against the verdict, where
-    /// waits that nobody saw count by their time.
+    /// Whether it counts in the verdict on stacks. Samples without a user stack do not, nor do
+    /// waits that were not seen: those count by their time.
     pub fn counts(self) -> bool {
         !matches!(self, Self::NoUserState | Self::NotRecorded | Self::NotSeen)
     }
 
-    /// The end of a user stack of a sample that has so many kernel frames.
+    /// The end of a sample's user stack, given how many kernel frames the sample has.
     ///
-    /// An interrupt (NMI) that samples the first instructions of another entry to the kernel
-    /// finds the user's registers not saved yet, and gives those of the entry before
-    /// (`perf_get_regs_user` in arch/x86/kernel/perf_regs.c). They rarely fit the stack.
+    /// An NMI that interrupts the first instructions of another kernel entry finds the user's
+    /// registers not saved yet, and delivers those of the entry before (`perf_get_regs_user` in
+    /// arch/x86/kernel/perf_regs.c). They rarely fit the stack.
     pub fn below_kernel_frames(self, kernel_frames: usize) -> Self {
         let misfit = matches!(
             self,
@@ -99,7 +99,7 @@ impl StackEnd {
         }
     }
 
-    /// The end of this number in a recording.
+    /// The end with this number in a recording.
     pub fn from_code(code: u8) -> Option<Self> {
         Self::ALL.get(usize::from(code)).copied()
     }
@@ -109,7 +109,7 @@ impl StackEnd {
         self as u8
     }
 
-    /// What happened, to be read after a count: "12 stacks: ...".
+    /// The reason in words, after a count: "12 stacks: ...".
     pub fn describe(self) -> &'static str {
         match self {
             Self::Root => "whole",

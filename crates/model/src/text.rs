@@ -1,19 +1,20 @@
-//! Text that others chose, and people get to see.
+//! Text from recorded programs, made safe to show.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// `text` with an escape (`\n`, `\x1b`, `\u{202e}`) for each character that is not
-/// [shown as itself](is_printable). Names of files, threads, events and functions are chosen by
-/// the programs that are recorded: a line break in one would tear a table apart, an escape sequence
-/// would speak to the terminal, an invisible character would make two names look the same.
+/// `text` with an escape (`
+/// `, `\x1b`, `\u{202e}`) for each character that is not [printable](is_printable). Recorded
+/// programs choose the names of files, threads, events and functions: a line break in one would
+/// break a table, an escape sequence would control the terminal, an invisible character would make
+/// two names look the same.
 pub fn printable(text: &str) -> Cow<'_, str> {
     if text.chars().all(is_printable) {
         return Cow::Borrowed(text);
     }
     let mut clean = String::with_capacity(text.len());
     for character in text.chars() {
-        // A `String` takes everything that is written to it.
+        // Writing to a `String` cannot fail.
         let _ = match character {
             c if is_printable(c) => clean.write_char(c),
             '\n' => clean.write_str("\\n"),
@@ -26,8 +27,8 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(clean)
 }
 
-/// Whether a character is shown as itself, everywhere: it controls nothing, does not change the
-/// direction of writing, has a width, and XML has it.
+/// Whether a character can be shown as it is, everywhere: it controls nothing, does not change the
+/// direction of text, has a width, and is allowed in XML.
 pub fn is_printable(character: char) -> bool {
     !character.is_control()
         && !matches!(
@@ -42,7 +43,7 @@ pub fn is_printable(character: char) -> bool {
         )
 }
 
-/// How many of something there are: `1 sample`, `2 samples`.
+/// A count with its noun: `1 sample`, `2 samples`.
 pub fn counted(count: u64, one: &str) -> String {
     match count {
         1 => format!("1 {one}"),

@@ -1,15 +1,15 @@
-//! What ran, and could not be sampled at all.
+//! Processes that ran and could not be sampled.
 
 use serde::{Deserialize, Serialize};
 
-/// Processes of the target that were not sampled, whatever they did.
+/// Processes of the target that were not sampled.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct UnseenProcesses {
-    /// A program that gained privileges, or that the user may not read: the kernel takes its events
-    /// from a process that becomes one.
+    /// The name of a program that gained privileges, or that the user may not read: the kernel
+    /// removes the user's events from a process that executes one.
     pub protected: Option<Box<str>>,
-    /// How many processes the command left running when it ended, and the recording with it.
+    /// How many processes the command left running when it and the recording ended.
     pub left_running: u64,
 }
 

@@ -1,26 +1,26 @@
-//! How much of the waiting was seen, where not all was.
+//! How much of the waiting time has a stack, if not all has.
 
 use serde::{Deserialize, Serialize};
 
-/// Waits of threads that were looked at while they slept, which comes too late for short ones.
-/// Times are in nanoseconds.
+/// Waits whose stacks were read while the thread slept, which comes too late for short ones. Times
+/// are in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WaitCoverage {
     /// All waits.
     pub waits: u64,
-    /// Those with a stack.
+    /// Waits with a stack.
     pub seen: u64,
-    /// How long all took.
+    /// The time of all waits.
     pub time: u64,
-    /// How long those with a stack took.
+    /// The time of the waits with a stack.
     pub seen_time: u64,
-    /// How long those took that are counted with others of the same thread and length.
+    /// The time of short waits that are counted with others of the same thread and length.
     pub placed_time: u64,
 }
 
 impl WaitCoverage {
-    /// Adds those of another recording.
+    /// Adds the waits of another recording.
     pub(crate) fn add(&mut self, other: &Self) {
         self.waits += other.waits;
         self.seen += other.seen;
@@ -29,7 +29,7 @@ impl WaitCoverage {
         self.placed_time += other.placed_time;
     }
 
-    /// Nanoseconds that no stack is known for.
+    /// Nanoseconds of waiting without a known stack.
     pub(crate) fn unseen_time(&self) -> u64 {
         let known = self.seen_time.saturating_add(self.placed_time);
         self.time.saturating_sub(known)

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-/// Why /proc does not say something.
+/// Why a file of /proc cannot be read.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {

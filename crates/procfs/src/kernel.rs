@@ -1,4 +1,4 @@
-//! Where the kernel's code and that of its modules is, if its addresses are shown (kptr_restrict).
+//! The addresses of the kernel's code and of its modules, if they are shown (kptr_restrict).
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -11,9 +11,9 @@ use crate::maps::hex;
 pub struct KernelModule {
     /// Its name, such as `ext4`.
     pub name: String,
-    /// Where it begins.
+    /// The address where it begins.
     pub address: u64,
-    /// Its bytes.
+    /// Its size in bytes.
     pub size: u64,
 }
 
@@ -24,7 +24,7 @@ impl KernelModule {
         let name = fields.next().filter(|name| !name.is_empty())?;
         let size = fields.next()?.parse().ok()?;
         let address = hex(fields.nth(3)?.strip_prefix("0x")?)?;
-        // Zeros are what those see who may not know.
+        // The kernel shows zeros to readers without the permission.
         (address != 0).then(|| Self {
             name: name.to_owned(),
             address,

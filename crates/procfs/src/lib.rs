@@ -1,12 +1,12 @@
-//! What /proc says of processes, threads, the kernel and its settings: proc(5) as typed values.
+//! Processes, threads, the kernel and its settings from /proc: proc(5) as typed values.
 //!
 //! ```text
 //!   Task ── a process or thread ──> Status, Stat, Maps, threads, children, its files
 //!   kernel ── loaded modules, where the kernel's code is     settings ── sysctls, cpuinfo, mounts
 //! ```
 //!
-//! The crate `procfs` has more of it, but reads paths as UTF-8 and fails on files that lack a line
-//! of a newer kernel: a single such mapping would hide all of a process.
+//! The crate `procfs` has more, but reads paths as UTF-8 and fails on files that lack a line of a
+//! newer kernel: a single such mapping would hide all of a process.
 #![forbid(unsafe_code)]
 
 mod error;

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
-/// What a process has mapped, as it was read: proc_pid_maps(5).
+/// The mappings of a process at the time of reading: proc_pid_maps(5).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Maps(pub(crate) Vec<u8>);
 
@@ -15,9 +15,9 @@ pub struct Maps(pub(crate) Vec<u8>);
 pub struct MapsEntry<'a> {
     /// Its addresses.
     pub addresses: Range<u64>,
-    /// What may be done with its memory.
+    /// Its permissions.
     pub permissions: Permissions,
-    /// Where in the file it begins, in bytes.
+    /// The offset in the file where it begins, in bytes.
     pub file_offset: u64,
     /// The device of the file, major and minor.
     pub device: (u32, u32),
@@ -27,7 +27,7 @@ pub struct MapsEntry<'a> {
     pub path: Cow<'a, OsStr>,
 }
 
-/// `rwxs` or `r--p`: what may be done with memory, and whether others see what is written.
+/// `rwxs` or `r--p`: permissions of a mapping, and whether writes are shared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Permissions([u8; 4]);
 
@@ -43,19 +43,19 @@ impl Permissions {
         self.0[2] == b'x'
     }
 
-    /// Whether other processes see what is written.
+    /// Whether other processes see writes.
     pub fn shared(self) -> bool {
         self.0[3] == b's'
     }
 }
 
 impl Maps {
-    /// From the text of the file.
+    /// Parses the text of the file.
     pub fn parse(text: impl Into<Vec<u8>>) -> Self {
         Self(text.into())
     }
 
-    /// All mappings, in ascending order; what is no line is passed over.
+    /// All mappings, in ascending order; invalid lines are skipped.
     pub fn iter(&self) -> impl Iterator<Item = MapsEntry<'_>> {
         let lines = self.0.split(|&byte| byte == b'\n');
         lines.filter_map(MapsEntry::parse)
@@ -121,7 +121,7 @@ fn unescape(path: &[u8]) -> Cow<'_, OsStr> {
     Cow::Owned(OsString::from_vec(bytes))
 }
 
-/// A path without the ` (deleted)` that the kernel appends to that of a file that is gone.
+/// A path without the ` (deleted)` that the kernel appends to the path of a removed file.
 pub fn without_deleted(path: &Path) -> &Path {
     let bytes = path.as_os_str().as_bytes();
     let bytes = bytes.strip_suffix(b" (deleted)").unwrap_or(bytes);

@@ -1,4 +1,4 @@
-//! The kernel's settings, its processors, and what is mounted.
+//! The kernel's settings, its processors, and mounted file systems.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
@@ -11,7 +11,7 @@ pub fn setting(name: &str) -> Option<i64> {
     text.trim().parse().ok()
 }
 
-/// What /proc/cpuinfo says of the first CPU under this key; the others, of which there may be
+/// The value of this key in /proc/cpuinfo for the first CPU; the others, of which there may be
 /// hundreds, are not read.
 pub fn cpu_info(key: &str) -> Option<String> {
     let lines = BufReader::new(File::open("/proc/cpuinfo").ok()?).lines();
@@ -34,7 +34,7 @@ pub struct Mount {
     pub options: String,
 }
 
-/// What is mounted where we are; nothing if that is not shown.
+/// The file systems mounted in our namespace; empty if unavailable.
 pub fn mounts() -> Vec<Mount> {
     let text = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
     text.lines().filter_map(Mount::parse).collect()

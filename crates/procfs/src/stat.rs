@@ -6,9 +6,9 @@ use std::os::unix::fs::FileExt;
 /// A line of /proc/PID/stat, as far as it matters to a profiler: proc_pid_stat(5).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stat {
-    /// 15 bytes at most.
+    /// The name (comm), 15 bytes at most.
     pub name: Vec<u8>,
-    /// What it is doing.
+    /// Its state.
     pub state: State,
     /// The CPU that it ran on last.
     pub cpu: u32,
@@ -16,7 +16,7 @@ pub struct Stat {
     pub policy: u32,
 }
 
-/// The letter that says what a task is doing.
+/// The letter of a task's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct State(u8);
 
@@ -41,14 +41,14 @@ impl Stat {
     /// The longest line, in bytes: 52 fields of at most 20 digits, and a name.
     pub(crate) const LONGEST: usize = 2048;
 
-    /// Reads an open `stat` from its start; `None` once the task is gone.
+    /// Reads an open `stat` from its start; `None` if the task has ended.
     pub fn read_again(file: &File) -> Option<Self> {
         let mut buffer = [0; Self::LONGEST];
         let length = file.read_at(&mut buffer, 0).ok()?;
         Self::parse(buffer.get(..length)?)
     }
 
-    /// `123 (the name) R 1 ...`: the name may hold anything, parentheses too.
+    /// Parses `123 (the name) R 1 ...`: the name may hold anything, parentheses too.
     pub fn parse(line: &[u8]) -> Option<Self> {
         let open = line.iter().position(|&byte| byte == b'(')?;
         let close = line.iter().rposition(|&byte| byte == b')')?;

@@ -10,11 +10,11 @@ pub struct Status(String);
 /// User or group ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ids {
-    /// Whose process it is.
+    /// The user or group of the process.
     pub real: u32,
-    /// Whose rights it has.
+    /// The one whose rights it has.
     pub effective: u32,
-    /// With whose rights it opens files.
+    /// The one whose rights it has to files.
     pub file_system: u32,
 }
 
@@ -31,22 +31,22 @@ pub enum Seccomp {
 }
 
 impl Status {
-    /// From the text of the file.
+    /// Parses the text of the file.
     pub fn parse(text: &str) -> Self {
         Self(text.to_owned())
     }
 
-    /// The process: `Tgid`.
+    /// The id of its process: `Tgid`.
     pub fn pid(&self) -> Option<i32> {
         self.first("Tgid:")
     }
 
-    /// The process that made it, or that has adopted it: `PPid`.
+    /// The id of its parent, or of the process that has adopted it: `PPid`.
     pub fn parent(&self) -> Option<i32> {
         self.first("PPid:")
     }
 
-    /// Who traces it; 0 for nobody.
+    /// The id of the process that traces it; 0 if none does.
     pub fn tracer(&self) -> Option<i32> {
         self.first("TracerPid:")
     }
@@ -56,17 +56,17 @@ impl Status {
         self.numbers::<i32>("NSpid:")?.last().copied()
     }
 
-    /// Its users.
+    /// Its user ids.
     pub fn users(&self) -> Option<Ids> {
         self.ids("Uid:")
     }
 
-    /// Its groups.
+    /// Its group ids.
     pub fn groups(&self) -> Option<Ids> {
         self.ids("Gid:")
     }
 
-    /// Its other groups.
+    /// Its supplementary groups.
     pub fn supplementary_groups(&self) -> Option<Vec<u32>> {
         self.numbers("Groups:")
     }

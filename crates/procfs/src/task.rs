@@ -13,7 +13,7 @@ use crate::maps::Maps;
 use crate::stat::Stat;
 use crate::status::Status;
 
-/// A process or a thread. It may have ended: then all that is asked of it fails.
+/// A process or a thread. Once it has ended, its methods fail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Task {
     folder: PathBuf,
@@ -22,7 +22,7 @@ pub struct Task {
 /// The kinds of namespaces that matter to a profiler, namespaces(7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Namespace {
-    /// What is mounted.
+    /// Mounts.
     Mount,
     /// Process ids.
     Pid,
@@ -31,7 +31,7 @@ pub enum Namespace {
 }
 
 impl Namespace {
-    /// Its link, and the number of the machine's first one (linux/proc_ns.h).
+    /// The name of its link, and the inode of the machine's first one (linux/proc_ns.h).
     fn link(self) -> (&'static str, Option<&'static str>) {
         match self {
             Self::Mount => ("ns/mnt", None),
@@ -42,7 +42,7 @@ impl Namespace {
 }
 
 impl Task {
-    /// A process, or the thread with this id.
+    /// The process or thread with this id.
     pub fn of(id: i32) -> Self {
         Self {
             folder: format!("/proc/{id}").into(),
@@ -70,24 +70,24 @@ impl Task {
         }
     }
 
-    /// Whether it is there: not ended, or ended and not waited for.
+    /// Whether it exists: it has not ended, or nobody has waited for it yet.
     pub fn exists(&self) -> bool {
         fs::metadata(&self.folder).is_ok()
     }
 
-    /// Its `status`.
+    /// Reads its `status`.
     ///
     /// # Errors
-    /// It has ended, or may not be looked at.
+    /// It has ended, or may not be read.
     pub fn status(&self) -> Result<Status, Error> {
         let bytes = self.read("status")?;
         Ok(Status::parse(&String::from_utf8_lossy(&bytes)))
     }
 
-    /// Its `stat`, read without allocating more than its path and its name.
+    /// Reads its `stat`, without allocating more than its path and its name.
     ///
     /// # Errors
-    /// It has ended, or may not be looked at.
+    /// It has ended, or may not be read.
     pub fn stat(&self) -> Result<Stat, Error> {
         let path = self.folder.join("stat");
         let mut buffer = [0; Stat::LONGEST];
@@ -99,11 +99,11 @@ impl Task {
         }
     }
 
-    /// A file of the folder, to be read again and again: it fails once this task has ended, even if
-    /// another one gets its id.
+    /// Opens a file of the folder, to be read repeatedly: reading fails once this task has ended,
+    /// even if another one gets its id.
     ///
     /// # Errors
-    /// As for reading it.
+    /// It has ended, or the file may not be read.
     pub fn open(&self, name: &str) -> Result<File, Error> {
         let path = self.folder.join(name);
         File::open(&path).map_err(|source| Error::Read { path, source })
@@ -132,10 +132,10 @@ impl Task {
             .collect()
     }
 
-    /// What it has mapped.
+    /// Reads its mappings.
     ///
     /// # Errors
-    /// It has ended, or may not be looked at.
+    /// It has ended, or may not be read.
     pub fn maps(&self) -> Result<Maps, Error> {
         Ok(Maps(self.read("maps")?))
     }
@@ -143,7 +143,7 @@ impl Task {
     /// The threads of this process, in ascending order.
     ///
     /// # Errors
-    /// There is no such process, or it may not be looked at.
+    /// There is no such process, or it may not be read.
     pub fn threads(&self) -> Result<Vec<i32>, Error> {
         let path = self.folder.join("task");
         let threads = numbers_in(&path).and_then(|threads| match threads.is_empty() {
@@ -153,8 +153,7 @@ impl Task {
         threads.map_err(|source| Error::Read { path, source })
     }
 
-    /// The children of this thread. Where the kernel does not list them (CONFIG_PROC_CHILDREN),
-    /// there are none.
+    /// The children of this thread; none if the kernel does not list them (CONFIG_PROC_CHILDREN).
     fn children(&self) -> Vec<i32> {
         let text = self.read("children").unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
@@ -162,7 +161,7 @@ impl Task {
         children.filter_map(|child| child.parse().ok()).collect()
     }
 
-    /// Nanoseconds that this thread was on a CPU: exact for one that is stopped.
+    /// Nanoseconds that this thread has spent on CPUs: exact for a stopped thread.
     pub fn cpu_time(&self) -> Option<u64> {
         self.first_number("schedstat")
     }
@@ -172,7 +171,7 @@ impl Task {
         self.first_number("statm")
     }
 
-    /// The root directory of its files.
+    /// Its root directory.
     pub fn root(&self) -> PathBuf {
         self.folder.join("root")
     }
@@ -182,19 +181,19 @@ impl Task {
         self.root().join(path.strip_prefix("/").unwrap_or(path))
     }
 
-    /// The program that it runs: a link that can be opened if the file is gone, too.
+    /// The program that it runs: a link that can be opened even if the file has been removed.
     pub fn exe(&self) -> PathBuf {
         self.folder.join("exe")
     }
 
-    /// The file mapped at these addresses, whatever is at its path. Opening it takes privileges
-    /// that plain users lack.
+    /// The file mapped at these addresses, whichever file now has its path. Opening it takes
+    /// privileges that plain users lack.
     pub fn mapped_file(&self, addresses: &Range<u64>) -> PathBuf {
         let Range { start, end } = addresses;
         self.folder.join(format!("map_files/{start:x}-{end:x}"))
     }
 
-    /// The file that stands for a namespace that it is in.
+    /// The file that represents one of its namespaces.
     pub fn namespace(&self, kind: Namespace) -> PathBuf {
         self.folder.join(kind.link().0)
     }
@@ -217,12 +216,12 @@ impl Task {
     }
 }
 
-/// All processes that there are, in ascending order.
+/// All processes, in ascending order.
 pub fn processes() -> Vec<i32> {
     numbers_in(Path::new("/proc")).unwrap_or_default()
 }
 
-/// The children of these processes, and theirs, without those that are `known` and their children.
+/// The children of these processes, and theirs, except the `known` ones and their children.
 pub fn descendants(of: &[i32], known: &BTreeSet<i32>) -> BTreeSet<i32> {
     let mut found = BTreeSet::new();
     let mut parents = of.to_vec();
@@ -236,13 +235,14 @@ pub fn descendants(of: &[i32], known: &BTreeSet<i32>) -> BTreeSet<i32> {
     found
 }
 
-/// Device and inode of what is at a path: no two namespaces or root directories share them.
+/// Device and inode of the file at a path: they differ between any two namespaces or root
+/// directories.
 pub fn identity(path: &Path) -> Option<(u64, u64)> {
     let found = fs::metadata(path).ok()?;
     Some((found.dev(), found.ino()))
 }
 
-/// The path of an open file of ours, whatever its name is and was.
+/// The path of an open file of ours, even if the file has been renamed.
 pub fn descriptor(file: impl AsFd) -> PathBuf {
     format!("/proc/self/fd/{}", file.as_fd().as_raw_fd()).into()
 }

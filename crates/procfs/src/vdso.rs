@@ -6,8 +6,8 @@ use std::os::unix::fs::FileExt;
 
 use crate::task::Task;
 
-/// The bytes of our own `[vdso]`, an ELF image that the kernel maps into every process: it has one
-/// for all its 64-bit processes.
+/// The bytes of our own `[vdso]`, an ELF image: the kernel maps the same one into all its 64-bit
+/// processes.
 ///
 /// # Errors
 /// There is none, or /proc is not readable.

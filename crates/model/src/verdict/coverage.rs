@@ -1,12 +1,11 @@
-//! How much of what threads did was sampled, in words.
+//! How much of threads' work has samples, in words.
 
 use super::remedy::{self, Cause};
 use super::{percent, share};
 use crate::coverage::Coverage;
 use crate::quality::{Quality, Unsampled, UnsampledCode};
 
-/// A line for each name whose samples stand for too little or too much, if it did anything that
-/// counts.
+/// A line for each name whose samples stand for too little or too much work, if it did much work.
 pub(super) fn coverage(quality: &Quality) -> impl Iterator<Item = String> {
     const MOST: usize = 3;
     let total = Coverage::total(&quality.coverage);
@@ -21,14 +20,15 @@ pub(super) fn coverage(quality: &Quality) -> impl Iterator<Item = String> {
     })
 }
 
-/// Whether shares mislead, because the samples of some stand for much less, or more, than they did.
+/// Whether the report misleads, because the samples of some threads stand for much less, or more,
+/// than their work.
 pub(super) fn misleads(quality: &Quality) -> bool {
     let total = Coverage::total(&quality.coverage);
     let all = total.misleads() && total.is_wrong(&total);
     all || wrong(quality, total).any(Coverage::misleads)
 }
 
-/// Those who did much, and whose samples stand for something else.
+/// The threads that used much, and whose samples stand for something else.
 fn wrong(quality: &Quality, total: Coverage) -> impl Iterator<Item = &Coverage> {
     const MUCH: f64 = 0.01;
     quality.coverage.iter().filter(move |one| {
@@ -38,7 +38,7 @@ fn wrong(quality: &Quality, total: Coverage) -> impl Iterator<Item = &Coverage> 
 
 /// What is wrong with the samples of these threads, and what helps.
 fn what(one: &Coverage, quality: &Quality, total: &Coverage) -> (String, String) {
-    /// Who has so many samples lives long enough for them.
+    /// Threads with so many samples live long enough to be sampled.
     const MANY: u64 = 20;
     let covered = one.share().unwrap_or(0.0);
     if covered > 1.0 {
@@ -69,7 +69,7 @@ fn what(one: &Coverage, quality: &Quality, total: &Coverage) -> (String, String)
     }
 }
 
-/// Whether most of what is missing was lost, which is missing everywhere and has its own line.
+/// Whether most of the missing samples were lost: losses are everywhere and have their own line.
 fn was_lost(quality: &Quality, total: &Coverage) -> bool {
     let lost = u128::from(total.sampled) * u128::from(quality.losses.samples())
         / u128::from(total.samples.max(1));
@@ -77,7 +77,7 @@ fn was_lost(quality: &Quality, total: &Coverage) -> bool {
     2 * lost > u128::from(total.used.saturating_sub(known))
 }
 
-/// The time that the event counts and does not sample.
+/// A line for the time that the event counts and does not sample.
 pub(super) fn unseen(quality: &Quality) -> Option<String> {
     const MUCH: f64 = 0.05;
     let total = Coverage::total(&quality.coverage);

@@ -27,7 +27,7 @@ pub enum Grade {
     Fair,
     /// Neither good nor fair can be told from so few samples. `--strict` refuses these, too.
     TooFewSamples,
-    /// Under 95 % whole, over 1 % lost, or nothing sampled. `--strict` refuses these.
+    /// Too few samples to call it good or fair. `--strict` refuses these, too.
     Bad,
 }
 
@@ -37,10 +37,11 @@ impl Grade {
     const GOOD_LOST: f64 = 0.001;
     const FAIR_LOST: f64 = 0.01;
 
-    /// With as many, one recording in 24 shows nothing of a function that takes 10 % of the time.
+    /// With 30 samples, one recording in 24 shows nothing of a function that takes 10 % of the
+    /// time.
     const ENOUGH_SAMPLES: u64 = 30;
 
-    /// Whether such a profile is to be trusted, which is what `--strict` asks.
+    /// Whether such a profile is to be trusted: the question of `--strict`.
     pub fn is_trusted(self) -> bool {
         matches!(self, Self::Good | Self::Fair)
     }
@@ -56,7 +57,7 @@ impl Grade {
     }
 }
 
-/// The grade in a word or two, as the verdict has it.
+/// The grade in a word or two, as in the verdict.
 impl fmt::Display for Grade {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -68,11 +69,11 @@ impl fmt::Display for Grade {
     }
 }
 
-/// What [`Quality`]'s counts amount to. Its [`Display`](fmt::Display) is one line that sums up,
-/// then one line for each problem with its remedy.
+/// The verdict on [`Quality`]'s counts. Its [`Display`](fmt::Display) is a summary line, then one
+/// line for each problem with its remedy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
-    /// The whole in a word.
+    /// The grade.
     pub grade: Grade,
     summary: String,
     problems: Vec<String>,
@@ -135,7 +136,7 @@ impl Verdict {
             .collect();
         let grade = match Grade::of(whole, lost_share) {
             Grade::Good | Grade::Fair if has_few_samples(quality) => Grade::TooFewSamples,
-            // Nobody can tell how much that was.
+            // The size of this loss is unknown.
             Grade::Good if quality.losses.corrupt_rings > 0 => Grade::Fair,
             Grade::Good if quality.losses.too_large_file => Grade::Fair,
             Grade::Good if !quality.changed_cpus.is_empty() => Grade::Fair,
@@ -158,7 +159,7 @@ impl Verdict {
         &self.summary
     }
 
-    /// One line for each thing that is wrong, with its remedy.
+    /// One line for each problem, with its remedy.
     pub fn problems(&self) -> &[String] {
         &self.problems
     }
@@ -194,13 +195,13 @@ fn partial_stacks(quality: &Quality, stacks: u64) -> impl Iterator<Item = String
         })
 }
 
-/// Whether the interpreter's functions stand for those of the program in many stacks.
+/// Whether many stacks show the interpreter's functions instead of those of the program.
 fn hides_python(quality: &Quality) -> bool {
     let python = &quality.python;
     share(python.known, python.all()).is_some_and(|known| known < Grade::FAIR_WHOLE)
 }
 
-/// How many of the stacks with Python code have its functions.
+/// The share of the stacks with Python code that has Python frames.
 fn with_python(quality: &Quality) -> String {
     let python = &quality.python;
     match share(python.known, python.all()) {
@@ -209,7 +210,7 @@ fn with_python(quality: &Quality) -> String {
     }
 }
 
-/// Stacks of which only the interpreter's own functions are known.
+/// A line for each reason why stacks show only the interpreter's own functions.
 fn without_python(quality: &Quality) -> impl Iterator<Item = String> {
     let python = &quality.python;
     let all = python.all();
@@ -224,7 +225,7 @@ fn without_python(quality: &Quality) -> impl Iterator<Item = String> {
     })
 }
 
-/// Whether chance decides what the samples show.
+/// Whether there are so few samples that chance decides what they show.
 fn has_few_samples(quality: &Quality) -> bool {
     quality.samples < Grade::ENOUGH_SAMPLES && !quality.every_event
 }
@@ -243,7 +244,7 @@ fn few_samples(quality: &Quality) -> Option<String> {
     })
 }
 
-/// How to have more samples.
+/// How to get more samples.
 fn more_samples(quality: &Quality) -> String {
     let remedy = remedy::remedy(Cause::FewSamples, quality);
     let more = remedy.map_or_else(String::new, |remedy| format!(", or {remedy}"));
@@ -321,13 +322,13 @@ fn changed_cpus(cpus: &[u32]) -> Option<String> {
     ))
 }
 
-/// Whether it is not known where much of the waiting was.
+/// Whether much of the waiting time has no stack.
 fn hides_much(waits: WaitCoverage) -> bool {
     const MUCH: f64 = 0.05;
     share(waits.unseen_time(), waits.time).is_some_and(|unseen| unseen > MUCH)
 }
 
-/// How much of the waiting was seen.
+/// How much of the waiting time has a stack.
 fn waits(waits: &WaitCoverage) -> String {
     let of_time = |part| percent(share(part, waits.time).unwrap_or(0.0));
     let mut reported = format!(

@@ -5,7 +5,8 @@ use crate::probes::{ProbedPrograms, UnreachedProgram};
 use crate::quality::{Quality, SampledBy};
 use crate::text::{counted, printable};
 
-/// The programs that ran without a probed file for a hundredth of the time or longer, in one line.
+/// One line that names the programs that ran without a probed file for a hundredth of the time or
+/// longer.
 pub(super) fn unreached(quality: &Quality) -> Option<String> {
     const MOST: usize = 3;
     let probes = quality.probes.as_ref()?;
@@ -32,7 +33,7 @@ pub(super) fn unreached(quality: &Quality) -> Option<String> {
     ))
 }
 
-/// Whether much of what ran was not reached.
+/// Whether the probes missed much of what ran.
 pub(super) fn misses_much(quality: &Quality) -> bool {
     const MUCH: f64 = 0.05;
     quality.probes.as_ref().is_some_and(|probes| {
@@ -65,7 +66,7 @@ fn duration(ns: u64) -> String {
 }
 
 impl ProbedPrograms {
-    /// Programs that ran for so long that it matters.
+    /// The programs that ran long enough to matter.
     fn of_weight(&self) -> impl Iterator<Item = &UnreachedProgram> {
         const MUCH: f64 = 0.01;
         let matters = |one: &&UnreachedProgram| share(one.ran, self.recorded) >= Some(MUCH);
@@ -80,7 +81,7 @@ impl ProbedPrograms {
 }
 
 impl Quality {
-    /// Why there is no sample, if probes alone could have made some.
+    /// Why there is no sample, if probes are the only events.
     pub(crate) fn why_probes_were_not_hit(&self) -> Option<String> {
         let probes = self.probes.as_ref().filter(|probes| probes.only)?;
         if self.losses.samples() > 0 {

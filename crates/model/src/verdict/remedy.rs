@@ -1,4 +1,4 @@
-//! What would make a recording better.
+//! What would improve a recording.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -11,7 +11,7 @@ use crate::stack::StackEnd;
 /// Why something is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cause {
-    /// Stacks ended like this.
+    /// Stacks ended for this reason.
     Stack(StackEnd),
     /// The ring buffers were full.
     FullRings,
@@ -19,11 +19,11 @@ pub(super) enum Cause {
     SlowUnwinding,
     /// The kernel throttled the event.
     Throttled,
-    /// There are few samples, of everything or of some threads.
+    /// There are few samples, of all threads or of some.
     FewSamples,
 }
 
-/// What to do about it. A remedy that was in force, or could not be, is not offered.
+/// What to do about a problem. A remedy that was in force or is impossible is not offered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Remedy {
     CopyMore,
@@ -35,23 +35,23 @@ pub(super) enum Remedy {
     MoreSamples(SampledBy),
     Root,
     UnwindTables,
-    /// In code that a run-time compiler made.
+    /// For code that a run-time compiler made.
     KeepFramePointers,
     ReportIt,
 }
 
-/// The most useful thing to do, if anything helps.
+/// The most useful remedy, if one helps.
 pub(super) fn remedy(cause: Cause, quality: &Quality) -> Option<Remedy> {
     let helps = |remedy: &Remedy| remedy.helps(cause, quality);
     candidates(cause, quality).into_iter().find(helps)
 }
 
-/// The same as the end of a sentence.
+/// The remedy as the end of a sentence; empty if there is none.
 pub(super) fn ending(cause: Cause, quality: &Quality) -> String {
     remedy(cause, quality).map_or_else(String::new, |remedy| format!("; {remedy}"))
 }
 
-/// What may help, the most useful first.
+/// What may help, most useful first.
 fn candidates(cause: Cause, quality: &Quality) -> Vec<Remedy> {
     let fewer = Remedy::FewerSamples(quality.sampled_by);
     match cause {
@@ -94,7 +94,7 @@ impl Remedy {
         let known = quality.settings.as_ref();
         let is = |holds: fn(&RecordingSettings) -> bool| known.is_some_and(holds);
         match self {
-            // Larger copies fill the rings sooner.
+            // Larger dumps fill the rings sooner.
             Self::CopyMore => quality.losses.ring_full == 0 && is(could_copy_more),
             Self::UnwindWhileRecording => {
                 is(|known| !known.unwound && known.call_graph != CallGraphSettings::None)
@@ -106,9 +106,9 @@ impl Remedy {
             Self::LargerRings(bytes) if matches!(cause, Cause::Stack(_)) => {
                 is(is_copy_limited_by_ring) && known.is_some_and(|known| bytes > known.ring)
             }
-            // Rings with room for more samples than a moment's only put it off.
+            // Rings that lose many samples are always full: larger ones only delay that.
             Self::LargerRings(_) => quality.lost_share() < 0.1 && is(could_hold_more),
-            // Where many samples share the rings, each has a smaller copy.
+            // Many samples share the rings, which makes each dump smaller.
             Self::FewerSamples(_) if matches!(cause, Cause::Stack(_)) => {
                 is(does_rate_limit_copies) && is(is_copy_limited_by_ring)
             }
@@ -125,7 +125,7 @@ impl Remedy {
     }
 }
 
-/// Whether most stacks with this end stop in code that is in no file.
+/// Whether most stacks that end for this reason stop in code without a file.
 fn is_made_at_run_time(cause: Cause, quality: &Quality) -> bool {
     let mut failures = quality.failures.iter();
     let place = failures.find(|failure| cause == Cause::Stack(failure.end));
@@ -137,8 +137,8 @@ fn copies_less_than_it_could(known: &RecordingSettings) -> bool {
     matches!(known.call_graph, CallGraphSettings::Dump(bytes) if bytes < NEARLY_ALL)
 }
 
-/// Whether the rings, as large as they are chosen to be, have room for larger copies. Those of
-/// recordings by others are not known.
+/// Whether rings of the sizes that prof chooses can hold larger dumps. Unknown, and so false, for
+/// recordings by other tools.
 fn could_copy_more(known: &RecordingSettings) -> bool {
     const CHOSEN: RangeInclusive<u64> = 4 << 20..=16 << 20;
     let is_as_chosen = known.ring >= *CHOSEN.start();
@@ -152,7 +152,7 @@ fn room(known: &RecordingSettings, ring: u64) -> u64 {
     ring / RecordingSettings::samples_to_hold(known.rate.unwrap_or(0))
 }
 
-/// Whether the copies are as large as they are chosen to be for such rings.
+/// Whether the size of the rings limits the size of the dumps.
 fn is_copy_limited_by_ring(known: &RecordingSettings) -> bool {
     const SMALLEST_CHOSEN: u64 = 4096;
     let chosen = room(known, known.ring).max(SMALLEST_CHOSEN);
@@ -161,7 +161,7 @@ fn is_copy_limited_by_ring(known: &RecordingSettings) -> bool {
     copies_less_than_it_could(known) && is_chosen
 }
 
-/// Whether the smallest copies are too large for as many samples as the rings should hold.
+/// Whether the rings hold too few samples even with the smallest dumps.
 fn holds_too_few(known: &RecordingSettings) -> bool {
     let room = room(known, known.ring);
     matches!(known.call_graph, CallGraphSettings::Dump(bytes) if u64::from(bytes) > room)
@@ -171,7 +171,7 @@ fn could_ring_be_larger(known: &RecordingSettings) -> bool {
     known.ring > 0 && known.largest_ring / 2 >= known.ring
 }
 
-/// The ring that holds as many samples as it should with the largest copies.
+/// The ring size that holds enough samples with the largest dumps.
 fn ring_for_whole_copies(quality: &Quality) -> u64 {
     let Some(known) = quality.settings.as_ref() else {
         return 0;
@@ -182,20 +182,21 @@ fn ring_for_whole_copies(quality: &Quality) -> u64 {
     wanted.map_or(known.largest_ring, |wanted| wanted.min(known.largest_ring))
 }
 
-/// Whether the rings should hold fewer samples at a lower rate.
+/// Whether the rate makes the rings hold more samples than at the lowest rate, and so smaller
+/// dumps.
 fn does_rate_limit_copies(known: &RecordingSettings) -> bool {
     let least = RecordingSettings::samples_to_hold(0);
     let samples = known.rate.map(RecordingSettings::samples_to_hold);
     samples.is_some_and(|samples| samples > least)
 }
 
-/// Whether larger rings hold more samples: where they could not hold many of the largest copies,
-/// the copies are smaller instead.
+/// Whether larger rings hold more samples. If the rings cannot hold many of the largest dumps, the
+/// dumps are made smaller instead.
 fn could_hold_more(known: &RecordingSettings) -> bool {
     could_ring_be_larger(known) && (!copies_less_than_it_could(known) || holds_too_few(known))
 }
 
-/// Who should take fewer samples is not told to take more.
+/// With too many samples, the remedy cannot be to take more.
 fn has_too_many_samples(quality: &Quality) -> bool {
     let losses = quality.losses;
     let counts = [
@@ -283,7 +284,7 @@ mod tests {
         quality
     }
 
-    /// Each problem ends in its remedy; what was expected to have none has none.
+    /// Each problem ends in its expected remedy, or in none.
     fn check(quality: &Quality, expected: &[&str]) {
         let verdict = Verdict::new(quality);
         let remedies: Vec<&str> = (verdict.problems().iter())
@@ -319,27 +320,27 @@ mod tests {
                 |it| it.unwound = false,
                 "record with prof, and leave out --no-unwind",
             );
-            // A plain user at a high rate, whose rings cannot hold larger copies.
+            // A plain user at a high rate, whose rings cannot hold larger dumps.
             let fast = |it: &mut RecordingSettings| {
                 it.call_graph = CallGraphSettings::Dump(7008);
                 it.rate = Some(9999);
                 (it.ring, it.largest_ring, it.root) = (2 << 20, 2 << 20, false);
             };
             with(fast, LOWER_RATE);
-            // A lower one would not make them larger.
+            // A lower rate would not make them larger.
             let slow = |it: &mut RecordingSettings| {
                 it.call_graph = CallGraphSettings::Dump(16_384);
                 it.rate = Some(99);
                 (it.ring, it.largest_ring, it.root) = (128 << 10, 128 << 10, false);
             };
             with(slow, "record as root");
-            // Rings that were asked to be small.
+            // Rings that the user made small.
             let small = |it: &mut RecordingSettings| {
                 it.call_graph = CallGraphSettings::Dump(18_072);
                 it.ring = 512 << 10;
             };
             with(small, "use larger ring buffers (-m 2048K)");
-            // Stopped threads' stacks are copied as far as they can be.
+            // Stacks of stopped threads are copied as far as possible.
             let stopped = |it: &mut RecordingSettings| {
                 it.call_graph = CallGraphSettings::Dump(61_432);
                 it.ring = 0;
@@ -398,7 +399,7 @@ mod tests {
             ..locked
         };
         check(slowest, 10, "record as root");
-        // Larger rings would have larger copies, and as many.
+        // Larger rings would hold larger dumps, and as many.
         let fast = RecordingSettings {
             call_graph: CallGraphSettings::Dump(5592),
             rate: Some(100_000),
@@ -406,7 +407,7 @@ mod tests {
             ..usual()
         };
         check(fast, 10, LOWER_RATE);
-        // Even the smallest copies do not fit often enough.
+        // Even the smallest dumps do not fit often enough.
         let small = RecordingSettings {
             call_graph: CallGraphSettings::Dump(4096),
             ring: 64 << 10,
@@ -433,7 +434,7 @@ mod tests {
         };
         few.settings = Some(fastest);
         check(&few, &["record for longer"]);
-        // Where samples cost too much, a higher -F changes nothing.
+        // If samples cost too much, a higher -F changes nothing.
         few.settings = Some(usual());
         few.fallbacks.push(Fallback::SampleCost {
             asked: 100_000,

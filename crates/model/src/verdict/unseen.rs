@@ -1,12 +1,12 @@
-//! Why nothing was sampled of what ran.
+//! Why a recording has no samples of what ran.
 
 use super::more_samples;
 use crate::quality::Quality;
 use crate::unseen::UnseenProcesses;
 
 impl Quality {
-    /// Which program could not be sampled, and what helps: the events of CPUs go on where those of
-    /// the process end (`setup_new_exec` in the kernel's fs/exec.c).
+    /// Which program could not be sampled, and what helps: the kernel keeps the events of CPUs when
+    /// it ends those of the process (`setup_new_exec` in the kernel's fs/exec.c).
     pub(super) fn protected_program(&self) -> Option<String> {
         let program = self.unseen.protected.as_deref()?;
         let by_root = self.settings.as_ref().is_some_and(|known| known.root);
@@ -33,7 +33,7 @@ impl Quality {
     }
 }
 
-/// What the command left to do when it ended, and what helps.
+/// How many processes the command left running when it ended, and what helps.
 fn left_running(unseen: &UnseenProcesses) -> Option<String> {
     let (processes, them) = match unseen.left_running {
         0 => return None,
