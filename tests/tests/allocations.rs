@@ -160,7 +160,7 @@ fn too_many_allocations_can_be_had_less() {
         let reported = recorded.report(&[]).stdout;
         assert!(reported.contains(remedy), "{reported}");
     };
-    check(&["--alloc"], "fewer samples (--every N");
+    check(&["--alloc"], "use --every N, or a larger N");
     check(&["-e", "page-faults:u", "-c", "1"], "a larger period (-c)");
 }
 

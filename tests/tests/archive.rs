@@ -102,7 +102,7 @@ fn another_kernel_s_symbols_are_not_used() {
     }
     std::fs::write(&recorded.file, bytes).unwrap();
     let outcome = report();
-    outcome.assert_says(&["names are missing in [kernel]", "another kernel runs now"]);
+    outcome.assert_says(&["symbols are missing in [kernel]", "another kernel runs now"]);
     assert!(outcome.stdout.contains("[kernel]+0x"), "{outcome}");
 }
 

@@ -102,7 +102,7 @@ fn names_and_inlined_functions_come_from_the_server() {
         Outcome::of(report(&session, url, &[&folded, options].concat()))
     };
     let refused = with(&url, &["--no-debuginfod"]);
-    refused.assert_says(&["names are missing in inlining", "DEBUGINFOD_URLS"]);
+    refused.assert_says(&["symbols are missing in inlining", "DEBUGINFOD_URLS"]);
     assert!(!has_names(&refused), "{refused}");
     assert!(!has_names(&with("", &[])));
     with("", &["--debuginfod"]).assert_refused(&["DEBUGINFOD_URLS"]);

@@ -166,7 +166,7 @@ fn a_smaller_period_yields_enough_samples() {
 
 #[test]
 fn fewer_bytes_for_a_sample_yield_enough_samples() {
-    let remedy = "more samples (a smaller N with --every)";
+    let remedy = "a smaller N (--every)";
     check_samples(
         &["--alloc"],
         ["--every", "100M"],

@@ -44,7 +44,7 @@ fn node_names_its_functions() {
     }
     let session = Session::new();
     let (outcome, map) = record_node(&session, &[], "exec node");
-    outcome.assert_says(&["kept the names of JIT code of 1 process", "NODE_OPTIONS"]);
+    outcome.assert_says(&["kept the symbols of JIT code of 1 process", "NODE_OPTIONS"]);
     assert!(!map.exists(), "{} remains", map.display());
     let report = session.run(["report", "-i", "node.data", "--folded", "-"]);
     assert_named(&Stacks::from_folded(&report.stdout), "light", "heavy");
@@ -97,7 +97,7 @@ fn erlang_names_its_functions() {
     let recorded = session.record(USER_CODE, &["sh", "-c", &script]);
     recorded
         .outcome
-        .assert_says(&["kept the names of JIT code of 1 process", "ERL_FLAGS"]);
+        .assert_says(&["kept the symbols of JIT code of 1 process", "ERL_FLAGS"]);
     let map = perf_map(recorded.outcome.stdout.lines().next().unwrap());
     assert!(!map.exists(), "{} remains", map.display());
     assert_named(&recorded.physical_stacks(), "light", "heavy");
@@ -136,7 +136,7 @@ fn a_running_jvm_names_its_functions() {
         let map = perf_map(java.id());
         drop(java.stdin.take());
         let ended = java.wait_with_output().unwrap();
-        outcome.assert_says(&["kept the names of JIT code of 1 process", "asked for them"]);
+        outcome.assert_says(&["kept the symbols of JIT code of 1 process", "requested them"]);
         assert!(!map.exists(), "{} remains", map.display());
         assert!(
             ended.stdout.is_empty(),

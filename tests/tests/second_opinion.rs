@@ -82,7 +82,7 @@ fn there_must_be_copies_of_stacks() {
     let file = unwound.file.to_str().unwrap();
     for asked in [&["--check-stacks"][..], &["--unwinder", "framehop"]] {
         let outcome = session.run(["report", "-i", file].iter().chain(asked));
-        outcome.assert_refused(&["no copies of stacks", "--no-unwind"]);
+        outcome.assert_refused(&["no stack dumps", "--no-unwind"]);
     }
     let copied = [USER_CODE, &["--no-unwind", "-o", "copied.data"]].concat();
     session.record(&copied, &command);

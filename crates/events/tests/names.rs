@@ -346,19 +346,19 @@ fn errors_point_at_the_place() {
     );
     check(
         "cycles:",
-        "a modifier is expected here\n  cycles:\n         ^",
+        "expected here: a modifier\n  cycles:\n         ^",
     );
     check(
         "cycles instructions",
-        "a comma or the end is expected here\n  cycles instructions\n         ^",
+        "expected here: a comma or the end\n  cycles instructions\n         ^",
     );
     check(
         "{cycles,cs",
-        "a comma or a closing brace is expected here\n  {cycles,cs\n            ^",
+        "expected here: a comma or a closing brace\n  {cycles,cs\n            ^",
     );
     check(
         "cycles}",
-        "a comma or the end is expected here\n  cycles}\n        ^",
+        "expected here: a comma or the end\n  cycles}\n        ^",
     );
     check(
         "cpu/event=0x100/",
@@ -374,7 +374,7 @@ fn errors_point_at_the_place() {
     );
     check(
         "cpu/event=1",
-        "a comma or the closing slash is expected here\n  cpu/event=1\n             ^",
+        "expected here: a comma or the closing slash\n  cpu/event=1\n             ^",
     );
     check(
         "cpux/event=1/",
@@ -405,7 +405,7 @@ fn errors_point_at_the_place() {
     );
     check(
         "mem:0x1000/3",
-        "\"3\" is not a length that breakpoints have: 1, 2, 4 or 8 bytes\n  mem:0x1000/3\n             ^",
+        "\"3\" is not a length of breakpoints: use 1, 2, 4 or 8 bytes\n  mem:0x1000/3\n             ^",
     );
     check(
         "mem:0x1000:xw",
@@ -415,10 +415,10 @@ fn errors_point_at_the_place() {
     // Carets count letters, not bytes.
     check(
         "ünknown",
-        "unknown event \"ünknown\": `prof list` shows what there is\n  ünknown\n  ^^^^^^^",
+        "unknown event \"ünknown\": `prof list` shows all events\n  ünknown\n  ^^^^^^^",
     );
     let parameter = error(&machine.catalog, "cpu/topdown-x/");
-    assert!(parameter.contains("wants more terms"), "{parameter}");
+    assert!(parameter.contains("needs more terms"), "{parameter}");
 }
 
 #[test]

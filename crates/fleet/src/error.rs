@@ -19,7 +19,7 @@ pub(crate) enum Error {
         source: Box<prof_report::InputError>,
     },
     /// The names that a recording carries are damaged.
-    #[error("cannot read the names in {}: {source}", path.display())]
+    #[error("cannot read the symbols in {}: {source}", path.display())]
     EmbeddedNames {
         /// The recording.
         path: PathBuf,
@@ -28,7 +28,7 @@ pub(crate) enum Error {
     },
     /// A recording that does not say when it was made.
     #[error(
-        "{} does not say when it was made: name the time of its first sample (--time \
+        "{} does not say when it was recorded: give the time of its first sample (--time \
          2026-11-24T13:00:00Z)",
         path.display()
     )]
@@ -118,10 +118,10 @@ pub(crate) enum Error {
         source: Box<object_store::Error>,
     },
     /// A file of the data set that cannot be made.
-    #[error("cannot make a table: {0}")]
+    #[error("cannot create a table: {0}")]
     NewTable(#[from] parquet::errors::ParquetError),
     /// A file of the data set that is none, or is damaged.
-    #[error("{path} is no table of prof's: {source}; `prof data check` lists such files")]
+    #[error("{path} is not a table of prof: {source}; `prof data check` lists such files")]
     Table {
         /// The file.
         path: String,
@@ -129,15 +129,15 @@ pub(crate) enum Error {
         source: parquet::errors::ParquetError,
     },
     /// A file that went away while the data set was read.
-    #[error("{path} went away meanwhile, as when the data set is compacted: try again")]
+    #[error("{path} was removed meanwhile, perhaps by `prof data compact`: try again")]
     Changed {
         /// The file.
         path: String,
     },
     /// More than one machine should hold.
     #[error(
-        "over {most} distinct stacks, recordings or functions, or a gigabyte of names: ask for a \
-         shorter time or one service, or have one of the engines of docs/fleet.md do it"
+        "over {most} distinct stacks, recordings or functions, or a gigabyte of names: choose a \
+         shorter time or one service, or use one of the engines of docs/fleet.md"
     )]
     TooMuch {
         /// The most stacks, recordings or functions.

@@ -102,12 +102,12 @@ impl NoPython {
     /// The reason in words, after a count: "12 stacks without Python frames: ...".
     pub(crate) fn describe(self) -> &'static str {
         match self {
-            Self::NotRead => "they were not read with the sample",
+            Self::NotRead => "they were not read right after the sample",
             Self::Changed => "the program ran on before they could be read",
             Self::NoThread => "the interpreter does not know the thread",
-            Self::Inconsistent => "what was read of them does not fit together",
+            Self::Inconsistent => "the interpreter's memory was inconsistent",
             Self::TooDeep => "more frames than a sample can hold",
-            Self::UnknownVersion => "only those of CPython 3.8 to 3.14 can be read",
+            Self::UnknownVersion => "prof reads CPython 3.8 to 3.14 only",
         }
     }
 }

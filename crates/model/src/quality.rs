@@ -106,7 +106,7 @@ impl SampledBy {
         match self {
             Self::Rate => "a lower rate (-F)",
             Self::Period => "a larger period (-c)",
-            Self::Allocations => "fewer samples (--every N, or a larger N)",
+            Self::Allocations => "--every N, or a larger N",
         }
     }
 
@@ -115,7 +115,7 @@ impl SampledBy {
         match self {
             Self::Rate => "a higher rate (-F)",
             Self::Period => "a smaller period (-c)",
-            Self::Allocations => "more samples (a smaller N with --every)",
+            Self::Allocations => "a smaller N (--every)",
         }
     }
 

@@ -125,9 +125,9 @@ impl StackEnd {
             Self::FramePointersEnded => "the frame pointers end early",
             Self::StaleRegisters => "sampled at the entry of the kernel, with outdated registers",
             Self::NotSeen => "the wait was over before its stack could be read",
-            Self::NotUnwound => "not unwound, because prof was told to end at once",
+            Self::NotUnwound => "not unwound, because prof had to end at once",
             Self::CompatMode => "32-bit code: prof unwinds 64-bit programs only",
-            Self::JitFrame => "code of the Java VM between two frames, or changed since",
+            Self::JitFrame => "code of the Java VM without a frame to follow, or changed since",
         }
     }
 }

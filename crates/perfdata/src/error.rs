@@ -40,8 +40,8 @@ pub enum Error {
     },
     /// There are several events and nothing in a record says which of them it is about.
     #[error(
-        "the recording has several events with different sample types, and no ids to tell them \
-         apart; record again with a newer perf or with one event"
+        "the recording has several events with different sample types, and no ids to \
+         distinguish them; record again with a newer perf or with one event"
     )]
     Indistinguishable,
 }

@@ -16,7 +16,7 @@ pub enum RewriteError {
     /// It has no features to add one to.
     #[error(
         "it is in pipe form (perf record -o -), or was cut off: only complete recordings in files \
-         take names"
+         can take symbols"
     )]
     NotAFile,
     /// The copy can't be written.

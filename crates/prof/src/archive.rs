@@ -24,7 +24,7 @@ pub(crate) fn run(flags: &ArchiveFlags) -> Result<ExitCode> {
     let total: usize = naming.iter().map(|module| module.addresses).sum();
     let named: usize = naming.iter().map(|module| module.named).sum();
     console.say(format_args!(
-        "wrote {}: {named} of {total} addresses in {} have names",
+        "wrote {}: {named} of {total} addresses in {} have symbols",
         output.display(),
         counted(naming.len() as u64, "module"),
     ));

@@ -58,8 +58,8 @@ pub(crate) fn run(flags: CiFlags) -> Result<ExitCode> {
             let directory = baseline.directory;
             if recordings(&directory)?.is_empty() {
                 bail!(
-                    "there is no baseline in {}: `prof ci --save-baseline` with the program as it \
-                     was records one",
+                    "there is no baseline in {}: `prof ci --save-baseline` with the old program \
+                     records one",
                     directory.display()
                 );
             }
@@ -174,7 +174,7 @@ fn read(directory: &Path, symbols: &SymbolFlags) -> Result<Vec<SymbolizedProfile
     let paths = recordings(directory)?;
     ensure!(
         paths.len() > 1,
-        "{} has one recording only; noise takes two or more to tell (--repeat)",
+        "{} has one recording only; measuring noise takes two or more (--repeat)",
         directory.display()
     );
     let read = |path: PathBuf| names::read(&[path], symbols, Detail::Inlines);

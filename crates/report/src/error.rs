@@ -66,10 +66,10 @@ pub enum Error {
         after: String,
     },
     /// The noise between runs cannot be told.
-    #[error("noise takes two runs or more on each side to tell")]
+    #[error("measuring noise takes two runs or more on each side")]
     TooFewRuns,
     /// Runs that are to be compared one by one are not as many on both sides.
-    #[error("runs in pairs must be as many on each side")]
+    #[error("paired runs need the same number on each side")]
     UnpairedRuns,
     /// The report can't be written.
     #[error("cannot write the report")]
@@ -109,8 +109,8 @@ pub enum InputError {
     },
     /// What is to be unwound, or unwound again, was not recorded.
     #[error(
-        "it holds no copies of stacks for --unwinder and --check-stacks to unwind: stacks were \
-         unwound while they were recorded, or not at all; record with `prof record --no-unwind` or \
+        "it holds no stack dumps, which --unwinder and --check-stacks need: stacks were \
+         unwound while recording, or not at all; record with `prof record --no-unwind` or \
          `perf record --call-graph dwarf`"
     )]
     NoStackCopies,

@@ -247,7 +247,7 @@ fn unknown_versions_are_named_in_the_verdict() {
     let recorded = session.record(&["-e", "cpu-clock:u"], &[program]);
     recorded.outcome.assert_says(&[
         "verdict: fair",
-        "without Python frames: only those of CPython 3.8 to 3.14 can be read",
+        "without Python frames: prof reads CPython 3.8 to 3.14 only",
     ]);
     let stacks = recorded.stacks();
     assert!(

@@ -44,7 +44,7 @@ pub fn why_not(spec: &EventSpec, errno: Errno, circumstances: Circumstances) -> 
         }
         Errno::NOSPC => "all breakpoint registers of the CPU are in use".into(),
         Errno::INVAL => invalid(spec, circumstances),
-        Errno::TOOBIG => "the kernel is too old for what this event needs".into(),
+        Errno::TOOBIG => "the kernel is too old for this event".into(),
         _ => format!("the kernel answers: {errno}"),
     }
 }
@@ -137,7 +137,7 @@ fn invalid(spec: &EventSpec, circumstances: Circumstances) -> String {
                 .into()
         }
         Family::Pmu(_) if modifiers.explicit_modes => {
-            "its PMU cannot tell user code from kernel code: leave out the modifiers".into()
+            "its PMU cannot distinguish user code from kernel code: leave out the modifiers".into()
         }
         Family::Pmu(_) | Family::Raw => {
             "its PMU does not have this event, or not with these terms, or not in single threads"

@@ -67,7 +67,7 @@ fn access(cursor: &mut Cursor<'_>) -> Result<Option<u32>, Located> {
             .find(|(known, _)| *known == letter)
             .unwrap_or(&('r', 1));
         if access & bit != 0 {
-            let problem = Problem::Modifier("each of r, w and x can stand only once");
+            let problem = Problem::Modifier("r, w and x can each occur only once");
             return Err(ahead.from(start, problem));
         }
         access |= bit;

@@ -50,7 +50,7 @@ pub enum Problem {
     #[error("an event's name is missing here")]
     Empty,
     /// Something that has no place here.
-    #[error("{expected} is expected here")]
+    #[error("expected here: {expected}")]
     Expected {
         /// What would have its place here.
         expected: &'static str,
@@ -232,7 +232,7 @@ fn did_you_mean(nearest: &[String]) -> String {
 
 fn meant_or_list(nearest: &[String]) -> String {
     match nearest {
-        [] => ": `prof list` shows what there is".into(),
+        [] => ": `prof list` shows all events".into(),
         nearest => did_you_mean(nearest),
     }
 }

@@ -57,7 +57,7 @@ fn items(cursor: &mut Cursor<'_>, catalog: &Catalog) -> Result<Vec<EventGroup>, 
             return Err(cursor.from(
                 start,
                 Problem::Expected {
-                    expected: "an end of so many events",
+                    expected: "no more events",
                 },
             ));
         }

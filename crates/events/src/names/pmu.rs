@@ -195,7 +195,7 @@ impl Pmu {
                 None => (part.trim(), None),
             };
             if value == Some("?") {
-                let expected = "a value: this event wants more terms, see its file in sysfs;";
+                let expected = "a value (this event needs more terms, see its file in sysfs)";
                 return Err(typed.problem(Problem::Expected { expected }));
             }
             let term = Term {

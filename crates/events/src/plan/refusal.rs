@@ -38,7 +38,7 @@ pub(crate) fn of_event(setup: &Setup, errno: Errno, system: &System, attach: boo
         _ if hardware || spec.is_clock() => advice(refusal(setup, errno, system, attach, false)),
         Errno::ACCESS | Errno::PERM if matches!(setup.weight, Weight::Allocation { .. }) => {
             format!(
-                "{}; without root, `prof record -e page-faults -c 1` shows who touches new memory first",
+                "{}; without root, `prof record -e page-faults -c 1` shows which code touches new memory first",
                 reason()
             )
         }

@@ -68,13 +68,13 @@ fn write(health: &Health, out: &mut dyn Write) -> std::io::Result<()> {
     for path in &health.doubled {
         writeln!(
             out,
-            "{path} has samples of another file, too: `prof data compact` mends that"
+            "{path} has samples of another file, too: `prof data compact` repairs that"
         )?;
     }
     for path in &health.incomplete {
         writeln!(
             out,
-            "{path} is of a recording that was not pushed to its end: push it again"
+            "{path} is of a recording that was not pushed completely: push it again"
         )?;
     }
     if health.without_stack > 0 {
@@ -89,7 +89,7 @@ fn write(health: &Health, out: &mut dyn Write) -> std::io::Result<()> {
         let partitions = counted(health.scattered as u64, "partition");
         writeln!(
             out,
-            "{partitions} of several files: `prof data compact` makes one of them"
+            "{partitions} of several files: `prof data compact` merges them"
         )?;
     }
     Ok(())

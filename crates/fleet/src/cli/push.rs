@@ -56,7 +56,7 @@ pub(super) struct PushFlags {
 /// Pushes one recording after the other, behind those that wait.
 pub(super) fn run(flags: &PushFlags) -> Result<()> {
     let Some((url, files)) = flags.files_and_url.split_last() else {
-        bail!("name recordings, and where they go");
+        bail!("name the recordings, and then a destination");
     };
     let origin = Origin {
         service: flags.service.clone(),

@@ -105,7 +105,7 @@ impl Collection {
             // Of the tries that fail at once, only the first is worth a line.
             reported &= begin.elapsed() < Self::PAUSE;
             if !std::mem::replace(&mut reported, true) {
-                (self.report)(&format!("{error}; tried again each 10 s"));
+                (self.report)(&format!("{error}; retried every 10 s"));
             }
             let waits = wait_readable(&[signals.as_fd()], Some(Self::PAUSE)).map_err(unusable)?;
             if waits && signals.next().is_some() {

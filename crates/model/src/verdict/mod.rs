@@ -205,7 +205,7 @@ fn hides_python(quality: &Quality) -> bool {
 fn with_python(quality: &Quality) -> String {
     let python = &quality.python;
     match share(python.known, python.all()) {
-        Some(known) => format!(", {} of Python's with its functions", percent(known)),
+        Some(known) => format!(", {} of Python stacks show Python functions", percent(known)),
         None => String::new(),
     }
 }
@@ -339,7 +339,7 @@ fn waits(waits: &WaitCoverage) -> String {
     );
     if waits.placed_time > 0 {
         reported += &format!(
-            "; {} were waits too short to look at: they are counted like others of the same thread \
+            "; {} were waits too short to be seen: they count like other waits of the same thread \
              and length",
             of_time(waits.placed_time)
         );

@@ -90,7 +90,7 @@ impl Quality {
         let lost = self.losses.samples();
         if lost > 0 {
             return Some(format!(
-                "{} lost, and no other came",
+                "{} lost, and there was no other",
                 counted(lost, "sample")
             ));
         }

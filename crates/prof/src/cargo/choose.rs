@@ -194,7 +194,7 @@ fn pick_named(packages: &[&Package], kind: Kind, name: &str) -> Result<Choice> {
             let flag = kind.flag();
             match names.as_slice() {
                 [] => {
-                    bail!("there is no {flag} target at all, so no '{name}'")
+                    bail!("there is no {flag} target '{name}': the package has none")
                 }
                 names => bail!(
                     "there is no {flag} target '{name}'; the others are: {}",

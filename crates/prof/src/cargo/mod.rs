@@ -222,10 +222,10 @@ fn answer(flags: &CargoFlamegraphFlags, console: Console) -> Result<()> {
         );
     }
     if flags.compression_level.is_some() {
-        console.say("--compression-level is not needed: recordings hold no copies of stacks");
+        console.say("--compression-level is not needed: recordings hold no stack dumps");
     }
     if flags.root.is_some() {
-        console.say("--root is not needed: prof records your programs as you");
+        console.say("--root is not needed: prof records your own programs without root");
     }
     Ok(())
 }

@@ -103,7 +103,7 @@ impl AnnotateFlags {
 fn parse_map(text: &str) -> Result<(PathBuf, PathBuf), String> {
     match text.split_once('=') {
         Some((from, to)) if !from.is_empty() && !to.is_empty() => Ok((from.into(), to.into())),
-        _ => Err("write FROM=TO: the beginning of source paths, and what to put there".into()),
+        _ => Err("write FROM=TO: the beginning of source paths, and its replacement".into()),
     }
 }
 

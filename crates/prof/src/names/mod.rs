@@ -153,7 +153,7 @@ fn store(input: &Path, output: &Path, symbols: &EmbeddedSymbols) -> Result<()> {
     let symbols = symbols.to_bytes();
     replace_file(output, |out| {
         prof_perfdata::write_with_symbols(&file, &symbols, out)
-            .with_context(|| format!("cannot add names to {}", input.display()))
+            .with_context(|| format!("cannot add symbols to {}", input.display()))
     })
 }
 
@@ -253,7 +253,7 @@ fn debuginfod(flags: &ServerFlags) -> Result<Option<Debuginfod>> {
     };
     if servers.is_none() {
         bail!(
-            "--debuginfod has no server to ask: set DEBUGINFOD_URLS, or name one \
+            "--debuginfod needs a server: set DEBUGINFOD_URLS, or name one \
              (--debuginfod=https://...); HOME must be set, too, for the cache"
         );
     }

@@ -26,12 +26,12 @@ pub(crate) fn unnamed(all: &[ModuleNaming]) -> Vec<String> {
         (reason, name)
     });
     let mut lines: Vec<String> = grouped(with_reason)
-        .map(|(reason, modules)| format!("names are missing in {modules}: {reason}"))
+        .map(|(reason, modules)| format!("symbols are missing in {modules}: {reason}"))
         .collect();
     let others = lacking().filter(|naming| !matters(naming)).count();
     if others > 0 {
         let others = counted(others as u64, "other module");
-        lines.push(format!("some names are missing in {others}"));
+        lines.push(format!("some symbols are missing in {others}"));
     }
     let missed = all.iter().filter_map(|naming| {
         // Where there are no names at all, this is part of the reason.
@@ -49,7 +49,7 @@ pub(crate) fn unnamed(all: &[ModuleNaming]) -> Vec<String> {
     let cut = cut.filter(|naming| matches!(naming.status, ModuleStatus::JitMapTooLarge { .. }));
     lines.extend(cut.map(|naming| {
         let (module, reason) = (&naming.module, naming.status.reason());
-        format!("names of {module} may be old: {reason}")
+        format!("symbols of {module} may be outdated: {reason}")
     }));
     lines
 }
@@ -114,21 +114,21 @@ mod tests {
             naming("bash", stripped("bash", None), 7),
             naming("tiny", stripped("tiny", None), 1),
         ];
-        let stripped = "names are missing in libc.so.6 (90 samples), bash (7 samples): stripped; \
-                        install debug packages, set DEBUGINFOD_URLS to download debug info, or build \
-                        without stripping";
-        let kernel = "names are missing in [kernel] (50 samples): the kernel hides its symbols from \
-                      this user; report as root, or run `sudo sysctl kernel.kptr_restrict=0 \
+        let stripped = "symbols are missing in libc.so.6 (90 samples), bash (7 samples): \
+                        stripped; install debug packages, set DEBUGINFOD_URLS to download debug \
+                        info, or build without stripping";
+        let kernel = "symbols are missing in [kernel] (50 samples): the kernel hides its symbols \
+                      from this user; report as root, or run `sudo sysctl kernel.kptr_restrict=0 \
                       kernel.perf_event_paranoid=1`";
-        let other = "some names are missing in 1 other module";
+        let other = "some symbols are missing in 1 other module";
         check(&all, &[stripped, kernel, other]);
     }
 
     #[test]
     fn servers_that_were_asked_are_no_remedy() {
         let asked = stripped("bash", Some("no debuginfod server has the debug info"));
-        let line = "names are missing in bash (9 samples): stripped, and no debuginfod server has the \
-                    debug info; install debug packages, or build without stripping";
+        let line = "symbols are missing in bash (9 samples): stripped, and no debuginfod server has \
+                    the debug info; install debug packages, or build without stripping";
         check(&[naming("bash", asked, 9)], &[line]);
         let inlined = |module| ModuleNaming {
             downloads: Some("the download of the debug info was skipped".into()),

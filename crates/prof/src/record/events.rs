@@ -16,7 +16,7 @@ use crate::flags::{AllocFlag, CallGraphFlag, EveryFlag, RateFlag, SamplingFlags}
 pub(super) fn groups(target: &Target, flags: &SamplingFlags) -> Result<Vec<GroupRequest>> {
     ensure!(
         !flags.branch_any,
-        "-b: prof does not record branches; --call-graph lbr finds callers by those that the CPU keeps"
+        "-b: prof does not record branches; --call-graph lbr finds callers in the CPU's branch records"
     );
     let mut groups = wanted(target, flags)?;
     if flags.no_inherit {

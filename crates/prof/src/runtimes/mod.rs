@@ -71,7 +71,7 @@ impl RuntimeHelp {
         let mut maps = self.ask_jvms(console);
         let how = match maps.is_empty() {
             true => format!("set {} for them", self.variables.join(" and ")),
-            false => "asked for them".to_owned(),
+            false => "requested them".to_owned(),
         };
         if !self.variables.is_empty() {
             // Other programs write such maps on their own: theirs stay where they are.
@@ -89,7 +89,7 @@ impl RuntimeHelp {
             match names::embed_kept(file, &summary.kept, &pids) {
                 Ok(found) => recorded.extend(found),
                 Err(error) => {
-                    let context = "cannot store the names of what will be gone later";
+                    let context = "cannot store the symbols of files that will be gone later";
                     Console::error(&error.context(context));
                     return;
                 }
@@ -99,7 +99,7 @@ impl RuntimeHelp {
         maps.iter().for_each(PerfMap::remove);
         if !maps.is_empty() {
             console.say(format_args!(
-                "kept the names of JIT code of {} (prof {how}; --no-runtime-help leaves programs \
+                "kept the symbols of JIT code of {} (prof {how}; --no-runtime-help leaves programs \
                  alone)",
                 counted(maps.len() as u64, "process"),
             ));

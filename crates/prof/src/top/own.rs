@@ -7,7 +7,7 @@ use prof_procfs::{Task, processes, settings::setting};
 use crate::flags::{SamplerFlag, SamplingFlags, TargetSelection};
 
 /// Said before the first table, or on the screen until a key is pressed.
-pub(super) const NOTE: &str = "only your processes, and what they start: -a needs root";
+pub(super) const NOTE: &str = "only your processes and their children: -a needs root";
 
 /// Where nothing was asked for and the kernel does not let us watch everything, watches all
 /// processes of ours that can be; returns whether that is so.

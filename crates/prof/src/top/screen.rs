@@ -97,7 +97,7 @@ pub(super) fn run(
         match todo {
             Todo::Quit => return Ok(ended),
             Todo::Write if ended.is_some() => {
-                shown.app.message = Some("nothing is recorded any more".into());
+                shown.app.message = Some("recording has ended".into());
             }
             Todo::Write => ask_to_write()?,
             _ => {}

@@ -104,10 +104,10 @@ fn heading(diff: &Diff, options: &DiffOptions, out: &mut impl Write) -> io::Resu
     let whole = |what| {
         let after = percent(diff.whole.after.own);
         let certainty = certainty(diff.whole.certainty);
-        format!("self {what} in percent of the whole before; all after: {after} % ({certainty})")
+        format!("self {what} in percent of the total before; total after: {after} % ({certainty})")
     };
     let what = match diff.basis {
-        Basis::Weight => "self weight in percent of each one's whole".to_owned(),
+        Basis::Weight => "self weight in percent of each recording's total".to_owned(),
         Basis::Run => whole("weight of each run"),
         Basis::Rate => whole("weight by time"),
     };

@@ -326,7 +326,7 @@ mod tests {
         let svg = String::from_utf8(svg).unwrap();
         let italic = |name| svg.contains(&format!("<g font-style=\"italic\"><title>{name} ("));
         assert_eq!(["main", "deep", "a"].map(italic), [true, false, false]);
-        for text in ["kernel", "pale: inlined", "dull italics: read back later"] {
+        for text in ["kernel", "pale: inlined", "dull italics: read later"] {
             assert!(svg.contains(&format!(">{text}</text>")), "{text}: {svg}");
         }
         assert!(!svg.contains(">missing<"), "{svg}");

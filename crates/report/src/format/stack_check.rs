@@ -30,7 +30,7 @@ pub fn write(found: &NamedStackCheck, rows: Option<usize>, mut out: impl Write) 
         share(check.same)
     )?;
     for (what, count) in [
-        ("the same frames, but whole by one only", check.same_frames),
+        ("the same frames, but whole in only one", check.same_frames),
         ("whole by prof", check.whole_by_prof),
         ("whole by framehop", check.whole_by_framehop),
     ] {

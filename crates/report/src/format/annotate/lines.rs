@@ -17,7 +17,7 @@ pub(super) fn write(
 ) -> io::Result<()> {
     let found = listing.file.as_ref().map(|file| files.find(file));
     let (source, remark) = match found {
-        None => (None, "no source: no debug info says where it is".into()),
+        None => (None, "no source: debug info does not say where it is".into()),
         Some(Ok(source)) => (Some(source), source.path.display().to_string()),
         Some(Err(missing)) => (None, missing.to_string()),
     };
@@ -116,7 +116,7 @@ fn number(line: &Line) -> String {
 
 fn unknown(line: &Line) -> &'static str {
     match line.number {
-        None => "(code that no line is known of)",
+        None => "(code without a known line)",
         Some(_) => "",
     }
 }

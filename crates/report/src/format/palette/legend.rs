@@ -87,7 +87,7 @@ impl<'a, 'p> Legend<'a, 'p> {
             (self.manner.inlined, "pale: inlined", true),
             (
                 self.manner.remote_read,
-                "dull italics: read back later",
+                "dull italics: read later",
                 false,
             ),
         ];

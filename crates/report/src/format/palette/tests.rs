@@ -56,7 +56,7 @@ fn a_legend_lists_what_is_there() {
         colors.dedup();
         assert_eq!(colors.len(), entries.len(), "{entries:?}");
     };
-    let marks = ["pale: inlined", "dull italics: read back later"];
+    let marks = ["pale: inlined", "dull italics: read later"];
     let kinds = ["demo", "cc1 (C++)", "libz.so.1", "libc.so.6", "kernel"];
     check(PaletteBy::Kind, &[&kinds[..], &marks].concat());
     let languages = ["C and others", "C++", "kernel"];
