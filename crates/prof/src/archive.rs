@@ -1,4 +1,4 @@
-//! `prof archive`: a recording that carries its names.
+//! `prof archive`: embeds symbols in a recording.
 
 use std::process::ExitCode;
 
@@ -9,11 +9,11 @@ use prof_model::counted;
 use crate::flags::ArchiveFlags;
 use crate::names;
 
-/// Puts names into a recording and tells how many.
+/// Embeds symbols in a recording and reports how many.
 ///
 /// # Errors
 ///
-/// When the recording cannot be read or written; it is as it was then.
+/// The recording cannot be read or written; it is then unchanged.
 pub(crate) fn run(flags: &ArchiveFlags) -> Result<ExitCode> {
     let output = flags.output.as_ref().unwrap_or(&flags.input);
     let naming = names::embed(&flags.input, output, &flags.symbols)?;

@@ -20,11 +20,11 @@ use crate::flags::{CiFlags, GrowthLimit, SymbolFlags};
 use crate::names::{self, Detail};
 use crate::output::{write_file, write_stdout};
 
-/// Records the baseline, or records and compares with it, or with another program.
+/// Records the baseline; or records, and compares with the baseline or with another program.
 ///
 /// # Errors
 ///
-/// When a run cannot be recorded, there is no baseline, or an output cannot be written.
+/// A run cannot be recorded, there is no baseline, or an output cannot be written.
 pub(crate) fn run(flags: CiFlags) -> Result<ExitCode> {
     let console = Console::new(false, false);
     let group = |name: &str, program: Option<&OsString>| {
@@ -72,7 +72,7 @@ pub(crate) fn run(flags: CiFlags) -> Result<ExitCode> {
     }
 }
 
-/// A command, and where the recordings of its runs are.
+/// A command, and the directory of the recordings of its runs.
 struct Group {
     directory: PathBuf,
     command: Vec<OsString>,
@@ -90,14 +90,14 @@ fn recordings(directory: &Path) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// Records all runs, those of several groups in turn; a status if one of them went wrong, which
+/// Records all runs, those of several groups alternately. Returns a status if one failed, which
 /// `prof record` has reported.
 fn record(flags: &CiFlags, groups: &[&Group]) -> Result<Option<ExitCode>> {
     for group in groups {
         let directory = &group.directory;
         std::fs::create_dir_all(directory)
             .with_context(|| format!("cannot make {}", directory.display()))?;
-        // Runs of another time, of which there may have been more.
+        // These runs are of another time, and there may have been more of them.
         for old in recordings(directory)? {
             std::fs::remove_file(&old)
                 .with_context(|| format!("cannot remove {}", old.display()))?;
@@ -111,7 +111,7 @@ fn record(flags: &CiFlags, groups: &[&Group]) -> Result<Option<ExitCode>> {
                 return Ok(Some(exit::like(status)));
             }
         }
-        // What a run does to the one after it meets all groups alike.
+        // Alternating the order spreads the effect of one run on the next over all groups.
         groups.reverse();
     }
     Ok(None)
@@ -120,7 +120,7 @@ fn record(flags: &CiFlags, groups: &[&Group]) -> Result<Option<ExitCode>> {
 fn record_run(flags: &CiFlags, group: &Group, number: u32) -> Result<ExitStatus> {
     let mut command = Command::new("/proc/self/exe");
     command.arg0("prof").args(["record", "--quiet"]);
-    // The next build may take the place of this one, and of its names.
+    // The next build may overwrite this one, and so its symbols.
     command.arg("--embed-symbols").arg("--output");
     command.arg(group.directory.join(format!("{number:04}.data")));
     let options = [("--freq", &flags.rate), ("--event", &flags.sampled)];
@@ -140,7 +140,7 @@ fn compare(flags: CiFlags, before: &Path, new: &Path, order: RunOrder) -> Result
     let before_trees = before.iter().map(tree).collect::<Result<Vec<_>, _>>()?;
     let after_trees = after.iter().map(tree).collect::<Result<Vec<_>, _>>()?;
     let limits = &flags.fail_above;
-    // What is smaller on both sides cannot have grown by more.
+    // Functions that are smaller on both sides cannot have grown by more.
     let least = limits.iter().map(|limit| limit.points / 100.0);
     let least = least.fold(1.0, f64::min).max(0.001);
     let diff = RunsDiff::new(&before_trees, &after_trees, order, least)?;
@@ -188,13 +188,13 @@ fn is_beyond(limit: &GrowthLimit, row: &RunsRow) -> bool {
         && concerned.is_none_or(|pattern| pattern.matches(&row.function))
 }
 
-/// A limit for some functions says nothing of whole runs.
+/// A limit for some functions does not apply to whole runs.
 fn is_cost_beyond(limit: &GrowthLimit, diff: &RunsDiff) -> bool {
     let change = diff.cost_change() * 100.0;
     limit.function.is_none() && diff.is_cost_certain() && change > limit.points
 }
 
-/// What the worst of the recordings is worth.
+/// The verdict on the worst of the recordings.
 fn verdict<'p>(profiles: impl Iterator<Item = &'p SymbolizedProfile>) -> String {
     let verdicts = profiles.map(|profile| Verdict::new(profile.quality()));
     let worst = verdicts.max_by_key(|verdict| verdict.grade);

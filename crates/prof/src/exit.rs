@@ -5,8 +5,8 @@ use std::process::{ExitCode, ExitStatus};
 
 use prof_recorder::Error;
 
-/// `report --strict` and a bad verdict, `diff --fail-above` and growth: what was to be checked is
-/// not well.
+/// The status of `report --strict` with a bad verdict and of `diff --fail-above` with growth: a
+/// check has failed.
 pub(crate) const CHECK_FAILED: u8 = 3;
 
 const FAILURE: u8 = 1;
@@ -14,7 +14,7 @@ const NOT_EXECUTABLE: u8 = 126;
 const NOT_FOUND: u8 = 127;
 const SIGNAL_BASE: i32 = 128;
 
-/// The status that a shell would show for a command that ended like this.
+/// The status that a shell would show for a command that ended this way.
 pub(crate) fn like(status: ExitStatus) -> ExitCode {
     let code = status
         .code()
@@ -23,7 +23,7 @@ pub(crate) fn like(status: ExitStatus) -> ExitCode {
     code.unwrap_or(FAILURE).into()
 }
 
-/// The status for a recording that could not be made.
+/// The status for a recording that failed.
 pub(crate) fn code_of(error: &Error) -> ExitCode {
     match error {
         Error::CommandNotFound { .. } => NOT_FOUND.into(),

@@ -1,4 +1,4 @@
-//! The verbs for many machines, which are another program's: `prof-fleet`.
+//! The verbs for many machines, which the program `prof-fleet` has.
 
 use std::env;
 use std::os::unix::process::CommandExt;
@@ -9,13 +9,13 @@ use anyhow::{Result, anyhow};
 /// The verbs of `prof-fleet`.
 pub(crate) const VERBS: [&str; 4] = ["push", "collect", "query", "data"];
 
-/// Runs `prof-fleet` in the place of this program if the first argument is one of its verbs, or if
-/// a shell completes a command line with one: that beside this program, or else that on PATH.
+/// Runs `prof-fleet` instead of this program if the first argument is one of its verbs, or if a
+/// shell completes a command line with one. It is searched beside this program, then on PATH.
 ///
 /// # Errors
 ///
-/// When it cannot be run; otherwise this returns only if the verb is another, or if a shell asks
-/// and there is no `prof-fleet`.
+/// It cannot be run. Otherwise this returns only if the verb is another one, or if a shell requests
+/// completions and there is no `prof-fleet`.
 pub(crate) fn run_if_asked() -> Result<()> {
     let typed = prof_console::typed_words().map(|mut words| words.nth(1));
     let is_completing = typed.is_some();

@@ -1,4 +1,4 @@
-//! `prof --generate`, and what shells complete.
+//! `prof --generate`, and completions.
 
 use std::process::ExitCode;
 
@@ -10,24 +10,24 @@ use crate::flags::{CargoCli, ProfCli};
 use crate::fleet;
 use crate::output::write_stdout;
 
-/// Answers a shell that asks for completions; `false` if none does.
+/// Answers a shell that asks for completions; returns `false` if none asks.
 ///
 /// # Errors
 ///
-/// When the shell is unknown, or the answer cannot be written.
+/// The shell is unknown, or the answer cannot be written.
 pub(crate) fn complete() -> clap::error::Result<bool> {
-    // What follows the verbs of prof-fleet, it completes itself.
+    // prof-fleet itself completes the arguments of its verbs.
     prof_console::complete(|| ProfCli::command().subcommands(fleet::VERBS.map(Command::new)))
 }
 
-/// Prints what `--generate` asks for.
+/// Prints the output of `--generate`.
 ///
 /// # Errors
 ///
-/// When there is no such thing, or the standard output cannot be written.
+/// There is no such kind, or the standard output cannot be written.
 pub(crate) fn run(kind: &str) -> Result<ExitCode> {
     let mut all = pages("prof", ProfCli::command());
-    // `cargo` itself is not ours.
+    // The page of `cargo` itself is cargo's.
     all.extend(pages("cargo", CargoCli::command()).into_iter().skip(1));
     write_stdout(|out| prof_console::generate("prof", &all, kind, out))?;
     Ok(ExitCode::SUCCESS)

@@ -1,4 +1,4 @@
-//! The command line of `prof` and `cargo prof`: flags, wiring, messages, exit codes.
+//! The command line of `prof` and `cargo prof`: flags, control flow, messages, exit codes.
 #![forbid(unsafe_code)]
 
 mod archive;
@@ -30,7 +30,7 @@ use prof_events::survive_file_size_limit;
 
 use flags::{CargoCli, CargoCommand, ProfCli, ProfCommand};
 
-/// `prof`
+/// Runs `prof`.
 pub fn prof() -> ExitCode {
     with_room(run_prof)
 }
@@ -67,7 +67,7 @@ fn run(cli: ProfCli) -> Result<ExitCode> {
     }
 }
 
-/// `cargo prof`
+/// Runs `cargo prof`.
 pub fn cargo_prof() -> ExitCode {
     with_room(|| {
         let CargoCommand::Prof(flags) = CargoCli::parse().command;
@@ -75,15 +75,15 @@ pub fn cargo_prof() -> ExitCode {
     })
 }
 
-/// Runs `main` on a stack that is large enough, whatever `ulimit -s` says, and has writes beyond
-/// `ulimit -f` fail.
+/// Runs `main` on a large stack, whatever `ulimit -s` says, and makes writes beyond `ulimit -f`
+/// fail instead of ending the process.
 fn with_room(main: fn() -> ExitCode) -> ExitCode {
     const STACK: usize = 8 << 20;
     survive_file_size_limit();
     finish(prof_events::system::with_stack(STACK, main).context("cannot start a thread"))
 }
 
-/// For verbs that look at processes: without /proc, they would find none and say so.
+/// Runs a verb that needs /proc; without /proc, it would find no processes and say so.
 fn needing_proc(verb: impl FnOnce() -> Result<ExitCode>) -> Result<ExitCode> {
     ensure!(
         Path::new("/proc/self/status").exists(),

@@ -1,4 +1,4 @@
-//! `prof list`: the events that this machine and this user can have, tried one by one.
+//! `prof list`: the events that this machine and this user can use, tried one by one.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -14,11 +14,11 @@ use serde::Serialize;
 use crate::flags::ListFlags;
 use crate::output::write_stdout;
 
-/// Events of a kind.
+/// Events of one kind.
 struct Section {
     title: String,
     entries: Vec<Entry>,
-    /// What else is to be said.
+    /// A note below them.
     note: Option<String>,
 }
 
@@ -27,11 +27,11 @@ struct Entry {
     ability: Result<Ability, String>,
 }
 
-/// Prints all events that there are, and what can be done with each.
+/// Prints all events, and whether each can be counted and sampled.
 ///
 /// # Errors
 ///
-/// When the machine's settings cannot be read, or the output cannot be written.
+/// The machine's settings cannot be read, or the output cannot be written.
 pub(crate) fn run(flags: &ListFlags) -> Result<ExitCode> {
     let lister = Lister::new(flags.pattern.clone())?;
     let sections = lister.sections();
@@ -166,7 +166,7 @@ impl Lister {
         }
     }
 
-    /// Events that are given by a place, each tried at one.
+    /// Kinds of events that are given by a place, each tried at one place.
     fn places(&self) -> Section {
         let kinds = [
             ("rNNN (hexadecimal)", "r0"),
@@ -203,7 +203,7 @@ impl Lister {
     }
 }
 
-/// What can be done with an event, for counting and for sampling, in a word or two each.
+/// Whether an event can be counted and sampled, in a word or two each.
 fn status(ability: &Result<Ability, String>) -> [&'static str; 2] {
     let word = |answer: &Answer| match answer {
         Answer::Yes => "yes",
@@ -269,7 +269,7 @@ fn print(sections: &[Section], out: &mut dyn Write) -> Result<()> {
     reasons.print(out)
 }
 
-/// Many events share a reason, which is printed once, below the table. The rows refer to it.
+/// Reasons shared by many events: each is printed once, below the table, and rows refer to it.
 #[derive(Default)]
 struct Reasons<'a>(Vec<&'a str>);
 

@@ -1,4 +1,4 @@
-//! Files that are written whole or not at all, and a standard output that may close early.
+//! Files that are written completely or not at all, and a standard output that may close early.
 
 use std::fmt::Display;
 use std::io::{self, ErrorKind, Read, Write};
@@ -12,12 +12,12 @@ use prof_perfdata::RewriteError;
 
 use crate::progress::{Mebibytes, with_line};
 
-/// Writes `path` by `fill`, through a temporary file beside it that takes its place at the end
+/// Writes `path` by `fill`, through a temporary file beside it that replaces it at the end
 /// ([`Output`]). A pipe or a device is written directly; `-` is the standard output.
 ///
 /// # Errors
 ///
-/// When the file cannot be written, or is a recording; what was there before is untouched then.
+/// The file cannot be written, or is a recording; the old file is then unchanged.
 pub(crate) fn write_file(
     path: &Path,
     fill: impl FnOnce(&mut dyn Write) -> Result<()>,
@@ -26,11 +26,11 @@ pub(crate) fn write_file(
     write(path, fill, false)
 }
 
-/// The same, for what may take the place of the only copy: it is on the disk before it does so.
+/// Like [`write_file`], for a file that may replace the only copy: it is first on the disk.
 ///
 /// # Errors
 ///
-/// When the file cannot be written; what was there before is untouched then.
+/// The file cannot be written; the old file is then unchanged.
 pub(crate) fn replace_file(
     path: &Path,
     fill: impl FnOnce(&mut dyn Write) -> Result<()>,
@@ -62,7 +62,7 @@ fn write(
     })
 }
 
-/// Counts what is written.
+/// Counts the bytes written.
 struct Counted<'a> {
     out: &'a mut dyn Write,
     written: &'a AtomicU64,
@@ -89,7 +89,8 @@ fn write_to(
     named(write(), || format!("cannot write {}", path.display()))
 }
 
-/// A picture in the place of a recording, which cannot be made again, is a slip.
+/// Refuses to replace a recording by a picture: that is a mistake, and a recording cannot be made
+/// again.
 fn refuse_recording(path: &Path) -> Result<()> {
     let mut start = [0; 8];
     let read = foreign::open(path).map(|mut file| file.read_exact(&mut start));
@@ -102,11 +103,11 @@ fn refuse_recording(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Finds out early whether [`write_file`] would fail for where the file is to be.
+/// Checks early whether [`write_file`] would fail for this path.
 ///
 /// # Errors
 ///
-/// When nothing can be written there, or there is a recording; what is there is untouched.
+/// Nothing can be written there, or there is a recording; the old file is unchanged.
 pub(crate) fn ensure_writable(path: &Path) -> Result<()> {
     refuse_recording(path)?;
     let can_write = || -> io::Result<()> {
@@ -128,14 +129,14 @@ pub(crate) fn ensure_writable(path: &Path) -> Result<()> {
 ///
 /// # Errors
 ///
-/// When the output cannot be written for another reason, or `fill` fails.
+/// The output cannot be written for another reason, or `fill` fails.
 pub(crate) fn write_stdout(fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
     named(prof_console::write_stdout(fill), || STANDARD_OUTPUT)
 }
 
 const STANDARD_OUTPUT: &str = "cannot write to the standard output";
 
-/// Names the output in errors of writing to it, but not where what should be written is to blame.
+/// Adds the output's name to errors of writing to it, but not to errors of producing the content.
 fn named<C>(written: Result<()>, output: impl FnOnce() -> C) -> Result<()>
 where
     C: Display + Send + Sync + 'static,

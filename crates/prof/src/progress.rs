@@ -1,4 +1,4 @@
-//! A line on the terminal for those who wait.
+//! A progress line on the terminal.
 
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use prof_model::printable;
 
-/// What is over sooner needs no line.
+/// Shorter work needs no line.
 const SHOWN_AFTER: Duration = Duration::from_secs(1);
 const REFRESH: Duration = Duration::from_millis(100);
 
-/// Does `work`. Where the standard error output is a terminal and it takes longer than a moment, a
-/// line there says what `text` says by then, if that is anything, and is gone at the end.
+/// Runs `work`. If the standard error output is a terminal and the work takes longer than a moment,
+/// a line there shows the current `text`, if it is not empty, and is removed at the end.
 pub(crate) fn with_line<T>(text: impl Fn() -> String + Sync, work: impl FnOnce() -> T) -> T {
     if !io::stderr().is_terminal() {
         return work();
@@ -29,9 +29,9 @@ pub(crate) fn with_line<T>(text: impl Fn() -> String + Sync, work: impl FnOnce()
 
 /// `naming [###    ] 42 %`
 pub(crate) struct Bar {
-    /// What is done.
+    /// The kind of work.
     pub(crate) what: &'static str,
-    /// How far, of how much.
+    /// How much is done, of how much.
     pub(crate) done: (u64, u64),
 }
 
@@ -98,7 +98,7 @@ impl Drop for Finishing<'_> {
     }
 }
 
-// Nobody misses a line that could not be shown.
+// Errors are ignored: the line is not essential.
 
 fn print(text: &str) {
     let (width, _) = terminal_size::terminal_size_of(io::stderr())

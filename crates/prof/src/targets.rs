@@ -10,14 +10,14 @@ use prof_procfs::{Task, processes};
 use prof_recorder::Signals;
 use prof_report::Pattern;
 
-/// The processes that have such a name, in ascending order; if there is none, as soon as there is
-/// one where that is wanted.
+/// The processes with a matching name, in ascending order; if there is none and `wait` is set,
+/// waits for one.
 ///
 /// # Errors
 ///
-/// When there is none, or a signal came while we waited for one.
+/// There is none, or a signal arrived while waiting.
 pub(crate) fn named(pattern: &Pattern, wait: bool, signals: &Signals) -> Result<Vec<i32>> {
-    /// A process that has just been started is not missed for long.
+    /// Short enough not to miss much of a new process.
     const INTERVAL: Duration = Duration::from_millis(5);
     loop {
         let found = matching(pattern);
@@ -43,7 +43,7 @@ fn matching(pattern: &Pattern) -> Vec<i32> {
     others.filter(|&pid| is_named(pid, pattern)).collect()
 }
 
-/// By the name of its main thread, or by the file name of its first argument: the former is cut
+/// Compares the name of its main thread, and the file name of its first argument: the former is cut
 /// off after 15 bytes.
 fn is_named(pid: i32, pattern: &Pattern) -> bool {
     let process = Task::of(pid);

@@ -16,7 +16,7 @@ fn main() -> ExitCode {
         .arg0("cargo-prof")
         .args(std::env::args_os().skip(1))
         .exec();
-    // Nothing is left to do if nobody can read it.
+    // If the message cannot be written, nothing else can be done.
     let _ = writeln!(
         std::io::stderr(),
         "prof: error: cannot run {}: {error}: install prof and cargo-prof together",

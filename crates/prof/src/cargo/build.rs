@@ -1,5 +1,5 @@
-//! Building the target so that it can be profiled: with debug info, not stripped, all through
-//! the environment. No file of the user's is edited.
+//! Building the target so that it can be profiled: with debug info, not stripped, only through the
+//! environment. No file of the user is edited.
 
 use std::ffi::OsString;
 use std::io::BufReader;
@@ -15,13 +15,13 @@ use crate::flags::TargetFlags;
 
 /// A built target, ready to run.
 pub(super) struct Built {
-    /// What runs the program, if it does not run by itself.
+    /// The program that runs it, if it does not run directly.
     pub(super) runner: Vec<OsString>,
     /// The program.
     pub(super) executable: PathBuf,
-    /// Where cargo would run it, if not in the current directory.
+    /// The directory in which cargo would run it, if not the current one.
     pub(super) directory: Option<PathBuf>,
-    /// What cargo would add to its environment.
+    /// The variables that cargo would add to its environment.
     pub(super) environment: Vec<(OsString, OsString)>,
 }
 
@@ -158,7 +158,8 @@ fn built(artifact: Artifact, choice: &Choice, runner: Vec<OsString>) -> Result<B
     })
 }
 
-/// Programs that link Rust dylibs find them as under `cargo run`: in the target's folders first.
+/// The library path that `cargo run` sets for programs that link Rust dylibs: the target's folders
+/// first.
 fn library_path(executable: &Path) -> OsString {
     let folder = executable.parent().unwrap_or(Path::new("."));
     let own = [folder.to_owned(), folder.join("deps")];

@@ -1,4 +1,4 @@
-//! Which target `cargo prof` builds: what was named, or the one that `cargo run` would run.
+//! Which target `cargo prof` builds: the named one, or the one that `cargo run` would run.
 
 use std::path::PathBuf;
 
@@ -16,11 +16,12 @@ pub(super) struct Choice {
     pub(super) kind: Kind,
     /// The target's name.
     pub(super) name: String,
-    /// Whether its unit tests or the benchmarks inside it are recorded, and not it itself.
+    /// Whether its unit tests or the benchmarks inside it are recorded instead of the target
+    /// itself.
     pub(super) unit: Option<Unit>,
 }
 
-/// What is compiled into a library or binary beside its own code.
+/// Code that is compiled into a library or binary besides its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unit {
     Tests,
@@ -51,7 +52,7 @@ impl Kind {
 
     fn matches(self, kind: &TargetKind) -> bool {
         match self {
-            // Unit tests are built of each of these.
+            // Each of these can have unit tests.
             Self::Lib => matches!(
                 kind,
                 TargetKind::Lib
@@ -79,7 +80,7 @@ impl Choice {
         }
     }
 
-    /// What cargo itself would pass before the user's arguments.
+    /// The arguments that cargo itself would pass before the user's.
     pub(super) fn leading_arguments(&self) -> impl Iterator<Item = &'static str> {
         self.is_benchmark().then_some("--bench").into_iter()
     }
@@ -95,7 +96,7 @@ impl Choice {
     }
 }
 
-/// Asks cargo for the workspace's targets and picks one; with the directory that cargo builds into.
+/// Reads the workspace's targets from cargo and chooses one; also returns cargo's build directory.
 pub(super) fn choose(flags: &TargetFlags) -> Result<(Choice, PathBuf)> {
     let mut command = MetadataCommand::new();
     command.no_deps();
@@ -143,7 +144,7 @@ fn named(flags: &TargetFlags) -> Option<(Kind, &str)> {
         .find_map(|(kind, name)| Some((kind, name.as_deref()?)))
 }
 
-/// The packages to look in: the one named, else the one in this directory, else the workspace's
+/// The packages to search: the named one, else the one in this directory, else the workspace's
 /// default members.
 fn packages<'a>(metadata: &'a Metadata, wanted: Option<&str>) -> Result<Vec<&'a Package>> {
     let members = metadata.workspace_packages();
@@ -205,7 +206,7 @@ fn pick_named(packages: &[&Package], kind: Kind, name: &str) -> Result<Choice> {
     }
 }
 
-/// What `cargo run` takes: the `default-run` binary, or the only one.
+/// The default target of `cargo run`: the `default-run` binary, or the only one.
 fn pick_default(packages: &[&Package]) -> Result<Choice> {
     let default = packages
         .iter()
@@ -230,7 +231,7 @@ fn pick_default(packages: &[&Package]) -> Result<Choice> {
 }
 
 /// The binary of this name, else the library of this name. Without a name: the library, else the
-/// binary that `cargo run` would take.
+/// default binary of `cargo run`.
 fn pick_unit(
     packages: &[&Package],
     unit: Unit,

@@ -21,15 +21,15 @@ use crate::flags::{CargoRecordFlags, DiffFlags, EachFlags};
 use crate::record::{self, Pictures};
 use crate::report;
 
-/// What Criterion calls the recording that is no baseline.
+/// Criterion's name for a recording that is not a baseline.
 const NEW: &str = "new";
 
 /// Records the benchmarks whose names match, one after the other, and compares them with the
-/// baseline, if one is named.
+/// baseline, if there is one.
 ///
 /// # Errors
 ///
-/// When the benchmarks cannot be listed or recorded, or none has the baseline.
+/// The benchmarks cannot be listed or recorded, or none has the baseline.
 pub(super) fn run(
     flags: &CargoRecordFlags,
     session: &Session,
@@ -63,9 +63,9 @@ pub(super) fn run(
 }
 
 struct Benchmark {
-    /// As the harness lists it.
+    /// Its name, as the harness lists it.
     name: String,
-    /// Where its recordings are.
+    /// The directory of its recordings.
     directory: PathBuf,
 }
 
@@ -84,7 +84,7 @@ impl Benchmark {
             .with_context(|| format!("cannot make {}", self.directory.display()))?;
         let recording = self.recording(flags.each.save_baseline.as_deref().unwrap_or(NEW));
         let mut sampling = flags.sampling.clone();
-        // The next build takes the place of this one, and of its names.
+        // The next build overwrites this one, and so its symbols.
         sampling.embed_symbols = true;
         let pictures = Pictures {
             flamegraph: Some(recording.with_extension("svg")),
@@ -123,7 +123,7 @@ impl Benchmark {
     }
 }
 
-/// Asks the harness, as cargo-nextest does.
+/// Lists the benchmarks through the harness, as cargo-nextest does.
 fn benchmarks(session: &Session, pattern: &Pattern, directory: PathBuf) -> Result<Vec<Benchmark>> {
     let arguments = ["--list", "--format", "terse"].map(OsString::from);
     let mut words = argv(&session.built, &session.choice, arguments.into());
@@ -163,7 +163,7 @@ fn benchmarks(session: &Session, pattern: &Pattern, directory: PathBuf) -> Resul
     Ok(wanted)
 }
 
-/// The benchmarks in what a harness lists; the tests beside them are left out.
+/// The benchmarks in the output of a harness; the tests in it are left out.
 fn names(listed: &str) -> Vec<String> {
     let name = |line: &str| {
         let (name, kind) = line.rsplit_once(": ")?;
@@ -174,7 +174,7 @@ fn names(listed: &str) -> Vec<String> {
     listed.lines().filter_map(name).collect()
 }
 
-/// A benchmark's name as that of one folder.
+/// A folder name for a benchmark's name.
 fn folder(name: &str) -> String {
     let plain = |c: char| match c.is_alphanumeric() || "-_.".contains(c) {
         true => c,

@@ -1,4 +1,4 @@
-//! What calls tests and benchmarks: its functions, and what it does besides.
+//! The harnesses that call tests and benchmarks: their functions, and their own work.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -6,9 +6,9 @@ use std::path::Path;
 use prof_filemap::MappedFile;
 use prof_report::Pattern;
 
-/// Functions of libtest, criterion and divan that do nothing but call the user's, by any mangling,
-/// and those of the standard library that are made for libtest's own types. What criterion does for
-/// its statistics stays, as far as it has them: it takes time of its own.
+/// Functions of libtest, criterion and divan that only call the user's, in any mangling, and those
+/// of the standard library that are instantiated for libtest's own types. Functions of criterion's
+/// statistics are not among them: they take time of their own.
 pub(super) fn functions() -> Option<Pattern> {
     const DISPATCHERS: &str = "(^|[<(\\[,& ])test::|\
          ^<?(criterion::(bencher|benchmark|benchmark_group|routine|Criterion)\\b|\
@@ -20,9 +20,9 @@ pub(super) fn functions() -> Option<Pattern> {
     DISPATCHERS.parse().ok()
 }
 
-/// Criterion's flag that has it run each benchmark for so long, and nothing else: its statistics
-/// take most of the CPU time otherwise. Empty if the program is not of Criterion, or the user has
-/// flags for it.
+/// Criterion's flag that makes it run each benchmark for this long, and nothing else: otherwise its
+/// statistics take most of the CPU time. Empty if the program does not use Criterion, or the user
+/// has given flags for it.
 pub(super) fn profile_time(program: &Path, arguments: &[OsString], seconds: u32) -> Vec<OsString> {
     const FLAG: &[u8] = b"profile-time";
     let is_flag = |argument: &OsString| argument.to_string_lossy().starts_with('-');
@@ -39,7 +39,7 @@ mod tests {
 
     #[test]
     fn criterion_only_runs_benchmarks() {
-        // The words of its flags are in each program that has them, as they are in this one.
+        // The texts of its flags are in each program that has them, as they are in this one.
         let program = std::env::current_exe().unwrap();
         let flags = |program: &Path, arguments: &[&str]| {
             let arguments: Vec<_> = arguments.iter().map(OsString::from).collect();

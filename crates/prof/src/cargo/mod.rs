@@ -27,7 +27,7 @@ use crate::report;
 use build::Built;
 use choose::Choice;
 
-/// Does what the flags say; the exit code is that of the program that was recorded.
+/// Executes the command; the exit code is that of the recorded program.
 pub(crate) fn run(flags: CargoFlags) -> Result<ExitCode> {
     match flags.verb {
         None => draw(flags.flamegraph),
@@ -94,7 +94,7 @@ fn record_job(
         sampling,
         schedule: ScheduleFlags::default(),
         storage: StorageFlags::default(),
-        // As it was typed: cargo starts us as `cargo-prof prof ...`.
+        // As the user typed it: cargo starts us as `cargo-prof prof ...`.
         command_line: once("cargo".into()).chain(args_os().skip(1)).collect(),
         pictures,
     }
@@ -132,11 +132,11 @@ fn run_verb(
     Err(anyhow!("cannot start prof {verb}: {}", command.exec()))
 }
 
-/// A target that was chosen and built.
+/// A target that has been chosen and built.
 struct Session {
     choice: Choice,
     built: Built,
-    /// Where cargo builds.
+    /// Cargo's build directory.
     target_directory: PathBuf,
 }
 
@@ -151,12 +151,12 @@ impl Session {
         })
     }
 
-    /// How long Criterion runs each benchmark where all are in one recording.
+    /// How long Criterion runs each benchmark if all are in one recording.
     const SECONDS: u32 = 1;
-    /// The same where each has a recording of its own, which is to be compared.
+    /// How long it runs each benchmark that has its own recording, which is to be compared.
     const SECONDS_EACH: u32 = 3;
 
-    /// These arguments of the user's, and what has Criterion only run benchmarks.
+    /// The user's arguments, and the flag that makes Criterion only run benchmarks.
     fn only_run(&self, mut args: Vec<OsString>, seconds: u32, console: Console) -> Vec<OsString> {
         if self.choice.is_benchmark() {
             let flags = harness::profile_time(&self.built.executable, &args, seconds);
@@ -190,7 +190,7 @@ impl Session {
     }
 }
 
-/// What cargo would run: its runner, the program, cargo's own arguments and the user's.
+/// The command that cargo would run: its runner, the program, cargo's own arguments and the user's.
 fn argv(built: &Built, choice: &Choice, args: Vec<OsString>) -> impl Iterator<Item = OsString> {
     let program = built.executable.clone().into_os_string();
     let leading = choice.leading_arguments().map(OsString::from);
@@ -198,7 +198,7 @@ fn argv(built: &Built, choice: &Choice, args: Vec<OsString>) -> impl Iterator<It
     runner.chain(once(program)).chain(leading).chain(args)
 }
 
-/// Says what there is in the place of cargo-flamegraph's flags that prof does without.
+/// Reports replacements for the flags of cargo-flamegraph that prof does not have.
 fn answer(flags: &CargoFlamegraphFlags, console: Console) -> Result<()> {
     if let Some(command) = &flags.post_process {
         bail!(
@@ -230,7 +230,7 @@ fn answer(flags: &CargoFlamegraphFlags, console: Console) -> Result<()> {
     Ok(())
 }
 
-/// Where the recording and the flamegraph go. Whoever writes `-o my.svg` means the picture.
+/// The paths of the recording and the flamegraph. With `-o my.svg`, the user means the picture.
 fn outputs(output: PathBuf, flamegraph: Option<PathBuf>) -> Result<(PathBuf, PathBuf)> {
     match (record::is_picture(&output), flamegraph) {
         (true, Some(flamegraph)) => bail!(

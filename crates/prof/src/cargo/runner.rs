@@ -1,4 +1,4 @@
-//! Which machine a target is for, and what runs its programs there.
+//! Which machine a target is for, and how its programs run there.
 
 use std::env;
 use std::ffi::OsString;
@@ -8,17 +8,17 @@ use anyhow::{Result, bail};
 
 use crate::flags::TargetFlags;
 
-/// What cargo puts before a program of the target: the words of `CARGO_TARGET_TRIPLE_RUNNER`.
+/// The words of `CARGO_TARGET_TRIPLE_RUNNER`, which cargo puts before a program of the target.
 ///
 /// # Errors
 ///
-/// When the target is another kind of machine, and nothing runs its programs here.
+/// The target is another kind of machine, and no runner for it is set.
 pub(super) fn runner(flags: &TargetFlags) -> Result<Vec<OsString>> {
     let asked = flags.target.clone();
     let asked = asked.or_else(|| env::var("CARGO_BUILD_TARGET").ok());
     let triple = match &asked {
         Some(triple) => Some(triple.clone()),
-        // It takes a moment, and few have a runner.
+        // Asking rustc takes a moment, and few users have a runner.
         None => env::vars_os()
             .any(|(name, _)| is_runner(&name))
             .then(host)

@@ -1,4 +1,4 @@
-//! What can be recorded: tried by opening events.
+//! What can be recorded, found by opening events.
 
 use std::io;
 use std::path::Path;
@@ -56,13 +56,13 @@ pub(super) fn own_programs(machine: &Machine) -> Check {
     }
 }
 
-/// Traces a child of ours that is never let go.
+/// Traces a child that stays stopped until it is killed.
 fn may_trace() -> Result<(), Errno> {
     let made = |error: io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO);
     let signals = Signals::block().map_err(made)?;
     let child = HeldCommand::fork(&Program::new(["true"]), &signals).map_err(made)?;
     let pid = child.pid();
-    // In a thread of its own, at whose end the child is no longer traced.
+    // In a separate thread: when it ends, the child is not traced any more.
     std::thread::spawn(move || Tracer::new(Some(pid)).seize(pid))
         .join()
         .unwrap_or(Err(Errno::IO))
@@ -141,7 +141,7 @@ fn branches() -> Check {
     }
 }
 
-/// Where perf_event_open is refused altogether, nothing is known of the machine.
+/// The check's result if perf_event_open is refused altogether.
 pub(super) fn no_events(name: &'static str) -> Check {
     Check::no(
         name,
@@ -235,8 +235,8 @@ fn others(machine: &Machine) -> Check {
     }
 }
 
-/// Makes sense of a refusal that a lower `perf_event_paranoid` would end, if nothing else is in
-/// the way.
+/// Explains a refusal that a lower `perf_event_paranoid` would end, unless something else causes
+/// it.
 fn cause(machine: &Machine, errno: Errno, paranoid: i32) -> Cause {
     let why = advice(Refusal {
         errno,

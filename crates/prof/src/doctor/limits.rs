@@ -24,7 +24,7 @@ pub(super) fn checks(machine: &Machine) -> Vec<Check> {
     ]
 }
 
-/// Opens what a recording of ourselves would: the rings are charged to us for real.
+/// Opens the rings that a recording of ourselves would: the kernel charges them to us.
 fn rings(machine: &Machine) -> Check {
     const NAME: &str = "ring-buffers";
     let clock = EventSpec::cpu_clock();
@@ -64,7 +64,7 @@ fn rings(machine: &Machine) -> Check {
     }
 }
 
-/// Holds eight of the largest stack dumps.
+/// The size that holds eight of the largest stack dumps.
 const GOOD_RING: u64 = 512 << 10;
 
 fn more_memory(machine: &Machine) -> String {
@@ -101,7 +101,7 @@ fn rate(machine: &Machine) -> Check {
     }
 }
 
-/// Sandboxes do not show all settings.
+/// The setting is unknown: sandboxes do not show all settings.
 fn unknown(name: &'static str, setting: &str, taken: String) -> Check {
     Check::limited(
         name,
@@ -134,8 +134,8 @@ fn descriptors(machine: &Machine) -> Check {
     let Some(limit) = getrlimit(Resource::Nofile).maximum else {
         return Check::ok(NAME, "no limit");
     };
-    // For each thread and CPU what samples and what tells of ends, and what keeps these in their
-    // place.
+    // For each thread and CPU: a sampling event and its exit counter; and a context pin for each
+    // thread.
     let threads = limit / (2 * cpus + 1);
     let found = format!(
         "{limit}: enough to record running processes of up to {}",
@@ -148,7 +148,7 @@ fn descriptors(machine: &Machine) -> Check {
     }
 }
 
-/// Raises the priority of a thread that is made for it.
+/// Raises the priority of a thread created for this.
 fn priority(machine: &Machine) -> Check {
     const NAME: &str = "reader-priority";
     let raise = || system::raise_thread_priority(Ahead::OfThese);

@@ -1,4 +1,4 @@
-//! What all checks depend on: our rights, and what we run in.
+//! Our privileges and our environment, on which all checks depend.
 
 use std::path::Path;
 
@@ -9,23 +9,23 @@ use rustix::fs::StatVfsMountFlags;
 
 use super::Check;
 
-/// Our rights, and what we run in.
+/// Our privileges and our environment.
 pub(super) struct Machine {
     pub(super) system: System,
     pub(super) privileges: Privileges,
     pub(super) container: Option<Container>,
-    /// Whether the kernel's settings can only be changed from outside of the container.
+    /// Whether the kernel's settings can be changed only outside of the container.
     settings_are_the_hosts: bool,
 }
 
-/// How we know that we run in a container.
+/// How we detect that we run in a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Container {
-    /// Docker says so.
+    /// A file of Docker.
     Docker,
-    /// Podman says so.
+    /// A file of Podman.
     Podman,
-    /// Our process ids are not the machine's.
+    /// A PID namespace of our own.
     Namespace,
 }
 
@@ -47,7 +47,7 @@ impl Machine {
         self.as_root(&format!("sysctl {name}={value}"))
     }
 
-    /// The command, run by who is root of the machine.
+    /// The command, to be run as root of the machine.
     pub(super) fn as_root(&self, command: &str) -> String {
         match self.settings_are_the_hosts {
             true => format!("sudo {command}   (on the host)"),
@@ -56,7 +56,7 @@ impl Machine {
         }
     }
 
-    /// The command that lets perf_event_open through the filter that we run under.
+    /// The command that lets perf_event_open through the current seccomp filter.
     pub(super) fn unfilter(&self) -> Option<String> {
         let engine = match self.container? {
             Container::Podman => "podman",

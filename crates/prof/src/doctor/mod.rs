@@ -1,5 +1,5 @@
-//! `prof doctor`: what this user on this machine can and cannot record, found out by trying, and
-//! what changes it.
+//! `prof doctor`: what this user can and cannot record on this machine, found by trying, and what
+//! changes it.
 
 mod events;
 mod limits;
@@ -17,18 +17,18 @@ use crate::flags::DoctorFlags;
 use crate::output::write_stdout;
 use machine::Machine;
 
-/// One thing that was looked at.
+/// One check and its result.
 #[derive(Debug, Serialize)]
 struct Check {
-    /// For scripts: never changes.
+    /// Its name for scripts: never changes.
     name: &'static str,
     status: Status,
-    /// What was found.
+    /// What the check found.
     found: String,
-    /// What is lacking without it; nothing if the status is `ok`.
+    /// What is unavailable because of it; `None` if the status is `ok`.
     #[serde(skip_serializing_if = "Option::is_none")]
     cost: Option<String>,
-    /// The command that changes it, if there is one.
+    /// The command that changes it, if one does.
     #[serde(skip_serializing_if = "Option::is_none")]
     fix: Option<String>,
 }
@@ -36,9 +36,9 @@ struct Check {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Status {
-    /// As good as it gets.
+    /// Nothing is missing.
     Ok,
-    /// It works, with less than could be.
+    /// It works, but something is missing.
     Limited,
     /// It is unavailable.
     No,
@@ -51,7 +51,7 @@ struct Section {
     checks: Vec<Check>,
 }
 
-/// All that is printed.
+/// The whole output.
 #[derive(Debug, Serialize)]
 struct Report {
     format: &'static str,
@@ -60,16 +60,16 @@ struct Report {
     os_release: String,
     arch: &'static str,
     user: u32,
-    /// Whether anything can be recorded at all.
+    /// Whether this user can record anything.
     can_record: bool,
     sections: Vec<Section>,
 }
 
-/// Looks at everything and prints what was found; fails (status 1) if nothing can be recorded.
+/// Runs all checks and prints the results; fails (status 1) if nothing can be recorded.
 ///
 /// # Errors
 ///
-/// When /proc cannot be read, or the output cannot be written.
+/// /proc cannot be read, or the output cannot be written.
 pub(crate) fn run(flags: &DoctorFlags) -> Result<ExitCode> {
     let system = System::read().context("cannot read the machine's settings")?;
     let machine = Machine::read(system)?;
@@ -131,7 +131,7 @@ impl Report {
 }
 
 impl Check {
-    /// Nothing is lacking.
+    /// Nothing is missing.
     fn ok(name: &'static str, found: impl Into<String>) -> Self {
         Self {
             name,
@@ -142,7 +142,7 @@ impl Check {
         }
     }
 
-    /// It works, and costs this.
+    /// It works, with this restriction.
     fn limited(name: &'static str, found: impl Into<String>, cost: impl Into<String>) -> Self {
         Self {
             status: Status::Limited,
@@ -151,7 +151,7 @@ impl Check {
         }
     }
 
-    /// It does not work, and lacking it costs this.
+    /// It does not work, which has this effect.
     fn no(name: &'static str, found: impl Into<String>, cost: impl Into<String>) -> Self {
         Self {
             status: Status::No,

@@ -1,4 +1,4 @@
-//! What gives addresses their names.
+//! Where symbols come from.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -13,7 +13,8 @@ pub(super) fn checks(machine: &Machine) -> Vec<Check> {
     vec![kernel_symbols(machine), debuginfod()]
 }
 
-/// Looks whether /proc/kallsyms shows addresses: what `kptr_restrict` means depends on who asks.
+/// Checks whether /proc/kallsyms shows addresses: the effect of `kptr_restrict` depends on the
+/// reader.
 fn kernel_symbols(machine: &Machine) -> Check {
     const NAME: &str = "kernel-symbols";
     const COST: &str = "kernel functions have no names";
@@ -21,7 +22,7 @@ fn kernel_symbols(machine: &Machine) -> Check {
         return Check::no(NAME, "/proc/kallsyms cannot be read", COST);
     };
     let mut lines = BufReader::new(file).lines().map_while(Result::ok);
-    // Per-CPU symbols may be at zero, so one line says nothing.
+    // Per-CPU symbols may be at zero, so one line proves nothing.
     let shown = lines
         .by_ref()
         .take(10_000)
@@ -34,7 +35,7 @@ fn kernel_symbols(machine: &Machine) -> Check {
     let paranoid = machine.system.paranoid;
     let check = |found: String, fix| Check::no(NAME, found, COST).fix(fix);
     match level {
-        // Without restriction, those see them who may sample the kernel.
+        // Without a restriction, users who may sample the kernel see them.
         0 => check(
             format!("hidden, because kernel.perf_event_paranoid is {paranoid}"),
             machine.sysctl("kernel.perf_event_paranoid", 1),

@@ -16,7 +16,7 @@ use super::{SymbolFlags, complete};
 #[derive(Debug, Args)]
 pub(crate) struct AnnotateFlags {
     /// A function name, a regular expression for functions, or a source file (its path or the end
-    /// of it) [default: the function with the most samples of its own]
+    /// of it) [default: the function with the most self time]
     #[arg(value_name = "FUNCTION|FILE", add = ArgValueCompleter::new(complete::functions_and_files))]
     pub(crate) wanted: Option<String>,
 
@@ -90,7 +90,7 @@ impl From<SyntaxFlag> for Syntax {
 }
 
 impl AnnotateFlags {
-    /// Where to look for source files.
+    /// The places where source files are searched.
     pub(crate) fn sources(&self) -> Sources {
         Sources {
             maps: self.source_map.clone(),

@@ -13,11 +13,11 @@ pub(crate) struct ArchiveFlags {
     #[arg(value_name = "FILE", default_value = "prof.data")]
     pub(crate) input: PathBuf,
 
-    /// Write the recording with names to this file, instead of changing it in place
+    /// Write the recording with symbols to this file, instead of changing it in place
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 
-    /// How names are found and written
+    /// How to symbolize functions
     #[command(flatten)]
     pub(crate) symbols: SymbolFlags,
 }

@@ -16,11 +16,11 @@ use super::view::ViewFlags;
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct CargoFlags {
-    /// What to do, unless it is a flamegraph
+    /// The verb, unless it is a flamegraph
     #[command(subcommand)]
     pub verb: Option<CargoVerb>,
 
-    /// Without a verb
+    /// The flags without a verb
     #[command(flatten)]
     pub flamegraph: CargoRecordFlags,
 }
@@ -48,7 +48,7 @@ pub(crate) enum CargoVerb {
     Diff(Box<DiffFlags>),
 }
 
-/// What is built and recorded, and which pictures are made of it.
+/// What to build and record, and which pictures to draw.
 #[derive(Debug, Args)]
 pub(crate) struct CargoRecordFlags {
     /// Which target to build
@@ -59,7 +59,7 @@ pub(crate) struct CargoRecordFlags {
     #[command(flatten)]
     pub sampling: SamplingFlags,
 
-    /// Which pictures to make
+    /// Which pictures to draw
     #[command(flatten)]
     pub pictures: CargoPictureFlags,
 
@@ -130,7 +130,7 @@ pub(crate) struct EachFlags {
     pub fail_above: Vec<GrowthLimit>,
 }
 
-/// It becomes the name of a file.
+/// Checks a baseline's name: it becomes the name of a file.
 fn parse_baseline(name: &str) -> Result<String, String> {
     let good = |c: char| c.is_alphanumeric() || "-_.".contains(c);
     match name {
@@ -140,7 +140,7 @@ fn parse_baseline(name: &str) -> Result<String, String> {
     }
 }
 
-/// What cargo-flamegraph's users type: taken as they mean it, or answered with what to type here.
+/// Flags of cargo-flamegraph: accepted if prof does the same, or answered with their replacement.
 #[derive(Debug, Args)]
 pub(crate) struct CargoFlamegraphFlags {
     /// prof needs no root
@@ -155,7 +155,7 @@ pub(crate) struct CargoFlamegraphFlags {
     #[arg(long, hide = true, value_name = "COMMAND")]
     pub post_process: Option<OsString>,
 
-    /// A command line of perf's
+    /// perf's command line
     #[arg(long, hide = true, value_name = "COMMAND")]
     pub cmd: Option<OsString>,
 
@@ -212,7 +212,7 @@ pub(crate) struct CargoStatFlags {
     pub args: Vec<OsString>,
 }
 
-/// Where unit tests and benchmarks are.
+/// The targets that have unit tests and benchmarks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum UnitKind {
     /// In a binary.
@@ -248,7 +248,7 @@ pub(crate) struct TargetFlags {
     #[arg(long, value_name = "NAME", group = "kind", num_args = 0..=1)]
     pub unit_bench: Option<Option<String>>,
 
-    /// What --unit-test and --unit-bench mean where a binary and the library share a name
+    /// The target of --unit-test and --unit-bench if a binary and the library share a name
     #[arg(long, value_name = "KIND", hide = true)]
     pub unit_test_kind: Option<UnitKind>,
 
@@ -288,7 +288,7 @@ pub(crate) struct TargetFlags {
     #[arg(long, value_name = "PATH")]
     pub manifest_path: Option<PathBuf>,
 
-    /// Directory for all that Cargo builds
+    /// Directory for everything that Cargo builds
     #[arg(long, value_name = "DIR")]
     pub target_dir: Option<PathBuf>,
 

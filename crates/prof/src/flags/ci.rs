@@ -21,7 +21,7 @@ pub(crate) struct CiFlags {
     #[arg(long, value_name = "PROGRAM", conflicts_with = "save_baseline")]
     pub(crate) versus: Option<OsString>,
 
-    /// Where recordings are kept: those of the baseline in DIR/baseline, others in DIR/new and
+    /// Directory for recordings: those of the baseline are in DIR/baseline, others in DIR/new and
     /// DIR/versus
     #[arg(short, long, value_name = "DIR", default_value = "prof-ci")]
     pub(crate) output: PathBuf,
@@ -56,7 +56,7 @@ pub(crate) struct CiFlags {
     #[command(flatten)]
     pub(crate) filter: FilterFlags,
 
-    /// How names are found and written
+    /// How to symbolize functions
     #[command(flatten)]
     pub(crate) symbols: SymbolFlags,
 

@@ -1,4 +1,4 @@
-//! What a shell offers where `prof` takes an event, a process, a command or a function.
+//! Completions of events, processes, commands and functions.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -11,7 +11,7 @@ use prof_procfs::Task;
 use prof_report::{LoadOptions, SymbolizedProfile};
 use prof_symbols::{EmbeddedSymbols, SymbolOptions, Symbolizer};
 
-/// Events of this machine; of a list with commas, those for its last element.
+/// Events of this machine; for a list with commas, those for its last element.
 pub(super) fn events(typed: &OsStr) -> Vec<CompletionCandidate> {
     let typed = typed.to_str().unwrap_or_default();
     let last = typed.rfind(',').map_or(0, |comma| comma + 1);
@@ -22,7 +22,7 @@ pub(super) fn events(typed: &OsStr) -> Vec<CompletionCandidate> {
         .flatten()
         .flat_map(|event| event.names)
         .collect();
-    // Without rights to read tracefs, there are none to offer.
+    // Without the permission to read tracefs, there are none.
     let tracepoints = Catalog::system().parse("*:*").unwrap_or_default();
     let specs = tracepoints.into_iter().flat_map(|group| group.events);
     names.extend(specs.map(|spec| spec.name));
@@ -44,7 +44,7 @@ pub(super) fn processes() -> Vec<CompletionCandidate> {
         .collect()
 }
 
-/// Programs of the search path, and files; files only for the command's arguments.
+/// Programs of the search path, and files; for the command's arguments, only files.
 pub(super) fn command(typed: &OsStr) -> Vec<CompletionCandidate> {
     let mut found = PathCompleter::any().complete(typed);
     let Some(prefix) = typed.to_str().filter(|typed| !typed.contains('/')) else {
@@ -62,7 +62,7 @@ fn programs(directory: PathBuf) -> impl Iterator<Item = String> {
     entries.filter_map(|entry| entry.file_name().into_string().ok())
 }
 
-/// Functions of prof.data in this directory, which is what verbs read by default.
+/// Functions of prof.data in this directory, the default recording.
 pub(super) fn functions(typed: &OsStr) -> Vec<CompletionCandidate> {
     let typed = typed.to_str().unwrap_or_default();
     let names = recorded_functions("prof.data".as_ref()).unwrap_or_default();
@@ -70,11 +70,12 @@ pub(super) fn functions(typed: &OsStr) -> Vec<CompletionCandidate> {
     fitting.map(CompletionCandidate::new).collect()
 }
 
-/// Those whose names shells take as one word, and regular expressions as themselves.
+/// Functions whose names a shell takes as one word and that match themselves as regular
+/// expressions.
 fn recorded_functions(recording: &Path) -> Option<BTreeSet<String>> {
     let profile = prof_report::read(recording, &LoadOptions::default()).ok()?;
     let stored = profile.symbols.as_deref().map(EmbeddedSymbols::from_bytes);
-    // While somebody waits for the shell: no debug info, and nothing from a network.
+    // The user waits for the shell: no debug info and no network.
     let symbolizer = Symbolizer::new(SymbolOptions {
         inlines: false,
         ..SymbolOptions::default()
@@ -92,7 +93,7 @@ fn recorded_functions(recording: &Path) -> Option<BTreeSet<String>> {
     Some(names.filter(is_plain).map(str::to_owned).collect())
 }
 
-/// Functions, and source files.
+/// Functions and source files.
 pub(super) fn functions_and_files(typed: &OsStr) -> Vec<CompletionCandidate> {
     let mut found = functions(typed);
     found.extend(PathCompleter::file().complete(typed));

@@ -65,7 +65,7 @@ pub(crate) struct DiffFlags {
     #[command(flatten)]
     pub(crate) filter: FilterFlags,
 
-    /// How names are found and written
+    /// How to symbolize functions
     #[command(flatten)]
     pub(crate) symbols: SymbolFlags,
 }
@@ -78,7 +78,7 @@ pub(crate) enum NormalizeFlag {
     Weight,
     /// Totals: each recording is one run of the same work
     Run,
-    /// Totals per second: each recording is a part of work that goes on
+    /// Totals per second: each recording is a part of continuous work
     Rate,
 }
 
@@ -95,9 +95,10 @@ impl From<NormalizeFlag> for Basis {
 /// `--fail-above`
 #[derive(Clone, Debug)]
 pub(crate) struct GrowthLimit {
-    /// In percentage points.
+    /// The limit in percentage points.
     pub(crate) points: f64,
-    /// Which functions it is for, with all they call; all, by what they take themselves, if none.
+    /// The functions that it applies to, with their callees; `None`: the self share of all
+    /// functions.
     pub(crate) function: Option<Pattern>,
 }
 

@@ -1,4 +1,4 @@
-//! The commands in the documentation are understood.
+//! Tests that the commands in the documentation are valid.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,14 +30,14 @@ fn commands_in_the_documentation_are_understood() {
                 .get(1)
                 .is_some_and(|verb| fleet::VERBS.contains(&&**verb))
             {
-                // That program's tests look at these.
+                // The tests of prof-fleet check these.
                 continue;
             }
             let understood = match words[0].as_str() {
                 "cargo" => CargoCli::try_parse_from(&words).map(drop),
                 _ => ProfCli::try_parse_from(&words).map(drop),
             };
-            // Sentences and tables leave the program out.
+            // Text and tables leave the program out.
             let whole = |error: &clap::Error| error.kind() != ErrorKind::MissingRequiredArgument;
             if let Some(error) = understood.err().filter(whole) {
                 let error = error.to_string();
@@ -51,8 +51,7 @@ fn commands_in_the_documentation_are_understood() {
     assert!(checked > 50, "only {checked} commands were found");
 }
 
-/// What is written as a command of prof in blocks and tables. Placeholders such as `FILE` are
-/// arguments, too.
+/// The commands of prof in code blocks and tables. Placeholders such as `FILE` are arguments, too.
 fn commands(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut block = None;
@@ -74,14 +73,14 @@ fn commands(text: &str) -> Vec<String> {
     });
     let is_command = |part: &&str| {
         let cargo = part.strip_prefix("cargo ").unwrap_or(part);
-        // `prof [-]`: a schema and not a command.
+        // `prof [-]` is a pattern, not a command.
         cargo.starts_with("prof ") && !part.contains(['[', '…']) && !part.contains("...")
     };
     let trimmed = parts.map(str::trim).filter(is_command);
     trimmed.map(str::to_owned).collect()
 }
 
-/// The words that a shell makes of a simple command.
+/// The words of a simple command, as a shell splits it.
 fn words(command: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut quote = None;

@@ -1,4 +1,4 @@
-//! The flags that choose samples and frames.
+//! The flags that select samples and frames.
 
 use std::time::Duration;
 
@@ -51,8 +51,8 @@ pub struct FilterFlags {
     #[arg(long, visible_alias = "focus", alias = "symbols", value_name = "REGEX", add = ArgValueCompleter::new(complete::functions))]
     pub function: Option<Pattern>,
 
-    /// Only stacks with a function in one of these languages. Source files tell, else names;
-    /// native code without a sign is C's
+    /// Only stacks with a function in one of these languages. The source file decides, or else the
+    /// function's name; other native code counts as C
     #[arg(
         long = "language",
         value_name = "LANGUAGE",
@@ -84,7 +84,7 @@ pub struct FilterFlags {
     pub fold_async: bool,
 
     /// Merge threads whose names differ only in numbers (worker-1 and worker-2 become worker-*), or
-    /// in what REGEX matches. With --by thread, within each process
+    /// in the parts that REGEX matches. With --by thread, within each process
     #[arg(
         long,
         value_name = "REGEX",

@@ -1,4 +1,4 @@
-//! What is read, and how.
+//! The flags for input files and the unwinder.
 
 use std::path::PathBuf;
 
@@ -22,7 +22,7 @@ pub(crate) struct InputFlags {
 /// `--unwinder`
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum UnwinderFlag {
-    /// prof's own: whole stacks wherever they can be had, and the reason where not
+    /// prof's own: whole stacks if possible, else partial ones with the reason
     Prof,
     /// The framehop library, which samply uses: a second opinion
     Framehop,

@@ -1,4 +1,4 @@
-//! What can be typed. Flags are parsed into plain structs here and acted on elsewhere.
+//! The command line. Flags are parsed into plain structs here; other modules act on them.
 
 mod annotate;
 mod archive;
@@ -65,7 +65,7 @@ pub(crate) struct ProfCli {
     #[arg(long, value_name = "KIND", exclusive = true)]
     pub generate: Option<String>,
 
-    /// What to do.
+    /// The verb.
     #[command(subcommand)]
     pub command: Option<ProfCommand>,
 }
@@ -85,7 +85,7 @@ pub(crate) enum ProfCommand {
     Annotate(Box<AnnotateFlags>),
     /// Print each sample with its stack, as `perf script` does
     Script(Box<ScriptFlags>),
-    /// Store the names of functions in a recording, so that any machine can report it
+    /// Store symbols in a recording, so that any machine can report it
     Archive(Box<ArchiveFlags>),
     /// Compare two recordings: which functions got slower or faster, and how sure that is
     Diff(Box<DiffFlags>),
@@ -99,7 +99,8 @@ pub(crate) enum ProfCommand {
     Doctor(DoctorFlags),
 }
 
-/// What `cargo prof ...` parses: cargo passes the subcommand's own name as the first argument.
+/// The command line of `cargo prof ...`: cargo passes the subcommand's own name as the first
+/// argument.
 #[derive(Debug, Parser)]
 #[command(
     name = "cargo",
@@ -113,7 +114,7 @@ pub(crate) struct CargoCli {
     pub command: CargoCommand,
 }
 
-/// The one verb that cargo hands on.
+/// The only verb that cargo passes on.
 #[derive(Debug, Subcommand)]
 pub(crate) enum CargoCommand {
     /// Build a Cargo target with debug info, record it and draw its flamegraph

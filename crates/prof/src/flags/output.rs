@@ -1,4 +1,4 @@
-//! What the flags of `prof report` ask for, and where it goes.
+//! The outputs that the flags of `prof report` request.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use super::report::{OutputFlags, TextFlags};
 
 impl OutputFlags {
-    /// Refuses what would mix several outputs in the standard output.
+    /// Refuses several outputs to the standard output.
     pub(crate) fn check_standard_output(&self) -> Result<()> {
         let is_standard = |path: &&PathBuf| *path == Path::new("-");
         let picture = self.text.timeline.iter().flatten();
@@ -23,15 +23,15 @@ impl OutputFlags {
         Ok(())
     }
 
-    /// The files that show functions or calls.
+    /// The requested files that show functions or calls.
     pub(crate) fn call_files(&self) -> impl Iterator<Item = &PathBuf> {
         let json = self.files.json.iter().filter(|_| self.text.has_json());
         let elsewhere = json.count();
         self.files.paths().skip(elsewhere)
     }
 
-    /// Whether functions or calls are shown as text: if asked for, or if nothing else is.
-    /// `--callers`, `--callees` and `--sort` shape files, too.
+    /// Whether functions or calls are shown as text: if requested, or if nothing else is.
+    /// `--callers`, `--callees` and `--sort` also affect files.
     pub(crate) fn wants_calls(&self) -> bool {
         let to_standard_output = || self.files.paths().any(|path| path == Path::new("-"));
         let sorts = self.text.sort.is_some() && !to_standard_output();
@@ -46,13 +46,13 @@ impl TextFlags {
         self.tree || self.call_graph.as_ref().is_some_and(is_shown)
     }
 
-    /// Whether tables are in the order of what functions take with all they call.
+    /// Whether tables are sorted by total.
     pub(crate) fn by_total(&self) -> bool {
         let sorted = self.sort.is_some_and(|sort| sort.by_total);
         (sorted || self.children) && !self.no_children
     }
 
-    /// Whether there is a view of something other than functions and calls.
+    /// Whether a view other than functions and calls is requested.
     pub(crate) fn has_view(&self) -> bool {
         self.has_json() || self.coverage
     }

@@ -1,4 +1,4 @@
-//! Numbers with units, as people type them.
+//! Parses numbers with units.
 
 use std::time::Duration;
 
@@ -22,14 +22,14 @@ pub(super) fn parse_bytes(text: &str) -> Result<u64, String> {
         .ok_or_else(|| format!("'{text}' is too large"))
 }
 
-/// A number of things, of which there must be one at least.
+/// A count of at least one.
 pub(super) fn parse_count<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
     let number = text.parse().ok().filter(|&number: &u64| number > 0);
     let fitting = number.and_then(|number| T::try_from(number).ok());
     fitting.ok_or_else(|| "write a number from 1 on".into())
 }
 
-/// perf's `-c`: a period, which the kernel holds in 63 bits. cargo-flamegraph's `-c` is a command
+/// perf's `-c`: a period, which the kernel stores in 63 bits. cargo-flamegraph's `-c` is a command
 /// of perf.
 pub(super) fn parse_period(text: &str) -> Result<u64, String> {
     match text.parse::<i64>() {
@@ -43,7 +43,7 @@ pub(super) fn parse_period(text: &str) -> Result<u64, String> {
     }
 }
 
-/// How many rows to show.
+/// A number of rows.
 pub(super) fn parse_rows(text: &str) -> Result<usize, String> {
     text.parse().map_err(|_| "write a number".into())
 }
@@ -54,7 +54,7 @@ pub(super) fn parse_percent(text: &str) -> Result<f64, String> {
         .map_err(|_| "write a number, such as 0.5".into())
 }
 
-/// CPUs by their numbers: `0,2-3`.
+/// A list of CPUs: `0,2-3`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CpuList(pub Vec<u32>);
 
@@ -66,7 +66,7 @@ impl CpuList {
     }
 }
 
-/// A time that something takes, more than zero: as [`parse_moment`].
+/// A duration, more than zero: the same syntax as [`parse_moment`].
 pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
     match parse_moment(text)? {
         Duration::ZERO => Err("the time must be more than zero".into()),
@@ -74,7 +74,7 @@ pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// A time since some start: `10` or `1.5` seconds, `250ms`, `10s`, `2m`, `1h`, `1d`.
+/// A time since the start: `10` or `1.5` seconds, `250ms`, `10s`, `2m`, `1h`, `1d`.
 pub(super) fn parse_moment(text: &str) -> Result<Duration, String> {
     let complaint =
         || format!("'{text}' is not a time: write seconds, or a number with ms, s, m, h or d");

@@ -30,7 +30,7 @@ pub(crate) struct RecordFlags {
     #[command(flatten)]
     pub storage: StorageFlags,
 
-    /// Who is recorded
+    /// What to record
     #[command(flatten)]
     pub target: TargetSelection,
 
@@ -43,7 +43,7 @@ pub(crate) struct RecordFlags {
     pub html: Option<PathBuf>,
 }
 
-/// How to sample, as `prof record` and `cargo prof` both take it.
+/// How to sample: the flags that `prof record` and `cargo prof` share.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct SamplingFlags {
     /// Events to sample: page-faults, cycles:u, sched:sched_switch, uprobe:FILE:FUNCTION,
@@ -94,7 +94,7 @@ pub(crate) struct SamplingFlags {
     #[arg(short = 'g', hide = true)]
     pub with_call_graph: bool,
 
-    /// perf's, refused with a word on what to do
+    /// perf's; refused, and the error names the replacement
     #[arg(short = 'b', long, hide = true)]
     pub branch_any: bool,
 
@@ -107,7 +107,7 @@ pub(crate) struct SamplingFlags {
     #[arg(long, value_name = "MEANS", default_value = "auto")]
     pub sampler: SamplerFlag,
 
-    /// Store registers and stack copies in the file and unwind them in `prof report`; files get
+    /// Store registers and stack dumps in the file and unwind them in `prof report`; files get
     /// large (for reports of unwinding bugs)
     #[arg(long)]
     pub no_unwind: bool,
@@ -121,13 +121,12 @@ pub(crate) struct SamplingFlags {
     #[arg(short, long, value_name = "FILE", default_value = Self::DEFAULT_OUTPUT)]
     pub output: PathBuf,
 
-    /// Store the names of functions in the recording, so that any machine can report it (as `prof
-    /// archive` does)
+    /// Store symbols in the recording, so that any machine can report it (as `prof archive` does)
     #[arg(long)]
     pub embed_symbols: bool,
 
-    /// Ask nothing of runtimes: do not set NODE_OPTIONS or ERL_FLAGS so that they name the code
-    /// that they compile, nor ask running JVMs
+    /// Leave runtimes alone: do not set NODE_OPTIONS or ERL_FLAGS, which make them name their JIT
+    /// code, and do not request symbols from running JVMs
     #[arg(long)]
     pub no_runtime_help: bool,
 
@@ -150,7 +149,7 @@ pub(crate) struct SamplingFlags {
 }
 
 impl SamplingFlags {
-    /// Where recordings go.
+    /// The default path of recordings.
     pub(crate) const DEFAULT_OUTPUT: &'static str = "prof.data";
 }
 
@@ -166,9 +165,9 @@ pub(crate) enum AllocFlag {
 /// `--every N|BYTES`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EveryFlag {
-    /// Each so many calls.
+    /// One sample per so many calls.
     Calls(u64),
-    /// Once each so many bytes.
+    /// One sample per so many bytes.
     Bytes(u64),
 }
 
@@ -222,14 +221,14 @@ pub(crate) enum SamplerFlag {
 /// `--call-graph dwarf[,BYTES]|fp|lbr|none`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallGraphFlag {
-    /// Copy registers and stack, unwind with the programs' unwind tables.
+    /// Copy registers and stack, and unwind with the programs' unwind tables.
     Dwarf {
-        /// Bytes of stack to copy; as much as fits if `None`.
+        /// Bytes of stack to copy; `None`: as much as fits.
         dump: Option<u32>,
     },
     /// Let the kernel follow frame pointers.
     FramePointers,
-    /// Let the CPU keep them.
+    /// The CPU records calls.
     LastBranches,
     /// Addresses only.
     None,
@@ -257,7 +256,7 @@ impl CallGraphFlag {
     fn parse_dump(bytes: &str) -> Result<Self, String> {
         match parse_bytes(bytes)?.next_multiple_of(8) {
             0 => Err("a stack dump needs at least 8 bytes".into()),
-            // 64K is what people type when they mean the maximum.
+            // Users who type 64K mean the maximum.
             bytes if bytes <= 65_536 => Ok(Self::Dwarf {
                 dump: Some(bytes.min(Self::MAX_DUMP) as u32),
             }),

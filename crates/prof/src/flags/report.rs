@@ -21,11 +21,11 @@ pub(crate) struct ReportFlags {
     #[arg(value_name = "FILE", conflicts_with = "inputs")]
     files_to_read: Vec<PathBuf>,
 
-    /// What to read
+    /// Input files
     #[command(flatten)]
     input: InputFlags,
 
-    /// What to write
+    /// Outputs
     #[command(flatten)]
     pub output: OutputFlags,
 
@@ -33,11 +33,11 @@ pub(crate) struct ReportFlags {
     #[command(flatten)]
     pub filter: FilterFlags,
 
-    /// How names are found and written
+    /// How to symbolize functions
     #[command(flatten)]
     pub symbols: SymbolFlags,
 
-    /// Who unwinds the copies of stacks that a recording holds (`prof record --no-unwind`, `perf
+    /// Which unwinder to use for the stack dumps of a recording (`prof record --no-unwind`, `perf
     /// record --call-graph dwarf`)
     #[arg(long, value_enum, value_name = "WHO", default_value = "prof")]
     pub(crate) unwinder: UnwinderFlag,
@@ -60,7 +60,7 @@ impl ReportFlags {
 /// `prof script [-i FILE] [...]`
 #[derive(Debug, Args)]
 pub(crate) struct ScriptFlags {
-    /// What to read
+    /// Input files
     #[command(flatten)]
     pub(crate) input: InputFlags,
 
@@ -68,23 +68,23 @@ pub(crate) struct ScriptFlags {
     #[command(flatten)]
     pub(crate) filter: FilterFlags,
 
-    /// How names are found and written
+    /// How to symbolize functions
     #[command(flatten)]
     pub(crate) symbols: SymbolFlags,
 }
 
-/// What to write. Without any of these, a table of functions.
+/// The outputs; by default a table of functions.
 #[derive(Debug, Args)]
 pub(crate) struct OutputFlags {
-    /// What to show as text
+    /// Text on the standard output
     #[command(flatten)]
     pub(crate) text: TextFlags,
 
-    /// Which files to write
+    /// Output files
     #[command(flatten)]
     pub(crate) files: FileFlags,
 
-    /// Omit what is below PERCENT of the total
+    /// Omit rows below PERCENT of the total
     #[arg(
         long,
         alias = "percent-limit",
@@ -100,7 +100,7 @@ pub(crate) struct OutputFlags {
     pub(crate) by: Option<ByFlag>,
 }
 
-/// What to show on the standard output. A table of functions if it is none of these.
+/// The text on the standard output; by default a table of functions.
 #[derive(Debug, Args)]
 pub(crate) struct TextFlags {
     /// Show a call tree, from the outermost functions inwards
@@ -111,7 +111,7 @@ pub(crate) struct TextFlags {
     #[arg(long, value_name = "REGEX", group = "text", add = ArgValueCompleter::new(complete::functions))]
     pub(crate) callers: Option<Pattern>,
 
-    /// Show a tree of what the functions whose name matches call
+    /// Show a tree of the callees of the functions whose name matches
     #[arg(long, value_name = "REGEX", group = "text", add = ArgValueCompleter::new(complete::functions))]
     pub(crate) callees: Option<Pattern>,
 
@@ -142,20 +142,20 @@ pub(crate) struct TextFlags {
     #[arg(long, group = "text")]
     pub(crate) unwind_failures: bool,
 
-    /// Unwind the copies of stacks that the recording holds twice, and list where prof's unwinder
-    /// and framehop differ, by module and address
+    /// Unwind the stack dumps of the recording twice, and list where prof's unwinder and framehop
+    /// differ, by module and address
     #[arg(long, group = "text", conflicts_with = "unwinder")]
     pub(crate) check_stacks: bool,
 
-    /// List how much of the activity of threads was sampled, by thread name
+    /// List how much of threads' work has samples, by thread name
     #[arg(long, group = "text")]
     pub(crate) coverage: bool,
 
-    /// Sort by total: a function with all that it calls (as --sort total)
+    /// Sort by total: a function with all its callees (as --sort total)
     #[arg(long, overrides_with = "no_children")]
     pub(super) children: bool,
 
-    /// Put those first that take most themselves, which is the default
+    /// Sort by self, which is the default
     #[arg(long, hide = true, overrides_with = "children")]
     pub(super) no_children: bool,
 
@@ -172,7 +172,7 @@ pub(crate) struct TextFlags {
     )]
     pub(super) call_graph: Option<String>,
 
-    /// What perf needs to be told in order to write text
+    /// perf's flag for text output, which is the default here
     #[arg(long, hide = true)]
     stdio: bool,
 
@@ -181,7 +181,7 @@ pub(crate) struct TextFlags {
     pub(crate) limit: Option<usize>,
 }
 
-/// Which files to write; `-` is the standard output.
+/// The output files; `-` is the standard output.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Files (`-` is the standard output)")]
 pub(crate) struct FileFlags {
@@ -218,7 +218,7 @@ pub(crate) struct FileFlags {
     #[arg(long, hide = true, conflicts_with = "upwards")]
     inverted: bool,
 
-    /// Draw the flamegraph from the innermost functions outwards, to show who calls the hot ones
+    /// Draw the flamegraph from the innermost functions outwards, to show the callers of hot ones
     #[arg(long, requires = "flamegraph")]
     pub(crate) reverse: bool,
 
@@ -238,7 +238,7 @@ pub(crate) struct FileFlags {
     #[arg(long, value_name = "FILE")]
     pub(crate) speedscope: Option<PathBuf>,
 
-    /// Write what is shown as JSON
+    /// Write the view as JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
 
@@ -248,14 +248,14 @@ pub(crate) struct FileFlags {
 }
 
 impl OutputFlags {
-    /// What tables, trees and pictures are split by.
+    /// The split of tables, trees and pictures.
     pub(crate) fn split(&self) -> Option<ByFlag> {
         self.by.or_else(|| self.text.sort?.by)
     }
 }
 
 impl FileFlags {
-    /// The files to be written, JSON first.
+    /// The output files, JSON first.
     pub(crate) fn paths(&self) -> impl Iterator<Item = &PathBuf> {
         let files = [
             &self.json,

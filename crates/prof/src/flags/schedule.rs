@@ -28,7 +28,7 @@ pub(crate) struct ScheduleFlags {
 /// `--delay MS`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DelayFlag {
-    /// So much later.
+    /// After this time.
     After(Duration),
     /// When --control enables sampling.
     UntilEnabled,

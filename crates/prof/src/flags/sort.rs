@@ -1,4 +1,4 @@
-//! What `--sort` has a table's rows stand for.
+//! The keys of `--sort`: the rows of a table and their order.
 
 use std::str::FromStr;
 
@@ -6,22 +6,22 @@ use clap::ValueEnum;
 use prof_report::Split;
 use prof_report::view::groups::CodeGroups;
 
-/// The keys of `--sort`: at most one that splits, and what the rows are.
+/// The keys of `--sort`: at most one that splits, and the kind of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sort {
     pub(crate) by: Option<ByFlag>,
     pub(crate) rows: Rows,
-    /// Whether rows are in the order of what they take with all they call.
+    /// Whether rows are sorted by total.
     pub(crate) by_total: bool,
 }
 
-/// What rows of a table stand for.
+/// What a row of a table represents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Rows {
     #[default]
     Functions,
     Code(CodeGroups),
-    /// What `by` splits into.
+    /// A group of `by`.
     Parts(&'static str),
 }
 

@@ -7,7 +7,7 @@ use prof_recorder::When;
 
 use super::quantity::{parse_bytes, parse_count, parse_duration};
 
-/// Packing, limits, and one file after the other.
+/// Compression, limits and rotation.
 #[derive(Debug, Default, Args)]
 #[command(group = ArgGroup::new("rotation").args(["switch_output", "snapshot"]))]
 pub(crate) struct StorageFlags {
@@ -36,7 +36,7 @@ pub(crate) struct StorageFlags {
 }
 
 impl StorageFlags {
-    /// When to go on in another file, if that is wanted.
+    /// When to start another file, if requested.
     pub(crate) fn when(&self) -> Option<When> {
         self.switch_output.or(self.snapshot)
     }
@@ -49,7 +49,7 @@ fn parse_size(text: &str) -> Result<u64, String> {
     }
 }
 
-/// A size has an upper-case unit and a time a lower-case one, as perf has them: M is not m.
+/// As in perf, a size has an upper-case unit and a time a lower-case one: M is not m.
 enum Extent {
     Size(u64),
     Time(Duration),

@@ -1,8 +1,8 @@
-//! The flags of all verbs that name addresses.
+//! The flags of all verbs that symbolize addresses.
 
 use clap::Args;
 
-/// How names are found and written.
+/// How to symbolize functions.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Names")]
 pub(crate) struct SymbolFlags {
@@ -15,16 +15,16 @@ pub(crate) struct SymbolFlags {
     #[arg(long, conflicts_with = "no_demangle")]
     pub(crate) short_names: bool,
 
-    /// Show the interpreter's own functions, too, where Python functions are known
+    /// Show the interpreter's own functions, too, in stacks with Python functions
     #[arg(long)]
     pub(crate) native: bool,
 
-    /// Whom to ask for debug info
+    /// Where to get missing debug info
     #[command(flatten)]
     pub(crate) servers: ServerFlags,
 }
 
-/// Whom to ask for debug info that is not on this machine.
+/// Where to get debug info that is not on this machine.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct ServerFlags {
     /// Download missing debug info from these debuginfod servers, separated by spaces [default:

@@ -1,4 +1,4 @@
-//! Who is recorded.
+//! What to record.
 
 use std::ffi::OsString;
 
@@ -9,7 +9,7 @@ use prof_report::Pattern;
 use super::complete;
 use super::quantity::{CpuList, parse_count};
 
-/// A command, running processes or threads, or all that runs on CPUs.
+/// A command, running processes or threads, or everything on CPUs.
 #[derive(Debug, Args)]
 pub(crate) struct TargetSelection {
     /// Record running processes, with all their threads and later children
@@ -20,8 +20,7 @@ pub(crate) struct TargetSelection {
     #[arg(short, long = "tid", value_name = "TID", value_delimiter = ',', conflicts_with_all = ["command", "pids"], value_parser = parse_count::<i32>)]
     pub tids: Vec<i32>,
 
-    /// Record running processes whose name, or the name of whose program, matches this regular
-    /// expression
+    /// Record running processes whose name or program name matches this regular expression
     #[arg(long, value_name = "PATTERN", conflicts_with_all = ["command", "pids", "tids"])]
     pub name: Option<Pattern>,
 

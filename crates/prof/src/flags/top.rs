@@ -11,7 +11,7 @@ use super::quantity::{CpuList, parse_count, parse_duration, parse_period};
 use super::record::{CallGraphFlag, RateFlag, SamplerFlag, SamplingFlags};
 use super::target::TargetSelection;
 
-/// `prof top [OPTIONS]`, of everything or of what is named.
+/// `prof top [OPTIONS]`, of everything or of a target.
 #[derive(Debug, Args)]
 #[command(
     override_usage = "prof top [OPTIONS]\n       prof top [OPTIONS] --pid PID[,PID...]\n       prof top [OPTIONS] --name PATTERN\n       prof top [OPTIONS] [--] COMMAND [ARGS]..."
@@ -47,11 +47,11 @@ pub(crate) struct TopFlags {
     #[arg(long, value_name = "MEANS", default_value = "auto")]
     sampler: SamplerFlag,
 
-    /// How it is shown
+    /// What to show
     #[command(flatten)]
     show: ShowFlags,
 
-    /// What the key `w` writes recordings to: FILE with the time added to its name
+    /// File for recordings of the key `w`: FILE with the time added to its name
     #[arg(short, long, value_name = "FILE", default_value = SamplingFlags::DEFAULT_OUTPUT)]
     output: PathBuf,
 
@@ -63,8 +63,7 @@ pub(crate) struct TopFlags {
     #[arg(short, long = "tid", value_name = "TID", value_delimiter = ',', conflicts_with_all = ["command", "pids"], value_parser = parse_count::<i32>)]
     tids: Vec<i32>,
 
-    /// Watch running processes whose name, or the name of whose program, matches this regular
-    /// expression
+    /// Watch running processes whose name or program name matches this regular expression
     #[arg(long, value_name = "PATTERN", conflicts_with_all = ["command", "pids", "tids"])]
     name: Option<Pattern>,
 
@@ -72,7 +71,7 @@ pub(crate) struct TopFlags {
     #[arg(long, requires = "name", conflicts_with_all = ["command", "all_cpus", "cpus", "cgroup"])]
     wait: bool,
 
-    /// Watch everything on all CPUs: the default for root. Others watch all their processes
+    /// Watch everything on all CPUs: the default for root. Plain users watch their own processes
     #[arg(short, long, conflicts_with_all = ["pids", "tids", "name"])]
     all_cpus: bool,
 
@@ -84,13 +83,13 @@ pub(crate) struct TopFlags {
     #[arg(short = 'G', long, value_name = "NAME", conflicts_with_all = ["pids", "tids", "name"])]
     cgroup: Option<String>,
 
-    /// The command to run and watch, with its arguments. The terminal is prof's: what the command
-    /// prints there is lost, and it reads nothing from it
+    /// The command to run and watch, with its arguments. It does not get the terminal: its output
+    /// there is lost, and its input is empty
     #[arg(trailing_var_arg = true)]
     command: Vec<OsString>,
 }
 
-/// How it is shown.
+/// What to show.
 #[derive(Debug, Args)]
 pub(crate) struct ShowFlags {
     /// Refresh after each TIME: seconds, or a number with ms, s, m or h
@@ -101,31 +100,31 @@ pub(crate) struct ShowFlags {
     #[arg(short = 'K', long, alias = "hide_kernel_symbols")]
     pub no_kernel: bool,
 
-    /// Print tables, and no full screen (as without a terminal, or with TERM=dumb)
+    /// Print tables instead of the full screen (the default without a terminal, or with TERM=dumb)
     #[arg(long)]
     pub stdio: bool,
 
-    /// With tables: rows of each
+    /// Rows of each table
     #[arg(short = 'E', long, value_name = "N", default_value_t = 20)]
     pub entries: usize,
 
-    /// With tables: end after N of them
+    /// Stop after N tables
     #[arg(long, value_name = "N", value_parser = parse_count::<u64>)]
     pub iterations: Option<u64>,
 }
 
 impl TopFlags {
-    /// A second's samples need not show more than fits a screen.
+    /// Samples of a second only need to fill a screen.
     const USUAL_RATE: RateFlag = RateFlag::Hertz(99);
 
-    /// Whether it is said what to watch.
+    /// Whether the flags name a target.
     pub(crate) fn names_a_target(&self) -> bool {
         let is_named = !(self.pids.is_empty() && self.tids.is_empty() && self.command.is_empty());
         let is_wide = self.all_cpus || self.cpus.is_some() || self.cgroup.is_some();
         is_named || is_wide || self.name.is_some()
     }
 
-    /// Who is watched, and how, in the words of `prof record`; and how that is shown.
+    /// Splits the flags: target and sampling, in the types of `prof record`, and display.
     pub(crate) fn split(self) -> (TargetSelection, SamplingFlags, ShowFlags) {
         let is_named = !(self.pids.is_empty() && self.tids.is_empty() && self.command.is_empty())
             || self.name.is_some();
@@ -167,7 +166,7 @@ impl TopFlags {
     }
 }
 
-/// Nobody reads faster, and each picture costs CPU time.
+/// Users cannot read faster, and each picture costs CPU time.
 fn parse_interval(text: &str) -> Result<Duration, String> {
     const LEAST: Duration = Duration::from_millis(100);
     match parse_duration(text)? {

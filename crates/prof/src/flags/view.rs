@@ -11,11 +11,11 @@ pub(crate) struct ViewFlags {
     #[arg(value_name = "FILE", default_value = "prof.data")]
     pub(crate) recording: PathBuf,
 
-    /// Write the page to this file instead of FILE with .html in the place of .data
+    /// Write the page to this file, instead of to FILE with .html instead of .data
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 
-    /// Only write the page
+    /// Write the page without opening it
     #[arg(long)]
     pub(crate) no_open: bool,
 }

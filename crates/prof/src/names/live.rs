@@ -1,4 +1,4 @@
-//! Names for what is still being recorded.
+//! Symbols for a recording in progress.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -14,26 +14,26 @@ use super::places::Living;
 use super::{Detail, options};
 use crate::flags::{ServerFlags, SymbolFlags};
 
-/// Names functions by the symbol tables of this machine: debug info and downloads take longer than
-/// anybody wants to wait for the next picture.
+/// Symbolizes functions by the symbol tables of this machine: debug info and downloads take too
+/// long for the next picture.
 #[derive(Default)]
 pub(crate) struct LiveSymbols {
     symbolizer: Option<Symbolizer>,
     living: Shared,
-    /// The processes that were looked at.
+    /// The processes that were examined.
     pids: BTreeSet<Pid>,
     looked: Option<Instant>,
 }
 
 impl LiveSymbols {
-    /// New processes are looked at so often.
+    /// How often new processes are examined.
     const INTERVAL: Duration = Duration::from_secs(5);
 
-    /// Who names what is in this profile.
+    /// A symbolizer for this profile.
     ///
     /// # Errors
     ///
-    /// As of now, none.
+    /// There are none.
     pub(crate) fn symbolizer(&mut self, profile: &Profile) -> Result<&Symbolizer> {
         let is_due = self.looked.is_none_or(|at| at.elapsed() >= Self::INTERVAL);
         if is_due {
@@ -62,7 +62,7 @@ impl LiveSymbols {
     }
 }
 
-/// The files of processes that live, as they were when they were last looked at.
+/// The files of living processes at the last examination.
 #[derive(Clone, Debug, Default)]
 struct Shared(Arc<RwLock<Living>>);
 

@@ -1,4 +1,4 @@
-//! Recordings with names: where every verb that shows functions gets them.
+//! Recordings with symbols, for every verb that shows functions.
 
 mod live;
 mod places;
@@ -28,7 +28,7 @@ use places::{Kept, Living};
 pub(crate) use live::LiveSymbols;
 pub(crate) use unnamed::unnamed;
 
-/// How thorough to be.
+/// The level of detail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Detail {
     /// Functions, from symbol tables only.
@@ -38,7 +38,7 @@ pub(crate) enum Detail {
 }
 
 impl Detail {
-    /// What `--no-inline` leaves.
+    /// The level with or without `--no-inline`.
     pub(crate) fn new(no_inline: bool) -> Self {
         match no_inline {
             true => Self::Functions,
@@ -47,11 +47,11 @@ impl Detail {
     }
 }
 
-/// Reads profiles of any format, as one, and names all that is in them.
+/// Reads profiles of any format as one, and symbolizes them.
 ///
 /// # Errors
 ///
-/// When one of them cannot be read.
+/// One of them cannot be read.
 pub(crate) fn read(
     inputs: &[PathBuf],
     flags: &SymbolFlags,
@@ -60,11 +60,11 @@ pub(crate) fn read(
     Ok(read_with_symbolizer(inputs, flags, detail)?.0)
 }
 
-/// As [`read`], with what the names came from, to be asked for more.
+/// Like [`read`], and returns the symbolizer for further requests.
 ///
 /// # Errors
 ///
-/// As [`read`].
+/// As for [`read`].
 pub(crate) fn read_with_symbolizer(
     inputs: &[PathBuf],
     flags: &SymbolFlags,
@@ -73,11 +73,11 @@ pub(crate) fn read_with_symbolizer(
     read_copies(inputs, StackCopies::Unwind, flags, detail)
 }
 
-/// As [`read_with_symbolizer`], but copies of stacks are unwound as `copies` says.
+/// Like [`read_with_symbolizer`], with an instruction for stack dumps.
 ///
 /// # Errors
 ///
-/// As [`read`], and when there are no copies of stacks, but must be.
+/// As for [`read`]; or there are no stack dumps, and `copies` requires them.
 pub(crate) fn read_copies(
     inputs: &[PathBuf],
     copies: StackCopies,
@@ -92,15 +92,15 @@ pub(crate) fn read_copies(
     Ok((named, symbolizer))
 }
 
-/// Writes the recording `input` to `output`, which may be the same, together with the names of all
-/// that is in it. Tells how well modules could be named.
+/// Writes the recording `input` to `output`, which may be the same, with symbols for all its
+/// addresses. Returns how many addresses of each module have symbols.
 ///
 /// # Errors
 ///
-/// When it cannot be read or written; `output` is as it was then.
+/// It cannot be read or written; `output` is then unchanged.
 pub(crate) fn embed(input: &Path, output: &Path, flags: &SymbolFlags) -> Result<Vec<ModuleNaming>> {
     let copies = StackCopies::Unwind;
-    // All that a reader may ask for.
+    // A report may request any of this.
     let flags = SymbolFlags {
         native: true,
         ..flags.clone()
@@ -114,13 +114,13 @@ pub(crate) fn embed(input: &Path, output: &Path, flags: &SymbolFlags) -> Result<
     Ok(stored.naming)
 }
 
-/// Puts those names into a recording that was just made which can't be found later: of files that
-/// only the recorder could still open, and of `perf_maps`, those of processes. Returns the
-/// processes that are in it.
+/// Embeds those symbols in a new recording that cannot be found later: of files that only the
+/// recorder can still open, and of `perf_maps`, those of processes. Returns the processes in the
+/// recording.
 ///
 /// # Errors
 ///
-/// When it cannot be read or written.
+/// It cannot be read or written.
 pub(crate) fn embed_kept(
     recording: &Path,
     kept: &Arc<PinnedFiles>,
@@ -157,7 +157,7 @@ fn store(input: &Path, output: &Path, symbols: &EmbeddedSymbols) -> Result<()> {
     })
 }
 
-/// A recording, and who can name what is in it.
+/// A recording with its symbolizer.
 struct Loaded {
     profile: Profile,
     symbolizer: Symbolizer,
@@ -169,7 +169,7 @@ fn load(
     flags: &SymbolFlags,
     detail: Detail,
 ) -> Result<Loaded> {
-    // At once, but merged in their order, so that the result is always the same.
+    // In parallel, but merged in their order, so that the result is always the same.
     let piped = inputs.iter().any(|input| input == Path::new("-"));
     let profile = loading(copies, piped, |options| {
         options.native = flags.native;
@@ -193,8 +193,8 @@ fn load(
     })
 }
 
-/// Has a line tell how far it is. While what is `piped` comes, the terminal is for those who make
-/// it.
+/// Shows the progress of `work`. While input is `piped`, the terminal belongs to the programs that
+/// write it.
 fn loading(
     copies: StackCopies,
     piped: bool,
@@ -205,7 +205,7 @@ fn loading(
     options.stack_copies = copies;
     options.progress = Some(Arc::clone(&progress));
     let text = || match progress.bytes() {
-        // Of other formats than recordings, and while a pipe has not ended.
+        // The size is unknown for other formats than recordings, and until a pipe ends.
         (_, 0) if piped => String::new(),
         (_, 0) => "loading".to_owned(),
         done => {

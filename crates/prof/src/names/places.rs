@@ -1,4 +1,4 @@
-//! Where files of processes are that can't be found by their paths.
+//! Where files of processes can be opened if not by their paths.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
@@ -12,20 +12,20 @@ use prof_recorder::{PinnedFiles, PinnedProcess};
 use prof_report::Profile;
 use prof_symbols::{Places, Source};
 
-/// The files of processes that live, as `/proc` shows them.
+/// The files of living processes, from `/proc`.
 #[derive(Debug, Default)]
 pub(super) struct Living {
     /// Root directories that are not ours, one for each mount namespace.
     roots: Vec<PathBuf>,
-    /// Paths of deleted files, and where they can be opened all the same.
+    /// Paths of deleted files, and paths by which they can still be opened.
     deleted: HashMap<PathBuf, Vec<PathBuf>>,
-    /// The jitdumps that processes mapped, whether these live or not.
+    /// The jitdumps that processes mapped, living or not.
     jitdumps: Vec<(Pid, PathBuf)>,
 }
 
 impl Living {
-    /// Of the processes that were sampled and still live. (Or others that have their PIDs now: what
-    /// is found this way is checked.)
+    /// The files of sampled processes that still live. (Or of others that have their PIDs now:
+    /// files found this way are checked.)
     pub(super) fn of(profile: &Profile) -> Self {
         let pids: BTreeSet<Pid> = profile.samples.iter().map(|sample| sample.pid).collect();
         let own = namespace(&Task::this_process());
@@ -60,13 +60,13 @@ impl Living {
                 continue;
             }
             let places = self.deleted.entry(without.to_owned()).or_default();
-            // The program itself can be had without privileges, other mappings cannot.
+            // The program itself can be opened without privileges, other mappings cannot.
             places.push(process.mapped_file(&entry.addresses));
             places.push(process.exe());
         }
     }
 
-    /// Where their debug files may be.
+    /// The directories that may have their debug files.
     pub(super) fn debug_dirs(&self) -> impl Iterator<Item = PathBuf> {
         self.roots.iter().map(|root| root.join(DEBUG_DIRECTORY))
     }
@@ -106,13 +106,13 @@ impl Kept {
         self.0.processes.iter().find(|process| process.pid == pid)
     }
 
-    /// Where debug files may be.
+    /// The directories that may have debug files.
     pub(super) fn debug_dirs(&self) -> impl Iterator<Item = PathBuf> {
         let roots = self.0.roots.iter();
         roots.map(|root| descriptor(&root.directory).join(DEBUG_DIRECTORY))
     }
 
-    /// Whether nobody else will find the names of this.
+    /// Whether these symbols can be found only now.
     pub(super) fn has(&self, source: Source<'_>) -> bool {
         match source {
             Source::File(module) => self.0.files.iter().any(|(kept, _)| is_same(kept, module)),
@@ -129,7 +129,7 @@ impl Places for Kept {
             return Vec::new();
         };
         let file = descriptor(file);
-        // By its path if possible, because other files are looked for beside it.
+        // By its path if possible, because other files are searched beside it.
         let path = without_deleted(&module.path);
         let inside =
             (0..self.0.roots.len()).filter_map(|index| Some(below(&self.root(index)?, path)));
@@ -150,14 +150,14 @@ impl Places for Kept {
     }
 }
 
-/// Who wrote a jitdump, which is called `jit-PID.dump`.
+/// The process that wrote a jitdump, from the name `jit-PID.dump`.
 fn writer(path: &Path) -> Option<Pid> {
     let name = path.file_name()?.to_str()?;
     let pid = name.strip_prefix("jit-")?.strip_suffix(".dump")?;
     pid.parse().ok()
 }
 
-/// A module of the recording and as the recorder knew it, which may have learnt less.
+/// Whether a module of the recording is this one of the recorder, which may lack a build id.
 fn is_same(kept: &Module, module: &Module) -> bool {
     kept.path == module.path && (kept.build_id.is_none() || kept.build_id == module.build_id)
 }
@@ -166,7 +166,7 @@ fn below(root: &Path, path: &Path) -> PathBuf {
     root.join(path.strip_prefix("/").unwrap_or(path))
 }
 
-/// Without a build id to compare, only the same inode will do.
+/// Without a build id to compare, only the same inode is accepted.
 fn is_plausible(place: &Path, module: &Module) -> bool {
     let inode = module.identity.map(|identity| identity.inode);
     module.build_id.is_some()

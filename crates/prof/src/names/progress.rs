@@ -1,4 +1,4 @@
-//! A line on the terminal for those who wait, and a Ctrl-C that ends the waiting.
+//! A progress line on the terminal, and Ctrl-C to skip downloads.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,9 +9,9 @@ use signal_hook::consts::SIGINT;
 
 use crate::progress::{Bar, Mebibytes, with_line};
 
-/// Does `work`, which reports to the watch that it is given. Where the standard error output is a
-/// terminal and it takes longer than a moment, a line there tells how far it is. While files are
-/// being downloaded, Ctrl-C skips all downloads; another one ends the program as usual.
+/// Runs `work`, which reports its progress to the given watch. If the standard error output is a
+/// terminal and the work takes longer than a moment, a line there shows the progress. During
+/// downloads, Ctrl-C skips all of them; another one ends the program as usual.
 pub(super) fn shown<T>(work: impl FnOnce(Watch<'_>) -> T) -> T {
     let interrupts = &*INTERRUPTS;
     let line = Line::default();
@@ -28,11 +28,11 @@ pub(super) fn shown<T>(work: impl FnOnce(Watch<'_>) -> T) -> T {
     outcome
 }
 
-/// What Ctrl-C does. There is one for the whole program, because handlers stay: once there, they
-/// decide by these flags.
+/// The effect of Ctrl-C. There is one for the whole program, because signal handlers stay
+/// installed: they decide by these flags.
 struct Interrupts {
     skip: Arc<AtomicBool>,
-    /// Whether it ends the program.
+    /// Whether Ctrl-C ends the program.
     fatal: Arc<AtomicBool>,
     handle: Once,
 }
@@ -58,27 +58,26 @@ impl Interrupts {
         if is_ignored(SIGINT) {
             return;
         }
-        // In this order: the first one ends the program only if an earlier Ctrl-C said so. If
-        // they can't be had, Ctrl-C simply ends the program.
+        // In this order: the first handler ends the program only if an earlier Ctrl-C set the flag.
+        // If they cannot be installed, Ctrl-C simply ends the program.
         let _ = signal_hook::flag::register_conditional_default(SIGINT, Arc::clone(&self.fatal))
             .and_then(|_| signal_hook::flag::register(SIGINT, Arc::clone(&self.fatal)))
             .and_then(|_| signal_hook::flag::register(SIGINT, Arc::clone(&self.skip)));
     }
 
-    /// From now on Ctrl-C ends the program.
+    /// Makes Ctrl-C end the program again.
     fn done(&self) {
         self.fatal.store(true, Ordering::Relaxed);
     }
 }
 
-/// Whether whoever started us wants us not to heed this signal, as shells do with what runs in the
-/// background.
+/// Whether our parent made us ignore this signal, as shells do with background jobs.
 fn is_ignored(signal: i32) -> bool {
     let status = prof_procfs::Task::this_process().status();
     status.is_ok_and(|status| status.ignores(signal))
 }
 
-/// The line and what it says.
+/// The progress line and its content.
 #[derive(Default)]
 struct Line {
     state: Mutex<State>,
@@ -86,9 +85,9 @@ struct Line {
 
 #[derive(Default)]
 struct State {
-    /// Addresses named, of so many.
+    /// Addresses symbolized, of so many.
     resolved: Option<(usize, usize)>,
-    /// The files that are being downloaded: name, bytes here, bytes in all.
+    /// The current downloads: name, bytes received, bytes in all.
     downloads: Vec<(String, u64, Option<u64>)>,
 }
 

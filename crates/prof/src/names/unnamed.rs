@@ -1,14 +1,14 @@
-//! What has no names, and why.
+//! Which modules have no symbols, and why.
 
 use prof_model::counted;
 use prof_report::symbolize::ModuleNaming;
 use prof_symbols::ModuleStatus;
 
-/// Lines, and modules in a line, at most.
+/// The most lines, and the most modules in a line.
 const MOST: usize = 5;
 
-/// A line for each reason why modules that matter have no names, with the remedy; and what names
-/// could be more detailed.
+/// A line for each reason why important modules have no symbols, with the remedy; and for modules
+/// whose symbols could be more detailed.
 pub(crate) fn unnamed(all: &[ModuleNaming]) -> Vec<String> {
     let samples: u64 = all.iter().map(|naming| naming.samples).sum();
     let lacking = || all.iter().filter(|naming| naming.unnamed_samples > 0);
@@ -34,7 +34,7 @@ pub(crate) fn unnamed(all: &[ModuleNaming]) -> Vec<String> {
         lines.push(format!("some symbols are missing in {others}"));
     }
     let missed = all.iter().filter_map(|naming| {
-        // Where there are no names at all, this is part of the reason.
+        // If there are no symbols at all, this is part of the reason.
         let problem = naming
             .downloads
             .clone()

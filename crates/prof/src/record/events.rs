@@ -1,4 +1,4 @@
-//! What to sample by, as the flags of `prof record` say.
+//! The events that the flags of `prof record` select.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use prof_recorder::{
 
 use crate::flags::{AllocFlag, CallGraphFlag, EveryFlag, RateFlag, SamplingFlags};
 
-/// The events that the flags name, or the usual one.
+/// The events that the flags name, or the default one.
 pub(super) fn groups(target: &Target, flags: &SamplingFlags) -> Result<Vec<GroupRequest>> {
     ensure!(
         !flags.branch_any,
@@ -106,7 +106,7 @@ fn allocators(
         .context("cannot probe any function that allocates memory")
 }
 
-/// The programs that may hold an allocator of their own.
+/// The programs that may contain an allocator of their own.
 fn programs(target: &Target) -> Vec<PathBuf> {
     match target {
         Target::Command(_) | Target::Cpus(_) => {
@@ -119,7 +119,7 @@ fn programs(target: &Target) -> Vec<PathBuf> {
     }
 }
 
-/// The file that a command is, as the shell would find it.
+/// The file of a command, as a shell would find it.
 fn executable(program: &Program) -> Option<PathBuf> {
     let name = program.argv.first()?;
     if name.to_string_lossy().contains('/') {

@@ -1,4 +1,4 @@
-//! `prof record`: flags to options, recording, and the words at the end.
+//! `prof record`: flags to options, recording, and the messages at the end.
 
 mod events;
 
@@ -28,7 +28,7 @@ use crate::report;
 use crate::runtimes::RuntimeHelp;
 use crate::targets;
 
-/// One recording to be made.
+/// A recording to make.
 pub(crate) struct Job {
     /// What to record.
     pub target: Wanted,
@@ -40,7 +40,7 @@ pub(crate) struct Job {
     pub storage: StorageFlags,
     /// The command line to store in the recording.
     pub(crate) command_line: Vec<OsString>,
-    /// What to make of the recording at once.
+    /// The pictures to draw of the recording.
     pub pictures: Pictures,
 }
 
@@ -60,7 +60,7 @@ impl Pictures {
         [&self.flamegraph, &self.html].into_iter().flatten()
     }
 
-    /// Makes them of a recording; `drawn` is called after each.
+    /// Draws them from a recording; `drawn` is called after each.
     fn make(&self, recording: &Path, drawn: impl Fn(&Path)) -> Result<()> {
         if let Some(svg) = &self.flamegraph {
             report::draw_recording(recording, svg, &self.filter)?;
@@ -74,13 +74,13 @@ impl Pictures {
     }
 }
 
-/// What to record, as it was asked for.
+/// The requested target.
 pub(crate) enum Wanted {
-    /// What is known already.
+    /// A known target.
     Known(Target),
-    /// Running processes of some name, if need be as soon as there is one.
+    /// Running processes with a matching name, or the first one to start.
     Named {
-        /// What their name is like.
+        /// The pattern for their name.
         pattern: Pattern,
         /// Whether to wait for one.
         wait: bool,
@@ -88,11 +88,11 @@ pub(crate) enum Wanted {
 }
 
 impl Wanted {
-    /// Looks for processes by their names, if that is asked for.
+    /// Finds processes by their names, if requested.
     ///
     /// # Errors
     ///
-    /// When there are none.
+    /// No process matches.
     pub(crate) fn find(self, signals: &Signals) -> Result<Target> {
         match self {
             Self::Known(target) => Ok(target),
@@ -120,8 +120,8 @@ impl From<RecordFlags> for Job {
     }
 }
 
-/// What these flags ask for. `stdout_is_taken`: by the recording, so that the command's goes where
-/// its errors go.
+/// The target of these flags. `stdout_is_taken`: the recording goes to the standard output, and the
+/// command's output to its standard error output.
 pub(crate) fn wanted(flags: TargetSelection, stdout_is_taken: bool) -> Wanted {
     let program = (!flags.command.is_empty()).then(|| Program {
         stdout_is_stderr: stdout_is_taken,
@@ -144,13 +144,13 @@ pub(crate) fn wanted(flags: TargetSelection, stdout_is_taken: bool) -> Wanted {
     })
 }
 
-/// Records, tells what came of it, and exits as the recorded command did.
+/// Records, reports the result, and exits as the recorded command did.
 ///
 /// # Errors
 ///
-/// When nothing could be recorded, or what was recorded could not be written or drawn.
+/// Nothing could be recorded, or the recording could not be written or drawn.
 pub(crate) fn run(job: Job) -> Result<ExitCode> {
-    // Known at once, not after a long recording.
+    // Errors are reported now, not after a long recording.
     job.pictures
         .paths()
         .try_for_each(|path| ensure_writable(path))?;
@@ -166,7 +166,7 @@ pub(crate) fn run(job: Job) -> Result<ExitCode> {
             "--flamegraph, --html and --embed-symbols need a file, not -o -: name one with -o"
         );
     }
-    // Before any thread is made: they inherit the blocked signals.
+    // Before any thread starts: threads inherit the blocked signals.
     let signals = match job.storage.when() {
         Some(_) => Signals::block_with_rotation(),
         None => Signals::block(),
@@ -175,7 +175,7 @@ pub(crate) fn run(job: Job) -> Result<ExitCode> {
     prof_events::remove_leftovers();
     let console = Console::new(job.sampling.quiet, job.sampling.verbose);
     let mut target = job.target.find(&signals)?;
-    // Names can be put into a file only.
+    // Symbols can be embedded in a file only.
     let is_left_alone = job.sampling.no_runtime_help || job.sampling.output == Path::new("-");
     let runtimes = match is_left_alone {
         true => RuntimeHelp::none(),
@@ -195,11 +195,11 @@ pub(crate) fn run(job: Job) -> Result<ExitCode> {
     runtimes.finish(&summary, console);
     let verdict = verdict(&summary, &options)?;
     print(console, &summary, &options, &verdict);
-    // Who ends a recording may say so twice, as `timeout` does: that has been done.
+    // A signal that ends a recording may come twice, as from `timeout`: the second is ignored.
     if summary.stopped_by.is_some() {
         while signals.next().is_some() {}
     }
-    // From here on a signal ends us as it ends anybody: the recording is safe, its verdict said.
+    // From here on a signal ends prof as usual: the recording is safe, its verdict printed.
     drop(signals);
     let shown = show(
         &summary.files,
@@ -216,13 +216,13 @@ pub(crate) fn run(job: Job) -> Result<ExitCode> {
     }
 }
 
-/// Whether a path is that of a picture, by its ending.
+/// Whether a path is that of a picture, by its extension.
 pub(crate) fn is_picture(path: &Path) -> bool {
     path.extension()
         .is_some_and(|ending| ending.eq_ignore_ascii_case("svg"))
 }
 
-/// Puts names into the recording and draws it, if that is asked for.
+/// Embeds symbols in the recording and draws it, if requested.
 fn show(recording: &[PathBuf], embed: bool, pictures: &Pictures, console: Console) -> Result<()> {
     for file in recording {
         if embed {
@@ -237,8 +237,8 @@ fn show(recording: &[PathBuf], embed: bool, pictures: &Pictures, console: Consol
     Ok(())
 }
 
-/// Whether the kernel's or the CPU's own callers led to the root is only told by the outermost
-/// function's name.
+/// Only the outermost function's name shows whether the kernel's or the CPU's callers led to the
+/// root.
 fn verdict(summary: &Summary, options: &Options) -> Result<Verdict> {
     let mut events = options.groups.iter().flat_map(|group| &group.events);
     let found_by_others = events.any(|event| {
@@ -303,11 +303,11 @@ fn print_completed(file: &Path) {
     Console::new(false, false).say(format_args!("wrote {}", file.display()));
 }
 
-/// What to record, without a word on how it is written.
+/// The options of the recording, except how it is written.
 ///
 /// # Errors
 ///
-/// When there is no such event.
+/// There is no such event.
 pub(crate) fn options(
     target: Target,
     flags: &SamplingFlags,
@@ -355,7 +355,7 @@ fn print(console: Console, summary: &Summary, options: &Options, verdict: &Verdi
     console.say(verdict);
 }
 
-/// The command's own status passes through; a bad verdict only shows where the command succeeded.
+/// The command's own status is passed on; a bad verdict changes it only if the command succeeded.
 fn exit_code(status: Option<ExitStatus>, strict: bool, verdict: &Verdict) -> ExitCode {
     match status {
         Some(status) if !status.success() => exit::like(status),

@@ -19,11 +19,11 @@ use crate::output::{write_file, write_stdout};
 ///
 /// # Errors
 ///
-/// When the recording cannot be read, holds no samples of what is asked for, or the output cannot
-/// be written.
+/// The recording cannot be read, holds no samples of the requested code, or the output cannot be
+/// written.
 pub(crate) fn run(flags: AnnotateFlags) -> Result<ExitCode> {
     let sources = flags.sources();
-    // Lines come from where inlined functions do; `--no-inline` only hides these.
+    // Lines are in the same debug info as inlined functions; `--no-inline` only hides the latter.
     let (profile, symbolizer) =
         names::read_with_symbolizer(&flags.input.inputs, &flags.symbols, Detail::Inlines)?;
     let filter = Filter::from(flags.filter);

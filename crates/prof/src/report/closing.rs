@@ -1,4 +1,4 @@
-//! What is said below each view: what is not in it, and what it is worth.
+//! The lines below each view: what it does not show, and the verdict.
 
 use std::fmt;
 
@@ -9,11 +9,11 @@ use prof_report::{Profile, SymbolizedProfile};
 
 use crate::names;
 
-/// What a profile is worth.
+/// How far a profile can be trusted.
 pub(super) enum ReportQuality {
-    /// As the recording says.
+    /// The recording's verdict.
     Verdict(Verdict),
-    /// The format does not tell; so many of its samples make no sense.
+    /// The format has no verdict; so many of its samples are invalid.
     Unknown {
         /// Samples that were left out.
         malformed: u64,
@@ -30,7 +30,7 @@ impl ReportQuality {
         }
     }
 
-    /// Whether nothing is wrong with it that is known.
+    /// Whether no problem is known.
     pub(super) fn is_good(&self) -> bool {
         match self {
             Self::Verdict(verdict) => verdict.grade == Grade::Good,
@@ -73,14 +73,14 @@ pub(super) fn asides(profile: &SymbolizedProfile, event: &Event) -> Vec<String> 
     others.chain(names::unnamed(profile.naming())).collect()
 }
 
-/// Says it on the standard error output: the standard output may be the view.
+/// Prints it on the standard error output: the standard output may be the view.
 pub(super) fn print_closing(asides: &[String], worth: &ReportQuality) {
     let console = Console::new(false, false);
     asides.iter().for_each(|line| console.say(line));
     console.say(worth);
 }
 
-/// The events that the view is not of, in one line; `None` if there are no others.
+/// The other events of the profile, in one line; `None` if there are none.
 fn other_events(profile: &Profile, shown: &Event) -> Option<String> {
     let others = profile.events.iter().zip(profile.sample_counts());
     let others: Vec<String> = others

@@ -22,8 +22,8 @@ use crate::output::{write_file, write_stdout};
 ///
 /// # Errors
 ///
-/// When a recording cannot be read or has no samples to compare, the two count different things,
-/// or an output cannot be written.
+/// A recording cannot be read or has no samples to compare, the two count different things, or an
+/// output cannot be written.
 pub(crate) fn run(flags: DiffFlags) -> Result<ExitCode> {
     let detail = Detail::new(flags.filter.no_inline && flags.html.is_none());
     let read = |path: &PathBuf| {
@@ -97,7 +97,7 @@ pub(crate) fn run(flags: DiffFlags) -> Result<ExitCode> {
     })
 }
 
-/// What grew by more than the limit allows, in words.
+/// The functions that grew by more than the limit, in words.
 fn beyond(limit: &GrowthLimit, diff: &Diff) -> Vec<String> {
     let is_beyond =
         |change: f64, certainty| change * 100.0 > limit.points && certainty != Certainty::Noise;
@@ -124,7 +124,7 @@ fn beyond(limit: &GrowthLimit, diff: &Diff) -> Vec<String> {
     grown.collect()
 }
 
-/// A comparison is worth what the worse of its sides is.
+/// A comparison is only as good as the worse of its sides.
 fn print_verdict(path: &Path, profile: &SymbolizedProfile) {
     if profile.profile().missing_data.quality {
         return;

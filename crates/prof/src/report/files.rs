@@ -1,4 +1,4 @@
-//! Pictures and other tools' formats.
+//! Pictures and files in other tools' formats.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use prof_report::{CallTree, Filter, Split};
 use crate::flags::{FileFlags, OutputFlags, TextFlags};
 use crate::output::write_file;
 
-/// Writes each file that the flags ask for.
+/// Writes each requested file.
 pub(super) fn write(flags: &OutputFlags, tree: &CallTree<'_>, filter: &Filter) -> Result<()> {
     let files = &flags.files;
     let profile = tree.symbolized();
@@ -73,7 +73,7 @@ pub(super) fn draw(path: &Path, tree: &CallTree<'_>, options: &FlameOptions) -> 
     write_file(path, |out| Ok(flamegraph::write(tree, options, out)?))
 }
 
-/// What the flags say of a picture with this title, unless they have another one.
+/// The options for a picture with this title, unless the flags have another one.
 fn flame_options(files: &FileFlags, min_percent: f64, title: &str) -> FlameOptions {
     let defaults = FlameOptions::default();
     FlameOptions {

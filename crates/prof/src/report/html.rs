@@ -16,13 +16,13 @@ use crate::flags::{SymbolFlags, ViewFlags};
 use crate::names::{self, Detail};
 use crate::output::write_file;
 
-/// A recording with its names, and where more can be asked.
+/// A recording with its symbols, and the symbolizer for further requests.
 pub(super) struct Named<'a> {
     pub(super) profile: &'a SymbolizedProfile,
     pub(super) symbolizer: &'a Symbolizer,
 }
 
-/// Writes the page of one recording, or of two to be compared, which were read from these files.
+/// Writes the page of one recording, or of two to compare, which were read from these files.
 pub(super) fn write(
     path: &Path,
     title: &str,
@@ -43,7 +43,7 @@ pub(super) fn write(
     })
 }
 
-/// The instructions of the functions with most weight of their own, where they can be had.
+/// The instructions of the functions with the most self weight, if available.
 fn hottest_code(named: &Named<'_>) -> Vec<CodeListing> {
     const FUNCTIONS: usize = 10;
     let filter = Filter::default();
@@ -65,18 +65,18 @@ fn hottest_code(named: &Named<'_>) -> Vec<CodeListing> {
     code
 }
 
-/// A regular expression for this text.
+/// A regular expression that matches exactly this text.
 fn regex_of(text: &str) -> String {
     let special = |c: char| c.is_ascii_punctuation();
     let escape = |c: char| [special(c).then_some('\\'), Some(c)];
     text.chars().flat_map(escape).flatten().collect()
 }
 
-/// Writes the page of recordings that were just made.
+/// Writes the page of new recordings.
 ///
 /// # Errors
 ///
-/// When they cannot be read or the page cannot be written.
+/// They cannot be read or the page cannot be written.
 pub(crate) fn write_recording(recording: &Path, page: &Path, filter: &Filter) -> Result<()> {
     let inputs = [recording.to_owned()];
     let (profile, symbolizer) = names::read_with_symbolizer(
@@ -92,7 +92,7 @@ pub(crate) fn write_recording(recording: &Path, page: &Path, filter: &Filter) ->
     write(page, &title, &[named], &inputs, filter)
 }
 
-/// The command that was recorded, or else the file's name.
+/// The recorded command, or else the file's name.
 pub(super) fn title_of(profile: &SymbolizedProfile, file: &Path) -> String {
     let words = &profile.profile().header.command_line;
     let command = words
@@ -108,7 +108,7 @@ pub(super) fn title_of(profile: &SymbolizedProfile, file: &Path) -> String {
 ///
 /// # Errors
 ///
-/// When the recording cannot be read or the page cannot be written.
+/// The recording cannot be read or the page cannot be written.
 pub(crate) fn view(flags: &ViewFlags) -> Result<ExitCode> {
     let page = flags
         .output
@@ -123,14 +123,14 @@ pub(crate) fn view(flags: &ViewFlags) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Opens a page or picture in a browser where there is a desktop, or says that it can be.
+/// Opens a page or picture in a browser if there is a desktop, or prints its path.
 pub(crate) fn show_in_browser(page: &Path, console: Console) {
     if !has_desktop() || !open(page) {
         console.say(format_args!("open {} in a browser", page.display()));
     }
 }
 
-/// `prof.data` is shown by `prof.html`, `perf-6.12` by `perf-6.12.html`.
+/// The page of `prof.data` is `prof.html`, that of `perf-6.12` is `perf-6.12.html`.
 fn page_of(recording: &Path) -> PathBuf {
     let stem = match recording.extension() {
         Some(extension) if extension == "data" => recording.with_extension(""),

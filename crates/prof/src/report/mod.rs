@@ -28,16 +28,16 @@ use crate::flags::{ReportFlags, ScriptFlags, ServerFlags, SymbolFlags};
 use crate::names::{self, Detail};
 use crate::output::{write_file, write_stdout};
 
-/// Writes what the flags ask for, and the verdict.
+/// Writes the requested outputs, and the verdict.
 ///
 /// # Errors
 ///
-/// When the recording cannot be read, holds no samples to show, or an output cannot be written.
+/// The recording cannot be read, holds no samples to show, or an output cannot be written.
 pub(crate) fn run(flags: ReportFlags) -> Result<ExitCode> {
     let inputs = flags.inputs().to_vec();
     let output = &flags.output;
     output.check_standard_output()?;
-    // The page has a switch for inlined functions of its own.
+    // The page has its own switch for inlined functions.
     let no_inline = flags.filter.no_inline && output.files.html.is_none();
     let copies = match output.text.check_stacks {
         true => StackCopies::Check,
@@ -62,7 +62,7 @@ pub(crate) fn run(flags: ReportFlags) -> Result<ExitCode> {
     } else if output.text.coverage {
         text::write_coverage(profile.quality(), output.text.limit)?;
     }
-    // Without a view of its own, the recording is shown by functions or calls.
+    // Without another view, the recording is shown by functions or calls.
     let has_view = output.text.has_view();
     if !has_view || output.call_files().next().is_some() {
         let split = output.split().map(Split::from).unwrap_or_default();
@@ -97,12 +97,12 @@ pub(crate) fn run(flags: ReportFlags) -> Result<ExitCode> {
     })
 }
 
-/// Prints every sample. What the recording is worth is said if it is not good: who reads the
-/// samples should know.
+/// Prints every sample. The verdict is printed if it is not good: readers of the samples should
+/// know.
 ///
 /// # Errors
 ///
-/// As [`run`].
+/// As for [`run`].
 pub(crate) fn script(flags: ScriptFlags) -> Result<ExitCode> {
     let profile = names::read(
         &flags.input.inputs,
@@ -118,11 +118,11 @@ pub(crate) fn script(flags: ScriptFlags) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Draws the flamegraph of a recording that was just made.
+/// Draws the flamegraph of a new recording.
 ///
 /// # Errors
 ///
-/// As [`run`].
+/// As for [`run`].
 pub(crate) fn draw_recording(recording: &Path, svg: &Path, filter: &Filter) -> Result<()> {
     let profile = names::read(
         &[recording.to_owned()],
@@ -133,11 +133,11 @@ pub(crate) fn draw_recording(recording: &Path, svg: &Path, filter: &Filter) -> R
     files::draw(svg, &tree, &FlameOptions::default())
 }
 
-/// What a recording that was just made is worth, in one file or several, as far as names tell.
+/// The quality of a new recording, in one file or several, as far as symbols reveal it.
 ///
 /// # Errors
 ///
-/// When it cannot be read.
+/// It cannot be read.
 pub(crate) fn quality(recording: &[PathBuf]) -> Result<Quality> {
     let flags = SymbolFlags {
         servers: ServerFlags {

@@ -1,4 +1,4 @@
-//! What a person reads in the terminal.
+//! Text on the terminal.
 
 use std::cmp::Reverse;
 use std::io::{self, IsTerminal};
@@ -17,7 +17,7 @@ use super::closing::ReportQuality;
 use crate::flags::{OutputFlags, Rows};
 use crate::output::write_stdout;
 
-/// Writes the view that the flags ask for, a table of functions if none.
+/// Writes the requested view, by default a table of functions.
 pub(super) fn write(flags: &OutputFlags, calls: &CallTree<'_>) -> Result<()> {
     let text = &flags.text;
     if text.is_tree() || text.callers.is_some() || text.callees.is_some() {
@@ -103,12 +103,12 @@ pub(super) fn write_stack_check(found: &NamedStackCheck, rows: Option<usize>) ->
     write_stdout(|out| Ok(stack_check::write(found, rows, out)?))
 }
 
-/// Lists how much of what threads did was sampled.
+/// Lists how much of threads' work has samples.
 pub(super) fn write_coverage(quality: &Quality, rows: Option<usize>) -> Result<()> {
     write_stdout(|out| Ok(coverage::write(quality, rows, out)?))
 }
 
-/// What comes below each view: what it does not show, and the verdict.
+/// Writes the lines below each view: what it does not show, and the verdict.
 pub(super) fn write_closing(asides: &[String], worth: &ReportQuality) -> Result<()> {
     write_stdout(|out| {
         writeln!(out)?;
@@ -120,7 +120,7 @@ pub(super) fn write_closing(asides: &[String], worth: &ReportQuality) -> Result<
     })
 }
 
-/// Of the standard output; `None` if that is no terminal.
+/// The width of the standard output; `None` if it is not a terminal.
 pub(super) fn terminal_width() -> Option<usize> {
     let (width, _) = terminal_size::terminal_size_of(io::stdout())?;
     Some(usize::from(width.0))

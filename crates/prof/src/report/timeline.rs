@@ -13,11 +13,10 @@ use super::text::{terminal_width, write_closing};
 use crate::flags::OutputFlags;
 use crate::output::{write_file, write_stdout};
 
-/// So many moments fit into a picture of a usual width.
+/// The number of moments in a picture of the usual width.
 const IN_PICTURES: usize = 480;
 
-/// Draws a picture if there is a path for one, writes JSON if that is asked for, otherwise text;
-/// then says what it is worth.
+/// Draws a picture if there is a path for one, or writes JSON or text; then prints the verdict.
 pub(super) fn write(
     flags: &OutputFlags,
     picture: Option<&Path>,

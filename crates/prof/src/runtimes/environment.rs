@@ -8,17 +8,16 @@ use std::path::Path;
 
 use prof_recorder::Program;
 
-/// What has a runtime name its code.
+/// How to make a runtime name its code.
 struct Runtime {
     /// The variable that holds further arguments.
     variable: &'static str,
     arguments: &'static str,
-    /// What arguments contain which say what to tell profilers, or not to: the user's own.
+    /// Arguments that contain this show that the user has decided what profilers are told.
     own: &'static str,
     /// The file names of its executable.
     executables: &'static [&'static str],
-    /// Whether the runtime that would be run knows the arguments. One that does not would refuse
-    /// to start.
+    /// Whether the installed runtime knows the arguments. One that does not would refuse to start.
     is_known: fn() -> bool,
 }
 
@@ -41,7 +40,7 @@ const RUNTIMES: [Runtime; 2] = [
     },
 ];
 
-/// Sets the variables for a program. Returns those that were set: none if its arguments or a
+/// Sets the variables for a program. Returns the names of those set: none if its arguments or a
 /// variable show that the user has decided.
 pub(super) fn set(program: &mut Program) -> Vec<&'static str> {
     let set = variables(program, |variable| {
@@ -53,7 +52,7 @@ pub(super) fn set(program: &mut Program) -> Vec<&'static str> {
     names
 }
 
-/// Whether a file is the executable of a runtime that heeds one of the variables.
+/// Whether a file is the executable of a runtime that reads one of the variables.
 pub(super) fn is_executable_of_runtime(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default();
     RUNTIMES
@@ -70,7 +69,7 @@ fn variables(
         let mut words = program.argv.iter().chain([&value]);
         words.any(|word| contains(word, runtime.own))
     };
-    // Whose perf map it is that appears then cannot be told, so none is asked.
+    // A new perf map could then belong to either runtime, so nothing is set.
     if RUNTIMES.iter().any(is_own) {
         return Vec::new();
     }
@@ -91,12 +90,12 @@ fn contains(word: &OsStr, part: &str) -> bool {
     windows.any(|window| window == part.as_bytes())
 }
 
-/// The release of Erlang/OTP that `erl` is of, as in `25`.
+/// The release of Erlang/OTP that `erl` belongs to, such as `25`.
 fn erlang_release() -> Option<u32> {
     let path = env::var_os("PATH")?;
     let mut places = env::split_paths(&path).map(|directory| directory.join("erl"));
     let erl = places.find_map(|place| fs::canonicalize(place).ok())?;
-    // `bin/erl` is beside `releases/start_erl.data`, which says `13.1.5 25`.
+    // `releases/start_erl.data` beside `bin` contains `13.1.5 25`.
     let root = erl.parent().and_then(Path::parent)?;
     let versions = fs::read_to_string(root.join("releases/start_erl.data")).ok()?;
     versions.split_ascii_whitespace().nth(1)?.parse().ok()

@@ -1,9 +1,9 @@
-//! Asking a running JVM for the names of the code it compiled.
+//! Requesting the symbols of compiled code from a running JVM.
 //!
 //! HotSpot opens a socket, `/tmp/.java_pidPID`, when it gets SIGQUIT and there is a file
 //! `/tmp/.attach_pidPID` of its user or of root (`attachListener_posix.cpp`). Through it, `jcmd
-//! Compiler.perfmap` writes `/tmp/perf-PID.map`. A JVM that has no such file, or does not take
-//! requests, prints the stacks of its threads instead, so that it must not get the signal.
+//! Compiler.perfmap` writes `/tmp/perf-PID.map`. A JVM without such a file, or one that accepts no
+//! requests, prints the stacks of its threads instead, so it must not get the signal.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Write};
@@ -21,15 +21,15 @@ use rustix::process::Signal;
 
 use super::perf_maps::{PerfMap, file_name};
 
-/// It answers when its threads have come to a safepoint.
+/// It answers when its threads have reached a safepoint.
 const PATIENCE: Duration = Duration::from_secs(5);
 const LONGEST_ANSWER: u64 = 64 << 10;
 
-/// Has a process write its perf map, if it is a JVM that has none. `None` if not.
+/// Makes a process write its perf map, if it is a JVM that has none; `None` if not.
 ///
 /// # Errors
 ///
-/// When it does not do so.
+/// It does not do so.
 pub(super) fn ask_for_perf_map(pid: Pid) -> io::Result<Option<PerfMap>> {
     let process = Task::of(pid);
     let is_jvm = process.maps().is_ok_and(|maps| {
@@ -74,7 +74,7 @@ fn hold_tmp(process: &Task) -> io::Result<OwnedFd> {
     )?)
 }
 
-/// Has it open its socket.
+/// Makes it open its socket.
 fn open_socket(process: &Task, pid: Pid, trigger: &Path, socket: &Path) -> io::Result<()> {
     let refusal = |why: &str| io::Error::new(io::ErrorKind::PermissionDenied, why.to_owned());
     let status = process.status().map_err(io::Error::other)?;
@@ -106,7 +106,7 @@ fn open_socket(process: &Task, pid: Pid, trigger: &Path, socket: &Path) -> io::R
 }
 
 /// Sends the request, and returns the answer: a line with a number, which is 0 for success, then
-/// text for people.
+/// text for users.
 fn ask(socket: &Path) -> io::Result<String> {
     let mut stream = UnixStream::connect(socket)?;
     stream.set_read_timeout(Some(PATIENCE))?;
@@ -122,7 +122,7 @@ fn is_socket(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket())
 }
 
-/// The file that has the JVM open its socket, removed when dropped.
+/// The file that makes the JVM open its socket; removed when dropped.
 struct Trigger(PathBuf);
 
 impl Trigger {

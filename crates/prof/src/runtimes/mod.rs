@@ -1,5 +1,5 @@
-//! Runtimes that name the code they compile only if they are asked to: asks them, and keeps what
-//! they tell in the recording.
+//! Runtimes that name their compiled code only on request: requests the symbols, and stores them in
+//! the recording.
 //!
 //! ```text
 //! before recording   variables for the command (Node, Erlang)            environment.rs
@@ -22,19 +22,19 @@ use prof_recorder::{CpuTarget, Summary, Target};
 use crate::names;
 use perf_maps::{PerfMap, PerfMaps};
 
-/// What runtimes were asked for.
+/// The requests to runtimes.
 #[derive(Debug)]
 pub(crate) struct RuntimeHelp {
     /// The variables that were set for the command.
     variables: Vec<&'static str>,
-    /// The processes that were running before: JVMs among them can be asked in the end.
+    /// The processes that ran before: at the end, JVMs among them get a request.
     attached: Vec<Pid>,
-    /// The perf maps that are there already.
+    /// The perf maps that exist already.
     before: PerfMaps,
 }
 
 impl RuntimeHelp {
-    /// Asks nothing, and leaves all alone.
+    /// Makes no requests.
     pub(crate) fn none() -> Self {
         Self {
             variables: Vec::new(),
@@ -43,8 +43,8 @@ impl RuntimeHelp {
         }
     }
 
-    /// Has the runtimes of a command that is about to be started tell names. Those that the user
-    /// has told what to do are left alone.
+    /// Makes the runtimes of a command that is about to start write symbols, unless the user has
+    /// configured them.
     pub(crate) fn prepare(target: &mut Target) -> Self {
         let variables = match target {
             Target::Command(program) => environment::set(program),
@@ -64,9 +64,9 @@ impl RuntimeHelp {
         }
     }
 
-    /// Asks the JVMs that were attached to. Then puts names into the recording which nobody will
-    /// find later, those of files that only the recorder can still open as well, and removes the
-    /// perf maps that it caused.
+    /// Requests symbols from the JVMs that were running. Then embeds symbols in the recording that
+    /// cannot be found later, also those of files that only the recorder can still open, and
+    /// removes the perf maps that prof caused.
     pub(crate) fn finish(self, summary: &Summary, console: Console) {
         let mut maps = self.ask_jvms(console);
         let how = match maps.is_empty() {
@@ -74,7 +74,7 @@ impl RuntimeHelp {
             false => "requested them".to_owned(),
         };
         if !self.variables.is_empty() {
-            // Other programs write such maps on their own: theirs stay where they are.
+            // Other programs write such maps on their own: those stay.
             let asked = perf_maps::processes_asked(&summary.files);
             let written = PerfMaps::read();
             let written = written.changed_since(&self.before);
@@ -106,7 +106,7 @@ impl RuntimeHelp {
         }
     }
 
-    /// The perf maps that they wrote.
+    /// The perf maps that the JVMs wrote.
     fn ask_jvms(&self, console: Console) -> Vec<PerfMap> {
         let mut pids = descendants(&self.attached, &BTreeSet::new());
         pids.extend(&self.attached);

@@ -16,15 +16,15 @@ const DIRECTORY: &str = "/tmp";
 /// A perf map that a recording caused.
 #[derive(Debug)]
 pub(super) struct PerfMap {
-    /// Whose it is.
+    /// The process that wrote it.
     pub(super) pid: Pid,
     path: PathBuf,
-    /// Holds the directory that the path leads through.
+    /// Keeps the directory open that the path leads through.
     _directory: Option<OwnedFd>,
 }
 
 impl PerfMap {
-    /// At a path through this directory.
+    /// A map at a path through this directory.
     pub(super) fn inside(pid: Pid, path: PathBuf, directory: OwnedFd) -> Self {
         Self {
             pid,
@@ -33,7 +33,7 @@ impl PerfMap {
         }
     }
 
-    /// Removes the file; a file that cannot be removed stays.
+    /// Removes the file; errors are ignored.
     pub(super) fn remove(&self) {
         let _ = fs::remove_file(&self.path);
     }
@@ -43,7 +43,7 @@ impl PerfMap {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct PerfMaps(BTreeMap<Pid, Version>);
 
-/// What changes when a file is written anew: its inode, and when it changed.
+/// The attributes that change when a file is rewritten: its inode and its change time.
 #[derive(Debug, PartialEq, Eq)]
 struct Version {
     inode: u64,
@@ -51,7 +51,7 @@ struct Version {
 }
 
 impl PerfMaps {
-    /// Those that there are now.
+    /// The perf maps that exist now.
     pub(super) fn read() -> Self {
         Self::read_in(Path::new(DIRECTORY))
     }
@@ -61,7 +61,7 @@ impl PerfMaps {
         let user = rustix::process::geteuid().as_raw();
         let found = entries.filter_map(|entry| {
             let pid = pid_of(entry.file_name().to_str()?)?;
-            // Of the entry itself, not of what it may link to.
+            // The attributes of the entry itself, not of a link's target.
             let metadata = entry.metadata().ok()?;
             let version = Version {
                 inode: metadata.ino(),
@@ -72,7 +72,7 @@ impl PerfMaps {
         Self(found.collect())
     }
 
-    /// Those that were not there before, or not like that.
+    /// The perf maps that are new or have changed.
     pub(super) fn changed_since(&self, before: &Self) -> impl Iterator<Item = PerfMap> {
         let changed = self.0.iter();
         changed
@@ -85,8 +85,8 @@ impl PerfMaps {
     }
 }
 
-/// The processes of these recordings that ran a runtime which the environment asks for a map. A
-/// recording that cannot be read names none.
+/// The processes of these recordings that ran a runtime which the environment makes write a map. A
+/// recording that cannot be read yields none.
 pub(super) fn processes_asked(recordings: &[PathBuf]) -> BTreeSet<Pid> {
     recordings
         .iter()
@@ -135,7 +135,7 @@ mod tests {
         assert_eq!(before.0.len(), 1);
         assert_eq!(read().changed_since(&before).count(), 0);
         write("perf-3.map", "new");
-        // A file in its place is another one, whatever the resolution of times is.
+        // A new file with this name is another file, whatever the resolution of times is.
         write("other", "new");
         fs::rename(
             directory.path().join("other"),

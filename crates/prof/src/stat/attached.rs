@@ -1,4 +1,4 @@
-//! Counting what runs already: processes, threads, CPUs, a cgroup.
+//! Counting in running processes, threads, CPUs or a cgroup.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::ExitCode;
@@ -65,7 +65,8 @@ fn open(flags: &StatFlags, wanted: &Wanted) -> Result<Counters> {
     let mut targets: Vec<Target> = processes.chain(threads).collect();
     targets.extend(flags.cgroup.clone().map(Target::Cgroup));
     targets.extend(flags.all_cpus.then_some(Target::AllCpus));
-    // Told apart, a thread's count must not hold those of the threads that it makes.
+    // If threads are listed separately, a thread's count must not contain those of the threads that
+    // it creates.
     let alone =
         flags.no_inherit || flags.is_system_wide() || flags.per_thread || !flags.tids.is_empty();
     let inherit = if alone {
@@ -87,8 +88,8 @@ fn open(flags: &StatFlags, wanted: &Wanted) -> Result<Counters> {
     )
 }
 
-/// Readable when the targets have ended. Threads have none on older kernels; then only a signal
-/// ends the counting.
+/// Descriptors that become readable when the targets end. Threads have none on older kernels; then
+/// only a signal ends the counting.
 fn ends(flags: &StatFlags) -> Vec<OwnedFd> {
     /// `PIDFD_THREAD` (Linux 6.9) of include/uapi/linux/pidfd.h.
     const THREAD: PidfdFlags = PidfdFlags::from_bits_retain(0o200);
@@ -99,7 +100,7 @@ fn ends(flags: &StatFlags) -> Vec<OwnedFd> {
         .collect()
 }
 
-/// What each thread or CPU counted, if they are told apart.
+/// The counts of each thread or CPU, if they are listed separately.
 pub(super) fn places(
     flags: &StatFlags,
     intervals: &Intervals,

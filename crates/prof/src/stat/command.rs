@@ -20,7 +20,7 @@ use super::wanted::Wanted;
 use crate::exit;
 use crate::flags::StatFlags;
 
-/// Runs the command as often as asked, prints what was counted, and exits as it did.
+/// Runs the command the requested number of times, prints the counts, and exits as it did.
 pub(super) fn run(
     flags: &StatFlags,
     wanted: &Wanted,
@@ -99,12 +99,12 @@ pub(super) fn open(flags: &StatFlags, wanted: &Wanted, held: &HeldCommand) -> Re
         enable_on_exec: !system_wide,
         ..Options::default()
     };
-    // The kernel's notes are of the whole command, its children included.
+    // getrusage covers the whole command, its children included.
     let usage = !system_wide && !flags.no_inherit && flags.interval.is_none();
     Counters::open(wanted, &[target], Terms { options, usage })
 }
 
-/// A command that could not be started, with the status that a shell gives it.
+/// Reports a command that could not be started, with the status that a shell gives it.
 pub(super) fn not_started(flags: &StatFlags, error: &io::Error) -> ExitCode {
     let command = flags
         .command
@@ -125,9 +125,9 @@ struct Run {
     counters: Counters,
 }
 
-/// What follows a look at the counters.
+/// What to do after reading the counters.
 pub(super) struct Tick {
-    /// When to look again.
+    /// When to read them next.
     pub(super) next: Option<Instant>,
     /// Whether the command is to end now.
     pub(super) over: bool,
@@ -137,12 +137,12 @@ pub(super) struct Tick {
 pub(super) struct Outcome {
     /// How the command ended, if it did.
     pub(super) status: Option<ExitStatus>,
-    /// Whether we were asked to stop.
+    /// Whether a signal ended the run.
     pub(super) interrupted: bool,
 }
 
 impl Run {
-    /// Waits for the command, and looks at the counters at regular times.
+    /// Waits for the command, and reads the counters at regular times.
     fn follow(&mut self, signals: &Signals, printer: &mut Printer) -> Result<Outcome> {
         let (intervals, counters) = (&mut self.intervals, &mut self.counters);
         let first = intervals.until();
@@ -166,8 +166,9 @@ impl Run {
     }
 }
 
-/// Waits for a command, and calls `tick` first at that time. The command gets the signals that we
-/// get, and is counted to its end; should it live on, a second signal ends the counting without it.
+/// Waits for a command, and calls `tick` at the times that it requests. The command gets the
+/// signals that we get, and is counted to its end; if it continues, a second signal ends the
+/// counting without it.
 pub(super) fn follow(
     command: &mut RunningCommand,
     signals: &Signals,

@@ -1,4 +1,4 @@
-//! The counters of all events on all targets, with what is taken instead of what is unavailable.
+//! The counters of all events on all targets, with substitutes for unavailable events.
 
 use anyhow::Result;
 use prof_counters::{
@@ -14,22 +14,22 @@ use super::wanted::Wanted;
 /// The counters of all events on all targets.
 pub(super) struct Counters {
     pub(super) rows: Vec<Row>,
-    /// What was taken instead of what, and why, as sentences.
+    /// The substitutes and omissions, and why, as sentences.
     pub(super) notes: Vec<String>,
     targets: Vec<Vec<Part>>,
 }
 
-/// How to open.
+/// How to open the counters.
 #[derive(Clone, Copy)]
 pub(super) struct Terms {
     pub(super) options: Options,
-    /// Whether context switches can be had from the kernel's notes when the command has ended.
+    /// Whether getrusage can supply context switches when the command has ended.
     pub(super) usage: bool,
 }
 
 impl Counters {
-    /// Opens everything; what is not allowed or not there is replaced or, unless it was asked for
-    /// by name, left out.
+    /// Opens everything. An unavailable or forbidden event is replaced or, unless the user named
+    /// it, left out.
     pub(super) fn open(wanted: &Wanted, targets: &[Target], terms: Terms) -> Result<Self> {
         let mut opened = Self {
             rows: Vec::new(),
@@ -80,7 +80,7 @@ impl Counters {
         Ok(opened)
     }
 
-    /// Lets all count.
+    /// Starts all counters.
     pub(super) fn enable(&mut self) -> Result<(), ReadError> {
         self.parts().try_for_each(|part| match part {
             Part::Alone(counter) => counter.enable(),
@@ -89,7 +89,7 @@ impl Counters {
         })
     }
 
-    /// Stops all.
+    /// Stops all counters.
     pub(super) fn disable(&mut self) -> Result<(), ReadError> {
         self.parts().try_for_each(|part| match part {
             Part::Alone(counter) => counter.disable(),
@@ -102,7 +102,7 @@ impl Counters {
         self.targets.iter_mut().flatten()
     }
 
-    /// What was counted, over all targets.
+    /// The counts, summed over all targets.
     pub(super) fn read(&mut self) -> Result<Counts, ReadError> {
         let mut sums: Counts = vec![Some(Count::default()); self.rows.len()];
         for parts in &mut self.targets {
@@ -118,7 +118,7 @@ impl Counters {
         Ok(sums)
     }
 
-    /// What was counted at each place.
+    /// The counts at each place.
     pub(super) fn read_places(&mut self) -> Result<Vec<(PlaceName, Counts)>, ReadError> {
         let rows = self.rows.len();
         let mut places: Vec<(PlaceName, Counts)> = Vec::new();
@@ -155,7 +155,7 @@ struct Opened {
     origin: Origin,
 }
 
-/// Opens a group of events, in user code only if the rest is not allowed.
+/// Opens a group of events, in user code only if kernel code is forbidden.
 fn try_open(group: &EventGroup, target: &Target, terms: Terms) -> Result<Opened, OpenError> {
     let refused = match Part::open(group, target, terms.options) {
         Ok(part) => {
@@ -173,7 +173,7 @@ fn try_open(group: &EventGroup, target: &Target, terms: Terms) -> Result<Opened,
     if let [event] = &group.events[..]
         && in_kernel(event)
     {
-        // Of those, the kernel's notes tell the context switches.
+        // Of these, getrusage has the context switches.
         return match terms.usage && is_context_switches(event) {
             true => Ok(Opened {
                 group: group.clone(),

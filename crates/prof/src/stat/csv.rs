@@ -40,7 +40,8 @@ pub(super) fn lines(report: &Report, prefix: &Prefix, separator: &str) -> String
     text
 }
 
-/// Programs choose their names: what a spreadsheet would take for a formula has an apostrophe.
+/// Programs choose their names: a field that a spreadsheet would take for a formula gets an
+/// apostrophe.
 fn text(field: &str) -> String {
     match field.starts_with(['=', '+', '-', '@']) {
         true => format!("'{field}"),
@@ -53,7 +54,7 @@ fn spread(report: &Report, estimate: Option<&Estimate>) -> Option<String> {
     (report.runs > 1).then(|| format!("{:.2}%", 100.0 * error))
 }
 
-/// Quotes what holds the separator, as spreadsheets do.
+/// Quotes fields that contain the separator, as spreadsheets do.
 fn push(text: &mut String, fields: &[String], separator: &str) {
     let quoted = |field: &String| match !separator.is_empty() && field.contains(separator) {
         true => format!("\"{}\"", field.replace('"', "\"\"")),

@@ -1,4 +1,4 @@
-//! What was counted from one look to the next.
+//! Counts between two readings.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use super::report::{Measurement, Report};
 use super::row::Counts;
 use crate::flags::StatFlags;
 
-/// Looks at the counters again and again, at regular times.
+/// Reads the counters repeatedly, at regular times.
 pub(super) struct Intervals {
     period: Option<Duration>,
     deadline: Option<Instant>,
@@ -24,11 +24,11 @@ pub(super) struct Intervals {
     names: Vec<(PlaceName, String)>,
 }
 
-/// The counts, by place if places are told apart.
+/// The counts, by place if places are listed separately.
 pub(super) type Look = Vec<(Option<PlaceName>, Counts)>;
 
 impl Intervals {
-    /// Begins now.
+    /// Starts the first interval now.
     pub(super) fn new(flags: &StatFlags, counters: &mut Counters) -> Result<Self> {
         let start = Instant::now();
         let period = flags.interval.map(Duration::from_millis);
@@ -53,7 +53,7 @@ impl Intervals {
         Ok(intervals)
     }
 
-    /// When to look next, or to stop.
+    /// When to read next, or to stop.
     pub(super) fn until(&self) -> Option<Instant> {
         match (self.next, self.deadline) {
             (Some(next), Some(deadline)) => Some(next.min(deadline)),
@@ -61,18 +61,18 @@ impl Intervals {
         }
     }
 
-    /// Whether the time that was given is up.
+    /// Whether the requested time is over.
     pub(super) fn is_over(&self) -> bool {
         self.deadline
             .is_some_and(|deadline| deadline <= Instant::now())
     }
 
-    /// The time since the begin.
+    /// The time since the start.
     pub(super) fn elapsed(&self) -> Duration {
         self.start.elapsed()
     }
 
-    /// Prints what was counted since the last look, if it is time for that.
+    /// Prints the counts since the last reading, if an interval has ended.
     pub(super) fn tick(&mut self, counters: &mut Counters, printer: &mut Printer) -> Result<()> {
         let now = Instant::now();
         let (Some(period), Some(next)) = (self.period, self.next) else {
@@ -82,14 +82,14 @@ impl Intervals {
             return Ok(());
         }
         self.print(counters, printer)?;
-        // Intervals that were missed, because we were stopped, are not made up for.
+        // Intervals that were missed, because we were stopped, are skipped.
         let missed = now.duration_since(next).as_nanos() / period.as_nanos().max(1);
         let steps = u32::try_from(missed).unwrap_or(u32::MAX).saturating_add(1);
         self.next = next.checked_add(period.saturating_mul(steps));
         Ok(())
     }
 
-    /// Prints what was counted since the last look, if intervals are wanted; at the end, the rest.
+    /// Prints the counts since the last reading, if intervals are requested; at the end, the rest.
     pub(super) fn finish(
         &mut self,
         counters: &mut Counters,
@@ -123,7 +123,7 @@ impl Intervals {
         Ok(())
     }
 
-    /// The counts of now.
+    /// The current counts.
     pub(super) fn look(&self, counters: &mut Counters) -> Result<Look> {
         if !self.by_place {
             return Ok(vec![(None, counters.read()?)]);
@@ -135,7 +135,7 @@ impl Intervals {
             .collect())
     }
 
-    /// What to call a place: its name when it was first seen, as it may be gone by now.
+    /// The name of a place when it was first seen, as it may be gone by now.
     pub(super) fn name(&self, place: Option<PlaceName>) -> Option<String> {
         let place = place?;
         let known = self.names.iter().find(|(known, _)| *known == place);

@@ -92,7 +92,7 @@ fn push(text: &mut String, object: impl Serialize) {
     text.push('\n');
 }
 
-/// The times, as an object of their own.
+/// The times, as a separate object.
 pub(super) fn times(report: &Report) -> String {
     let times = Times {
         seconds_elapsed: report.wall.mean,

@@ -33,14 +33,14 @@ use prof_events::Signals;
 use crate::flags::StatFlags;
 use printer::Printer;
 
-/// Counts, prints what was counted, and exits as the command did.
+/// Counts, prints the counts, and exits as the command did.
 ///
 /// # Errors
 ///
-/// When an event is not known or cannot be counted, there is no such target, or the output cannot
-/// be written.
+/// An event is unknown or cannot be counted, there is no such target, or the output cannot be
+/// written.
 pub(crate) fn run(flags: StatFlags) -> Result<ExitCode> {
-    // Before any thread is made: they inherit the blocked signals.
+    // Before any thread starts: threads inherit the blocked signals.
     let signals = Signals::block().context("cannot watch for signals")?;
     prof_events::remove_leftovers();
     let wanted = wanted::Wanted::new(&flags)?;

@@ -13,15 +13,15 @@ pub(super) enum Part {
         group: Group,
         counters: Vec<Counter>,
     },
-    /// What comes from elsewhere.
+    /// Counts from another source.
     Elsewhere,
 }
 
-/// A place, the number of a row there, and its count.
+/// A place, the index of a row there, and its count.
 pub(super) type Cell = (PlaceName, usize, Count);
 
 impl Part {
-    /// Opens a group of events, or one alone.
+    /// Opens a group of events, or a single event.
     pub(super) fn open(
         events: &EventGroup,
         target: &Target,
@@ -49,7 +49,7 @@ impl Part {
         Ok(Part::Together { group, counters })
     }
 
-    /// What each of its rows counted.
+    /// The count of each of its rows.
     pub(super) fn read(&mut self) -> Result<Counts, ReadError> {
         let members = self.members();
         let read = match self {
@@ -71,7 +71,7 @@ impl Part {
         }
     }
 
-    /// How many rows it has, and what each of them, by its number, counted at each place.
+    /// The number of its rows, and the count of each row, by index, at each place.
     pub(super) fn read_places(&mut self) -> Result<(usize, Vec<Cell>), ReadError> {
         let members = self.members();
         let read = match self {

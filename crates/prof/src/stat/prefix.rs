@@ -1,11 +1,11 @@
-//! What goes before lines.
+//! The prefix of lines.
 
 use std::time::Duration;
 
-/// What goes before each line.
+/// The prefix of each line.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Prefix {
-    /// The time of an interval's end since the begin.
+    /// The end of an interval, as the time since the start.
     pub(super) time: Option<Duration>,
     /// The thread or CPU.
     pub(super) place: Option<String>,

@@ -1,4 +1,4 @@
-//! Where and how the results are written.
+//! Where and how results are written.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -12,12 +12,12 @@ use super::report::Report;
 use super::{csv, json, text};
 use crate::flags::StatFlags;
 
-/// Writes results as the flags say.
+/// Writes results in the requested format.
 pub(super) struct Printer {
     format: Format,
     out: Box<dyn Write>,
     place: Option<PathBuf>,
-    /// What was counted, for the title.
+    /// The target, for the title.
     subject: String,
     lines: usize,
 }
@@ -54,9 +54,9 @@ impl Printer {
         })
     }
 
-    /// One interval, or one of several places of it.
+    /// Prints one interval, or one of its several places.
     pub(super) fn interval(&mut self, report: &Report, prefix: &Prefix) -> Result<()> {
-        /// As many lines as fit on a screen go without another header.
+        /// The header is repeated after about a screen of lines.
         const HEADER_EVERY: usize = 25;
         if matches!(self.format, Format::Text) && self.lines.is_multiple_of(HEADER_EVERY) {
             let header = text::interval_header(prefix);
@@ -67,7 +67,7 @@ impl Printer {
         self.write(lines)
     }
 
-    /// The results at the end, with title and times.
+    /// Prints the results at the end, with title and times.
     pub(super) fn summary(&mut self, report: &Report, places: &[(Prefix, Report)]) -> Result<()> {
         let mut written = String::new();
         if matches!(self.format, Format::Text) {
@@ -109,7 +109,7 @@ impl Printer {
     }
 }
 
-/// Under its name at once: intervals are read as they come.
+/// Creates the file under its name at once, because intervals are read while they are written.
 fn create(path: &Path) -> io::Result<File> {
     match Output::create(path)? {
         Output::Direct(file) => Ok(file),
@@ -118,7 +118,7 @@ fn create(path: &Path) -> io::Result<File> {
 }
 
 impl StatFlags {
-    /// What is counted, as the title says it.
+    /// The target, as the title names it.
     fn subject(&self) -> String {
         let list = |numbers: &[i32]| {
             numbers

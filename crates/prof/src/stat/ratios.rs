@@ -1,4 +1,4 @@
-//! What the counts mean beside each other.
+//! Ratios between counts.
 
 use prof_counters::EventSpec;
 
@@ -33,7 +33,7 @@ impl Metric {
     }
 }
 
-/// An event whose share in another one has a name: misses of all accesses.
+/// Events whose share of another one has a name, such as misses of all accesses.
 const SHARES: [(&str, &str, &str); 14] = [
     ("branch-misses", "branches", "of all branches"),
     ("cache-misses", "cache-references", "of all cache refs"),
@@ -75,8 +75,7 @@ const SHARES: [(&str, &str, &str); 14] = [
     ("stalled-cycles-backend", "cycles", "backend cycles idle"),
 ];
 
-/// The ratios that one of the events has to the others; `means` are in the kernel's units,
-/// `wall` in seconds.
+/// The ratios of one event to the others; `means` are in the kernel's units, `wall` in seconds.
 pub(super) fn metrics(index: usize, rows: &[Row], means: &[Option<f64>], wall: f64) -> Vec<Metric> {
     let (Some(row), Some(Some(value))) = (rows.get(index), means.get(index)) else {
         return Vec::new();
@@ -144,7 +143,7 @@ fn per_second(rate: f64) -> Option<Metric> {
     }
 }
 
-/// What stands beside one event.
+/// One event and the events counted with it.
 struct Table<'a> {
     rows: &'a [Row],
     means: &'a [Option<f64>],
@@ -152,7 +151,7 @@ struct Table<'a> {
 }
 
 impl Table<'_> {
-    /// The mean of the event of that name, counted in the same code as this one.
+    /// The mean of the event with that name, counted in the same code as this one.
     fn named(&self, name: &str) -> Option<f64> {
         let modes = |event: &EventSpec| {
             let modifiers = event.modifiers;
@@ -161,7 +160,7 @@ impl Table<'_> {
         self.mean(|row| is(&row.event, name) && modes(&row.event) == modes(&self.row.event))
     }
 
-    /// Nanoseconds that the target ran.
+    /// Nanoseconds for which the target ran.
     fn clock(&self) -> Option<f64> {
         self.mean(|row| row.event.is_clock())
     }
@@ -176,7 +175,7 @@ impl Table<'_> {
     }
 }
 
-/// Whether it is the event of that name, however it is called here.
+/// Whether it is the event of that name, under any alias.
 fn is(event: &EventSpec, name: &str) -> bool {
     prof_events::names::encoding_of(name).is_some_and(|encoding| encoding == event.encoding)
 }
@@ -186,7 +185,7 @@ mod tests {
     use super::*;
     use crate::stat::row::Origin;
 
-    /// Counts of events by name, and the ratios of one of them.
+    /// Checks the ratios of one event, given counts by event name.
     fn check(counts: &[(&str, f64)], of: &str, expected: &[(f64, &str)]) {
         let rows: Vec<Row> = counts
             .iter()

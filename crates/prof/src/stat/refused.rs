@@ -1,11 +1,11 @@
-//! What of the default set is unavailable, and how that is said.
+//! Unavailable events of the default set, in words.
 
 use anyhow::Result;
 use prof_counters::{EventGroup, OpenError};
 
 use super::row::{Origin, Row};
 
-/// What of the default set is unavailable.
+/// Unavailable events of the default set.
 #[derive(Default)]
 pub(super) struct Refused {
     hardware: Vec<OpenError>,
@@ -21,7 +21,7 @@ impl Refused {
         }
     }
 
-    /// One sentence for each thing that misses; that a CPU lacks one of many is not worth one.
+    /// One sentence for each kind of omission; a single event that the CPU lacks needs none.
     pub(super) fn notes(self, rows: &[Row]) -> Result<Vec<String>> {
         let mut notes = Vec::new();
         let has_hardware = rows.iter().any(|row| row.event.family.is_hardware());

@@ -1,4 +1,4 @@
-//! What is to be printed: values, ratios and spreads of one moment, whatever the format.
+//! The values, ratios and spreads of one moment, for any format.
 
 use std::time::Duration;
 
@@ -8,17 +8,17 @@ use prof_events::counting::Usage;
 use super::ratios::{Metric, metrics};
 use super::row::{Counts, Origin, Row};
 
-/// One run of a command, or one look at something that runs on.
+/// One run of a command, or one reading of running targets.
 #[derive(Clone, Debug)]
 pub(super) struct Measurement {
     pub(super) counts: Counts,
     /// Real time.
     pub(super) wall: Duration,
-    /// What the command used, when it has ended.
+    /// The command's resource usage, when it has ended.
     pub(super) usage: Option<Usage>,
 }
 
-/// What to print.
+/// The results to print.
 pub(super) struct Report {
     pub(super) lines: Vec<Line>,
     pub(super) wall: Estimate,
@@ -27,15 +27,15 @@ pub(super) struct Report {
     pub(super) runs: usize,
 }
 
-/// One event.
+/// The results of one event.
 pub(super) struct Line {
     pub(super) name: String,
     pub(super) value: Value,
-    /// Of the value: a unit to print behind it.
+    /// The unit to print after the value.
     pub(super) unit: String,
-    /// Nanoseconds that it counted.
+    /// Nanoseconds for which it counted.
     pub(super) running: u64,
-    /// The share of the time that it counted, 0 to 1.
+    /// The share of the time for which it counted, 0 to 1.
     pub(super) share: f64,
     pub(super) metrics: Vec<Metric>,
 }
@@ -43,7 +43,7 @@ pub(super) struct Line {
 /// The value of an event.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Value {
-    /// A number of things.
+    /// A count.
     Whole(Estimate),
     /// A quantity.
     Real(Estimate),
@@ -51,7 +51,7 @@ pub(super) enum Value {
     NotCounted,
 }
 
-/// A mean, and how sure it is.
+/// A mean and its error.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Estimate {
     pub(super) mean: f64,
@@ -118,7 +118,7 @@ fn cpu_times(runs: &[Measurement]) -> Option<(Estimate, Estimate)> {
     })
 }
 
-/// What all runs say of one event.
+/// The results of all runs for one event.
 struct Cell {
     /// Scaled, in the kernel's unit; `None` if some run did not count it.
     estimate: Option<Estimate>,
@@ -131,7 +131,7 @@ impl Cell {
             .get(index)
             .is_some_and(|row| row.origin == Origin::Usage);
         let count = |run: &Measurement| match is_usage {
-            // The kernel's notes are always of all the time.
+            // getrusage always covers the whole time.
             true => Some(Count {
                 value: run.usage?.context_switches,
                 ..Count::default()
@@ -199,7 +199,7 @@ mod tests {
         };
         check(&[5.0], 5.0, None);
         check(&[1.0, 1.0, 1.0], 1.0, Some(0.0));
-        // Standard deviation 2, over the root of 4.
+        // The standard deviation is 2; divided by the root of 4.
         check(
             &[1.0, 3.0, 5.0, 7.0 - 4.0],
             3.0,

@@ -1,29 +1,29 @@
-//! What is counted: events, each with its name and where its counts come from.
+//! The rows: events, each with its name and the source of its counts.
 
 use prof_counters::{Count, EventSpec};
 
 use super::wanted::Wanted;
 
-/// One event, as it is counted.
+/// One event to count.
 #[derive(Clone, Debug)]
 pub(super) struct Row {
-    /// What is counted.
+    /// The event.
     pub(super) event: EventSpec,
-    /// What it is called.
+    /// Its name in the output.
     pub(super) name: String,
     pub(super) origin: Origin,
 }
 
-/// Where a count comes from.
+/// The source of a count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
     /// A counter.
     Counter,
-    /// What the kernel notes down of a process: a counter would not be allowed to see it.
+    /// getrusage: a counter would not be allowed to see it.
     Usage,
 }
 
-/// One count of each row; `None` where a pinned counter found no room.
+/// One count for each row; `None` if a pinned counter was not on the hardware.
 pub(super) type Counts = Vec<Option<Count>>;
 
 impl Row {
@@ -31,7 +31,7 @@ impl Row {
         let named = wanted.groups.iter().flat_map(|group| &group.events);
         let as_wanted = named.clone().any(|wanted| wanted == event);
         let name = match origin {
-            // The clocks run whoever's code it is, so nothing was left out.
+            // The clocks run in any code, so nothing was left out.
             Origin::Counter if !as_wanted && event.is_clock() => event.name.clone(),
             Origin::Counter => event.to_string(),
             Origin::Usage => event.name.clone(),
@@ -43,7 +43,8 @@ impl Row {
         }
     }
 
-    /// What is counted where no user code runs is zero with `:u`, which looks like an answer.
+    /// A note if the event happens in the kernel only: with `:u` its count is zero, which looks
+    /// like a result.
     pub(super) fn always_zero(&self) -> Option<String> {
         let hidden = self.origin == Origin::Counter && !self.event.modifiers.kernel;
         let zero = hidden && self.event.happens_in_kernel_only();

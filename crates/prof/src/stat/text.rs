@@ -1,4 +1,4 @@
-//! The table for people, laid out as perf lays it out.
+//! The table for users, with perf's layout.
 
 use super::prefix::Prefix;
 use super::ratios::Metric;
@@ -127,7 +127,7 @@ fn metric(metric: &Metric) -> String {
     }
 }
 
-/// How sure the value is, and for which share of the time it was counted.
+/// The error of the value, and the share of the time for which it was counted.
 fn end(line: &Line) -> String {
     let estimate = match &line.value {
         Value::Whole(estimate) | Value::Real(estimate) => estimate,

@@ -1,4 +1,4 @@
-//! Counting every thread of a command by itself.
+//! Counting each thread of a command separately.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -22,8 +22,8 @@ use super::wanted::Wanted;
 use crate::exit;
 use crate::flags::StatFlags;
 
-/// Runs the command as often as asked, prints what each of its threads counted, and exits as it
-/// did.
+/// Runs the command the requested number of times, prints the counts of each of its threads, and
+/// exits as it did.
 pub(super) fn run(
     flags: &StatFlags,
     wanted: &Wanted,
@@ -75,19 +75,19 @@ pub(super) fn run(
     Ok(code)
 }
 
-/// What the threads of one run counted.
+/// The counts of the threads of one run.
 struct Run {
     threads: BTreeMap<i32, ThreadCount>,
-    /// Records of threads that were lost.
+    /// Lost records of threads.
     lost: u64,
     wall: Duration,
     usage: Usage,
 }
 
-/// How often records are taken from the rings, lest they run over.
+/// How often the rings are read, so that they do not overflow.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// Runs the command once; the inner error is that it cannot be started.
+/// Runs the command once; the inner error says that it cannot be started.
 fn count_once(
     flags: &StatFlags,
     rows: &[Row],
@@ -124,7 +124,7 @@ fn count_once(
     Ok(Ok((run, outcome)))
 }
 
-/// What can be counted, tried with counters that are closed again.
+/// The events that can be counted, found with counters that are closed again.
 fn countable(
     flags: &StatFlags,
     wanted: &Wanted,
@@ -164,8 +164,7 @@ fn open(rows: &[Row], held: &HeldCommand) -> Result<ThreadCounters> {
     })
 }
 
-/// Prints the threads of one run, each by itself, or the means of several runs by the threads'
-/// names.
+/// Prints each thread of one run, or the means of several runs by the threads' names.
 fn print(rows: &[Row], runs: &[Run], printer: &mut Printer) -> Result<()> {
     let named = |thread: (&i32, &ThreadCount), run: &Run| match runs.len() {
         1 => format!("{}-{}", name(&run.threads, *thread.0), thread.0),
@@ -183,7 +182,7 @@ fn print(rows: &[Row], runs: &[Run], printer: &mut Printer) -> Result<()> {
             }
         }
     }
-    // Those that did the most come first, as with perf.
+    // Threads with the highest counts come first, as in perf.
     let mut places: Vec<(String, Vec<Counts>)> = places.into_iter().collect();
     places.sort_by_key(|(_, counts)| std::cmp::Reverse(first_event(counts)));
     let places: Vec<(Prefix, Report)> = places
@@ -223,13 +222,13 @@ fn count(raw: &RawCount) -> Count {
     }
 }
 
-/// What was counted of the first event in all runs.
+/// The count of the first event in all runs.
 fn first_event(runs: &[Counts]) -> u64 {
     let firsts = runs.iter().filter_map(|counts| counts.first().copied()?);
     firsts.map(|count| count.value).sum()
 }
 
-/// The thread's own name, or the one that it has from the thread that made it.
+/// The thread's own name, or the name that it inherited from its parent.
 fn name(threads: &BTreeMap<i32, ThreadCount>, tid: i32) -> &str {
     const LONGEST_LINE: usize = 64;
     let mut next = tid;

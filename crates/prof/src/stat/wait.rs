@@ -1,4 +1,4 @@
-//! Waiting for whatever comes first: a signal, an end, the end of an interval.
+//! Waits for the first of: a signal, the end of a target, the end of an interval.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -8,17 +8,17 @@ use prof_events::{Interrupt, Signals};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
-/// What came.
+/// What ended the wait.
 pub(super) enum Wake {
     Signal(Interrupt),
-    /// All that was waited for has ended.
+    /// All targets have ended.
     Ended,
     /// The time is up.
     Time,
 }
 
-/// Waits until one of the descriptors is readable, which makes it the next to be dropped from
-/// `ends`, a signal comes, or it is time.
+/// Waits until a descriptor is readable, which is then removed from `ends`, a signal arrives, or
+/// the time is up.
 pub(super) fn wait(
     ends: &mut Vec<BorrowedFd<'_>>,
     signals: &Signals,

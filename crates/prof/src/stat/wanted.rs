@@ -1,4 +1,4 @@
-//! Which events were asked for.
+//! The requested events.
 
 use anyhow::{Result, anyhow};
 use prof_counters::{Catalog, EventGroup};
@@ -8,11 +8,11 @@ use crate::flags::StatFlags;
 /// The events to count.
 pub(super) struct Wanted {
     pub(super) groups: Vec<EventGroup>,
-    /// Whether they were asked for by name: then nothing is left out.
+    /// Whether the user named them: then none is left out.
     pub(super) by_name: bool,
 }
 
-/// What is counted if nothing is said: what perf counts, as far as it can be had.
+/// The default events: those of perf, as far as they are available.
 const DEFAULT: &str = "context-switches,cpu-migrations,page-faults,cycles,stalled-cycles-frontend,\
      stalled-cycles-backend,instructions,branches,branch-misses";
 

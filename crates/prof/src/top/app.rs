@@ -1,4 +1,4 @@
-//! What is shown of a picture.
+//! The state of the display.
 
 use std::collections::HashMap;
 
@@ -22,7 +22,7 @@ impl View {
         [Self::Functions, Self::Tree, Self::Flamegraph, Self::Threads];
 }
 
-/// What is shown, and how.
+/// The state of the display.
 #[derive(Debug, Default)]
 pub(super) struct App {
     pub view: View,
@@ -32,11 +32,11 @@ pub(super) struct App {
     pub help: bool,
     pub filters: Filters,
     pub search: Option<Pattern>,
-    /// What is being typed.
+    /// The pattern that the user is typing.
     pub prompt: Option<(Wanted, String)>,
     /// Shown until the next key.
     pub message: Option<String>,
-    /// Why nothing comes any more.
+    /// Why no more samples arrive.
     pub ended: Option<String>,
     /// The selected rows of functions and of threads.
     pub rows: [usize; 2],
@@ -51,17 +51,17 @@ pub(super) struct App {
 }
 
 impl App {
-    /// Whether the search finds this name.
+    /// Whether the search matches this name.
     pub(super) fn is_found(&self, name: &str) -> bool {
         (self.search.as_ref()).is_some_and(|search| search.matches(name))
     }
 
-    /// The call that was zoomed into; that of everything if it is not there now.
+    /// The zoomed call; the root if it is not in the picture now.
     pub(super) fn root(&self, calls: &Tree) -> usize {
         self.zoom.last().map_or(Tree::ROOT, |&id| calls.find(id))
     }
 
-    /// Functions or threads, as they are sorted.
+    /// Functions or threads, in the current order.
     pub(super) fn sorted<'p>(&self, picture: &'p Picture) -> Vec<&'p Row> {
         let rows = match self.view {
             View::Threads => &picture.threads,

@@ -1,8 +1,8 @@
-//! What is shown: conditions that were typed.
+//! Filters that the user has typed.
 
 use prof_report::{Filter, InvalidPattern, Pattern};
 
-/// Conditions on what is shown, together.
+/// Filters, which must all match.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Filters {
     pub function: Option<Pattern>,
@@ -11,7 +11,7 @@ pub(super) struct Filters {
     pub no_kernel: bool,
 }
 
-/// What a pattern that is typed is for.
+/// The purpose of a pattern that the user types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
     Search,
@@ -21,7 +21,7 @@ pub(super) enum Wanted {
 }
 
 impl Wanted {
-    /// What stands before the pattern while it is typed.
+    /// The prompt before the pattern.
     pub(super) fn prompt(self) -> &'static str {
         match self {
             Self::Search => "/",
@@ -32,12 +32,12 @@ impl Wanted {
     }
 }
 
-/// What was typed, as a regular expression; nothing is no condition. Without capital letters, it
+/// The typed text as a regular expression; `None` if it is empty. Without capital letters, it
 /// matches either case.
 ///
 /// # Errors
 ///
-/// When it is none.
+/// It is not a regular expression.
 pub(super) fn pattern(text: &str) -> Result<Option<Pattern>, InvalidPattern> {
     match text {
         "" => Ok(None),
@@ -57,12 +57,12 @@ impl Filters {
         }
     }
 
-    /// Whether all is shown.
+    /// Whether nothing is filtered.
     pub(super) fn are_none(&self) -> bool {
         self.text().is_empty()
     }
 
-    /// In words, for the foot.
+    /// The filters in words, for the foot.
     pub(super) fn text(&self) -> String {
         let text = |pattern: &Pattern| {
             let text = pattern.to_string();

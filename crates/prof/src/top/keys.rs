@@ -1,4 +1,4 @@
-//! What keys do to what is shown.
+//! The effect of keys on the display.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
@@ -9,15 +9,15 @@ use super::filters::{Filters, Wanted, pattern};
 use super::picture::{Picture, Tree};
 use super::views::{flame, moved, tree};
 
-/// What is to be done next.
+/// What to do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Todo {
     Nothing,
-    /// Nothing but to draw what there is.
+    /// Only draw the current state.
     Draw,
-    /// Another picture of the same profile.
+    /// Make another picture of the same profile.
     Picture,
-    /// Another span of the recording.
+    /// Make a profile of another span of the recording.
     Profile,
     /// Write a recording.
     Write,
@@ -25,7 +25,7 @@ pub(super) enum Todo {
 }
 
 impl App {
-    /// What a key does.
+    /// Handles a key.
     pub(super) fn key(&mut self, key: KeyEvent, picture: &Picture) -> Todo {
         self.message = None;
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
@@ -82,7 +82,7 @@ impl App {
 
     fn show(&mut self, view: View) -> Todo {
         self.view = view;
-        // Only the view of threads needs them apart.
+        // Only the view of threads lists them separately.
         Todo::Picture
     }
 
@@ -95,7 +95,7 @@ impl App {
         self.prompt = Some((wanted, String::new()));
     }
 
-    /// Shows all again.
+    /// Clears search, filters and zoom.
     fn reset(&mut self) -> Todo {
         let no_kernel = self.filters.no_kernel;
         self.filters = Filters {
@@ -107,7 +107,7 @@ impl App {
         Todo::Picture
     }
 
-    /// A key while something is typed.
+    /// Handles a key in the prompt.
     fn type_key(&mut self, code: KeyCode, picture: &Picture) -> Todo {
         let Some((wanted, mut text)) = self.prompt.take() else {
             return Todo::Draw;
@@ -144,7 +144,7 @@ impl App {
         Todo::Picture
     }
 
-    /// Goes to the next thing that the search finds, or the one before.
+    /// Goes to the next match of the search, or to the previous one.
     fn find(&mut self, picture: &Picture, forward: bool) {
         let (names, at): (Vec<(&str, u64)>, usize) = match self.view {
             View::Functions | View::Threads => {
@@ -156,7 +156,7 @@ impl App {
                 (names.collect(), self.row())
             }
             View::Tree | View::Flamegraph => {
-                // All that is there, whether it is open or wide enough.
+                // All calls, whether they are open or wide enough or not.
                 let nodes = picture.tree.nodes.iter();
                 let names = nodes.map(|node| (&*node.name, node.id));
                 (names.collect(), picture.tree.find(self.call))
@@ -176,7 +176,7 @@ impl App {
         }
     }
 
-    /// Selects a call, and opens and shows all that leads to it.
+    /// Selects a call, and opens and shows all its callers.
     fn reveal(&mut self, calls: &Tree, node: usize) {
         self.call = calls.nodes[node].id;
         let root = self.root(calls);
@@ -209,7 +209,7 @@ impl App {
         };
         let at = self.row().min(last);
         if code == KeyCode::Enter {
-            // The number behind a thread's name is no part of what patterns match.
+            // The id after a thread's name is not part of what patterns match.
             let name = match self.view {
                 View::Threads => rows[at].name.rsplit_once(' ').map_or("", |(name, _)| name),
                 _ => &rows[at].name,

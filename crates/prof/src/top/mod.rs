@@ -40,30 +40,30 @@ use screen::Ended;
 use watched::{Sources, Watched};
 
 /// Pieces of the recording that may wait for us: some 30 MB, which the recorder fills in seconds
-/// only if we do not come to read at all.
+/// only if we stop reading.
 const PIECES: usize = 256;
-/// What the key `w` writes: this much.
+/// How much the key `w` writes.
 const KEPT: (Duration, u64) = (Duration::from_secs(3600), 32 << 20);
 
-/// What watching all processes may take. To wake for each sample costs twice as much where they are
-/// many and short, and completes one stack in a hundred.
+/// The limits for watching all processes. Waking for each sample costs twice as much with many
+/// short processes, and completes one stack in a hundred.
 const LIMITS: ResourceLimits = ResourceLimits {
     poll_interval: Duration::from_millis(50),
     memory: 256 << 20,
 };
 
-/// Shows what runs until somebody quits.
+/// Shows what runs until the user quits.
 ///
 /// # Errors
 ///
-/// When nothing can be recorded, or the terminal cannot be drawn on.
+/// Nothing can be recorded, or the terminal cannot be used.
 pub(crate) fn run(flags: TopFlags) -> Result<ExitCode> {
     let is_asked = flags.names_a_target();
     let (mut target, mut sampling, flags) = flags.split();
     let is_own = !is_asked && own::watch_instead(&mut target, &mut sampling)?;
     let note = is_own.then_some(own::NOTE);
     let full_screen = !flags.stdio && flags.iterations.is_none() && is_screen();
-    // Before any thread is made: they inherit the blocked signals.
+    // Before any thread starts: threads inherit the blocked signals.
     let signals = Signals::block_with_rotation().context("cannot watch for signals")?;
     prof_events::remove_leftovers();
     let mut target = record::wanted(target, !full_screen).find(&signals)?;
@@ -97,7 +97,7 @@ pub(crate) fn run(flags: TopFlags) -> Result<ExitCode> {
         recorder
             .spawn_scoped(scope, || recorded(options, &signals, &done_in))
             .context("cannot start a thread")?;
-        // However watching ends, the recorder must end, too. It waits for us to read no more.
+        // However watching ends, the recorder must end, too. It may wait for us to read.
         let mut stopping = Stopping {
             watched: Some(Watched::new(sources)),
         };
@@ -107,15 +107,15 @@ pub(crate) fn run(flags: TopFlags) -> Result<ExitCode> {
             false => plain::run(&flags, watched, note),
         }
     });
-    // What nobody has read would end us when signals are let through again.
+    // Pending signals would end us once they are unblocked.
     while signals.next().is_some() {}
     exit_code(ended?)
 }
 
-/// Records, and tells how that ended.
+/// Records, and sends the outcome.
 fn recorded(options: Options, signals: &Signals, done: &Sender<Result<Summary, Error>>) {
     let outcome = prof_recorder::record(&options, signals);
-    // Who has stopped listening knows that it ends.
+    // If nobody listens, the receiver knows that the recording ends.
     let _ = done.send(outcome);
 }
 
@@ -131,18 +131,18 @@ impl Drop for Stopping {
             .take()
             .is_some_and(|watched| watched.has_ended());
         if !has_ended {
-            // A command gets it too. Of a process of our own, it cannot fail.
+            // A command gets it, too. Signalling our own process cannot fail.
             let _ = kill_process(getpid(), Signal::TERM);
         }
     }
 }
 
-/// Has the recorder write what it keeps.
+/// Makes the recorder write the records that it keeps.
 fn ask_to_write() -> Result<()> {
     Ok(kill_process(getpid(), Signal::USR2)?)
 }
 
-/// Whether there is a terminal that can be drawn on.
+/// Whether there is a usable terminal.
 fn is_screen() -> bool {
     let is_dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
     io::stdout().is_terminal() && !is_dumb

@@ -1,4 +1,4 @@
-//! What those watch who may not watch everything: their own processes.
+//! The default target without the permission to watch everything: the user's own processes.
 
 use anyhow::{Result, bail};
 use prof_events::system::Privileges;
@@ -6,11 +6,11 @@ use prof_procfs::{Task, processes, settings::setting};
 
 use crate::flags::{SamplerFlag, SamplingFlags, TargetSelection};
 
-/// Said before the first table, or on the screen until a key is pressed.
+/// Printed before the first table, or shown until a key is pressed.
 pub(super) const NOTE: &str = "only your processes and their children: -a needs root";
 
-/// Where nothing was asked for and the kernel does not let us watch everything, watches all
-/// processes of ours that can be; returns whether that is so.
+/// If no target is given and the kernel does not let us watch everything, watches all of the user's
+/// processes that can be watched; returns whether it does so.
 ///
 /// # Errors
 /// There are none.
@@ -20,7 +20,7 @@ pub(super) fn watch_instead(
 ) -> Result<bool> {
     let privileges = Privileges::read().unwrap_or_default();
     let paranoid = setting("kernel/perf_event_paranoid").unwrap_or_default();
-    // Where the kernel lets us sample nothing at all, it says so better than we could.
+    // If the kernel forbids all sampling, its own error says so better.
     if privileges.may_perfmon() || !(1..=2).contains(&paranoid) {
         return Ok(false);
     }
@@ -33,19 +33,19 @@ pub(super) fn watch_instead(
         bail!("none of your processes can be watched, and -a needs root: name a command to run");
     }
     target.all_cpus = false;
-    // Nobody asked for threads to be stopped, least of all everyone's.
+    // The user did not request stopping threads, least of all those of all processes.
     if sampling.sampler == SamplerFlag::Auto {
         sampling.sampler = SamplerFlag::Perf;
     }
     Ok(true)
 }
 
-/// Whether this is a process of the user that others of the same user may look into.
+/// Whether this is a process of the user that the same user may inspect.
 fn is_open(pid: i32, user: u32) -> bool {
     let process = Task::of(pid);
     let users = process.status().ok().and_then(|status| status.users());
     let is_ours = users.is_some_and(|users| (users.real, users.effective) == (user, user));
-    // The kernel asks for the same right as perf_event_open(2). Its own threads have no maps.
+    // This needs the same permission as perf_event_open(2). Kernel threads have no maps.
     is_ours && (process.maps()).is_ok_and(|maps| maps.iter().next().is_some())
 }
 

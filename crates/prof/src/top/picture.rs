@@ -1,4 +1,4 @@
-//! What the views show: the profile of this moment, merged, in values of their own.
+//! The data of the views: the current profile, merged, in values of its own.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -10,17 +10,17 @@ use prof_report::view::flat::Flat;
 use prof_report::view::groups::Groups;
 use prof_report::{CallTree, Filter, Split, SymbolizedProfile};
 
-/// The profile of this moment.
+/// The current profile.
 #[derive(Debug, Default)]
 pub(super) struct Picture {
-    /// What the weights are of.
+    /// The event of the weights.
     pub event: String,
-    /// By their own weight, the heaviest first.
+    /// By self weight, the heaviest first.
     pub functions: Vec<Row>,
     /// By their weight, the heaviest first.
     pub threads: Vec<Row>,
     pub tree: Tree,
-    /// What there is since the start.
+    /// The totals since the start.
     pub foot: Foot,
 }
 
@@ -37,25 +37,25 @@ pub(super) struct Row {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Foot {
     pub samples: u64,
-    /// Of the stacks, from 0 to 1.
+    /// The share of whole stacks, from 0 to 1.
     pub whole: Option<f64>,
     pub lost: u64,
     pub throttled: u64,
-    /// The share of what was sampled that is not shown any more, because it is rare.
+    /// The share of the samples' weight that is dropped, because it is rare.
     pub left_out: f64,
 }
 
 /// Calls, merged from the outermost function inwards.
 #[derive(Debug)]
 pub(super) struct Tree {
-    /// Each after its caller; the first one stands for everything.
+    /// Each after its caller; the first one is the root.
     pub nodes: Vec<Node>,
 }
 
-/// A function in one stack of callers.
+/// A function with one stack of callers.
 #[derive(Debug)]
 pub(super) struct Node {
-    /// The same for the same calls in the next picture.
+    /// The same in the next picture for the same call.
     pub id: u64,
     pub name: Arc<str>,
     pub module: Arc<str>,
@@ -68,11 +68,11 @@ pub(super) struct Node {
 }
 
 impl Picture {
-    /// What `filter` leaves of a profile. Threads cost another look, and are only told apart if
-    /// they are asked for.
+    /// The part of a profile that passes `filter`. Listing threads takes another pass, so this
+    /// happens only if requested.
     pub(super) fn new(profile: &SymbolizedProfile, filter: &Filter, threads: bool) -> Self {
         let foot = Foot::of(profile.quality());
-        // Without samples, nothing is what there is to see.
+        // Without samples, the picture is empty.
         let Ok(calls) = CallTree::new(profile, filter, Split::Nothing) else {
             return Self {
                 foot,
@@ -107,7 +107,7 @@ impl Picture {
         }
     }
 
-    /// The weight of everything.
+    /// The total weight.
     pub(super) fn total(&self) -> u64 {
         self.tree.nodes[Tree::ROOT].total
     }
@@ -145,7 +145,7 @@ impl Default for Tree {
 }
 
 impl Tree {
-    /// The node of everything.
+    /// The root node.
     pub(super) const ROOT: usize = 0;
 
     fn of(calls: &CallTree<'_>) -> Self {
@@ -180,14 +180,14 @@ impl Tree {
         tree
     }
 
-    /// The node with this id; that of everything if there is none now.
+    /// The node with this id; the root if there is none now.
     pub(super) fn find(&self, id: u64) -> usize {
         let found = self.nodes.iter().position(|node| node.id == id);
         found.unwrap_or(Self::ROOT)
     }
 }
 
-/// A share in percent, of anything.
+/// A share in percent.
 pub(super) fn percent(part: u64, whole: u64) -> f64 {
     match whole {
         0 => 0.0,

@@ -1,4 +1,4 @@
-//! Tables, one after the other, for what is no full screen.
+//! Tables, one after the other, without a full screen.
 
 use std::io::{self, Write};
 use std::time::Instant;
@@ -14,8 +14,8 @@ use super::watched::Watched;
 use crate::flags::ShowFlags;
 use crate::output::write_stdout;
 
-/// Prints what was sampled lately, again and again, until the recording ends or there are enough
-/// tables. First of all, says `note`.
+/// Prints tables of recent samples until the recording ends or there are enough tables. Prints
+/// `note` first.
 pub(super) fn run(flags: &ShowFlags, watched: &mut Watched, note: Option<&str>) -> Result<Ended> {
     watched.wait_for_begin()?;
     if let Some(note) = note {

@@ -18,18 +18,18 @@ use super::watched::Watched;
 use super::{ask_to_write, views};
 use crate::flags::ShowFlags;
 
-/// How long a key or the end may wait for us, with nothing else to do.
+/// The longest wait for a key or the end, if nothing else is due.
 const KEY_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// How long the recorder may take to end when the terminal is gone. The kernel tells it (SIGHUP);
-/// a second signal while it completes its files would break that off. Where SIGHUP is ignored, the
-/// recording is ended after this.
+/// How long the recorder may take to end when the terminal is gone. The kernel sends it SIGHUP; a
+/// second signal while it completes its files would abort that. If SIGHUP is ignored, the recording
+/// is ended after this.
 const HANGUP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How it ended: the recording by itself, if it did.
+/// The outcome of the recording, if it ended by itself.
 pub(super) type Ended = Option<Result<Summary, Error>>;
 
-/// Shows what comes until somebody quits, or a signal ends the recording; first of all, `note`.
+/// Shows pictures until the user quits, or a signal ends the recording; first of all, `note`.
 pub(super) fn run(
     flags: &ShowFlags,
     signals: &Signals,
@@ -111,13 +111,13 @@ fn key_timeout(next: Option<Instant>) -> Duration {
     left.map_or(KEY_TIMEOUT, |left| left.min(KEY_TIMEOUT))
 }
 
-/// Asks for signals that the recorder does not read, as it has ended.
+/// Reads signals that the recorder does not read, as it has ended.
 fn is_told_to_end(signals: &Signals) -> bool {
     signals.next().is_some_and(|signal| !signal.rotates())
 }
 
-/// Asks how the recording ended. Whether nobody is left who wants to see the last picture: a signal
-/// ended it, or an error did.
+/// Reads the outcome of the recording. Returns whether the last picture need not be shown: a signal
+/// or an error ended the recording.
 fn is_final(watched: &Watched, app: &mut App, ended: &mut Ended) -> bool {
     *ended = watched.outcome();
     match ended {
@@ -133,7 +133,7 @@ fn is_final(watched: &Watched, app: &mut App, ended: &mut Ended) -> bool {
 }
 
 impl App {
-    /// Says what has become of a file that was asked for. Returns whether there is something new.
+    /// Shows the result of writing a requested file. Returns whether there is something new.
     fn show_written(&mut self, watched: &Watched) -> bool {
         let Some(written) = watched.written() else {
             return false;
@@ -147,7 +147,7 @@ impl App {
     }
 }
 
-/// What is on the screen.
+/// The content of the screen.
 struct Shown {
     app: App,
     profile: Option<SymbolizedProfile>,
@@ -164,7 +164,7 @@ impl Shown {
     }
 
     fn take_profile(&mut self, watched: &mut Watched) -> Result<()> {
-        // The next one shares its names.
+        // The next one shares its symbols.
         self.profile = None;
         self.profile = watched.profile(self.app.span)?;
         self.take_picture(watched);

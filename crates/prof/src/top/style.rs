@@ -1,11 +1,11 @@
-//! What text looks like, with and without colours.
+//! Text styles, with and without colours.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use prof_report::symbolize::FunctionKind;
 use ratatui::style::{Color, Modifier, Style};
 
-/// What the terminal can show.
+/// The capabilities of the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Look {
     pub colors: bool,
@@ -14,7 +14,7 @@ pub(super) struct Look {
 }
 
 impl Look {
-    /// What these variables say of the terminal.
+    /// The capabilities that these environment variables imply.
     pub(super) fn of(variable: impl Fn(&str) -> Option<String>) -> Self {
         let term = variable("TERM").unwrap_or_default();
         let without = ["vt100", "vt102", "vt220", "linux-m", "xterm-mono", ""];
@@ -37,17 +37,17 @@ impl Look {
         }
     }
 
-    /// The view that is shown, and titles.
+    /// The current view's tab, and titles.
     pub(super) fn title(self) -> Style {
         Style::new().add_modifier(Modifier::BOLD)
     }
 
-    /// The line or box that keys are about.
+    /// The selected line or box.
     pub(super) fn selected(self, style: Style) -> Style {
         style.add_modifier(Modifier::REVERSED)
     }
 
-    /// What the search found.
+    /// Matches of the search.
     pub(super) fn found(self, style: Style) -> Style {
         let style = style.add_modifier(Modifier::BOLD | Modifier::UNDERLINED);
         match self.colors {
@@ -56,12 +56,12 @@ impl Look {
         }
     }
 
-    /// What matters less. (Not dim: some terminals show that as nothing at all.)
+    /// Less important text. (Not dim: some terminals show that as nothing.)
     pub(super) fn aside(self) -> Style {
         self.colored(Color::Cyan)
     }
 
-    /// What should be noticed.
+    /// Warnings.
     pub(super) fn warning(self) -> Style {
         self.colored(Color::Yellow).add_modifier(Modifier::BOLD)
     }
@@ -76,7 +76,7 @@ impl Look {
         }
     }
 
-    /// A function's box in the flamegraph. Neighbours differ mostly.
+    /// A function's box in the flamegraph. Neighbours mostly have different colours.
     pub(super) fn flame(self, name: &str, kind: FunctionKind) -> Style {
         if !self.colors {
             return Style::new();
@@ -96,7 +96,7 @@ impl Look {
         Style::new().fg(Color::Black).bg(color)
     }
 
-    /// `plain` is for terminals that have nothing but ASCII.
+    /// `plain` is for terminals that only have ASCII.
     pub(super) fn glyph(self, glyph: &'static str, plain: &'static str) -> &'static str {
         if self.unicode { glyph } else { plain }
     }

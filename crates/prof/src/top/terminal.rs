@@ -1,4 +1,4 @@
-//! The terminal while we draw on it, and as it was before.
+//! The terminal while we draw on it, and its restoration.
 
 use std::io::{self, Stdout, Write};
 use std::sync::Once;
@@ -18,13 +18,13 @@ use ratatui::crossterm::terminal::{
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-/// Has the terminal for itself until it is dropped, or a thread panics.
+/// Owns the terminal until it is dropped, or a thread panics.
 pub(super) struct Screen {
     pub terminal: Terminal<CrosstermBackend<Output>>,
 }
 
-/// What is written to a terminal that is gone is lost, and no error: [`Keyboard::wait`] tells
-/// that it is gone. Ratatui would print what it could not write, and panic, as nobody hears that.
+/// Ignores errors of writing to a terminal that is gone: [`Keyboard::wait`] reports that. Ratatui
+/// would print the error, and so panic.
 pub(super) struct Output(Stdout);
 
 impl Write for Output {
@@ -49,19 +49,19 @@ static TAKEN: AtomicBool = AtomicBool::new(false);
 static PANICS: Once = Once::new();
 
 impl Screen {
-    /// Takes the terminal: no line editing, another screen, no cursor.
+    /// Takes over the terminal: no line editing, another screen, no cursor.
     pub(super) fn take() -> io::Result<Self> {
         PANICS.call_once(|| {
             let report = std::panic::take_hook();
             std::panic::set_hook(Box::new(move |panic| {
-                // What it says would be lost with our screen.
+                // A panic message would be lost with our screen.
                 give_back();
                 report(panic);
             }));
         });
         enable_raw_mode()?;
         TAKEN.store(true, Ordering::SeqCst);
-        // From here on, dropping this gives it back.
+        // From here on, dropping this restores the terminal.
         let screen = Self {
             terminal: Terminal::new(CrosstermBackend::new(Output(io::stdout())))?,
         };
@@ -70,23 +70,23 @@ impl Screen {
     }
 }
 
-/// What comes from the keyboard. Read in a thread of its own, which nobody waits for: crossterm
-/// reads for ever from a terminal that is gone.
+/// Keys from the keyboard. They are read in a separate thread that nothing waits for: crossterm
+/// reads forever from a terminal that is gone.
 pub(super) struct Keyboard {
     events: Receiver<Event>,
 }
 
-/// What came of waiting for a key.
+/// The outcome of waiting for a key.
 #[derive(Debug)]
 pub(super) enum Waited {
     Event(Event),
     Nothing,
-    /// There is no terminal any more.
+    /// The terminal is gone.
     Gone,
 }
 
 impl Keyboard {
-    /// Begins to read.
+    /// Starts reading.
     pub(super) fn read() -> io::Result<Self> {
         let (read, events) = channel();
         let reader = thread::Builder::new().name("keyboard".into());
@@ -100,7 +100,7 @@ impl Keyboard {
         Ok(Self { events })
     }
 
-    /// Waits for a key, at most so long.
+    /// Waits for a key, at most this long.
     pub(super) fn wait(&self, timeout: Duration) -> io::Result<Waited> {
         Ok(match self.events.recv_timeout(timeout) {
             Ok(event) => Waited::Event(event),
@@ -110,7 +110,7 @@ impl Keyboard {
     }
 }
 
-/// Whether the terminal that we draw on is still there.
+/// Whether the terminal that we draw on still exists.
 fn is_there() -> io::Result<bool> {
     let screen = io::stdout();
     let mut polled = [PollFd::new(&screen, PollFlags::IN)];
@@ -125,10 +125,10 @@ impl Drop for Screen {
     }
 }
 
-/// Once only: afterwards, others write to it.
+/// Only once: afterwards, others write to it.
 fn give_back() {
     if TAKEN.swap(false, Ordering::SeqCst) {
-        // A terminal that is gone needs nothing.
+        // Errors are ignored: a terminal that is gone needs nothing.
         let _ = execute!(io::stdout(), LeaveAlternateScreen, Show);
         let _ = disable_raw_mode();
     }
@@ -142,8 +142,8 @@ mod tests {
 
     use super::*;
 
-    /// Runs a program on a terminal of its own, prints what is written to it, and fails if the
-    /// terminal is not as it was.
+    /// Runs a program on a terminal of its own, prints its output, and fails if the terminal is not
+    /// restored.
     const DRIVER: &str = r#"
 import fcntl, os, select, sys, termios
 master, slave = os.openpty()
@@ -163,7 +163,7 @@ while not ended or select.select([master], [], [], 0)[0]:
 assert termios.tcgetattr(slave) == before, "the terminal is as it was"
 "#;
 
-    /// What is written to the terminal by one of the tests below.
+    /// The terminal output of one of the tests below.
     fn on_a_terminal(test: &str) -> String {
         let program = env::current_exe().expect("this program");
         let mut driver = Command::new("python3");

@@ -1,4 +1,4 @@
-//! Pictures made by hand.
+//! Pictures for tests.
 
 use prof_filemap::MappedFile;
 use prof_report::{Filter, LoadOptions, SymbolizedProfile};
@@ -6,7 +6,7 @@ use prof_symbols::{SymbolOptions, Symbolizer};
 
 use super::picture::{Foot, Picture, Tree};
 
-/// What folded stacks say (`main;a;b 30`), as so many samples of `cpu-clock`, all whole.
+/// A picture of folded stacks (`main;a;b 30`), as so many samples of `cpu-clock`, all whole.
 pub(super) fn picture(stacks: &[&str]) -> Picture {
     let profile = profile(stacks);
     let picture = Picture::new(&profile, &Filter::default(), false);

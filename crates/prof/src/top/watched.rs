@@ -1,4 +1,4 @@
-//! What is recorded, as it comes, with names.
+//! The recording in progress, with symbols.
 
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
@@ -11,13 +11,13 @@ use prof_report::{LiveProfile, NameCache, Span, SymbolizedProfile};
 
 use crate::names::LiveSymbols;
 
-/// Where everything comes from.
+/// The channels from the recorder.
 pub(super) struct Sources {
     /// The recording, in pieces.
     pub stream: Receiver<Vec<u8>>,
-    /// The files that were asked for.
+    /// Results of requests to write a file.
     pub written: Receiver<Result<PathBuf, WriteError>>,
-    /// How it ended.
+    /// The outcome of the recording.
     pub done: Receiver<Result<Summary, Error>>,
 }
 
@@ -25,12 +25,12 @@ pub(super) struct Sources {
 pub(super) struct Watched {
     sources: Sources,
     live: Option<LiveProfile>,
-    /// Whether there are records: nothing can fail at the start any more.
+    /// Whether there are records: the recording has started successfully.
     begun: bool,
     ended: bool,
     names: NameCache,
     symbols: LiveSymbols,
-    /// Up to when weights have decayed.
+    /// The time up to which weights have decayed.
     decayed: Instant,
 }
 
@@ -58,7 +58,7 @@ impl Watched {
         Ok(())
     }
 
-    /// Takes in what has come.
+    /// Loads all pieces that have arrived.
     pub(super) fn receive(&mut self) -> Result<()> {
         loop {
             match self.sources.stream.try_recv() {
@@ -72,7 +72,7 @@ impl Watched {
         }
     }
 
-    /// Takes in what comes until then, or to the end.
+    /// Loads the pieces that arrive until then, or to the end.
     pub(super) fn receive_until(&mut self, end: Instant) -> Result<()> {
         while !self.ended {
             let time = end.saturating_duration_since(Instant::now());
@@ -96,25 +96,25 @@ impl Watched {
         Ok(())
     }
 
-    /// Whether nothing comes any more.
+    /// Whether the recording has ended.
     pub(super) fn has_ended(&self) -> bool {
         self.ended
     }
 
-    /// How the recording ended, once it has; `None` if that was asked before.
+    /// The outcome of the recording, once it has ended; `None` if it was taken before.
     pub(super) fn outcome(&self) -> Option<Result<Summary, Error>> {
         self.sources.done.recv().ok()
     }
 
-    /// What has become of a file that was asked for.
+    /// The result of writing a requested file.
     pub(super) fn written(&self) -> Option<Result<PathBuf, WriteError>> {
         self.sources.written.try_recv().ok()
     }
 
-    /// What was sampled in this span, up to now.
+    /// The samples of this span, up to now.
     pub(super) fn profile(&mut self, span: Span) -> Result<Option<SymbolizedProfile>> {
         let now = Instant::now();
-        // What the program did last stays when it has ended.
+        // When the program has ended, its last samples stay.
         let passed = match self.ended {
             true => Duration::ZERO,
             false => now.duration_since(self.decayed),
@@ -129,7 +129,7 @@ impl Watched {
         Ok(Some(self.names.symbolize(profile, symbolizer)))
     }
 
-    /// The share of all that was sampled that is not held any more, because it is rare.
+    /// The share of the sampled weight that is dropped, because it is rare.
     pub(super) fn left_out(&self, total: u64) -> f64 {
         let left_out = self.live.as_ref().map_or(0, |live| live.left_out().value);
         match left_out.saturating_add(total) {

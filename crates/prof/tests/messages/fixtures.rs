@@ -1,4 +1,4 @@
-//! A directory with what the situations need, and `prof` run in it.
+//! A directory with the files of the situations, in which `prof` runs.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -57,8 +57,8 @@ impl Fixtures {
         Self(directory)
     }
 
-    /// What `prof` says in a situation: the command line as it is typed, the messages, and the exit
-    /// status if that is not 0. A verb that is `cargo` is run by `cargo prof`.
+    /// The output of `prof` in a situation: the command line, the messages, and the exit status if
+    /// it is not 0. The verb `cargo` runs `cargo prof`.
     pub(crate) fn run(&self, verb: &str, line: &str) -> String {
         let (directory, arguments) = match line.strip_prefix("cd ") {
             Some(rest) => rest.split_once(" && ").unwrap(),
@@ -98,13 +98,13 @@ impl Fixtures {
     }
 }
 
-/// What stands between two others, the first time.
+/// The first text between two others.
 fn between<'a>(text: &'a str, before: &str, after: &str) -> Option<&'a str> {
     let (_, rest) = text.split_once(before)?;
     rest.split_once(after).map(|(between, _)| between)
 }
 
-/// Without what cargo and the compiler say, each in its own words in each version.
+/// Removes the messages of cargo and the compiler, which differ by version.
 fn without_cargo(said: &str) -> String {
     let is_ours = |line: &&str| line.starts_with("prof: ");
     match said.lines().any(|line| is_ours(&line)) {

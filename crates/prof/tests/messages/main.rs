@@ -1,9 +1,9 @@
-//! What `prof` says: each message in a golden file, to be read as a newcomer would.
+//! The messages of `prof`: each is in a golden file, to be read as a newcomer would.
 //!
-//! `golden/VERB.txt` holds what the situations of a verb print, `golden/verdict.txt` the lines of
+//! `golden/VERB.txt` holds the output of a verb's situations, `golden/verdict.txt` the lines of
 //! verdicts and of fallbacks. `golden/unprinted.txt` lists the other sentences in the sources of
-//! `prof` and of the libraries below it: a new message appears here or there. `PROF_BLESS=1` writes
-//! what is so.
+//! `prof` and of the libraries below it: a new message appears here or there. `PROF_BLESS=1`
+//! rewrites the golden files.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -17,8 +17,8 @@ use std::path::{Path, PathBuf};
 use fixtures::Fixtures;
 use situations::VERBS;
 
-/// The outputs of all situations and what the verdicts say are those of the golden files, and
-/// together with the sentences listed in `unprinted.txt` they hold all sentences of the sources.
+/// The outputs of all situations and verdicts equal the golden files, and together with the
+/// sentences in `unprinted.txt` they contain all sentences of the sources.
 #[test]
 fn messages_are_those_of_the_golden_files() {
     let fixtures = Fixtures::new();
@@ -48,7 +48,7 @@ fn golden(name: &str) -> PathBuf {
     folder.join(format!("{name}.txt"))
 }
 
-/// The sentences that no golden file holds, below the names of their files.
+/// The sentences that no golden file contains, below the names of their files.
 fn unprinted(goldens: &[(&str, String)]) -> String {
     // Messages of several lines are indented.
     let printed: Vec<String> = goldens.iter().map(|(_, text)| unwrapped(text)).collect();

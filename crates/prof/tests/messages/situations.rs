@@ -1,6 +1,6 @@
-//! What people type that `prof` answers with a message.
+//! Command lines that `prof` answers with a message.
 //!
-//! None of it depends on the machine, on who runs the tests or on what may be sampled.
+//! None depends on the machine, on the user who runs the tests or on what may be sampled.
 
 /// Command lines by the verb that they follow. `cd DIR && ` chooses another directory.
 pub(crate) const VERBS: &[(&str, &[&str])] = &[
@@ -129,7 +129,7 @@ const REPORT: &[&str] = &[
     "folded --folded out",
     "folded -i perf-4.14-branches",
     "folded --flamegraph perf-4.14-branches",
-    // What it does not hold.
+    // Outputs that the file has no data for.
     "-i folded --timeline",
     "-i folded --flamechart out.svg",
     "-i folded --since 1s",

@@ -1,17 +1,17 @@
-//! The sentences in the sources: whatever a literal of some words may become a message.
+//! The sentences in the sources: any literal of some words may become a message.
 
 use std::path::{Path, PathBuf};
 
-/// A string literal that a user may get to read.
+/// A string literal that users may read.
 pub(crate) struct Sentence {
     /// Its file, below `crates/`.
     pub(crate) file: String,
-    /// As it stands there, with its placeholders.
+    /// Its text in the source, with placeholders.
     pub(crate) text: String,
 }
 
 impl Sentence {
-    /// Whether this output holds it, with whatever in the place of its placeholders.
+    /// Whether this output contains it, with any text for its placeholders.
     pub(crate) fn is_in(&self, output: &str) -> bool {
         let mut rest = output;
         fixed_parts(&self.text).iter().all(|part| {
@@ -22,7 +22,7 @@ impl Sentence {
     }
 }
 
-/// What stands between the placeholders of a format string.
+/// The texts between the placeholders of a format string.
 fn fixed_parts(format: &str) -> Vec<String> {
     let mut parts = Vec::new();
     let mut part = String::new();
@@ -32,7 +32,7 @@ fn fixed_parts(format: &str) -> Vec<String> {
             chars.by_ref().find(|&char| char == '}');
             parts.push(std::mem::take(&mut part));
         } else {
-            // A doubled brace stands for one.
+            // A doubled brace is one brace.
             chars.next_if(|&next| next == char && "{}".contains(char));
             part.push(char);
         }
@@ -79,7 +79,7 @@ fn collect(directory: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// Three words at least, and no markup.
+/// At least three words, and no markup.
 fn is_sentence(text: &str) -> bool {
     let is_word = |word: &&str| word.chars().filter(char::is_ascii_lowercase).count() > 1;
     !text.contains(['<', '\t']) && text.split(' ').filter(is_word).count() >= 3
@@ -101,7 +101,7 @@ fn literals(code: &str) -> Vec<String> {
             }
             after
         } else if here.starts_with("'\"'") || here.starts_with("'\\") {
-            // Characters that would look like the begin of something else.
+            // Characters that look like the start of something else.
             &here[3..]
         } else {
             &here[1..]
@@ -110,7 +110,7 @@ fn literals(code: &str) -> Vec<String> {
     found
 }
 
-/// A literal's text, and what follows it. `code` begins behind the opening quote.
+/// A literal's text, and the code after it. `code` begins after the opening quote.
 fn literal(code: &str, is_raw: bool) -> (String, &str) {
     let mut text = String::new();
     let mut chars = code.chars();

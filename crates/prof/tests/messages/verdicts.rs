@@ -1,4 +1,5 @@
-//! What verdicts and fallbacks say: of a good recording, and of those in which one thing is wrong.
+//! The texts of verdicts and fallbacks: of a good recording, and of recordings with one problem
+//! each.
 
 use prof_model::{
     CallGraphSettings, Coverage, Fallback, Losses, ProbedPrograms, Quality, RecordingSettings,
@@ -9,10 +10,10 @@ use prof_model::{
 /// A change to a good recording, with what it means.
 type Change = (&'static str, fn(&mut Quality));
 
-/// A change to how a recording was made, with what it is.
+/// A change to the settings of a recording, with its meaning.
 type Setting = (&'static str, fn(&mut RecordingSettings));
 
-/// All verdicts, each below what it is of, and all fallbacks.
+/// All verdicts, each below its cause, and all fallbacks.
 pub(crate) fn all() -> String {
     let mut text = String::new();
     let mut add = |of: &str, line: &dyn std::fmt::Display| text += &format!("[{of}]\n{line}\n\n");
@@ -43,7 +44,7 @@ pub(crate) fn all() -> String {
     text
 }
 
-/// By root with all that helps in force.
+/// A recording by root with everything that helps in force.
 fn good() -> Quality {
     Quality {
         samples: 1000,
@@ -218,7 +219,7 @@ const CHANGES: &[Change] = &[
     ("CPUs that changed", |it| it.changed_cpus = vec![1, 2, 3]),
 ];
 
-/// 500 threads of each name, and what they used and what was sampled of it.
+/// 500 threads of each name, with their CPU time and its sampled part.
 fn covered(names: &[(&str, u64, u64)]) -> Vec<Coverage> {
     let of = |&(name, used, sampled): &(&str, u64, u64)| Coverage {
         process: "server".into(),
@@ -234,7 +235,7 @@ fn covered(names: &[(&str, u64, u64)]) -> Vec<Coverage> {
     names.iter().map(of).collect()
 }
 
-/// Probes of libc's functions, which so many programs did without.
+/// Probes of libc's functions, which so many programs do not use.
 fn probes(programs: usize) -> ProbedPrograms {
     let programs = ["static", "container"].iter().take(programs);
     ProbedPrograms {

@@ -1,4 +1,4 @@
-//! Counting what runs already.
+//! Counting in running processes.
 
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
@@ -20,7 +20,7 @@ fn running_processes_are_counted_until_they_end() {
         .spawn()
         .unwrap();
     let mut printed = stat.stderr.take().unwrap();
-    // Once it prints, it counts.
+    // Its first output shows that it counts.
     printed.read_exact(&mut [0]).unwrap();
     let mut input = target.stdin.take().unwrap();
     input.write_all(b"go\nend\n").unwrap();

@@ -1,4 +1,4 @@
-//! What `prof list` says.
+//! The output of `prof list`.
 
 use super::{paranoid, perf_is_here, prof, prof_as_user, run, stderr};
 

@@ -1,4 +1,4 @@
-//! `prof stat` and `prof list` as people run them, beside perf, as root and as a plain user.
+//! `prof stat` and `prof list` as users run them, compared with perf, as root and as a plain user.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![expect(clippy::print_stderr, reason = "what is skipped is said")]
@@ -12,7 +12,7 @@ mod threads;
 
 use std::process::{Command, Output};
 
-/// Runs a program and its arguments, written as one would type them without quotes.
+/// Runs a command line, split at spaces.
 fn run(program: &str, arguments: &[&str]) -> Output {
     Command::new(program)
         .args(arguments)
@@ -25,20 +25,20 @@ fn prof(arguments: &[&str]) -> Output {
     run(env!("CARGO_BIN_EXE_prof"), arguments)
 }
 
-/// As uid 65534; `None` if we are not root and so cannot become somebody else.
+/// Runs it as uid 65534; `None` if we are not root and so cannot change the user.
 fn prof_as_user(arguments: &[&str]) -> Option<Output> {
     if !rustix::process::geteuid().is_root() {
         return Some(prof(arguments));
     }
-    // The build folder may be closed to others: the program goes where they can read it.
+    // Others may not be allowed to read the build folder: the program is copied to where they can.
     let folder = tempfile::Builder::new()
         .prefix("prof-stat")
         .tempdir_in("/tmp")
         .unwrap();
     let copy = folder.path().join("prof");
     run("chmod", &["755", folder.path().to_str().unwrap()]);
-    // By another process: what other tests start meanwhile would inherit our descriptor, and a file
-    // that is open for writing cannot be run.
+    // By another process: other tests' children would inherit our descriptor, and a file that is
+    // open for writing cannot be run.
     let to = copy.to_str().unwrap();
     run("install", &["-m", "755", env!("CARGO_BIN_EXE_prof"), to]);
     let user = [

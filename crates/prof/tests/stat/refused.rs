@@ -1,4 +1,4 @@
-//! What is taken instead, and what is refused.
+//! Fallbacks, and refusals.
 
 use super::{line_of, paranoid, prof, prof_as_user, stderr};
 
@@ -44,7 +44,7 @@ fn a_plain_user_gets_what_there_is() {
             .unwrap()
     };
     assert!(value("task-clock") > 0.0, "{text}");
-    // The shell waits for ls: that is a switch, which no counter of this user sees.
+    // The shell waits for ls: that is a switch, which this user's counters do not see.
     assert!(value("context-switches") > 0.0, "{text}");
     if paranoid() >= 2 {
         assert!(value("page-faults:u") > 0.0, "{text}");

@@ -33,7 +33,7 @@ fn the_commands_exit_status_and_output_pass_through() {
         (repeated.status.code(), &repeated.stdout[..]),
         (Some(2), &b"x\nx\nx\n"[..])
     );
-    // What follows the command is its own, however it looks.
+    // Arguments after the command belong to it, whatever they look like.
     let own = prof(&["stat", "-efaults:u", "echo", "-x,", "--json", "-p", "1"]);
     assert_eq!(String::from_utf8(own.stdout).unwrap(), "-x, --json -p 1\n");
 }

@@ -1,4 +1,4 @@
-//! Threads told apart.
+//! Counting threads separately.
 
 use std::process::Output;
 

@@ -5,7 +5,7 @@ use crate::top::testing::picture;
 
 const STACKS: [&str; 3] = ["main;parse;read 60", "main;parse 10", "main;write 30"];
 
-/// Presses keys, each as its name or character; expects what is to be done after the last one.
+/// Presses keys, each given by its name or character; expects this next step after the last one.
 fn press(app: &mut App, picture: &Picture, keys: &[&str]) -> Todo {
     // As it is drawn on 80 columns.
     app.size = (80, 20);
@@ -51,7 +51,7 @@ fn tabs() {
 fn the_search_goes_around_and_back() {
     let picture = picture(&STACKS);
     let mut app = App::default();
-    // By their own weight: read, write, parse, main.
+    // By self weight: read, write, parse, main.
     press(&mut app, &picture, &["/", "a", "enter"]);
     assert_eq!(app.row(), 2, "parse");
     press(&mut app, &picture, &["n"]);

@@ -1,4 +1,4 @@
-//! The flamegraph: callers above what they call, as wide as they weigh.
+//! The flamegraph: callers above their callees, widths by weight.
 
 use prof_model::counted;
 use ratatui::crossterm::event::KeyCode;
@@ -25,7 +25,7 @@ fn frames(tree: &Tree, root: usize, width: u16) -> Vec<Frame> {
         all => (u128::from(weight) * u128::from(width) / u128::from(all)) as u16,
     };
     let mut frames = Vec::new();
-    // The node, and how much of everything is left of it.
+    // The node, and its offset in the total.
     let mut row = vec![(root, 0_u64)];
     let mut number = 0;
     while !row.is_empty() {
@@ -132,7 +132,7 @@ pub(super) fn draw(app: &App, tree: &Tree, canvas: &mut Canvas<'_>, area: Rect) 
     let style = canvas.look.title();
     canvas.text(area, (area.x, area.y), &title, style);
     let height = usize::from(area.height.saturating_sub(1));
-    // Of a high one, the rows around the selected frame.
+    // If it is too high, only the rows around the selected frame are drawn.
     let rows = frames.last().map_or(0, |frame| frame.row + 1);
     let first = super::first_line(chosen.row, rows, height);
     let seen = first..first + height;
@@ -161,7 +161,7 @@ pub(super) fn draw(app: &App, tree: &Tree, canvas: &mut Canvas<'_>, area: Rect) 
     }
 }
 
-/// What is selected, and what the search has found.
+/// The selection and the matches of the search.
 fn title(app: &App, tree: &Tree, chosen: usize) -> String {
     let node = &tree.nodes[chosen];
     let all = tree.nodes[Tree::ROOT].total;
@@ -178,7 +178,8 @@ fn title(app: &App, tree: &Tree, chosen: usize) -> String {
     title
 }
 
-/// How many calls the search finds, and what they weigh: of calls within each other, the outermost.
+/// The number of calls that match the search, and their weight: of nested matches, only the
+/// outermost counts.
 fn found(app: &App, tree: &Tree) -> (u64, u64) {
     let mut calls = 0;
     let mut weight = 0_u64;
@@ -201,7 +202,7 @@ mod tests {
     use super::*;
     use crate::top::testing::tree;
 
-    /// Frames as `name@row x+width`.
+    /// Writes frames as `name@row x+width`.
     #[test]
     fn frames_are_as_wide_as_they_weigh() {
         let tree = tree(&["main;a;b 30", "main;a 20", "main;c 49", "main;thin 1"]);

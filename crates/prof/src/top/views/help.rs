@@ -1,11 +1,11 @@
-//! The keys.
+//! The help view: keys.
 
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 use super::Canvas;
 
-/// What keys do; those first that a short screen should show.
+/// The keys; the most important first, for short screens.
 const KEYS: [(&str, &str); 17] = [
     ("1-4 Tab", "functions, tree, flamegraph, threads"),
     ("arrows", "move; in the tree: open and close"),

@@ -9,10 +9,10 @@ use super::{Canvas, first_line};
 use crate::top::app::{App, View};
 use crate::top::picture::{Picture, percent};
 
-/// Lines above the rows.
+/// The number of lines above the rows.
 pub(super) const HEAD: u16 = 1;
 
-/// From so many columns on, a function's module has some of its own.
+/// From this width on, modules have columns of their own.
 const WIDE: u16 = 70;
 const MODULE: u16 = 20;
 

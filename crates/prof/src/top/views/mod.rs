@@ -1,4 +1,4 @@
-//! What is drawn: tabs, a view, and at the foot what it is worth.
+//! Drawing: tabs, a view, and the foot with the verdict.
 //!
 //! ```text
 //!   1 Functions  2 Tree  3 Flamegraph  4 Threads           cpu-clock, last seconds
@@ -50,15 +50,14 @@ pub(super) fn draw(app: &mut App, picture: &Picture, look: Look, area: Rect, out
     canvas.foot(app, picture, foot);
 }
 
-/// Where is drawn, and with what.
+/// The buffer to draw to, and the style.
 pub(super) struct Canvas<'b> {
     pub(super) out: &'b mut Buffer,
     pub(super) look: Look,
 }
 
 impl Canvas<'_> {
-    /// Writes into one line as much as fits between `x` and the end of `area`; returns where it
-    /// ends.
+    /// Writes as much of a text as fits between `x` and the end of `area`; returns where it ends.
     pub(super) fn text(&mut self, area: Rect, (x, y): (u16, u16), text: &str, style: Style) -> u16 {
         let end = area.x + area.width;
         if y >= area.y + area.height || x >= end {
@@ -99,7 +98,7 @@ impl Canvas<'_> {
         let foot = &picture.foot;
         let mut parts = vec![prof_model::counted(foot.samples, "sample")];
         if let Some(whole) = foot.whole {
-            // Rounded down: all is only said if it is all.
+            // Rounded down: 100 % only if all are whole.
             parts.push(format!("{} % whole", (whole * 1000.0).floor() / 10.0));
         }
         parts.push(format!("{} lost", foot.lost));
@@ -140,14 +139,14 @@ impl Canvas<'_> {
     }
 }
 
-/// The first line that is seen of a list, so that the selected one is among `height` lines. It
-/// stays in the middle as far as the list goes.
+/// The first visible line of a list, so that the selected one is among `height` lines, if possible
+/// in the middle.
 pub(super) fn first_line(selected: usize, count: usize, height: usize) -> usize {
     let most = count.saturating_sub(height);
     selected.saturating_sub(height / 2).min(most)
 }
 
-/// Where a key leads in a list that ends with `last`, of which so many lines are seen.
+/// The line that a key leads to in a list that ends with `last`, with `page` visible lines.
 pub(super) fn moved(code: KeyCode, at: usize, last: usize, page: usize) -> usize {
     let page = page.saturating_sub(1).max(1);
     match code {

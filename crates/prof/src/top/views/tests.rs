@@ -12,7 +12,7 @@ const PLAIN: Look = Look {
 
 const STACKS: [&str; 3] = ["main;parse;read 60", "main;parse 10", "main;write 30"];
 
-/// What is on a terminal of this size.
+/// The content of a terminal of this size.
 fn drawn(app: &mut App, look: Look, (width, height): (u16, u16)) -> Buffer {
     let picture = picture(&STACKS);
     let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a terminal");

@@ -13,15 +13,15 @@ use crate::top::picture::{Tree, percent};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Line {
     node: usize,
-    /// Columns: calls that go on from the only one above them are not indented.
+    /// Its columns of indentation: an only callee is not indented further than its caller.
     indent: usize,
-    /// Whether what is below it is shown; `None` if there is nothing.
+    /// Whether its callees are shown; `None` if there are none.
     open: Option<bool>,
 }
 
-/// Calls with more of everything are open unless they were closed, in percent.
+/// Calls with a larger share are open unless the user closed them, in percent.
 const OPEN: f64 = 5.0;
-/// Calls with less are left out.
+/// Calls with a smaller share are left out, in percent.
 const LEAST: f64 = 0.1;
 
 fn lines(app: &App, tree: &Tree) -> Vec<Line> {
@@ -120,7 +120,7 @@ pub(super) fn draw(app: &App, tree: &Tree, canvas: &mut Canvas<'_>, area: Rect) 
     let selected = selected(app, tree, &lines);
     let height = usize::from(area.height.saturating_sub(HEAD));
     let first = first_line(selected, lines.len(), height);
-    // Of a deep stack, the outer levels make room for names.
+    // In a deep stack, the outer levels are not indented, which leaves columns for names.
     let deepest = usize::from(area.width / 3);
     for (at, line) in lines.iter().enumerate().skip(first).take(height) {
         let node = &tree.nodes[line.node];
