@@ -1,4 +1,4 @@
-//! When the file is made readable, should we be killed: soon after the begin, then once a second.
+//! When the file is made readable in case prof is killed: soon after the start, then once a second.
 
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ impl Checkpoints {
         }
     }
 
-    /// How long after the last one the next is due.
+    /// The time from the last checkpoint to the next.
     pub(crate) fn interval(&self) -> Duration {
         self.interval
     }

@@ -1,4 +1,4 @@
-//! What others tell us while we record, through a pipe or FIFO: perf's `--control`.
+//! Commands from outside while we record, through a pipe or FIFO: perf's `--control`.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use prof_events::{system, wait_readable};
 
-/// Where commands come from, one on a line, and where `ack` and a newline go when they are done, or
-/// `unknown` and a newline for what is no command.
+/// Reads commands, one per line, and answers each with `ack` and a newline when it is done, or with
+/// `unknown` and a newline if there is no such command.
 #[derive(Clone, Debug)]
 pub struct Control {
     commands: Arc<File>,
@@ -19,18 +19,18 @@ pub struct Control {
 }
 
 impl Control {
-    /// Through these files, whatever they are.
+    /// Uses these open files.
     pub(crate) fn new(commands: Arc<File>, answers: Option<Arc<File>>) -> Self {
         Self { commands, answers }
     }
 
-    /// Through these FIFOs, which must be there.
+    /// Uses these FIFOs, which must exist.
     ///
     /// # Errors
     ///
-    /// When one cannot be opened for reading and writing, or is no FIFO; it is named.
+    /// One cannot be opened for reading and writing, or is not a FIFO; the error names it.
     pub fn fifos(commands: &Path, answers: Option<&Path>) -> io::Result<Self> {
-        // For both, so that opening does not wait for the other side, nor reading ever end.
+        // For both, so that opening does not wait for the other side and reading does not end.
         let open = |path: &Path| {
             let mut options = OpenOptions::new();
             options
@@ -55,11 +55,11 @@ impl Control {
         })
     }
 
-    /// Through descriptors that we were started with.
+    /// Uses descriptors that we were started with.
     ///
     /// # Errors
     ///
-    /// When one is not open, or is that of a file, which nobody waits for.
+    /// One is not open, or belongs to a regular file, which cannot be waited for.
     pub fn descriptors(commands: i32, answers: Option<i32>) -> io::Result<Self> {
         let open = |number| {
             let file = File::from(system::inherited(number)?);
@@ -78,14 +78,14 @@ impl Control {
     }
 }
 
-/// A command, as perf has them.
+/// A command of perf's protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Command {
-    /// Sample from now on.
+    /// Enable sampling.
     Enable,
-    /// Do not.
+    /// Disable sampling.
     Disable,
-    /// Answer.
+    /// Only answer.
     Ping,
     /// End the recording.
     Stop,
@@ -103,16 +103,16 @@ impl Command {
     }
 }
 
-/// Reads commands as they come.
+/// Reads commands as they arrive.
 #[derive(Debug)]
 pub(crate) struct ControlPipe {
     control: Control,
-    /// A line that has not ended yet.
+    /// The beginning of an incomplete line.
     line: Vec<u8>,
 }
 
 impl ControlPipe {
-    /// No command is longer.
+    /// The longest command, in bytes.
     const LONGEST: usize = 4096;
 
     pub(crate) fn new(control: Control) -> Self {
@@ -122,7 +122,8 @@ impl ControlPipe {
         }
     }
 
-    /// Hands each command that has come to `each`, then answers it. `false` when no more will come.
+    /// Passes each command that has arrived to `each`, then answers it. `false` at the end of the
+    /// input.
     pub(crate) fn read<E>(
         &mut self,
         mut each: impl FnMut(Command) -> Result<(), E>,
@@ -147,7 +148,7 @@ impl ControlPipe {
                     each(command)?;
                     self.answer(b"ack\n");
                 } else if !is_empty {
-                    // Whoever misspelled it waits for an answer.
+                    // The sender of a misspelled command waits for an answer, too.
                     self.answer(b"unknown\n");
                 }
             }
@@ -155,14 +156,14 @@ impl ControlPipe {
         Ok(true)
     }
 
-    /// Reading from what others may have opened to block must not.
+    /// Whether reading does not block: others may have opened the file in blocking mode.
     fn is_readable(&self) -> bool {
         wait_readable(&[self.as_fd()], Some(Duration::ZERO)).is_ok_and(|ready| ready)
     }
 
     fn answer(&self, line: &[u8]) {
         if let Some(mut answers) = self.control.answers.as_deref() {
-            // Nobody may be waiting for it.
+            // Errors are ignored: maybe nobody waits for the answer.
             let _ = answers.write_all(line);
         }
     }

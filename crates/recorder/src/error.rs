@@ -1,4 +1,4 @@
-//! Why a recording could not be made.
+//! Why a recording failed.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use prof_model::Pid;
 use thiserror::Error;
 
-/// Why a recording could not be made. The messages are for people: what failed, why, what to do.
+/// Why a recording failed. The messages are for users: what failed, why, what to do.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -21,15 +21,15 @@ pub enum Error {
     CommandNotStarted {
         /// The command as given.
         command: String,
-        /// What `exec` or `fork` answered.
+        /// The error of `exec` or `fork`.
         source: io::Error,
     },
-    /// Writing failed on the way (the disk is full). What was written before can be read.
+    /// Writing failed midway (the disk is full). The file so far can be read.
     #[error("{}: {source}", path.display())]
     Write {
         /// The file.
         path: PathBuf,
-        /// What went wrong.
+        /// The cause.
         source: prof_perfdata::WriteError,
     },
     /// The events cannot be described in a file, which would be a bug.
@@ -40,7 +40,7 @@ pub enum Error {
     Output {
         /// The file.
         path: PathBuf,
-        /// What the system answered.
+        /// The system's error.
         source: io::Error,
     },
     /// There is no such cgroup.
@@ -49,29 +49,29 @@ pub enum Error {
     /// Nothing can be sampled.
     #[error(transparent)]
     Events(#[from] prof_events::Error),
-    /// A process may not be stopped, which is the only means left, or the one asked for.
+    /// A process may not be traced, and ptrace is the only way left or was requested.
     #[error("cannot trace process {pid}: {source}: {advice}")]
     Tracing {
         /// The process.
         pid: Pid,
-        /// What ptrace answered.
+        /// The error of ptrace.
         source: io::Error,
         /// What to do.
         advice: String,
     },
-    /// Stops cannot stand for what was to be sampled by.
+    /// The ptrace sampler cannot replace the requested event.
     #[error(
         "the ptrace sampler shows the CPU time of user code, no other events: leave out -e, or \
          use -e cpu-clock:u"
     )]
     NotByStops,
-    /// Stops are for threads, not for CPUs.
+    /// The ptrace sampler samples threads, not CPUs.
     #[error(
         "the ptrace sampler samples commands, processes and threads, not whole CPUs: leave out \
          -a, -C and --cgroup"
     )]
     NotOfCpus,
-    /// New threads and children are traced with those that make them.
+    /// The ptrace sampler always traces new threads and children.
     #[error(
         "the ptrace sampler follows all threads and children: leave out -i (--no-inherit) and the term \
          no-inherit"
@@ -82,22 +82,22 @@ pub enum Error {
         "events that are not inherited (-i, no-inherit) sample the first run only: leave out --repeat"
     )]
     OnlyFirstRun,
-    /// What is traced is one command.
+    /// The ptrace sampler traces one run of a command.
     #[error("the ptrace sampler runs a command only once: leave out --repeat")]
     OnlyOnce,
-    /// Several files do not go through one pipe.
+    /// A pipe takes only one file.
     #[error("-o - writes one recording: several (--switch-output, --snapshot) need a file name")]
     OnePipe,
-    /// The system refused something while recording.
+    /// A system call failed while recording.
     #[error("recording failed: {source}")]
     Sampling {
-        /// What the system answered.
+        /// The system's error.
         source: io::Error,
     },
 }
 
 impl Error {
-    /// The system refused something while recording.
+    /// A system call failed while recording.
     pub(crate) fn sampling(source: std::io::Error) -> Self {
         Self::Sampling { source }
     }

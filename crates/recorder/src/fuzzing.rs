@@ -1,4 +1,4 @@
-//! Doors to parsers that are nobody else's business, for `tests/fuzz`.
+//! Entry points for `tests/fuzz` to otherwise private parsers.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -8,10 +8,10 @@ use std::sync::Arc;
 use crate::control::{Control, ControlPipe};
 use crate::output::synthesize;
 
-/// Reads bytes as commands that come through a pipe, as many as fit into it.
+/// Parses bytes as commands that come through a pipe, as many as fit into it.
 ///
 /// # Panics
-/// If there is no pipe.
+/// There is no pipe.
 pub fn control(bytes: &[u8]) {
     const ROOM: usize = 4096;
     let pipe = || {
@@ -31,7 +31,7 @@ pub fn control(bytes: &[u8]) {
     assert_eq!(more, Ok(false), "the pipe has ended");
 }
 
-/// Reads bytes as the notes of the kernel.
+/// Parses bytes as the kernel's ELF notes.
 pub fn notes(bytes: &[u8]) {
     synthesize::note_build_id(bytes);
 }

@@ -1,4 +1,4 @@
-//! From what is to be recorded to the threads that are sampled, and the start of a command.
+//! Finds the threads to sample, and starts a command.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -32,7 +32,7 @@ pub(crate) fn hold(
         .map_err(|error| not_started(&program.argv, error))
 }
 
-/// Lets it go.
+/// Lets the command call `exec`.
 pub(crate) fn release(held: HeldCommand, program: &Program) -> Result<RunningCommand, Error> {
     held.release()
         .map_err(|error| not_started(&program.argv, error))
@@ -54,7 +54,7 @@ pub(crate) fn threads(target: &Target, launcher: Option<&Launcher>) -> Result<Th
     })
 }
 
-/// The processes that run already and may be sampled.
+/// The running processes that may be sampled.
 pub(crate) fn running(target: &Target) -> Vec<Pid> {
     match target {
         Target::Command(_) => Vec::new(),
@@ -66,13 +66,13 @@ pub(crate) fn running(target: &Target) -> Vec<Pid> {
             pids.dedup();
             pids
         }
-        // 0 is what CPUs do that have nothing to do. Those of other cgroups may join it later.
+        // Process 0 stands for idle CPUs. Processes of other cgroups may join this one later.
         Target::Cpus(_) => std::iter::once(0).chain(processes()).collect(),
     }
 }
 
-/// The children of processes that were named, and theirs, but those that were there `before`, whose
-/// children inherit nothing.
+/// The children of the selected processes, and their children, except those that ran `before`:
+/// their children inherit no events.
 pub(crate) fn children(target: &Target, before: &BTreeSet<Pid>) -> BTreeSet<Pid> {
     match target {
         Target::Command(_) | Target::Cpus(_) => BTreeSet::new(),
@@ -80,7 +80,7 @@ pub(crate) fn children(target: &Target, before: &BTreeSet<Pid>) -> BTreeSet<Pid>
     }
 }
 
-/// The threads of processes and threads that were named, as they are now.
+/// The current threads of the selected processes and threads.
 pub(crate) fn threads_now(target: &Target) -> Vec<(Pid, Tid)> {
     match target {
         Target::Command(_) | Target::Cpus(_) => Vec::new(),

@@ -1,4 +1,4 @@
-//! Recording: samples of a target, unwound as they come, into a perf.data file.
+//! Recording: samples of a target, unwound as they arrive, into a perf.data file.
 //!
 //! ```text
 //!   reader thread                        session (the caller's thread)

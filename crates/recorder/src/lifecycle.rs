@@ -14,24 +14,24 @@ use crate::launch;
 use crate::options::{Delay, Schedule};
 use crate::source::Source;
 
-/// What is recorded, as far as its end is concerned.
+/// The target, as far as the end of recording depends on it.
 pub(crate) enum Running {
-    /// A command that we started. Recording ends with it, or with the last time it is run.
+    /// A command that we started. Recording ends with it, or with its last run.
     Command(RunningCommand, Program),
-    /// What others started. Recording ends when all of it has ended, and never ends it.
+    /// Processes started by others. Recording ends when all have ended, and never ends them.
     Others,
 }
 
-/// Decides when sampling goes on and off, and when recording ends.
+/// Decides when sampling is enabled and disabled, and when recording ends.
 pub(crate) struct RecordingControl<'a> {
     running: Running,
-    /// How often the command is to be run once more.
+    /// How many more times the command is to run.
     again: u32,
-    /// How the command ended: the last time that it failed, or else the last time.
+    /// How the command ended: in the last run that failed, or else in the last run.
     exit: Option<ExitStatus>,
-    /// Whether sampling is on.
+    /// Whether sampling is enabled.
     sampling: bool,
-    /// When it goes on by itself.
+    /// When it is enabled after a delay.
     begins: Option<Instant>,
     deadline: Option<Instant>,
     commands: Option<ControlPipe>,
@@ -73,7 +73,7 @@ impl<'a> RecordingControl<'a> {
         self.stopped_by
     }
 
-    /// Whether somebody asked to go on in another file, since this was called before.
+    /// Whether another file was requested since the last call.
     pub(crate) fn take_rotation(&mut self) -> bool {
         std::mem::take(&mut self.rotation_requested)
     }
@@ -83,7 +83,7 @@ impl<'a> RecordingControl<'a> {
         self.toggles.drain(..)
     }
 
-    /// Has waits for records end when there is something to decide.
+    /// Makes waits for records end when a decision is due.
     pub(crate) fn watch(&self, source: &mut Source) -> io::Result<()> {
         source.watch(self.signals.as_fd())?;
         if let Some(commands) = &self.commands {
@@ -95,14 +95,14 @@ impl<'a> RecordingControl<'a> {
         }
     }
 
-    /// How long it is until there is something to decide.
+    /// The time until the next decision.
     pub(crate) fn timeout(&self) -> Duration {
         let moments = [self.deadline, self.begins].into_iter().flatten();
         let soonest = moments.map(|moment| moment.saturating_duration_since(Instant::now()));
         soonest.min().unwrap_or(Duration::MAX)
     }
 
-    /// Does what is due, and says whether recording ends here.
+    /// Does what is due, and says whether recording ends.
     pub(crate) fn is_over(&mut self, source: &mut Source, all_ended: bool) -> Result<bool, Error> {
         while let Some(interrupt) = self.signals.next() {
             if interrupt.rotates() {
@@ -127,7 +127,7 @@ impl<'a> RecordingControl<'a> {
             return Ok(false);
         }
         if self.again == 0 || self.stopped_by.is_some() {
-            // How it ended is asked for when nothing is sampled any more.
+            // Its status is collected when sampling has ended.
             return Ok(true);
         }
         system::lower_thread_priority();
@@ -139,7 +139,7 @@ impl<'a> RecordingControl<'a> {
         Ok(false)
     }
 
-    /// Does what others have told us to.
+    /// Executes the commands that have arrived.
     fn obey(&mut self, source: &mut Source) -> Result<(), Error> {
         let Some(mut commands) = self.commands.take() else {
             return Ok(());
@@ -164,13 +164,13 @@ impl<'a> RecordingControl<'a> {
         (self.sampling, self.begins) = (on, None);
         let before = system::monotonic_now();
         source.set_sampling(on)?;
-        // What was sampled was so in between.
+        // The change took effect between these two times.
         let time = if on { before } else { system::monotonic_now() };
         self.toggles.push((on, time));
         Ok(())
     }
 
-    /// Starts the command once more, from the thread whose events it inherits.
+    /// Starts the command again, from the thread whose events it inherits.
     fn run_again(&mut self, source: &mut Source) -> Result<(), Error> {
         let running = std::mem::replace(&mut self.running, Running::Others);
         let Running::Command(command, program) = running else {
@@ -181,7 +181,7 @@ impl<'a> RecordingControl<'a> {
         source.watch(command.as_fd()).map_err(Error::sampling)?;
         self.running = Running::Command(command, program);
         if !self.sampling {
-            // Its exec has enabled it.
+            // Its exec has enabled the events.
             source.set_sampling(false)?;
         }
         Ok(())
@@ -193,8 +193,8 @@ impl<'a> RecordingControl<'a> {
         }
     }
 
-    /// A signal ends the recording of processes. A command gets it too, and is recorded to its
-    /// end; should it live on, a second signal ends the recording without it.
+    /// A signal ends the recording of processes. A command gets it, too, and is recorded to its
+    /// end; if it does not end, a second signal ends the recording without it.
     fn interrupted(&mut self, interrupt: Interrupt) -> bool {
         let again = self.stopped_by.replace(interrupt.signal).is_some();
         match &self.running {
@@ -211,14 +211,14 @@ impl<'a> RecordingControl<'a> {
         }
     }
 
-    /// Asks the command to end.
+    /// Asks the command to end (SIGTERM).
     pub(crate) fn terminate(&self) {
         if let Running::Command(command, _) = &self.running {
             command.signal(SIGTERM);
         }
     }
 
-    /// Waits for a command that was asked to end. A signal ends the waiting.
+    /// Waits for a command that was asked to end. A signal ends the wait.
     pub(crate) fn wait_for_command(&mut self) -> io::Result<Option<ExitStatus>> {
         loop {
             let Running::Command(command, _) = &mut self.running else {
@@ -234,7 +234,7 @@ impl<'a> RecordingControl<'a> {
                     continue;
                 }
                 self.stopped_by.get_or_insert(interrupt.signal);
-                // It was asked before and lives on: it is left to itself.
+                // It got a signal before and did not end: it is left running.
                 self.interrupted(interrupt);
             }
         }

@@ -11,19 +11,19 @@ use prof_perfdata::WriteError;
 
 use crate::control::Control;
 
-/// What to record, how, and where to.
+/// What to record, how, and the output.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// What to sample.
+    /// The target.
     pub target: Target,
-    /// What to sample by. Never empty.
+    /// The events to sample. Never empty.
     pub groups: Vec<GroupRequest>,
-    /// By what means.
+    /// How to sample.
     pub backend: Backend,
     /// Whether stacks are unwound while recording; if not, registers and stack bytes go to the
     /// file.
     pub unwind: bool,
-    /// Bytes of each CPU's ring buffer; what suits the event and the machine if `None`.
+    /// Bytes of each CPU's ring buffer; `None`: suitable for the event and the machine.
     pub ring_bytes: Option<u64>,
     /// When to sample, from the start of the target to its end.
     pub schedule: Schedule,
@@ -31,14 +31,14 @@ pub struct Options {
     pub output: PathBuf,
     /// How to write it.
     pub storage: Storage,
-    /// What recording may take of the machine; whatever whole stacks need if `None`.
+    /// Limits on resources; `None`: whatever whole stacks need.
     pub limits: Option<ResourceLimits>,
     /// The command line to store in the recording: the recorder's own, as perf does.
     pub command_line: Vec<OsString>,
 }
 
 impl Options {
-    /// The usual: CPU time at 999 Hz, stacks unwound, until the target ends.
+    /// The defaults: CPU time at 999 Hz, stacks unwound, until the target ends.
     pub fn new(target: Target, output: impl Into<PathBuf>) -> Self {
         let usual = EventRequest::usual(Rate::Hertz(USUAL_HERTZ), CallGraph::Dwarf { dump: None });
         Self {
@@ -56,34 +56,35 @@ impl Options {
     }
 }
 
-/// Bounds on what recording takes of the machine, for recordings that go on for days. Stacks of
-/// processes that end within `poll_interval` may stay incomplete.
+/// Limits on the resources of a recording, for recordings that run for days. Stacks of processes
+/// that end within `poll_interval` may be partial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResourceLimits {
-    /// How long records may wait in the rings before they are read: no process or stack has them
-    /// read sooner.
+    /// How long records may wait in the rings: no process and no stack makes the reader wake
+    /// sooner.
     pub poll_interval: Duration,
-    /// Bytes of what is kept from sample to sample: three quarters of it for unwind tables, one for
-    /// samples that wait; the tables of the module that was read last stay, however large.
+    /// Bytes of memory that is kept from sample to sample: three quarters for unwind tables, one
+    /// quarter for samples that wait; the tables of the module that was read last stay, however
+    /// large.
     pub memory: usize,
 }
 
 /// How the recording is written.
 #[derive(Clone, Debug, Default)]
 pub struct Storage {
-    /// Pack records with zstd at this level, 1 to 22.
+    /// Compress records with zstd at this level, 1 to 22.
     pub compression: Option<i32>,
-    /// End when there are so many bytes of records.
+    /// End after so many bytes of records.
     pub max_size: Option<u64>,
-    /// Go on in another file now and then.
+    /// Continue in another file at times.
     pub rotation: Option<Rotation>,
-    /// Write no file but those that are asked for, and have somebody watch. There is no other
+    /// Write only requested files, and pass the recording to a live reader. There is no other
     /// rotation then.
     pub live: Option<Live>,
 }
 
 impl Storage {
-    /// When another file, or another chunk of what is kept in memory, begins.
+    /// When another file, or another chunk in memory, begins.
     pub(crate) fn when(&self) -> Option<When> {
         match &self.live {
             Some(live) => Some(When::Snapshot {
@@ -95,19 +96,19 @@ impl Storage {
     }
 }
 
-/// A recording for who watches while it is made.
+/// A recording that is read while it is made.
 ///
-/// What was recorded lately is kept in memory. SIGUSR2 has it written to a file, if
+/// The latest records are kept in memory. SIGUSR2 writes them to a file, if
 /// [`Signals::block_with_rotation`](crate::Signals::block_with_rotation) was called: the local time
 /// is added to the name of the output.
 #[derive(Clone, Debug)]
 pub struct Live {
-    /// Gets the recording in pipe form: first all that comes before the records, then whole
-    /// records, at least once a second if there are any. Recording waits while it is full.
+    /// Receives the recording in pipe form: first everything before the records, then whole
+    /// records, at least once a second if there are any. Recording waits while the channel is full.
     pub stream: SyncSender<Vec<u8>>,
-    /// Is told of each file that was written, or why it was not: recording goes on either way.
+    /// Receives the path of each written file, or the error: recording continues either way.
     pub written: Sender<Result<PathBuf, WriteError>>,
-    /// What to keep: at least so much time, if it does not take more than `bytes`.
+    /// The time to keep, at least, unless that takes more than `bytes`.
     pub time: Duration,
     /// The most to keep, in bytes of records.
     pub bytes: u64,
@@ -116,40 +117,40 @@ pub struct Live {
 /// When to sample, from the start of the target to its end.
 #[derive(Clone, Debug, Default)]
 pub struct Schedule {
-    /// When to begin.
+    /// When to start.
     pub delay: Delay,
-    /// Stop after this time, which begins with the target.
+    /// Stop after this time, counted from the start of the target.
     pub duration: Option<Duration>,
-    /// Who may enable and disable sampling.
+    /// The channel that may enable and disable sampling.
     pub control: Option<Control>,
-    /// How often to run the command once more when it has ended.
+    /// How many more times to run the command when it has ended.
     pub again: u32,
-    /// Is told how many records are left to be unwound and written, if that takes more than a
-    /// second after the end of sampling.
+    /// Called with the number of records that still have to be unwound and written, if that takes
+    /// more than a second after the end of sampling.
     pub unfinished: Option<fn(usize)>,
 }
 
-/// When sampling begins.
+/// When sampling starts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Delay {
     /// With the target.
     #[default]
     None,
-    /// So much later.
+    /// After this time.
     After(Duration),
-    /// When [`Control`] says so.
+    /// When [`Control`] enables it.
     UntilTold,
 }
 
-/// By what means to sample.
+/// How to sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Backend {
-    /// By events, or by stops where no event may be opened at all.
+    /// By events, or by ptrace if no event may be opened at all.
     #[default]
     Automatic,
     /// By events only (perf_event_open).
     Events,
-    /// By stopping threads that run, for a moment, to see where they are (ptrace).
+    /// By stopping running threads for a moment to read their stacks (ptrace).
     Ptrace,
 }
 
@@ -160,25 +161,25 @@ pub enum Target {
     Command(Program),
     /// Running processes, with all their threads and later children.
     Processes(Vec<Pid>),
-    /// Running threads without the others of their processes, with their later children.
+    /// Running threads and their later children, without the other threads of their processes.
     Threads(Vec<Tid>),
-    /// Whatever runs on CPUs.
+    /// Everything that runs on CPUs.
     Cpus(CpuTarget),
 }
 
-/// Whatever runs on CPUs.
+/// Everything that runs on CPUs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CpuTarget {
-    /// On which; on all that are online if `None`.
+    /// The CPUs; `None`: all that are online.
     pub cpus: Option<Vec<u32>>,
-    /// Only what belongs to this cgroup: a path, absolute or below where cgroups are mounted.
+    /// Only this cgroup: a path, absolute or below the cgroup mount.
     pub cgroup: Option<String>,
     /// A program to start; sampling ends with it.
     pub command: Option<Program>,
 }
 
 impl Target {
-    /// The program that is started, if one is.
+    /// The program to start, if there is one.
     pub fn command(&self) -> Option<&Program> {
         match self {
             Self::Command(program) => Some(program),
@@ -190,32 +191,31 @@ impl Target {
 
 /// A recording in several files, one after the other, each complete by itself.
 ///
-/// The file that is written has the name of the output; when it is complete, the local time is
-/// added to that: `prof.data.2026112111034927`, as perf names them. SIGUSR2 completes it at any
-/// time, if [`Signals::block_with_rotation`](crate::Signals::block_with_rotation) was called.
+/// The current file has the name of the output; when it is complete, the local time is added to
+/// that: `prof.data.2026112111034927`, as in perf. SIGUSR2 completes it at any time, if
+/// [`Signals::block_with_rotation`](crate::Signals::block_with_rotation) was called.
 #[derive(Clone, Debug)]
 pub struct Rotation {
     /// What else completes a file.
     pub when: When,
-    /// How many files to keep, the youngest ones; all if `None`.
+    /// How many files to keep, the youngest ones; `None`: all.
     pub most_files: Option<usize>,
-    /// Is told of each file that is complete.
+    /// Called with the path of each complete file.
     pub completed: Option<fn(&Path)>,
 }
 
-/// When to complete a file and go on in another one.
+/// When to complete a file and continue in another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
-    /// Only when asked to.
+    /// Only on request.
     Asked,
-    /// When it has so many bytes more than what it began with.
+    /// When it has so many bytes more than it began with.
     Size(u64),
-    /// After so much time.
+    /// After this time.
     Every(Duration),
-    /// When asked to; up to that moment records are kept in memory only, and older ones are
-    /// forgotten.
+    /// On request; until then records are kept in memory only, and older ones are dropped.
     Snapshot {
-        /// What to keep: at least so much time, if it does not take more than `bytes`.
+        /// The time to keep, at least, unless that takes more than `bytes`.
         time: Duration,
         /// The most to keep.
         bytes: u64,

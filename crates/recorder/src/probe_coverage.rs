@@ -1,6 +1,6 @@
 //! Which programs the probes reach.
 //!
-//! A probe is on a file. A program that maps another file in its place, or has the function within
+//! A probe belongs to a file. A program that maps another file instead, or contains the function
 //! itself (a static program), is not reached, whatever it calls.
 //!
 //! ```text
@@ -10,8 +10,8 @@
 //!                 MMAP2 sh   MMAP2 libc.so.6
 //! ```
 //!
-//! Only what is proven counts: a program of which no mapping is known (one that gained privileges,
-//! a kernel's thread) does not, nor does any if records were lost.
+//! Only proven cases count: programs without a known mapping (those that gained privileges, kernel
+//! threads) do not, and none do if records were lost.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -29,17 +29,17 @@ use crate::output::synthesize;
 /// Follows which programs map the probed files.
 #[derive(Debug, Default)]
 pub(crate) struct ProbeCoverage {
-    /// None where nothing is probed: then nothing is followed.
+    /// Empty if nothing is probed: then nothing is followed.
     files: Vec<ProbedFile>,
-    /// Nothing else is sampled by.
+    /// Whether probes are the only events.
     only: bool,
-    /// Every program is expected to use a probed file.
+    /// Whether every program is expected to use a probed file.
     is_used_by_all: bool,
-    /// What runs.
+    /// The running programs.
     images: HashMap<Pid, Image>,
     unreached: HashMap<Box<str>, UnreachedProgram>,
     reached: bool,
-    /// Records were lost, so that mappings may be unknown.
+    /// Whether records were lost, so that mappings may be unknown.
     is_uncertain: bool,
     begin: u64,
     last: u64,
@@ -50,15 +50,15 @@ pub(crate) struct ProbeCoverage {
 struct Image {
     program: Box<str>,
     since: u64,
-    /// Anything is mapped, as far as is known.
+    /// Whether a mapping is known.
     maps_something: bool,
     is_reached: bool,
-    /// Another file of a probed file's name.
+    /// A mapped file with the name of a probed file.
     instead: Option<Box<str>>,
 }
 
 impl ProbeCoverage {
-    /// Names of programs that are kept: more than a recording can name.
+    /// The most names of programs that are kept: more than a recording can hold.
     const MOST: usize = 1000;
 
     pub(crate) fn new(opened: &Opened) -> Self {
@@ -89,7 +89,7 @@ impl ProbeCoverage {
         }
     }
 
-    /// Follows a record. `processes` have followed it already.
+    /// Follows a record, after `processes` has.
     pub(crate) fn follow(&mut self, record: &Record<'_>, processes: &Processes) {
         if self.files.is_empty() {
             return;
@@ -102,7 +102,7 @@ impl ProbeCoverage {
                 self.end(comm.pid, now);
                 self.run(comm.pid, &comm.name.to_string_lossy(), now);
             }
-            // It ran before. Of whoever else is new here, only a part of the mappings is known.
+            // It ran before. Of any other new process, only a part of the mappings is known.
             Record::Comm(comm) if time.is_none() && !self.images.contains_key(&comm.pid) => {
                 self.run(comm.pid, &comm.name.to_string_lossy(), now);
             }
@@ -150,7 +150,7 @@ impl ProbeCoverage {
         }
     }
 
-    /// What a process ran has ended.
+    /// A process ends its program.
     fn end(&mut self, pid: Pid, now: u64) {
         let Some(image) = self.images.remove(&pid) else {
             return;
@@ -172,7 +172,7 @@ impl ProbeCoverage {
         }
     }
 
-    /// All in all, up to the end of sampling; `None` if nothing was probed.
+    /// The result up to the end of sampling; `None` if nothing was probed.
     pub(crate) fn finish(&mut self, ended: Option<u64>) -> Option<ProbedPrograms> {
         if self.files.is_empty() {
             return None;
@@ -223,8 +223,8 @@ impl ProbedFile {
         self.name.starts_with("libc.so") || self.name.starts_with("libc-")
     }
 
-    /// Whether it may be this file. Devices tell nothing: those of layered file systems differ from
-    /// what `stat` says.
+    /// Whether it may be this file. Devices prove nothing: those of layered file systems differ
+    /// from the result of `stat`.
     fn is_mapped_by(&self, mmap: &Mmap<'_>) -> bool {
         if let (Some(own), Some(its)) = (self.build_id, mmap.build_id) {
             return own == its;
@@ -233,7 +233,7 @@ impl ProbedFile {
         self.path == mmap.path || (inode.is_some() && inode == self.inode)
     }
 
-    /// Whether the file that is mapped has the same name.
+    /// Whether the mapped file has the same name.
     fn is_like(&self, mmap: &Mmap<'_>) -> bool {
         let names = [Some(OsStr::new(&*self.name)), self.path.file_name()];
         let path = mmap.path.as_bytes();
@@ -269,7 +269,7 @@ mod tests {
         })
     }
 
-    /// Maps a file by its build id, or by its inode if that is 0.
+    /// Maps a file with this build id, or with this inode if the id is 0.
     fn mmap(pid: Pid, path: &str, id: u8, inode: u64) -> Record<'_> {
         Record::Mmap(Mmap {
             stamp: stamp(1),
@@ -324,7 +324,8 @@ mod tests {
         }
     }
 
-    /// Follows records up to second 10, then lists programs, processes, seconds and what they use.
+    /// Follows records up to second 10, then lists programs, processes, seconds and the files used
+    /// instead.
     fn check(mut coverage: ProbeCoverage, records: &[Record<'_>], expected: &[&str]) {
         let (mut processes, mut modules) = (Processes::default(), Modules::default());
         for record in records {
@@ -359,14 +360,14 @@ mod tests {
             Record::Fork(task(3, 2, 3)),
             exit(4, 2),
             exit(4, 3),
-            // Another, which becomes a dynamic program.
+            // Another one, which becomes a dynamic program.
             Record::Fork(task(4, 1, 4)),
             comm(4, 4, true, "loader"),
             mmap(4, "/bin/loader", 3, 0),
             comm(7, 4, true, "sh"),
             mmap(4, "/usr/lib/libc.so.6", 7, 0),
-            // What gained privileges has no mappings, and of what was not followed they are not
-            // known.
+            // A program that gained privileges has no mappings, and those of processes that were
+            // not followed are unknown.
             Record::Fork(task(7, 1, 5)),
             comm(7, 5, true, "sudo"),
             exit(8, 5),
@@ -375,7 +376,7 @@ mod tests {
         ];
         let expected = ["loader 1 3 nothing", "tool 2 3 nothing"];
         check(coverage(true), &records, &expected);
-        // Nobody expects a function of any library in all programs.
+        // No function of any other library is expected in all programs.
         check(coverage(false), &records, &[]);
         let lost = Record::Lost(prof_perfdata::Lost {
             stamp: stamp(9),
@@ -397,7 +398,7 @@ mod tests {
         };
         let own = "/usr/lib/libc.so.6";
         check(own, 7, 0, &[]);
-        // Where the build id is not known, path or inode may be right.
+        // Without a known build id, path or inode may match.
         check(own, 0, 5, &[]);
         check("/lib/libc.so.6", 0, 77, &[]);
         check(own, 8, 0, &["web 1 9 /usr/lib/libc.so.6"]);

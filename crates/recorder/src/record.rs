@@ -1,4 +1,4 @@
-//! The whole of a recording, from opening the events to closing the file.
+//! A whole recording, from opening the events to closing the file.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -36,18 +36,18 @@ use crate::summary::{Summary, Wakeups};
 /// Memory for samples that wait to be unwound.
 const BUDGET: usize = 64 << 20;
 
-/// Records as `options` say until the target ends, the time is up, or a signal comes.
+/// Records by `options` until the target ends, the time is up, or a signal comes.
 ///
-/// Nothing is started or written before everything that can be checked has been checked; a
-/// file that was at `options.output` is kept with `.old` added to its name.
+/// Nothing is started or written before everything that can be checked has been checked; an
+/// existing file at `options.output` is kept with `.old` added to its name.
 ///
-/// A signal from the terminal reaches a command by itself, any other is passed on to it; the
-/// recording ends with the command. Running processes are left running. A signal that comes when
-/// nothing is sampled any more has the stacks that are left written as they are, without unwinding.
+/// A signal from the terminal reaches a command directly, any other is passed on to it; the
+/// recording ends with the command. Running processes are left running. After a signal when
+/// sampling has ended, the remaining samples are written without unwinding.
 ///
 /// # Errors
 ///
-/// See [`Error`]. Once recording has begun, what was recorded so far is still written.
+/// See [`Error`]. If it fails after recording has begun, the records so far are still written.
 pub fn record(options: &Options, signals: &Signals) -> Result<Summary, Error> {
     if options.storage.rotation.is_some() && is_stdout(&options.output) {
         return Err(Error::OnePipe);
@@ -95,7 +95,7 @@ pub fn record(options: &Options, signals: &Signals) -> Result<Summary, Error> {
             .map_err(writing(options))?;
     }
     if matches!(options.target, Target::Cpus(_)) {
-        // Among so many, some will have ended before they can be looked at once sampling begins.
+        // Among so many, some will have ended before they can be examined once sampling begins.
         let running = launch::running(&options.target);
         session
             .begin_processes(&running)
@@ -115,16 +115,16 @@ pub fn record(options: &Options, signals: &Signals) -> Result<Summary, Error> {
     summary(options, &opened, recorded)
 }
 
-/// How far the start of a command has come.
+/// The stages of starting a command.
 enum Starting {
-    /// Its events are open on the thread that will fork it.
+    /// The events are open on the thread that will fork it.
     Launcher(Launcher),
-    /// It is forked, and its events are open on itself.
+    /// It is forked, and the events are open on it.
     PendingBatches(HeldCommand),
 }
 
-/// Opens events that are not inherited on the command itself, which waits to call `exec`: those on
-/// the thread that forks it would never reach it.
+/// Opens events that are not inherited on the command itself, which waits to call `exec`: it would
+/// not get those of the thread that forks it.
 fn open_on_command(
     options: &Options,
     (program, launcher): (&Program, Launcher),
@@ -175,11 +175,11 @@ fn descriptions(opened: &Opened) -> Result<Vec<EventDescription>, prof_perfdata:
     events.collect()
 }
 
-/// What the event is called in the file.
+/// The event's name in the file.
 fn name(event: &OpenedEvent) -> String {
     match event.setup.weight {
         Weight::Period => event.setup.spec.to_string(),
-        // Modifiers say whose code was probed, which says nothing of what is weighed.
+        // Modifiers say which code was probed, which does not matter for the weight.
         Weight::OffCpu | Weight::Blocked | Weight::Allocation { .. } => {
             event.setup.spec.name.clone()
         }
@@ -211,7 +211,7 @@ fn session(
             matches!(weight, Weight::Allocation { .. } | Weight::Blocked) && other.name == ring.name
         };
         let attr = match written.iter_mut().find(same) {
-            // All functions that allocate are one event to the reader, and all waits.
+            // To readers, all functions that allocate are one event, and all waits are one.
             Some(other) => {
                 other.ids.extend(&ring.ids);
                 other.attr.clone()
@@ -243,7 +243,7 @@ fn session(
     Ok(session.stored(&options.storage))
 }
 
-/// The attribute of samples that this crate has unwound, and weighed.
+/// The attribute of samples that this crate has unwound and weighed.
 fn unwound(ring: &Attr, weight: Weight) -> Attr {
     let mut attr = ring.unwound();
     attr.sample_type = attr.sample_type & !SampleType::REGS_INTR;
@@ -254,7 +254,7 @@ fn unwound(ring: &Attr, weight: Weight) -> Attr {
     attr
 }
 
-/// Lets the target go, or starts sampling it.
+/// Starts the target, or starts sampling it.
 fn start(
     options: &Options,
     held: Option<HeldCommand>,
@@ -270,7 +270,7 @@ fn start(
     }
 }
 
-/// What there is to finish, however the recording went.
+/// The state to finish, however the recording went.
 struct Recorded {
     finished: Finished,
     written: Result<(), WriteError>,
@@ -278,7 +278,7 @@ struct Recorded {
     session_wakeups: u64,
 }
 
-/// Reads on one thread, unwinds and writes on this one.
+/// Reads on another thread, and unwinds and writes on this one.
 fn run(
     options: &Options,
     signals: &Signals,
@@ -304,9 +304,9 @@ fn run(
                 outcome
             })
             .map_err(|source| Error::Sampling { source })?;
-        // What is read of processes must be newer than the first record of a change to them. If
-        // nothing could be started, nothing comes and the queue is closed. Children that were born
-        // when events were open already, and nothing was told yet, are sampled as well.
+        // The state of processes must be read after the first record of a change to them. If
+        // nothing could be started, nothing comes and the queue is closed. Children created after
+        // the events were opened, and before their records were enabled, are sampled as well.
         if is_started.recv().is_ok() {
             session.keep();
         }
@@ -323,7 +323,7 @@ fn run(
             let source = io::Error::other("the reading thread panicked");
             Err(Error::Sampling { source })
         });
-        // Also after an error: what was written before can then be read.
+        // Also after an error: the file so far can then be read.
         let finished = session.finish(outcome.as_ref().ok());
         Ok(Recorded {
             finished,
@@ -334,8 +334,8 @@ fn run(
     })
 }
 
-/// Tells the reader that nobody takes its batches any more: because none will come, by an error, or
-/// because the file is full.
+/// Tells the reader that the session takes no more batches: because there will be none, because of
+/// an error, or because the file is full.
 struct Done<'a>(&'a RecordQueue);
 
 impl Drop for Done<'_> {
@@ -372,14 +372,14 @@ fn summary(options: &Options, opened: &Opened, recorded: Recorded) -> Result<Sum
     })
 }
 
-/// Which of several events coverage is of.
+/// The one of several events that coverage is of.
 fn covered_event(opened: &Opened) -> Option<String> {
     let sampling = |event: &&OpenedEvent| !event.setup.only_tracks();
     let several = opened.events.iter().filter(sampling).count() > 1;
     opened.reported_event().filter(|_| several).map(name)
 }
 
-/// What the events are called, each once.
+/// The names of the events, each once.
 fn names(opened: &Opened) -> Vec<String> {
     let mut names: Vec<_> = opened.events.iter().map(name).collect();
     names.dedup();

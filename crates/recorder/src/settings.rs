@@ -1,4 +1,4 @@
-//! How is recorded, for the verdict.
+//! The settings of the recording, for the verdict.
 
 use prof_events::system::Privileges;
 use prof_events::system::{self, System};
@@ -8,7 +8,7 @@ use prof_model::{CallGraphSettings, Quality, RecordingSettings, SampledBy};
 use crate::options::Options;
 use crate::source::FASTEST;
 
-/// A quality without samples, which only says how is recorded.
+/// A quality without samples, which only has the settings.
 pub(crate) fn settings(opened: &Opened, options: &Options) -> Quality {
     let mut setups = opened.events.iter().map(|event| &event.setup);
     Quality {
@@ -63,7 +63,7 @@ fn recording_settings(opened: &Opened, unwound: bool) -> RecordingSettings {
     }
 }
 
-/// What says how many samples there are.
+/// What determines how many samples there are.
 fn sampled_by(opened: &Opened) -> SampledBy {
     let setups = || opened.events.iter().map(|event| &event.setup);
     let by_rate = |sampling| matches!(sampling, Sampling::Hertz(_) | Sampling::Paced(..));

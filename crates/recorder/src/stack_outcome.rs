@@ -1,12 +1,12 @@
-//! How the stack of a sample ended: what the recording's quality counts when that is written.
+//! How the stack of a sample ended: counted in the recording's quality when the sample is written.
 
 use prof_model::{ModuleId, NoPython, StackEnd};
 use prof_perfdata::StackNote;
 
-/// What became of a sample's stack.
+/// The outcome of a sample's stack.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StackOutcome {
-    /// What the sample itself says of it.
+    /// The sample's note.
     pub(crate) note: StackNote,
     /// Whether it has its Python frames; `None` without Python.
     pub(crate) python: Option<Result<(), NoPython>>,
@@ -15,7 +15,7 @@ pub(crate) struct StackOutcome {
 }
 
 impl StackOutcome {
-    /// Of a stack that was not unwound.
+    /// The outcome of a stack that was not unwound.
     pub(crate) const fn of(end: StackEnd) -> Self {
         Self {
             note: StackNote::new(end),
@@ -28,7 +28,7 @@ impl StackOutcome {
 /// A place where stacks end early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct UnwindStop {
-    /// Why.
+    /// The reason.
     pub(crate) end: StackEnd,
     /// The module of the last frame.
     pub(crate) module: Option<ModuleId>,

@@ -1,4 +1,4 @@
-//! What came of a recording.
+//! The result of a recording.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -10,43 +10,41 @@ use prof_model::{Quality, counted};
 
 use crate::output::pinned_files::PinnedFiles;
 
-/// What came of a recording.
+/// The result of a recording.
 #[derive(Clone, Debug)]
 pub struct Summary {
     /// Samples written.
     pub samples: u64,
-    /// The files written that there are still, the oldest first; none if it went to the standard
-    /// output.
+    /// The files that still exist, the oldest first; none if the output was the standard output.
     pub files: Vec<PathBuf>,
     /// Size of all files written, in bytes.
     pub bytes: u64,
     /// From the first to the last moment of sampling.
     pub duration: Duration,
-    /// The events that were sampled by in the end, such as `cpu-clock:u`.
+    /// The events that were finally used, such as `cpu-clock:u`.
     pub events: Vec<String>,
-    /// The worth of the recording.
+    /// The quality of the recording.
     pub quality: Quality,
     /// How the command ended; `None` if none was started.
     pub exit: Option<ExitStatus>,
     /// The signal that ended the recording, if one did.
     pub stopped_by: Option<i32>,
-    /// Files with names for the recording that only we can still open.
+    /// Pinned files with symbols for the recording, which only we can still open.
     pub kept: Arc<PinnedFiles>,
     /// How often prof itself woke, and why.
     pub wakeups: Wakeups,
 }
 
-/// How often the threads of the recording woke: the one that drains the rings by what it waited
-/// for, and the one that unwinds and writes.
+/// How often the threads of the recording woke: the reader, by what it waited for, and the session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wakeups {
     /// Nothing was known of the program's stacks yet: for each sample.
     pub at_start: u64,
-    /// Stacks changed beyond the kernel's copy: for each sample.
+    /// Stack tails changed: for each sample.
     pub changing_tails: u64,
-    /// Stacks went on beyond the kernel's copy: each 5 ms.
+    /// Stacks were deeper than their dumps: every 5 ms.
     pub deep_tails: u64,
-    /// They changed, but unwinding lagged behind: each 5 ms.
+    /// Tails changed, but unwinding lagged behind: every 5 ms.
     pub lag: u64,
     /// Nothing was sampled: for the next sample.
     pub quiet: u64,

@@ -1,4 +1,4 @@
-//! Real recordings of real programs, looked at with perf.
+//! Real recordings of real programs, checked with perf.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
@@ -18,8 +18,8 @@ use prof_recorder::{
 };
 use tempfile::TempDir;
 
-/// Two threads that are busy below 40 KB of stack each; with an argument they wait for a line
-/// on standard input first.
+/// Two busy threads with 40 KB of stack each; with an argument they first wait for a line on
+/// standard input.
 const BUSY: &str = r#"
 #include <pthread.h>
 #include <stdio.h>
@@ -118,7 +118,7 @@ fn perf_works() -> bool {
     false
 }
 
-/// What `perf script` prints, sample by sample: functions, innermost first.
+/// The output of `perf script`, sample by sample: functions, innermost first.
 fn perf_stacks(file: &Path) -> Vec<Vec<String>> {
     let output = Command::new("perf")
         .args(["script", "--no-inline", "-F", "ip,sym", "-i"])
@@ -183,15 +183,15 @@ fn two_busy_threads_are_whole_in_the_eyes_of_perf() {
 fn a_plain_user_records_too() {
     let uid = fs::read_to_string("/proc/self/status").unwrap();
     if !uid.contains("\nUid:\t0\t") {
-        // We are a plain user: all the other tests say the same.
+        // We are a plain user: all the other tests cover this.
         return;
     }
     // No bench: programs started beside it would begin with its signals blocked.
     let folder = tempfile::tempdir().unwrap();
     let everybody = fs::Permissions::from_mode(0o777);
     fs::set_permissions(folder.path(), everybody).unwrap();
-    // The copy can be read wherever the build put this program. It is made by another process,
-    // because what we have open for writing, a child of another test's may have as well.
+    // The copy can be read wherever the build put this program. Another process makes it, because a
+    // child of another test may inherit a file that we have open for writing.
     let tests = folder.path().join("tests");
     let copied = Command::new("cp")
         .arg(std::env::current_exe().unwrap())
@@ -326,7 +326,7 @@ fn children_and_their_programs_are_followed() {
     assert!(names.iter().any(|name| name == "sed"), "{names:?}");
 }
 
-/// The records of a file as they lie in it, which readers do not rely on; without perf's own.
+/// The records of a file in their order there, which readers do not rely on; without perf's own.
 fn raw_records(file: &[u8]) -> Vec<&[u8]> {
     let number = |at: usize| u64::from_le_bytes(file[at..at + 8].try_into().unwrap()) as usize;
     // `struct perf_file_header`: the section of the records.
@@ -345,14 +345,14 @@ fn raw_records(file: &[u8]) -> Vec<&[u8]> {
     records
 }
 
-/// Records a program of two threads, whose records must lie in the order of time. How often the
-/// next sample in the file is of another CPU than the one before.
+/// Records a program of two threads, whose records must be in the order of time in the file.
+/// Returns how often the CPU changes between neighbouring samples.
 fn turns_of_cpus(bench: &Bench, binary: &Path) -> usize {
     let options = bench.options(&[binary.to_str().unwrap(), ROUNDS]);
     bench.record(&options).unwrap();
     let file = fs::read(&options.output).unwrap();
     let mut recording = Recording::open(&options.output).unwrap();
-    // What was known before the first sample has no time.
+    // Records of the state before the first sample have no time.
     let times = raw_records(&file).into_iter();
     let times: Vec<u64> = times
         .filter_map(|record| recording.format().time(record))
@@ -377,7 +377,7 @@ fn records_of_all_cpus_lie_in_the_order_of_time() {
     let bench = Bench::new();
     let binary = bench.busy();
     let online = std::thread::available_parallelism().unwrap().get();
-    // Where others are busy as well, both threads may share one CPU.
+    // If other threads are busy as well, both threads may share one CPU.
     let mut runs = (0..20).map(|_| turns_of_cpus(&bench, &binary));
     assert!(runs.any(|rotation| online == 1 || rotation > 20));
 }

@@ -1,35 +1,35 @@
-//! What is known of threads, added up by their names.
+//! The threads' counts and samples, added up by their names.
 
 use std::sync::Arc;
 
 use prof_events::{Opened, Sampling};
 use prof_model::{Coverage, Fallback, Unsampled, UnsampledCode};
 
-/// What one event says of a thread.
+/// One event's counts and samples of a thread.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counted {
     pub(super) id: u64,
-    /// What it had counted at the last sample.
+    /// The event's count at the last sample.
     pub(super) age: u64,
-    /// Of the first sample.
+    /// The period of the first sample.
     pub(super) period: u64,
     pub(super) used: u64,
-    /// Whether a READ record said how much that is.
+    /// Whether a READ record reported the count.
     pub(super) reported: bool,
-    /// Whether others may have done some of it.
+    /// Whether other threads may have used some of it.
     pub(super) estimated: bool,
-    /// When the kernel stopped sampling it, if it has not gone on since, in nanoseconds.
+    /// When the kernel throttled it, if sampling has not resumed since, in nanoseconds.
     pub(super) stopped: Option<u64>,
-    /// For how long it was stopped, in nanoseconds.
+    /// For how long it was throttled, in nanoseconds.
     pub(super) throttled: u64,
 }
 
 impl Counted {
-    /// The kernel goes on sampling at its next tick, 100 of which a second are the fewest there
-    /// are. A thread that waits meanwhile is reported later.
+    /// The kernel resumes sampling at its next tick; at least 100 ticks a second are usual. For a
+    /// thread that waits meanwhile, the record comes later.
     const LONGEST_STOP: u64 = 10_000_000;
 
-    /// No record will say what the thread did: takes what its samples say for it.
+    /// Takes the count that its samples imply, as no record will report it.
     pub(super) fn assume(&mut self, each: impl FnOnce(u64, u64)) {
         if !self.reported && self.age > 0 {
             self.used = self.age;
@@ -38,12 +38,12 @@ impl Counted {
         }
     }
 
-    /// Too much of it was sampled (PERF_RECORD_THROTTLE).
+    /// Sampling was throttled (PERF_RECORD_THROTTLE).
     pub(super) fn stop(&mut self, time: u64) {
         self.stopped = Some(time);
     }
 
-    /// It may be sampled again (PERF_RECORD_UNTHROTTLE).
+    /// Sampling resumed (PERF_RECORD_UNTHROTTLE).
     pub(super) fn go_on(&mut self, time: u64) {
         if let Some(stopped) = self.stopped.take() {
             let stop = time.saturating_sub(stopped).min(Self::LONGEST_STOP);
@@ -56,9 +56,9 @@ impl Counted {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Samples {
     pub(super) number: u64,
-    /// What their periods add up to.
+    /// The sum of their periods.
     periods: u64,
-    /// What their weights add up to.
+    /// The sum of their weights.
     weight: u64,
 }
 
@@ -70,25 +70,25 @@ impl Samples {
     }
 }
 
-/// What is known of the threads of one name.
+/// The threads of one name.
 #[derive(Debug)]
 pub(super) struct CoverageByName {
     coverage: Coverage,
-    /// Those that live long, and the others. All of the first have samples to go by; what is known
-    /// of some of the others goes for all of them.
+    /// Long-lived threads, and the others. All long-lived ones have samples to judge by; the result
+    /// for some of the others applies to all of them.
     long: Expected,
     short: Expected,
 }
 
-/// Samples that should come, and those that do.
+/// Samples that were due, and those that came.
 #[derive(Debug, Default)]
 struct Expected {
-    /// What the threads did.
+    /// The work of the threads.
     used: u64,
-    /// What those of them did of which it is known how many samples were due: one in each period.
+    /// The part of it for which the number of due samples is known: one per period.
     due: u64,
-    /// What part of that the samples stand for that came. The others fell where the event does
-    /// not sample.
+    /// The part of `due` for which samples came. The others were due where the event does not
+    /// sample.
     came: u64,
 }
 
@@ -105,7 +105,7 @@ impl CoverageByName {
         }
     }
 
-    /// A thread with these samples. `half_blind`: see there.
+    /// Adds a thread with these samples. For `half_blind`, see that function.
     pub(super) fn add(&mut self, samples: Samples, events: &[Counted], half_blind: Option<u64>) {
         let coverage = &mut self.coverage;
         coverage.threads += 1;
@@ -125,7 +125,7 @@ impl CoverageByName {
 
     /// Counts the samples that were due, and those that came.
     fn expect(&mut self, event: &Counted, usual: u64) {
-        /// In less than so many periods there is too little to be expected.
+        /// With fewer periods, too few samples are due to judge by.
         const PERIODS: u64 = 4;
         let expected = match event.used >= PERIODS.saturating_mul(usual) {
             true => &mut self.long,
@@ -141,7 +141,7 @@ impl CoverageByName {
         }
     }
 
-    /// `lost`: the share of all samples that did not get here, which fell anywhere.
+    /// `lost`: the share of all samples that were lost, evenly among threads.
     pub(super) fn coverage(mut self, lost: f64) -> Coverage {
         let (long, short) = (self.long.unseen(lost), self.short.unseen(lost));
         self.coverage.unseen = long.saturating_add(short);
@@ -150,7 +150,7 @@ impl CoverageByName {
 }
 
 impl Expected {
-    /// What the threads did where the event does not sample.
+    /// The work where the event does not sample.
     fn unseen(&self, lost: f64) -> u64 {
         let due = self.due as f64 * (1.0 - lost);
         let came = self.came as f64;
@@ -161,8 +161,8 @@ impl Expected {
     }
 }
 
-/// The usual period of an event that counts more than it can sample. Stopped threads are sampled
-/// with all of their CPU time.
+/// The usual period of an event that counts more than it can sample; `None` for ptrace, which
+/// samples all of the CPU time.
 pub(super) fn half_blind(opened: &Opened) -> Option<u64> {
     const SECOND: u64 = 1_000_000_000;
     let setup = &opened.reported_event()?.setup;
@@ -181,7 +181,7 @@ pub(super) fn half_blind(opened: &Opened) -> Option<u64> {
     }
 }
 
-/// What code such an event counts and does not sample, and why.
+/// The code that such an event counts and does not sample, and why.
 pub(super) fn unsampled(opened: &Opened) -> Option<Unsampled> {
     let event = opened.reported_event()?;
     half_blind(opened)?;
@@ -227,19 +227,19 @@ mod tests {
         let check = |half_blind, threads: &[(u64, u64, u64)], unseen| {
             check_lossy(0.0, half_blind, threads, unseen);
         };
-        // A third of the samples came that were due.
+        // A third of the due samples came.
         check(Some(100), &[(9050, 100, 30)], 6033);
         check(None, &[(9050, 100, 30)], 0);
         check(Some(100), &[(9050, 100, 90)], 0);
         check(Some(100), &[(9050, 100, 91)], 0);
-        // With a period of their own, short ones tell of others; too short ones tell nothing, and
-        // what long ones do is another matter.
+        // Short threads with a period of their own count for the others; too short ones prove
+        // nothing, and long ones are judged separately.
         check(Some(100), &[(90, 10, 3), (99, 100, 0)], 126);
         check(Some(100), &[(90, 10, 9), (800, 100, 2)], 600);
         check(Some(100), &[(350, 100, 1)], 0);
-        // All of it was elsewhere.
+        // All of it was where nothing is sampled.
         check(Some(100), &[(400, 0, 0)], 400);
-        // What was lost is no sign of that.
+        // Lost samples prove nothing.
         check_lossy(0.5, Some(100), &[(9050, 100, 45)], 0);
         check_lossy(0.5, Some(100), &[(9050, 100, 15)], 6033);
         check_lossy(1.0, Some(100), &[(9050, 100, 0)], 0);
@@ -261,7 +261,7 @@ mod tests {
                 counted.stop(from);
                 counted.go_on(to);
             }
-            // One that nobody heard the begin of.
+            // A thread whose throttling was not reported.
             counted.go_on(u64::MAX);
             named.add(Samples::default(), &[counted], Some(period));
             assert_eq!(named.coverage(0.0).unseen, unseen, "{ptrace:?}");

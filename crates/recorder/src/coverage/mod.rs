@@ -1,4 +1,4 @@
-//! What each thread did, and how much of it was sampled.
+//! The work of each thread, and how much of it has samples.
 //!
 //! ```text
 //!   FORK ── samples: what each stands for ── EXIT: its names ── READs: what it counted, by CPU
@@ -16,7 +16,7 @@ use prof_perfdata::{Record, Sample, Stamp, Throttle};
 
 use by_name::{Counted, CoverageByName, Samples, half_blind, unsampled};
 
-/// Adds up what threads did, and weighs their samples.
+/// Adds up the work of threads, and weighs their samples.
 #[derive(Debug, Default)]
 pub(crate) struct CoverageTracker {
     /// How periods vary, if they do.
@@ -26,17 +26,17 @@ pub(crate) struct CoverageTracker {
     half_blind: Option<u64>,
     /// The threads that the events were opened on, by the events' ids.
     owners: HashMap<u64, Tid>,
-    /// Whether nobody else inherits them.
+    /// Whether the events are not inherited.
     excludes_children: bool,
     threads: HashMap<Tid, Thread>,
-    /// Threads that have ended, the last of them lately: their READ records come after.
+    /// Threads that have ended, the latest last: their READ records come afterwards.
     ended: VecDeque<Tid>,
-    /// What READ records reported, by event.
+    /// The counts that READ records reported, by event.
     reported: HashMap<u64, u64>,
     names: BTreeMap<(Arc<str>, Arc<str>), CoverageByName>,
-    /// Which of several events all this is of.
+    /// The name of the covered event, if there are several.
     event: Option<String>,
-    /// What code it counts and does not sample.
+    /// The code that it counts and does not sample.
     unsampled: Option<Unsampled>,
 }
 
@@ -44,19 +44,19 @@ pub(crate) struct CoverageTracker {
 #[derive(Debug, Default)]
 struct Thread {
     pid: Pid,
-    /// Its process's name and its own, once it has ended.
+    /// The names of its process and its own, once it has ended.
     names: Option<(Arc<str>, Arc<str>)>,
     events: Vec<Counted>,
     samples: Samples,
 }
 
 impl CoverageTracker {
-    /// So many ended threads wait for their READ records, which follow at once.
+    /// The most ended threads that wait for their READ records, which follow at once.
     const WAITING: usize = 4096;
-    /// More names than this are one.
+    /// The most names; further threads share one.
     const NAMES: usize = 1000;
 
-    /// `event`: which of several it is of, by its name.
+    /// `event`: the name of the covered event, if there are several.
     pub(crate) fn new(opened: &Opened, event: Option<String>) -> Self {
         Self {
             event,
@@ -72,12 +72,12 @@ impl CoverageTracker {
         }
     }
 
-    /// Which of several events it is of, and what code that counts and does not sample.
+    /// The name of the covered event, and the code that it counts and does not sample.
     pub(crate) fn subject(&self) -> (Option<String>, Option<Unsampled>) {
         (self.event.clone(), self.unsampled.clone())
     }
 
-    /// A sample: what it stands for.
+    /// Adds a sample and returns its weight.
     pub(crate) fn sample(&mut self, sample: &Sample<'_>) -> u64 {
         match sample.id {
             Some(id) if self.owners.contains_key(&id) => {
@@ -87,7 +87,7 @@ impl CoverageTracker {
         }
     }
 
-    /// A record of another kind, before `processes` hear of it.
+    /// Handles a record of another kind, before `processes` does.
     pub(crate) fn follow(&mut self, record: &Record<'_>, processes: &Processes) {
         if self.owners.is_empty() {
             return;
@@ -124,7 +124,7 @@ impl CoverageTracker {
         weight
     }
 
-    /// A thread begins: whoever had its number before is gone.
+    /// A thread starts: an earlier one with its id is gone.
     fn begin(&mut self, tid: Tid, processes: &Processes) {
         if let Some(mut thread) = self.threads.remove(&tid) {
             for counted in &mut thread.events {
@@ -152,7 +152,7 @@ impl CoverageTracker {
         }
     }
 
-    /// The kernel stopped sampling a thread, or went on.
+    /// The kernel throttled sampling of a thread, or resumed it.
     fn throttle(&mut self, throttle: &Throttle, then: impl FnOnce(&mut Counted, u64)) {
         let Stamp { pid, tid, .. } = throttle.stamp;
         if let (Some(pid), Some(tid)) = (pid, tid)
@@ -164,7 +164,7 @@ impl CoverageTracker {
         }
     }
 
-    /// What a thread that has ended counted of this event.
+    /// A thread that has ended had this count of this event.
     fn counted(&mut self, (pid, tid): (Pid, Tid), id: u64, count: u64) {
         let sum = self.reported.entry(id).or_default();
         *sum = sum.saturating_add(count);
@@ -175,9 +175,9 @@ impl CoverageTracker {
         counted.reported = true;
     }
 
-    /// The coverage by names, the greatest first. `counts` is what each event counted with all
-    /// threads that inherited it: what no READ record reported was done by those who live on.
-    /// `lost` is the share of the samples that did not get here.
+    /// The coverage by names, the greatest first. `counts` has the total of each event over all
+    /// threads that inherited it: the part that no READ record reported belongs to threads that
+    /// still live. `lost` is the share of lost samples.
     pub(crate) fn finish(
         mut self,
         counts: &[(u64, u64)],
@@ -187,7 +187,7 @@ impl CoverageTracker {
         let living = living(processes);
         for &(id, count) in counts {
             let rest = count.saturating_sub(self.reported.get(&id).copied().unwrap_or(0));
-            // The event that samples and the one that reports ends differ a little.
+            // The counts of the sampling event and of the exit counter differ slightly.
             if self.owners.contains_key(&id) && rest > count / 100 {
                 self.share_out(id, rest, &living);
             }
@@ -201,12 +201,12 @@ impl CoverageTracker {
         all
     }
 
-    /// Gives those of whom no READ record came their parts of `rest`, by what their samples say.
+    /// Divides `rest` among the threads without a READ record, by their samples.
     fn share_out(&mut self, id: u64, rest: u64, living: &BTreeMap<Tid, Pid>) {
         let mut sharers = self.sharers(id, living);
         let exact = sharers.len() == 1;
         if sharers.values().all(|&age| age == 0) {
-            // A thread whose events were opened on itself rather did it than one that inherits.
+            // A thread that the events were opened on takes precedence over those that inherit.
             let owner = self.owners.get(&id).copied().unwrap_or(0);
             if sharers.contains_key(&owner) {
                 sharers.retain(|&tid, _| tid == owner);
@@ -214,8 +214,8 @@ impl CoverageTracker {
             sharers.values_mut().for_each(|age| *age = 1);
         }
         if sharers.is_empty() {
-            // The thread that the event was opened on, which has ended without a sample of it; or
-            // one that inherited it, and whose record got lost.
+            // The thread that the event was opened on and that has ended without a sample of it; or
+            // one that inherited it, and whose record was lost.
             let owner = self.owners.get(&id).copied();
             let owner = owner.filter(|tid| self.threads.contains_key(tid));
             let thread = self.threads.entry(owner.unwrap_or(0)).or_default();
@@ -236,10 +236,10 @@ impl CoverageTracker {
         }
     }
 
-    /// The threads that may have done what no READ record reported of this event, with what their
-    /// samples say that they did. The kernel writes such a record for a thread that inherited the
-    /// event; not for the one that it was opened on, which may have ended; not yet for those that
-    /// live; and it, or we, may have lost one.
+    /// The threads that may have used the unreported part of this event's count, with the work that
+    /// their samples imply. The kernel writes such a record for a thread that inherited the event,
+    /// but not for the one that it was opened on, which may have ended, and not yet for living
+    /// threads. The kernel, or we, may also have lost a record.
     fn sharers(&self, id: u64, living: &BTreeMap<Tid, Pid>) -> BTreeMap<Tid, u64> {
         let owner = self.owners.get(&id).copied();
         let owners: HashSet<Tid> = self.owners.values().copied().collect();
@@ -292,7 +292,7 @@ impl Thread {
         &mut self.events[index]
     }
 
-    /// Takes its part of what no record reported. `exact`: nobody else may have done it.
+    /// Takes a share of the unreported count. `exact`: no other thread may have used it.
     fn take_part(&mut self, id: u64, part: u64, exact: bool) {
         let counted = self.counted(id);
         counted.used = counted.used.saturating_add(part);
@@ -300,7 +300,7 @@ impl Thread {
     }
 }
 
-/// All threads, each with its process.
+/// All living threads, each with its process.
 fn living(processes: &Processes) -> BTreeMap<Tid, Pid> {
     let threads = processes
         .iter()
@@ -308,12 +308,12 @@ fn living(processes: &Processes) -> BTreeMap<Tid, Pid> {
     threads.collect()
 }
 
-/// What all are called for which there is no better name.
+/// The name of all threads without a better one.
 fn others() -> (Arc<str>, Arc<str>) {
     ("others".into(), "others".into())
 }
 
-/// What a process and its thread are called; by their numbers, as in reports, if they are unknown.
+/// The names of a process and its thread; as in reports, ids if they are unknown.
 fn names(pid: Pid, tid: Tid, processes: &Processes) -> (Arc<str>, Arc<str>) {
     let name = |tid| processes.get(pid)?.name(pid, tid).cloned();
     let thread = name(tid).unwrap_or_else(|| format!(":{tid}").into());
@@ -346,7 +346,8 @@ mod tests {
             period_randomizer.counted((1, tid), 8, 50);
         }
         period_randomizer.weigh((1, 1), 7, 100);
-        // The first thread lives on: of 7, 450 are counted and 300 told; of 8, 100 are told.
+        // The first thread still lives: of 7, 450 are counted and 300 reported; of 8, 100 are
+        // reported.
         let all = period_randomizer.finish(&[(7, 450), (8, 100)], 0.0, &processes);
         let coverage = |thread: &str, threads, used, sampled, samples| Coverage {
             process: "main".into(),
@@ -367,7 +368,8 @@ mod tests {
         );
     }
 
-    /// `lived`: what each thread has samples for. `told`: of whom a READ record told how much.
+    /// `lived`: the work that each thread has samples for. `told`: the threads with a READ record,
+    /// and its count.
     fn check_rest(
         owner: Tid,
         lived: &[(Tid, u64, bool)],
@@ -413,14 +415,14 @@ mod tests {
             406,
             &[("t2", 101, 0), ("t3", 305, 0)],
         );
-        // Two live on, and only what both did is known.
+        // Two still live, and only their sum is known.
         let both = [(2, 100, false), (3, 300, false)];
         let expected = [("t2", 200, 200), ("t3", 600, 600)];
         check_rest(1, &both, &[], 800, &expected);
-        // So it is of one without samples.
+        // The same for a thread without samples.
         let both = [(2, 100, false), (3, 0, false)];
         check_rest(1, &both, &[], 110, &[("t2", 110, 110)]);
-        // Nobody else inherits from the one that has its own.
+        // No other thread inherits from the one that has its own.
         check_rest(2, &[(2, 100, false)], &[], 110, &[("t2", 110, 0)]);
         check_rest(2, &[(2, 0, false)], &[], 110, &[("t2", 110, 0)]);
     }
@@ -460,7 +462,7 @@ mod tests {
         assert_eq!(all[0].samples, 0);
     }
 
-    /// What each did, by its names; `rest` is what no record told of.
+    /// The work of each thread, by its names; `rest` is the unreported part.
     fn check_names(owner: Tid, rest: u64, of_ended: &[(Pid, Tid)], expected: &[(&str, &str, u64)]) {
         let mut processes = Processes::default();
         processes.rename(5, 5, "server");
@@ -483,7 +485,7 @@ mod tests {
 
     #[test]
     fn everybody_has_a_name() {
-        // A thread of a running process, and one of a command that lives on.
+        // A thread of a running process, and one of a command that continues.
         check_names(6, 50, &[], &[("server", "worker", 50)]);
         check_names(
             1,
@@ -491,7 +493,7 @@ mod tests {
             &[],
             &[("server", "server", 25), ("server", "worker", 26)],
         );
-        // Nothing but their count was told of these.
+        // Only their counts were reported.
         check_names(
             1,
             0,

@@ -1,13 +1,13 @@
-//! Threads that sleep, looked at while they do.
+//! Samples blocked threads by reading their stacks.
 //!
-//! The kernel does not show plain users where threads leave their CPUs, only when (SWITCH
-//! records). So the thread is looked at while it sleeps: /proc knows its stack and instruction
-//! pointers, and its stack can be read. Whether it slept on until the end of that is only known
-//! when its next SWITCH record comes:
+//! The kernel does not show plain users where threads leave their CPUs, only when (SWITCH records).
+//! So the reader reads a thread while it is blocked: /proc has its stack and instruction pointers,
+//! and its stack can be read. Only its next SWITCH record shows whether it was blocked until the
+//! end of that:
 //!
 //! ```text
-//!   SWITCH out ─────── looked at: a sample like one from a ring ─────── SWITCH in
-//!   `since`            goes with `since`, which says which wait it belongs to
+//!   SWITCH out ─────── read: a sample like one from a ring ───────────── SWITCH in
+//!   `since`            stored with `since`, which identifies the wait
 //! ```
 
 use std::collections::HashMap;
@@ -24,27 +24,27 @@ use crate::queue::message::{
 };
 use crate::queue::record_queue::Batch;
 
-/// What is read of a live thread besides the copy of its stack.
+/// How to read a live thread besides the first bytes of its stack.
 pub(crate) struct LiveReads<'a> {
-    /// Appends what lies beyond the copy.
+    /// Appends the tail of its stack.
     pub(crate) tail: &'a mut dyn FnMut(&StackCopy, &mut Vec<u8>) -> Option<StackTail>,
     /// Reads its Python functions, if it runs any.
     pub(crate) python: &'a mut dyn FnMut(&SampledThread<'_>) -> Option<PythonReading>,
 }
 
-/// Looks at threads that sleep.
+/// Samples blocked threads.
 #[derive(Debug)]
 pub(crate) struct BlockedThreadSampler {
     attr: Attr,
     registers: u64,
-    /// Whether each wait is looked at, because the kernel reports none.
+    /// Whether every wait is sampled here, because the kernel reports none.
     all: bool,
-    /// Whether sampling is switched on.
+    /// Whether sampling is enabled.
     on: bool,
     threads: HashMap<Tid, BlockedThread>,
-    /// Those that sleep and have not been looked at.
+    /// Blocked threads that were not sampled yet.
     unseen: Vec<Tid>,
-    /// Files that are kept open.
+    /// The number of open files.
     files: usize,
     stack: Vec<u8>,
 }
@@ -53,15 +53,15 @@ pub(crate) struct BlockedThreadSampler {
 struct BlockedThread {
     pid: Pid,
     cpu: u32,
-    /// When it was last switched, as far as is known.
+    /// The time of its latest known switch.
     switched: u64,
-    /// When it fell asleep; `None` if it runs.
+    /// When it was blocked; `None` if it runs.
     since: Option<u64>,
-    /// Its registers, in /proc.
+    /// Its open /proc file with registers.
     file: Option<File>,
 }
 
-/// A thread leaves its CPU or is back.
+/// A thread leaves its CPU or returns to one.
 #[derive(Clone, Copy, Debug)]
 struct ThreadSwitch {
     pid: Pid,
@@ -69,7 +69,7 @@ struct ThreadSwitch {
     /// In nanoseconds.
     time: u64,
     cpu: u32,
-    /// Whether it leaves its CPU, and not because another thread had to have it.
+    /// Whether it leaves its CPU by itself, not preempted.
     blocks: bool,
 }
 
@@ -85,25 +85,25 @@ impl ThreadSwitch {
     }
 }
 
-/// What the system says of a thread that sleeps.
+/// The state of a thread in /proc.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Registers {
-    /// Where it is.
+    /// Where it is blocked.
     Sleeping { stack: u64, instruction: u64 },
-    /// It does not sleep, or not quite yet.
+    /// It is not blocked, or not yet.
     Running,
 }
 
 impl BlockedThreadSampler {
-    /// The id of their samples; the kernel counts its own from 1.
+    /// The event id of their samples; the kernel counts its ids from 1.
     pub(crate) const ID: u64 = u64::MAX;
-    /// What is copied of a stack at first: the rest is read if that does not hold it.
+    /// Bytes of the stack that are copied at first; the tail is read if the stack is longer.
     const COPIED: usize = 4096;
-    /// Files kept open, of as many threads.
+    /// The most files to keep open, one per thread.
     const FILES: usize = 512;
 
-    /// Adds the event of their samples to those that were opened, where they are needed: waits are
-    /// sampled, but not by the kernel, or began before it was asked to (`attached`).
+    /// Adds the event of their samples to the opened ones if needed: if waits are sampled, but not
+    /// by the kernel, or began before the kernel sampled them (`attached`).
     pub(crate) fn new(opened: &mut Opened, attached: bool) -> Option<Self> {
         let waits = |event: &&OpenedEvent| event.setup.weight == Weight::OffCpu;
         let event = opened.events.iter().find(waits)?;
@@ -131,13 +131,13 @@ impl BlockedThreadSampler {
         Some(blocked_threads)
     }
 
-    /// Whether the reader is to come as soon as a thread sleeps.
+    /// Whether the reader should wake as soon as a thread blocks.
     pub(crate) fn are_urgent(&self) -> bool {
         self.all
     }
 
-    /// Sampling of these threads has just begun. Those that sleep already do so since now, as far
-    /// as the recording is concerned: adds records that say so.
+    /// Sampling of these threads has just begun. Threads that are blocked already count as blocked
+    /// from now on: adds records that say so.
     pub(crate) fn begin(&mut self, threads: &[(Pid, Tid)], batch: &mut Batch) {
         for &(pid, tid) in threads {
             let now = system::monotonic_now();
@@ -155,18 +155,19 @@ impl BlockedThreadSampler {
         }
     }
 
-    /// Sampling is enabled or disabled: who is blocked when it is enabled again is looked at then.
+    /// Sampling is enabled or disabled: threads that are blocked when it is enabled are sampled
+    /// then.
     pub(crate) fn set_enabled(&mut self, on: bool) {
         self.on = on;
     }
 
-    /// A record from a ring.
+    /// Handles a record from a ring.
     pub(crate) fn notice(&mut self, record: &Record<'_>) {
         match record {
             Record::Exit(task) => self.forget(task.tid),
             Record::Switch(switch) => match ThreadSwitch::of(switch) {
                 Some(switch) if self.all => self.switched(&switch),
-                // The kernel reports its next wait.
+                // The kernel samples its next wait.
                 Some(switch) => self.forget(switch.tid),
                 None => {}
             },
@@ -192,12 +193,12 @@ impl BlockedThreadSampler {
         self.files -= usize::from(sleeper.is_some_and(|sleeper| sleeper.file.is_some()));
     }
 
-    /// Looks at those that have not been looked at since they fell asleep, and adds their samples.
+    /// Reads the threads that were not sampled since they blocked, and adds their samples.
     pub(crate) fn look(&mut self, read: &mut LiveReads<'_>, batch: &mut Batch) {
         let mut unseen = std::mem::take(&mut self.unseen);
         unseen.sort_unstable();
         unseen.dedup();
-        // Who is on the way to sleep is looked at again with the next pass.
+        // A thread that is about to block is tried again in the next pass.
         unseen.retain(|&tid| match self.on {
             true => self.look_at(tid, read, batch) == Some(Registers::Running),
             false => self.sleeps(tid),
@@ -241,7 +242,7 @@ impl BlockedThreadSampler {
             ip: instruction,
             pid,
             tid,
-            // After all has been read: if the thread woke before that, this is too late.
+            // After everything has been read: if the thread woke before that, this is too late.
             time: system::monotonic_now(),
             id: Self::ID,
             cpu,
@@ -250,7 +251,7 @@ impl BlockedThreadSampler {
             ..encode::NewSample::default()
         };
         let attr = &self.attr;
-        // It fits: a copy is small.
+        // It fits: the copied part is small.
         batch.push_as(Content::BlockedSample { since }, |bytes| {
             let _ = encode::sample(bytes, attr, &sample);
         });
@@ -280,9 +281,9 @@ impl BlockedThread {
         }
     }
 
-    /// It leaves its CPU or is back. Returns whether it sleeps since then. A thread that moves
-    /// between CPUs has records in the rings of both, and they are read one after the other: what
-    /// was before the latest that is known comes too late.
+    /// The thread leaves its CPU or returns. Returns whether it is blocked since then. A thread
+    /// that moves between CPUs has records in the rings of both, which are read one after the
+    /// other: records older than the latest known one are ignored.
     fn switched(&mut self, switch: &ThreadSwitch) -> bool {
         if switch.time < self.switched {
             return false;
@@ -315,7 +316,7 @@ fn parse(line: &[u8]) -> Option<Registers> {
     let mut fields = line.rsplit(' ');
     let mut number = || u64::from_str_radix(fields.next()?.strip_prefix("0x")?, 16).ok();
     let (instruction, stack) = (number()?, number()?);
-    // No user code at all: a kernel thread, or one that is ending.
+    // No user code: a kernel thread, or one that is ending.
     (stack != 0).then_some(Registers::Sleeping { stack, instruction })
 }
 
@@ -374,7 +375,7 @@ mod tests {
         check(300, preempted, None);
         check(700, back, None);
         check(800, leaves, Some(800));
-        // From the ring of the CPU that it was on before.
+        // From the ring of its previous CPU.
         check(400, back, Some(800));
         check(500, leaves, Some(800));
         check(900, back, None);
@@ -391,7 +392,7 @@ mod tests {
         });
         let (pid, tid): (Pid, Tid) = (std::process::id() as Pid, tid.recv().expect("sent"));
         let mut sleeper = BlockedThread::new(pid);
-        // It is on its way to sleep.
+        // It is about to block.
         let registers = loop {
             match sleeper.registers(tid, true) {
                 Some(Registers::Running) => std::thread::yield_now(),

@@ -1,4 +1,4 @@
-//! Threads that wait: when they left their CPU, and where they wait.
+//! Off-CPU time: when threads were blocked, and where.
 
 pub(crate) mod blocked_threads;
 pub(crate) mod tracker;

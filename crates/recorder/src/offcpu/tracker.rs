@@ -1,19 +1,18 @@
-//! Threads that wait: from the moment when a thread left its CPU until it is back.
+//! The waits of threads: from leaving a CPU to the return.
 //!
 //! ```text
-//!   sample (context switch)     SWITCH out   or a look at it     SWITCH in
-//!   where: the stack            why: preempted?  where           how long: its weight
+//!   sample (context switch)     SWITCH out   or read while blocked     SWITCH in
+//!   where: the stack            why: preempted?  where                 how long: its weight
 //! ```
 //!
-//! Where the kernel samples context switches, each wait comes with its stack. Where it does not,
-//! the thread is looked at while it sleeps
-//! ([`BlockedThreadSampler`](crate::offcpu::blocked_threads)), which comes too late for the
-//! shortest waits. Such a wait is counted with the thread's next one of about its length (to a
-//! factor of two) that was seen: among waits of one length all have the same chance to be seen,
-//! wherever they are, so that those seen stand for the others.
+//! If the kernel samples context switches, each wait has its stack. Otherwise the reader reads
+//! blocked threads ([`BlockedThreadSampler`](crate::offcpu::blocked_threads)), which comes too late
+//! for the shortest waits. Such a wait counts with the thread's next seen wait of about its length
+//! (to a factor of two): all waits of one length have the same chance to be seen, wherever they
+//! are, so those seen represent the others.
 //!
-//! While sampling is disabled, the clock of the waits stands still: a wait that is on when that
-//! begins or ends weighs only what was sampled of it.
+//! While sampling is disabled, the clock of the waits stops: a wait during which that begins or
+//! ends weighs only its sampled part.
 
 use std::collections::HashMap;
 
@@ -30,12 +29,12 @@ pub(crate) struct OffCpuTracker {
     clock: Clock,
 }
 
-/// The time while waits are sampled.
+/// A clock that runs while waits are sampled.
 #[derive(Debug, Default)]
 struct Clock {
-    /// When it was stopped; `None` if it goes.
+    /// When it was stopped; `None` if it runs.
     stopped: Option<u64>,
-    /// For how many nanoseconds it stood still before.
+    /// For how many nanoseconds it was stopped before.
     stood: u64,
 }
 
@@ -44,17 +43,17 @@ struct BlockedState {
     pid: Pid,
     /// When it left its CPU; `None` if it does not wait.
     since: Option<u64>,
-    /// The same by the clock of the waits.
+    /// The same moment by the clock of the waits.
     sampled_since: u64,
-    /// The sample of its wait as it was encoded; empty if there is none. Kept for its memory.
+    /// The encoded sample of its wait; empty if there is none. Kept to reuse its memory.
     record: Vec<u8>,
-    /// Which event that is of, and how its stack ended.
+    /// The event of the sample, and how its stack ended.
     of: Option<(usize, StackOutcome)>,
-    /// Nanoseconds of earlier waits that nobody has seen, by the logarithm of their lengths.
+    /// Nanoseconds of earlier unseen waits, by the logarithm of their lengths.
     unseen: Vec<u64>,
 }
 
-/// What is left of a thread's waits: so many nanoseconds that no stack is known for.
+/// A thread's remaining waiting time without a known stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct UnseenWait {
     pub(crate) pid: Pid,
@@ -62,33 +61,34 @@ pub(crate) struct UnseenWait {
     pub(crate) length: u64,
 }
 
-/// A sample of a thread that waits, to be completed when the wait ends.
+/// A sample of a blocked thread, to be completed when the wait ends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WaitSample<'a> {
-    /// Which event it is of.
+    /// The index of its event.
     pub(crate) event: usize,
-    /// As it was encoded.
+    /// The encoded sample.
     pub(crate) record: &'a [u8],
-    /// Counts if the sample is written.
+    /// Counted if the sample is written.
     pub(crate) outcome: StackOutcome,
 }
 
-/// A wait that has ended and was seen.
+/// A wait that has ended and has a stack.
 #[derive(Debug)]
 pub(crate) struct EndedWait<'a> {
     /// How the stack of its sample ended.
     pub(crate) outcome: StackOutcome,
-    /// The sample of it as it was encoded, and which event it is of.
+    /// The encoded sample, and the index of its event.
     event: usize,
     record: &'a mut [u8],
     /// When it ended.
     time: u64,
-    /// Its length, with that of the unseen ones that it stands for.
+    /// Its length, with that of the unseen waits that it represents.
     weight: u64,
 }
 
 impl<'a> EndedWait<'a> {
-    /// Its sample, completed. `attr` says how the samples of an event are encoded.
+    /// Its completed sample. `attr` returns the attributes with which an event's samples are
+    /// encoded.
     pub(crate) fn sample<'e>(self, attr: impl FnOnce(usize) -> Option<&'e Attr>) -> &'a [u8] {
         if let Some(attr) = attr(self.event) {
             attr.set_sample_time(self.record, self.time);
@@ -99,67 +99,67 @@ impl<'a> EndedWait<'a> {
 }
 
 impl OffCpuTracker {
-    /// Sampling goes on.
+    /// Sampling is enabled.
     pub(crate) fn enable(&mut self, time: u64) {
         self.clock.go_on(time);
     }
 
-    /// Sampling pauses.
+    /// Sampling is disabled.
     pub(crate) fn disable(&mut self, time: u64) {
         self.clock.stop(time);
     }
 
-    /// A thread leaves its CPU, and this is the kernel's sample of it.
+    /// A thread leaves its CPU, and this is the kernel's sample of that.
     pub(crate) fn leave(&mut self, tid: Tid, time: u64, sample: WaitSample<'_>) {
         let thread = self.threads.entry(tid).or_default();
         thread.begin(time, &self.clock);
         thread.see(sample);
     }
 
-    /// A thread has left its CPU to wait.
+    /// A thread has left its CPU and is blocked.
     pub(crate) fn out(&mut self, (pid, tid): (Pid, Tid), time: u64) {
         let thread = self.threads.entry(tid).or_default();
         thread.pid = pid;
-        // Its sample came just before.
+        // The kernel's sample came just before.
         if thread.since.is_none() {
             thread.begin(time, &self.clock);
         }
     }
 
-    /// Whether a look at the thread, which waited at that moment, came before the end of that wait.
+    /// Whether the thread's wait that began then has not ended yet.
     pub(crate) fn is_in_time(&self, tid: Tid, waited: u64) -> bool {
         let thread = self.threads.get(&tid);
         let waits = |thread: &BlockedState| thread.since.is_some_and(|since| since <= waited);
         thread.is_some_and(|thread| waits(thread) && thread.of.is_none())
     }
 
-    /// What was seen of the thread in its wait.
+    /// Stores the sample of a blocked thread.
     pub(crate) fn see(&mut self, tid: Tid, sample: WaitSample<'_>) {
         if let Some(thread) = self.threads.get_mut(&tid) {
             thread.see(sample);
         }
     }
 
-    /// The thread that has just left did not want to: it does not wait, another one has its CPU.
+    /// The thread that has just left was preempted: it does not wait.
     pub(crate) fn preempted(&mut self, tid: Tid) {
         if let Some(thread) = self.threads.get_mut(&tid) {
             thread.since = None;
         }
     }
 
-    /// The thread is back: its wait, if it waited and was seen.
+    /// The thread returns: its wait, if it has a stack.
     pub(crate) fn back(&mut self, tid: Tid, time: u64) -> Option<EndedWait<'_>> {
         let thread = self.threads.get_mut(&tid)?;
         thread.end(time, &self.clock, &mut self.seen)
     }
 
-    /// The thread has ended; another one may get its number.
+    /// The thread has ended; another one may get its id.
     pub(crate) fn forget(&mut self, tid: Tid) -> Option<UnseenWait> {
         let thread = self.threads.remove(&tid)?;
         thread.left(tid)
     }
 
-    /// The samples of all that still wait at this time, and then what was never seen.
+    /// The samples of all that still wait at this time, and then the unseen waits.
     pub(crate) fn finish(
         &mut self,
         time: u64,
@@ -175,7 +175,7 @@ impl OffCpuTracker {
         }
     }
 
-    /// How many of the waits were seen since this was asked before.
+    /// The number and time of waits with a stack since the last call.
     pub(crate) fn take_seen(&mut self) -> WaitCoverage {
         std::mem::take(&mut self.seen)
     }
@@ -192,7 +192,7 @@ impl Clock {
         }
     }
 
-    /// What it shows at a moment since it last went on or was stopped.
+    /// Its value at a moment since it was last started or stopped.
     fn at(&self, time: u64) -> u64 {
         let time = self.stopped.map_or(time, |stopped| stopped.min(time));
         time.saturating_sub(self.stood)
@@ -299,7 +299,7 @@ mod tests {
         assert_eq!((sample.time, sample.period), (Some(3500), 2500));
     }
 
-    /// What is left at the end: times and weights of samples, and what was not seen of whom.
+    /// The result at the end: times and weights of samples, and the unseen time by thread.
     fn left(waits: &mut OffCpuTracker, time: u64) -> (usize, Vec<(Tid, u64)>) {
         let (mut samples, mut unseen) = (0, Vec::new());
         waits.finish(time, |left| match left {

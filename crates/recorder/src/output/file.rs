@@ -1,4 +1,4 @@
-//! The file that is written.
+//! The output file.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -8,8 +8,8 @@ use std::path::Path;
 
 use prof_filemap::output::{Found, OutputPath};
 
-/// A new file in the place of an older one, which is kept with `.old` added to its name. Until
-/// [`keep`](Self::keep) is called, dropping it puts the older one back.
+/// A new file that replaces an older one, which is kept with `.old` added to its name. Until
+/// [`keep`](Self::keep) is called, dropping it restores the older one.
 #[derive(Debug)]
 pub(crate) struct Output {
     /// `None` if it is the standard output.
@@ -20,8 +20,8 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Creates the file, for its owner only. What is in the way and no regular file (a
-    /// directory, a device, a pipe) is left alone and is an error.
+    /// Creates the file, for its owner only. Anything at its path but a regular file (a directory,
+    /// a device, a pipe) is left alone and is an error.
     pub(crate) fn create(path: &Path) -> io::Result<(Self, File)> {
         if is_stdout(path) {
             let stdout = prof_events::stdout()?;
@@ -39,11 +39,11 @@ impl Output {
         }
         let place = OutputPath::new(path)?;
         let kept = set_aside(&place)?;
-        // Under its name from the start, not in a temporary file: if we are killed, what was
-        // recorded is where the user looks for it. `O_EXCL`: the name is free now, and a link that
-        // somebody puts there is not followed.
+        // Under its name from the start, not in a temporary file: if we are killed, the recording
+        // is where the user looks for it. `O_EXCL`: the name is free now, and a link that another
+        // user puts there is not followed.
         match place.create_new() {
-            // Only from here on is the file with that name ours to remove.
+            // Only from here on may we remove the file with that name.
             Ok(file) => {
                 let output = Self {
                     place: Some(place),
@@ -59,7 +59,7 @@ impl Output {
         }
     }
 
-    /// The new file stays, even if what comes next fails.
+    /// Keeps the new file, even if later steps fail.
     pub(crate) fn keep(&mut self) {
         self.keep = true;
     }
@@ -69,7 +69,7 @@ impl Output {
         self.keep
     }
 
-    /// Gives the file another name in its directory, unless something has that.
+    /// Gives the file another name in its directory, unless that name is taken.
     pub(crate) fn rename_to_free(&self, name: &OsStr) -> io::Result<()> {
         match &self.place {
             Some(place) => place.rename_to_free(place.name(), name),
@@ -101,8 +101,8 @@ impl Drop for Output {
     }
 }
 
-/// Renames what has the name; returns its new name, or `None` if there was nothing. What is no
-/// regular file and no link is left as it is.
+/// Renames the existing file; returns its new name, or `None` if there was none. Anything but a
+/// regular file or a link is left alone.
 fn set_aside(place: &OutputPath) -> io::Result<Option<OsString>> {
     match place.found()? {
         Found::Nothing => return Ok(None),
@@ -120,7 +120,7 @@ fn set_aside(place: &OutputPath) -> io::Result<Option<OsString>> {
 }
 
 fn put_back(kept: Option<&OsStr>, place: &OutputPath) {
-    // Nothing can be done about errors here, and nothing is lost: FILE.old is still there.
+    // Errors cannot be handled here, and nothing is lost: FILE.old still exists.
     if let Some(kept) = kept {
         let _ = place.rename(kept, place.name());
     }

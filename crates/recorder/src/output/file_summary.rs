@@ -1,20 +1,20 @@
-//! What is in a file besides its records.
+//! The content of a file besides its records.
 
 use prof_model::Quality;
 use prof_perfdata::ModuleBuildId;
 
-/// What the features of a file say of its samples.
+/// The data for a file's features.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FileSummary {
     pub(crate) quality: Quality,
     /// Time of the first and of the last sample.
     pub(crate) sample_time: Option<(u64, u64)>,
-    /// Of the modules that were hit.
+    /// The build ids of sampled modules.
     pub(crate) build_ids: Vec<ModuleBuildId>,
 }
 
 impl FileSummary {
-    /// Adds what came later.
+    /// Adds the summary of later records.
     pub(crate) fn add(&mut self, later: Self) {
         self.quality.add(&later.quality);
         self.sample_time = match (self.sample_time, later.sample_time) {

@@ -1,4 +1,4 @@
-//! The recording as it is made, for who watches.
+//! A recording that is read while it is made.
 
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::PathBuf;
@@ -8,14 +8,14 @@ use prof_perfdata::{EventDescription, Features, WriteError, Writer};
 
 use crate::options::Live;
 
-/// Hands over all that is recorded, in pipe form.
+/// Passes all records on, in pipe form.
 pub(crate) struct LiveOutput {
     writer: Writer<Pieces>,
     written: Sender<Result<PathBuf, WriteError>>,
 }
 
 impl LiveOutput {
-    /// Hands over what comes before the records.
+    /// Passes on everything before the records.
     pub(crate) fn begin(
         live: &Live,
         events: &[EventDescription],
@@ -33,19 +33,19 @@ impl LiveOutput {
         self.writer.write(records)
     }
 
-    /// Hands over what was written.
+    /// Passes on the records written so far.
     pub(crate) fn flush(&mut self) -> Result<(), WriteError> {
         self.writer.flush()
     }
 
-    /// Tells what became of a file that was asked for.
+    /// Reports the result of writing a requested file.
     pub(crate) fn report(&self, written: Result<PathBuf, WriteError>) {
-        // Who does not listen does not want to know.
+        // An error means that nobody listens.
         let _ = self.written.send(written);
     }
 }
 
-/// Each write is a piece, as [`Writer`] writes whole records only. `None` when nobody watches any
+/// Each write is a piece, as [`Writer`] writes whole records only. `None` when nobody reads any
 /// more.
 struct Pieces(Option<SyncSender<Vec<u8>>>);
 

@@ -1,4 +1,4 @@
-//! The files that code was mapped from, while their processes live.
+//! Opens files that code is mapped from, while their processes live.
 
 use std::fs::{self, File};
 use std::io;
@@ -12,10 +12,10 @@ use prof_procfs::{Task, without_deleted};
 
 use crate::output::synthesize::build_id_of;
 
-/// Opens the file that process `pid` has mapped, however it can be had: by its path as the process
+/// Opens the file that process `pid` has mapped, in one of these ways: by its path as the process
 /// sees it, by the mapping itself (which takes privileges, and works for deleted files and memfds),
-/// as the program that the process runs, or by its path as we see it. Another file is not taken
-/// for it. Paths are followed with the rights of the process's user.
+/// as the program that the process runs, or by its path as we see it. Another file is not accepted.
+/// Paths are followed with the rights of the process's user.
 pub(crate) fn open_mapped(pid: Pid, module: &Module, mapping: &Mapping) -> io::Result<File> {
     let process = Task::of(pid);
     let path = without_deleted(&module.path);
@@ -42,8 +42,8 @@ pub(crate) fn open_mapped(pid: Pid, module: &Module, mapping: &Mapping) -> io::R
     Err(problem)
 }
 
-/// Opens a path as we see it with the rights of the process's user. Of a process that has ended
-/// nobody knows the user: then only what everybody may read.
+/// Opens a path as we see it with the rights of the process's user. If the process has ended, its
+/// user is unknown: then only files that everybody may read are opened.
 fn open_by_own_path(pid: Pid, path: &Path) -> io::Result<File> {
     const OTHERS_MAY_READ: u32 = 0o004;
     if let Ok(rights) = Rights::of_process(pid) {
@@ -56,7 +56,7 @@ fn open_by_own_path(pid: Pid, path: &Path) -> io::Result<File> {
     }
 }
 
-/// Whether this is the file that was mapped, as far as the recording knows it.
+/// Whether this is the mapped file, as far as the recording identifies it.
 fn is(file: &File, module: &Module) -> bool {
     if let Some(recorded) = module.build_id {
         let found = file.try_clone().ok().and_then(build_id_of);
@@ -65,7 +65,7 @@ fn is(file: &File, module: &Module) -> bool {
     let Some(identity) = module.identity else {
         return true;
     };
-    // Not the device: some file systems show another one than that of the mapping.
+    // Not the device: some file systems report another one than the mapping.
     file.metadata()
         .is_ok_and(|found| found.ino() == identity.inode)
 }

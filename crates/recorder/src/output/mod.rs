@@ -1,4 +1,4 @@
-//! What is written: files, their rotation, and the state that each of them begins with.
+//! The output: files, their rotation, and the state at the beginning of each.
 
 pub(crate) mod file;
 pub(crate) mod file_summary;

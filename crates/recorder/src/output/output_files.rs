@@ -21,7 +21,7 @@ use crate::output::file_summary::FileSummary;
 use crate::output::live::LiveOutput;
 use crate::output::snapshot_buffer::SnapshotBuffer;
 
-/// Writes records to a file, or keeps the last ones for one, and goes on in another.
+/// Writes records to a file, or keeps the latest ones in memory for one, and rotates files.
 pub(crate) struct OutputFiles {
     path: PathBuf,
     compression: Option<i32>,
@@ -29,9 +29,9 @@ pub(crate) struct OutputFiles {
     rotation: Option<Rotation>,
     events: Vec<EventDescription>,
     settings: Quality,
-    /// The file at hand; `None` if files are only written when somebody asks for one.
+    /// The current file; `None` if files are only written on request.
     output: Option<Output>,
-    /// `None` after the last file, or without one at hand.
+    /// `None` after the last file, or without a current one.
     writer: Option<Writer<File>>,
     recent: Option<SnapshotBuffer>,
     live: Option<LiveOutput>,
@@ -42,9 +42,9 @@ pub(crate) struct OutputFiles {
     bytes: u64,
 }
 
-/// What became of it.
+/// The result of writing.
 pub(crate) struct Written {
-    /// The files that there are, the oldest first; none if it went to the standard output.
+    /// The existing files, the oldest first; none if the output was the standard output.
     pub(crate) files: Vec<PathBuf>,
     /// Bytes of all files.
     pub(crate) bytes: u64,
@@ -109,24 +109,24 @@ impl OutputFiles {
         }
     }
 
-    /// The files stay, even if what comes next fails.
+    /// Keeps the files, even if later steps fail.
     pub(crate) fn keep(&mut self) {
         if let Some(output) = &mut self.output {
             output.keep();
         }
     }
 
-    /// Whether it is one file, whatever comes.
+    /// Whether there is only one file, always.
     pub(crate) fn is_one(&self) -> bool {
         self.rotation.is_none() && self.live.is_none()
     }
 
-    /// Whether files are only written when somebody asks for one.
+    /// Whether files are only written on request.
     pub(crate) fn is_live(&self) -> bool {
         self.live.is_some()
     }
 
-    /// Whether records are kept in memory until somebody asks for them.
+    /// Whether records are kept in memory until they are requested.
     pub(crate) fn is_in_memory(&self) -> bool {
         self.recent.is_some()
     }
@@ -144,7 +144,7 @@ impl OutputFiles {
         Ok(())
     }
 
-    /// What was written so far can be read if we should be killed.
+    /// Makes the file readable up to here, in case we are killed.
     pub(crate) fn checkpoint(&mut self) -> Result<(), WriteError> {
         if let Some(live) = &mut self.live {
             live.flush()?;
@@ -155,12 +155,12 @@ impl OutputFiles {
         }
     }
 
-    /// Bytes of records in the file at hand.
+    /// Bytes of records in the current file.
     pub(crate) fn data_size(&self) -> u64 {
         self.writer.as_ref().map_or(0, Writer::data_size)
     }
 
-    /// Bytes of records in the file or chunk at hand, but for what it began with.
+    /// Bytes of records in the current file or chunk, without the state that it began with.
     pub(crate) fn size_since_begin(&self) -> u64 {
         match &self.recent {
             Some(recent) => recent.chunk_size(),
@@ -168,7 +168,7 @@ impl OutputFiles {
         }
     }
 
-    /// A file, or a chunk of what is kept in memory, begins at this time with this state.
+    /// A file, or a chunk in memory, begins at this time with this state.
     pub(crate) fn begin(&mut self, time: u64, state: Vec<u8>) -> Result<(), WriteError> {
         match &mut self.recent {
             Some(recent) => recent.begin_chunk(time, state),
@@ -178,14 +178,14 @@ impl OutputFiles {
         Ok(())
     }
 
-    /// Ends a chunk of what is kept in memory.
+    /// Ends a chunk in memory.
     pub(crate) fn end_chunk(&mut self, contents: FileSummary) {
         if let Some(recent) = &mut self.recent {
             recent.end_chunk(contents);
         }
     }
 
-    /// Adds records for who watches, which no file needs.
+    /// Adds records for the live reader, which no file needs.
     pub(crate) fn write_live(&mut self, records: &[u8]) -> Result<(), WriteError> {
         match &mut self.live {
             Some(live) => live.write(records),
@@ -193,8 +193,8 @@ impl OutputFiles {
         }
     }
 
-    /// Ends a chunk of what is kept in memory, in which there is this, and writes all that is kept
-    /// to a file of its own, because somebody asks for that.
+    /// Ends a chunk in memory, with this summary, and writes all that is kept to a separate file,
+    /// on request.
     pub(crate) fn write_requested(&mut self, last: FileSummary) {
         self.end_chunk(last);
         let written = self.write_kept();
@@ -208,7 +208,7 @@ impl OutputFiles {
             return Ok(self.path.clone());
         };
         let path = with_suffix(&self.path, format!(".{}", system::local_time_digits()));
-        // Without a call to `keep`, a file that could not be written to its end is removed.
+        // Without a call to `keep`, an incomplete file is removed.
         let (mut output, file) = Output::create(&path)?;
         let mut writer = self.writer(file)?;
         let contents = recent.copy(|records| writer.write(records))?;
@@ -218,7 +218,7 @@ impl OutputFiles {
         Ok(path)
     }
 
-    /// What a file says with these contents.
+    /// The features of a file with these contents.
     fn features(&self, contents: &FileSummary) -> Features {
         let mut quality = contents.quality.clone();
         quality.set_settings(&self.settings);
@@ -230,8 +230,8 @@ impl OutputFiles {
         }
     }
 
-    /// Completes the file, in which there is this since the last chunk; returns what is in all of
-    /// it.
+    /// Completes the file, with the summary of the part since the last chunk; returns that of the
+    /// whole file.
     pub(crate) fn complete(&mut self, last: FileSummary) -> Result<FileSummary, WriteError> {
         let Some(mut writer) = self.writer.take() else {
             return Ok(last);
@@ -259,7 +259,7 @@ impl OutputFiles {
         Ok(())
     }
 
-    /// The file is complete: it gets its name, and the oldest one may go.
+    /// Gives the complete file its name, and removes the oldest one if there are too many.
     fn name_complete(&mut self) -> io::Result<()> {
         let output = self.output.as_ref().filter(|output| output.is_kept());
         let (Some(rotation), Some(output)) = (&self.rotation, output) else {
@@ -278,13 +278,13 @@ impl OutputFiles {
             .is_some_and(|most| self.complete.len() > most)
             && let Some(oldest) = self.complete.pop_front()
         {
-            // Somebody may have taken it away.
+            // The user may have removed it.
             let _ = oldest.file_name().map(|name| output.remove(name));
         }
         Ok(())
     }
 
-    /// Adds the time to the file's name; returns the path that it has then.
+    /// Adds the time to the file's name; returns its new path.
     fn rename_to_free(&self, output: &Output) -> io::Result<PathBuf> {
         const STEP: Duration = Duration::from_millis(10);
         loop {
@@ -304,7 +304,7 @@ impl OutputFiles {
     }
 }
 
-/// What a file says of the machine and of this run.
+/// The features that describe the machine and this run.
 fn about(command_line: &[OsString]) -> Features {
     let cpus = system::System::read().ok().map(|system| CpuCounts {
         online: system.cpus.len() as u32,

@@ -1,8 +1,8 @@
-//! What names will be looked for in when the recording is over, held before it goes away: files
-//! that nobody else will find, and the root directories of containers.
+//! Files whose symbols are needed when the recording is over, held open before they go away: files
+//! that cannot be found later, and the root directories of containers.
 //!
-//! A process in another mount namespace takes its files along when it ends; a deleted file or a
-//! memfd goes with its last mapping. Descriptors hold them as long as we run.
+//! The files of a process in another mount namespace go away when it ends; a deleted file or a
+//! memfd goes with its last mapping. Open descriptors keep them as long as we run.
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
@@ -15,14 +15,14 @@ use prof_procfs::{Namespace, Task, identity};
 
 use crate::output::mapped_file::open_mapped;
 
-/// Files and directories that will not be found by their paths.
+/// Files and directories that cannot be found by their paths.
 #[derive(Debug, Default)]
 pub struct PinnedFiles {
-    /// Files that samples were in.
+    /// Files with samples.
     pub files: Vec<(Module, File)>,
     /// Root directories that are not ours.
     pub roots: Vec<PinnedRoot>,
-    /// Processes that lived below them.
+    /// Processes with these root directories.
     pub processes: Vec<PinnedProcess>,
 }
 
@@ -31,7 +31,7 @@ pub struct PinnedFiles {
 pub struct PinnedRoot {
     /// The directory.
     pub directory: File,
-    /// What is mounted below it stays mounted as long as this is open.
+    /// Keeps the mounts below it as long as this is open.
     #[expect(dead_code, reason = "held, never read")]
     namespace: File,
 }
@@ -43,27 +43,27 @@ pub struct PinnedProcess {
     pub pid: Pid,
     /// Its id in its own.
     pub inner_pid: Pid,
-    /// Of its user.
+    /// The rights of its user.
     pub rights: Rights,
     /// Its root directory, as an index of [`PinnedFiles::roots`].
     pub root: usize,
 }
 
 impl PinnedFiles {
-    /// Whether everything will be found by its path.
+    /// Whether everything can be found by its path.
     pub fn is_empty(&self) -> bool {
         self.files.is_empty() && self.processes.is_empty()
     }
 }
 
-/// Holds what may go away.
+/// Pins files that may go away.
 #[derive(Debug, Default)]
 pub(crate) struct FilePinner {
     /// By module's index.
     files: Vec<Slot>,
     open: usize,
     own: Option<Root>,
-    /// The processes met, each with the program that it ran then.
+    /// The sampled processes, each with the program that it ran then.
     met: HashMap<Pid, u64>,
     roots: Vec<(Root, PinnedRoot)>,
     processes: HashMap<Pid, PinnedProcess>,
@@ -80,7 +80,7 @@ enum Slot {
     },
 }
 
-/// What root directories differ by: the mount namespace and the directory, by device and inode.
+/// The identity of a root directory: the mount namespace and the directory, by device and inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Root {
     namespace: (u64, u64),
@@ -88,12 +88,12 @@ struct Root {
 }
 
 impl FilePinner {
-    /// Descriptors are scarce; what is beyond this is left to luck.
+    /// Descriptors are scarce; files beyond this number are not pinned.
     const MOST: usize = 512;
-    /// Another process may still have the file that one which ended took along.
+    /// Another process may still have a file that was mapped by one that has ended.
     const ATTEMPTS: u8 = 3;
 
-    /// A sample came from a process that runs its `program`-th program.
+    /// A process that runs its `program`-th program has a sample.
     pub(crate) fn meet(&mut self, pid: Pid, program: u64) {
         if self.met.insert(pid, program) == Some(program) {
             return;
@@ -165,7 +165,7 @@ impl FilePinner {
         };
     }
 
-    /// What would be lost without us.
+    /// The pinned files that would otherwise be lost.
     pub(crate) fn finish(self, modules: &Modules) -> PinnedFiles {
         let files = modules
             .iter()

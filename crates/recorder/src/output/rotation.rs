@@ -1,28 +1,28 @@
-//! When a recording goes on in another file.
+//! When a recording continues in another file.
 
 use crate::options::When;
 
-/// Knows when it is time.
+/// Decides when to rotate.
 #[derive(Debug)]
 pub(crate) struct RotationPolicy {
     when: Option<When>,
-    /// Somebody asked to go on in another file with what comes after that time.
+    /// Another file was requested, for records after that time.
     asked: Option<u64>,
     /// The end of the current file or chunk.
     next: u64,
 }
 
-/// What there is to do before a record is written.
+/// What to do before a record is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NextOutput {
     /// Complete the file, and begin the next one.
     File,
-    /// Begin another chunk of what is kept in memory.
+    /// Begin another chunk in memory.
     Chunk,
 }
 
 impl RotationPolicy {
-    /// What is kept in memory is forgotten by so many parts of it.
+    /// The number of chunks in memory: the oldest chunk is dropped as a whole.
     pub(crate) const CHUNKS: u64 = 8;
 
     pub(crate) fn new(when: Option<When>) -> Self {
@@ -33,12 +33,12 @@ impl RotationPolicy {
         }
     }
 
-    /// Somebody asks to go on in another file, at that time.
+    /// Another file is requested at that time.
     pub(crate) fn ask(&mut self, at: u64) {
         self.asked.get_or_insert(at);
     }
 
-    /// What is due before the record of this time, in nanoseconds, after so many bytes of records.
+    /// What is due before a record of this time, in nanoseconds, after so many bytes of records.
     pub(crate) fn due(&mut self, time: u64, bytes: u64) -> Option<NextOutput> {
         let when = self.when?;
         if self.asked.is_some_and(|asked| asked < time) {
@@ -77,7 +77,7 @@ mod tests {
 
     use super::*;
 
-    /// Hands over records as (time, bytes so far); expects what is due before each.
+    /// Passes records as (time, bytes so far); expects what is due before each.
     fn check(when: Option<When>, records: &[(u64, u64)], expected: &[Option<NextOutput>]) {
         let mut rotation = RotationPolicy::new(when);
         rotation.begin(1000);

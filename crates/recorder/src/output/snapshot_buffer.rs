@@ -1,8 +1,8 @@
-//! What came lately, kept in memory until somebody asks for it.
+//! The latest records, kept in memory until they are requested.
 //!
 //! ```text
 //!   chunk: state │ records      chunk: state │ records      chunk: state │ records ...
-//!          └─ who lives and what is mapped when it begins; only the oldest one's is written
+//!          └─ processes and mappings when it begins; only that of the oldest chunk is written
 //! ```
 
 use std::collections::VecDeque;
@@ -10,14 +10,14 @@ use std::time::Duration;
 
 use crate::output::file_summary::FileSummary;
 
-/// The records of the last seconds, in chunks that are forgotten one by one.
+/// The records of the last seconds, in chunks that are dropped one by one.
 #[derive(Debug)]
 pub(crate) struct SnapshotBuffer {
     /// Nanoseconds to keep.
     time: u64,
-    /// Bytes of records to keep at most.
+    /// The most bytes of records to keep.
     bytes: u64,
-    /// The last one is being filled.
+    /// The last one is the current one.
     chunks: VecDeque<Chunk>,
 }
 
@@ -38,19 +38,19 @@ impl SnapshotBuffer {
         }
     }
 
-    /// Adds whole records to the chunk at hand.
+    /// Adds whole records to the current chunk.
     pub(crate) fn write(&mut self, records: &[u8]) {
         if let Some(chunk) = self.chunks.back_mut() {
             chunk.records.extend_from_slice(records);
         }
     }
 
-    /// Bytes of records in the chunk at hand.
+    /// Bytes of records in the current chunk.
     pub(crate) fn chunk_size(&self) -> u64 {
         self.chunks.back().map_or(0, Chunk::size)
     }
 
-    /// Begins another chunk at this time, at which this was the state.
+    /// Begins another chunk at this time, with this state.
     pub(crate) fn begin_chunk(&mut self, begin: u64, state: Vec<u8>) {
         self.forget(begin);
         self.chunks.push_back(Chunk {
@@ -60,7 +60,7 @@ impl SnapshotBuffer {
         });
     }
 
-    /// Ends the chunk at hand, in which there is this.
+    /// Ends the current chunk, with this summary.
     pub(crate) fn end_chunk(&mut self, contents: FileSummary) {
         if let Some(chunk) = self.chunks.back_mut() {
             chunk.records.shrink_to_fit();
@@ -68,7 +68,7 @@ impl SnapshotBuffer {
         }
     }
 
-    /// Forgets chunks whose end is too long ago, and such that are beyond the limit.
+    /// Drops chunks that ended too long ago, and chunks beyond the limit.
     fn forget(&mut self, now: u64) {
         let oldest = now.saturating_sub(self.time);
         let is_old = |chunk: &Chunk| chunk.begin <= oldest;
@@ -81,8 +81,8 @@ impl SnapshotBuffer {
         }
     }
 
-    /// Hands over all records that are kept, the state that they begin with first, and returns what
-    /// is in them.
+    /// Passes on all records that are kept, with the state before the first, and returns their
+    /// summary.
     pub(crate) fn copy<E>(
         &self,
         mut write: impl FnMut(&[u8]) -> Result<(), E>,
@@ -97,7 +97,7 @@ impl SnapshotBuffer {
         Ok(contents)
     }
 
-    /// As [`copy`](Self::copy), and keeps nothing.
+    /// Like [`copy`](Self::copy), and drops everything.
     pub(crate) fn take<E>(
         &mut self,
         write: impl FnMut(&[u8]) -> Result<(), E>,
@@ -124,8 +124,8 @@ mod tests {
         contents
     }
 
-    /// Chunks that begin at these times, with so many bytes; expects what is left when it is asked
-    /// for.
+    /// Adds chunks that begin at these times, with so many bytes; expects these letters when they
+    /// are requested.
     fn check(chunks: &[(u64, usize)], expected: &str) {
         let mut recent = SnapshotBuffer::new(Duration::from_nanos(100), 10);
         recent.write(b"before the first chunk there is nothing to add to");

@@ -1,5 +1,5 @@
-//! What was there before the first record: running processes and the kernel, in the records
-//! that the kernel would have written.
+//! The state before the first record: running processes and the kernel, in the records that the
+//! kernel would have written.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -14,10 +14,10 @@ use prof_model::{BuildId, FileIdentity, Pid, Tid};
 use prof_perfdata::{Comm, CpuMode, Mmap, Record, Stamp};
 use prof_procfs::{MapsEntry, Task, kernel};
 
-/// Hands COMM and MMAP2 records of a running process to `each`.
+/// Passes COMM and MMAP2 records of a running process to `each`.
 ///
-/// The events must be sampling already: what is mapped while this reads is then reported by
-/// the kernel too, and twice does no harm. A process that has ended yields nothing.
+/// The events must be enabled already: mappings made while this reads are then reported by the
+/// kernel, too, and a duplicate does no harm. A process that has ended yields nothing.
 pub(crate) fn process(pid: Pid, ids: &mut BuildIds, each: &mut dyn FnMut(&Record<'_>)) {
     if pid == 0 {
         each(&named(0, 0, b"swapper"));
@@ -38,12 +38,12 @@ fn named(pid: Pid, tid: Tid, name: &[u8]) -> Record<'_> {
     })
 }
 
-/// The build ids of mapped files, by device and inode: most are mapped by many.
+/// The build ids of mapped files, by device and inode: most files are mapped by many processes.
 #[derive(Debug, Default)]
 pub(crate) struct BuildIds(HashMap<((u32, u32), u64), Option<BuildId>>);
 
-/// Hands MMAP2 records of a process's code to `each`: of those of its mappings that are `wanted`,
-/// by start, end, offset and inode.
+/// Passes MMAP2 records of a process's code to `each`: of the mappings that are `wanted`, by start,
+/// end, offset and inode.
 pub(crate) fn mappings(
     pid: Pid,
     ids: &mut BuildIds,
@@ -66,7 +66,7 @@ pub(crate) fn held_command(pid: Pid) -> Record<'static> {
     named(pid, pid, b"prof-exec")
 }
 
-/// The record that the kernel writes when it maps this.
+/// The record that the kernel writes for this mapping.
 fn mmap<'a>(pid: Pid, entry: &'a MapsEntry<'_>, build_id: Option<BuildId>) -> Mmap<'a> {
     const MAP_SHARED: u32 = 1;
     const MAP_PRIVATE: u32 = 2;
@@ -76,7 +76,7 @@ fn mmap<'a>(pid: Pid, entry: &'a MapsEntry<'_>, build_id: Option<BuildId>) -> Mm
         generation: 0,
     };
     let path: &OsStr = match entry.path.as_bytes() {
-        // What the kernel calls memory without a file in its records.
+        // The name in the kernel's records for memory without a file.
         b"" => OsStr::new("//anon"),
         _ => &entry.path,
     };
@@ -102,7 +102,7 @@ fn mmap<'a>(pid: Pid, entry: &'a MapsEntry<'_>, build_id: Option<BuildId>) -> Mm
     }
 }
 
-/// The build id of the file that is really mapped: another one may be at its path by now.
+/// The build id of the mapped file: another file may have its path by now.
 fn mapped_id(pid: Pid, entry: &MapsEntry<'_>) -> Option<BuildId> {
     if entry.inode == 0 {
         return None;
@@ -121,8 +121,8 @@ pub(crate) fn build_id_of(file: File) -> Option<BuildId> {
     BuildId::new(elf.build_id().ok()??)
 }
 
-/// The kernel's code and that of its modules, as perf names them, if their addresses are shown to
-/// us (kptr_restrict).
+/// The mappings of the kernel's code and of its modules, as perf names them, if their addresses are
+/// shown to us (kptr_restrict).
 pub(crate) fn kernel(each: &mut dyn FnMut(&Record<'_>)) {
     if let Some(addresses) = kernel::text() {
         let path = OsStr::new("[kernel.kallsyms]_text");
@@ -139,7 +139,7 @@ pub(crate) fn kernel(each: &mut dyn FnMut(&Record<'_>)) {
 pub(crate) fn kernel_modules(each: &mut dyn FnMut(&Record<'_>)) {
     for module in kernel::modules() {
         let addresses = module.address..module.address.saturating_add(module.size);
-        // In brackets, as kallsyms has it.
+        // In brackets, as in kallsyms.
         let name = format!("[{}]", module.name);
         each(&Record::Mmap(kernel_code(addresses, OsStr::new(&name))));
     }

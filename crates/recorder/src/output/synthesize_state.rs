@@ -1,11 +1,11 @@
-//! What is known of living processes, written once more: each file of a recording begins with it.
+//! The state of living processes, written again at the beginning of each file.
 
 use std::ffi::OsStr;
 
 use prof_model::{Mapping, Module, ModuleKind, Modules, Pid, Process, Processes};
 use prof_perfdata::{Comm, CpuMode, Mmap, Record, Stamp};
 
-/// Hands MMAP2 records of the kernel, then COMM and MMAP2 records of all processes to `each`.
+/// Passes MMAP2 records of the kernel, then COMM and MMAP2 records of all processes to `each`.
 pub(crate) fn synthesize_state(
     processes: &Processes,
     modules: &Modules,
@@ -61,7 +61,7 @@ fn mmap<'a>(pid: Pid, mapping: &Mapping, module: &'a Module) -> Mmap<'a> {
         flags: Some(MAP_PRIVATE),
         build_id: module.build_id,
         identity: module.identity,
-        // perf wants to know by which symbol its place was measured.
+        // perf needs the symbol that the kernel's address was measured by.
         path: match path == "[kernel.kallsyms]" {
             true => OsStr::new("[kernel.kallsyms]_text"),
             false => path,

@@ -1,24 +1,24 @@
-//! What the reader hands to the session beside the bytes of records.
+//! What the reader passes to the session besides the bytes of records.
 
 use prof_model::{NoPython, Pid, Tid, UserRegisters};
 use prof_perfdata::{Sample, UserStack};
 use prof_runtimes::python::{PythonFrame, PythonStack};
 
-/// What an entry of a batch is.
+/// The kind of an entry of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Content {
     /// A record from a ring.
     Record,
-    /// The sample of a blocked thread, which was seen in the wait that began then.
+    /// The sample of a thread that was blocked since then.
     BlockedSample {
         /// In nanoseconds.
         since: u64,
     },
-    /// No record.
+    /// Not a record.
     Message(Message),
 }
 
-/// Something that the reader itself knows, at its place in the order of time.
+/// A message of the reader itself, at its place in the order of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Message {
     /// In nanoseconds.
@@ -26,29 +26,29 @@ pub(crate) struct Message {
     pub(crate) what: Known,
 }
 
-/// What a [`Message`] says.
+/// The content of a [`Message`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Known {
-    /// From here on, samples are taken.
+    /// Sampling is enabled from here on.
     Enabled,
-    /// From here on, none are.
+    /// Sampling is disabled from here on.
     Disabled,
-    /// This thread is blocked, and was before it was sampled.
+    /// This thread is blocked, and was before sampling began.
     Blocked(Pid, Tid),
 }
 
-/// The kernel's copy of a stack that may go on.
+/// A stack dump that may be incomplete.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StackCopy {
     pub(crate) pid: Pid,
-    /// The stack pointer: where the copy begins in the process.
+    /// The stack pointer: the address of the dump.
     pub(crate) start: u64,
     /// Bytes copied.
     pub(crate) length: usize,
 }
 
 impl StackCopy {
-    /// That of a sample; `None` if it has no stack, or all of it.
+    /// The dump of a sample; `None` if it has no stack, or a complete one.
     pub(crate) fn full(sample: &Sample<'_>) -> Option<Self> {
         let stack = sample.user_stack.filter(UserStack::is_full)?;
         let registers = sample.user_registers()?;
@@ -60,29 +60,29 @@ impl StackCopy {
     }
 }
 
-/// Which memory was read beyond the kernel's copy of a stack.
+/// The memory that was read beyond a stack dump.
 #[derive(Clone, Debug, Copy, PartialEq, Eq)]
 pub(crate) struct StackTail {
-    /// The address of the first byte. The last bytes of the copy are read again, so that it
-    /// shows if the stack has changed since.
+    /// The address of the first byte. The last bytes of the dump are read again, to detect changes
+    /// of the stack.
     pub(crate) start: u64,
     /// Bytes read.
     pub(crate) length: usize,
-    /// The mapping that the stack is in.
+    /// The mapping that contains the stack.
     pub(crate) mapping: (u64, u64),
-    /// Whether the reader took the thread's CPU when the sample came, so that the stack is as it
-    /// was.
+    /// Whether the reader preempted the thread when the sample came, so that the stack is
+    /// unchanged.
     pub(crate) is_prompt: bool,
 }
 
-/// A thread as a sample shows it.
+/// A thread at the moment of a sample.
 pub(crate) struct SampledThread<'a> {
     pub(crate) pid: Pid,
     pub(crate) tid: Tid,
     pub(crate) registers: UserRegisters,
     /// Its stack, from the stack pointer on.
     pub(crate) stack: &'a [u8],
-    /// Whether the stack may go on.
+    /// Whether the dump may be incomplete.
     pub(crate) is_full: bool,
 }
 
@@ -106,7 +106,7 @@ pub(crate) struct PythonReading {
 }
 
 impl PythonReading {
-    /// Bytes of memory that it takes.
+    /// Bytes of memory that it uses.
     pub(crate) fn footprint(&self) -> usize {
         let frames = self.stack.as_ref().map_or(0, |stack| stack.frames.len());
         size_of::<Self>() + frames * size_of::<PythonFrame>()

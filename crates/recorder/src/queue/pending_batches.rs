@@ -1,19 +1,19 @@
-//! Batches that are not done with yet.
+//! Batches that are still in use.
 
 use std::collections::VecDeque;
 
 use crate::queue::record_queue::Batch;
 
-/// Batches with records that wait for their turn.
+/// Batches with records that wait in the sorter.
 #[derive(Debug, Default)]
 pub(crate) struct PendingBatches {
     batches: VecDeque<(Batch, usize)>,
-    /// The number of the first of them.
+    /// The index of the first of them.
     first: u64,
 }
 
 impl PendingBatches {
-    /// The number that the next batch gets.
+    /// The index of the next batch.
     pub(crate) fn next(&self) -> u64 {
         self.first + self.batches.len() as u64
     }
@@ -28,7 +28,7 @@ impl PendingBatches {
         self.batches.get(index).map(|(batch, _)| batch)
     }
 
-    /// One of the batch's records was dealt with.
+    /// One of the batch's records was processed.
     pub(crate) fn done_with(&mut self, number: u64) {
         let index = number.checked_sub(self.first).map(|index| index as usize);
         if let Some((_, left)) = index.and_then(|index| self.batches.get_mut(index)) {
@@ -36,7 +36,7 @@ impl PendingBatches {
         }
     }
 
-    /// The oldest batch, if nothing in it waits any more.
+    /// The oldest batch, if all its records were processed.
     pub(crate) fn pop_done(&mut self) -> Option<Batch> {
         let (_, left) = self.batches.front()?;
         if *left > 0 {

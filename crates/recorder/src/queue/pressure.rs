@@ -1,11 +1,11 @@
-//! How full the buffer between reader and session is.
+//! How full the queue between reader and session is.
 
-/// How full the buffer is, which decides what is kept of a sample.
+/// How full the queue is, which decides how much of a sample is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pressure {
     /// Everything is kept.
     Low,
-    /// Stacks are not read on beyond the kernel's copy.
+    /// Stack tails are not read.
     Raised,
     /// Stacks are cut to [`CUT_STACK`] bytes.
     High,
@@ -13,7 +13,7 @@ pub(crate) enum Pressure {
     Full,
 }
 
-/// What is kept of a stack under high pressure: most stacks are shorter.
+/// The bytes of a stack that are kept under high pressure: most stacks are shorter.
 pub(crate) const CUT_STACK: usize = 8192;
 
 impl Pressure {

@@ -1,4 +1,4 @@
-//! The bounded buffer between the thread that drains the rings and the one that unwinds.
+//! The bounded queue between the thread that drains the rings and the one that unwinds.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,18 +8,19 @@ use std::time::{Duration, Instant};
 use crate::queue::message::{Content, Message, PythonReading, StackTail};
 use crate::queue::pressure::Pressure;
 
-/// What one pass over all rings brought, ring by ring: not yet in the order of time.
+/// The records of one pass over all rings, ring by ring: not yet in the order of time.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
     bytes: Vec<u8>,
     entries: Vec<Entry>,
-    /// Python frames, with the numbers of the samples that they were read for.
+    /// Python frames, with the indices of the samples that they were read for.
     python: Vec<(usize, PythonReading)>,
-    /// Numbers that the reader counts, up to the end of this batch.
+    /// The reader's counters, up to the end of this batch.
     pub(crate) counts: ReaderCounts,
     /// When the pass began, by the clock of the records.
     pub(crate) begun: u64,
-    /// Whether the recording is to go on in another file with what comes after this pass began.
+    /// Whether the recording is to continue in another file with the records after the start of
+    /// this pass.
     pub(crate) rotates: bool,
 }
 
@@ -29,18 +30,18 @@ struct Entry {
     content: Content,
     start: usize,
     length: usize,
-    /// Stack of the live target beyond the sample's own copy, and where in `bytes` it is.
+    /// The tail of the sample's stack, and its position in `bytes`.
     beyond: Option<(StackTail, usize)>,
 }
 
-/// What the reader thread counts.
+/// The counters of the reader thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ReaderCounts {
-    /// Samples dropped because the buffer was full.
+    /// Samples dropped because the queue was full.
     pub(crate) dropped: u64,
-    /// Stacks cut because the buffer was nearly full.
+    /// Stacks cut because the queue was nearly full.
     pub(crate) cut: u64,
-    /// Times that a ring held something that is no record.
+    /// How often a ring held garbage.
     pub(crate) corrupt: u64,
 }
 
@@ -50,12 +51,12 @@ impl Batch {
         self.push_as(Content::Record, append);
     }
 
-    /// Adds what the reader itself has to say.
+    /// Adds a message of the reader.
     pub(crate) fn push_message(&mut self, message: Message) {
         self.push_as(Content::Message(message), |_| {});
     }
 
-    /// Adds bytes that are this.
+    /// Adds bytes of this kind.
     pub(crate) fn push_as(&mut self, content: Content, append: impl FnOnce(&mut Vec<u8>)) {
         let start = self.bytes.len();
         append(&mut self.bytes);
@@ -67,8 +68,7 @@ impl Batch {
         });
     }
 
-    /// Lets `read` append stack from beyond the copy of the last sample pushed, and returns where
-    /// that is.
+    /// Lets `read` append the stack tail of the last sample pushed, and returns its position.
     pub(crate) fn push_beyond(
         &mut self,
         read: impl FnOnce(&mut Vec<u8>) -> Option<StackTail>,
@@ -79,20 +79,20 @@ impl Batch {
         Some((beyond, at))
     }
 
-    /// What was read for another sample is also beyond the copy of the last one pushed.
+    /// Gives the last sample pushed the stack tail that was read for another sample.
     pub(crate) fn share_beyond(&mut self, beyond: StackTail, at: usize) {
         if let Some(entry) = self.entries.last_mut() {
             entry.beyond = Some((beyond, at));
         }
     }
 
-    /// These Python frames were read for the last sample pushed.
+    /// Adds the Python frames of the last sample pushed.
     pub(crate) fn push_python(&mut self, reading: PythonReading) {
         let index = self.entries.len().saturating_sub(1);
         self.python.push((index, reading));
     }
 
-    /// The Python frames that were read for the sample of this number.
+    /// The Python frames of the sample with this index.
     pub(crate) fn python(&self, index: usize) -> Option<&PythonReading> {
         let at = self.python.binary_search_by_key(&index, |&(of, _)| of);
         at.ok().and_then(|at| Some(&self.python.get(at)?.1))
@@ -114,14 +114,14 @@ impl Batch {
         self.entries.is_empty()
     }
 
-    /// What the entry of this number is.
+    /// The kind of the entry with this index.
     pub(crate) fn content(&self, index: usize) -> Content {
         self.entries
             .get(index)
             .map_or(Content::Record, |entry| entry.content)
     }
 
-    /// The record of this number.
+    /// The record with this index.
     pub(crate) fn record(&self, index: usize) -> &[u8] {
         self.entries
             .get(index)
@@ -129,7 +129,7 @@ impl Batch {
             .unwrap_or(&[])
     }
 
-    /// Stack from beyond the copy of the sample of this number.
+    /// The stack tail of the sample with this index.
     pub(crate) fn beyond(&self, index: usize) -> Option<(StackTail, &[u8])> {
         let entry = self.entries.get(index)?;
         let (beyond, at) = entry.beyond?;
@@ -137,25 +137,25 @@ impl Batch {
         Some((beyond, bytes))
     }
 
-    /// Bytes of memory that its records take.
+    /// Bytes of memory that its records use.
     fn footprint(&self) -> usize {
         let python = self.python.iter().map(|(_, reading)| reading.footprint());
         self.bytes.len() + self.entries.len() * size_of::<Entry>() + python.sum::<usize>()
     }
 
-    /// Empties it, for use again, without more memory than `kept` bytes.
+    /// Empties it for reuse, with at most `kept` bytes of memory.
     fn clear(&mut self, kept: usize) {
         self.bytes.clear();
         self.entries.clear();
         self.python.clear();
         self.rotates = false;
-        // One huge pass must not keep its memory for ever.
+        // One huge pass must not keep its memory forever.
         self.bytes.shrink_to(kept);
     }
 }
 
-/// Batches on their way from the reader to the session, within a budget of memory, and what the
-/// session tells the reader.
+/// Batches on their way from the reader to the session, within a budget of memory, and the
+/// session's feedback to the reader.
 ///
 /// ```text
 ///   reader ── batches, then the end ──> session      woken for a decent amount of work
@@ -169,26 +169,26 @@ pub(crate) struct RecordQueue {
     unwinds: AtomicBool,
 }
 
-/// What the session tells the reader of the samples that it has unwound.
+/// The session's feedback on the samples that it has unwound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Feedback {
-    /// Stacks that went on beyond the kernel's copy.
+    /// Stacks that were deeper than their dumps.
     pub(crate) deep: u32,
-    /// Stacks that could not have been read any later: beyond the copy, they had changed since the
-    /// sample before.
+    /// Stacks that needed an early reading: beyond the dump, they had changed since the sample
+    /// before.
     pub(crate) changed: u32,
-    /// Stacks of Python: their frames must be read at once.
+    /// Stacks with Python: their frames must be read at once.
     pub(crate) python: u32,
 }
 
-/// What [`RecordQueue::pop`] found.
+/// The result of [`RecordQueue::pop`].
 #[derive(Debug)]
 pub(crate) enum Popped {
     /// The next batch.
     Batch(Batch),
-    /// Nothing as yet.
+    /// No batch yet.
     Nothing,
-    /// Nothing, and no more will come.
+    /// No batch, and no more will come.
     End,
 }
 
@@ -196,30 +196,30 @@ pub(crate) enum Popped {
 struct State {
     waiting: VecDeque<Batch>,
     waiting_bytes: usize,
-    /// When the first of them came.
+    /// When the first of them arrived.
     waits_since: Option<Instant>,
-    /// Whether the session is to take them now.
+    /// Whether the session should take them now.
     due: bool,
     closed: bool,
     feedback: Feedback,
     given_up: bool,
-    /// Empty batches for use again.
+    /// Empty batches for reuse.
     free: Vec<Batch>,
-    /// Bytes of all batches that the session has not given back.
+    /// Bytes of all batches that the session has not returned.
     used: usize,
     /// Their records.
     records: usize,
-    /// How often the session has slept and was woken.
+    /// How often the session slept and was woken.
     wakeups: u64,
 }
 
 impl RecordQueue {
-    /// Batches kept for use again.
+    /// Batches kept for reuse.
     const SPARE: usize = 4;
-    /// Each of them keeps this part of the budget at most.
+    /// Each of them keeps at most this part of the budget.
     const KEPT: usize = 4;
-    /// Waking the session takes longer than what it does for a few samples. So they wait until they
-    /// take this part of the budget, or for so long.
+    /// Waking the session takes longer than processing a few samples. So they wait until they use
+    /// this part of the budget, or this long.
     const WORTH_WAKING: usize = 32;
     const LONGEST_WAIT: Duration = Duration::from_millis(250);
 
@@ -232,8 +232,7 @@ impl RecordQueue {
         }
     }
 
-    /// An empty batch to fill, and the pressure under which that is to be done: with so many
-    /// bytes to go before it rises.
+    /// An empty batch to fill, and the current pressure, with the bytes until it rises.
     pub(crate) fn start(&self) -> (Batch, Room) {
         let mut state = self.lock();
         let room = Room {
@@ -243,8 +242,8 @@ impl RecordQueue {
         (state.free.pop().unwrap_or_default(), room)
     }
 
-    /// Hands a batch over, and wakes the session if it is `hurried`, or if there is enough to do.
-    /// An empty one still says that a pass was made.
+    /// Adds a batch, and wakes the session if it is `hurried`, or if there is enough to do. An
+    /// empty batch still reports that a pass was made.
     pub(crate) fn push(&self, batch: Batch, hurried: bool) {
         let mut state = self.lock();
         if state.given_up {
@@ -265,13 +264,13 @@ impl RecordQueue {
         }
     }
 
-    /// No more batches will come.
+    /// Ends the queue: no more batches will come.
     pub(crate) fn close(&self) {
         self.lock().closed = true;
         self.changed.notify_all();
     }
 
-    /// Takes back a batch that nothing was put into.
+    /// Takes back an empty batch.
     pub(crate) fn return_unused(&self, batch: Batch) {
         let mut state = self.lock();
         if state.free.len() < Self::SPARE {
@@ -279,14 +278,14 @@ impl RecordQueue {
         }
     }
 
-    /// Nobody takes batches any more: there is no use in filling them.
+    /// The session takes no more batches: the reader need not fill them.
     pub(crate) fn give_up(&self) {
         self.lock().given_up = true;
         self.changed.notify_all();
     }
 
-    /// Waits until [`give_up`](Self::give_up) is called, but no longer than this. Returns how many
-    /// records the session still has to deal with, `None` if it will not.
+    /// Waits until [`give_up`](Self::give_up) is called, but at most this long. Returns how many
+    /// records the session still has to process, `None` if it has given up.
     pub(crate) fn left(&self, timeout: Duration) -> Option<usize> {
         let state = self.lock();
         let waited = (self.changed).wait_timeout_while(state, timeout, |state| !state.given_up);
@@ -294,7 +293,7 @@ impl RecordQueue {
         (!state.given_up).then_some(state.records)
     }
 
-    /// Nobody wants to wait for more stacks to be unwound.
+    /// Ends unwinding: the session writes the remaining samples without it.
     pub(crate) fn stop_unwinding(&self) {
         self.unwinds.store(false, Ordering::Relaxed);
     }
@@ -309,7 +308,7 @@ impl RecordQueue {
         self.lock().given_up
     }
 
-    /// Tells the reader of samples that were unwound.
+    /// Gives the reader feedback on unwound samples.
     pub(crate) fn report(&self, feedback: Feedback) {
         let mut state = self.lock();
         state.feedback.deep += feedback.deep;
@@ -317,12 +316,12 @@ impl RecordQueue {
         state.feedback.python += feedback.python;
     }
 
-    /// What was [reported](Self::report) since this was asked last.
+    /// The feedback [reported](Self::report) since the last call.
     pub(crate) fn take_feedback(&self) -> Feedback {
         std::mem::take(&mut self.lock().feedback)
     }
 
-    /// Waits until there is enough to do, but no longer than this, and returns the next batch.
+    /// Waits until there is enough to do, but at most this long, and returns the next batch.
     pub(crate) fn pop(&self, timeout: Duration) -> Popped {
         let state = self.lock();
         let slept = !state.due && !state.closed;
@@ -332,7 +331,7 @@ impl RecordQueue {
         state.wakeups += u64::from(slept);
         let next = state.waiting.pop_front();
         state.waiting_bytes -= next.as_ref().map_or(0, Batch::footprint);
-        // What is there is taken to the last.
+        // All waiting batches are taken.
         state.due = !state.waiting.is_empty();
         state.waits_since = state.waits_since.filter(|_| state.due);
         match next {
@@ -352,7 +351,7 @@ impl RecordQueue {
         self.lock().used.saturating_mul(100) / self.budget.max(1)
     }
 
-    /// Takes back a batch that was dealt with.
+    /// Takes back a batch that was processed.
     pub(crate) fn recycle(&self, mut batch: Batch) {
         let (footprint, records) = (batch.footprint(), batch.len());
         batch.clear(self.budget / Self::KEPT);
@@ -370,7 +369,7 @@ impl RecordQueue {
     }
 }
 
-/// Room in the buffer while a batch is filled.
+/// The free space in the queue while a batch is filled.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Room {
     used: usize,
@@ -446,7 +445,7 @@ mod tests {
                 queue.push(batch, hurried);
             }
             assert_eq!(queue.lock().due, expected, "{pushed:?}");
-            // All that is there is taken by who comes by itself.
+            // A session that comes by itself takes everything.
             for _ in pushed {
                 assert!(matches!(queue.pop(Duration::ZERO), Popped::Batch(_)));
             }

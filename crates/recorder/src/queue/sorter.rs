@@ -1,8 +1,8 @@
 //! Records of all CPUs in the order of time.
 //!
-//! Each ring is in order by itself, but a pass over the rings reads one after the other. What is
-//! missing when a pass ends was written after that pass had looked at its ring, and so is younger
-//! than all that the pass before had found:
+//! Each ring is in order, but a pass over the rings reads one after the other. Records missing at
+//! the end of a pass were written after that pass had read their ring, and so are younger than all
+//! that the pass before had found:
 //!
 //! ```text
 //!            pass 1            pass 2                 after pass 2, all up to 5 is in order:
@@ -10,21 +10,21 @@
 //!   CPU 1    2     5           |  7                   (5 is the youngest of pass 1)
 //! ```
 //!
-//! Passes may be half a second apart. So what is a little older than the begin of a pass is in
+//! Passes may be half a second apart. So records slightly older than the start of a pass are in
 //! order as well: the kernel takes the time and writes the record with interrupts off.
 
-/// A record that waits for its turn.
+/// A record that waits in the sorter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct PendingRecord {
-    /// When it was made, in nanoseconds.
+    /// Its time, in nanoseconds.
     pub(crate) time: u64,
-    /// The batch it is in, counted from the first.
+    /// The index of its batch.
     pub(crate) batch: u64,
-    /// Its number in the batch.
+    /// Its index in the batch.
     pub(crate) index: usize,
 }
 
-/// Puts records into the order of time, pass by pass.
+/// Sorts records by time, pass by pass.
 #[derive(Debug, Default)]
 pub(crate) struct RecordSorter {
     waiting: Vec<PendingRecord>,
@@ -35,7 +35,7 @@ pub(crate) struct RecordSorter {
 }
 
 impl RecordSorter {
-    /// A virtual CPU may have to wait this long between the two, in nanoseconds.
+    /// A virtual CPU may be delayed this long between the two, in nanoseconds.
     const WRITTEN_LATE: u64 = 20_000_000;
 
     /// A record of the current pass.
@@ -44,21 +44,22 @@ impl RecordSorter {
         self.waiting.push(record);
     }
 
-    /// Ends the pass that has `begun` then, and moves what is ready to `out`, in order.
+    /// Ends the pass that began at `begun`, and moves the records that are ready to `out`, in
+    /// order.
     pub(crate) fn end_pass(&mut self, begun: u64, out: &mut Vec<PendingRecord>) {
         let written = begun.saturating_sub(Self::WRITTEN_LATE);
         self.take(self.ready.max(written), out);
         self.ready = self.youngest;
     }
 
-    /// Moves all that still waits to `out`, in order.
+    /// Moves all remaining records to `out`, in order.
     pub(crate) fn finish(&mut self, out: &mut Vec<PendingRecord>) {
         self.take(u64::MAX, out);
     }
 
     fn take(&mut self, until: u64, out: &mut Vec<PendingRecord>) {
-        // By time, then in the order they came: what a CPU writes in one nanosecond stays in
-        // its order.
+        // By time, then in the order of arrival: records of a CPU with the same time keep their
+        // order.
         self.waiting.sort_unstable();
         let ready = self.waiting.partition_point(|record| record.time <= until);
         out.extend(self.waiting.drain(..ready));
@@ -69,7 +70,7 @@ impl RecordSorter {
 mod tests {
     use super::*;
 
-    /// Feeds passes of times, ring by ring; expects what comes after each pass, and at the end.
+    /// Feeds passes of times, ring by ring; expects the output after each pass, and at the end.
     fn check(passes: &[&[u64]], expected: &[&[u64]]) {
         let mut order = RecordSorter::default();
         let mut got: Vec<Vec<u64>> = Vec::new();
@@ -130,8 +131,8 @@ mod tests {
         );
     }
 
-    /// Rings that are read one after the other while all of them go on to be written, in turns as
-    /// uneven as can be: all comes out in order, and little is held.
+    /// Rings that are read one after the other while all of them are written to, as unevenly as
+    /// possible: the output is in order, and few records wait.
     #[test]
     fn rings_that_interleave_badly_come_out_in_order() {
         const RINGS: usize = 7;
@@ -140,7 +141,7 @@ mod tests {
             let (mut order, mut out) = (RecordSorter::default(), Vec::new());
             let mut rings: [Vec<u64>; RINGS] = Default::default();
             let (mut now, mut written, mut last, mut taken) = (0, 0, 0, 0);
-            // Between two looks at rings, some are written to, some of them much.
+            // Between two passes, some rings get records, some of them many.
             let mut write = |rings: &mut [Vec<u64>; RINGS]| {
                 let number = random.usize(0..20);
                 for _ in 0..number {
@@ -163,7 +164,7 @@ mod tests {
                     }
                 }
                 order.end_pass(0, &mut out);
-                // What waits is from the last two passes.
+                // Waiting records are from the last two passes.
                 assert!(order.waiting.len() <= passes[1] + passes[2], "seed {seed}");
                 for waiting in out.drain(..) {
                     assert!(

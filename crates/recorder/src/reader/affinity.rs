@@ -1,40 +1,40 @@
-//! On which CPU the reader waits for deep stacks.
+//! The CPU on which the reader waits for deep stacks.
 //!
 //! ```text
 //!   reader on another CPU:   sample ── wake it there, 25 µs ──> reads the stack
 //!                              └ target runs on: some of the stack is another one by then
 //!   reader on the same CPU:  sample ── the reader's turn ──> reads the stack ── target runs on
 //! ```
-//! A woken thread that may run ahead of others takes the place of the one that was interrupted, so
-//! that nothing changes until it has read. But the system prefers to wake it on a CPU that idles.
-//! So while stacks are deeper than what the kernel copies, the reader stays on the CPU they come
-//! from: the time that it takes is then the target's, which is why it does so only as long.
+//! A woken thread with a higher priority preempts the one that was interrupted, so that nothing
+//! changes until it has read. But the kernel prefers to wake it on an idle CPU. So while stacks are
+//! deeper than their dumps, the reader stays on their CPU: the time that it takes is then the
+//! target's, which is why it does so only that long.
 
 use std::time::{Duration, Instant};
 
 use prof_events::AllowedCpus;
 
-/// Keeps the calling thread on the CPU that deep stacks come from.
+/// Keeps the calling thread on the CPU of deep stacks.
 #[derive(Debug)]
 pub(crate) struct ReaderAffinity {
-    /// Where it may run.
+    /// The CPUs on which it may run.
     home: Option<AllowedCpus>,
     follows: CpuChoice,
     last_deep: Instant,
 }
 
-/// Which CPU to stay on.
+/// Decides which CPU to stay on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct CpuChoice {
     at: Option<u32>,
-    /// The CPU of the last deep stack. With several such threads it is another one all the time,
-    /// and each move costs more than it yields.
+    /// The CPU of the last deep stack. With several such threads it changes all the time, and each
+    /// move costs more than it gains.
     last: Option<u32>,
     wanted: Option<u32>,
 }
 
 impl ReaderAffinity {
-    /// How long to stay without any deep stack.
+    /// How long to stay without a deep stack.
     const TIMEOUT: Duration = Duration::from_millis(100);
 
     pub(crate) fn new() -> Self {
@@ -45,7 +45,7 @@ impl ReaderAffinity {
         }
     }
 
-    /// Where threads of this process may run, wherever the calling one is kept.
+    /// The CPUs on which threads of this process may run, wherever the calling one is kept.
     pub(crate) fn home(&self) -> Option<AllowedCpus> {
         self.home
     }
@@ -56,7 +56,7 @@ impl ReaderAffinity {
         self.follows.see(cpu);
     }
 
-    /// Goes where that pays, between two passes over the rings.
+    /// Moves to the right CPU, between two passes over the rings.
     pub(crate) fn apply(&mut self) {
         if self.follows.at.is_some() && self.last_deep.elapsed() > Self::TIMEOUT {
             self.follows = CpuChoice::default();
@@ -94,7 +94,7 @@ mod tests {
         check(1, None);
         check(1, Some(1));
         check(1, None);
-        // Two threads in turn.
+        // Two alternating threads.
         for cpu in [0, 1, 0, 1, 0] {
             check(cpu, None);
         }

@@ -1,4 +1,5 @@
-//! Takes what the rings hold into a batch, and reads on at once where a stack's copy is too short.
+//! Fills a batch with the records of the rings, and reads the stack tail at once if a dump is
+//! incomplete.
 
 use prof_perfdata::{Record, RecordFormat, Sample, encode};
 
@@ -13,12 +14,12 @@ use crate::reader::short_threads::PeriodRandomizer;
 use crate::reader::stack_tail::TailReader;
 use crate::reader::wakeup::PassSummary;
 
-/// Takes records from the rings into a batch.
+/// Fills a batch with records of the rings.
 pub(super) struct BatchFiller<'a> {
     pub(super) format: &'a RecordFormat,
     pub(super) tail_reader: Option<&'a mut TailReader>,
     pub(super) python: &'a PythonReadings,
-    /// If each sample is looked at at once.
+    /// `Some` if each sample is read at once.
     pub(super) affinity: Option<&'a mut ReaderAffinity>,
     pub(super) period_randomizer: Option<&'a mut PeriodRandomizer>,
     pub(super) blocked_threads: Option<&'a mut BlockedThreadSampler>,
@@ -28,7 +29,7 @@ pub(super) struct BatchFiller<'a> {
 }
 
 impl BatchFiller<'_> {
-    /// Takes one record, as its bytes stand in the ring.
+    /// Adds one record, given its bytes in the ring.
     pub(super) fn record(&mut self, bytes: &[u8], batch: &mut Batch, room: &Room) {
         match self.format.parse(bytes) {
             Ok(Record::Sample(sample)) => self.sample(bytes, &sample, batch, room),
@@ -74,8 +75,8 @@ impl BatchFiller<'_> {
         if let Some(reading) = self.python.take(sample) {
             batch.push_python(reading);
         }
-        // Under pressure the live target is asked later, when the stack is unwound, which comes
-        // too late for some: those count as truncated or stale, not as cut.
+        // Under pressure the tail is read later, when the stack is unwound, which is too late for
+        // some: those count as truncated or stale, not as cut.
         if let Some(tail_reader) = &mut self.tail_reader
             && pressure == Pressure::Low
             && let Some(copy) = StackCopy::full(sample)
@@ -91,7 +92,7 @@ impl BatchFiller<'_> {
     }
 }
 
-/// Adds what lies beyond the copy of the last sample's stack.
+/// Adds the tail of the last sample's stack.
 fn read_tail(tail_reader: &mut TailReader, stack: &StackCopy, is_prompt: bool, batch: &mut Batch) {
     let prompt = |beyond| StackTail {
         is_prompt,
@@ -106,7 +107,7 @@ fn read_tail(tail_reader: &mut TailReader, stack: &StackCopy, is_prompt: bool, b
     }
 }
 
-/// Whether it reports processes, threads or mappings that are new or gone.
+/// Whether it reports new or ended processes or threads, or mappings.
 fn changes_processes(record: &Record<'_>) -> bool {
     matches!(
         record,

@@ -1,9 +1,9 @@
-//! Parents keep their own events.
+//! Keeps the events of parents from being swapped.
 //!
-//! Where a thread and those it makes all have copies of the same events, the kernel swaps events as
-//! it switches between them, and so a shell that starts one short command after the other goes on
-//! with events that were born a moment ago, whose first period is never over. It is sampled for a
-//! twentieth of what it does. So whoever creates threads or processes gets a [`ContextPin`].
+//! If a thread and its children all have copies of the same events, the kernel swaps events as it
+//! switches between them. So a shell that starts one short command after the other continues with
+//! events that were just created, whose first period never ends, and a twentieth of its work is
+//! sampled. That is why each thread that creates threads or processes gets a [`ContextPin`].
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use prof_events::ContextPin;
 use prof_model::Tid;
 use prof_perfdata::Record;
 
-/// The pins of the parents that live.
+/// The pins of living parents.
 #[derive(Debug, Default)]
 pub(crate) struct ContextPins {
     held: HashMap<Tid, ContextPin>,
@@ -21,7 +21,7 @@ impl ContextPins {
     /// Each takes a descriptor.
     const MOST: usize = 512;
 
-    /// A record that may tell of a thread that made another, or has ended.
+    /// Handles a record that may report that a thread created another, or has ended.
     pub(crate) fn notice(&mut self, record: &Record<'_>) {
         match record {
             Record::Fork(task) => self.pin(task.parent_tid),
@@ -34,7 +34,7 @@ impl ContextPins {
 
     fn pin(&mut self, parent: Tid) {
         if self.held.len() < Self::MOST && !self.held.contains_key(&parent) {
-            // Whoever has ended or gained privileges since goes without.
+            // A thread that has ended or gained privileges since gets none.
             self.held
                 .extend(ContextPin::on(parent).map(|pin| (parent, pin)));
         }

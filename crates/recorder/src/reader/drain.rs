@@ -1,4 +1,4 @@
-//! The time between the end of sampling and that of the recording.
+//! The time between the end of sampling and the end of the recording.
 
 use std::time::{Duration, Instant};
 
@@ -7,13 +7,14 @@ use prof_events::Signals;
 use crate::queue::record_queue::RecordQueue;
 
 /// Waits until the session has emptied the queue. If that takes long, `report` is called once with
-/// how many records are left. A signal has the session go on without unwinding, so that it is done
-/// soon; if it then gets nowhere, because nobody reads what it writes, another ends prof.
+/// the number of remaining records. A signal makes the session continue without unwinding, so that
+/// it ends soon; if it then makes no progress, because nobody reads its output, another signal ends
+/// prof.
 pub(crate) fn drain(queue: &RecordQueue, signals: &Signals, mut report: Option<fn(usize)>) {
     const LONG: Duration = Duration::from_secs(1);
     const GLANCE: Duration = Duration::from_millis(50);
     let begin = Instant::now();
-    // When a signal came, and how many records were left then.
+    // When a signal came, and how many records remained then.
     let mut asked: Option<(Instant, usize)> = None;
     while let Some(left) = queue.left(GLANCE) {
         if begin.elapsed() >= LONG

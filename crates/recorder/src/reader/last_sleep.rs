@@ -3,26 +3,26 @@
 use prof_events::{current_cpu, system};
 use prof_perfdata::Sample;
 
-/// The sleep of a thread that samples wake.
+/// The last sleep of a thread that samples wake.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LastSleep {
-    /// By the clock of the records.
+    /// Its start, by the clock of the records.
     began: u64,
 }
 
 impl LastSleep {
-    /// From a sample to the reader's turn, in nanoseconds, where it takes the CPU at once: twice as
-    /// long as in a virtual machine.
+    /// The longest time from a sample to the reader's start, in nanoseconds, if it gets the CPU at
+    /// once: twice as long as in a virtual machine.
     const AT_ONCE: u64 = 300_000;
 
-    /// It begins.
+    /// A sleep that starts now.
     pub(crate) fn begin() -> Self {
         let began = system::monotonic_now();
         Self { began }
     }
 
-    /// Whether the sample woke this thread on the CPU of its own, which waits until this one is
-    /// done.
+    /// Whether the sample woke this thread on its own CPU, where the sampled thread waits until
+    /// this one is done.
     pub(crate) fn ended_by(self, sample: &Sample<'_>) -> bool {
         let (Some(time), Some(cpu)) = (sample.time, sample.cpu) else {
             return false;

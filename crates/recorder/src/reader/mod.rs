@@ -42,36 +42,36 @@ use crate::summary::Wakeups;
 /// Drains the rings into the queue.
 pub(crate) struct Reader<'a> {
     source: Source,
-    /// Of the records in the rings.
+    /// The format of the records in the rings.
     format: RecordFormat,
-    /// Whether stacks are read on beyond the kernel's copy.
+    /// Whether stack tails are read.
     read_tail: bool,
     tail_reader: TailReader,
     python: Arc<PythonReadings>,
-    /// Of blocked threads.
+    /// For blocked threads.
     python_reader: PythonReader,
-    /// Once an interpreter is known.
+    /// Running once an interpreter is known.
     python_threads: Option<PythonThreads>,
     affinity: ReaderAffinity,
     sleep: ReaderSleep,
     queue: &'a RecordQueue,
     counts: ReaderCounts,
-    /// Varies the periods, where they are ours.
+    /// Varies the periods, if prof chooses them.
     period_randomizer: Option<PeriodRandomizer>,
-    /// Looks at threads that sleep, where the kernel tells of none.
+    /// Samples blocked threads, if the kernel samples no waits.
     blocked_threads: Option<BlockedThreadSampler>,
-    /// When sampling was switched on or off, until the session is told.
+    /// When sampling was enabled or disabled, until the session knows.
     toggles: Vec<(bool, u64)>,
-    /// What may have run before it was sampled, until it was looked at.
+    /// The target that may have run before sampling, until it was examined.
     earlier: Option<&'a Target>,
-    /// Whether the last pass found anything: then another must follow for the order of time.
+    /// Whether the last pass found records: then another must follow for the order of time.
     found: bool,
 }
 
 /// How recording ended.
 #[derive(Debug)]
 pub(crate) struct Outcome {
-    /// How the command ended, if there is one and it has.
+    /// How the command ended, if there is one that has ended.
     pub(crate) exit: Option<ExitStatus>,
     /// The signal that ended it, if one did.
     pub(crate) stopped_by: Option<i32>,
@@ -79,27 +79,27 @@ pub(crate) struct Outcome {
     pub(crate) duration: Duration,
     /// When sampling ended, by the clock of the records.
     pub(crate) ended: u64,
-    /// Records that found a ring full, by the kernel's own count if it has one.
+    /// Lost records, by the kernel's own count if it has one.
     pub(crate) lost: u64,
-    /// What each event counted, by its id.
+    /// The count of each event, by its id.
     pub(crate) counts: Vec<(u64, u64)>,
-    /// Why the reader woke how often.
+    /// How often the reader woke, by reason.
     pub(crate) wakeups: Wakeups,
 }
 
-/// What is read.
+/// The input of the reader.
 pub(crate) struct Input<'a> {
     pub(crate) source: Source,
-    /// Of the records in the rings.
+    /// The format of the records in the rings.
     pub(crate) format: RecordFormat,
-    /// Whether stacks that go on beyond the kernel's copy are read on.
+    /// Whether stack tails are read.
     pub(crate) read_tail: bool,
-    /// What reading may take of the machine; whatever whole stacks need if `None`.
+    /// Limits on resources; `None`: whatever whole stacks need.
     pub(crate) limits: Option<ResourceLimits>,
     pub(crate) blocked_threads: Option<BlockedThreadSampler>,
-    /// What is read of Python.
+    /// The Python frames that were read.
     pub(crate) python: Arc<PythonReadings>,
-    /// What may have run before it was sampled.
+    /// The target that may have run before sampling.
     pub(crate) target: &'a Target,
 }
 
@@ -135,8 +135,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Lets the target go with `start`, then drains until recording ends: because the target did,
-    /// the time is over, or a signal came. Closes the queue however it ends.
+    /// Starts the target with `start`, then drains until recording ends: because the target has
+    /// ended, the time is over, or a signal came. Closes the queue in any case.
     pub(crate) fn run(
         mut self,
         start: impl FnOnce(&mut Source) -> Result<Running, Error>,
@@ -145,7 +145,7 @@ impl<'a> Reader<'a> {
     ) -> Result<Outcome, Error> {
         let queue = self.queue;
         let _closing = Closing(queue);
-        // Before anything is sampled: the rings do not hold for long.
+        // Before sampling starts: the rings soon fill up.
         system::raise_thread_priority(Ahead::OfThese);
         if schedule.delay != Delay::None {
             self.toggles.push((false, system::monotonic_now()));
@@ -154,14 +154,14 @@ impl<'a> Reader<'a> {
         let begin = Instant::now();
         let mut control = RecordingControl::new(running, schedule, signals, begin);
         control.watch(&mut self.source).map_err(Error::sampling)?;
-        // Who sleeps already does so from here on.
+        // Threads that are blocked already count as blocked from here on.
         self.pass();
         while !self.step(&mut control)? {}
         self.source.end();
         self.python_threads = None;
         let ended = system::monotonic_now();
         self.pass();
-        // What was recorded is written while we wait for a command that takes its time to end.
+        // The session writes its records while we wait for a command that is slow to end.
         queue.close();
         system::lower_thread_priority();
         let duration = begin.elapsed();
@@ -176,7 +176,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Waits, drains, and looks whether recording ends here.
+    /// Waits, drains, and checks whether recording ends.
     fn step(&mut self, control: &mut RecordingControl<'_>) -> Result<bool, Error> {
         let mut timeout = control.timeout();
         if let Some(soon) = self
@@ -213,18 +213,18 @@ impl<'a> Reader<'a> {
         Ok(over || failed)
     }
 
-    /// Has the session go on in another file.
+    /// Makes the session continue in another file.
     fn rotate(&mut self) {
         let (mut batch, _) = self.queue.start();
         batch.begun = system::monotonic_now();
         batch.rotates = true;
         batch.counts = self.counts;
         self.queue.push(batch, true);
-        // What was sampled before is to be in the first of them soon.
+        // Samples of the time before should soon be in the first file.
         self.sleep.policy.changed(Instant::now());
     }
 
-    /// Says when sampling was enabled or disabled.
+    /// Reports when sampling was enabled or disabled.
     fn report_toggles(&mut self, batch: &mut Batch) {
         for (on, time) in self.toggles.drain(..) {
             if let Some(blocked_threads) = &mut self.blocked_threads {
@@ -238,8 +238,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Starts the threads that read Python frames, once an interpreter is known. Without these
-    /// threads, stacks lack their Python frames, and are marked.
+    /// Starts the threads that read Python frames, once an interpreter is known. If they cannot
+    /// start, stacks lack their Python frames, and are marked.
     fn read_python(&mut self) {
         let wanted = self.python_threads.is_none() && self.python.are_wanted();
         if wanted && matches!(self.source, Source::Rings(_)) {
@@ -303,7 +303,8 @@ impl<'a> Reader<'a> {
         self.sleep.policy.looked(summary, now);
         let hurried = self.sleep.policy.is_hurried(summary, now);
         let found = !batch.is_empty();
-        // Once after the last find, an empty batch says that all before it is complete.
+        // After the last pass with records, one empty batch says that everything before it is
+        // complete.
         if found || self.found {
             batch.counts = self.counts;
             self.queue.push(batch, hurried);
@@ -314,7 +315,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Closes the queue when the reader is done with it, even by an error.
+/// Closes the queue when the reader is done, even after an error.
 struct Closing<'a>(&'a RecordQueue);
 
 impl Drop for Closing<'_> {

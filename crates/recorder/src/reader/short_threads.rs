@@ -1,12 +1,12 @@
-//! Short lives: noticed as they end, and sampled at random points from then on.
+//! Short threads: detected as they end, and sampled at random points from then on.
 //!
-//! Threads shorter than a sampling period would never be sampled, or all at the same point of
-//! their lives. As each thread ends, the kernel says what its event counted (a READ record), and
-//! through which of our events it had inherited its own. While many short ones end, these events
-//! are given a new period again and again, for those who will inherit it next ([`SamplePeriod`]).
+//! Threads shorter than a sampling period would never be sampled, or all at the same point of their
+//! lives. As each thread ends, the kernel reports its event's count (a READ record), and from which
+//! of our events it had inherited its own. While many short ones end, these events get a new period
+//! again and again, for the threads that inherit it next ([`SamplePeriod`]).
 //!
-//! Nothing takes a period back from who has inherited it. So of a thread that lives on with a short
-//! one, no more samples are kept than it would have with the usual one.
+//! A period that was inherited cannot be changed. So if a thread with a short period lives on, no
+//! more of its samples are kept than it would have with the usual one.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -17,15 +17,15 @@ use prof_perfdata::{Read, Record, Sample};
 
 use crate::reader::context_pin::ContextPins;
 
-/// Sees short threads end, and changes periods.
+/// Detects short threads, and changes periods.
 #[derive(Debug)]
 pub(crate) struct PeriodRandomizer {
     sample_period: SamplePeriod,
     /// The events that threads inherit from, by their ids.
     families: HashMap<u64, InheritedEvent>,
-    /// Short threads that have ended lately: what was counted is halved from time to time.
+    /// Short threads that have ended lately: the counters are halved from time to time.
     recent: u32,
-    /// What they did, and what was sampled of all threads meanwhile.
+    /// Their work, and the sampled work of all threads meanwhile.
     short_time: u64,
     sampled_time: u64,
     since: Instant,
@@ -36,26 +36,26 @@ pub(crate) struct PeriodRandomizer {
     /// The shortest of their periods, or the usual one.
     fastest: u64,
     context_pins: ContextPins,
-    /// Who has ended lately. A sample in the ring of another CPU may come after that.
+    /// Threads that have ended lately. A sample in the ring of another CPU may come after that.
     ended: VecDeque<Tid>,
     random: fastrand::Rng,
 }
 
-/// The event that threads inherit from.
+/// An event that threads inherit from.
 #[derive(Debug)]
 struct InheritedEvent {
-    /// When a short one of them ended last.
+    /// When a short thread with this event ended last.
     last: Instant,
     /// Whether its period is not the usual one.
     varied: bool,
     draws: StratifiedDraws,
 }
 
-/// Numbers at random between 0 and 1: of each 64, one from each 64th, in no order.
+/// Random numbers between 0 and 1: of each 64, one from each 64th, in no order.
 ///
-/// Sums over threads then vary by a quarter of what they would if each number were drawn by itself;
-/// and without an order nothing falls into step with programs whose threads live about as long as
-/// the time from one draw to the next.
+/// Sums over threads then vary by a quarter of what they would with independent numbers; and
+/// without an order nothing falls into step with programs whose threads live about as long as the
+/// time between two draws.
 #[derive(Debug, Default)]
 struct StratifiedDraws {
     left: Vec<u8>,
@@ -78,30 +78,30 @@ impl StratifiedDraws {
 #[derive(Clone, Copy, Debug, Default)]
 struct ShortPeriodThread {
     period: u64,
-    /// What it had counted at its last sample.
+    /// The event's count at its last sample.
     age: u64,
-    /// What was left out, and is not yet made up for by a sample that was kept.
+    /// The weight of dropped samples that no kept sample represents yet.
     skipped_time: u64,
 }
 
 impl PeriodRandomizer {
-    /// Who is older than so many periods has been sampled all over, however its own period falls.
+    /// A thread older than so many periods has been sampled evenly, whatever its own period.
     const OLD: u64 = 10;
-    /// Threads to remember before starting over.
+    /// The most threads to remember; then it starts over.
     const REMEMBERED: usize = 4096;
-    /// More do not end between two looks at the rings.
+    /// The most threads that end between two passes over the rings.
     const ENDED: usize = 256;
-    /// Shorter than so many periods is short: of the last one, half is missing on average.
+    /// A thread with fewer periods is short: of the last period, half is missing on average.
     const SHORT: u64 = 20;
-    /// As many as this are looked at together.
+    /// So many threads are judged together.
     const MANY: u32 = 8;
-    /// What takes less than this part of all time is not worth the effort.
+    /// Less than this part of all time is not worth the effort.
     const LITTLE: u64 = 100;
     /// For so long after short threads have ended, more are expected.
     const MEMORY: Duration = Duration::from_secs(1);
-    /// How soon periods are drawn again: each should be for few threads.
+    /// The time between draws of periods: each should be for few threads.
     const SOON: Duration = Duration::from_millis(1);
-    /// In this time, a ring fills a little at the usual period.
+    /// In this time, a ring fills little at the usual period.
     const LOOK: Duration = Duration::from_millis(5);
 
     pub(crate) fn new(sample_period: SamplePeriod) -> Self {
@@ -122,8 +122,8 @@ impl PeriodRandomizer {
         }
     }
 
-    /// What a sample stands for, together with those before it that were left out; `None` if it
-    /// is one too many.
+    /// The weight of a sample, together with that of the dropped samples before it; `None` if it is
+    /// dropped.
     pub(crate) fn keep(&mut self, sample: &Sample<'_>) -> Option<u64> {
         let period = sample.period;
         self.sampled_time = self.sampled_time.saturating_add(period);
@@ -155,7 +155,7 @@ impl PeriodRandomizer {
         Some(self.sample_period.period)
     }
 
-    /// A record that is no sample: it may tell of a thread's birth or end.
+    /// Handles a record that is no sample: it may report a thread's start or end.
     pub(crate) fn notice(&mut self, record: &Record<'_>) {
         self.context_pins.notice(record);
         match record {
@@ -165,7 +165,7 @@ impl PeriodRandomizer {
         }
     }
 
-    /// A thread has ended, and this is what its event counted.
+    /// A thread has ended with this count.
     fn ended(&mut self, read: &Read<'_>) {
         let value = read.values.iter().next();
         let Some((count, id)) = value.and_then(|it| Some((it.value, it.id?))) else {
@@ -219,8 +219,8 @@ impl PeriodRandomizer {
             return;
         }
         let (sample_period, many) = (self.sample_period, self.matter());
-        // Not when samples have come: short periods bring more of these, and would be replaced
-        // sooner than long ones.
+        // Not triggered by samples: short periods bring more of these, and would be replaced sooner
+        // than long ones.
         let due = now.duration_since(self.drawn) >= Self::SOON;
         if due {
             self.drawn = now;
@@ -239,17 +239,17 @@ impl PeriodRandomizer {
         });
     }
 
-    /// Whether so many short threads have ended lately that they make a difference.
+    /// Whether so many short threads have ended lately that they matter.
     fn matter(&self) -> bool {
         let all = self.short_time.max(self.sampled_time);
         self.recent >= Self::MANY && self.short_time >= all / Self::LITTLE
     }
 
-    /// How soon to look again; `None` if there is no hurry.
+    /// The time until the next pass; `None` if it is not urgent.
     pub(crate) fn timeout(&self) -> Option<Duration> {
         let varied = self.families.values().any(|family| family.varied);
         let draw = varied.then(|| Self::SOON.saturating_sub(self.drawn.elapsed()));
-        // A thread that lives on with a short period fills the ring as often as that.
+        // A thread that lives on with a short period fills the ring accordingly.
         let often = self.fastest as f64 / self.sample_period.period as f64;
         let look = (often < 1.0).then(|| Self::LOOK.mul_f64(often));
         draw.into_iter().chain(look).min()
@@ -269,7 +269,7 @@ mod tests {
         shortest: 20,
     };
 
-    /// A record, which tests see parsed.
+    /// A record, which tests need parsed.
     struct Bytes(Vec<u8>);
 
     impl Bytes {
@@ -329,12 +329,12 @@ mod tests {
             kept(&mut period_randomizer, &short_period_threads, 100),
             [1000; 10]
         );
-        // What is no multiple is carried on.
+        // A remainder is carried on.
         assert_eq!(
             kept(&mut period_randomizer, &sample(1, 7, 600), 10),
             [1000; 6]
         );
-        // Others are others.
+        // Other threads are unaffected.
         assert_eq!(
             kept(&mut period_randomizer, &sample(2, 7, 100), 20),
             [100; 20]
@@ -347,7 +347,7 @@ mod tests {
             kept(&mut period_randomizer, &sample(1, 7, 1000), 20),
             [1000; 20]
         );
-        // While one of them lives that is sampled ten times as often, so often must be looked.
+        // While a thread lives that is sampled ten times as often, passes must be as frequent.
         let often = Some(PeriodRandomizer::LOOK / 10);
         assert_eq!(period_randomizer.timeout(), often);
         let exit = |tid| {
@@ -366,13 +366,13 @@ mod tests {
             period_randomizer.notice(&exit(tid));
         }
         assert_eq!(period_randomizer.timeout(), None);
-        // A sample that comes late is not that of a thread that lives.
+        // A late sample does not show that the thread lives.
         assert_eq!(
             keep(&mut period_randomizer, &short_period_threads),
             Some(100)
         );
         assert_eq!(period_randomizer.timeout(), None);
-        // Who has the number of one that ended long ago is young.
+        // A thread with the id of one that ended long ago is young.
         (0..PeriodRandomizer::ENDED).for_each(|_| period_randomizer.notice(&exit(3)));
         assert_eq!(
             kept(&mut period_randomizer, &short_period_threads, 99),

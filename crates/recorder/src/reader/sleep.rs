@@ -13,7 +13,7 @@ use crate::reader::wakeup::{Sleep, SleepReason, WakeupPolicy};
 use crate::source::Source;
 use crate::summary::Wakeups;
 
-/// Sleeps as the policy says, and counts why.
+/// Sleeps as the policy says, and counts the reasons.
 pub(super) struct ReaderSleep {
     pub(super) policy: WakeupPolicy,
     /// Whether the next sample ends it.
@@ -25,9 +25,9 @@ pub(super) struct ReaderSleep {
 }
 
 impl ReaderSleep {
-    /// Percent of the queue: from here on the session cannot be sure to keep up.
+    /// Percent of the queue from which the session may not keep up.
     const MANY: usize = 25;
-    /// From here on what else is read of the target waits, as that of stacks does.
+    /// Percent of the queue from which other reads of the target wait, too, as those of stacks do.
     const TOO_MANY: usize = 50;
 
     pub(super) fn new(opened: &Opened, poll_interval: Option<Duration>) -> Self {
@@ -40,9 +40,9 @@ impl ReaderSleep {
         }
     }
 
-    /// Sleeps until there is something to do, or `timeout` is over. `wants_each` is whether each
-    /// sample ends it, whatever the policy says. The threads that read Python frames wake for each
-    /// sample where that pays.
+    /// Sleeps until there is something to do, or for `timeout`. `wants_each` says that each sample
+    /// ends it, whatever the policy says. The threads that read Python frames wake for each sample
+    /// if that is worth it.
     pub(super) fn wait(
         &mut self,
         source: &mut Source,
@@ -78,7 +78,7 @@ impl ReaderSleep {
         Ok(wake)
     }
 
-    /// Counts a sleep where its reason says.
+    /// Counts a sleep by its reason.
     fn count(&mut self, reason: SleepReason) {
         let wakeups = &mut self.wakeups;
         let counter = match reason {

@@ -1,4 +1,4 @@
-//! Stacks deeper than what the kernel copies: the rest, read from the live target at once.
+//! Stack tails: read from the live target at once.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -10,33 +10,33 @@ use prof_procfs::{Maps, Task};
 
 use crate::queue::message::{StackCopy, StackTail};
 
-/// Reads stacks on from where the kernel's copy was full.
+/// Reads the tails of stacks that filled their dumps.
 #[derive(Debug)]
 pub(crate) struct TailReader {
-    /// The most that is read beyond a copy.
+    /// The most bytes that are read beyond a dump.
     limit: u64,
-    /// Mappings that hold stacks, by process: a hint only, for what is read must match the copy.
+    /// Mappings that contain stacks, by process: only a hint, as the memory must match the dump.
     mappings: HashMap<Pid, Vec<Range<u64>>>,
-    /// What was read in this pass over the rings, of whom, and where in the batch it is.
+    /// The tails read in this pass over the rings, by process, with their positions in the batch.
     in_pass: Vec<(Pid, StackTail, usize)>,
     /// Stacks, in this pass, of processes whose memory may not be read.
     refused: u32,
 }
 
 impl TailReader {
-    /// What is read beyond a copy where stacks are to be whole. What lies between the end of a
-    /// thread's stack and that of the mapping is read as well: nobody knows where the stack ends.
+    /// The limit if stacks are to be whole. The memory between the end of a thread's stack and that
+    /// of the mapping is read as well: the end of the stack is unknown.
     pub(crate) const USUAL_LIMIT: u64 = 1 << 20;
-    /// What is read where memory is bounded. Of deeper stacks, the session reads the rest.
+    /// The limit if memory is limited. The session reads the rest of deeper stacks.
     pub(crate) const SMALL_LIMIT: u64 = 128 << 10;
-    /// How much of the copy is read again to see whether it has changed.
+    /// How many bytes of the dump are read again to detect changes.
     pub(crate) const OVERLAP: u64 = 512;
-    /// Stacks to look for among those that were read in a pass.
+    /// The most tails of a pass to search for sharing.
     const SHARED: usize = 64;
-    /// Mappings to remember before starting over.
+    /// The most mappings to remember; then it starts over.
     const REMEMBERED: usize = 1024;
 
-    /// Reads at most so many bytes beyond a copy.
+    /// A reader of at most so many bytes beyond a dump.
     pub(crate) fn new(limit: u64) -> Self {
         Self {
             limit,
@@ -57,8 +57,8 @@ impl TailReader {
         self.refused
     }
 
-    /// What lies beyond this copy, if it was read in this pass for another sample of the thread:
-    /// the live target has the same for both.
+    /// The tail for this dump, if it was read in this pass for another sample of the thread: the
+    /// live target has the same for both.
     pub(crate) fn read_in_pass(&self, stack: &StackCopy) -> Option<(StackTail, usize)> {
         let start = overlap(stack)?;
         let covers = |(pid, beyond, _): &&(Pid, StackTail, usize)| {
@@ -76,14 +76,14 @@ impl TailReader {
         Some((rest, at + before))
     }
 
-    /// This was read, and is in the batch from `at` on.
+    /// This tail was read, and is in the batch from `at` on.
     pub(crate) fn share_in_pass(&mut self, pid: Pid, beyond: StackTail, at: usize) {
         if self.in_pass.len() < Self::SHARED {
             self.in_pass.push((pid, beyond, at));
         }
     }
 
-    /// Appends the stack that lies beyond this copy to `out`.
+    /// Appends the tail for this dump to `out`.
     pub(crate) fn read(&mut self, stack: &StackCopy, out: &mut Vec<u8>) -> Option<StackTail> {
         let end = stack.start.checked_add(stack.length as u64)?;
         let memory = LiveMemory::of(stack.pid)?;
@@ -105,10 +105,10 @@ impl TailReader {
         })
     }
 
-    /// The mapping that a stack is in, as known or as `maps` says, which is asked of the living
-    /// only: who opens a file in /proc of a process that is being taken down may turn in circles
-    /// until that is done, and we may run ahead of the thread that does it. As long as there is
-    /// memory to read that has not begun: memory goes first.
+    /// The mapping of a stack, if known, or else from `maps`. That is read only of living
+    /// processes: opening a file in /proc of a process that is being torn down may spin until that
+    /// is done, and our priority may be higher than that of the thread that does it. While the
+    /// memory can be read, the teardown has not begun: memory goes first.
     fn mapping(
         &mut self,
         stack: &StackCopy,
@@ -135,7 +135,7 @@ impl TailReader {
     }
 }
 
-/// From where on a stack is read: the end of its copy again, and the rest.
+/// The address from which a stack is read: the end of its dump again, and the rest.
 fn overlap(stack: &StackCopy) -> Option<u64> {
     let end = stack.start.checked_add(stack.length as u64)?;
     Some(end.saturating_sub(TailReader::OVERLAP).max(stack.start))

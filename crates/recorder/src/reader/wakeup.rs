@@ -1,21 +1,20 @@
 //! When the reader wakes.
 //!
 //! ```text
-//!   stacks                         the reader comes                     wakeups a second, at 99 Hz
-//!   fit in the kernel's copy       when a ring is a quarter full        2
-//!   go on beyond it, unchanged     every 5 ms                           200
-//!   go on beyond it, and change    with each sample (overflow signal)   99
+//!   stacks                         the reader wakes                     wakeups a second, at 99 Hz
+//!   fit in the dump                when a ring is a quarter full        2
+//!   are deeper, do not change      every 5 ms                           200
+//!   are deeper, and change         with each sample (overflow signal)   99
 //! ```
-//! What lies beyond the copy must be read before the program changes it. Each wakeup costs the
-//! program more than the sample itself, so it must pay: one sample in [`WakeupPolicy::WORTH`] must
-//! need it. What is weighed is all threads together, because the signal is: those that inherit an
-//! event share it.
+//! The tail of a stack must be read before the program changes it. Each wakeup costs the program
+//! more than the sample itself, so it must be worth it: one sample in [`WakeupPolicy::WORTH`] must
+//! need it. All threads are judged together, because those that inherit an event share its signal.
 //!
-//! Where processes come and go, or map code, their files must be opened while they live. So the
-//! reader comes soon after such a record, and less and less often the longer there was none. Where
-//! little is sampled, the next sample wakes it, and nothing else does.
+//! If processes come and go, or map code, their files must be opened while they exist. So the
+//! reader wakes soon after such a record, and less and less often the longer there is none. If
+//! little is sampled, only the next sample wakes it.
 //!
-//! Recordings that go on for days have one interval instead, whatever comes
+//! Recordings that run for days have one interval instead
 //! ([`ResourceLimits`](crate::ResourceLimits)).
 
 use std::time::{Duration, Instant};
@@ -29,11 +28,11 @@ use crate::queue::record_queue::Feedback;
 pub(crate) struct WakeupPolicy {
     /// Whether the kernel can signal each sample.
     can_signal: bool,
-    /// How long to sleep whatever comes, if that is fixed.
+    /// The interval, if it is fixed.
     poll_interval: Option<Duration>,
-    /// Without a sample for so long, the next one is waited for.
+    /// Without a sample for this long, the reader waits for the next one.
     quiet_after: Duration,
-    /// Where nobody knows how often samples come: between two wakeups at least.
+    /// The least time between two wakeups if the rate of samples is unknown.
     shortest: Duration,
     samples: RecentSamples,
     /// When processes, threads or mappings changed.
@@ -41,37 +40,37 @@ pub(crate) struct WakeupPolicy {
     last_sample: Instant,
 }
 
-/// What one pass over the rings found.
+/// The findings of one pass over the rings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PassSummary {
     pub(crate) samples: u32,
-    /// Whether the stack of one of them filled the kernel's copy.
+    /// Whether one of the stacks filled its dump.
     pub(crate) full_copies: bool,
     /// Whether processes, threads or mappings changed.
     pub(crate) changes: bool,
-    /// Samples whose stacks go on in memory that may not be read.
+    /// Samples whose stack tails may not be read.
     pub(crate) refused: u32,
 }
 
 /// How long to sleep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sleep {
-    /// Until the next sample, but no longer than this.
+    /// Until the next sample, but at most this long.
     UntilSample(Duration),
-    /// So long, unless a ring fills to its wake-up mark before.
+    /// This long, unless a ring reaches its watermark before.
     For(Duration),
 }
 
-/// Why the reader sleeps as it does.
+/// The reason for the length of a sleep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SleepReason {
     /// Nothing is known of the program's stacks yet.
     Start,
-    /// Stacks change beyond the kernel's copy.
+    /// Stack tails change.
     ChangingTails,
-    /// Stacks go on beyond the kernel's copy.
+    /// Stacks are deeper than their dumps.
     DeepTails,
-    /// They change, but the session lags behind.
+    /// Stack tails change, but the session lags behind.
     Lag,
     /// Nothing is sampled.
     Quiet,
@@ -81,22 +80,22 @@ pub(crate) enum SleepReason {
     Steady,
 }
 
-/// How often wakeups have paid lately.
+/// How many wakeups were worth it lately.
 #[derive(Debug, Default)]
 struct RecentSamples {
     all: u32,
-    /// Of them, those whose stacks went on beyond the copy.
+    /// Of them, those with stacks deeper than their dumps.
     deep: u32,
-    /// Of them, those whose stacks were others there than at the sample before.
+    /// Of them, those whose stack tails had changed since the sample before.
     changed: u32,
-    /// Of them, those whose stacks may not be read on: no wakeup helps them.
+    /// Of them, those whose stack tails may not be read: no wakeup helps them.
     refused: u32,
-    /// Of them, those of Python.
+    /// Of them, those with Python.
     python: u32,
 }
 
 impl RecentSamples {
-    /// Samples that count: when there are more, all are halved.
+    /// The number of samples that count: beyond it, all counters are halved.
     const MEMORY: u32 = 1024;
 
     fn add(&mut self, samples: u32) {
@@ -112,21 +111,21 @@ impl RecentSamples {
 }
 
 impl WakeupPolicy {
-    /// One sample in so many must need a wakeup for itself: 99.5 % of stacks are whole without.
+    /// One sample in so many must need a wakeup of its own: without it, 99.5 % of stacks are whole.
     const WORTH: u32 = 200;
-    /// Until so many samples were seen, each wakes the reader: short programs count as well.
+    /// The first samples each wake the reader, so that short programs benefit as well.
     const AT_FIRST: u32 = 32;
-    /// How long to wait where stacks are deep and do not change, or processes do.
+    /// The sleep if stacks are deep and do not change, or after changes of processes.
     const SHORT: Duration = Duration::from_millis(5);
-    /// How long to wait for a ring to fill.
+    /// The sleep until a ring fills.
     const LONG: Duration = Duration::from_millis(500);
-    /// How long to wait where nothing is sampled.
+    /// The sleep if nothing is sampled.
     const QUIET: Duration = Duration::from_secs(1);
-    /// To switch the signal on and off takes two calls for each event: this many times as long must
-    /// pass without a sample.
+    /// Enabling and disabling the signal takes two calls for each event: this many times as long
+    /// must pass without a sample.
     const QUIET_PER_EVENT: Duration = Duration::from_micros(100);
     const QUIET_AFTER: Duration = Duration::from_millis(20);
-    /// Wakeups at a rate that nobody knows.
+    /// The least time between wakeups at an unknown rate.
     const SHORTEST: Duration = Duration::from_micros(200);
 
     pub(crate) fn new(opened: &Opened, poll_interval: Option<Duration>, now: Instant) -> Self {
@@ -147,7 +146,7 @@ impl WakeupPolicy {
         }
     }
 
-    /// The reader has looked at the rings.
+    /// The reader has made a pass over the rings.
     pub(crate) fn looked(&mut self, pass: PassSummary, now: Instant) {
         self.samples.refused += pass.refused;
         self.samples.add(pass.samples);
@@ -159,7 +158,7 @@ impl WakeupPolicy {
         }
     }
 
-    /// Processes have changed, or somebody waits for what is in the rings.
+    /// Processes have changed, or records in the rings are needed soon.
     pub(crate) fn changed(&mut self, now: Instant) {
         self.last_change = now;
     }
@@ -172,7 +171,7 @@ impl WakeupPolicy {
         samples.python = samples.python.saturating_add(feedback.python);
     }
 
-    /// How long to sleep now, and why. If the session `lags`, what wakeups take is better spent
+    /// How long to sleep now, and why. If the session `lags`, the time for wakeups is better spent
     /// there.
     pub(crate) fn sleep(&self, now: Instant, lags: bool) -> (Sleep, SleepReason) {
         if let Some(interval) = self.poll_interval {
@@ -206,12 +205,13 @@ impl WakeupPolicy {
         }
     }
 
-    /// A process runs Python. Until the session has unwound its samples, all may be of it.
+    /// A process runs Python. Until the session has unwound its samples, any of them may contain
+    /// Python.
     pub(crate) fn expect_python(&mut self) {
         self.samples.python = self.samples.all;
     }
 
-    /// Whether the frames of Python are to be read with each sample.
+    /// Whether Python frames should be read with each sample.
     pub(crate) fn reads_python(&self, now: Instant) -> bool {
         let is_quiet = now.duration_since(self.last_sample) >= self.quiet_after;
         is_quiet || self.is_at_first() || self.pays(self.samples.python)
@@ -227,18 +227,18 @@ impl WakeupPolicy {
     }
 
     fn pays(&self, needed: u32) -> bool {
-        // One alone says nothing about the next ones.
+        // A single one does not predict the next ones.
         needed > (self.samples.all / Self::WORTH).max(1)
     }
 
-    /// How long to let samples come together, of which the first has woken the reader at `now`, who
-    /// looked last at `last`.
+    /// How long to let samples accumulate, of which the first has woken the reader at `now`, after
+    /// a last pass at `last`.
     pub(crate) fn gather(&self, last: Instant, now: Instant) -> Duration {
         self.shortest.saturating_sub(now.duration_since(last))
     }
 
-    /// Whether the session should unwind what a pass has found at once: files may go away, or it is
-    /// to tell whether stacks go on beyond their copies.
+    /// Whether the session should unwind the samples of a pass at once: files may go away, or its
+    /// feedback is needed.
     pub(crate) fn is_hurried(&self, pass: PassSummary, now: Instant) -> bool {
         let unknown = pass.full_copies && !self.pays(self.samples.deep);
         let changed = now.duration_since(self.last_change) < Self::LONG;
@@ -270,7 +270,7 @@ mod tests {
             Self { policy, now }
         }
 
-        /// Sleeps, then finds so many samples, of which the session tells.
+        /// Sleeps, then finds so many samples, with the session's feedback on them.
         fn pass(&mut self, samples: u32, deep: u32, changed: u32) -> Sleep {
             let (sleep, _) = self.policy.sleep(self.now, false);
             let (Sleep::For(time) | Sleep::UntilSample(time)) = sleep;
@@ -311,7 +311,7 @@ mod tests {
         let mut reader = Reader::new();
         reader.passes(100, 1, 0, 0);
         assert_eq!(reader.passes(100, 50, 0, 0), Sleep::For(millis(500)));
-        // Five of 12,000, as a compiler has them.
+        // Five of 12,000, as for a compiler.
         assert_eq!(reader.pass(50, 1, 1), Sleep::For(millis(500)));
         assert_eq!(reader.passes(50, 50, 0, 0), Sleep::For(millis(500)));
         // One in ten.
@@ -412,7 +412,7 @@ mod tests {
         reader.passes(100, 1, 0, 0);
         assert_eq!(reader.pass(0, 0, 0), Sleep::UntilSample(millis(1000)));
         assert_eq!(reader.pass(1, 0, 0), Sleep::For(millis(500)));
-        // What changes is not urgent before it is sampled.
+        // Changes are not urgent before the target is sampled.
         reader.policy.changed(reader.now);
         assert_eq!(reader.pass(1, 0, 0), Sleep::For(millis(5)));
         assert_eq!(reader.passes(4, 0, 0, 0), Sleep::UntilSample(millis(1000)));

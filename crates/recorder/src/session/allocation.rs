@@ -1,10 +1,10 @@
-//! What a call of an allocator weighs: its arguments, from the registers of the sample.
+//! The weight of a call of an allocator: from its arguments, in the sample's registers.
 
 use prof_events::SizeArguments;
 use prof_model::UserRegisters;
 use prof_model::perf_registers::ARGUMENTS;
 
-/// The bytes that the function was asked for; `None` if the call does not count.
+/// The requested bytes; `None` if the call does not count.
 pub(crate) fn bytes(size: SizeArguments, registers: &UserRegisters) -> Option<u64> {
     let argument = |index: usize| registers.get(*ARGUMENTS.get(index)?);
     match size {
@@ -21,8 +21,7 @@ pub(crate) fn bytes(size: SizeArguments, registers: &UserRegisters) -> Option<u6
 /// `MAP_ANONYMOUS` of mmap(2).
 const MAP_ANONYMOUS: u64 = 0x20;
 
-/// Samples each so many bytes, whoever allocates them: which calls are to be kept, and what they
-/// then weigh.
+/// Samples every so many bytes over all calls: decides which calls are kept, and their weights.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct EveryBytes {
     /// Bytes since the last multiple.
@@ -30,7 +29,7 @@ pub(crate) struct EveryBytes {
 }
 
 impl EveryBytes {
-    /// The weight of a call that weighs so much, or `None` if it is passed over.
+    /// The weight of a call with this weight, or `None` if it is dropped.
     pub(crate) fn weight(&mut self, bytes: u64, every: u64) -> Option<u64> {
         let every = every.max(1);
         let sum = self.rest.saturating_add(bytes);

@@ -1,4 +1,4 @@
-//! Samples that came twice.
+//! Duplicate samples.
 
 use std::collections::HashMap;
 
@@ -6,16 +6,16 @@ use prof_model::Tid;
 
 /// Threads that may be sampled twice, and which of their samples to keep.
 ///
-/// A thread that appeared while we were opening events for its process may have been made by one
-/// that had its events already: then it has inherited those, and was given its own on top. The
-/// samples of inherited events carry the ids of their maker's, which tells them apart.
+/// A thread that appeared while we opened events for its process may have been created by one that
+/// already had its events: then it has inherited those, and got its own as well. The samples of
+/// inherited events carry the ids of the parent's events, which distinguishes them.
 #[derive(Debug, Default)]
 pub(crate) struct Duplicates {
     own_ids: HashMap<Tid, Vec<u64>>,
 }
 
 impl Duplicates {
-    /// Of all events opened (id, thread), those of the `late` threads.
+    /// From all opened events (id, thread), those of the `late` threads.
     pub(crate) fn new<'a>(ids: impl Iterator<Item = &'a (u64, Tid)> + Clone, late: &[Tid]) -> Self {
         let of = |late: &Tid| {
             let own = ids.clone().filter(|(_, tid)| tid == late);
@@ -37,7 +37,7 @@ impl Duplicates {
         }
     }
 
-    /// The thread has ended; another one may get its number.
+    /// The thread has ended; another one may get its id.
     pub(crate) fn forget(&mut self, tid: Tid) {
         self.own_ids.remove(&tid);
     }

@@ -1,4 +1,4 @@
-//! The Java virtual machines of processes: what they say of the code that they made.
+//! The Java virtual machines of processes, and the frames of their compiled code.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -11,14 +11,14 @@ use prof_unwinder::{JitCode, JitFrames, Target};
 use crate::output::mapped_file::open_mapped;
 use crate::python::reader::Now;
 
-/// Knows the virtual machines of processes.
+/// Keeps the virtual machines of processes.
 #[derive(Debug, Default)]
 pub(crate) struct JavaMachines {
     machines: HashMap<Pid, Known>,
     libraries: HashMap<ModuleId, Option<Library>>,
 }
 
-/// What is known of a process.
+/// The virtual machine of a process, if it is known.
 #[derive(Debug)]
 struct Known {
     generation: u64,
@@ -31,7 +31,7 @@ pub(crate) struct JavaMachine<'a> {
     pub(crate) machine: &'a mut HotSpot,
     pub(crate) memory: Now,
     pub(crate) now: u64,
-    /// How many more times it may be asked.
+    /// How many more queries are allowed.
     pub(crate) left: u32,
 }
 
@@ -91,10 +91,10 @@ impl JavaMachines {
 }
 
 impl JavaMachine<'_> {
-    /// Bounds what a hostile process can cost: deep stacks have a few functions, over and over.
+    /// Limits the cost of a hostile process: deep stacks have a few functions, repeated.
     const QUESTIONS: u32 = 1 << 16;
 
-    /// What it says of the code at an address.
+    /// The code at an address.
     pub(crate) fn code_at(&mut self, address: u64) -> Option<JitCode> {
         self.left = self.left.checked_sub(1)?;
         let Some(code) = (self.machine).code_at(&mut self.memory, address, self.now) else {
@@ -113,7 +113,7 @@ impl JavaMachine<'_> {
         })
     }
 
-    /// Where the bytecodes of a method are.
+    /// The addresses of a method's bytecodes.
     pub(crate) fn bytecodes(&mut self, method: u64) -> Option<Range<u64>> {
         self.left = self.left.checked_sub(1)?;
         self.machine.bytecodes(&mut self.memory, method)

@@ -1,4 +1,4 @@
-//! What was lost before it came here.
+//! Records that were lost before they reached the session.
 
 use prof_perfdata::{Lost, Stamp, WriteError, encode};
 
@@ -6,8 +6,7 @@ use super::{Session, SessionEvent};
 use crate::queue::record_queue::ReaderCounts;
 
 impl Session {
-    /// Counts what the reader had to drop. Who watches learns that from records, as of other
-    /// losses.
+    /// Counts the losses of the reader. A live reader gets them as records, like other losses.
     pub(super) fn reader_has_counted(&mut self, counts: ReaderCounts) -> Result<(), WriteError> {
         self.statistics
             .count_reader(counts, self.known_losses.reader);

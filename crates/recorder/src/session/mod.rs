@@ -1,4 +1,4 @@
-//! Records in the order of time: followed, unwound, written.
+//! The session: records in the order of time, followed, unwound, written.
 
 pub(crate) mod allocation;
 pub(crate) mod duplicates;
@@ -48,15 +48,15 @@ use crate::source::hotplug::Hotplug;
 use output::SessionOutput;
 use statistics::Statistics;
 
-/// Puts records in order, follows the processes, unwinds samples and writes it all.
+/// Sorts records, follows the processes, unwinds samples and writes it all.
 pub(crate) struct Session {
-    /// Of the records in the rings.
+    /// The format of the records in the rings.
     format: RecordFormat,
     events: Vec<SessionEvent>,
     output: SessionOutput,
     chain_builder: Box<ChainBuilder>,
     python: PythonFrames,
-    /// Records of Python functions that are to be written.
+    /// Records of Python functions that are still to be written.
     python_maps: Vec<u8>,
     processes: Processes,
     modules: Modules,
@@ -64,27 +64,27 @@ pub(crate) struct Session {
     file_pinner: FilePinner,
     waits: OffCpuTracker,
     every_bytes: EveryBytes,
-    /// Of the file at hand, or of the chunk that is kept in memory.
+    /// The statistics of the current file, or of the chunk in memory.
     statistics: Statistics,
     known_losses: KnownLosses,
     own_pid: Pid,
-    /// What the reader is to be told.
+    /// The feedback for the reader.
     feedback: Feedback,
-    /// A record while it is put together.
+    /// A record while it is encoded.
     out: Vec<u8>,
     chain: Vec<u64>,
 }
 
-/// What is known to be lost already.
+/// Losses that are known already.
 #[derive(Debug, Default)]
 struct KnownLosses {
-    /// What the reader had counted when it was last asked.
+    /// The reader's counters when last read.
     reader: ReaderCounts,
-    /// Samples that records have reported.
+    /// Lost samples that records have reported.
     reported: u64,
 }
 
-/// What tells how far the samples stand for what happened.
+/// The trackers that measure how far the samples represent what happened.
 pub(crate) struct Trackers {
     pub(crate) duplicates: Duplicates,
     pub(crate) lifetimes: CoverageTracker,
@@ -92,28 +92,28 @@ pub(crate) struct Trackers {
     pub(crate) hotplug: Hotplug,
 }
 
-/// One of the events whose samples come.
+/// One of the sampled events.
 pub(crate) struct SessionEvent {
-    /// How its records are in the file.
+    /// Its attributes in the file.
     pub(crate) attr: Attr,
-    /// What is to be done with its stacks.
+    /// What to do with its stacks.
     pub(crate) stacks: StackWork,
-    /// What its samples weigh.
+    /// How its samples are weighed.
     pub(crate) weight: Weight,
 }
 
-/// What is to be done with the stacks of samples.
+/// What to do with the stacks of samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StackWork {
     /// Unwind them.
     Unwind,
-    /// Leave them in the file as they came, and count them as ended like this.
+    /// Store them unchanged, and count them as ended for this reason.
     Keep(StackEnd),
 }
 
-/// All that is left when the last record is written.
+/// The result when the last record is written.
 pub(crate) struct Finished {
-    /// Of all files.
+    /// The quality of all files.
     pub(crate) quality: Quality,
     pub(crate) kept: PinnedFiles,
     pub(crate) written: Written,
@@ -122,7 +122,7 @@ pub(crate) struct Finished {
 }
 
 impl Session {
-    /// Where nothing comes, the rings may hold records this old, in nanoseconds.
+    /// If no record comes, the rings may hold records this old, in nanoseconds.
     const UNREAD: u64 = 500_000_000;
 
     pub(crate) fn new(
@@ -154,7 +154,7 @@ impl Session {
         }
     }
 
-    /// Keeps to limits on the size of files and to when another one is to be begun.
+    /// Applies limits on the size of files, and rotation.
     pub(crate) fn stored(self, storage: &Storage) -> Self {
         Self {
             output: self.output.stored(storage),
@@ -162,17 +162,17 @@ impl Session {
         }
     }
 
-    /// What is written stays, whatever comes: the target runs.
+    /// Keeps the files, whatever happens: the target runs.
     pub(crate) fn keep(&mut self) {
         self.output.files.keep();
     }
 
-    /// Whether the recording has ended because it is as large as it may be.
+    /// Whether the recording has ended because of its size limit.
     pub(crate) fn is_full(&self) -> bool {
         self.output.is_full()
     }
 
-    /// Takes batches until the queue is closed.
+    /// Processes batches until the queue is closed.
     pub(crate) fn run(&mut self, queue: &RecordQueue) -> Result<(), WriteError> {
         let mut order = RecordSorter::default();
         let mut ready = Vec::new();
@@ -200,7 +200,7 @@ impl Session {
                     Content::Message(message) => Some(message.time),
                     _ => self.format.time(batch.record(index)),
                 };
-                // A record without a time belongs where it came.
+                // A record without a time keeps its place.
                 last_time = time.unwrap_or(last_time);
                 order.push(PendingRecord {
                     time: last_time,
@@ -249,17 +249,17 @@ impl Session {
         }
     }
 
-    /// Samples come from here on, and processes that lived before are known.
+    /// Samples begin here, and earlier processes are known.
     fn begin_files(&mut self) -> Result<(), WriteError> {
         let state = match self.output.files.is_in_memory() {
             true => self.state(),
-            // The file has it.
+            // The file contains it already.
             false => Vec::new(),
         };
         self.output.begin(state)
     }
 
-    /// Goes on in another file, if that is due before a record of this time.
+    /// Continues in another file, if that is due before a record of this time.
     fn turn(&mut self, time: u64) -> Result<(), WriteError> {
         let Some(turn) = self.output.due(time) else {
             return Ok(());
@@ -275,7 +275,7 @@ impl Session {
         self.output.files.begin(time, self.state())
     }
 
-    /// What there is in the file or chunk at hand, which ends here.
+    /// The summary of the current file or chunk, which ends here.
     fn contents(&mut self) -> FileSummary {
         let mut statistics = std::mem::take(&mut self.statistics);
         let waits = self.waits.take_seen();
@@ -286,7 +286,7 @@ impl Session {
         statistics.into_contents(&self.modules)
     }
 
-    /// What was written so far can be read if we should be killed.
+    /// Makes the file readable up to here, in case we are killed.
     fn checkpoint(&mut self) -> Result<(), WriteError> {
         self.trackers.hotplug.look();
         self.output.checkpoint()
@@ -325,7 +325,7 @@ impl Session {
         self.output.write(bytes)
     }
 
-    /// Samples of waits need to know; the file does not.
+    /// Handles a message: only samples of waits need it, the file does not.
     fn message(&mut self, message: Message) {
         let time = message.time;
         match message.what {
@@ -335,11 +335,11 @@ impl Session {
         }
     }
 
-    /// Completes the last file. `outcome` is what the reader found out at the end.
+    /// Completes the last file. `outcome` is the reader's result at the end.
     pub(crate) fn finish(mut self, outcome: Option<&Outcome>) -> Finished {
         let full = self.is_full();
         let mut last = self.contents();
-        // No record tells of what was lost after the last one.
+        // No record reports losses after the last one.
         let lost = outcome.map_or(0, |outcome| outcome.lost);
         last.quality.losses.ring_full += lost.saturating_sub(self.known_losses.reported);
         last.quality.size_limit = self.output.max_size.filter(|_| full);
@@ -353,7 +353,7 @@ impl Session {
         let mut all = self.output.total.quality.clone();
         all.add(&last.quality);
         let coverage = match full {
-            // Of what was counted up to the end, not all was sampled up to here.
+            // The counts include the time up to the end, which is not all sampled up to here.
             true => Vec::new(),
             false => (self.trackers.lifetimes).finish(counts, all.lost_share(), &self.processes),
         };

@@ -1,4 +1,4 @@
-//! The modules that are unwound.
+//! Opens the files of modules for unwinding.
 
 use std::fs::File;
 use std::io;

@@ -1,4 +1,4 @@
-//! Which modules samples were in.
+//! Which modules have samples.
 
 use std::ffi::OsString;
 
@@ -7,24 +7,24 @@ use prof_perfdata::{CpuMode, ModuleBuildId};
 
 use crate::output::synthesize::kernel_build_id;
 
-/// Which modules samples were in: only those need to be found again later.
+/// Which modules have samples: only those are needed later.
 #[derive(Debug, Default)]
 pub(crate) struct ModuleHits {
     /// By the module's index.
     modules: Vec<bool>,
-    /// Whether the kernel was hit.
+    /// Whether the kernel has samples.
     pub(crate) kernel: bool,
 }
 
 impl ModuleHits {
-    /// Marks the modules that these frames are in, and hands their mappings to `each`.
+    /// Marks the modules of these frames, and passes their mappings to `each`.
     pub(crate) fn mark(
         &mut self,
         space: &AddressSpace,
         frames: &[u64],
         mut each: impl FnMut(&Mapping),
     ) {
-        // Neighbours are mostly in the same module.
+        // Neighbouring frames are mostly in the same module.
         let (mut start, mut length) = (0, 0);
         for &frame in frames {
             if frame.wrapping_sub(start) < length {
@@ -46,7 +46,7 @@ impl ModuleHits {
         }
     }
 
-    /// The build ids of the modules that were hit, as far as they have one.
+    /// The build ids of the marked modules, if they have one.
     pub(crate) fn build_ids(&self, modules: &Modules) -> Vec<ModuleBuildId> {
         let hit = |index: usize| self.modules.get(index).copied().unwrap_or(false);
         let users = modules

@@ -1,4 +1,4 @@
-//! What a session writes: one file or several, in rounds that readers can sort, within limits.
+//! The output of a session: one file or several, in rounds that readers can sort, within limits.
 
 use std::time::{Duration, Instant};
 
@@ -11,16 +11,16 @@ use crate::output::file_summary::FileSummary;
 use crate::output::output_files::OutputFiles;
 use crate::output::rotation::{NextOutput, RotationPolicy};
 
-/// The files of a session, and what is in those that are complete.
+/// The files of a session, and the summary of those that are complete.
 pub(super) struct SessionOutput {
     pub(super) files: OutputFiles,
     pub(super) rotation: RotationPolicy,
     /// Bytes of records after which the recording ends.
     pub(super) max_size: Option<u64>,
-    /// Bytes written since readers were last told that all before is in order.
+    /// Bytes written since the last end of a round.
     since_round: usize,
     checkpoints: Checkpoints,
-    /// Of all complete files.
+    /// The summary of all complete files.
     pub(super) total: FileSummary,
 }
 
@@ -39,7 +39,7 @@ impl SessionOutput {
         }
     }
 
-    /// Keeps to limits on the size of files and to when another one is to be begun.
+    /// Applies limits on the size of files, and rotation.
     pub(super) fn stored(self, storage: &Storage) -> Self {
         Self {
             max_size: storage.max_size,
@@ -48,12 +48,12 @@ impl SessionOutput {
         }
     }
 
-    /// Whether the recording has ended because it is as large as it may be.
+    /// Whether the recording has ended because of its size limit.
     pub(super) fn is_full(&self) -> bool {
         (self.max_size).is_some_and(|most| self.files.data_size() >= most)
     }
 
-    /// How long to wait for records at most.
+    /// The longest wait for records.
     pub(super) fn checkpoint_interval(&self) -> Duration {
         self.checkpoints.interval()
     }
@@ -65,12 +65,12 @@ impl SessionOutput {
         self.files.begin(now, state)
     }
 
-    /// Whether something else is due before a record of this time.
+    /// Whether a rotation is due before a record of this time.
     pub(super) fn due(&mut self, time: u64) -> Option<NextOutput> {
         self.rotation.due(time, self.files.size_since_begin())
     }
 
-    /// Goes on in another file. This is what the one at hand holds.
+    /// Continues in another file. `contents` is the summary of the current one.
     pub(super) fn next_file(&mut self, contents: FileSummary) -> Result<(), WriteError> {
         self.complete(contents)?;
         self.files.next()?;
@@ -78,7 +78,7 @@ impl SessionOutput {
         Ok(())
     }
 
-    /// Completes the file at hand.
+    /// Completes the current file.
     pub(super) fn complete(&mut self, contents: FileSummary) -> Result<(), WriteError> {
         let contents = self.files.complete(contents)?;
         self.total.add(contents);
@@ -91,8 +91,7 @@ impl SessionOutput {
         self.files.write(record)
     }
 
-    /// All that was written so far is in order: does what is due then. Returns whether it is time
-    /// for a checkpoint.
+    /// All records so far are in order: ends a round if due. Returns whether a checkpoint is due.
     pub(super) fn in_order(&mut self) -> Result<bool, WriteError> {
         if self.since_round >= Self::ROUND {
             self.end_round()?;
@@ -100,7 +99,7 @@ impl SessionOutput {
         Ok(self.checkpoints.are_due(Instant::now()))
     }
 
-    /// What was written so far can be read if we should be killed.
+    /// Makes the file readable up to here, in case we are killed.
     pub(super) fn checkpoint(&mut self) -> Result<(), WriteError> {
         if self.since_round > 0 {
             self.end_round()?;
@@ -109,7 +108,7 @@ impl SessionOutput {
         self.files.checkpoint()
     }
 
-    /// All that comes from here on is younger.
+    /// Ends a round: all later records are younger.
     fn end_round(&mut self) -> Result<(), WriteError> {
         let mut record = Vec::new();
         encode::finished_round(&mut record);

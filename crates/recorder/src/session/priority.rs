@@ -1,19 +1,20 @@
-//! Keeping up with the rings where others want the CPU as well.
+//! Raises the priority of unwinding when other threads want the CPU.
 //!
-//! Where more threads want to run than there are CPUs, unwinding gets its share like each of them,
-//! and samples come faster than that. While the queue fills, it runs ahead of ordinary threads, if
-//! the user may: the targets among them run slower then, and are sampled the less often.
+//! If more threads want to run than there are CPUs, unwinding gets an equal share, and samples come
+//! faster than it can process them. While the queue fills, it gets a higher priority than ordinary
+//! threads, if the user may raise it: the targets among them then run slower, and are sampled less
+//! often.
 
 use prof_events::system::{self, Ahead};
 
 use crate::queue::record_queue::RecordQueue;
 
-/// Whether the calling thread runs ahead of others.
+/// Whether the calling thread has a raised priority.
 #[derive(Debug, Default)]
 pub(crate) struct PriorityBoost(bool);
 
 impl PriorityBoost {
-    /// Runs ahead from when the queue is a quarter full until it is almost empty.
+    /// Raises the priority when the queue is a quarter full, until it is almost empty.
     pub(crate) fn follow(&mut self, queue: &RecordQueue) {
         let percent = queue.percent_full();
         if !self.0 && percent >= 25 {
@@ -28,7 +29,7 @@ impl PriorityBoost {
 }
 
 impl Drop for PriorityBoost {
-    /// The thread is the caller's again, which has other things to do.
+    /// Restores the priority: the thread belongs to the caller.
     fn drop(&mut self) {
         if self.0 {
             system::lower_thread_priority();
@@ -53,7 +54,7 @@ mod tests {
         stat.expect("our own").policy == FIFO
     }
 
-    /// Whether this user may run ahead of others.
+    /// Whether this user may raise priorities.
     fn may_be_ahead() -> bool {
         let may = system::raise_thread_priority(Ahead::OfOrdinary) == Priority::RealTime;
         system::lower_thread_priority();
@@ -66,7 +67,7 @@ mod tests {
 
     #[test]
     fn a_thread_runs_ahead_while_its_backlog_is_full() {
-        // On a thread of its own, which ends with what it was given.
+        // On a separate thread, whose priority ends with it.
         let checked = thread::spawn(|| {
             let may = may_be_ahead();
             let queue = RecordQueue::new(100_000);

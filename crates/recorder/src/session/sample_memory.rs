@@ -1,4 +1,4 @@
-//! The target's memory, as far as it can be told at the time when a sample is unwound.
+//! The target's memory at the time when a sample is unwound.
 
 use std::ops::Range;
 
@@ -10,8 +10,8 @@ use crate::reader::stack_tail::TailReader;
 use crate::session::java::JavaMachine;
 use crate::session::stack_snapshot::{SampledStack, StackSnapshot};
 
-/// The target's memory: what the reader thread read right after the sample, where it did; the
-/// live target's elsewhere.
+/// The target's memory: the part that the reader read right after the sample, otherwise that of the
+/// live target.
 pub(crate) struct SampleMemory<'a> {
     live: Option<LiveMemory>,
     now: SampledStack<'a>,
@@ -22,7 +22,7 @@ pub(crate) struct SampleMemory<'a> {
 }
 
 impl<'a> SampleMemory<'a> {
-    /// `found` is what the kernel found of the stack by itself.
+    /// `found` is the kernel's own chain of the stack.
     pub(crate) fn new(
         pid: Pid,
         now: SampledStack<'a>,
@@ -39,12 +39,12 @@ impl<'a> SampleMemory<'a> {
         }
     }
 
-    /// The same, of a process with a Java virtual machine, if it has one.
+    /// Adds the process's Java virtual machine, if it has one.
     pub(crate) fn with_java(self, java: Option<JavaMachine<'a>>) -> Self {
         Self { java, ..self }
     }
 
-    /// Whether what was there earlier has been asked for.
+    /// Whether the stack of an earlier sample was used.
     pub(crate) fn has_recalled(&self) -> bool {
         self.recalled
     }
@@ -57,7 +57,7 @@ impl Memory for SampleMemory<'_> {
             && let Some(bytes) = usize::try_from(offset).ok().and_then(|at| bytes.get(at..))
         {
             let length = bytes.len().min(buffer.len());
-            // With little more than bytes to compare, what follows must come from the target.
+            // With few bytes to compare, the rest must come from the target.
             if length == buffer.len() || length > TailReader::OVERLAP as usize {
                 buffer[..length].copy_from_slice(&bytes[..length]);
                 return length;

@@ -34,11 +34,11 @@ impl Session {
             return Ok(());
         }
         if sample.tid == 0 && event.weight == Weight::OffCpu {
-            // A CPU that has something to do again does not wait.
+            // An idle CPU does not wait.
             return Ok(());
         }
         if sample.pid == self.own_pid && matches!(event.weight, Weight::Allocation { .. }) {
-            // Where all that runs is sampled, each sample would make others.
+            // If everything is sampled, each sample of our own work would cause others.
             return Ok(());
         }
         let period = self.trackers.lifetimes.sample(sample);
@@ -82,7 +82,7 @@ impl Session {
         self.output.write(&self.out)
     }
 
-    /// Unwinds a sample to what is written of it; `None` if nothing is to be written.
+    /// Unwinds a sample and returns the data to write; `None` if nothing is to be written.
     fn unwind(
         &mut self,
         sample: &Sample<'_>,
@@ -100,7 +100,7 @@ impl Session {
             return None;
         }
         self.feedback.deep += u32::from(note.remote_read > 0);
-        // Of a copy that is not full, the reader can read no more: an early one changes nothing.
+        // If the dump is not full, the reader can read no more: an early reading changes nothing.
         let changed =
             StackCopy::full(sample).is_some() && self.chain_builder.needed_prompt_wakeup(note);
         self.feedback.changed += u32::from(changed);
@@ -111,7 +111,7 @@ impl Session {
         self.encode(sample, period, note).then_some(outcome)
     }
 
-    /// Adds Python frames to the chain at hand, and what the file must say of them before.
+    /// Adds Python frames to the current chain, and the records that must come before it.
     fn add_python(
         &mut self,
         sample: &Sample<'_>,
@@ -141,7 +141,7 @@ impl Session {
         Some(added)
     }
 
-    /// Writes what the file must say of Python functions before the sample that has them.
+    /// Writes the records of Python functions before the first sample that has them.
     fn write_python_maps(&mut self) -> Result<(), WriteError> {
         if self.python_maps.is_empty() {
             return Ok(());
@@ -151,7 +151,7 @@ impl Session {
         result
     }
 
-    /// Puts together what is written of a sample with the chain at hand.
+    /// Encodes a sample with the current chain.
     fn encode(&mut self, sample: &Sample<'_>, period: u64, note: StackNote) -> bool {
         let Some(SessionEvent { attr, .. }) = self.events.get(sample.event) else {
             return false;
@@ -172,7 +172,7 @@ impl Session {
         encoded.is_ok()
     }
 
-    /// What a sample weighs as far as it says itself; `None` if it does not count.
+    /// The weight of a sample by its own data; `None` if it does not count.
     fn weight(&mut self, sample: &Sample<'_>, period: u64, weight: Weight) -> Option<u64> {
         let Weight::Allocation { size, by } = weight else {
             return Some(period);
@@ -187,8 +187,8 @@ impl Session {
         }
     }
 
-    /// Whether the function of the chain was called from its own file: memory that an allocator
-    /// maps in order to hand it out, which counts then.
+    /// Whether the function of the chain was called from its own file: then an allocator maps
+    /// memory in order to hand it out, which counts at that time.
     fn is_internal(&self, pid: Pid) -> bool {
         let space = self.processes.get(pid).map(Process::space);
         let mut user = self
@@ -201,7 +201,7 @@ impl Session {
         function.is_some() && function == caller
     }
 
-    /// A thread was looked at in the wait that began then.
+    /// Handles the sample of a thread that was blocked since then.
     fn blocked(&mut self, sample: &Sample<'_>, since: u64, (batch, index): (&Batch, usize)) {
         if !self.waits.is_in_time(sample.tid, since) {
             return;
@@ -216,7 +216,7 @@ impl Session {
         }
     }
 
-    /// A thread has left its CPU or is back: samples of waits need to know, the file does not.
+    /// A thread has left its CPU or returned: samples of waits need this, the file does not.
     pub(super) fn switch(&mut self, switch: &Switch) -> Result<(), WriteError> {
         let Stamp { pid, tid, time, .. } = switch.stamp;
         let (Some(pid), Some(tid), Some(time)) = (pid, tid, time) else {
@@ -225,7 +225,7 @@ impl Session {
         if switch.out {
             match switch.preempted {
                 true => self.waits.preempted(tid),
-                // Where the kernel samples all waits, one without a sample is none of ours.
+                // If the kernel samples all waits, one without a sample is not counted.
                 false if self.blocked_threads().is_none() => {}
                 false => self.waits.out((pid, tid), time),
             }
@@ -239,7 +239,7 @@ impl Session {
         self.output.write(sample)
     }
 
-    /// Writes what threads wait for at the end.
+    /// Writes the waits that continue at the end.
     pub(super) fn end_waits(&mut self) -> Result<(), WriteError> {
         let mut waits = std::mem::take(&mut self.waits);
         let mut written = Ok(());
@@ -261,7 +261,7 @@ impl Session {
         written
     }
 
-    /// Writes for how long a thread waited, up to `time`, without anybody's seeing where.
+    /// Writes for how long a thread waited without a known stack, up to `time`.
     pub(super) fn unseen(&mut self, unseen: UnseenWait, time: u64) -> Result<(), WriteError> {
         let Some(SessionEvent { attr, .. }) = self.blocked_threads() else {
             return Ok(());
@@ -285,13 +285,13 @@ impl Session {
         self.output.write(&out)
     }
 
-    /// The event of samples of threads that were looked at while they slept.
+    /// The event of samples of blocked threads.
     fn blocked_threads(&self) -> Option<&SessionEvent> {
         let mut events = self.events.iter();
         events.find(|event| event.weight == Weight::Blocked)
     }
 
-    /// Marks the modules that a sample's chain meets, and its time.
+    /// Marks the modules of a sample's chain, and its time.
     fn mark(&mut self, sample: &Sample<'_>) {
         let statistics = &mut self.statistics;
         if let Some(time) = sample.time {
@@ -307,7 +307,7 @@ impl Session {
         statistics.hits.kernel |= sample.mode.is_kernel();
     }
 
-    /// Where the chain at hand stops, if that is before the root.
+    /// Where the current chain stops, if that is before the root.
     fn stop(&self, sample: &Sample<'_>, end: StackEnd) -> Option<UnwindStop> {
         if end.is_whole() || !end.counts() || end == StackEnd::NotUnwound {
             return None;

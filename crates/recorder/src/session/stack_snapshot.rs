@@ -1,9 +1,9 @@
 //! Deep stacks as they were at an earlier sample of the same thread.
 //!
-//! The outer part of a deep stack changes rarely. What was read beyond the copy comes a little
-//! late, and not at all when there is no time for it: if what was copied with this sample joins on
-//! to what was there a sample ago, the rest of that is this sample's, too. The unwinder decides on
-//! it; here are the bytes.
+//! The outer part of a deep stack changes rarely. The tail is read a little late, or not at all if
+//! there is no time for it: if this sample's dump continues in the stack of the thread's previous
+//! sample, the rest of that stack belongs to this sample, too. The unwinder decides; this file has
+//! the bytes.
 
 use prof_model::Tid;
 
@@ -13,9 +13,9 @@ use crate::queue::message::StackTail;
 #[derive(Debug)]
 pub(crate) struct SnapshotCache {
     threads: Vec<StackSnapshot>,
-    /// Of memory that they take.
+    /// Bytes of memory that they use.
     bytes: usize,
-    /// Of memory that they may take, but for the stack that was remembered last.
+    /// Bytes of memory that they may use, without the stack that was stored last.
     most_bytes: usize,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct StackSnapshot {
     frames: Vec<u64>,
 }
 
-/// A stack as it was when a sample was unwound: its copy, and what was read on from there.
+/// A stack when its sample is unwound: the dump and the tail.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SampledStack<'a> {
     pub(crate) start: u64,
@@ -39,7 +39,7 @@ pub(crate) struct SampledStack<'a> {
 }
 
 impl SampledStack<'_> {
-    /// What was read beyond the copy: the end of the copy again, and the rest.
+    /// The tail in two parts: the end of the dump again, and the rest.
     fn parts_beyond(&self) -> Option<(&[u8], &[u8])> {
         let (beyond, bytes) = self.beyond?;
         let copy_end = self.start.saturating_add(self.copy.len() as u64);
@@ -47,18 +47,18 @@ impl SampledStack<'_> {
         bytes.split_at_checked(usize::try_from(again).ok()?)
     }
 
-    /// The bytes beyond the copy.
+    /// The bytes beyond the dump.
     fn rest(&self) -> &[u8] {
         self.parts_beyond().map_or(&[], |(_, rest)| rest)
     }
 
-    /// Whether the target had not changed what was read twice.
+    /// Whether the overlap is unchanged.
     pub(crate) fn joins(&self) -> bool {
         let again = self.parts_beyond().map_or(&[][..], |(again, _)| again);
         self.copy.ends_with(again)
     }
 
-    /// Whether what was read twice is the same as at an earlier sample.
+    /// Whether the overlap is the same as at an earlier sample.
     pub(crate) fn joins_like(&self, earlier: &StackSnapshot) -> bool {
         let (Some((again, _)), Some((beyond, _))) = (self.parts_beyond(), self.beyond) else {
             return false;
@@ -66,19 +66,19 @@ impl SampledStack<'_> {
         earlier.bytes_from(beyond.start).starts_with(again)
     }
 
-    /// Whether what was read beyond the copy is as it was at the sample.
+    /// Whether the tail was read at the moment of the sample.
     pub(crate) fn is_prompt(&self) -> bool {
         self.beyond.is_some_and(|(beyond, _)| beyond.is_prompt)
     }
 }
 
 impl SnapshotCache {
-    /// Threads remembered at most.
+    /// The most threads.
     const THREADS: usize = 64;
-    /// Bytes of all their stacks, unless said otherwise. One of 5,000 frames takes 200,000.
+    /// The most bytes of all their stacks, by default. A stack of 5,000 frames takes 200,000.
     pub(crate) const USUAL_BYTES: usize = 16 << 20;
 
-    /// Remembers stacks of so many bytes together; none at all for 0.
+    /// A cache of at most so many bytes; 0 for none at all.
     pub(crate) fn new(most_bytes: usize) -> Self {
         Self {
             threads: Vec::new(),
@@ -92,7 +92,7 @@ impl SnapshotCache {
         self.threads.iter().find(|stack| stack.tid == tid)
     }
 
-    /// Remembers the stack of a thread, and its frames.
+    /// Stores the stack of a thread, and its frames.
     pub(crate) fn remember(&mut self, tid: Tid, now: &SampledStack<'_>, frames: &[u64]) {
         if self.most_bytes == 0 {
             return;
@@ -117,8 +117,8 @@ impl SnapshotCache {
         self.forget_others(index);
     }
 
-    /// Forgets any stacks but this one, as long as there are too many: where more threads than
-    /// there is room for take turns, the one that was not seen for longest would be the next.
+    /// Drops other stacks than this one until they fit: if more threads alternate than can be
+    /// stored, the one that was not seen for longest would be the next.
     fn forget_others(&mut self, mut index: usize) {
         while self.threads.len() > Self::THREADS
             || (self.bytes > self.most_bytes && self.threads.len() > 1)
@@ -126,7 +126,7 @@ impl SnapshotCache {
             let last = self.threads.len() - 1;
             let other = (index + fastrand::usize(1..=last)) % (last + 1);
             self.bytes -= self.threads.swap_remove(other).bytes.capacity();
-            // The last one takes the place of the one that goes.
+            // The last one moves to the place of the dropped one.
             if index == last {
                 index = other;
             }
@@ -141,7 +141,7 @@ impl StackSnapshot {
         both.all(|(earlier, now)| earlier == now)
     }
 
-    /// What was at `address` and on.
+    /// The bytes from `address` on.
     fn bytes_from(&self, address: u64) -> &[u8] {
         let offset = address.checked_sub(self.start);
         let offset = offset.and_then(|offset| usize::try_from(offset).ok());
@@ -149,7 +149,7 @@ impl StackSnapshot {
         bytes.unwrap_or_default()
     }
 
-    /// Copies what was at `address` and on, and returns how many bytes were known.
+    /// Copies the bytes from `address` on, and returns how many are known.
     pub(crate) fn read(&self, address: u64, buffer: &mut [u8]) -> usize {
         let bytes = self.bytes_from(address);
         let length = bytes.len().min(buffer.len());

@@ -1,4 +1,4 @@
-//! What is known of processes, written before their first samples.
+//! The state of processes, written before their first samples.
 
 use prof_model::{AbsoluteAddress, Modules, Pid, Process, Processes};
 use prof_perfdata::{Attr, Record, WriteError, encode, follow};
@@ -9,7 +9,7 @@ use crate::output::synthesize_state::synthesize_state;
 use crate::reader::Outcome;
 
 impl Session {
-    /// Writes where the kernel's code is.
+    /// Writes the mappings of the kernel's code.
     pub(crate) fn begin_kernel(&mut self) -> Result<(), WriteError> {
         self.begin(|each| {
             synthesize::kernel(each);
@@ -17,13 +17,13 @@ impl Session {
         })
     }
 
-    /// Writes the name that a command has until it has called `exec`, as perf does.
+    /// Writes the name of a command before it has called `exec`, as perf does.
     pub(crate) fn begin_command(&mut self, pid: Pid) -> Result<(), WriteError> {
         self.begin(|each| each(&synthesize::held_command(pid)))
     }
 
-    /// Writes what is known of processes that ran before they were sampled, unless it is known
-    /// already. It must be soon after sampling began: what has ended tells nothing any more.
+    /// Writes the state of processes that ran before sampling, unless it is known already. This
+    /// must be soon after sampling began: nothing is known about processes that have ended.
     pub(crate) fn begin_processes(&mut self, pids: &[Pid]) -> Result<(), WriteError> {
         self.begin(|each| {
             let mut ids = BuildIds::default();
@@ -52,14 +52,14 @@ impl Session {
         self.output.write(&out)
     }
 
-    /// How many processes a command has left running that has ended.
+    /// How many processes a command that has ended left running.
     pub(super) fn left_running(&self, outcome: Option<&Outcome>) -> u64 {
         let has_ended = outcome.is_some_and(|outcome| outcome.exit.is_some());
         let running = self.processes.iter().filter(|&(pid, _)| pid > 0);
         if has_ended { running.count() as u64 } else { 0 }
     }
 
-    /// What is known by now, as the records that a file begins with.
+    /// The current state, as the records that a file begins with.
     pub(super) fn state(&self) -> Vec<u8> {
         let mut out = Vec::new();
         if let Some(SessionEvent { attr, .. }) = self.events.first() {
@@ -72,7 +72,7 @@ impl Session {
 }
 
 fn append(out: &mut Vec<u8>, attr: &Attr, record: &Record<'_>) {
-    // A name or path that is too long for a record cannot come from the kernel.
+    // The kernel has no name or path that is too long for a record.
     let _ = match record {
         Record::Mmap(mmap) => encode::mmap2(out, attr, mmap),
         Record::Comm(comm) => encode::comm(out, attr, comm),
@@ -80,7 +80,7 @@ fn append(out: &mut Vec<u8>, attr: &Attr, record: &Record<'_>) {
     };
 }
 
-/// Whether the file tells that already.
+/// Whether the file contains that already.
 fn is_known(record: &Record<'_>, processes: &Processes, modules: &Modules) -> bool {
     match record {
         Record::Comm(comm) => {

@@ -1,4 +1,4 @@
-//! What is counted on the way.
+//! Statistics of the recording.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use crate::session::module_hits::ModuleHits;
 use crate::session::unwind_failures::UnwindFailures;
 use crate::stack_outcome::StackOutcome;
 
-/// What is counted of one file.
+/// The statistics of one file.
 #[derive(Debug, Default)]
 pub(super) struct Statistics {
     pub(super) quality: Quality,
@@ -26,8 +26,8 @@ pub(super) struct Statistics {
 impl Statistics {
     pub(super) fn count(&mut self, record: &Record<'_>) {
         let losses = &mut self.quality.losses;
-        // When a process may not be sampled any more, its program's name is the last thing before
-        // its end (UnseenProcesses::protected).
+        // When a process may not be sampled any more, the name of its program is the last record
+        // before its end (UnseenProcesses::protected).
         match record {
             Record::Comm(comm) if comm.exec => {
                 let name = comm.name.to_string_lossy();
@@ -45,7 +45,7 @@ impl Statistics {
         }
     }
 
-    /// Counts a sample that is written, and what became of its stack.
+    /// Counts a written sample, and the outcome of its stack.
     pub(super) fn count_sample(&mut self, outcome: StackOutcome) {
         let StackOutcome { note, python, stop } = outcome;
         self.quality.samples += 1;
@@ -59,7 +59,7 @@ impl Statistics {
         }
     }
 
-    /// What the reader has counted since `before`.
+    /// Adds what the reader has counted since `before`.
     pub(super) fn count_reader(&mut self, counts: ReaderCounts, before: ReaderCounts) {
         let losses = &mut self.quality.losses;
         losses.queue_full += counts.dropped.saturating_sub(before.dropped);

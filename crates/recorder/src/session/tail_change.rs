@@ -1,9 +1,9 @@
-//! Whether the outer part of deep stacks changes from sample to sample, and whether their copies
-//! tell one from the other.
+//! Whether the outer part of deep stacks changes from sample to sample, and whether the dumps
+//! distinguish them.
 
 use prof_model::Tid;
 
-/// The outermost frames of a few threads, as they were at the last sample.
+/// The outermost frames of a few threads at their last samples.
 #[derive(Debug, Default)]
 pub(crate) struct TailChange {
     threads: Vec<ThreadTail>,
@@ -13,16 +13,16 @@ pub(crate) struct TailChange {
 struct ThreadTail {
     tid: Tid,
     frames: Vec<u64>,
-    /// The same bytes at the end of the copy went on in other frames at another sample.
+    /// Whether the same bytes at the end of the dump continued in other frames at another sample.
     is_ambiguous: bool,
 }
 
 impl TailChange {
-    /// Threads remembered.
+    /// The most threads.
     const THREADS: usize = 64;
 
-    /// Whether these frames, the outermost last, are others than at the last sample of the thread,
-    /// or more of them than are known.
+    /// Whether these frames, the outermost last, differ from those at the last sample of the
+    /// thread, or are more than are known.
     pub(crate) fn changes(&mut self, tid: Tid, frames: &[u64]) -> bool {
         if let Some(thread) = self.of(tid) {
             let changes = !thread.frames.ends_with(frames);
@@ -44,7 +44,7 @@ impl TailChange {
         true
     }
 
-    /// The thread's copies do not tell which frames they go on in.
+    /// The thread's dumps do not determine in which frames they continue.
     pub(crate) fn set_ambiguous(&mut self, tid: Tid) {
         if let Some(thread) = self.of(tid) {
             thread.is_ambiguous = true;

@@ -1,4 +1,4 @@
-//! One sample's call chain: the kernel's part as it came, the user's unwound.
+//! One sample's call chain: the kernel's part unchanged, the user's unwound.
 
 use prof_model::{AbsoluteAddress, Modules, Pid, Process, Processes, StackEnd, Tid, UserRegisters};
 use prof_perfdata::{Sample, StackNote, context};
@@ -11,7 +11,7 @@ use crate::session::sample_memory::SampleMemory;
 use crate::session::stack_snapshot::{SampledStack, SnapshotCache};
 use crate::session::tail_change::TailChange;
 
-/// What is mapped where, by what the records have said so far.
+/// The mappings, by the records so far.
 #[derive(Clone, Copy)]
 pub(crate) struct KnownCode<'a> {
     pub(crate) processes: &'a Processes,
@@ -21,9 +21,9 @@ pub(crate) struct KnownCode<'a> {
 /// Unwinds samples into call chains.
 pub(crate) struct ChainBuilder {
     users: UserUnwinder,
-    /// For samples of processes that nothing is known of.
+    /// For samples of unknown processes.
     unknown: Process,
-    /// Whether to unwind at all. Otherwise chains have the innermost frame of the user's part.
+    /// Whether to unwind at all. Otherwise chains have only the innermost frame of the user's part.
     pub(crate) unwinds: bool,
 }
 
@@ -32,10 +32,10 @@ struct UserUnwinder {
     unwinder: Unwinder,
     earlier: SnapshotCache,
     java: JavaMachines,
-    /// What the kernel found of the sample's user stack by itself.
+    /// The kernel's own chain of the sample's user stack.
     found: Vec<u64>,
     tail_change: TailChange,
-    /// Whether the last stack, beyond its copy, was another one than at the sample before.
+    /// Whether the last stack, beyond its dump, differed from that of the sample before.
     changed: bool,
 }
 
@@ -44,13 +44,13 @@ struct UserStack<'a> {
     tid: Tid,
     time: u64,
     dump: StackDump<'a>,
-    /// What the reader thread read on from there.
+    /// The tail that the reader thread read.
     beyond: Option<(StackTail, &'a [u8])>,
 }
 
 impl ChainBuilder {
-    /// Keeps unwind tables in so many bytes of memory, if that is bounded, and no stacks: to copy
-    /// each is what costs most then.
+    /// A builder that keeps unwind tables in so many bytes of memory, if that is limited, and then
+    /// no stacks: copying each would be the largest cost.
     pub(crate) fn new(memory: Option<usize>) -> Self {
         let unwinder = Unwinder::new(LiveFiles);
         Self {
@@ -78,18 +78,18 @@ impl ChainBuilder {
         self.users.java.forget(pid);
     }
 
-    /// Whether the last stack could not have been read any later: there was more than the kernel
-    /// had copied, and that had changed since the sample before.
+    /// Whether the last stack needed an early reading: it was deeper than its dump, and the tail
+    /// had changed since the sample before.
     pub(crate) fn needed_prompt_wakeup(&self, note: StackNote) -> bool {
         match note.end {
             StackEnd::TruncatedDump | StackEnd::UnreadableMemory | StackEnd::Stale => true,
-            // Of the copy of another moment, some is always missing.
+            // A dump of another moment is always incomplete.
             StackEnd::StaleRegisters => false,
             _ => self.users.changed,
         }
     }
 
-    /// Replaces `chain` by that of the sample. Says how the user's part ended.
+    /// Replaces `chain` by that of the sample. Returns how the user's part ended.
     pub(crate) fn chain(
         &mut self,
         sample: &Sample<'_>,
@@ -108,8 +108,8 @@ impl ChainBuilder {
             modules: known.modules,
         };
         let registers = entry.registers(saved);
-        // Outside of all mappings the kernel is putting a new program in place of the old one,
-        // whose registers these still are.
+        // Outside of all mappings the kernel is replacing the program, and the registers are still
+        // those of the old one.
         let registers = registers.filter(|it| !in_kernel || is_mapped(target.process, it));
         let Some(registers) = registers else {
             return StackNote::new(StackEnd::NoUserState);
@@ -128,7 +128,7 @@ impl ChainBuilder {
         let unwound = self.users.unwind(&target, &registers, &stack, chain);
         let mut end = entry.end(unwound.end, kernel_frames);
         if end == StackEnd::NoUserState && !in_kernel {
-            // It did run there, so there was a program: we know nothing of its mappings.
+            // It ran there, so there was a program whose mappings are unknown.
             chain.push(sample.ip);
             end = StackEnd::NotCode;
         }
@@ -142,8 +142,8 @@ impl ChainBuilder {
 }
 
 impl UserUnwinder {
-    /// Replaces `chain` by the kernel's part of what the kernel found, and sets the user's aside.
-    /// Returns how many frames the former has.
+    /// Replaces `chain` by the kernel's part of the kernel's chain, and stores the user's part.
+    /// Returns the number of kernel frames.
     fn split(&mut self, sample: &Sample<'_>, chain: &mut Vec<u64>) -> usize {
         let mut entries = sample.callchain;
         chain.clear();
@@ -180,7 +180,7 @@ impl UserUnwinder {
             chain,
         );
         let beyond_copy = chain.len().saturating_sub(unwound.remote_read.into());
-        // Of what was read, only the frames matter: a stack holds variables, too.
+        // Only the frames of the tail matter: a stack holds variables, too.
         let outer = chain.get(beyond_copy..).unwrap_or_default();
         self.changed = !outer.is_empty() && self.tail_change.changes(stack.tid, outer);
         let is_comparable = unwound.end.is_whole() && unwound.elided == 0 && now.joins();
@@ -193,7 +193,7 @@ impl UserUnwinder {
             unwound = Unwound::at_once(StackEnd::Stale);
         }
         let was_read = unwound.remote_read > 0 && stack.beyond.is_some();
-        // What was read when the copy was no longer true is of another moment.
+        // A tail that was read when the overlap had changed is of another moment.
         if was_read && unwound.end.is_whole() && now.joins() && !memory.has_recalled() {
             let frames = match unwound.elided {
                 0 => chain.get(kernel_part..).unwrap_or_default(),
@@ -205,7 +205,7 @@ impl UserUnwinder {
     }
 }
 
-/// The copy of the stack, which the kernel took from where the `saved` registers say.
+/// The dump of the stack, which the kernel took from the address in the `saved` registers.
 fn dump<'a>(sample: &Sample<'a>, saved: Option<&UserRegisters>) -> StackDump<'a> {
     let stack = sample.user_stack.as_ref();
     StackDump {

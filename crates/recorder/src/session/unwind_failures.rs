@@ -6,14 +6,14 @@ use prof_model::{Modules, Quality, UnwindFailure};
 
 use crate::stack_outcome::UnwindStop;
 
-/// Counts places; a bounded number of them.
+/// Counts places, up to a limit.
 #[derive(Debug, Default)]
 pub(crate) struct UnwindFailures {
     counts: HashMap<UnwindStop, u64>,
 }
 
 impl UnwindFailures {
-    /// Places to tell apart; what comes after is not counted here, only in the total by reason.
+    /// The most distinct places; later ones count only in the total by reason.
     const PLACES: usize = 8 * Quality::MAX_FAILURES;
 
     pub(crate) fn count(&mut self, place: UnwindStop) {

@@ -10,17 +10,17 @@ use prof_events::{HotplugEvents, system};
 
 use crate::options::{CpuTarget, Target};
 
-/// Notices such CPUs.
+/// Detects such CPUs.
 #[derive(Debug)]
 pub(crate) struct Hotplug {
-    /// The CPUs that have events; none if that does not matter.
+    /// The CPUs that have events; empty if that does not matter.
     opened: Vec<u32>,
     /// Whether events end with their CPU.
     goes: bool,
     /// Whether other CPUs matter.
     comes: bool,
     changed: Vec<u32>,
-    /// Of those, too, that go and come back between two looks.
+    /// Reports CPUs, too, that go and come back between two checks.
     events: Option<HotplugEvents>,
 }
 
@@ -36,7 +36,7 @@ impl Hotplug {
         }
     }
 
-    /// Looks which CPUs there are, and reads which have changed.
+    /// Checks which CPUs are online, and reads which have changed.
     pub(crate) fn look(&mut self) {
         while let Some(cpu) = self.events.as_ref().and_then(HotplugEvents::next) {
             self.note(cpu);
@@ -66,7 +66,7 @@ impl Hotplug {
         }
     }
 
-    /// Those that were noticed so far, in ascending order.
+    /// The changed CPUs so far, in ascending order.
     pub(crate) fn changed(&self) -> &[u32] {
         &self.changed
     }
@@ -78,7 +78,7 @@ mod tests {
 
     use super::*;
 
-    /// Expects what is noticed when CPUs 0 to 2 have events and others are online later on.
+    /// Expects these changed CPUs when CPUs 0 to 2 have events and others are online later on.
     fn check(target: &Target, online: &[&[u32]], expected: &[u32]) {
         let mut hotplug = Hotplug::new(&[0, 1, 2], target);
         online.iter().for_each(|online| hotplug.compare(online));
@@ -100,7 +100,7 @@ mod tests {
         check(&cpus(None), &[&[0, 2], &[0, 1, 2]], &[1]);
         check(&cpus(None), &[&[0, 1], &[0, 1, 2, 4]], &[2, 4]);
         check(&cpus(Some(&[0, 1, 2])), &[&[0, 2, 3]], &[1]);
-        // As the kernel reports it, which says nothing of whether it is there now.
+        // As the kernel reports it, without whether it is online now.
         let noted = |target: &Target, expected: &[u32]| {
             let mut hotplug = Hotplug::new(&[0, 1, 2], target);
             [1, 1, 5, 0].into_iter().for_each(|cpu| hotplug.note(cpu));

@@ -1,4 +1,4 @@
-//! Where records come from: rings that the kernel fills, or threads that we stop.
+//! Sources of records: rings that the kernel fills, or threads that we stop.
 
 pub(crate) mod hotplug;
 pub(crate) mod ptrace;
@@ -22,16 +22,16 @@ use crate::options::Backend;
 use crate::python::readings::PythonReadings;
 use crate::source::ptrace::PtraceSampler;
 
-/// Where records come from.
+/// A source of records.
 pub(crate) enum Source {
     /// Events, and the rings that they write to.
     Rings(Box<Sampler>),
-    /// Threads stopped now and then.
+    /// Threads that are stopped at intervals.
     Ptrace(Box<PtraceSampler>),
 }
 
 impl Source {
-    /// Opens what is wanted, or what can be had.
+    /// Opens the requested source, or a fallback.
     pub(crate) fn open(
         request: &Request,
         backend: Backend,
@@ -42,8 +42,8 @@ impl Source {
         }
         match Sampler::open(request) {
             Ok(sampler) => Ok(Self::Rings(Box::new(sampler))),
-            // Nothing at all may be opened, not even for ourselves: then it is not the target,
-            // nor the event.
+            // Nothing may be opened, not even for ourselves: so neither the target nor the event is
+            // the reason.
             Err(prof_events::Error::Open { errno, advice, .. })
                 if backend == Backend::Automatic
                     && !request.threads.are_all()
@@ -84,10 +84,10 @@ impl Source {
         }
     }
 
-    /// Begins to sample what runs already, and prepares for what is held before its exec.
+    /// Begins to sample running targets, and prepares for a command that waits to exec.
     pub(crate) fn begin(&mut self, held: Option<Pid>) -> Result<(), Error> {
         match self {
-            // Its events wait for the exec.
+            // Its events are enabled by the exec.
             Self::Rings(sampler) if held.is_some() && !sampler.is_cpu_wide() => Ok(()),
             Self::Rings(sampler) => sampler.enable().map_err(|errno| Error::Sampling {
                 source: errno.into(),
@@ -96,7 +96,7 @@ impl Source {
         }
     }
 
-    /// Has sampling go on or off; threads and mappings are reported all the same.
+    /// Enables or disables sampling; threads and mappings are reported in any case.
     pub(crate) fn set_sampling(&mut self, on: bool) -> Result<(), Error> {
         match self {
             Self::Rings(sampler) => sampler.set_sampling(on).map_err(|errno| Error::Sampling {
@@ -109,7 +109,7 @@ impl Source {
         }
     }
 
-    /// Stops sampling. What was sampled can still be drained.
+    /// Ends sampling. Remaining records can still be drained.
     pub(crate) fn end(&mut self) {
         match self {
             Self::Rings(sampler) => sampler.disable(),
@@ -148,7 +148,7 @@ impl Source {
         }
     }
 
-    /// Has [`wait`](Self::wait) end with each sample, or only when there are many.
+    /// Makes [`wait`](Self::wait) end with each sample, or only when there are many.
     pub(crate) fn signal_each_overflow(&mut self, on: bool) -> io::Result<()> {
         match self {
             Self::Rings(sampler) => sampler.signal_each_overflow(on),
@@ -159,7 +159,7 @@ impl Source {
         }
     }
 
-    /// The ring of each CPU, to be watched by a thread that runs there.
+    /// The ring of each CPU, for a thread on that CPU to watch.
     pub(crate) fn cpu_rings(&self) -> Vec<CpuRing> {
         match self {
             Self::Rings(sampler) => sampler.cpu_rings(),
@@ -167,7 +167,7 @@ impl Source {
         }
     }
 
-    /// Has the signal of each sample of a CPU go to the thread that watches its ring.
+    /// Sends the signal of each sample of a CPU to the thread that watches its ring.
     pub(crate) fn signal_watch(&self, cpu: u32, tid: Tid) -> io::Result<()> {
         match self {
             Self::Rings(sampler) => Ok(sampler.signal_watch(cpu, tid)?),
@@ -175,7 +175,7 @@ impl Source {
         }
     }
 
-    /// Where to leave what is read of Python: the tracing thread does, if there is one.
+    /// Where to store Python frames: the tracing thread does that, if there is one.
     pub(crate) fn python_readings(&self) -> Arc<PythonReadings> {
         match self {
             Self::Rings(_) => Arc::default(),
@@ -183,15 +183,15 @@ impl Source {
         }
     }
 
-    /// Gives the event of this id, and its heirs to come, another period.
+    /// Gives the event with this id, and events that inherit from it later, another period.
     pub(crate) fn set_period(&self, id: u64, period: u64) {
         if let Self::Rings(sampler) = self {
-            // Refused only for events whose thread has ended: they have no heirs.
+            // Refused only for events whose thread has ended: no other inherits from them.
             let _ = sampler.set_period(id, period);
         }
     }
 
-    /// What each event counted, by its id; nothing where there is nothing to count.
+    /// The count of each event, by its id; empty if nothing counts.
     pub(crate) fn counts(&self) -> Vec<(u64, u64)> {
         match self {
             Self::Rings(sampler) => sampler.counts(),
@@ -207,14 +207,14 @@ impl Source {
     }
 }
 
-/// Stops per second and thread: beyond this the target feels it, and looking at its threads takes
-/// all of the time.
+/// The most stops per second and thread: beyond this the target notices, and checking its threads
+/// takes all of the time.
 pub(crate) const FASTEST: u64 = 999;
 
-/// The kernel cuts its copies by as much.
+/// The largest stack dump: the kernel limits its dumps in the same way.
 const LARGEST_DUMP: u32 = MAX_STACK_DUMP - CallGraphSettings::RECORD_REST;
 
-/// The event, if it is one whose place stopped threads can take: time or cycles, of user code.
+/// The event, if stops can replace it: time or cycles, of user code.
 fn suits_stops(request: &Request) -> Option<&EventRequest> {
     let [group] = request.groups.as_slice() else {
         return None;
@@ -227,7 +227,7 @@ fn suits_stops(request: &Request) -> Option<&EventRequest> {
     (by_time && event.spec.modifiers.user).then_some(event)
 }
 
-/// What an event would have been that does what stops do.
+/// The event that would do what stops do.
 fn opened_by_stops(
     event: &EventRequest,
     hertz: u64,
@@ -238,7 +238,7 @@ fn opened_by_stops(
     let spec = groups.and_then(|mut groups| Some(groups.first_mut()?.events.first()?.clone()));
     let dump = match event.call_graph {
         CallGraph::Dwarf { dump } => Some(dump.unwrap_or(LARGEST_DUMP).min(LARGEST_DUMP)),
-        // Nobody else finds callers for us: unwind.
+        // Only we find callers here: unwind.
         CallGraph::FramePointers | CallGraph::LastBranches => Some(LARGEST_DUMP),
         CallGraph::None => None,
     };

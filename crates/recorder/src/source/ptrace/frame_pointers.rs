@@ -1,7 +1,7 @@
-//! The chain of frame pointers of a stopped thread, as the kernel has it in its samples.
+//! The chain of frame pointers of a stopped thread, as in the kernel's samples.
 //!
-//! It leads on where tables do not, also from one stack to another, as Go's do. The other stack is
-//! not in the copy, and is another one as soon as the thread goes on.
+//! It leads on where tables do not, also from one stack to another, as in Go. The other stack is
+//! not in the dump, and changes as soon as the thread resumes.
 
 use prof_events::LiveMemory;
 use prof_model::{RegisterAbi, UserRegisters};
@@ -11,19 +11,19 @@ use prof_perfdata::context;
 #[derive(Debug, Default)]
 pub(super) struct FramePointers {
     chain: Vec<u64>,
-    /// Memory beyond the copy, from `block_start` on.
+    /// Memory beyond the dump, from `block_start` on.
     block: Vec<u8>,
     block_start: u64,
 }
 
 impl FramePointers {
-    /// There is room for so many in a record beside the largest copy.
+    /// The most frames that fit in a record beside the largest dump.
     const MOST: usize = 400;
-    /// What is read at a time where the copy does not reach, and how often.
+    /// The bytes to read at a time beyond the dump, and how often.
     const BLOCK: usize = 8192;
     const MOST_BLOCKS: usize = 16;
 
-    /// The chain that was followed last, innermost first, behind its marker.
+    /// The chain that was followed last, innermost first, after its marker.
     pub(super) fn chain(&self) -> &[u64] {
         &self.chain
     }
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn chains_go_on_in_other_stacks_and_end() {
-        // Two frames of a copy, of which the second leads to where nobody has copied.
+        // Two frames of a dump, of which the second leads outside of it.
         let end = [0_u64, 0];
         let other = [end.as_ptr() as u64, 30];
         let words = [0_u64, 0x1018, 10, other.as_ptr() as u64, 20];

@@ -1,17 +1,16 @@
-//! The other source of records, for where perf_event_open is refused: threads are stopped for a
-//! moment to see where they are, by a thread of its own, and the kernel's records are put
-//! together here from /proc.
+//! The other source of records, if perf_event_open is refused: a separate thread stops threads
+//! briefly to read their stacks, and builds the kernel's records from /proc.
 //!
 //! ```text
 //!   tracing thread                                     reader thread
 //!   ─────────────────────────────────────────          ──────────────────────────
 //!   at a rate: which threads run? interrupt them       take the records (drain)
 //!   SIGCHLD: who has stopped? registers, stack, ──> records under a lock
-//!            CPU time; go on; new mappings?
+//!            CPU time; resume; new mappings?
 //! ```
 //!
-//! A sample weighs what its thread used of CPU time since its last one, so shares are right
-//! whatever rate was really kept.
+//! A sample weighs the CPU time of its thread since its last one, so shares are right at any actual
+//! rate.
 
 mod frame_pointers;
 mod poll_interval;
@@ -40,7 +39,7 @@ use poll_interval::PollInterval;
 use record_builder::RecordBuilder;
 use tracees::Tracees;
 
-/// Threads stopped now and then, as a source of records.
+/// Threads that are stopped at intervals, as a source of records.
 pub(crate) struct PtraceSampler {
     opened: Opened,
     hertz: u64,
@@ -48,7 +47,7 @@ pub(crate) struct PtraceSampler {
     attr: Attr,
     children: Option<ChildSignals>,
     shared: Arc<Shared>,
-    /// What else ends a wait.
+    /// Other descriptors that end a wait.
     watched: Vec<(RawFd, OwnedFd)>,
     arrivals: PipeReader,
     python: Arc<PythonReadings>,
@@ -62,15 +61,15 @@ struct Tracing {
     _stop: PipeWriter,
 }
 
-/// What both threads see.
+/// The state that both threads share.
 struct Shared {
     records: Mutex<Records>,
-    /// Holds a byte as long as the reader is to come.
+    /// Holds a byte while the reader should wake.
     arrived: PipeWriter,
-    /// Whether it is to come for each record.
+    /// Whether it should wake for each record.
     signals_each: AtomicBool,
     stop: AtomicBool,
-    /// Whether nothing is to be sampled for the time being.
+    /// Whether sampling is disabled.
     off: AtomicBool,
     all_ended: AtomicBool,
     lost: AtomicU64,
@@ -85,17 +84,17 @@ struct Records {
 }
 
 impl Shared {
-    /// With so many bytes of records, the reader is to come in any case.
+    /// With so many bytes of records, the reader should wake in any case.
     const MANY: usize = 2 << 20;
-    /// With so many bytes of records that nobody takes, samples are dropped.
+    /// With so many bytes of records that are not read, samples are dropped.
     const FULL: usize = 16 << 20;
 
     fn lock(&self) -> MutexGuard<'_, Records> {
-        // Appending cannot panic half way.
+        // Appending cannot panic midway.
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hands records over.
+    /// Adds records for the reader.
     fn append(&self, out: &mut Vec<u8>) {
         if out.is_empty() {
             return;
@@ -111,7 +110,7 @@ impl Shared {
             false => records.bytes.len() >= Self::MANY,
         };
         if enough && !records.reported {
-            // Under the lock: there is a byte in the pipe exactly as long as it is true.
+            // Under the lock: the pipe holds a byte exactly while this is true.
             records.reported = (&self.arrived).write(&[1]).is_ok();
         }
     }
@@ -129,10 +128,10 @@ impl Shared {
 }
 
 impl PtraceSampler {
-    /// The id of the one event that there is.
+    /// The id of the only event.
     pub(crate) const ID: u64 = 1;
 
-    /// Prepares to trace; [`begin`](Self::begin) begins.
+    /// Prepares to trace; [`begin`](Self::begin) starts.
     pub(crate) fn new(
         opened: Opened,
         hertz: u64,
@@ -170,12 +169,12 @@ impl PtraceSampler {
         &self.opened
     }
 
-    /// Where the tracing thread leaves what it read of Python.
+    /// Where the tracing thread stores Python frames.
     pub(crate) fn python_readings(&self) -> Arc<PythonReadings> {
         Arc::clone(&self.python)
     }
 
-    /// Begins to trace the targets, or a command that is held and was not let go yet.
+    /// Starts to trace the targets, or a command that waits to exec.
     pub(crate) fn begin(&mut self, held: Option<Pid>) -> Result<(), Error> {
         if let Some(pid) = held {
             self.threads = Threads::UntilExec(pid);
@@ -223,7 +222,7 @@ impl PtraceSampler {
         })
     }
 
-    /// Lets the targets go.
+    /// Releases the targets.
     pub(crate) fn end(&mut self) {
         if let Some(Tracing { thread, _stop }) = self.tracing.take() {
             self.shared.stop.store(true, Ordering::Release);
@@ -251,12 +250,12 @@ impl PtraceSampler {
         }
     }
 
-    /// As [`prof_events::Sampler::signal_each_overflow`].
+    /// Like [`prof_events::Sampler::signal_each_overflow`].
     pub(crate) fn signal_each(&self, on: bool) {
         self.shared.signals_each.store(on, Ordering::Relaxed);
     }
 
-    /// Has sampling go on or off.
+    /// Enables or disables sampling.
     pub(crate) fn set_sampling(&mut self, on: bool) {
         self.shared.off.store(!on, Ordering::Release);
     }
@@ -271,7 +270,7 @@ impl PtraceSampler {
         self.watched.retain(|(number, _)| *number != fd.as_raw_fd());
     }
 
-    /// As [`prof_events::Sampler::wait`].
+    /// Like [`prof_events::Sampler::wait`].
     pub(crate) fn wait(&mut self, timeout: Duration) -> io::Result<Wake> {
         let fds: Vec<BorrowedFd<'_>> = (self.watched.iter().map(|(_, fd)| fd.as_fd()))
             .chain([self.arrivals.as_fd()])
@@ -301,7 +300,7 @@ fn seize(tracees: &mut Tracees, threads: &Threads) -> Result<(), Error> {
             let seized = tracees.seize_thread(tid);
             seized.map_err(|errno| refused(tid, errno))
         }),
-        // Refused before anything was begun.
+        // Refused before anything started.
         Threads::OnCpus(_) => Err(Error::NotOfCpus),
     }
 }
@@ -346,7 +345,7 @@ fn trace(
         let all_ended = tracees.all_ended();
         shared.all_ended.store(all_ended, Ordering::Release);
         if all_ended {
-            // Their ends are among the records, and the end of the recording.
+            // Their ends are among the records, and so is the end of the recording.
             shared.signals_each.store(true, Ordering::Relaxed);
         }
         shared.append(&mut tracees.builder.out);
@@ -356,7 +355,7 @@ fn trace(
     }
 }
 
-/// What to say when a process may not be traced.
+/// The error if a process may not be traced.
 fn refused(pid: Pid, errno: Errno) -> Error {
     let status = Task::of(pid).status();
     let scope = setting("kernel/yama/ptrace_scope").unwrap_or(0);

@@ -1,9 +1,9 @@
-//! When to look next.
+//! The times of passes over the threads.
 
 use std::time::{Duration, Instant};
 
-/// Looks at a rate, on average; with gaps of random length, so that programs that do things at
-/// intervals are not always met at the same thing; and never for more than half of the time.
+/// Passes come at a rate, on average; with gaps of random length, so that they do not fall into
+/// step with programs that act at intervals; and take at most half of the time.
 #[derive(Debug)]
 pub(super) struct PollInterval {
     period: Duration,
@@ -21,12 +21,12 @@ impl PollInterval {
         }
     }
 
-    /// How long it is until the next look.
+    /// The time until the next pass.
     pub(super) fn rest(&self, now: Instant) -> Duration {
         self.next.saturating_duration_since(now)
     }
 
-    /// Looked from `begin` to `end`: when to look next?
+    /// A pass took from `begin` to `end`: sets the next one.
     pub(super) fn looked(&mut self, begin: Instant, end: Instant) {
         let due = (self.next + self.gap()).max(begin);
         let spent = end.saturating_duration_since(begin);

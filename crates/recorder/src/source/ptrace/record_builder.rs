@@ -1,4 +1,4 @@
-//! Records as the kernel would have written them, put together here.
+//! Builds records as the kernel would have written them.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -13,28 +13,28 @@ use crate::output::synthesize::{self, BuildIds};
 use crate::python::reader::PythonReader;
 use crate::queue::message::{PythonReading, SampledThread};
 
-/// Encodes records for the session, which takes them for those of a ring.
+/// Encodes records for the session, which treats them like those of a ring.
 #[derive(Debug)]
 pub(super) struct RecordBuilder {
     attr: Attr,
     python: PythonReader,
-    /// Records that nobody has taken yet.
+    /// Records that were not taken yet.
     pub(super) out: Vec<u8>,
 }
 
-/// A mapping, as far as it takes to see whether it is a new one.
+/// A mapping, as far as needed to recognize it.
 pub(super) type Mapped = (u64, u64, u64, u64);
 
-/// Where a thread was when it was stopped.
+/// A thread's state when it was stopped.
 pub(super) struct ThreadSample<'a> {
     pub(super) pid: Pid,
     pub(super) tid: Tid,
     pub(super) cpu: u32,
     pub(super) ip: u64,
-    /// CPU time that it stands for, in nanoseconds.
+    /// The CPU time that it represents, in nanoseconds.
     pub(super) weight: u64,
     pub(super) registers: Option<UserRegisters>,
-    /// Callers by frame pointers, behind their marker.
+    /// Callers by frame pointers, after their marker.
     pub(super) chain: &'a [u64],
     pub(super) stack: &'a [u8],
     /// The Python functions that it runs, if any.
@@ -72,8 +72,8 @@ impl RecordBuilder {
         let _ = encode::comm(&mut self.out, &self.attr, &comm);
     }
 
-    /// Tells of the mappings that are not among those that are known, and replaces these by all
-    /// that there are.
+    /// Reports the mappings that are not among the `known` ones, and replaces these by all current
+    /// ones.
     pub(super) fn mapped(&mut self, pid: Pid, known: &mut HashSet<Mapped>) {
         let mut now = HashSet::with_capacity(known.len());
         let (out, attr) = (&mut self.out, &self.attr);
@@ -88,19 +88,19 @@ impl RecordBuilder {
                     stamp: stamp(pid, pid),
                     ..*mmap
                 };
-                // A path that is too long for a record cannot come from the kernel.
+                // The kernel has no path that is too long for a record.
                 let _ = encode::mmap2(out, attr, &mmap);
             }
         });
         *known = now;
     }
 
-    /// Tells how many nanoseconds a thread used since it was traced.
+    /// Reports how many nanoseconds a thread used since it was traced.
     pub(super) fn counted(&mut self, pid: Pid, tid: Tid, used: u64) {
         encode::read(&mut self.out, &self.attr, &stamp(pid, tid), used);
     }
 
-    /// What a thread that is stopped runs of Python. Its stack was copied up to so many bytes.
+    /// The Python functions of a stopped thread. Its stack was copied up to so many bytes.
     pub(super) fn python(
         &mut self,
         (pid, tid): (Pid, Tid),
@@ -137,7 +137,7 @@ impl RecordBuilder {
             user_stack: seen.stack,
             ..encode::NewSample::default()
         };
-        // It fits: the stack is as long as a kernel's copy would be.
+        // It fits: the dump is as long as a kernel's would be.
         let _ = encode::sample(&mut self.out, &self.attr, &sample);
     }
 

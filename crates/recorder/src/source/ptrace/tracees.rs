@@ -1,4 +1,4 @@
-//! The threads that are traced: followed as they come and go, stopped when they run, and sampled.
+//! The traced threads: followed as they come and go, stopped when they run, and sampled.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,22 +10,22 @@ use prof_procfs::Task;
 use super::frame_pointers::FramePointers;
 use super::record_builder::{Mapped, RecordBuilder, ThreadSample};
 
-/// All that is known of the targets.
+/// The state of all targets.
 pub(super) struct Tracees {
     tracer: Tracer,
     pub(super) builder: RecordBuilder,
     threads: HashMap<Tid, Thread>,
     processes: HashMap<Pid, Process>,
-    /// CPU time of threads that ended before anybody looked. It goes to the next thread that is
-    /// looked at for the first time: whether short threads are met is a matter of chance, in
-    /// proportion to their CPU time, and so those that are met stand for the others.
+    /// CPU time of threads that ended unseen. It goes to the next thread that is seen for the first
+    /// time: the chance that a short thread is seen is proportional to its CPU time, so those that
+    /// are seen represent the others.
     owed: u64,
-    /// What one sample stands for at most, in nanoseconds.
+    /// The most that one sample represents, in nanoseconds.
     most: u64,
     /// Bytes of stack to copy.
     dump: usize,
     stack: Vec<u8>,
-    /// Chains of frame pointers, if they are wanted.
+    /// Chains of frame pointers, if requested.
     frames: Option<FramePointers>,
 }
 
@@ -34,22 +34,22 @@ struct Thread {
     pid: Pid,
     /// CPU time up to the last sample, in nanoseconds.
     accounted: u64,
-    /// The same at the time when it was first traced.
+    /// CPU time when it was first traced.
     before: u64,
     sampled: bool,
     /// Whether it was asked to stop.
     asked: bool,
-    /// Whether it waits for us to let it call exec, which is when sampling begins.
+    /// Whether it waits for us to let it call exec, when sampling begins.
     held: bool,
     name: Vec<u8>,
     cpu: u32,
-    /// How often in a row it did not run when we looked, and looks to leave out.
+    /// How often in a row it did not run in a pass, and how many passes to skip.
     idle: u8,
     skip: u8,
 }
 
 impl Thread {
-    /// What a sample stands for, at most `most`, that is taken when the thread has used so much CPU
+    /// The weight of a sample, at most `most`, that is taken when the thread has used so much CPU
     /// time; in nanoseconds.
     fn weigh(&mut self, time: u64, owed: &mut u64, most: u64) -> u64 {
         let mut weight = time.saturating_sub(self.accounted);
@@ -69,14 +69,14 @@ struct Process {
 }
 
 impl Tracees {
-    /// Threads that never run are looked at this seldom, in looks.
+    /// The most passes between checks of a thread that never runs.
     const LONGEST_SKIP: u8 = 8;
 
-    /// How many periods one sample may stand for. What a thread does while nobody can look at it is
-    /// no single place's: it is counted as not sampled.
+    /// The most periods that one sample may represent. Work of a thread while it could not be
+    /// sampled belongs to no single place: it counts as not sampled.
     const MOST_PERIODS: u64 = 50;
 
-    /// `stacks`: how many bytes to copy of each, and whether to follow frame pointers.
+    /// `stacks`: how many bytes of each to copy, and whether to follow frame pointers.
     pub(super) fn new(
         tracer: Tracer,
         builder: RecordBuilder,
@@ -100,7 +100,7 @@ impl Tracees {
         self.threads.is_empty()
     }
 
-    /// Traces a command that waits to be let go.
+    /// Traces a command that waits to exec.
     pub(super) fn seize_held(&mut self, pid: Pid) -> Result<(), Errno> {
         self.tracer.seize(pid)?;
         self.add(pid, pid).held = true;
@@ -121,7 +121,7 @@ impl Tracees {
     /// Traces all threads of a running process.
     pub(super) fn seize_process(&mut self, pid: Pid) -> Result<(), Errno> {
         let mut found = true;
-        // Threads may come while we look; those that traced ones make are traced already.
+        // Threads may appear meanwhile; those created by traced ones are traced already.
         while std::mem::take(&mut found) {
             for tid in Task::of(pid).threads().unwrap_or_default() {
                 if self.threads.contains_key(&tid) {
@@ -134,7 +134,7 @@ impl Tracees {
                         thread.before = thread.accounted;
                         found = true;
                     }
-                    // It has ended, or was made by one that is traced and is ours by now.
+                    // It has ended, or was created by a traced one and is traced by now.
                     Err(_) if !self.threads.is_empty() => {}
                     Err(errno) => return Err(errno),
                 }
@@ -143,7 +143,7 @@ impl Tracees {
         Ok(())
     }
 
-    /// What threads did so far is nobody's: sampling was off.
+    /// Discards the threads' work so far: sampling was disabled.
     pub(super) fn forget_time(&mut self) {
         self.owed = 0;
         for (&tid, thread) in &mut self.threads {
@@ -153,7 +153,7 @@ impl Tracees {
         }
     }
 
-    /// Asks all threads that run to stop.
+    /// Asks all running threads to stop.
     pub(super) fn look(&mut self) {
         for (&tid, thread) in &mut self.threads {
             if thread.asked || thread.held {
@@ -181,7 +181,7 @@ impl Tracees {
         }
     }
 
-    /// Deals with all threads that have stopped or ended.
+    /// Handles all threads that have stopped or ended.
     pub(super) fn attend(&mut self) {
         while let Some(stopped) = self.tracer.next() {
             self.attend_to(stopped);
@@ -192,7 +192,7 @@ impl Tracees {
         if why != Why::Interrupted
             && let Some(thread) = self.threads.get_mut(&tid)
         {
-            // In the kernel, any stop takes the place of the one that was asked for.
+            // In the kernel, any stop replaces the requested one.
             thread.asked = false;
         }
         match why {
@@ -224,13 +224,13 @@ impl Tracees {
         match known {
             Some(true) => return self.sample(tid),
             Some(false) => {}
-            // New, and quicker to stop than the thread that made it.
+            // It is new, and stopped before its parent did.
             None => self.adopt(tid, None),
         }
         self.tracer.resume(tid, 0);
     }
 
-    /// Reads what there is to be read, lets the thread go on, then builds the record.
+    /// Reads the thread's state, resumes it, then builds the record.
     fn sample(&mut self, tid: Tid) {
         let registers = self.tracer.registers(tid);
         let pid = self.threads.get(&tid).map_or(tid, |thread| thread.pid);
@@ -239,7 +239,7 @@ impl Tracees {
         if let (Ok(registers), Some(memory)) = (&registers, LiveMemory::of(pid)) {
             let read = memory.append(registers.sp, self.dump, &mut self.stack);
             if read.is_ok_and(|read| read < self.dump) {
-                // That was all: an odd length says so to those who would read on.
+                // The stack ends here: an odd length prevents further reading.
                 self.stack.pop();
             }
             if let Some(frames) = &mut self.frames {
@@ -271,7 +271,7 @@ impl Tracees {
         });
     }
 
-    /// Tells of mappings that have come since. No record of the kernel does.
+    /// Reports new mappings. No record of the kernel does.
     fn refresh_mappings(&mut self, pid: Pid) {
         let Some(process) = self.processes.get_mut(&pid) else {
             return;
@@ -284,7 +284,7 @@ impl Tracees {
         }
     }
 
-    /// A thread that a traced one has made.
+    /// A thread that a traced one has created.
     fn adopt(&mut self, tid: Tid, parent_thread: Option<Tid>) {
         let Ok(status) = Task::of(tid).status() else {
             return;
@@ -316,7 +316,7 @@ impl Tracees {
         (thread.name, thread.held) = (name, held);
     }
 
-    /// Another program runs in this process, in its only thread, which was `former`.
+    /// Another program runs in this process, in its only thread, formerly `former`.
     fn exec(&mut self, former: Tid, pid: Pid) {
         let time = Task::thread(pid, pid).cpu_time().unwrap_or(0);
         let before = self.threads.get(&former).filter(|thread| !thread.held);
@@ -332,7 +332,7 @@ impl Tracees {
         }
         let stat = Task::thread(pid, pid).stat();
         let thread = self.add(pid, pid);
-        // It is no new thread, so it stands for no other.
+        // It is not a new thread, so it represents no other.
         (thread.accounted, thread.sampled) = (time, sampled);
         thread.before = begin;
         if let Ok(stat) = stat {
@@ -342,7 +342,7 @@ impl Tracees {
         self.refresh_mappings(pid);
     }
 
-    /// The thread ends: what it used since its last sample must not be lost.
+    /// The thread ends: its CPU time since its last sample must not be lost.
     fn apply(&mut self, tid: Tid) {
         if let Some(thread) = self.threads.get_mut(&tid)
             && !thread.held
@@ -355,7 +355,7 @@ impl Tracees {
         }
     }
 
-    /// Recording ends: reports what the threads used that have not ended.
+    /// Recording ends: reports the CPU time of threads that have not ended.
     pub(super) fn finish(&mut self) {
         let threads: Vec<Tid> = self.threads.keys().copied().collect();
         for tid in threads {
@@ -399,7 +399,7 @@ mod tests {
         let mut check = |time, expected| {
             assert_eq!(thread.weigh(time, &mut owed, 50), expected, "{time}");
         };
-        // The first one stands for threads that ended unseen, too.
+        // The first sample represents threads that ended unseen, too.
         check(10, 40);
         check(22, 12);
         check(938, 50);
