@@ -1,8 +1,8 @@
-//! Frames of language runtimes, read from the memory of a process that runs on.
+//! Frames of language runtimes, read from the memory of a running process.
 //!
-//! All that is read is foreign: it may change while it is read, and a process may fake it. So each
-//! walk has limits on time and memory, checks the types of the objects that it reads, and yields a
-//! whole stack or the reason why there is none.
+//! All of this memory is foreign: it may change while it is read, and a process may fake it. So
+//! each walk has limits on time and memory, checks the types of the objects that it reads, and
+//! yields a whole stack or the reason why there is none.
 #![forbid(unsafe_code)]
 
 pub mod hotspot;

@@ -81,7 +81,7 @@ fn warm_framehop(bencher: Bencher<'_, '_>, program: &str) {
     bench_warm(bencher, program, Framehop::new(LocalFiles));
 }
 
-/// Large files, if they are here: how long until the first frame can be looked up.
+/// Large files, if they exist: the time until the first frame can be looked up.
 #[expect(clippy::print_stdout, reason = "a benchmark's report")]
 fn load_table() {
     println!("\n| module | size | first time | ready in |\n|---|---|---|---|");

@@ -1,6 +1,6 @@
-//! Unwinds the samples of a `perf record --call-graph dwarf` file: `unwind FILE
-//! [NUMBER|all|partial]` prints the share of whole stacks and what became of the others, or one
-//! sample's frames, or all samples' frames, or the numbers of the stacks that are not whole.
+//! Unwinds the samples of a `perf record --call-graph dwarf` file. `unwind FILE
+//! [NUMBER|all|partial]` prints the share of whole stacks and the ends of the others, or the frames
+//! of one sample, or those of all samples, or the indices of the partial stacks.
 
 #[path = "../tests/support/mod.rs"]
 mod support;

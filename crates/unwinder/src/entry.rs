@@ -2,22 +2,22 @@
 
 use prof_model::{StackEnd, UserRegisters};
 
-/// How far the kernel had come with saving registers.
+/// How far the kernel was with saving registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::large_enum_variant, reason = "one value, for one sample")]
 pub enum Entry {
-    /// It was done: those that came with the sample are right.
+    /// They were saved: those of the sample are right.
     Saved,
-    /// It had just been called, and these are the user's. The stack was copied from where those
-    /// that came with the sample say.
+    /// The kernel had just been called, and these are the user's. The stack was dumped from the
+    /// address in the sample's registers.
     Called(UserRegisters),
-    /// It had not: those that came with the sample are of an earlier entry, and the right ones are
+    /// They were not saved: those of the sample are of an earlier entry, and the right ones are
     /// unavailable.
     Unsaved,
 }
 
 impl Entry {
-    /// The registers to begin with, given those that came with the sample.
+    /// The registers to start with, given those of the sample.
     pub fn registers(&self, saved: Option<UserRegisters>) -> Option<UserRegisters> {
         match self {
             Self::Called(registers) => Some(*registers),

@@ -1,13 +1,13 @@
-//! A frame of a walk, and what speaks for it.
+//! A frame of a walk, and the evidence for it.
 
 use crate::arch::Layout;
 use crate::registers::Registers;
 
-/// A frame: the registers as they are in it, as far as they are known.
+/// A frame: its registers, as far as they are known.
 #[derive(Clone, Copy)]
 pub(crate) struct Frame {
     pub(crate) registers: Registers,
-    /// The program counter is where the frame was interrupted, not where a call returns to.
+    /// The program counter is where the frame was interrupted, not a return address.
     pub(crate) interrupted: bool,
     pub(crate) layout: &'static Layout,
 }
@@ -19,12 +19,12 @@ pub(crate) struct Caller {
     pub(crate) evidence: Evidence,
 }
 
-/// What a caller was found by.
+/// How a caller was found.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Evidence {
     /// The frame pointer alone led to it.
     pub(crate) by_frame_pointer: bool,
-    /// Words of live memory were read, which may be of another moment than the sample.
+    /// Words of live memory were used, which may be of another moment than the sample.
     pub(crate) from_live: bool,
 }
 
@@ -48,7 +48,7 @@ impl Frame {
         self.registers.get(self.layout.stack_pointer).unwrap_or(0)
     }
 
-    /// The address to look the frame's code up by.
+    /// The address by which to look up the frame's code.
     #[inline]
     pub(crate) fn lookup_address(&self) -> u64 {
         self.program_counter()

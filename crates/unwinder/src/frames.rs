@@ -1,13 +1,13 @@
-//! The caller's buffer of frames, with the middle of overlong stacks left out.
+//! The caller's buffer of frames, without the middle of very deep stacks.
 
-/// Appends frames to a buffer; past the limit, the innermost half stays and the other half keeps
-/// the outermost ones as a ring, so that memory is bounded whatever the depth.
+/// Appends frames to a buffer. Beyond the limit, the innermost half stays and the other half keeps
+/// the outermost ones as a ring, so that memory is bounded at any depth.
 pub(crate) struct Frames<'a> {
     buffer: &'a mut Vec<u64>,
     base: usize,
     limit: usize,
     elided: u32,
-    /// Where in the ring the oldest frame is.
+    /// The index of the oldest frame in the ring.
     oldest: usize,
 }
 
@@ -48,7 +48,7 @@ impl<'a> Frames<'a> {
         self.buffer.len() - self.base + self.elided as usize
     }
 
-    /// Corrects the frame that was pushed last.
+    /// Replaces the frame that was pushed last.
     pub(crate) fn replace_last(&mut self, address: u64) {
         let inner = self.base + self.limit / 2;
         let last = if self.elided == 0 {

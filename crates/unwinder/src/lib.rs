@@ -1,9 +1,10 @@
-//! Registers and stack bytes to callers, by our own unwinder over DWARF call frame information.
+//! From registers and stack bytes to callers, with our own unwinder over DWARF call frame
+//! information.
 //!
-//! [`Unwinder::unwind`] takes the user registers of a sample, the copied stack bytes and the
-//! process's mappings, and yields the callers and *why the walk ended*: a stack is whole, or its
-//! reason is named. What the copied bytes don't hold comes from a [`Memory`], if there is one,
-//! and is checked before it is believed. docs/design/unwinding.md has the whole picture.
+//! [`Unwinder::unwind`] takes the user registers of a sample, the stack dump and the process's
+//! mappings, and returns the callers and *why the walk ended*: a stack is whole, or has a reason
+//! why not. Memory beyond the dump comes from a [`Memory`], if there is one, and is checked before
+//! it is used. docs/design/unwinding.md has the details.
 //!
 //! ```
 //! use prof_model::{Modules, Process, RegisterAbi, UserRegisters};

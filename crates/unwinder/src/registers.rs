@@ -26,7 +26,7 @@ impl Registers {
         (self.known >> register & 1 != 0).then_some(*value)
     }
 
-    /// Sets a register; numbers that no register has are ignored.
+    /// Sets a register; invalid numbers are ignored.
     #[inline]
     pub(crate) fn set(&mut self, register: u8, value: u64) {
         if let Some(slot) = self.values.get_mut(usize::from(register)) {

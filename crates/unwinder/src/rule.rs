@@ -1,33 +1,33 @@
-//! How to get from a frame to its caller, in a form small enough to be cached by the thousand.
+//! How to get from a frame to its caller, in a form small enough to cache thousands.
 
-/// What to do in a frame whose code address has been looked up.
+/// How to step from a frame whose code address has been looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Rule {
     /// The usual case: offsets from the canonical frame address (CFA).
     Compact(CompactRule),
-    /// The CFI has expressions or other rare things: evaluate it in full each time.
+    /// The CFI has expressions or other rare constructs: evaluate it completely each time.
     Evaluate,
     /// The CFI says that there is no caller.
     Entry,
-    /// There is no CFI; the code itself was analyzed instead. To be believed only if the return
+    /// There is no CFI; this follows from an analysis of the code. Accepted only if the return
     /// address that it yields follows a call.
     Guess(CompactRule),
     /// There is no CFI, but the code is a signal handler's return trampoline.
     SignalReturn,
     /// There is no CFI, but the code is where the kernel enters a program.
     ProgramEntry,
-    /// A goroutine has returned from its function and ends. That call is made in the place on the
-    /// stack where the function's return address was.
+    /// A goroutine has returned from its function and ends. It makes that call at the place on the
+    /// stack of the function's return address.
     GoroutineEnd,
-    /// The code has just moved to another stack before it called, as Go's `systemstack` does. The
-    /// CFI does not know; the frame pointer still leads to the stack it came from.
+    /// The code moved to another stack before it made its call, as Go's `systemstack` does. The CFI
+    /// does not say so; the frame pointer still leads to the previous stack.
     StackSwitch,
-    /// There is no CFI and the code says nothing.
+    /// There is no CFI, and the code gives no rule either.
     Unknown,
 }
 
 impl Rule {
-    /// What was made of the code itself.
+    /// The rule from an analysis of the code.
     pub(crate) fn guess(self) -> Option<CompactRule> {
         match self {
             Self::Guess(rule) => Some(rule),

@@ -1,4 +1,4 @@
-//! The unwinder: what it keeps from sample to sample, and the entrance to a walk.
+//! The unwinder: its state from sample to sample, and the entry to a walk.
 
 use prof_model::{RegisterAbi, StackEnd, UserRegisters};
 
@@ -13,12 +13,12 @@ use crate::module::files::ModuleFiles;
 use crate::module::store::ModuleStore;
 use crate::walk::walk;
 
-/// The most frames that a stack is given: with kernel frames and the rest of the record it stays
-/// within the 65,535 bytes that a perf.data record can have.
+/// The most frames of a stack: with kernel frames and the rest of the record it stays within the
+/// 65,535 bytes of a perf.data record.
 pub const FRAME_LIMIT: usize = 7_900;
 
-/// Finds the callers of samples. Keeps what it read of each module, and the rules it worked out,
-/// for all processes; not tied to a thread.
+/// Finds the callers of samples. Keeps the tables of each module, and the rules it has found, for
+/// all processes; not tied to a thread.
 pub struct Unwinder {
     code: KnownCode,
     block: Block,
@@ -43,8 +43,8 @@ impl Unwinder {
         }
     }
 
-    /// Keeps at most so many bytes of modules' unwind tables, but for those of the module that was
-    /// read last.
+    /// Limits the bytes of modules' unwind tables, except for those of the module that was read
+    /// last.
     pub fn with_table_limit(mut self, bytes: usize) -> Self {
         self.code.modules.limit_bytes(bytes);
         self
@@ -78,7 +78,8 @@ impl Unwinder {
         if unwound.end != StackEnd::Stale || !stack.joined_live() {
             return unwound;
         }
-        // What went wrong in memory that seemed to join may go well in what was there earlier.
+        // A walk that failed in live memory that seemed to join may succeed in the stack of an
+        // earlier sample.
         let second = frames.len();
         let mut stack = Stack::new(user.dump, top, &mut self.block, memory).distrusting_live();
         let again = unwind_in(&mut self.code, target, &sampled, &mut stack, frames);
@@ -90,8 +91,8 @@ impl Unwinder {
         again
     }
 
-    /// Which registers to begin with, given the user's that came with a sample (`saved`) and those
-    /// of the instant itself, if they are known and it hit the kernel (`in_kernel`); see [`Entry`].
+    /// The registers to start with, given the user's registers of a sample (`saved`) and those of
+    /// the instant itself, if they are known and it hit the kernel (`in_kernel`); see [`Entry`].
     pub fn entry(
         &self,
         saved: Option<&UserRegisters>,

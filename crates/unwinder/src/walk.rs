@@ -22,7 +22,7 @@ pub(crate) const STEPS: u32 = 1 << 20;
 /// How often a walk may go to lower addresses (another stack) before it counts as a loop.
 const DESCENTS: u32 = 32;
 
-/// Where a walk goes on.
+/// How a walk continues.
 #[expect(clippy::large_enum_variant, reason = "one value, for one step")]
 enum Next {
     Caller(Caller),
@@ -78,8 +78,8 @@ pub(crate) fn walk<'w>(
     (StackEnd::FrameLimit, remote_read)
 }
 
-/// Whether the sample hit `exec` in the kernel: the registers are still those of a program that is
-/// gone or was never known, and say nothing about the new one.
+/// Whether the sample hit `exec` in the kernel: the registers are still those of the previous
+/// program, and say nothing about the new one.
 fn is_between_programs(sampled: &Frame, code: &mut ProcessCode<'_>, stack: &Stack<'_>) -> bool {
     let at = sampled.program_counter();
     !code.is_known() || (stack.is_empty() && code.locate(at).is_none())
@@ -88,8 +88,8 @@ fn is_between_programs(sampled: &Frame, code: &mut ProcessCode<'_>, stack: &Stac
 /// Finds the caller of the step's frame, which is the last of `frames`.
 fn find_next(step: &mut Step<'_, '_>, frames: &mut Frames<'_>) -> Result<Next, StackEnd> {
     let Some(place) = step.code.locate(step.frame.lookup_address()) else {
-        // Only a sample's own address can be outside of any code: a call through a wild pointer,
-        // or code whose mapping is not known.
+        // Only a sample's own address can be outside of any code: a call through a wild pointer, or
+        // code whose mapping is unknown.
         return outside_code(step).map(Next::Caller);
     };
     let found = find_rule(step.code, step.frame, &place);
@@ -100,8 +100,8 @@ fn find_next(step: &mut Step<'_, '_>, frames: &mut Frames<'_>) -> Result<Next, S
         Rule::Compact(rule) => apply(step, rule),
         Rule::Evaluate => evaluate(step, &place, &found),
         Rule::Entry | Rule::ProgramEntry => return Err(StackEnd::Root),
-        // The stack of what ends a goroutine is within any copy: this one was read when the frames
-        // below had returned.
+        // The code that ends a goroutine is near its stack's top, within any dump: this was read
+        // when the frames below had returned.
         Rule::GoroutineEnd if step.evidence.from_live => return Err(StackEnd::Stale),
         Rule::GoroutineEnd => return Err(StackEnd::Root),
         rule => {
@@ -129,11 +129,11 @@ fn find_next(step: &mut Step<'_, '_>, frames: &mut Frames<'_>) -> Result<Next, S
     without_cfi(step, &place, end).map(Next::Caller)
 }
 
-/// Where it goes on if no caller was found for this reason.
+/// How to continue if no caller was found for this reason.
 fn after_the_end(step: &mut Step<'_, '_>, depth: usize, end: StackEnd) -> Result<Next, StackEnd> {
     match end {
         StackEnd::Root => Err(end),
-        // The kernel had no stack to copy: the process is in exec or exiting.
+        // The kernel had no stack to dump: the process is in exec or exiting.
         StackEnd::UnreadableMemory if depth == 1 && step.stack.is_empty() => {
             Err(StackEnd::NoUserState)
         }
@@ -141,7 +141,7 @@ fn after_the_end(step: &mut Step<'_, '_>, depth: usize, end: StackEnd) -> Result
     }
 }
 
-/// Whether the caller's stack lies at lower addresses: it is another one, or there is no progress.
+/// Whether the caller's stack is at lower addresses: it is another stack, or there is no progress.
 fn descends(frame: &Frame, caller: &Frame) -> bool {
     let (was, now) = (frame.stack_pointer(), caller.stack_pointer());
     now < was || (now == was && !frame.interrupted)

@@ -11,13 +11,13 @@ use crate::read::word_at;
 /// A piece of code that HotSpot has made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Code {
-    /// Where its instructions are.
+    /// The addresses of its instructions.
     pub range: Range<u64>,
-    /// What is known of its frames.
+    /// Its frames.
     pub frames: Frames,
 }
 
-/// What is known of the frames of a piece of code.
+/// The frames of a piece of code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frames {
     /// All have one size.
@@ -25,30 +25,30 @@ pub enum Frames {
         /// In bytes, with the return address, which is the outermost word. The caller's frame
         /// pointer is below it.
         size: u32,
-        /// From which address on frames are complete, if that is known.
+        /// The address from which on frames are complete, if known.
         complete: Option<u64>,
     },
-    /// The interpreter's: one for each method, which the frame pointer leads to.
+    /// The interpreter's: one frame for each method, to which the frame pointer leads.
     Interpreter,
-    /// Nothing: stubs and adapters, which have frames or none.
+    /// Unknown: stubs and adapters, with frames or without.
     Unknown,
 }
 
-/// What the name of a blob says.
+/// The kind of a blob, by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Interpreter,
     Other,
 }
 
-/// What the names at these addresses say; they stay where they are.
+/// The kinds for the names at these addresses, which do not move.
 pub(super) type Kinds = HashMap<u64, Kind>;
 
 impl Code {
-    /// The largest frame that is believed. HotSpot's own limit on stacks is of that order.
+    /// The largest plausible frame. HotSpot's own limit on stacks is of that order.
     const LARGEST_FRAME: u32 = 1 << 20;
     const KINDS: usize = 1024;
-    /// The fields of a blob are in so many bytes: HotSpot 17 has them in 104.
+    /// The bytes that contain the fields of a blob: 104 in HotSpot 17.
     const BLOB: usize = 256;
 
     /// The code of the blob in this block.
@@ -88,7 +88,7 @@ impl Code {
     }
 }
 
-/// What the name at this address says.
+/// The kind for the name at this address.
 fn kind(memory: &mut impl Memory, name: u64, kinds: &mut Kinds) -> Result<Kind, Unknown> {
     const INTERPRETER: &[u8] = b"Interpreter\0";
     if let Some(&known) = kinds.get(&name) {

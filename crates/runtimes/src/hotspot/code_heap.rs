@@ -1,5 +1,5 @@
-//! The heaps that code lies in: to each segment of a heap, a byte in its segment map says how many
-//! segments further down its block begins, or that it is a part of the way there.
+//! The heaps that hold code. For each segment of a heap, a byte in its segment map says how many
+//! segments further down its block begins, or gives a part of that distance.
 //!
 //! ```text
 //!   segments      │ block            │ block │ free │
@@ -21,27 +21,27 @@ pub(super) struct CodeHeap {
     segment_log2: u32,
 }
 
-/// Why nothing is known of an address.
+/// Why the code at an address is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unknown {
     /// The memory cannot be read: mostly, the process has ended.
     Unreadable,
-    /// No code is there, or what says so makes no sense.
+    /// There is no code, or the structures are inconsistent.
     NoCode,
 }
 
 impl CodeHeap {
-    /// HotSpot has three.
+    /// The most heaps; HotSpot has three.
     const HEAPS: u64 = 16;
     /// The byte of a segment that is in no block.
     const FREE: u8 = 0xff;
     /// Steps down to the start of a block, at most: each goes over up to 254 segments of, by
     /// default, 64 or 128 bytes.
     const HOPS: usize = 4096;
-    /// How much of a segment map is read at once.
+    /// How many bytes of a segment map are read at once.
     const WINDOW: u64 = 256;
 
-    /// The heaps that there are now.
+    /// The current heaps.
     pub(super) fn all(layout: &Layout, memory: &mut impl Memory) -> Option<Vec<Self>> {
         let array = word(memory, layout.heaps)?;
         let length = word(memory, array.checked_add(layout.array_length.into())?)? & 0xffff_ffff;
@@ -90,7 +90,7 @@ impl CodeHeap {
         fits.then_some(blob).ok_or(Unknown::NoCode)
     }
 
-    /// The segment that the block of this one starts with.
+    /// The first segment of the block that contains this one.
     fn first_segment(&self, memory: &mut impl Memory, segment: u64) -> Result<u64, Unknown> {
         let mut window = [0; Self::WINDOW as usize];
         let (mut first, mut count) = (0, 0);

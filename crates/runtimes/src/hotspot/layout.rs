@@ -1,4 +1,4 @@
-//! Where fields are in HotSpot's structures, by its own tables.
+//! The layout of HotSpot's structures, from its own tables.
 
 use super::tables::Tables;
 
@@ -47,12 +47,12 @@ pub(super) struct MethodLayout {
 }
 
 impl Layout {
-    /// Structures are smaller.
+    /// Structures are smaller than this.
     const LARGEST: u16 = 4096;
     /// `frame::interpreter_frame_sender_sp_offset` on x86-64: a word below the frame pointer.
     const SENDER_SP: u64 = 0xffff_ffff;
 
-    /// What the tables say; `None` if they lack what must be known, or say what cannot be.
+    /// The layout from the tables; `None` if they lack something or are implausible.
     pub(super) fn new(tables: &Tables) -> Option<Self> {
         let sender_sp = tables.constant("frame::interpreter_frame_sender_sp_offset");
         if sender_sp != Some(Self::SENDER_SP) {

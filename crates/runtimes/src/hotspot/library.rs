@@ -1,4 +1,4 @@
-//! Where libjvm.so has its tables.
+//! The tables of libjvm.so.
 
 use std::fs::File;
 
@@ -7,26 +7,26 @@ use object::{Object, ObjectSegment, ObjectSymbol, ReadCache};
 use super::HotSpot;
 use crate::Memory;
 
-/// The file that holds the virtual machine.
+/// The file that contains the virtual machine.
 #[derive(Clone, Debug)]
 pub struct Library {
     /// The addresses of its tables' symbols in the file's own address space.
     symbols: Vec<(String, u64)>,
-    /// Start, length and address of what is mapped from the file.
+    /// Start, length and address of the segments mapped from the file.
     segments: Vec<(u64, u64, u64)>,
 }
 
 impl Library {
     const PREFIX: &str = "gHotSpotVM";
-    /// There are 23.
+    /// The most symbols; there are 23.
     const SYMBOLS: usize = 256;
 
-    /// Whether a file of this name may be one.
+    /// Whether a file of this name may be libjvm.so.
     pub fn is_named(name: &str) -> bool {
         name == "libjvm.so"
     }
 
-    /// What the symbol table of `file` says; `None` if it is not HotSpot for this processor.
+    /// Reads the symbol table of `file`; `None` if it is not HotSpot for this processor.
     pub fn read(file: File) -> Option<Self> {
         let cache = ReadCache::new(file);
         let elf = object::File::parse(&cache).ok()?;
@@ -50,7 +50,7 @@ impl Library {
     }
 
     /// The virtual machine of a process that has the file's bytes from `file_offset` on mapped at
-    /// `start`; `None` if it does not say what must be known, perhaps because it has just begun.
+    /// `start`; `None` if its tables lack something, perhaps because it has just started.
     pub fn at(&self, start: u64, file_offset: u64, memory: &mut impl Memory) -> Option<HotSpot> {
         const PAGE: u64 = 4096;
         let mut segments = self.segments.iter();

@@ -1,4 +1,4 @@
-//! Methods as the interpreter's frames have them.
+//! Methods in frames of the interpreter.
 
 use std::ops::Range;
 
@@ -6,8 +6,8 @@ use super::layout::Layout;
 use crate::Memory;
 use crate::read::word;
 
-/// Where the bytecodes of the method at this address are; empty for a native one. `None` if no
-/// method can be there.
+/// The addresses of the bytecodes of the method at this address; empty for a native one. `None` if
+/// it is not a method.
 pub(super) fn bytecodes(
     layout: &Layout,
     memory: &mut impl Memory,

@@ -1,7 +1,7 @@
-//! The code that HotSpot, the usual Java virtual machine, has made, and the methods that it runs.
+//! The compiled code and the running methods of HotSpot, the usual Java virtual machine.
 //!
-//! HotSpot publishes where its structures and their fields are (`vmStructs.cpp`), for debuggers
-//! that read its memory:
+//! HotSpot publishes the layout of its structures (`vmStructs.cpp`), for debuggers that read its
+//! memory:
 //!
 //! ```text
 //!   libjvm.so: gHotSpotVMStructs, gHotSpotVMTypes ──> offsets of fields, sizes of types

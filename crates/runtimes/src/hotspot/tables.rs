@@ -1,10 +1,10 @@
-//! The tables that HotSpot publishes: arrays of entries that end with one without a name.
+//! The tables that HotSpot publishes: arrays of entries, ended by an entry without a name.
 
 use std::collections::HashMap;
 
 use crate::Memory;
 
-/// Symbols of libjvm.so, by name, and where they are in the process.
+/// Symbols of libjvm.so: names, and addresses in the process.
 pub(super) type Symbols<'a> = [(&'a str, u64)];
 
 fn symbol(symbols: &Symbols<'_>, name: &str) -> Option<u64> {
@@ -12,7 +12,7 @@ fn symbol(symbols: &Symbols<'_>, name: &str) -> Option<u64> {
     symbols.find_map(|&(known, address)| (known == name).then_some(address))
 }
 
-/// What the tables say.
+/// The content of the tables.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
     /// `Type::field`: its offset, or its address if it is static.
@@ -84,9 +84,9 @@ struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    /// HotSpot 17 has 789 fields.
+    /// The most entries; HotSpot 17 has 789 fields.
     const ENTRIES: usize = 8192;
-    /// The most that an entry may take.
+    /// The most bytes of an entry.
     const STRIDE: u64 = 256;
 
     fn find(
@@ -104,7 +104,7 @@ impl<'a> Table<'a> {
         })
     }
 
-    /// Where a field of this name is in each entry.
+    /// The offset of the field with this name in each entry.
     fn offset(
         &self,
         symbols: &Symbols<'_>,
@@ -116,7 +116,7 @@ impl<'a> Table<'a> {
         (offset < self.stride).then_some(offset)
     }
 
-    /// Hands on each entry, with its name.
+    /// Passes on each entry, with its name.
     fn each<M: Memory>(
         &self,
         pages: &mut Pages<'_, M>,
@@ -137,7 +137,7 @@ impl<'a> Table<'a> {
     }
 }
 
-/// Pages that are read once: names stand side by side.
+/// A cache of pages: names are close to each other.
 struct Pages<'m, M> {
     memory: &'m mut M,
     read: HashMap<u64, Vec<u8>>,
@@ -146,7 +146,7 @@ struct Pages<'m, M> {
 impl<'m, M: Memory> Pages<'m, M> {
     const SIZE: u64 = 4096;
     const PAGES: usize = 4096;
-    /// No name is longer.
+    /// The longest name.
     const TEXT: u64 = 256;
 
     fn new(memory: &'m mut M) -> Self {
@@ -179,7 +179,7 @@ impl<'m, M: Memory> Pages<'m, M> {
         Some(u64::from_le_bytes(bytes))
     }
 
-    /// The text at an address, which ends with a zero.
+    /// The text at an address, ended by a zero.
     fn text(&mut self, address: u64) -> Option<String> {
         let mut bytes = Vec::new();
         for offset in 0..Self::TEXT {

@@ -1,4 +1,4 @@
-//! Memory of a virtual machine that has some code.
+//! Simulated memory of a virtual machine with some code.
 
 use std::ops::Range;
 
@@ -49,7 +49,7 @@ const FIELDS: [(&str, &str, u64); 18] = [
 ];
 const SEGMENT: u64 = 16;
 
-/// Memory that can be written.
+/// Memory that tests can write.
 #[derive(Clone)]
 struct Image(Vec<u8>);
 
@@ -64,7 +64,7 @@ impl Memory for Image {
 }
 
 impl Image {
-    /// Appends words; returns where they are.
+    /// Appends words; returns their address.
     fn words(&mut self, words: &[u64]) -> u64 {
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         self.bytes(&bytes)
@@ -92,10 +92,10 @@ impl Image {
     }
 }
 
-/// A virtual machine with room for code.
+/// A virtual machine with memory for code.
 struct Machine {
     image: Image,
-    /// Where its segment map and its code are.
+    /// The addresses of its segment map and its code.
     map: u64,
     memory: u64,
     next: u64,
@@ -157,14 +157,14 @@ impl Machine {
         }
     }
 
-    /// Adds a blob of so many segments; returns where its code is, 256 bytes behind its start.
+    /// Adds a blob of so many segments; returns the address of its code, 256 bytes after its start.
     fn blob(&mut self, name: &str, segments: u64, frame: i32, complete: i32) -> u64 {
         let first = self.next;
         self.next += segments;
         self.put(first..first + segments, name, (frame, complete))
     }
 
-    /// Puts one into these segments.
+    /// Puts a blob into these segments.
     fn put(&mut self, place: Range<u64>, name: &str, (frame, complete): (i32, i32)) -> u64 {
         let (first, segments) = (place.start, place.end - place.start);
         for segment in 0..segments {
@@ -250,7 +250,7 @@ fn what_has_taken_the_place_of_code_is_noticed() {
         fixed(64, Some(new))
     );
     assert_eq!(frames(&mut machine.image, old, later), fixed(32, Some(old)));
-    // Of a process that has ended, what was known stays.
+    // After the end of a process, its known code stays.
     let mut gone = Image(Vec::new());
     assert_eq!(frames(&mut gone, old, 9 * later), fixed(32, Some(old)));
     machine.image.set(machine.memory + 8, &[0]);

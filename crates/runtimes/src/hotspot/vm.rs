@@ -1,4 +1,4 @@
-//! A virtual machine in a process, and what is known of its code so far.
+//! A virtual machine in a process, and its known code.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -16,7 +16,7 @@ pub struct HotSpot {
     layout: Layout,
     heaps: Vec<CodeHeap>,
     kinds: Kinds,
-    /// Code by where it begins.
+    /// Code by its start address.
     code: BTreeMap<u64, Known>,
     methods: HashMap<u64, Range<u64>>,
 }
@@ -29,14 +29,14 @@ struct Known {
 }
 
 impl HotSpot {
-    /// Code comes and goes: what was read longer ago than this is read again. In nanoseconds.
+    /// Code comes and goes: it is read again after this time, in nanoseconds.
     pub(super) const LASTS: u64 = 1_000_000_000;
-    /// Pieces of code and methods to remember before starting over.
+    /// The most pieces of code and methods to remember; then it starts over.
     const CODES: usize = 1 << 16;
     const METHODS: usize = 1 << 16;
 
-    /// The one of a process that has these symbols of libjvm.so, its tables', at these addresses;
-    /// `None` if the tables do not say what must be known.
+    /// The machine of a process in which these symbols of libjvm.so, those of its tables, have
+    /// these addresses; `None` if the tables lack something.
     pub fn new(symbols: &[(&str, u64)], memory: &mut impl Memory) -> Option<Self> {
         let layout = Layout::new(&Tables::read(symbols, memory)?)?;
         Some(Self {
@@ -61,7 +61,7 @@ impl HotSpot {
                 self.insert(code.clone(), now);
                 Some(code)
             }
-            // What the process had when it ended is true of its last samples.
+            // The code that the process had at its end is right for its last samples.
             Err(Unknown::Unreadable) => self.known(address).map(|known| known.code.clone()),
             Err(Unknown::NoCode) => {
                 self.forget(address..address.saturating_add(1));
@@ -70,14 +70,14 @@ impl HotSpot {
         }
     }
 
-    /// Whether an address is where code can be, as far as is known.
+    /// Whether an address can be code, as far as is known.
     pub fn holds(&self, address: u64) -> bool {
         let mut heaps = self.heaps.iter();
         heaps.any(|heap| heap.memory.contains(&address))
     }
 
-    /// Where the bytecodes of the method at this address are; empty for a native one. `None` if no
-    /// method can be there.
+    /// The addresses of the bytecodes of the method at this address; empty for a native one. `None`
+    /// if it is not a method.
     pub fn bytecodes(&mut self, memory: &mut impl Memory, method: u64) -> Option<Range<u64>> {
         if let Some(known) = self.methods.get(&method) {
             return Some(known.clone());
@@ -119,7 +119,7 @@ impl HotSpot {
         self.code.insert(start, Known { code, read_at });
     }
 
-    /// Forgets the code of this range, in whose place there is other code, or none.
+    /// Forgets the code in this range, which was replaced or removed.
     fn forget(&mut self, range: Range<u64>) {
         let before = self.code.range(..range.end);
         let overlapping = before

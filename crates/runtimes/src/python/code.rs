@@ -15,26 +15,26 @@ use crate::read::{word, word_at};
 pub struct Function {
     /// Its qualified name.
     pub name: String,
-    /// The file of its source, as the interpreter knows it.
+    /// The source file, as the interpreter knows it.
     pub file: String,
-    /// Where it begins in that.
+    /// The first line in it.
     pub first_line: u32,
 }
 
-/// A Python function that runs.
+/// A running Python function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PythonFrame {
     /// The function.
     pub function: Arc<Function>,
-    /// The line in it, if it is known.
+    /// The current line in it, if known.
     pub line: Option<u32>,
 }
 
-/// What was read of the code objects of a process.
+/// The code objects of a process that were read.
 #[derive(Debug, Default)]
 pub struct Functions {
     known: FxHashMap<u64, Code>,
-    /// Of memory that they take.
+    /// Bytes of memory that they use.
     bytes: usize,
     /// Counts the stacks.
     stack: u64,
@@ -43,7 +43,7 @@ pub struct Functions {
 /// A code object.
 #[derive(Debug)]
 struct Code {
-    /// Its first bytes without its count of references: they do not change as long as it lives.
+    /// Its first bytes without the reference count: they do not change while it lives.
     head: Head,
     name: Vec<u8>,
     instructions: (u64, u64),
@@ -53,12 +53,12 @@ struct Code {
     checked: u64,
 }
 
-/// What tells a code object from another one at the same address.
+/// Distinguishes a code object from another one at the same address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Head {
-    /// Where its instructions are, or the object that has them.
+    /// The address of its instructions, or of the object that contains them.
     code: u64,
-    /// How many code units they are, if it has them itself.
+    /// The number of its code units, if it contains them itself.
     units: u64,
     filename: u64,
     qualname: u64,
@@ -67,10 +67,10 @@ struct Head {
 }
 
 impl Functions {
-    /// Functions, and bytes of all of them, to remember before starting over.
+    /// The most functions to remember, and the bytes of all of them; then it starts over.
     const REMEMBERED: usize = 16_384;
     const BYTES: usize = 32 << 20;
-    /// Longer texts are none.
+    /// Longer texts are invalid.
     const CHARACTERS: u64 = 1 << 20;
     const NAME: usize = 256;
     const FILE: usize = 1024;
@@ -78,7 +78,7 @@ impl Functions {
     /// Code units of a function, at most.
     const UNITS: u64 = 16 << 20;
 
-    /// Another stack begins: what is known is compared with memory once more.
+    /// Starts another stack: known code objects are compared with memory again.
     pub(super) fn begin(&mut self) {
         self.stack += 1;
     }
@@ -92,7 +92,8 @@ impl Functions {
         self.known.insert(address, code);
     }
 
-    /// The frame that is at this instruction of the code object at `address`: as the frame says it.
+    /// The frame at this instruction of the code object at `address`, in the form that the frame
+    /// stores.
     pub(super) fn frame(
         &mut self,
         memory: &mut impl Memory,
@@ -121,7 +122,7 @@ impl Functions {
             Instruction::Address(_) => instruction,
             Instruction::Index { unit, .. } => {
                 let bytes = i64::from(instruction as i32) * i64::from(unit);
-                // Before the first one, wherever the last one was that is not there.
+                // Before the first one; the invalid index may be anything.
                 start.checked_add_signed(bytes.max(-2))?
             }
         };
@@ -135,7 +136,7 @@ impl Functions {
         })
     }
 
-    /// Where the instructions of a code object are in memory that was read for this stack.
+    /// The addresses of a code object's instructions, if it was read for this stack.
     pub(super) fn instructions(&self, code: u64) -> Option<Range<u64>> {
         let (start, end) = self.known.get(&code)?.instructions;
         Some(start..end)
@@ -143,7 +144,7 @@ impl Functions {
 }
 
 impl Function {
-    /// Whether it is the interpreter's own, between a class and its `__init__`.
+    /// Whether it is an internal one, between a class and its `__init__`.
     pub(super) fn is_shim(&self) -> bool {
         self.first_line == 0 && self.name == self.file
     }
@@ -201,7 +202,7 @@ impl Code {
         })
     }
 
-    /// Bytes of memory that it takes.
+    /// Bytes of memory that it uses.
     fn footprint(&self) -> usize {
         let texts = 2 * self.name.capacity() + self.function.file.capacity();
         size_of::<Self>() + texts + self.lines.capacity() * size_of::<Line>()
@@ -213,7 +214,7 @@ impl Code {
     }
 }
 
-/// The text of a `str`, as far as `limit` bytes go.
+/// The text of a `str`, up to `limit` bytes.
 fn text(memory: &mut impl Memory, layout: &Layout, address: u64, limit: usize) -> Option<String> {
     let mut head = [0; 40];
     let count = memory.read(address, &mut head);

@@ -15,7 +15,7 @@ use crate::read::word_at;
 #[derive(Clone, Debug)]
 pub struct Interpreter {
     runtime: u64,
-    /// `None` if the version is not known.
+    /// `None` if the version is unknown.
     layout: Option<Layout>,
     evaluation: Vec<Range<u64>>,
 }
@@ -23,31 +23,31 @@ pub struct Interpreter {
 /// The Python frames of a thread, innermost first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PythonStack {
-    /// All frames, those of one activation after those of the one that it was called by.
+    /// All frames; those of an activation come after those of its callee.
     pub frames: Vec<PythonFrame>,
     /// The activations of the evaluation loop.
     pub activations: Vec<Activation>,
-    /// Where the instructions of the innermost frame are in memory.
+    /// The addresses of the innermost frame's instructions.
     pub instructions: Range<u64>,
 }
 
 /// One activation of the evaluation loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Activation {
-    /// The address of the structure that it keeps on the native stack.
+    /// The address of its anchor on the native stack.
     pub anchor: u64,
-    /// Where its frames end in [`PythonStack::frames`].
+    /// The end of its frames in [`PythonStack::frames`].
     pub end: usize,
 }
 
-/// Why no Python frames are known.
+/// Why the Python frames are unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unknown {
-    /// The version is not known.
+    /// The version is unknown.
     Version,
     /// No thread state is that of the thread.
     NoThread,
-    /// The frames lead nowhere, or are no frames.
+    /// The chain of frames is broken, or its objects are not frames.
     Inconsistent,
     /// More frames than are read.
     TooDeep,
@@ -57,8 +57,8 @@ impl Interpreter {
     /// Frames of one stack, at most.
     const FRAMES: usize = 16_384;
 
-    /// The interpreter of a process, by its `Py_Version`, and where `_PyRuntime` and the evaluation
-    /// loop are in memory.
+    /// The interpreter of a process, by its `Py_Version`, and the addresses of `_PyRuntime` and of
+    /// the evaluation loop.
     pub fn new(
         version: u32,
         runtime: u64,
@@ -72,7 +72,7 @@ impl Interpreter {
         }
     }
 
-    /// One of which nothing is known but where its evaluation loop is.
+    /// An interpreter of which only the evaluation loop is known.
     pub(super) fn unknown(evaluation: Vec<Range<u64>>) -> Self {
         Self {
             runtime: 0,
@@ -91,7 +91,7 @@ impl Interpreter {
         self.evaluation.iter().any(|range| range.contains(&address))
     }
 
-    /// The states of a thread, which are mostly those that are `known`.
+    /// The states of a thread, which usually are the `known` ones.
     pub fn thread_states(
         &self,
         memory: &mut impl Memory,
@@ -103,11 +103,11 @@ impl Interpreter {
         known.or_else(|| ThreadStates::find(layout, self.runtime, memory, thread))
     }
 
-    /// The frames of a thread by its states, of which those with frames share the native stack.
+    /// The frames of a thread, from its states; those with frames share the native stack.
     ///
     /// # Errors
     ///
-    /// What is in memory does not make a stack, or the version is not known.
+    /// The memory does not form a stack, or the version is unknown.
     pub fn stack(
         &self,
         memory: &mut impl Memory,
@@ -126,7 +126,7 @@ impl Interpreter {
             stacks.push(stack);
         }
         stacks.retain(|stack| !stack.activations.is_empty());
-        // One interpreter that another one runs is further in.
+        // An interpreter that another one runs is further in.
         stacks.sort_by_key(|stack| stack.activations.first().map(|it| it.anchor));
         let mut stacks = stacks.into_iter();
         let mut whole = stacks.next().unwrap_or_default();
@@ -181,10 +181,10 @@ fn stack_of(
 }
 
 impl PythonStack {
-    /// The frames of an activation are complete.
+    /// Completes the frames of an activation.
     fn close(&mut self, anchor: u64) -> Result<(), Unknown> {
         let last = self.activations.last();
-        // A stack grows down; an activation without a frame is one that begins or ends.
+        // A stack grows down; an activation without a frame begins or ends.
         if last.is_some_and(|last| last.anchor >= anchor || last.end >= self.frames.len())
             || self.frames.is_empty()
         {
@@ -199,7 +199,7 @@ impl PythonStack {
         self.activations.push(Activation { anchor, end });
     }
 
-    /// Replaces anchors that are the addresses of frames by the places of words that point there.
+    /// Replaces anchors that are addresses of frames by the addresses of words that point to them.
     fn place(&mut self, native: &NativeStack<'_>) -> Result<(), Unknown> {
         let frames = self.activations.iter().map(|it| it.anchor);
         let places = native.find(frames).ok_or(Unknown::Inconsistent)?;
@@ -209,7 +209,7 @@ impl PythonStack {
         Ok(())
     }
 
-    /// Adds what called this.
+    /// Adds the stack that called this one.
     fn append(&mut self, outer: Self) -> Result<(), Unknown> {
         let inner = self.frames.len();
         self.frames.extend(outer.frames);
@@ -232,7 +232,7 @@ impl PythonStack {
         }
     }
 
-    /// The frames of the activation of this number.
+    /// The frames of the activation with this index.
     pub fn of_activation(&self, number: usize) -> &[PythonFrame] {
         let end = |number: usize| self.activations.get(number).map(|it| it.end);
         let start = number.checked_sub(1).and_then(end).unwrap_or(0);
@@ -241,7 +241,7 @@ impl PythonStack {
     }
 }
 
-/// What is read of a frame.
+/// The fields read from a frame.
 struct Frame {
     code: u64,
     previous: u64,
@@ -250,7 +250,7 @@ struct Frame {
     is_entry: bool,
 }
 
-/// Frames stand one after the other in larger pieces of memory, the callers at lower addresses.
+/// Frames are consecutive in larger blocks of memory, the callers at lower addresses.
 #[derive(Default)]
 struct Block {
     start: u64,
@@ -288,7 +288,7 @@ impl Frame {
     fn of(bytes: &[u8], layout: &FrameLayout) -> Option<Self> {
         let (Instruction::Address(at) | Instruction::Index { at, .. }) = layout.instruction;
         Some(Self {
-            // 3.14 says in the lowest bit whether it counts the reference.
+            // The lowest bit of 3.14 says whether it counts the reference.
             code: word_at(bytes, layout.code)? & !1,
             previous: word_at(bytes, layout.previous)?,
             instruction: word_at(bytes, at)?,
@@ -356,7 +356,7 @@ mod tests {
             self.write(address + 70, &[OWNED_BY_INTERPRETER]);
         }
 
-        /// A thread 77 whose innermost frame this is.
+        /// Adds thread 77 with this innermost frame.
         fn thread(&mut self, frame: u64) {
             self.word(RUNTIME + 40, 0x2000);
             self.word(0x2000 + 72, THREAD);
@@ -452,7 +452,7 @@ mod tests {
         assert_eq!(first(&mut memory, &mut functions), Ok("B.h:Some(9)".into()));
     }
 
-    /// A change of the program, after which there is no stack.
+    /// Applies a change to the program, after which there is no stack.
     fn check(change: impl FnOnce(&mut Pages), expected: Unknown) {
         let mut memory = program();
         change(&mut memory);
@@ -463,7 +463,7 @@ mod tests {
     fn hostile_memory_is_no_stack() {
         check(|it| it.word(RUNTIME + 40, 0), Unknown::NoThread);
         check(|it| it.word(RUNTIME + 40, u64::MAX), Unknown::NoThread);
-        // Interpreters and threads that follow themselves.
+        // Cyclic lists of interpreters and threads.
         check(|it| it.word(THREAD + 144, 78), Unknown::NoThread);
         let cyclic = |it: &mut Pages| {
             it.word(THREAD + 144, 78);
@@ -475,11 +475,11 @@ mod tests {
             it.word(0x2000, 0x2000);
         };
         check(cyclic, Unknown::NoThread);
-        // Frames that follow themselves, with and without an end of an activation.
+        // Cyclic frames, with and without an end of an activation.
         check(|it| it.word(0x8000 + 8, 0x8000), Unknown::TooDeep);
         let cyclic = |it: &mut Pages| it.word(0x7000_0000 + 8, 0x8000);
         check(cyclic, Unknown::Inconsistent);
-        // An instruction outside of the code; code, and names, that are none.
+        // An instruction outside of the code; invalid code and names.
         let outside = |it: &mut Pages| it.word(0x8000 + 56, 0x1_0000 + 192 + 20);
         check(outside, Unknown::Inconsistent);
         check(|it| it.word(0x8000, u64::MAX - 8), Unknown::Inconsistent);
@@ -576,10 +576,10 @@ mod tests {
             ..NATIVE
         };
         check(native(&bytes, true), Ok([0x7000_0008, 0x7000_0018]));
-        // The outer one is beyond the copy, and is not there at all.
+        // The outer one is beyond the dump, and does not exist at all.
         check(native(&bytes[..24], false), Ok([0x7000_0008, 0x7000_0018]));
         check(native(&bytes[..24], true), Err(Unknown::Inconsistent));
-        // The inner one is in a register; it is that of another thread.
+        // The inner one is in a register; it belongs to another thread.
         let registers = NativeStack {
             registers: &[5, 0x8000],
             ..native(&bytes[24..], true)
@@ -611,7 +611,7 @@ mod tests {
         check(none, &[]);
     }
 
-    /// A thread that runs a second interpreter, which called nothing of the first one's.
+    /// A thread that runs a second interpreter, which called nothing in the first one.
     #[test]
     fn interpreters_share_the_stack_of_a_thread() {
         let mut memory = program();
@@ -626,7 +626,7 @@ mod tests {
         let frames = stack(&mut memory, &mut Functions::default());
         let expected = ["h:Some(8)", "A.g:Some(9)", "f:Some(8) f:Some(12)"];
         assert_eq!(frames, Ok(expected.map(String::from).into()));
-        // It called back, or that is how it looks.
+        // It called back, or appears to have.
         memory.entry_frame(0x7000_0800, 0);
         memory.word(0xa000 + 8, 0x7000_0800);
         let frames = stack(&mut memory, &mut Functions::default());

@@ -1,4 +1,4 @@
-//! Where fields are in CPython's structures.
+//! The layout of CPython's structures.
 
 use crate::Memory;
 
@@ -23,12 +23,12 @@ pub(super) struct Layout {
     pub(super) strings: StringLayout,
 }
 
-/// How a thread state says whose it is.
+/// How a thread state identifies its thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ThreadId {
-    /// By what the kernel calls the thread: `PyThreadState.native_thread_id`.
+    /// By the kernel's thread id: `PyThreadState.native_thread_id`.
     Kernel(u16),
-    /// By what libpthread calls it, an address: `PyThreadState.thread_id`.
+    /// By libpthread's thread id, an address: `PyThreadState.thread_id`.
     Pthread {
         at: u16,
         /// `_PyRuntimeState.main_thread`.
@@ -36,7 +36,7 @@ pub(super) enum ThreadId {
     },
 }
 
-/// Where the thread's innermost frame is.
+/// How to find the thread's innermost frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Current {
     /// `PyThreadState.current_frame`, up to 3.10 `frame`.
@@ -49,22 +49,22 @@ pub(super) enum Current {
     },
 }
 
-/// How the outermost frame of an activation shows.
+/// How the outermost frame of an activation is recognized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Entry {
     /// By its `is_entry` flag. The anchor is the `_PyCFrame`.
     Flag,
-    /// The frame after it is owned by the native stack, and is the anchor.
+    /// The next frame is owned by the native stack, and is the anchor.
     OnStack,
-    /// Each frame is that of an activation. The anchor is a word of the native stack that points to
-    /// the frame.
+    /// Each frame is an activation of its own. The anchor is a word of the native stack that points
+    /// to the frame.
     Each,
 }
 
 /// `_PyInterpreterFrame`, up to 3.10 `PyFrameObject`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FrameLayout {
-    /// Of the part that is read.
+    /// The size of the part that is read.
     pub(super) size: usize,
     pub(super) code: u16,
     pub(super) previous: u16,
@@ -74,12 +74,12 @@ pub(super) struct FrameLayout {
     pub(super) is_entry: u16,
 }
 
-/// How a frame says which instruction it is at.
+/// How a frame stores its current instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Instruction {
-    /// By its address.
+    /// As its address.
     Address(u16),
-    /// By its number from the first one on, -1 before that; an instruction has so many of these.
+    /// As an index from the first one on, -1 before that; an instruction is so many units long.
     Index { at: u16, unit: u8 },
 }
 
@@ -94,22 +94,22 @@ pub(super) struct CodeLayout {
     pub(super) instructions: Instructions,
 }
 
-/// Where the instructions of a code object are.
+/// Where a code object stores its instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Instructions {
-    /// From here on up to its end.
+    /// From this offset on up to its end.
     Inside(u16),
-    /// In an object of type `bytes`, which this field points to.
+    /// In an object of type `bytes`, to which this field points.
     Bytes(u16),
 }
 
 /// Objects of types `bytes` and `str`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct StringLayout {
-    /// `PyASCIIObject`: its state, and its size, after which ASCII text stands.
+    /// `PyASCIIObject`: its state and its size; ASCII text follows.
     pub(super) state: u16,
     pub(super) ascii: u16,
-    /// The size of `PyCompactUnicodeObject`, after which other text stands.
+    /// The size of `PyCompactUnicodeObject`; other text follows.
     pub(super) compact: u16,
 }
 
@@ -117,11 +117,11 @@ pub(super) struct StringLayout {
 /// 3.12 and 3.13 (pycore_frame.h).
 pub(super) const OWNED_BY_INTERPRETER: u8 = 3;
 
-/// The head of a code object is read as a whole.
+/// The first bytes of a code object, which are read at once.
 pub(super) const CODE_SIZE: usize = 256;
 
 impl Layout {
-    /// Whether what is read as a whole holds the fields.
+    /// Whether the fields are within the bytes that are read at once.
     pub(super) fn is_plausible(&self) -> bool {
         let (frame, code) = (&self.frame, &self.code);
         let (Instruction::Address(instruction), Instructions::Inside(instructions)) =
@@ -145,7 +145,7 @@ impl Layout {
             && usize::from(instructions) <= CODE_SIZE
     }
 
-    /// The innermost frame of a thread, and the anchor that leads to it, if there is one.
+    /// The innermost frame of a thread, and its anchor, if there is one.
     pub(super) fn current(
         &self,
         memory: &mut impl Memory,
@@ -163,7 +163,7 @@ impl Layout {
         }
     }
 
-    /// The `_PyCFrame` of the activation before that of this one.
+    /// The `_PyCFrame` of the previous activation.
     pub(super) fn previous_cframe(&self, memory: &mut impl Memory, cframe: u64) -> Option<u64> {
         match self.current {
             Current::CFrame { previous, .. } => word(memory, cframe.checked_add(previous.into())?),

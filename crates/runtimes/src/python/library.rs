@@ -1,4 +1,4 @@
-//! Which files hold a CPython, and where its parts are in them.
+//! Files that contain a CPython, and their parts.
 
 use std::fs::File;
 use std::ops::Range;
@@ -9,27 +9,27 @@ use object::{Object, ObjectSegment, ObjectSymbol, ReadCache};
 use super::frames::Interpreter;
 use super::parts;
 
-/// A file that holds an interpreter: an executable or libpython.
+/// A file that contains an interpreter: an executable or libpython.
 #[derive(Clone, Debug)]
 pub struct Library {
-    /// As `Py_Version` has it: major, minor, micro version and more, a byte each. `None` if its
+    /// The value of `Py_Version`: major, minor, micro version and more, a byte each. `None` if its
     /// frames cannot be read.
     version: Option<u32>,
-    /// Where `_PyRuntime` is in the file's own address space.
+    /// The address of `_PyRuntime` in the file's own address space.
     runtime: Option<u64>,
-    /// Where the evaluation loop is.
+    /// The addresses of the evaluation loop.
     evaluation: Vec<Range<u64>>,
-    /// Start, length and address of what is mapped from the file.
+    /// Start, length and address of the segments mapped from the file.
     segments: Vec<(u64, u64, u64)>,
 }
 
 impl Library {
-    /// Whether a file of this name may be one: `python3.12`, `libpython3.12.so.1.0`.
+    /// Whether a file of this name may contain one: `python3.12`, `libpython3.12.so.1.0`.
     pub fn is_named(name: &str) -> bool {
         name.starts_with("python") || name.starts_with("libpython")
     }
 
-    /// What the symbol tables of `file` say; `None` if it holds no interpreter, or one older than
+    /// Reads the symbol tables of `file`; `None` if it contains no interpreter, or one older than
     /// 3.6.
     pub fn read(file: File) -> Option<Self> {
         let cache = ReadCache::new(file);
@@ -57,7 +57,7 @@ impl Library {
             let bytes = segments.find_map(|it| it.data_range(address, 8).ok().flatten())?;
             u32::try_from(u64::from_le_bytes(*bytes.first_chunk()?)).ok()
         });
-        // Else it is not known which code belongs to the loop.
+        // Otherwise the code of the loop is unknown.
         let version = version
             .or(oldest)
             .filter(|_| parts::dispatch(&elf, &evaluation));
@@ -74,7 +74,7 @@ impl Library {
     }
 
     /// The interpreter of a process that has the file's bytes from `file_offset` on mapped at
-    /// `start`; `None` if that is no part of it.
+    /// `start`; `None` if that is not part of it.
     pub fn at(
         &self,
         start: u64,
@@ -99,7 +99,7 @@ impl Library {
     }
 }
 
-/// The version that introduced a function, of those that do not say theirs: 3.11 and later do.
+/// The version that introduced a function, for versions before 3.11, which do not store theirs.
 fn since(function: &[u8]) -> Option<u32> {
     match function {
         b"PyCode_NewWithPosOnlyArgs" => Some(0x0308_00f0),

@@ -1,13 +1,13 @@
-//! The tables that say which line an instruction belongs to.
+//! The tables that map instructions to lines.
 
-/// How such a table is written.
+/// The encoding of such a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LineTable {
-    /// Pairs of bytes: how far it is to the first instruction of the next line, and to that line
+    /// Pairs of bytes: the distance to the first instruction of the next line, and to that line
     /// (Objects/lnotab_notes.txt of 3.8).
     ByteDeltas,
-    /// Pairs of bytes: how far it is to their line, and for how many bytes of instructions (the
-    /// same file of 3.10).
+    /// Pairs of bytes: the length of the instructions, and the distance to their line (the same
+    /// file of 3.10).
     Ranges,
     /// Entries with columns (Objects/locations.md of 3.11).
     Locations,
@@ -16,7 +16,7 @@ pub(super) enum LineTable {
 /// Instructions of one line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Line {
-    /// Where they end, in code units of two bytes.
+    /// The end of the instructions, in code units of two bytes.
     pub(super) end: u64,
     pub(super) line: Option<u32>,
 }
@@ -47,7 +47,7 @@ fn byte_deltas(table: &[u8], first: u32, units: u64) -> Vec<Line> {
 }
 
 fn ranges(table: &[u8], first: u32) -> Vec<Line> {
-    /// Instead of a distance: these instructions have no line.
+    /// In place of a distance: these instructions have no line.
     const NO_LINE: i8 = -128;
     let (mut lines, mut bytes, mut line) = (Vec::new(), 0, i64::from(first));
     for pair in table.chunks_exact(2) {
@@ -69,7 +69,7 @@ fn at(bytes: u64, line: Option<i64>) -> Line {
     }
 }
 
-/// For each entry its code units, and how far its line is from that of the one before.
+/// For each entry its code units, and the distance of its line from the previous one.
 fn locations(table: &[u8], first: u32) -> Vec<Line> {
     let (mut lines, mut end, mut line) = (Vec::new(), 0, i64::from(first));
     let mut bytes = table.iter().copied().peekable();
@@ -96,7 +96,7 @@ fn locations(table: &[u8], first: u32) -> Vec<Line> {
         };
         line = line.saturating_add(delta);
         end += u64::from(byte & 7) + 1;
-        // The columns are of no use here.
+        // The columns are skipped.
         while bytes.next_if(|&byte| byte & 128 == 0).is_some() {}
         lines.push(Line {
             end,

@@ -1,5 +1,5 @@
-//! CPython's frames by activations of the evaluation loop, as samples need them: read in a few
-//! blocks, with code objects that are read once and compared afterwards.
+//! CPython's frames by activations of the evaluation loop: read in a few blocks, with code objects
+//! that are read once and compared afterwards.
 //!
 //! ```text
 //!   _PyRuntime ──> interpreters ──> thread states ── native_thread_id, current frame
@@ -10,9 +10,9 @@
 //!                  ▼                              ▼ code object: name, file, lines   ▼ next
 //! ```
 //! One activation of the evaluation loop runs many Python functions: a call from Python to Python
-//! does not use the native stack. Each activation keeps a structure on the native stack, its
-//! *anchor*, which the thread state or the frames lead to: so it is known which Python frames
-//! belong to which activation.
+//! does not use the native stack. Each activation has a structure on the native stack, its
+//! *anchor*, to which the thread state or the frames lead: this shows which Python frames belong to
+//! which activation.
 //!
 //! Up to 3.10 each Python function has an activation of its own. Its anchor is a word of its native
 //! frame that points to its frame object.

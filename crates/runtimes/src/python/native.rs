@@ -1,13 +1,13 @@
 //! The native stack of a thread when it was sampled.
 
-/// The copy of a native stack.
+/// The dump of a native stack.
 #[derive(Clone, Copy, Debug)]
 pub struct NativeStack<'a> {
     /// The stack pointer: the address of the first byte.
     pub start: u64,
     /// The innermost part.
     pub bytes: &'a [u8],
-    /// Whether that is all of it.
+    /// Whether that is the whole stack.
     pub is_whole: bool,
     /// The thread's registers.
     pub registers: &'a [u64],
@@ -20,8 +20,8 @@ impl<'a> NativeStack<'a> {
         words.iter().map(|&word| u64::from_le_bytes(word))
     }
 
-    /// For each of these pointers, innermost first, the address of a word that is it: of the first
-    /// one above the word for the pointer before. A register counts as the innermost word.
+    /// For each of these pointers, innermost first, the address of a word equal to it: the first
+    /// one above the word for the previous pointer. A register counts as the innermost word.
     pub(super) fn find(&self, pointers: impl Iterator<Item = u64>) -> Option<Vec<u64>> {
         let end = self.start.checked_add(self.bytes.len() as u64)?;
         let mut words = (self.start..).step_by(8).zip(self.words());
@@ -34,7 +34,7 @@ impl<'a> NativeStack<'a> {
                     words = (self.start..).step_by(8).zip(self.words());
                     self.start
                 }
-                // It is in the part that was not copied, as all after it.
+                // It is beyond the dump, like all after it.
                 None if number > 0 && !self.is_whole => beyond.next()?,
                 None => return None,
             };

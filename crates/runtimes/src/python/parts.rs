@@ -1,16 +1,16 @@
-//! Where the code of a function is whose symbol covers only a part of it.
+//! Finds the code of a function whose symbol covers only a part of it.
 //!
-//! GCC moves code that it takes for rarely run away, even all but the start of CPython 3.14's
-//! evaluation loop. Such a part has an FDE of its own, and a symbol only in files that are not
-//! stripped. It is found by the jumps that lead there:
+//! GCC moves code that it considers rarely executed away, even all but the start of CPython 3.14's
+//! evaluation loop. Such a part has its own FDE, and a symbol only in files that are not stripped.
+//! It is found by the jumps that lead there:
 //!
 //! ```text
 //!   _PyEval_EvalFrameDefault   push rbp; mov rbp, rsp; ...     CFA = rbp + 16
 //!                              jmp ────────────┐
 //!   (no symbol)                                └─> ...         CFA = rbp + 16
 //! ```
-//! A jump to another function is a tail call: it leaves the stack as the start of a function has
-//! it. So a jump with the frame in place, which is as it was where the jump leads, stays in the
+//! A jump to another function is a tail call: it leaves the stack as at the start of a function. So
+//! a jump with the frame in place, if the frame is the same at the jump's target, stays in the
 //! function.
 
 use std::ops::Range;
@@ -25,14 +25,14 @@ use object::{Architecture, File, Object, ObjectSection, ObjectSegment, ReadRef};
 type Bytes<'d> = EndianSlice<'d, LittleEndian>;
 type Fde<'d> = gimli::FrameDescriptionEntry<Bytes<'d>>;
 
-/// Parts of a function, bytes of one, and jumps out of all that are looked at.
+/// The most parts of a function, bytes of a part, and jumps out of all parts.
 const PARTS: usize = 16;
 const LENGTH: u64 = 1 << 20;
 const JUMPS: usize = 1 << 10;
-/// The instructions for unwinding of one part take no more bytes.
+/// The most bytes of a part's CFI program.
 const PROGRAM: usize = 1 << 20;
 
-/// The parts of a function, with those that have no symbol. Only of x86-64.
+/// The parts of a function, including those without a symbol. Only for x86-64.
 pub(super) fn with_unnamed<'d, R: ReadRef<'d>>(
     elf: &File<'d, R>,
     named: Vec<Range<u64>>,
@@ -59,16 +59,16 @@ pub(super) fn with_unnamed<'d, R: ReadRef<'d>>(
     parts
 }
 
-/// Whether the function goes on to each next instruction of Python by itself, with an indirect
-/// jump: builds with `--with-tail-call-interp` have a function for each. Other architectures than
-/// x86-64 are taken to.
+/// Whether the function itself dispatches each next Python instruction with an indirect jump:
+/// builds with `--with-tail-call-interp` have a function for each. Other architectures than x86-64
+/// are assumed to.
 pub(super) fn dispatch<'d, R: ReadRef<'d>>(elf: &File<'d, R>, parts: &[Range<u64>]) -> bool {
     let is_indirect = |it: Instruction| it.flow_control() == FlowControl::IndirectBranch;
     elf.architecture() != Architecture::X86_64
         || (parts.iter()).any(|part| instructions(elf, part).any(is_indirect))
 }
 
-/// The jumps out of this code: where they stand, and where they lead.
+/// The jumps out of this code: their addresses and targets.
 fn jumps<'d, R: ReadRef<'d>>(elf: &File<'d, R>, code: &Range<u64>) -> Vec<(u64, u64)> {
     let is_jump = |it: &Instruction| {
         let flow = it.flow_control();
@@ -92,7 +92,7 @@ fn instructions<'d, R: ReadRef<'d>>(
     Decoder::with_ip(64, bytes, code.start, DecoderOptions::NONE).into_iter()
 }
 
-/// What a file says about the frames of its functions.
+/// A file's unwind tables.
 struct UnwindTables<'d> {
     header: ParsedEhFrameHdr<Bytes<'d>>,
     frames: EhFrame<Bytes<'d>>,
@@ -118,7 +118,7 @@ impl<'d> UnwindTables<'d> {
         })
     }
 
-    /// The code around `to`, if the jump there stays in its function.
+    /// The code around `to`, if the jump to it stays in its function.
     fn part_at(&self, from: u64, to: u64) -> Option<Range<u64>> {
         let target = self.fde(to)?;
         let cfa = self.cfa(&target, to)?;
@@ -134,7 +134,7 @@ impl<'d> UnwindTables<'d> {
         fde.ok().filter(|fde| fde.entry_len() <= PROGRAM)
     }
 
-    /// How the CFA is computed there.
+    /// The CFA rule at this address.
     fn cfa(&self, fde: &Fde<'d>, address: u64) -> Option<CfaRule<usize>> {
         let mut context = UnwindContext::new();
         let row = fde.unwind_info_for_address(&self.frames, &self.bases, &mut context, address);
@@ -227,7 +227,7 @@ mod tests {
         assert!(!dispatch(&elf, &symbols(&program, &["evaluate", "tail"])));
     }
 
-    /// Those of pyenv have all their symbols.
+    /// Those of pyenv have all symbols.
     #[test]
     fn loops_have_no_other_parts_than_their_symbols_say() {
         let home = std::env::var("HOME").unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Where CPython has its fields, as it publishes it from 3.13 on: `_Py_DebugOffsets`, at the start
-//! of `_PyRuntime`.
+//! The layout that CPython itself publishes from 3.13 on: `_Py_DebugOffsets`, at the start of
+//! `_PyRuntime`.
 
 use crate::Memory;
 
@@ -8,10 +8,10 @@ use super::layout::{
 };
 use crate::read::word_at;
 
-/// What no offset exceeds: 3.13 has the threads of an interpreter at 7,344.
+/// No offset is larger: 3.13 has the threads of an interpreter at 7,344.
 const LARGEST: u64 = 32 << 10;
 
-/// Which of the published numbers are those of these fields.
+/// The indices of the fields in the published numbers.
 pub(super) struct Published {
     next_thread: u16,
     current_frame: u16,
@@ -60,7 +60,7 @@ pub(super) const V3_14: Published = Published {
 };
 
 impl Published {
-    /// What an interpreter of this version publishes. All else is as in `others`.
+    /// The layout that an interpreter of this version publishes. Everything else is as in `others`.
     pub(super) fn layout(
         &self,
         version: u32,
@@ -74,7 +74,7 @@ impl Published {
         }
         let number = |index: u16| word_at(&bytes, index * 8);
         let offset = |index| u16::try_from(number(index).filter(|&it| it <= LARGEST)?).ok();
-        // Builds without the interpreter's lock have other objects.
+        // Builds without the interpreter's lock have other object layouts.
         if number(1)? != u64::from(version) || number(2)? != 0 {
             return None;
         }
@@ -111,7 +111,7 @@ mod tests {
     use super::super::versions::{V3_12, layout_of};
     use super::*;
 
-    /// What 3.13.0 and 3.14.10 have at the start of `_PyRuntime`, in words, after the first two.
+    /// The words at the start of `_PyRuntime` of 3.13.0 and 3.14.10, after the first two.
     const NUMBERS_3_13: [u64; 42] = [
         0, 0, 0, 632, 0, 0, 7264, 7344, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 8, 0, 72, 0, 160, 0, 0, 0,
         8, 0, 56, 72, 70, 0, 112, 120, 128, 136, 68, 0, 0, 0, 200,
@@ -124,7 +124,7 @@ mod tests {
     const V3_13_0: u32 = 0x030d_00f0;
     const V3_14_10: u32 = 0x030e_0af0;
 
-    /// `_PyRuntime` of a version, with these numbers at these places.
+    /// `_PyRuntime` of a version, with these numbers at these indices.
     struct Runtime(u32, Vec<(usize, u64)>);
 
     impl Memory for Runtime {
@@ -159,7 +159,7 @@ mod tests {
         }
     }
 
-    /// What a C compiler says of 3.14.10 by its headers.
+    /// The result of a C compiler for the headers of 3.14.10.
     const LAYOUT_3_14: Layout = Layout {
         interpreters: 808,
         next_interpreter: 7272,
@@ -195,7 +195,7 @@ mod tests {
         check(V3_13_0, layout_3_13, others);
         let others = [(1, 0x030e_01f0), (2, 1), (9, far), (34, 80), (48, 400)];
         check(V3_14_10, LAYOUT_3_14, others);
-        // A candidate of a release.
+        // A release candidate.
         assert_eq!(layout(0x030e_00c2, &[]), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Which thread states are those of a thread.
+//! Finds the thread states of a thread.
 
 use crate::Memory;
 
@@ -8,18 +8,18 @@ use crate::read::word;
 /// A thread of a process that runs Python.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thread {
-    /// What the kernel calls it.
+    /// The kernel's thread id.
     pub tid: u64,
-    /// Whether the process began with it.
+    /// Whether it is the process's main thread.
     pub is_main: bool,
-    /// Where its stack is.
+    /// Its stack pointer.
     pub stack_pointer: u64,
 }
 
 /// The states of a thread: one for each interpreter that it runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ThreadStates {
-    /// What they say whose they are.
+    /// The id that they store.
     id: u64,
     /// The interpreter, if there is only one.
     interpreter: Option<u64>,
@@ -27,11 +27,11 @@ pub struct ThreadStates {
 }
 
 impl ThreadStates {
-    /// Interpreters of a process and threads of all of them that are looked at.
+    /// The most interpreters of a process and threads of all of them.
     const INTERPRETERS: usize = 256;
     const THREADS: usize = 4_096;
 
-    /// Looks through all threads of the interpreters.
+    /// Searches all threads of the interpreters.
     pub(super) fn find(
         layout: &Layout,
         runtime: u64,
@@ -58,7 +58,7 @@ impl ThreadStates {
             ThreadId::Pthread { main, .. } if thread.is_main => {
                 word(memory, runtime.checked_add(main.into())?)?
             }
-            // libpthread keeps what describes a thread right above its stack.
+            // libpthread has the thread's descriptor right above its stack.
             ThreadId::Pthread { .. } => {
                 let ids = found.iter().map(|&(_, id)| id);
                 ids.filter(|&id| id > thread.stack_pointer).min()?
@@ -73,8 +73,8 @@ impl ThreadStates {
         })
     }
 
-    /// Whether they still are those of the thread. If there are several interpreters, there may be
-    /// more at any time.
+    /// Whether they still belong to the thread. With several interpreters, more states may appear
+    /// at any time.
     pub(super) fn are_current(
         &self,
         layout: &Layout,

@@ -1,4 +1,4 @@
-//! Where the versions of CPython have their fields: up to 3.12 by a table, later ones publish it.
+//! The layouts of CPython's versions: up to 3.12 in tables, later ones publish theirs.
 
 use crate::Memory;
 
@@ -9,7 +9,7 @@ use super::layout::{
 use super::lines::LineTable;
 use super::published;
 
-/// Where the fields are in this version, as `Py_Version` has it; `None` if it is not known.
+/// The layout of this version, given as `Py_Version`; `None` if unknown.
 pub(super) fn layout_of(version: u32, runtime: u64, memory: &mut impl Memory) -> Option<Layout> {
     // Before the first release of a version, its structures change.
     (version >> 4 & 0xf == 0xf).then_some(())?;
@@ -141,7 +141,7 @@ pub(super) const V3_12: Layout = Layout {
 mod tests {
     use super::*;
 
-    /// The numbers that `offsets.c` prints.
+    /// The numbers in the order of the output of `offsets.c`.
     fn numbers(layout: &Layout) -> Vec<u16> {
         let (frame, code, strings) = (layout.frame, layout.code, layout.strings);
         let thread = match layout.thread_id {
@@ -189,7 +189,7 @@ mod tests {
         .concat()
     }
 
-    /// What a C compiler says, by the headers that pyenv and Debian install.
+    /// The result of a C compiler for the headers that pyenv and Debian install.
     fn of_headers(version: &str) -> Option<Vec<u16>> {
         let home = std::env::var("HOME").unwrap_or_default();
         let pyenv = std::fs::read_dir(format!("{home}/.pyenv/versions"));

@@ -38,8 +38,8 @@ const RETAB: u32 = 0xd65f_0fff;
 /// `mov x8, #139 /* rt_sigreturn */; svc #0`
 const SIGNAL_RETURN: [u32; 2] = [0xd280_1168, 0xd400_0001];
 
-/// Whether a frame record is still to be taken down before the function returns: then x29 points
-/// to it; if not, the return address is in x30.
+/// Whether a frame record must still be popped before the function returns: then x29 points to it;
+/// otherwise the return address is in x30.
 pub(super) fn analyze(code: Code<'_>, target: u64, entry: u64) -> Rule {
     const WORDS: usize = 512;
     let mut bytes = [0; 4 * WORDS];
@@ -93,8 +93,8 @@ fn loads_frame_record(word: u32) -> bool {
     same_registers && matches!(opcode, 0xa940_0000 | 0xa8c0_0000 | 0xa9c0_0000)
 }
 
-/// Whether a function can return to between these bytes: after bl or blr, or to the trampoline
-/// behind signal handlers.
+/// Whether a function can return to the address between these bytes: after bl or blr, or to the
+/// trampoline behind signal handlers.
 pub(super) fn is_return_address(before: &[u8], after: &[u8]) -> bool {
     let word = |bytes: &[u8], at: usize| -> Option<u32> {
         Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
@@ -108,7 +108,7 @@ pub(super) fn is_return_address(before: &[u8], after: &[u8]) -> bool {
     call.is_some_and(is_call) || [word(after, 0), word(after, 4)] == SIGNAL_RETURN.map(Some)
 }
 
-/// What the call at the end of these bytes calls.
+/// The target of the call at the end of these bytes.
 pub(super) fn called(before: &[u8], target: u64) -> Option<Called> {
     match call_target(before, target) {
         Some(function) => Some(Called::Function(function)),
@@ -116,14 +116,14 @@ pub(super) fn called(before: &[u8], target: u64) -> Option<Called> {
     }
 }
 
-/// What the `bl` at the end of these bytes calls.
+/// The target of the `bl` at the end of these bytes.
 fn call_target(before: &[u8], target: u64) -> Option<u64> {
     let word = u32::from_le_bytes(*before.last_chunk()?);
     let distance = i64::from((word << 6) as i32 >> 6) * 4;
     (word >> 26 == 0b100101).then(|| target.wrapping_sub(4).wrapping_add_signed(distance))
 }
 
-/// Whether code that is returned to here only ends its thread: `exit` by `mov x8, #93; svc #0`
+/// Whether the code at this return address only ends its thread: `exit` by `mov x8, #93; svc #0`
 /// (musl's clone).
 pub(super) fn ends_thread(after: &[u8]) -> bool {
     const MOV_EXIT: [u8; 4] = 0xd280_0ba8_u32.to_le_bytes();

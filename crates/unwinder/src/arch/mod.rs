@@ -1,5 +1,5 @@
-//! What differs between processor architectures: register numbers, and how code without unwind
-//! information can be walked.
+//! The differences between processor architectures: register numbers, and how to walk code without
+//! unwind information.
 
 mod aarch64;
 mod x86_64;
@@ -12,21 +12,22 @@ use crate::entry::Entry;
 use crate::registers::Registers;
 use crate::rule::{CompactRule, Rule};
 
-/// Copies code bytes from an address of the module on; returns how many there were.
+/// Copies code bytes from an address of the module on; returns how many bytes there are.
 pub(crate) type Code<'a> = &'a mut dyn FnMut(u64, &mut [u8]) -> usize;
 /// Reads a word of the stack.
 pub(crate) type ReadWord<'a> = &'a mut dyn FnMut(u64) -> Result<u64, StackEnd>;
 
-/// What a call instruction calls.
+/// The target of a call instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Called {
     /// The function at this address.
     Function(u64),
-    /// This one, unless the bytes are those of another instruction and the end of the one before.
+    /// This function, unless the bytes are those of another instruction and the end of the one
+    /// before.
     PerhapsFunction(u64),
     /// The function that the pointer at this address points to.
     Pointer(u64),
-    /// What a register or a place in memory says that nobody knows any more.
+    /// Unknown: the target was in a register or memory that has changed since.
     Anything,
 }
 
@@ -51,7 +52,7 @@ impl Architecture {
     }
 
     /// The state of the user's code at a sample that hit the kernel, as far as the registers at
-    /// that instant show; see [`Entry`]. `saved` is what the kernel says were the user's.
+    /// that instant show; see [`Entry`]. `saved` are the user's registers by the kernel.
     pub(crate) fn entry(self, saved: Option<&UserRegisters>, at_sample: &UserRegisters) -> Entry {
         match self {
             Self::X86_64 => x86_64::entry(saved, at_sample),
@@ -59,8 +60,8 @@ impl Architecture {
         }
     }
 
-    /// Works out how to leave the function that `target` is in, which has no CFI. `entry` is where
-    /// the module itself is entered, or 0.
+    /// Finds out how to leave the function that contains `target` and has no CFI. `entry` is the
+    /// module's entry point, or 0.
     pub(crate) fn analyze(self, code: Code<'_>, target: u64, entry: u64) -> Rule {
         match self {
             Self::X86_64 => x86_64::analyze(code, target, entry),
@@ -68,7 +69,7 @@ impl Architecture {
         }
     }
 
-    /// Works out rules from the code in front of `target`, until `enough` says so.
+    /// Finds rules from the code before `target`, until `enough` returns true.
     pub(crate) fn analyze_from_entry(
         self,
         code: Code<'_>,
@@ -81,12 +82,12 @@ impl Architecture {
         }
     }
 
-    /// The rule at `target` of a function that starts at `start`, by what its code has done to the
-    /// stack pointer until there.
+    /// The rule at `target` of a function that starts at `start`, by the changes of its code to the
+    /// stack pointer up to there.
     pub(crate) fn follow_to(self, code: Code<'_>, start: u64, target: u64) -> Option<CompactRule> {
         match self {
             Self::X86_64 => x86_64::follow_to(code, start, target),
-            // Compilers find the frames of this architecture by the stack pointer.
+            // Compilers of this architecture address frames by the stack pointer.
             Self::Aarch64 => None,
         }
     }
@@ -100,7 +101,7 @@ impl Architecture {
         }
     }
 
-    /// The rule at `target` if the code goes from there straight to its function's return.
+    /// The rule at `target` if the code leads straight from there to its function's return.
     pub(crate) fn epilogue(self, code: Code<'_>, target: u64) -> Option<CompactRule> {
         match self {
             Self::X86_64 => x86_64::epilogue(code, target),
@@ -108,7 +109,7 @@ impl Architecture {
         }
     }
 
-    /// Whether a function can return to between these bytes of code.
+    /// Whether a function can return to the address between these bytes of code.
     pub(crate) fn is_return_address(self, before: &[u8], after: &[u8]) -> bool {
         match self {
             Self::X86_64 => x86_64::is_return_address(before, after),
@@ -116,8 +117,8 @@ impl Architecture {
         }
     }
 
-    /// What the call at the end of these bytes calls, which returns to `target`; `None` if there is
-    /// none.
+    /// The target of the call at the end of these bytes, which returns to `target`; `None` if there
+    /// is no call.
     pub(crate) fn called(self, before: &[u8], target: u64) -> Option<Called> {
         match self {
             Self::X86_64 => x86_64::called(before, target),
@@ -125,8 +126,8 @@ impl Architecture {
         }
     }
 
-    /// If the code at `address` is nothing but a jump through a pointer, as in procedure linkage
-    /// tables, where that pointer is.
+    /// If the code at `address` only jumps through a pointer, as in procedure linkage tables, the
+    /// address of that pointer.
     pub(crate) fn jumps_through(self, code: Code<'_>, address: u64) -> Option<u64> {
         match self {
             Self::X86_64 => x86_64::jumps_through(code, address),
@@ -134,7 +135,7 @@ impl Architecture {
         }
     }
 
-    /// The rule for a place between these bytes, if it is in one of CPython's trampolines.
+    /// The rule for the address between these bytes, if it is in one of CPython's trampolines.
     pub(crate) fn trampoline(self, before: &[u8], after: &[u8]) -> Option<CompactRule> {
         match self {
             Self::X86_64 => x86_64::trampoline(before, after),
@@ -143,7 +144,7 @@ impl Architecture {
         }
     }
 
-    /// Tells where a function's jumps leave it to; returns whether these are all.
+    /// Reports the targets of jumps out of a function; returns whether these are all.
     pub(crate) fn jumps_out(
         self,
         code: Code<'_>,
@@ -156,7 +157,7 @@ impl Architecture {
         }
     }
 
-    /// Whether code that is returned to here only ends its thread.
+    /// Whether the code at this return address only ends its thread.
     pub(crate) fn ends_thread(self, after: &[u8]) -> bool {
         match self {
             Self::X86_64 => x86_64::ends_thread(after),
@@ -164,7 +165,7 @@ impl Architecture {
         }
     }
 
-    /// Whether a goroutine or its scheduler starts between these bytes.
+    /// Whether a goroutine or its scheduler starts at the address between these bytes.
     pub(crate) fn starts_goroutine(self, before: &[u8], after: &[u8]) -> bool {
         match self {
             Self::X86_64 => x86_64::starts_goroutine(before, after),
@@ -172,7 +173,7 @@ impl Architecture {
         }
     }
 
-    /// Whether a goroutine makes its last call between these bytes.
+    /// Whether a goroutine makes its last call at the address between these bytes.
     pub(crate) fn ends_goroutine(self, before: &[u8], after: &[u8]) -> bool {
         match self {
             Self::X86_64 => x86_64::ends_goroutine(before, after),
@@ -180,7 +181,7 @@ impl Architecture {
         }
     }
 
-    /// Whether code that was never called, but is returned to, is where a coroutine's stack ends.
+    /// Whether code that is returned to, but was never called, is where a coroutine's stack ends.
     pub(crate) fn ends_coroutine(self, code: &[u8]) -> bool {
         match self {
             Self::X86_64 => x86_64::ends_coroutine(code),
@@ -188,7 +189,7 @@ impl Architecture {
         }
     }
 
-    /// Whether `target` is in the code that a Go program, entered at `entry`, starts with.
+    /// Whether `target` is in the start code of a Go program with this entry point.
     pub(crate) fn is_go_entry(self, code: Code<'_>, target: u64, entry: u64) -> bool {
         match self {
             Self::X86_64 => x86_64::is_go_entry(code, target, entry),
@@ -196,7 +197,7 @@ impl Architecture {
         }
     }
 
-    /// Whether code ends here that moves to another stack and calls a function on it.
+    /// Whether these bytes end with code that moves to another stack and calls a function on it.
     pub(crate) fn switches_stack(self, before: &[u8]) -> bool {
         match self {
             Self::X86_64 => x86_64::switches_stack(before),
@@ -204,7 +205,7 @@ impl Architecture {
         }
     }
 
-    /// Whether a thread that was interrupted behind these bytes has just been made by `clone`.
+    /// Whether a thread that was interrupted after these bytes has just been created by `clone`.
     pub(crate) fn is_new_thread(self, before: &[u8], registers: &Registers) -> bool {
         match self {
             Self::X86_64 => x86_64::is_new_thread(before, registers),
@@ -212,8 +213,8 @@ impl Architecture {
         }
     }
 
-    /// The registers from the signal frame that the kernel left at `stack_pointer`, as it is when
-    /// the handler has returned.
+    /// The registers in the signal frame that the kernel left at `stack_pointer`, as of the
+    /// handler's return.
     pub(crate) fn signal_registers(
         self,
         stack_pointer: u64,
@@ -243,8 +244,8 @@ pub(crate) struct Layout {
     pub(crate) frame_pointer: u8,
     /// The column of CFI tables that the return address is in.
     pub(crate) return_address: u8,
-    /// Where a call leaves the return address: in memory at CFA + this, or in the register of
-    /// that column.
+    /// Where a call stores the return address: in memory at CFA + this, or in the register of that
+    /// column.
     pub(crate) return_slot: Option<i64>,
     /// The registers a [`CompactRule`] can restore, by slot.
     pub(crate) saved: &'static [u8],
@@ -275,7 +276,7 @@ impl Layout {
         Some(registers)
     }
 
-    /// The slot of [`saved`](Self::saved) that stands for this register.
+    /// The slot of this register in [`saved`](Self::saved).
     pub(crate) fn saved_slot(&self, register: u16) -> Option<usize> {
         self.saved.iter().position(|&r| u16::from(r) == register)
     }

@@ -1,5 +1,5 @@
-//! What the code around a place says where CFI says nothing: worked out once for each place,
-//! because that takes a thousand times as long as a step.
+//! Facts about the code around an address that has no CFI: found once for each address, because
+//! that takes a thousand times as long as a step.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use prof_model::ModuleId;
 
 use crate::rule::CompactRule;
 
-/// Rules by what the code in front of a place does, the likeliest first.
+/// Candidate rules by the code before an address, the likeliest first.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Candidates {
     rules: [CompactRule; Self::MOST],
@@ -17,7 +17,7 @@ pub(crate) struct Candidates {
 impl Candidates {
     const MOST: usize = 4;
 
-    /// Adds a rule, if it is another one; returns whether there is no room for more.
+    /// Adds a rule if it is new; returns whether the list is full.
     pub(crate) fn add(&mut self, rule: CompactRule) -> bool {
         if !self.rules().contains(&rule)
             && let Some(next) = self.rules.get_mut(self.count)
@@ -36,7 +36,7 @@ impl Candidates {
 /// A place in code: an address in a module's file.
 pub(crate) type CodeAddress = (ModuleId, u64);
 
-/// What was found out of places.
+/// Facts by address.
 #[derive(Debug)]
 pub(crate) struct CodeFacts<T>(HashMap<CodeAddress, T>);
 
@@ -47,7 +47,7 @@ impl<T> Default for CodeFacts<T> {
 }
 
 impl<T: Copy> CodeFacts<T> {
-    /// Places to remember before starting over: candidates take half a megabyte.
+    /// The most addresses to remember; then it starts over. Candidates take half a megabyte.
     const PLACES: usize = 4096;
 
     pub(crate) fn get(&self, place: CodeAddress) -> Option<T> {

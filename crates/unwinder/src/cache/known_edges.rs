@@ -10,16 +10,16 @@ pub(crate) struct KnownEdges {
 }
 
 impl KnownEdges {
-    /// As many as there are cached rules.
+    /// As many as the rule cache has entries.
     const EDGES: usize = 1 << 15;
 
-    /// Whether any stack has gone on beyond its copy: until then, nothing is noted.
+    /// Whether any stack has continued beyond its dump: until then, nothing is stored.
     #[inline]
     pub(crate) fn wanted(&self) -> bool {
         !self.edges.is_empty()
     }
 
-    /// From now on, edges are noted.
+    /// Starts storing edges.
     pub(crate) fn want(&mut self) {
         if !self.wanted() {
             self.edges.resize(Self::EDGES, 0);
@@ -41,7 +41,7 @@ impl KnownEdges {
     }
 }
 
-/// A number for an edge, never 0.
+/// A fingerprint of an edge, never 0.
 #[inline]
 fn fingerprint(callee: CodeAddress, caller: CodeAddress) -> u64 {
     const MIX: u64 = 0x9e37_79b9_7f4a_7c15;

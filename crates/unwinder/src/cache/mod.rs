@@ -1,4 +1,4 @@
-//! What is kept from sample to sample.
+//! Caches that live from sample to sample.
 
 pub(crate) mod code_facts;
 pub(crate) mod known_edges;

@@ -8,8 +8,8 @@ use crate::rule::Rule;
 
 /// A two-way set-associative cache from (module, address in the module) to a rule.
 ///
-/// Programs have few distinct rules, so entries hold a rule's number in a table. The key does not
-/// involve where a module is mapped: processes share entries, and nothing becomes wrong when
+/// Programs have few distinct rules, so entries hold the index of a rule in a table. The key does
+/// not contain a mapping's address: processes share entries, and nothing becomes wrong when
 /// libraries come and go.
 pub(crate) struct RuleCache {
     entries: Vec<Entry>,
@@ -17,14 +17,14 @@ pub(crate) struct RuleCache {
     numbers: HashMap<CachedRule, u32>,
 }
 
-/// A rule, with what else is known of the code.
+/// A rule, with other facts about the code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct CachedRule {
     pub(crate) rule: Rule,
     /// The code returns from a signal handler.
     pub(crate) signal_frame: bool,
-    /// The address looked up was in front of a function that nobody called: the frame is at the
-    /// return address itself.
+    /// The address looked up was before a function that was not called: the frame is at the return
+    /// address itself.
     pub(crate) starts_function: bool,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct CachedRule {
 #[derive(Clone, Copy)]
 struct Entry {
     module: u32,
-    /// The rule's number.
+    /// The rule's index.
     rule: u32,
     address: u64,
 }
@@ -53,7 +53,7 @@ const FREE: Entry = Entry {
 /// 512 KiB of entries. docs/design/unwinding.md compares its speed with that of a small cache.
 const ENTRIES: usize = 1 << 15;
 const WAYS: usize = 2;
-/// Bounds what damaged CFI can make up.
+/// Limits the rules that damaged CFI can produce.
 const RULES: usize = 1 << 16;
 
 impl RuleCache {

@@ -14,7 +14,7 @@ const ENCODING: Encoding = Encoding {
     version: 5,
 };
 
-/// Room for what real expressions need; nothing is allocated.
+/// Storage for real expressions; nothing is allocated.
 struct Storage;
 
 impl<'a> EvaluationStorage<Bytes<'a>> for Storage {
@@ -114,7 +114,7 @@ mod tests {
         check(&[0x13, 0x13], Err(NoUnwindInfo));
         // breg31, which is not known
         check(&[0x8f, 0], Err(NoUnwindInfo));
-        // More values than there is room for.
+        // More values than fit.
         check(&[0x31; 100], Err(NoUnwindInfo));
     }
 }

@@ -14,7 +14,7 @@ pub(crate) enum Index {
         eh_frame_address: u64,
         count: usize,
     },
-    /// Made here: (first address, offset of the FDE in its section), sorted.
+    /// Built by us: (first address, offset of the FDE in its section), sorted.
     Built(Vec<(u64, usize)>),
 }
 
@@ -27,12 +27,12 @@ const COUNT: usize = 8;
 const TABLE: usize = 12;
 const PAIR: usize = 8;
 
-/// Entries may overlap or be nested in damaged or hand-made tables: how many before the best
-/// match are tried as well.
+/// How many entries before the best match are tried as well: entries may overlap or be nested in
+/// damaged or hand-made tables.
 const CANDIDATES: usize = 4;
 
 impl Index {
-    /// The table of `.eh_frame_hdr`, if it has one in the usual form.
+    /// The table of `.eh_frame_hdr`, if it has the usual form.
     pub(crate) fn from_header(
         bytes: Vec<u8>,
         header_address: u64,
@@ -51,8 +51,8 @@ impl Index {
         })
     }
 
-    /// Reads the whole section. Entries that cannot be read are left out, as are those for
-    /// addresses that are no code.
+    /// Reads the whole section. Unreadable entries are skipped, and so are those for addresses
+    /// outside of code.
     pub(crate) fn build<'a, S>(
         section: &S,
         bases: &BaseAddresses,
@@ -111,7 +111,7 @@ impl Index {
         low
     }
 
-    /// Bytes of memory that it takes.
+    /// Bytes of memory that it uses.
     pub(crate) fn size(&self) -> usize {
         match self {
             Self::Header { bytes, .. } => bytes.len(),
@@ -153,7 +153,7 @@ impl Index {
     }
 }
 
-/// Where `.eh_frame` is according to `.eh_frame_hdr`.
+/// The address of `.eh_frame` by `.eh_frame_hdr`.
 pub(crate) fn eh_frame_address(header: &[u8], header_address: u64) -> Option<u64> {
     if !header.starts_with(&USUAL_ENCODING[..2]) {
         return None;

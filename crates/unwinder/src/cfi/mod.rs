@@ -1,4 +1,4 @@
-//! Call frame information: finding the entry for an address, and making a rule of it.
+//! Call frame information: finds the entry for an address, and makes a rule of it.
 
 mod expression;
 mod index;
@@ -24,7 +24,7 @@ pub(crate) type Bytes<'a> = EndianSlice<'a, LittleEndian>;
 #[derive(Debug)]
 pub(crate) struct CfiSection {
     bytes: SectionBytes,
-    /// What of it was read; all if `None`.
+    /// The pages that were read; `None`: all.
     pages: Option<Pages>,
     kind: Kind,
     bases: BaseAddresses,
@@ -38,7 +38,7 @@ enum Kind {
     DebugFrame,
 }
 
-/// The memory and registers that CFI expressions may look at.
+/// The memory and registers that CFI expressions may read.
 pub(crate) trait FrameState {
     /// The registers of the frame.
     fn registers(&self) -> &Registers;
@@ -111,13 +111,13 @@ impl CfiSection {
         }
     }
 
-    /// Bytes of memory that it takes, with its index.
+    /// Bytes of memory that it uses, with its index.
     pub(crate) fn size(&self) -> usize {
         let bytes = self.pages.as_ref().map_or(self.bytes.len(), Pages::size);
         bytes + self.index.size()
     }
 
-    /// Reads the entries that may be for `address`, if they were not read before.
+    /// Reads the entries that may cover `address`, unless they were read before.
     pub(crate) fn read_entries(&mut self, address: u64, file: ReadFile<'_>) {
         if let Some(pages) = &mut self.pages {
             for offset in self.index.candidates(address) {
@@ -126,7 +126,7 @@ impl CfiSection {
         }
     }
 
-    /// Reads all that was not read before.
+    /// Reads everything that was not read before.
     pub(crate) fn read_all(&mut self, file: ReadFile<'_>) {
         if let Some(pages) = &mut self.pages {
             pages.read_all(&mut self.bytes, file);
@@ -137,7 +137,7 @@ impl CfiSection {
         self.bytes.clone()
     }
 
-    /// Where it and what it refers to are.
+    /// The addresses of the section and of the sections that it refers to.
     pub(crate) fn bases(&self) -> &BaseAddresses {
         &self.bases
     }
@@ -150,7 +150,7 @@ impl CfiSection {
         }
     }
 
-    /// Where `.eh_frame` is according to `.eh_frame_hdr`.
+    /// The address of `.eh_frame` by `.eh_frame_hdr`.
     pub(crate) fn eh_frame_address(header: &[u8], header_address: u64) -> Option<u64> {
         index::eh_frame_address(header, header_address)
     }
@@ -178,8 +178,8 @@ impl CfiSection {
         }
     }
 
-    /// Evaluates the entry for `address` in full: the caller's registers, or `None` in them for
-    /// an entry that says there is no caller.
+    /// Evaluates the entry for `address` completely: the caller's registers, or `None` in them if
+    /// the entry says that there is no caller.
     pub(crate) fn evaluate(
         &self,
         address: u64,

@@ -1,10 +1,10 @@
-//! The bytes of a section, read page by page when they are asked for. Of the entries of a large
-//! library, a few in a thousand are used; pages that were never read take no memory.
+//! The bytes of a section, read page by page on demand. A few in a thousand of a large library's
+//! entries are used; unread pages take no memory.
 
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
-/// The bytes of a section, which several can share. Those that were not read are zero.
+/// The bytes of a section, which can be shared. Unread ones are zero.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SectionBytes(Arc<Vec<u8>>);
 
@@ -22,7 +22,7 @@ impl From<Vec<u8>> for SectionBytes {
     }
 }
 
-/// Reads from a section's file, from a position in it; what cannot be read stays as it is.
+/// Reads from a section's file, from a position in it; unreadable bytes stay unchanged.
 pub(crate) type ReadFile<'a> = &'a dyn Fn(u64, &mut [u8]);
 
 /// Which pages of a section have been read.
@@ -31,14 +31,14 @@ pub(super) struct Pages {
     /// Where the section begins in its file.
     file_offset: u64,
     read: Vec<bool>,
-    /// How many of them.
+    /// The number of pages.
     count: usize,
 }
 
 impl Pages {
     const SIZE: usize = 4096;
 
-    /// None of a section of this size, which begins there in its file.
+    /// No pages of a section of this size, which begins at this offset of its file.
     pub(super) fn unread(file_offset: u64, size: usize) -> Self {
         Self {
             file_offset,
@@ -47,7 +47,7 @@ impl Pages {
         }
     }
 
-    /// Bytes of memory that the section takes.
+    /// Bytes of memory that the section uses.
     pub(super) fn size(&self) -> usize {
         self.count * Self::SIZE + self.read.len()
     }
@@ -60,7 +60,7 @@ impl Pages {
         file: ReadFile<'_>,
     ) {
         const LENGTH_IS_64_BIT: u32 = u32::MAX;
-        /// Length, and the distance to the CIE or its mark.
+        /// The length, and the distance to the CIE or its marker.
         const HEAD: usize = 8;
         let mut at = Some(offset);
         for _ in 0..2 {
@@ -92,7 +92,7 @@ impl Pages {
     }
 
     fn read_range(&mut self, range: Range<usize>, bytes: &mut SectionBytes, file: ReadFile<'_>) {
-        // Who shares the bytes had them read before.
+        // The bytes are shared only after they were read.
         let Some(bytes) = Arc::get_mut(&mut bytes.0) else {
             return;
         };
@@ -121,8 +121,8 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
 mod tests {
     use super::*;
 
-    /// A section of 20 pages with an entry of that length at the offset, whose CIE lies at 8;
-    /// returns which pages are read for it.
+    /// Reads an entry of that length at the offset in a section of 20 pages, with its CIE at 8;
+    /// expects these pages to be read.
     fn check(offset: usize, length: u32, expected: &[usize]) {
         let mut section = vec![0xee; 20 * Pages::SIZE];
         let mut put = |at: usize, word: u32| {
@@ -156,7 +156,7 @@ mod tests {
         check(5 * Pages::SIZE + 100, 40, &[0, 5]);
         check(5 * Pages::SIZE - 6, 40, &[0, 4, 5]);
         check(7 * Pages::SIZE, 2 * Pages::SIZE as u32, &[0, 7, 8, 9]);
-        // Beyond the end, and in the form for sections of many gigabytes.
+        // Beyond the end, and in the format for sections of many gigabytes.
         check(18 * Pages::SIZE, 1 << 30, &[0, 18, 19]);
         check(7 * Pages::SIZE, u32::MAX, &Vec::from_iter(0..20));
     }

@@ -16,7 +16,7 @@ pub(crate) type Row = UnwindTableRow<usize>;
 pub(crate) type UnwindContext = gimli::UnwindContext<usize>;
 pub(super) type Fde<'a> = FrameDescriptionEntry<Bytes<'a>>;
 
-/// Something found in CFI, with what else its entry says.
+/// A value found in CFI, with other facts from its entry.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Found<T> {
     pub(crate) value: T,
@@ -24,7 +24,7 @@ pub(crate) struct Found<T> {
     pub(crate) signal_frame: bool,
 }
 
-/// A program of this many bytes describes a function with hundreds of thousands of pushes.
+/// No real program is longer: this one describes a function with hundreds of thousands of pushes.
 const PROGRAM_LIMIT: usize = 4 << 20;
 
 /// The FDE at this offset of the section, if it covers `address`.
@@ -56,7 +56,7 @@ pub(super) fn compact(row: &Row, fde: &Fde<'_>, layout: &Layout) -> Rule {
     };
     let by_go = fde.cie().data_alignment_factor() == GO_DATA_ALIGNMENT;
     if by_go && rule.saved_mask == 0 && rule.cfa_offset >= 16 {
-        // Go's CFI leaves out that every function with a frame saves the frame pointer.
+        // Go's CFI omits that every function with a frame saves the frame pointer.
         let slot = layout.saved_slot(u16::from(layout.frame_pointer));
         slot.and_then(|slot| rule.save(slot, -16));
     }
@@ -89,7 +89,7 @@ fn try_compact(row: &Row, layout: &Layout) -> Option<CompactRule> {
                 match layout.saved_slot(register.0) {
                     Some(slot) => rule.save(slot, *offset)?,
                     None if is_return_address => {}
-                    // Argument registers and vector registers: of no use to callers.
+                    // Argument registers and vector registers: callers do not need them.
                     None if register.0 >= 17 && layout.return_slot.is_some() => {}
                     None if register.0 > 32 => {}
                     None => return None,
@@ -113,7 +113,7 @@ fn is_below(rule: &RegisterRule<usize>, cfa: u64, stack_pointer: Option<u64>) ->
     }
 }
 
-/// Computes the caller's registers, whatever the row says.
+/// Computes the caller's registers from any row.
 pub(super) fn evaluate<'a, S>(
     row: &Row,
     section: &S,
@@ -143,7 +143,7 @@ where
             row.register(Register(u16::from(layout.return_address))),
         ) {
             (Ok(value), _) => caller.set(layout.return_address, value),
-            // Perhaps the row has another place for it.
+            // Maybe the row has another place for it.
             (Err(_), Some(_)) => caller.forget(layout.return_address),
             (Err(end), None) => return Err(end),
         }

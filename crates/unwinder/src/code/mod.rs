@@ -1,4 +1,4 @@
-//! The code of the process that is unwound, and what is known of it.
+//! The code of the unwound process, and the facts known about it.
 
 pub(crate) mod patterns;
 
@@ -16,20 +16,20 @@ use crate::module::code_mapping::CodeMapping;
 use crate::module::store::ModuleStore;
 use crate::rule::CompactRule;
 
-/// Mappings remembered during a walk.
+/// The most mappings to remember during a walk.
 const RECENT: usize = 4;
 
-/// What is known of the code of all processes.
+/// The facts known about the code of all processes.
 pub(crate) struct KnownCode {
     pub(crate) layout: &'static Layout,
     pub(crate) modules: ModuleStore,
     pub(crate) rules: RuleCache,
     pub(crate) candidates: CodeFacts<Candidates>,
-    /// Whether threads start there.
+    /// Whether threads start at an address.
     pub(crate) thread_starts: CodeFacts<bool>,
     pub(crate) edges: KnownEdges,
     pub(crate) trampolines: CodeFacts<CompactRule>,
-    /// Rules for code without unwind tables that runtimes have made.
+    /// Rules for run-time code without unwind tables.
     pub(crate) stubs: CodeFacts<CompactRule>,
     pub(crate) cfi: UnwindContext,
 }
@@ -54,7 +54,7 @@ impl KnownCode {
 pub(crate) struct ProcessCode<'w> {
     pub(crate) known: &'w mut KnownCode,
     target: &'w Target<'w>,
-    /// The mappings met last.
+    /// The mappings used last.
     recent: [Option<CodeMapping>; RECENT],
     next: usize,
 }
@@ -79,7 +79,7 @@ impl<'w> ProcessCode<'w> {
         mappings.any(|mapping| mapping.executable)
     }
 
-    /// The mapping of code at `address`, if it was met just now.
+    /// The mapping of code at `address`, if it was used recently.
     #[inline]
     pub(crate) fn recent(&self, address: u64) -> Option<&CodeMapping> {
         let mut recent = self.recent.iter().flatten();
@@ -140,7 +140,7 @@ impl<'w> ProcessCode<'w> {
         (sections.into_iter().flatten()).find_map(|cfi| cfi.function(address))
     }
 
-    /// Where a module itself is entered; 0: nowhere.
+    /// The entry point of a module; 0 if it has none.
     pub(crate) fn entry(&mut self, module: ModuleId) -> u64 {
         let tables = self.known.modules.get(module);
         tables.map_or(0, |tables| tables.entry)

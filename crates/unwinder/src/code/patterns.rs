@@ -1,11 +1,11 @@
-//! What the bytes of code around an address say.
+//! Patterns in the code around an address.
 
 use crate::code::ProcessCode;
 use crate::module::code_mapping::CodeMapping;
 use crate::registers::Registers;
 
-/// Whether `target` follows a call, or is another place that stacks return to. `None`: the code is
-/// unavailable.
+/// Whether `target` follows a call, or is another address that stacks return to. `None`: the code
+/// is unavailable.
 pub(crate) fn is_return_address(
     code: &mut ProcessCode<'_>,
     place: &CodeMapping,
@@ -16,7 +16,7 @@ pub(crate) fn is_return_address(
     Some(code.architecture().is_return_address(before, after))
 }
 
-/// Whether a thread that was interrupted at `target` has just been made by `clone`.
+/// Whether a thread that was interrupted at `target` has just been created by `clone`.
 pub(crate) fn is_new_thread(
     code: &mut ProcessCode<'_>,
     place: &CodeMapping,
@@ -36,7 +36,7 @@ pub(crate) fn ends_thread(code: &mut ProcessCode<'_>, place: &CodeMapping, targe
         .is_some_and(|(_, after)| code.architecture().ends_thread(after))
 }
 
-/// Whether `target` is in the code that a Go program starts with.
+/// Whether `target` is in the start code of a Go program.
 pub(crate) fn is_go_entry(code: &mut ProcessCode<'_>, place: &CodeMapping, target: u64) -> bool {
     let entry = code.entry(place.module);
     let architecture = code.architecture();
@@ -55,14 +55,14 @@ pub(crate) fn starts_goroutine(
         .is_some_and(|(before, after)| code.architecture().starts_goroutine(before, after))
 }
 
-/// Whether `target` is what the call that ends a goroutine returns to.
+/// Whether `target` is the return address of the call that ends a goroutine.
 pub(crate) fn ends_goroutine(code: &mut ProcessCode<'_>, place: &CodeMapping, target: u64) -> bool {
     let mut bytes = [0; 16];
     code.around(place, target, 8, &mut bytes)
         .is_some_and(|(before, after)| code.architecture().ends_goroutine(before, after))
 }
 
-/// Whether the code in front of `target` made its call on another stack than its caller's.
+/// Whether the code before `target` made its call on another stack than its caller's.
 pub(crate) fn switches_stack(code: &mut ProcessCode<'_>, place: &CodeMapping, target: u64) -> bool {
     let mut bytes = [0; 16];
     code.around(place, target, 16, &mut bytes)

@@ -28,14 +28,14 @@ type Space = UnwinderAarch64<SectionBytes>;
 #[cfg(not(target_arch = "aarch64"))]
 type Space = UnwinderX86_64<SectionBytes>;
 
-/// Processes whose modules are known at once.
+/// The most processes whose modules are known.
 const SPACES: usize = 1024;
 
 /// framehop, for processes of this machine.
 ///
-/// It follows instruction, stack and frame pointer only. Where it finds no CFI or none that it
-/// understands, it follows the frame pointer without a word, whatever that register holds; so what
-/// it calls the end of a stack need not be one, nor is each of its frames code.
+/// It tracks only instruction, stack and frame pointer. If it finds no CFI or none that it
+/// understands, it silently follows the frame pointer, whatever that register holds; so the end
+/// that it reports need not be the end of the stack, nor is each of its frames code.
 pub struct Framehop {
     layout: &'static Layout,
     modules: ModuleStore,
@@ -57,7 +57,7 @@ impl Framehop {
         }
     }
 
-    /// Makes the target's modules known, if they are not.
+    /// Adds the target's modules, unless they are known.
     fn prepare(&mut self, target: &Target<'_>) {
         let version = target.process.version();
         if (self.spaces.get(&target.pid)).is_some_and(|(known, _)| *known == version) {
@@ -86,7 +86,7 @@ impl Framehop {
             space.add_module(Module::new(path, range, place.address(0), info));
         }
         self.spaces.insert(target.pid, (version, space));
-        // Its keys are addresses and numbers of 16 bits, which come round again.
+        // Its keys are addresses and 16-bit counters, which wrap around.
         self.cache = Cache::new();
     }
 
@@ -121,7 +121,7 @@ impl Framehop {
         StackEnd::FrameLimit
     }
 
-    /// The program counter, and the registers to begin with.
+    /// The program counter, and the first registers.
     fn first_registers(&self, sample: &UserRegisters) -> Option<(u64, Registers)> {
         let layout = self.layout;
         let known = layout.registers(sample)?;
@@ -162,7 +162,7 @@ impl FrameEngine for Framehop {
 
 fn eh_frame(section: &CfiSection) -> ExplicitModuleSectionInfo<SectionBytes> {
     let bases = section.bases();
-    // Only where they start matters.
+    // Only their start addresses matter.
     let range = |base: Option<u64>| base.map(|start| start..start);
     ExplicitModuleSectionInfo {
         text_svma: range(bases.eh_frame.text),
@@ -175,7 +175,7 @@ fn eh_frame(section: &CfiSection) -> ExplicitModuleSectionInfo<SectionBytes> {
     }
 }
 
-/// The reason that is nearest to an error of framehop.
+/// The reason nearest to an error of framehop.
 fn end(error: Error, dump: &StackDump<'_>) -> StackEnd {
     match error {
         Error::CouldNotReadStack(address) => dump.missing(address),

@@ -1,4 +1,4 @@
-//! The boundary between those who have copies of stacks and those who unwind them.
+//! The interface for unwinding stack dumps.
 
 mod framehop;
 
@@ -7,14 +7,14 @@ use crate::unwinder::Unwinder;
 
 pub use framehop::Framehop;
 
-/// Finds the callers of samples whose stack was copied.
+/// Finds the callers of samples with stack dumps.
 ///
-/// [`Unwinder`] is ours: it follows all registers, evaluates every CFI expression, reads code that
-/// has no CFI, and names the reason why a stack ends. [`Framehop`] is the unwinder that samply and
+/// [`Unwinder`] is ours: it tracks all registers, evaluates every CFI expression, analyzes code
+/// without CFI, and gives the reason why a stack ends. [`Framehop`] is the unwinder that samply and
 /// others use: a second opinion.
 pub trait FrameEngine {
-    /// Appends the frames of a sample's user stack to `frames`, innermost first, from the copied
-    /// bytes alone. Frames are addresses to look up, as those of [`Unwinder::unwind`].
+    /// Appends the frames of a sample's user stack to `frames`, innermost first, from the dump
+    /// alone. Frames are addresses to look up, like those of [`Unwinder::unwind`].
     fn unwind_dump(
         &mut self,
         target: &Target<'_>,

@@ -1,4 +1,4 @@
-//! Steps by what the code in front of an address has done to the stack.
+//! Steps by the changes to the stack that the code before an address makes.
 
 use crate::cache::code_facts::Candidates;
 use crate::frame::Caller;
@@ -9,7 +9,7 @@ use crate::step::Step;
 use crate::step::apply::apply;
 use crate::step::check::validate;
 
-/// A step by what the function has done so far, for code that never returns, and its rule.
+/// A step by what the function has done so far, for code that never returns; and its rule.
 pub(super) fn guess_by_code_before(
     step: &mut Step<'_, '_>,
     place: &CodeMapping,
@@ -25,7 +25,7 @@ pub(super) fn guess_by_code_before(
     })
 }
 
-/// The rules that may hold for the frame by the code in front of it.
+/// The candidate rules for the frame by the code before it.
 fn candidates(step: &mut Step<'_, '_>, place: &CodeMapping) -> Candidates {
     if !place.has_tables {
         return Candidates::default();
@@ -44,9 +44,9 @@ fn candidates(step: &mut Step<'_, '_>, place: &CodeMapping) -> Candidates {
     found
 }
 
-/// A step from a function whose CFI counts from the frame pointer, of which nothing is known: of a
-/// thread that sleeps, only the stack pointer is known. What the code has done to that one is the
-/// same at each place, unless the function takes room of variable size.
+/// A step from a function whose CFI is relative to the frame pointer, which is unknown: of a
+/// blocked thread, only the stack pointer is known. The code changes that by the same amount at
+/// each place, unless the function allocates a variable size.
 pub(super) fn guess_by_prologue(step: &mut Step<'_, '_>, place: &CodeMapping) -> Option<Caller> {
     const FAR: u64 = 64 << 10;
     let frame = step.frame;

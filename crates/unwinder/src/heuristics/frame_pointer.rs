@@ -1,11 +1,11 @@
-//! The last resort among guesses: the frame record that the frame pointer points to.
+//! The last guess: the frame record at the frame pointer.
 
 use crate::frame::Caller;
 use crate::registers::Registers;
 use crate::step::Step;
 use crate::step::check::follows_call;
 
-/// A step by the caller's frame pointer and the return address, which lie where the frame pointer
+/// A step by the caller's frame pointer and the return address, which are where the frame pointer
 /// points to: less than `far` above the stack pointer.
 pub(super) fn follow_frame_pointer(step: &mut Step<'_, '_>, far: u64) -> Option<Caller> {
     let layout = step.frame.layout;
@@ -16,7 +16,7 @@ pub(super) fn follow_frame_pointer(step: &mut Step<'_, '_>, far: u64) -> Option<
     }
     let next = step.read(pointer).ok()?;
     let target = step.read(pointer.wrapping_add(8)).ok()?;
-    // What the other registers held in the caller is not known.
+    // The caller's values of the other registers are unknown.
     let mut registers = Registers::default();
     registers.set(layout.frame_pointer, next);
     registers.set(layout.stack_pointer, pointer.wrapping_add(16));

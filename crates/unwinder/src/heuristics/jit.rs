@@ -1,4 +1,4 @@
-//! Steps from code that a runtime has made, by what the runtime says of its frames.
+//! Steps from run-time code, by the runtime's own structures.
 //!
 //! ```text
 //!   compiled: frames of one size       interpreted (HotSpot, x86-64)
@@ -8,8 +8,8 @@
 //!     └ rsp, the size below              │ ...      │ method                  rbp - 24
 //!                                        │ ...      │ bytecode pointer        rbp - 64, or r13
 //! ```
-//! Compiled code uses rbp for other things: only through the frames of all callees is it known.
-//! What does not fit has a reason of its own: frame pointers would mislead here.
+//! Compiled code uses rbp for other purposes: it is known only through the frames of all callees.
+//! Anything that does not fit has its own reason: frame pointers would mislead here.
 
 use std::ops::Range;
 
@@ -26,20 +26,20 @@ use crate::step::Step;
 use crate::step::apply::apply;
 use crate::step::lookup::cache_key;
 
-/// In HotSpot's interpreted frames, how far below the frame pointer things are.
+/// Distances below the frame pointer in HotSpot's interpreted frames.
 const SENDER_SP: u64 = 8;
 const LAST_SP: u64 = 16;
 const METHOD: u64 = 24;
 const BYTECODE: u64 = 64;
-/// How far above it the return address is.
+/// The distance of the return address above it.
 const RETURN: u64 = 8;
-/// DWARF's number of r13: the bytecode pointer, and the caller's stack pointer in calls.
+/// DWARF's number of r13: the bytecode pointer, and in calls the caller's stack pointer.
 const BYTECODE_REGISTER: u8 = 13;
 const SENDER: u8 = BYTECODE_REGISTER;
-/// That of rax.
+/// DWARF's number of rax.
 const ACCUMULATOR: u8 = 0;
 
-/// A step from code that a runtime has made; `None` if none is known to have.
+/// A step from run-time code; `None` if there is no runtime with code there.
 pub(super) fn leave_jit_code(
     step: &mut Step<'_, '_>,
     place: &CodeMapping,
@@ -88,7 +88,7 @@ fn leave_compiled(
     apply_alone(step, rule)
 }
 
-/// The caller's registers by what the code does: of code that has frames or none.
+/// The caller's registers by an analysis of the code: for code with or without frames.
 fn leave_stub(
     step: &mut Step<'_, '_>,
     place: &CodeMapping,
@@ -105,13 +105,13 @@ fn leave_stub(
     drop(read);
     match rule {
         Some(rule) => step.code.known.stubs.insert(key, rule),
-        // An adapter on the way between compiled and interpreted code.
+        // An adapter between compiled and interpreted code.
         None => return enter_interpreter(step),
     }
     apply_alone(step, rule)
 }
 
-/// The caller's registers by a rule; others have values in the callee that nobody restores.
+/// The caller's registers by a rule; the others are unknown, because callees change them.
 fn apply_alone(step: &mut Step<'_, '_>, rule: Option<CompactRule>) -> Result<Registers, StackEnd> {
     let all = apply(step, &rule.ok_or(StackEnd::JitFrame)?)?;
     let layout = step.frame.layout;
@@ -136,7 +136,7 @@ fn leave_interpreter(step: &mut Step<'_, '_>) -> Result<Registers, StackEnd> {
     if !pointer.is_multiple_of(8) || distance > FRAME {
         return enter_interpreter(step);
     }
-    // While a frame is made or left, the frame pointer is the caller's.
+    // While a frame is created or removed, the frame pointer is the caller's.
     let Some(_) = interpreted_method(step, pointer)? else {
         return enter_interpreter(step);
     };
@@ -146,13 +146,13 @@ fn leave_interpreter(step: &mut Step<'_, '_>) -> Result<Registers, StackEnd> {
     sender_registers(step, pointer, (target, sender, link))
 }
 
-/// The bytecodes of the method whose frame the frame pointer leads to, if it runs there.
+/// The bytecodes of the method whose frame is at the frame pointer, if it runs there.
 fn interpreted_method(
     step: &mut Step<'_, '_>,
     pointer: u64,
 ) -> Result<Option<Range<u64>>, StackEnd> {
     let top = step.frame.stack_pointer();
-    // A part of the frame may not be there yet.
+    // A part of the frame may not exist yet.
     let is_there = |below: u64| pointer.wrapping_sub(below) >= top;
     if !is_there(METHOD) {
         return Ok(None);
@@ -176,15 +176,15 @@ fn interpreted_method(
         let is_native = bytecodes.is_empty() && saved == 0;
         return Ok((is_native || is_in(saved)).then_some(bytecodes));
     }
-    // In front of a call and behind it, the register holds something else. A method whose callee
-    // makes its frame has noted where its own stack ended.
+    // Before and after a call, the register holds something else. A method whose callee creates its
+    // frame has stored the end of its own stack.
     let noted = step.read(pointer.wrapping_sub(LAST_SP))?;
     let is_innermost = noted == 0 || noted == top;
     Ok((is_innermost && is_in(saved)).then_some(bytecodes))
 }
 
-/// The caller's registers while the interpreter makes the frame of a method that was just called:
-/// r13 is the caller's stack pointer then, which an interpreted caller has noted, too.
+/// The caller's registers while the interpreter creates the frame of a method that was just called:
+/// r13 is then the caller's stack pointer, which an interpreted caller has stored, too.
 fn enter_interpreter(step: &mut Step<'_, '_>) -> Result<Registers, StackEnd> {
     if !step.frame.interrupted {
         return Err(StackEnd::JitFrame);
@@ -195,8 +195,8 @@ fn enter_interpreter(step: &mut Step<'_, '_>) -> Result<Registers, StackEnd> {
     let (sender, pointer) = (register(SENDER)?, register(layout.frame_pointer)?);
     let accumulator = register(ACCUMULATOR)?;
     let (first, second) = (step.read(top)?, step.read(top.wrapping_add(8))?);
-    // The return address is on the stack, in rax while there is room made for variables, then on
-    // the stack again, and the frame pointer follows.
+    // The return address is on the stack; in rax while stack space for variables is allocated; then
+    // on the stack again, and the frame pointer follows.
     let candidates = [(first, pointer), (second, first), (accumulator, pointer)];
     for (target, link) in candidates {
         let call = target.wrapping_sub(1);
@@ -238,7 +238,7 @@ fn sender_registers(
     Ok(registers)
 }
 
-/// The caller with these registers, if it lies further up the stack and can have made a call.
+/// The caller with these registers, if it is further up the stack and can have made a call.
 fn believe(step: &mut Step<'_, '_>, registers: Registers) -> Result<Caller, StackEnd> {
     let end = match step.from_live {
         true => StackEnd::Stale,

@@ -1,8 +1,8 @@
-//! The last resort: what the kernel found by following frame pointers when it took the sample.
+//! The last resort: the chain of frame pointers that the kernel followed when it took the sample.
 //!
-//! It knows nothing of code without them, but its reads are of the very moment, and not limited to
-//! the stack that was copied. Go moves from a goroutine's stack to a larger one to allocate memory,
-//! and keeps frame pointers: a millisecond later the goroutine has moved on.
+//! It skips code without frame pointers, but its reads are of the very moment, and not limited to
+//! the dump. Go moves from a goroutine's stack to a larger one to allocate memory, and keeps frame
+//! pointers: a millisecond later the goroutine has moved on.
 
 use std::ops::RangeInclusive;
 
@@ -14,8 +14,8 @@ use crate::step::lookup::find_rule;
 /// The kernel's own limit is 127 frames, unless root has changed it.
 const LONGEST: usize = 2048;
 
-/// Where in the kernel's chain the frame's callers are, if it leads to an entry. `depth` frames are
-/// known, this one included.
+/// The indices of the frame's callers in the kernel's chain, if it leads to an entry. `depth`
+/// frames are known, including this one.
 pub(crate) fn rest_of_chain(
     step: &mut Step<'_, '_>,
     depth: usize,
@@ -24,7 +24,7 @@ pub(crate) fn rest_of_chain(
     Some(first..=end(step, first)?)
 }
 
-/// Where the frame's caller is. In recursion that is unknown.
+/// The index of the frame's caller; unknown in recursion.
 fn join(step: &Step<'_, '_>, depth: usize) -> Option<usize> {
     let here = step.frame.program_counter();
     let mut found = (1..LONGEST)
@@ -39,7 +39,7 @@ fn join(step: &Step<'_, '_>, depth: usize) -> Option<usize> {
     }
 }
 
-/// The first entry of a thread or coroutine in the chain, if all up to there are callers.
+/// The first entry of a thread or coroutine in the chain, if all addresses up to it are callers.
 fn end(step: &mut Step<'_, '_>, first: usize) -> Option<usize> {
     let mut frame = *step.frame;
     frame.interrupted = false;

@@ -1,5 +1,5 @@
-//! Steps for code that no CFI covers, or whose CFI leads nowhere. Whatever is guessed must yield an
-//! address that follows a call.
+//! Steps for code without CFI, or whose CFI leads nowhere. Every guess must yield an address that
+//! follows a call.
 
 pub(crate) mod kernel_chain;
 
@@ -25,7 +25,7 @@ use jit::leave_jit_code;
 use thread_start::is_thread_start;
 use trampoline::leave_trampoline;
 
-/// Frames larger than this have their own explanation.
+/// Larger frames have another explanation.
 const FRAME: u64 = 8 << 20;
 
 /// A step from code without CFI.
@@ -61,14 +61,14 @@ pub(crate) fn guess(
         remember_guess(step.code, step.frame, place, &rule);
         return Ok(caller);
     }
-    // If nothing else works either, the guess was right and its memory is what is missing.
+    // If nothing else works either, the guess was right and its memory is missing.
     without_cfi(step, place, StackEnd::NoUnwindInfo).map_err(|end| match unreadable {
         Some(reason) if end == StackEnd::NoUnwindInfo => reason,
         _ => end,
     })
 }
 
-/// A step after what CFI says was unavailable or impossible; `otherwise` is what that amounts to if
+/// A step when the result of CFI was unavailable or impossible; `otherwise` is the reason if
 /// nothing else works either.
 pub(crate) fn without_cfi(
     step: &mut Step<'_, '_>,
@@ -95,7 +95,7 @@ pub(crate) fn without_cfi(
     )
 }
 
-/// A step from an address outside of any known code: perhaps the sample just got there by a call.
+/// A step from an address outside of any known code: maybe the sample just got there by a call.
 pub(crate) fn outside_code(step: &mut Step<'_, '_>) -> Result<Caller, StackEnd> {
     leave_leaf(step).ok_or(StackEnd::NotCode)
 }
@@ -117,11 +117,11 @@ fn signal_registers(step: &mut Step<'_, '_>) -> Result<Registers, StackEnd> {
     architecture.signal_registers(at, &mut |address| step.read(address))
 }
 
-/// A step back to the stack that Go's `systemstack` came from.
+/// A step back to the stack from which Go's `systemstack` came.
 fn leave_other_stack(step: &mut Step<'_, '_>) -> Result<Caller, StackEnd> {
     follow_frame_pointer(step, u64::MAX).ok_or_else(|| match step.stack.failure() {
         Some(end) => end,
-        // What was read is no frame any more.
+        // The memory is not a frame any more.
         None if step.from_live => StackEnd::Stale,
         None => StackEnd::UnreadableMemory,
     })
@@ -143,7 +143,7 @@ fn leave_leaf(step: &mut Step<'_, '_>) -> Option<Caller> {
     validate(step, registers)
 }
 
-/// Whether a guessed rule leads to a place not far up the same stack.
+/// Whether a guessed rule leads to an address not far up the same stack.
 fn stays_near(step: &Step<'_, '_>, rule: &CompactRule) -> bool {
     let base = step.frame.registers.get(rule.cfa_register);
     base.is_some_and(|base| base.wrapping_sub(step.frame.stack_pointer()) < FRAME)

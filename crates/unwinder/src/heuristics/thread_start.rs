@@ -1,4 +1,4 @@
-//! Frames whose caller was not found because there is none.
+//! Frames that have no caller.
 
 use crate::code::patterns::{ends_thread, is_go_entry, is_new_thread};
 use crate::module::code_mapping::CodeMapping;

@@ -1,4 +1,4 @@
-//! Stack memory: the copied bytes, and beyond them checked reads from the live target.
+//! Stack memory: the dump, and beyond it checked reads from the live target.
 //!
 //! ```text
 //!   dump.start           dump end
@@ -7,10 +7,10 @@
 //!                  ├─────────┼──────────────────────────┤
 //!                  │ overlap │  block read now          │   next block: overlaps this one's end
 //! ```
-//! The target ran on between the copy and the read. A block is believed only if its first bytes,
-//! the overlap, are still what the dump (or the block before) has there: what changes the outer
-//! frames returns through the inner ones first. Where they are not, the same is tried with what
-//! was there at an earlier sample of the thread, with a longer overlap.
+//! The target ran on between the dump and the read. A block is used only if its first bytes, the
+//! overlap, are the same as in the dump (or the block before): the program returns through the
+//! inner frames before it changes the outer ones. If they differ, the stack of an earlier sample of
+//! the thread is tried, with a longer overlap.
 
 use std::ops::Range;
 
@@ -18,15 +18,15 @@ use prof_model::StackEnd;
 
 use crate::memory::target::{JitCode, Memory, StackDump, word};
 
-/// How much is read from the target at once.
+/// How many bytes are read from the target at once.
 const BLOCK: usize = 64 << 10;
 /// How many bytes of dump and block are compared.
 const OVERLAP: usize = 512;
-/// The same for blocks of an earlier sample: more time has passed.
+/// The same for blocks of an earlier sample, as more time has passed.
 const SNAPSHOT_OVERLAP: usize = 4096;
-/// How far below the stack pointer rules may look, at most: at registers that were just popped.
+/// How far below the stack pointer rules may read, at most: registers that were just popped.
 const RED_ZONE: u64 = 512;
-/// Blocks per stack: 32 MB of stack, and a bound on what a hostile one can cost.
+/// The most blocks of a stack: 32 MB, which limits the cost of a hostile one.
 const BLOCKS: u32 = 512;
 
 /// The memory of a block, reused from sample to sample.
@@ -41,31 +41,31 @@ pub(crate) struct Block {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Word {
     pub(crate) value: u64,
-    /// It was not copied with the sample, and may be of another moment.
+    /// It is not from the dump, and may be of another moment.
     pub(crate) is_live: bool,
 }
 
 /// The stack of one sample.
 pub(crate) struct Stack<'a> {
     dump: StackDump<'a>,
-    /// The stack pointer at the sample. Usually where the dump starts.
+    /// The stack pointer at the sample. Usually the start of the dump.
     top: u64,
     block: &'a mut Block,
     memory: &'a mut dyn Memory,
-    /// The mapping that holds the live part, if known.
+    /// The mapping that contains the live part, if known.
     bounds: Option<Range<u64>>,
-    /// Blocks are those of an earlier sample.
+    /// Whether the blocks are of an earlier sample.
     from_snapshot: bool,
-    /// Whether the live target's memory is known not to go on from the dump, whatever the overlap
+    /// Whether the live target's memory is known not to continue the dump, whatever the overlap
     /// says.
     distrusts_live: bool,
     blocks_left: u32,
-    /// The stack pointer of the outermost frame so far that was copied: the overlap for jumps to
+    /// The stack pointer of the outermost frame so far in the dump: the overlap for jumps to
     /// another stack.
     outermost: u64,
-    /// Whether the live target's memory was taken to go on from the dump.
+    /// Whether live memory was accepted as the continuation of the dump.
     joined_live: bool,
-    /// Why live memory can no longer be believed.
+    /// Why live memory is not used any more.
     failed: Option<StackEnd>,
 }
 
@@ -92,18 +92,18 @@ impl<'a> Stack<'a> {
         }
     }
 
-    /// The same, but it does not go on in the live target's memory.
+    /// Like [`new`](Self::new), but live memory does not continue the dump.
     pub(crate) fn distrusting_live(mut self) -> Self {
         self.distrusts_live = true;
         self
     }
 
-    /// Whether no byte of the stack was copied.
+    /// Whether the dump is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.dump.bytes.is_empty()
     }
 
-    /// Whether the live target's memory was taken to go on from the dump.
+    /// Whether live memory was accepted as the continuation of the dump.
     pub(crate) fn joined_live(&self) -> bool {
         self.joined_live
     }
@@ -125,8 +125,8 @@ impl<'a> Stack<'a> {
         }
     }
 
-    /// The word at `address`, if it is at hand: copied with the sample or in the block that was
-    /// read and checked last.
+    /// The word at `address`, if it is in memory already: in the dump or in the block that was read
+    /// and checked last.
     #[inline]
     pub(crate) fn at_hand(&self, address: u64) -> Option<Word> {
         match self.dump.word(address) {
@@ -136,13 +136,13 @@ impl<'a> Stack<'a> {
         }
     }
 
-    /// Whether `address` is a little below the stack, where nothing lasts.
+    /// Whether `address` is slightly below the stack, where values do not last.
     #[inline]
     fn is_below(&self, address: u64) -> bool {
         self.top.wrapping_sub(address).wrapping_sub(1) < RED_ZONE
     }
 
-    /// The kernel's own answer; see [`Memory::kernel_callchain`].
+    /// The kernel's own chain; see [`Memory::kernel_callchain`].
     pub(crate) fn kernel_callchain(&self, index: usize) -> Option<u64> {
         self.memory.kernel_callchain(index)
     }
@@ -157,24 +157,24 @@ impl<'a> Stack<'a> {
         self.memory.bytecodes(method)
     }
 
-    /// Why live memory is no longer read, if it is not.
+    /// Why live memory is not used any more, if so.
     pub(crate) fn failure(&self) -> Option<StackEnd> {
         self.failed
     }
 
-    /// A pointer that is not on the stack, as it is now.
+    /// The current value of a pointer that is not on the stack.
     pub(crate) fn read_pointer(&mut self, address: u64) -> Option<u64> {
         let mut bytes = [0; 8];
         let count = self.read_elsewhere(address, &mut bytes);
         (count == bytes.len()).then(|| u64::from_le_bytes(bytes))
     }
 
-    /// Copies live memory that is not on the stack; returns how many bytes there were.
+    /// Copies live memory that is not on the stack; returns how many bytes there are.
     pub(crate) fn read_elsewhere(&mut self, address: u64, buffer: &mut [u8]) -> usize {
         self.memory.read_lasting(address, buffer).min(buffer.len())
     }
 
-    /// Whether the overlap of the live memory holds nothing but zeros.
+    /// Whether the overlap in live memory is all zeros.
     pub(crate) fn is_overlap_blank(&self) -> bool {
         let overlap = self.block.filled.min(OVERLAP);
         self.block.bytes.iter().take(overlap).all(|&byte| byte == 0)
@@ -205,7 +205,7 @@ impl<'a> Stack<'a> {
         word(bytes, address.wrapping_sub(self.block.start))
     }
 
-    /// Reads the block that holds `address`, and checks it.
+    /// Reads the block that contains `address`, and checks it.
     fn load(&mut self, address: u64) -> Result<(), StackEnd> {
         self.blocks_left = self
             .blocks_left
@@ -266,8 +266,8 @@ impl<'a> Stack<'a> {
         }
     }
 
-    /// Memory that does not join what was copied: the stack under a signal handler that runs on
-    /// its own. The check is that the place in the dump which led there has not changed.
+    /// Reads memory that does not continue the dump: the stack under a signal handler that runs on
+    /// its own. It checks that the place in the dump that led there has not changed.
     fn load_elsewhere(&mut self, address: u64) -> Result<(), StackEnd> {
         self.bounds = self.memory.mapping(address);
         self.from_snapshot = false;
@@ -289,7 +289,7 @@ impl<'a> Stack<'a> {
 
     /// Reads a block from `start` up, which should hold `address`.
     fn fill(&mut self, start: u64, address: u64) -> Result<(), StackEnd> {
-        // Where a stack ends, another mapping may follow: not ours to walk on.
+        // Another mapping may follow the end of a stack: it is not part of the stack.
         let outside = |bounds: &Range<u64>| !bounds.contains(&address);
         if self.bounds.as_ref().is_some_and(outside) {
             return Err(StackEnd::UnreadableMemory);

@@ -1,4 +1,4 @@
-//! What is unwound, and what comes of it.
+//! The input and the result of unwinding.
 
 use std::ops::Range;
 
@@ -11,12 +11,12 @@ pub struct Target<'a> {
     pub pid: Pid,
     /// Its mappings.
     pub process: &'a Process,
-    /// The table that the ids in the mappings are of. One [`Unwinder`](crate::Unwinder) serves
-    /// one table: it keeps what it read of each module by [`ModuleId`](prof_model::ModuleId).
+    /// The table of the mappings' module ids. One [`Unwinder`](crate::Unwinder) serves one table:
+    /// it keeps the tables of each module by [`ModuleId`](prof_model::ModuleId).
     pub modules: &'a Modules,
 }
 
-/// Where a thread was in user code when a sample was taken.
+/// The state of a thread in user code at a sample.
 #[derive(Clone, Copy, Debug)]
 pub struct UserState<'a> {
     /// Its registers.
@@ -25,30 +25,28 @@ pub struct UserState<'a> {
     pub dump: StackDump<'a>,
 }
 
-/// The part of the user stack that was copied when the sample was taken.
+/// The part of the user stack in the sample.
 #[derive(Clone, Copy, Debug)]
 pub struct StackDump<'a> {
-    /// The address of the first byte: the stack pointer at that time, or where the kernel took it
-    /// to be.
+    /// The address of the first byte: the stack pointer at that time, or the kernel's value of it.
     pub start: u64,
     /// The bytes that were really copied (PERF_SAMPLE_STACK_USER's `dyn_size`).
     pub bytes: &'a [u8],
-    /// Whether the copy was filled to its limit, so that there may well be more. If not, the copy
-    /// ended where the next page could not be read without a page fault: mostly the end of the
-    /// stack.
+    /// Whether the dump was filled to its limit, so that there may be more. If not, it ended where
+    /// the next page could not be read without a page fault: mostly at the end of the stack.
     pub full: bool,
 }
 
 impl StackDump<'_> {
-    /// The word at `address`, if it was copied.
+    /// The word at `address`, if it is in the dump.
     #[inline]
     pub(crate) fn word(&self, address: u64) -> Option<u64> {
         word(self.bytes, address.wrapping_sub(self.start))
     }
 
-    /// What it means that nothing is known of the stack at `address`.
+    /// The reason if the stack at `address` is unavailable.
     pub(crate) fn missing(&self, address: u64) -> StackEnd {
-        /// No copy misses more of its stack.
+        /// The largest plausible distance beyond a dump.
         const PLAUSIBLE: u64 = 64 << 20;
         let beyond = address.wrapping_sub(self.start);
         match self.full && beyond < PLAUSIBLE {
@@ -68,65 +66,65 @@ pub(super) fn word(bytes: &[u8], offset: u64) -> Option<u64> {
 
 /// Memory of the live target, for stack beyond the dump.
 ///
-/// The unwinder asks for few large blocks, and compares bytes it has both from the dump and from
-/// here, so an implementation must read anew on each call and must not cache.
+/// The unwinder requests few large blocks, and compares bytes from the dump and from here, so an
+/// implementation must read on each call and must not cache.
 pub trait Memory {
-    /// Copies memory from `address` up into `buffer` and returns how many bytes, from the first
-    /// on, could be read: fewer than asked, or 0, where memory is not mapped or the target gone.
+    /// Copies memory from `address` up into `buffer` and returns how many bytes, from the first on,
+    /// could be read: fewer than requested, or 0, if memory is not mapped or the target is gone.
     fn read(&mut self, address: u64, buffer: &mut [u8]) -> usize;
 
-    /// Like [`read`](Self::read), but what the memory held at an earlier sample of the same thread,
-    /// as far as that is still known. It is asked for where the live memory has changed since the
-    /// sample, and believed if a longer stretch of the dump's end is the same in it.
+    /// Like [`read`](Self::read), but the memory of an earlier sample of the same thread, as far as
+    /// it is known. It is used if live memory has changed since the sample, and if a longer part of
+    /// the dump's end is the same in it.
     fn read_snapshot(&mut self, address: u64, buffer: &mut [u8]) -> usize {
         let _ = (address, buffer);
         0
     }
 
-    /// Like [`read`](Self::read), for what does not change: code, and pointers to functions.
+    /// Like [`read`](Self::read), for memory that does not change: code, and pointers to functions.
     fn read_lasting(&mut self, address: u64, buffer: &mut [u8]) -> usize {
         self.read(address, buffer)
     }
 
-    /// The chain that the kernel found by following frame pointers when it took the sample: the
-    /// instruction pointer, then return addresses. Asked for where nothing else leads on.
+    /// The chain of frame pointers that the kernel followed when it took the sample: the
+    /// instruction pointer, then return addresses. Used if nothing else leads on.
     fn kernel_callchain(&self, index: usize) -> Option<u64> {
         let _ = index;
         None
     }
 
-    /// What the runtime that made the code at `address` says of it.
+    /// The run-time code at `address`, by its runtime.
     fn jit_code(&mut self, address: u64) -> Option<JitCode> {
         let _ = address;
         None
     }
 
-    /// Where the bytecodes of a method are that a runtime interprets, by what its frame has in the
-    /// place of the method's address; empty for native methods. `None`: there is no method.
+    /// The addresses of the bytecodes of a method that a runtime interprets, given the value for
+    /// the method in its frame; empty for native methods. `None`: there is no method.
     fn bytecodes(&mut self, method: u64) -> Option<Range<u64>> {
         let _ = method;
         None
     }
 
-    /// The mapping of the live target that holds `address` (a line of /proc/PID/maps), if that can
-    /// be told: a stack is not followed past the end of its mapping. Called at most a few times
-    /// per stack, only for stacks that outgrow their dump.
+    /// The mapping of the live target that contains `address` (a line of /proc/PID/maps), if known:
+    /// a stack is not followed past the end of its mapping. Called at most a few times per stack,
+    /// only for stacks deeper than their dump.
     fn mapping(&mut self, address: u64) -> Option<Range<u64>> {
         let _ = address;
         None
     }
 }
 
-/// Code without unwind tables that a runtime has made, by what that itself says of it.
+/// Run-time code without unwind tables, as its runtime describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JitCode {
-    /// Where its instructions are.
+    /// The addresses of its instructions.
     pub range: Range<u64>,
-    /// What is known of its frames.
+    /// Its frames.
     pub frames: JitFrames,
 }
 
-/// What is known of the frames of code that a runtime has made.
+/// The frames of run-time code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JitFrames {
     /// All have one size.
@@ -134,18 +132,18 @@ pub enum JitFrames {
         /// In bytes, with the return address, which is the outermost word. The caller's frame
         /// pointer is below it.
         size: u32,
-        /// From which address on frames are complete, if that is known.
+        /// The address from which on frames are complete, if known.
         complete: Option<u64>,
     },
-    /// Those of HotSpot's interpreter.
+    /// Frames of HotSpot's interpreter.
     HotSpotInterpreter,
-    /// Nothing: stubs, which have frames or none.
+    /// Unknown: stubs, with frames or without.
     Unknown,
     /// The code is no longer there.
     None,
 }
 
-/// No live target: what the dump does not hold is unavailable.
+/// No live target: memory outside of the dump is unavailable.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoMemory;
 
@@ -155,17 +153,17 @@ impl Memory for NoMemory {
     }
 }
 
-/// How a walk went; the frames themselves are in the caller's buffer.
+/// The result of a walk; the frames themselves are in the caller's buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unwound {
-    /// Why it ended. Any but [`StackEnd::Root`] is about the last frame of the buffer: that frame's
-    /// caller was not found. The stack is whole, with its middle left out, if this is
-    /// [`StackEnd::Root`] and [`elided`](Self::elided) is not 0.
+    /// Why it ended. Any reason but [`StackEnd::Root`] is about the last frame of the buffer: that
+    /// frame's caller was not found. With [`StackEnd::Root`], the stack is whole, without its
+    /// middle if [`elided`](Self::elided) is not 0.
     pub end: StackEnd,
     /// How many of the frames were found through [`Memory`] instead of the dump; stops counting
     /// at `u16::MAX`.
     pub remote_read: u16,
-    /// How many frames were left out of the middle because there is a limit to a sample's size.
+    /// How many frames were left out of the middle because a sample's size is limited.
     pub elided: u32,
     /// The index in the buffer (counted from this stack's first frame) of the first frame after
     /// the cut; 0 if nothing was left out.
@@ -173,7 +171,7 @@ pub struct Unwound {
 }
 
 impl Unwound {
-    /// There is nothing to walk.
+    /// The result without a walk.
     pub fn at_once(end: StackEnd) -> Self {
         Self {
             end,

@@ -1,4 +1,4 @@
-//! A mapping of code, and where its addresses are in the module's file.
+//! A mapping of code, with its translation to addresses of the module's file.
 
 use prof_model::{Mapping, ModuleId, ModuleKind};
 
@@ -13,14 +13,14 @@ pub(crate) struct CodeMapping {
     start: u64,
     end: u64,
     pub(crate) module: ModuleId,
-    /// What to add (wrapping) to an address of the process to get that of the module's tables.
+    /// The (wrapping) difference from addresses of the process to addresses in the module's tables.
     bias: u64,
     /// Whether the module's file could be read.
     pub(crate) has_tables: bool,
 }
 
 impl CodeMapping {
-    /// The tables of `mapping`, one of the target's, are loaded if they are not yet.
+    /// Loads the tables of `mapping`, one of the target's, unless they are loaded.
     pub(crate) fn load(
         modules: &mut ModuleStore,
         layout: &Layout,
@@ -30,7 +30,7 @@ impl CodeMapping {
         let bias = modules
             .load(target.pid, target.modules, mapping, layout)
             .and_then(|tables| match target.modules[mapping.module].kind {
-                // Mapped as a whole from its first byte, whatever offset the kernel reports.
+                // Mapped completely from its first byte, whatever offset the kernel reports.
                 ModuleKind::Vdso => Some(mapping.file_offset.0.wrapping_neg()),
                 _ => tables.address_bias(mapping, target.process.space()),
             });
@@ -43,7 +43,7 @@ impl CodeMapping {
         }
     }
 
-    /// An address in this mapping as the module's tables have it; without tables, as is.
+    /// An address in this mapping as the module's tables have it; unchanged without tables.
     #[inline]
     pub(crate) fn elf_address(&self, address: u64) -> u64 {
         address.wrapping_add(self.bias)
@@ -55,7 +55,7 @@ impl CodeMapping {
         (self.module, self.elf_address(address))
     }
 
-    /// Where an address of the module's tables is in the process.
+    /// The address in the process for an address of the module's tables.
     pub(crate) fn address(&self, elf_address: u64) -> u64 {
         elf_address.wrapping_sub(self.bias)
     }

@@ -1,8 +1,7 @@
 //! The parts of an ELF file that unwinding needs: segments, sections by name, entry point.
 //!
-//! 64-bit little-endian files only, which are all that the supported architectures have. Sizes
-//! and offsets are the file's claims; nothing is allocated before they were checked against its
-//! size.
+//! Only 64-bit little-endian files, which all supported architectures have. Sizes and offsets are
+//! claims of the file; nothing is allocated before they were checked against its size.
 
 use object::LittleEndian as LE;
 use object::elf::{
@@ -14,7 +13,7 @@ use object::pod;
 use super::ModuleError;
 use super::source::Source;
 
-/// What the headers of an ELF file say.
+/// The headers of an ELF file.
 #[derive(Debug, Default)]
 pub(crate) struct Headers {
     /// `e_machine`.
@@ -30,7 +29,7 @@ pub(crate) struct Headers {
     pub(crate) sections: Vec<Section>,
 }
 
-/// A program header: where which bytes of the file are mapped.
+/// A program header: which bytes of the file are mapped where.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Segment {
     pub(crate) file_offset: u64,
@@ -45,7 +44,7 @@ impl Segment {
     }
 }
 
-/// A section that has bytes in the file.
+/// A section with bytes in the file.
 #[derive(Clone, Debug)]
 pub(crate) struct Section {
     pub(crate) name: SectionName,
@@ -55,7 +54,7 @@ pub(crate) struct Section {
     pub(crate) compressed: bool,
 }
 
-/// The sections that are of interest.
+/// The sections that are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SectionName {
     EhFrame,

@@ -1,4 +1,4 @@
-//! Where the bytes of modules come from.
+//! Sources of the bytes of modules.
 
 use std::fs::File;
 use std::io;
@@ -6,11 +6,11 @@ use std::io;
 use prof_model::{Mapping, Module, Pid};
 use prof_procfs::{Task, own_vdso};
 
-/// How to open the files that code was mapped from.
+/// Opens the files that code is mapped from.
 ///
-/// Called when the first sample meets a module, while the process may still live.
+/// Called at the first sample in a module, while the process may still live.
 pub trait ModuleFiles {
-    /// Opens the file of `module`, which process `pid` has mapped as `mapping` says.
+    /// Opens the file of `module`, which process `pid` has mapped as `mapping`.
     fn open(&mut self, pid: Pid, module: &Module, mapping: &Mapping) -> io::Result<File>;
 
     /// The bytes of the `[vdso]` of process `pid`, an ELF image. By default those of our own

@@ -1,4 +1,4 @@
-//! Reading the unwind tables out of a module's file.
+//! Reads the unwind tables from a module's file.
 
 use prof_model::BuildId;
 
@@ -30,8 +30,8 @@ pub(super) fn read_eh_frame(
     let (offset, size, address) = match section {
         Some(section) => (section.file_offset, section.size, section.address),
         None => {
-            // Without section headers, .eh_frame starts where its index says, and ends with a
-            // zero word somewhere before the end of the segment.
+            // Without section headers, .eh_frame starts at the address in its index, and ends with
+            // a zero word before the end of the segment.
             let (header_address, bytes) = header.as_ref()?;
             let address = CfiSection::eh_frame_address(bytes, *header_address)?;
             let segment = headers
@@ -81,7 +81,7 @@ pub(super) fn read_debug_frame(
     Ok(CfiSection::debug_frame(bytes, layout.vendor, &is_code))
 }
 
-/// The section's bytes as they were before the linker compressed them.
+/// Decompresses the section's bytes.
 fn decompress(section: &Section, bytes: Vec<u8>) -> Result<Vec<u8>, ModuleError> {
     use object::read::{CompressedData, CompressionFormat};
     /// `Elf64_Chdr`: type (u32), reserved (u32), size, alignment (u64 each).
@@ -106,7 +106,7 @@ fn decompress(section: &Section, bytes: Vec<u8>) -> Result<Vec<u8>, ModuleError>
     let (Some(uncompressed_size), Some(data)) = (size, bytes.get(skip..)) else {
         return Err(ModuleError::Malformed);
     };
-    // Neither format makes more than about a thousand bytes of one.
+    // Neither format expands by more than about a thousand.
     let plausible = (data.len() as u64)
         .saturating_mul(1100)
         .saturating_add(1 << 16);

@@ -1,4 +1,4 @@
-//! What is kept of each module: its segments, its CFI sections, and the file for code bytes.
+//! The data kept of each module: its segments, its CFI sections, and the file for code bytes.
 
 pub(crate) mod code_mapping;
 pub(crate) mod files;
@@ -29,7 +29,7 @@ pub(crate) enum ModuleError {
     /// Its headers contradict its size or each other.
     #[error("the ELF headers are damaged")]
     Malformed,
-    /// A table is larger than any real one.
+    /// A table is implausibly large.
     #[error("a table is unreasonably large")]
     TooLarge,
     /// It is made for another processor.
@@ -49,7 +49,7 @@ pub(crate) struct ModuleTables {
     pub(crate) eh_frame: Option<CfiSection>,
     /// `.debug_frame`, only read once `.eh_frame` has no answer.
     debug_frame: DebugFrame,
-    /// Where the kernel or the dynamic linker enters it; 0: nowhere.
+    /// The address where the kernel or the dynamic linker enters it; 0: none.
     pub(crate) entry: u64,
 }
 
@@ -90,7 +90,7 @@ impl ModuleTables {
         })
     }
 
-    /// Reads the entries of `.eh_frame` that may be for `address`: before it is asked for them.
+    /// Reads the entries of `.eh_frame` that may cover `address`, before they are used.
     pub(crate) fn read_entries(&mut self, address: u64) {
         let Self {
             source, eh_frame, ..
@@ -130,18 +130,18 @@ impl ModuleTables {
         }
     }
 
-    /// Bytes of memory that the tables take.
+    /// Bytes of memory that the tables use.
     pub(crate) fn size(&self) -> usize {
         let sections = [self.eh_frame.as_ref(), self.read_debug_frame()];
         sections.into_iter().flatten().map(CfiSection::size).sum()
     }
 
-    /// What to add to a position in the file (wrapping) to get the address the tables speak of,
-    /// for code in `mapping`, which is one of `space`.
+    /// The (wrapping) difference from positions in the file to addresses in the tables, for code in
+    /// `mapping`, which is one of `space`.
     ///
     /// Segments need not start at page boundaries, but mappings do: two segments can share a page
-    /// of the file, which is then mapped twice. Which segment a mapping is for is decided by what
-    /// all of the module's mappings together say about where it was loaded.
+    /// of the file, which is then mapped twice. The segment of a mapping follows from the load
+    /// address that all of the module's mappings together imply.
     pub(crate) fn address_bias(&self, mapping: &Mapping, space: &AddressSpace) -> Option<u64> {
         let mut candidates = self.biases(mapping);
         let (first, _) = candidates.next()?;
@@ -165,7 +165,7 @@ impl ModuleTables {
             .map(|(bias, _)| bias)
     }
 
-    /// For each segment that `mapping` may be of: its bias, and how many bytes they share.
+    /// For each segment that `mapping` may belong to: its bias, and how many bytes they share.
     fn biases(&self, mapping: &Mapping) -> impl Iterator<Item = (u64, u64)> + '_ {
         let first = mapping.file_offset.0;
         let length = mapping.end.0.wrapping_sub(mapping.start.0);
@@ -183,8 +183,8 @@ impl ModuleTables {
             })
     }
 
-    /// Fills `page` with the code that is mapped from `address` on; returns how far. What is not
-    /// code before that is zero.
+    /// Fills `page` with the code mapped from `address` on; returns how many bytes. Bytes that are
+    /// not code are zero.
     pub(crate) fn read_code_page(&self, address: u64, page: &mut [u8]) -> usize {
         let size = page.len() as u64;
         let overlaps = |segment: &&Segment| {
@@ -208,7 +208,7 @@ impl ModuleTables {
     }
 }
 
-/// Where a code address of a process lies in a module.
+/// The address in a module for a code address of a process.
 pub(crate) fn elf_address(mapping: &Mapping, bias: u64, address: u64) -> u64 {
     let FileOffset(offset) = mapping.file_offset_of(prof_model::AbsoluteAddress(address));
     offset.wrapping_add(bias)

@@ -6,8 +6,8 @@ use crate::arch::Layout;
 use crate::module::files::ModuleFiles;
 use crate::module::{ModuleError, ModuleTables, Source};
 
-/// Tables by module, read when first needed, and again if they were forgotten: programs that come
-/// and go (a build runs thousands) must not fill memory, or use up the file descriptors.
+/// Tables by module, read when first needed, and again if they were dropped: short-lived programs
+/// (a build runs thousands) must not fill memory, or use up the file descriptors.
 pub(crate) struct ModuleStore {
     files: Box<dyn ModuleFiles + Send>,
     slots: Vec<Slot>,
@@ -17,12 +17,12 @@ pub(crate) struct ModuleStore {
     clock: u64,
 }
 
-/// What is held at most, but for the module that was read last.
+/// The limits, which do not include the module that was read last.
 #[derive(Clone, Copy, Debug)]
 struct Limits {
-    /// Each has an open file: half of what processes usually may open.
+    /// Each has an open file: half of the usual limit for processes.
     modules: usize,
-    /// Of tables. Those of a large browser take 80 MB, those of rustc 25.
+    /// Bytes of tables. Those of a large browser take 80 MB, those of rustc 25.
     bytes: usize,
 }
 
@@ -37,7 +37,7 @@ enum Slot {
     Unseen,
     Ready {
         tables: Box<ModuleTables>,
-        /// The clock when they were last asked for.
+        /// The clock when they were last used.
         used: u64,
     },
     Failed {
@@ -46,10 +46,10 @@ enum Slot {
     },
 }
 
-/// Another process may still have the file that one which ended took along.
+/// Another process may still have a file that was mapped by one that has ended.
 const ATTEMPTS: u8 = 3;
 
-/// A part of a module's code, as last read from its file.
+/// A page of a module's code, as last read from its file.
 struct Page {
     module: Option<ModuleId>,
     number: u64,
@@ -77,12 +77,12 @@ impl ModuleStore {
         }
     }
 
-    /// Holds at most so many bytes of tables.
+    /// Limits the bytes of tables.
     pub(crate) fn limit_bytes(&mut self, bytes: usize) {
         self.limits.bytes = bytes;
     }
 
-    /// The tables of the module that is mapped so, read now if they were not before.
+    /// The tables of the module with this mapping; reads them if necessary.
     pub(crate) fn load(
         &mut self,
         pid: Pid,
@@ -127,7 +127,7 @@ impl ModuleStore {
         }
     }
 
-    /// As long as there are too many, forgets those that were not asked for the longest; not these.
+    /// Drops the least recently used ones until the rest is within the limits; but not these.
     fn forget_oldest(&mut self, newest: usize) {
         let ready = |(index, slot): (usize, &Slot)| match slot {
             Slot::Ready { tables, used } => Some((*used, index, tables.size())),
@@ -161,7 +161,7 @@ impl ModuleStore {
         }
     }
 
-    /// Copies a module's code from the file; returns how many bytes there were.
+    /// Copies a module's code from the file; returns how many bytes there are.
     pub(crate) fn read_code(&mut self, module: ModuleId, address: u64, buffer: &mut [u8]) -> usize {
         let mut copied = 0;
         while copied < buffer.len() {

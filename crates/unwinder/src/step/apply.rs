@@ -1,4 +1,4 @@
-//! A caller's registers by a rule.
+//! Computes a caller's registers by a rule.
 
 use prof_model::StackEnd;
 
@@ -35,8 +35,9 @@ pub(crate) fn apply(step: &mut Step<'_, '_>, rule: &CompactRule) -> Result<Regis
         };
         match step.read(at(words)) {
             Ok(value) => caller.set(register, value),
-            // LLVM's CFI for epilogues leaves popped registers where they were saved, which is
-            // below the stack pointer by then and not copied: they have their value back.
+            // LLVM's CFI for epilogues says that popped registers are still where they were saved,
+            // which is then below the stack pointer and not in the dump: they already have their
+            // values back.
             Err(_) if at(words) < step.frame.stack_pointer() => {}
             Err(_) => caller.forget(register),
         }
@@ -46,7 +47,7 @@ pub(crate) fn apply(step: &mut Step<'_, '_>, rule: &CompactRule) -> Result<Regis
     Ok(caller)
 }
 
-/// The caller's registers by everything that the CFI says.
+/// The caller's registers by a complete evaluation of the CFI.
 pub(crate) fn evaluate(
     step: &mut Step<'_, '_>,
     place: &CodeMapping,

@@ -1,8 +1,8 @@
 //! Whether a call leads to the function below it.
 //!
-//! Bytes of two moments may seem to join: what a returned function leaves behind stays as it was
-//! until something else is written there. The frames of such a stack are real, each at another
-//! time, and one of them is not the caller of the next:
+//! Bytes of two moments may seem to join: the data of a function that has returned stays on the
+//! stack until it is overwritten. The frames of such a stack are real, each at another time, and
+//! one of them is not the caller of the next:
 //!
 //! ```text
 //!   at the sample            when the rest was read         walked
@@ -11,9 +11,9 @@
 //!         descend                  clock_gettime                  clock_gettime  no call
 //!           descend                (left as it was)                 descend
 //! ```
-//! So each call edge beyond the copy must be possible: the call in front of the return address
-//! leads to the function that is said to have been called. Where the code does not say (a call
-//! through a register), the edge is believed.
+//! So each call edge beyond the dump must be possible: the call before the return address leads to
+//! the supposed callee. If the code does not show that (a call through a register), the edge is
+//! accepted.
 
 use std::ops::Range;
 
@@ -25,19 +25,19 @@ use crate::frame::Frame;
 use crate::module::code_mapping::CodeMapping;
 use crate::step::Step;
 
-/// What the code says about a call edge.
+/// The code's verdict on a call edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Edge {
     /// The call leads to the function.
     Proven,
-    /// It may lead anywhere: through a pointer, or to code without unwind tables, which bound
-    /// functions.
+    /// It may lead anywhere: through a pointer, or to code without unwind tables, which define the
+    /// bounds of functions.
     Open,
     /// It leads elsewhere.
     Disproved,
 }
 
-/// Whether a caller that was read at another time than the copy can have called the function of the
+/// Whether a caller that was read at another time than the dump can have called the function of the
 /// step's frame, whose code is in `place`.
 pub(crate) fn check_call(
     step: &mut Step<'_, '_>,
@@ -61,7 +61,7 @@ pub(crate) fn check_call(
     Ok(())
 }
 
-/// Whether the call in front of `target` can lead to `function`.
+/// Whether the call before `target` can lead to `function`.
 fn edge(
     step: &mut Step<'_, '_>,
     function: Option<CodeAddress>,
@@ -80,7 +80,7 @@ fn edge(
             reach.add(*place, address);
         }
         Called::Pointer(at) => {
-            // Another function may have been called by it since.
+            // It may have called another function since.
             reach.is_open = true;
             add_pointer(step, &mut reach, place, at);
         }
@@ -88,7 +88,7 @@ fn edge(
     follow(step, reach)
 }
 
-/// What the call in front of `target` calls; `None` if there is none.
+/// The target of the call before `target`; `None` if there is no call.
 fn called(step: &mut Step<'_, '_>, place: &CodeMapping, target: u64) -> Option<Called> {
     let mut bytes = [0; 8];
     let (before, _) = step.code.around(place, target, 8, &mut bytes)?;
@@ -96,7 +96,7 @@ fn called(step: &mut Step<'_, '_>, place: &CodeMapping, target: u64) -> Option<C
     architecture.called(before, place.elf_address(target))
 }
 
-/// Follows tail calls from where a call leads, and the jumps between the parts of a function.
+/// Follows tail calls from a call's target, and the jumps between the parts of a function.
 fn follow(step: &mut Step<'_, '_>, mut reach: Reach) -> Edge {
     let mut next = 0;
     while let Some(&Some((place, address))) = reach.places.get(next) {
@@ -123,13 +123,13 @@ fn follow(step: &mut Step<'_, '_>, mut reach: Reach) -> Edge {
     }
 }
 
-/// Adds where the pointer at an address of the place's module leads now.
+/// Adds the current value of the pointer at an address of the place's module.
 fn add_pointer(step: &mut Step<'_, '_>, reach: &mut Reach, place: &CodeMapping, at: u64) {
     let pointer = step.stack.read_pointer(place.address(at));
     let to = pointer.and_then(|to| Some((step.code.locate(to)?, to)));
     match to {
         Some((to, address)) => {
-            // A procedure linkage table may not have looked its function up yet.
+            // A procedure linkage table may not have resolved its function yet.
             reach.is_open |= to.module == place.module;
             reach.add(to, to.elf_address(address));
         }
@@ -137,18 +137,18 @@ fn add_pointer(step: &mut Step<'_, '_>, reach: &mut Reach, place: &CodeMapping, 
     }
 }
 
-/// The bounds of the function at an address; first where it begins.
+/// The bounds of the function at an address, and its start.
 fn function_at(step: &mut Step<'_, '_>, at: CodeAddress) -> Option<(CodeAddress, Range<u64>)> {
     let range = step.code.function(at)?;
     Some(((at.0, range.start), range))
 }
 
-/// Where a call may lead to by jumps.
+/// The functions that a call may reach by jumps.
 struct Reach {
     function: CodeAddress,
     places: [Option<(CodeMapping, u64)>; Self::PLACES],
     count: usize,
-    /// Whether it may also lead elsewhere.
+    /// Whether it may also reach others.
     is_open: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Whether a caller that was found can be.
+//! Checks of a caller that was found.
 
 use prof_model::StackEnd;
 
@@ -9,11 +9,11 @@ use crate::registers::Registers;
 use crate::step::Step;
 use crate::step::call_edges::check_call;
 
-/// How far above a return address of 0 others are looked for. Stacks that were allocated side by
-/// side are larger, mostly.
+/// How far above a return address of 0 to search for others. Stacks allocated side by side are
+/// mostly larger.
 const ABOVE_ZERO: u64 = 8 << 10;
 
-/// Whether a caller that CFI yields can be. `callee` is where the code of the step's frame is, if
+/// Whether a caller found by CFI is possible. `callee` is the code address of the step's frame, if
 /// that was called.
 pub(crate) fn check(
     step: &mut Step<'_, '_>,
@@ -49,12 +49,12 @@ pub(crate) fn check(
     Ok(())
 }
 
-/// How a stack ends where CFI leads to a return address of 0, which who makes a stack plants below
-/// its first function. CFI that does not fit the code finds zeros, too: in the middle of a stack,
-/// where calls were made from further up.
+/// How a stack ends at a return address of 0 that CFI led to: creators of a stack put one below its
+/// first function. CFI that does not fit the code finds zeros, too: in the middle of a stack, with
+/// return addresses further up.
 fn end_at_zero(step: &mut Step<'_, '_>, caller: &Frame, from_live: bool) -> StackEnd {
-    // What looks like the end may be a stack that was given back in the meantime: zeros all over,
-    // and no overlap tells zeros that were copied from these.
+    // This may be a stack that was freed meanwhile: zeros everywhere, and no overlap distinguishes
+    // the dump's zeros from these.
     if from_live && step.stack.is_overlap_blank() {
         return StackEnd::Stale;
     }
@@ -66,7 +66,7 @@ fn end_at_zero(step: &mut Step<'_, '_>, caller: &Frame, from_live: bool) -> Stac
     }
 }
 
-/// Whether a return address lies in what is at hand of the stack from `start` up.
+/// Whether there is a return address in the known bytes of the stack from `start` up.
 fn was_called_above(step: &mut Step<'_, '_>, start: u64) -> bool {
     let mask = step.frame.layout.address_mask;
     let words = (start..start.saturating_add(ABOVE_ZERO)).step_by(8);
@@ -79,7 +79,7 @@ fn was_called_above(step: &mut Step<'_, '_>, start: u64) -> bool {
     })
 }
 
-/// A guessed caller, if it lies further up the stack and its address is known to follow a call.
+/// A guessed caller, if it is further up the stack and its address is known to follow a call.
 pub(crate) fn validate(step: &mut Step<'_, '_>, registers: Registers) -> Option<Caller> {
     let layout = step.frame.layout;
     let (was, now) = (
@@ -93,8 +93,8 @@ pub(crate) fn validate(step: &mut Step<'_, '_>, registers: Registers) -> Option<
     follows_call(step, &registers, false).then(|| step.caller(registers))
 }
 
-/// Whether registers are those of a place in code that follows a call; `otherwise` is the answer
-/// where the code is unavailable.
+/// Whether the registers' program counter follows a call; `otherwise` is the answer if the code is
+/// unavailable.
 pub(crate) fn follows_call(
     step: &mut Step<'_, '_>,
     registers: &Registers,

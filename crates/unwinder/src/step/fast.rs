@@ -1,4 +1,4 @@
-//! The usual step, without detours.
+//! The common step.
 
 use crate::cache::rule_cache::CachedRule;
 use crate::code::ProcessCode;
@@ -8,8 +8,8 @@ use crate::memory::stack::{Stack, Word};
 use crate::rule::Rule;
 use crate::step::lookup::cache_key;
 
-/// Makes of `frame` its caller, appends that to `frames` and returns the evidence for it, if the
-/// rule is cached, the memory at hand and the caller in known code further up. Otherwise does
+/// Replaces `frame` by its caller, appends that to `frames` and returns the evidence for it, if the
+/// rule is cached, the memory already read and the caller in known code further up. Otherwise does
 /// nothing.
 #[inline]
 pub(crate) fn advance(

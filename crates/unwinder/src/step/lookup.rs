@@ -1,4 +1,4 @@
-//! Finding the rule for a frame: cached, from CFI, or from the code.
+//! Finds the rule for a frame: cached, from CFI, or from the code.
 
 use crate::cache::rule_cache::CachedRule;
 use crate::code::patterns::{
@@ -60,7 +60,7 @@ fn make_rule(code: &mut ProcessCode<'_>, frame: &Frame, place: &CodeMapping) -> 
     let next = address.wrapping_add(1);
     let called = frame.interrupted || is_return_address(code, place, returned_to) != Some(false);
     if !called {
-        // The address was made up as the place to return to, such as the end of a coroutine or a
+        // The address was constructed as a return address, such as the end of a coroutine or a
         // signal trampoline.
         let rule = match ends_coroutine(code, place, returned_to) {
             true => Some(plain(Rule::ProgramEntry)),
@@ -105,7 +105,7 @@ fn cfi_rule(code: &mut ProcessCode<'_>, place: &CodeMapping, address: u64) -> Op
     })
 }
 
-/// A rule for code with nothing else to say of it.
+/// A rule without other facts about the code.
 fn plain(rule: Rule) -> CachedRule {
     CachedRule {
         rule,

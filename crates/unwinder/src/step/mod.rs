@@ -13,7 +13,7 @@ use crate::frame::{Caller, Evidence, Frame};
 use crate::memory::stack::Stack;
 use crate::registers::Registers;
 
-/// A frame whose caller is looked for, and what that can be found in.
+/// A frame whose caller is searched, with the context of the search.
 pub(crate) struct Step<'s, 'w> {
     pub(crate) frame: &'s Frame,
     /// How the frame itself was found.
@@ -48,7 +48,7 @@ impl<'s, 'w> Step<'s, 'w> {
         Ok(word.value)
     }
 
-    /// A caller with these registers, found by what was read in this step.
+    /// A caller with these registers, with the evidence of this step.
     #[inline]
     pub(crate) fn caller(&self, registers: Registers) -> Caller {
         Caller {
@@ -64,7 +64,7 @@ impl<'s, 'w> Step<'s, 'w> {
         }
     }
 
-    /// The same, but it was interrupted by a signal.
+    /// Like [`caller`](Self::caller), but it was interrupted by a signal.
     pub(crate) fn interrupted(&self, registers: Registers) -> Caller {
         let mut caller = self.caller(registers);
         caller.frame.interrupted = true;

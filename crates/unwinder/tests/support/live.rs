@@ -1,4 +1,4 @@
-//! Processes that are stopped, and their memory.
+//! Stopped processes, and their memory.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -40,8 +40,8 @@ impl Target {
     /// Samples the running process until it has used some time of a CPU, then stops it.
     pub fn sample_and_stop(&self, workshop: &Workshop, bytes: u32) -> Samples {
         let pid = self.pid().to_string();
-        // The command's only use is to end the recording: after 15 ticks of user time, the
-        // fourteenth field.
+        // The command only serves to end the recording: after 15 ticks of user time, the fourteenth
+        // field.
         let wait = "used() { cut -d' ' -f14 /proc/$0/stat || echo 99999; }; first=$(used); \
                     until [ $(($(used) - first)) -ge 15 ]; do sleep 0.02; done";
         let words = ["-p", &pid, "--", "sh", "-c", wait, &pid].map(OsStr::new);
@@ -52,7 +52,7 @@ impl Target {
 }
 
 pub fn signal(name: &str, pid: &str) {
-    // The shell's own: not every machine has a program for it.
+    // The shell's own kill: not every machine has a program for it.
     let script = format!("kill -s {name} {pid}");
     let sent = Command::new("sh").args(["-c", &script]).status();
     assert!(sent.expect("sh").success());

@@ -1,5 +1,5 @@
-//! Samples with registers and stack bytes, read from files of `perf record --call-graph dwarf`
-//! with a reader that is not ours.
+//! Samples with registers and stack bytes, read from files of `perf record --call-graph dwarf` by
+//! another project's reader.
 #![allow(dead_code, unreachable_pub, reason = "each test uses its part")]
 
 pub mod live;
@@ -18,7 +18,7 @@ use prof_model::{
 };
 use prof_unwinder::{FrameEngine, LocalFiles, StackDump, Target, Unwinder, Unwound, UserState};
 
-/// One sample, with the process as it was then.
+/// One sample, with the process at that time.
 pub struct UserSample {
     pub pid: Pid,
     pub tid: i32,
@@ -35,7 +35,7 @@ pub struct Samples {
     pub samples: Vec<UserSample>,
 }
 
-/// What an unwinder made of a sample.
+/// The result of an unwinder for a sample.
 pub struct Answer {
     pub unwound: Unwound,
     pub frames: Vec<u64>,
@@ -43,7 +43,7 @@ pub struct Answer {
 
 impl Samples {
     /// # Errors
-    /// If perf has left no whole file.
+    /// perf has left no complete file.
     pub fn load(path: &Path) -> Result<Self, Box<dyn std::error::Error>> {
         let file = BufReader::new(std::fs::File::open(path)?);
         let PerfFileReader {
@@ -119,8 +119,8 @@ impl Samples {
         }
     }
 
-    /// The share of whole stacks, and a line for each way that others ended; without those that end
-    /// because an exception lands.
+    /// The share of whole stacks, and a line for each other end; without those that end because an
+    /// exception lands.
     pub fn summary(&self) -> (f64, String) {
         let answers = self.unwind(&mut Unwinder::new(LocalFiles));
         let (landing, counted): (Vec<_>, Vec<_>) = (self.samples.iter().zip(&answers))

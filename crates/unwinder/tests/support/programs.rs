@@ -10,7 +10,7 @@ use prof_model::AbsoluteAddress;
 
 use super::{Samples, UserSample};
 
-/// What release builds are made with, and no frame pointers.
+/// The flags of release builds, without frame pointers.
 pub const OPTIMIZED: &[&str] = &["-O2", "-fomit-frame-pointer", "-Wno-unused-function"];
 /// No unwind tables of any kind in the program's own code.
 pub const NO_CFI: &[&str] = &[
@@ -34,7 +34,7 @@ impl Workshop {
         self.directory.path().join(name)
     }
 
-    /// Compiles with `compiler` what `arguments` say, run among the sources.
+    /// Compiles with `compiler` and `arguments`, in the sources' directory.
     pub fn build(&self, name: &str, compiler: &str, arguments: &[&[&str]]) -> PathBuf {
         let output = self.path(name);
         let built = Command::new(compiler)
@@ -59,10 +59,10 @@ impl Workshop {
         self.perf_record(&words, bytes)
     }
 
-    /// `perf record` of user registers and stacks, with these words at its end. Its exit code is
-    /// the program's, so what it said is shown with whatever failure comes of it. Where another
-    /// program samples all CPUs and asks for build ids, as prof does, the kernel tells them to
-    /// everybody, and perf 6.1 aborts unless it has asked for them, too.
+    /// Runs `perf record` for user registers and stacks, with these words at its end. Its exit code
+    /// is the program's, so its messages are shown with any failure. If another program samples all
+    /// CPUs and requests build ids, as prof does, the kernel delivers them to everybody, and perf
+    /// 6.1 aborts unless it has requested them, too.
     #[expect(clippy::print_stdout, reason = "shown where a test fails")]
     pub fn perf_record(&self, words: &[&OsStr], bytes: u32) -> Samples {
         let data = self.path("perf.data");
@@ -140,7 +140,7 @@ impl Functions {
         }
     }
 
-    /// The name of the function at an address of a sample's process, if it is one of the program.
+    /// The name of the function at an address of a sample's process, if it belongs to the program.
     pub fn name(&self, samples: &Samples, sample: &UserSample, address: u64) -> Option<&str> {
         let address = AbsoluteAddress(address);
         let mapping = sample.process.space().find(address)?;

@@ -8,7 +8,7 @@
 //! - fp: `-fno-omit-frame-pointer -fno-asynchronous-unwind-tables -fno-unwind-tables -DNO_CFI`
 //! - debug: `-fomit-frame-pointer -fno-asynchronous-unwind-tables -fno-unwind-tables -g`
 //!
-//! and the `.snapshot` files are what each wrote under `qemu-aarch64 -cpu max`.
+//! and the `.snapshot` files are their output under `qemu-aarch64 -cpu max`.
 
 use std::path::Path;
 

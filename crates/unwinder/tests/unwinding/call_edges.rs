@@ -1,4 +1,4 @@
-//! Beyond the copy of a stack, each call must lead to the function below it.
+//! Beyond the dump of a stack, each call must lead to the function below it.
 
 use std::ops::Range;
 
@@ -30,7 +30,7 @@ fn stop(source: &str) -> Stopped {
     }
 }
 
-/// Memory as it is, but for one word.
+/// Unchanged memory, except for one word.
 struct Later<'a> {
     memory: &'a mut ProcessMemory,
     other: Option<(u64, u64)>,
@@ -79,7 +79,7 @@ fn unwind(
     Answer { unwound, frames }
 }
 
-/// Another function's call in a frame of the same size: all but the call fits.
+/// Another function's call in a frame of the same size: everything but the call fits.
 #[test]
 fn a_call_of_another_function_is_not_the_caller() {
     if !tools(&["perf", "gcc"]) {
@@ -99,7 +99,7 @@ fn a_call_of_another_function_is_not_the_caller() {
         };
         let frames = check(memory, None, StackEnd::Root);
         let recursion = frames[frames.len() / 2];
-        // The innermost frame of descend is where that called spin.
+        // The innermost frame of descend is where it called spin.
         let first = frames.iter().position(|&frame| frame == recursion);
         let Some(of_spin) = first.filter(|&first| first >= 2).map(|at| frames[at - 1]) else {
             continue;
@@ -117,7 +117,7 @@ fn a_call_of_another_function_is_not_the_caller() {
     assert!(checked > 5, "{checked}");
 }
 
-/// Nothing speaks against a call that the code cannot tell.
+/// Nothing contradicts a call whose target the code does not show.
 #[test]
 fn a_call_through_a_pointer_is_believed() {
     if !tools(&["perf", "gcc"]) {

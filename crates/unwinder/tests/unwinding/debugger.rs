@@ -1,4 +1,4 @@
-//! Frame by frame against gdb and eu-stack, for processes that stand still.
+//! Compares frame by frame with gdb and eu-stack, for stopped processes.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +9,7 @@ use prof_model::{Modules, RegisterAbi, StackEnd, UserRegisters};
 use prof_needs::tools;
 use prof_unwinder::{LocalFiles, Memory, StackDump, Target as Process, Unwinder, UserState};
 
-/// What gdb prints: general registers in the kernel's order, then the program counter of each
+/// The output of gdb: general registers in the kernel's order, then the program counter of each
 /// frame that is really on the stack (not inlined, not inferred from tail calls).
 const SCRIPT: &str = "python
 names = 'rax rbx rcx rdx rsi rdi rbp rsp rip r8 r9 r10 r11 r12 r13 r14 r15'.split()
@@ -70,7 +70,7 @@ fn ask_eu_stack(pid: &str) -> Vec<u64> {
 fn check(program: &Path, arguments: &[&str], workshop: &Workshop) {
     let target = Target::start(program, arguments);
     let pid = target.pid();
-    // A signal stops the program in the middle of its work: wherever that is.
+    // A signal stops the program somewhere in its work.
     let used = |pid| std::fs::read_to_string(format!("/proc/{pid}/schedstat")).expect("schedstat");
     let busy = |text: String| text.split(' ').next().and_then(|ns| ns.parse::<u64>().ok());
     while busy(used(pid)).is_none_or(|ns| ns < 50_000_000) {
@@ -106,7 +106,7 @@ fn check(program: &Path, arguments: &[&str], workshop: &Workshop) {
     );
     assert_eq!(unwound.end, StackEnd::Root);
     assert!(expected.len() > 3, "{expected:x?}");
-    // Theirs are return addresses; ours are one less, but for interrupted frames.
+    // Theirs are return addresses; ours are one less, except for interrupted frames.
     let same = |(ours, theirs): (&u64, &u64)| *ours == *theirs || *ours + 1 == *theirs;
     for (name, theirs) in [("gdb", &expected), ("eu-stack", &by_eu_stack)] {
         let agree = frames.len() == theirs.len() && frames.iter().zip(theirs).all(same);

@@ -1,4 +1,4 @@
-//! Frame by frame against framehop, on real programs.
+//! Compares frame by frame with framehop, on real programs.
 
 use std::path::Path;
 
@@ -8,8 +8,8 @@ use prof_model::StackEnd;
 use prof_needs::tools;
 use prof_unwinder::{Framehop, LocalFiles, Unwinder};
 
-/// Where framehop reaches the end, we must too, with the same frames, but for the frames that
-/// it makes up past the entry of the dynamic linker; and we must reach the end more often.
+/// If framehop reaches the end, we must, too, with the same frames, except for frames that it
+/// invents past the entry of the dynamic linker; and we must reach the end more often.
 fn check(samples: &Samples) {
     let answers = samples.unwind(&mut Unwinder::new(LocalFiles));
     let second = samples.unwind(&mut Framehop::new(LocalFiles));
@@ -31,7 +31,7 @@ fn check(samples: &Samples) {
     let count = samples.samples.len();
     assert!(count > 20, "{count}");
     assert!(ours_whole >= theirs_whole, "{ours_whole} {theirs_whole}");
-    // Where they differ, it is framehop's guess by frame pointer that skipped frames.
+    // If they differ, framehop's guess by frame pointer skipped frames.
     assert!(
         different.len() * 50 <= count,
         "{} of {count}:\n{}",

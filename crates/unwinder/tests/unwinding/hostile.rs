@@ -1,4 +1,4 @@
-//! Damaged files, stacks, registers and memory: any answer will do, as long as there is one soon.
+//! Damaged files, stacks, registers and memory: any answer is right if it comes soon.
 
 use std::fs::File;
 use std::io;
@@ -51,12 +51,12 @@ impl ModuleFiles for OneFile {
     }
 }
 
-/// Memory that holds something everywhere.
+/// Memory with content everywhere.
 struct Anything<'a>(&'a mut Random, &'a UserSample);
 
 impl Memory for Anything<'_> {
     fn read(&mut self, address: u64, buffer: &mut [u8]) -> usize {
-        // The seam is right, what follows is not: addresses on the stack and code addresses.
+        // The overlap is right, the rest is not: addresses on the stack and code addresses.
         let code = self.1.registers.get(8).unwrap_or(0);
         for (index, word) in buffer.chunks_mut(8).enumerate() {
             let at = address.wrapping_add(8 * index as u64);

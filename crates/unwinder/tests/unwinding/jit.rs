@@ -1,4 +1,4 @@
-//! Frames of code that a Java virtual machine has made, by what it says of them.
+//! Frames of compiled code of a Java virtual machine, by its own description.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -17,7 +17,7 @@ const INTERPRETER: u64 = CODE;
 const COMPILED: u64 = CODE + 0x1_0000;
 const OTHER: u64 = CODE + 0x2_0000;
 const STUB: u64 = CODE + 0x3_0000;
-/// Where the code of `COMPILED` has its frame: push %rbp; sub $0x20, %rsp.
+/// The code of `COMPILED` that creates its frame: push %rbp; sub $0x20, %rsp.
 const PROLOGUE: [u8; 5] = [0x55, 0x48, 0x83, 0xec, 0x20];
 /// add $0x20, %rsp; pop %rbp; cmp 0x348(%r15), %rsp; ja +0x20; ret
 const EPILOGUE: [u8; 19] = [
@@ -31,7 +31,7 @@ const STACK: u64 = 0x7ffd_0000_0000;
 const METHOD: u64 = 0x7e00_0000;
 const BYTECODES: Range<u64> = 0x7e10_0000..0x7e10_0040;
 
-/// What the machine says, and the code that can be read.
+/// The machine's descriptions, and the code that can be read.
 struct Machine(HashMap<u64, Vec<u8>>);
 
 impl Memory for Machine {
@@ -76,7 +76,7 @@ impl Memory for Machine {
     }
 }
 
-/// Where a sample hit: its registers, and the words on its stack.
+/// The state of a sample: its registers, and the words on its stack.
 struct Sampled<'a> {
     ip: u64,
     bp: u64,
@@ -135,7 +135,7 @@ fn check(sampled: &Sampled<'_>, callers: &[u64], end: StackEnd) {
     );
 }
 
-/// In a compiled function that was called by another one.
+/// A sample in a compiled function that was called by another one.
 #[track_caller]
 fn check_compiled(offset: u64, stack: &[u64]) {
     let sampled = Sampled {
@@ -176,8 +176,8 @@ fn stubs_have_a_frame_or_none() {
     check(&sampled, &[OTHER + 0x20], StackEnd::JitFrame);
 }
 
-/// The frame of an interpreted method, which was called by compiled code from above some room for
-/// its arguments, and what that keeps.
+/// The frame of an interpreted method that compiled code called, with space for its arguments, and
+/// its stored values.
 fn interpreted(bytecode: u64) -> [u64; 20] {
     let at = |index: u64| STACK + 8 * index;
     let mut stack = [0; 20];
@@ -202,7 +202,7 @@ fn interpreted_methods_keep_the_frame_pointer() {
     };
     let callers = [COMPILED + 0x40, OTHER + 0x20];
     check(&sampled, &callers, StackEnd::JitFrame);
-    // While a frame is made, the register does not point into the method that has the next one.
+    // While a frame is created, the register does not point into the method of the next frame.
     sampled.r13 = STACK;
     check(&sampled, &[], StackEnd::JitFrame);
     sampled.r13 = BYTECODES.start;
@@ -217,7 +217,7 @@ fn interpreted_methods_keep_the_frame_pointer() {
         stack: &stack,
     };
     check(&sampled, &callers, StackEnd::JitFrame);
-    // While the frame is made, not all of it is on the stack.
+    // While the frame is created, not all of it is on the stack.
     let mut stack = interpreted(0)[6..].to_vec();
     stack[2] -= 48;
     let sampled = Sampled {

@@ -1,5 +1,5 @@
-//! Stack beyond the dump, read from a live process: deep recursion, handlers on alternate stacks,
-//! and memory that has changed in the meantime.
+//! Stack tails read from a live process: deep recursion, handlers on alternate stacks, and memory
+//! that has changed meanwhile.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use prof_model::StackEnd;
 use prof_needs::tools;
 use prof_unwinder::{FRAME_LIMIT, LocalFiles, Memory, NoMemory, StackDump, Unwinder, UserState};
 
-/// A sampled process that stands still.
+/// A sampled process that is stopped.
 struct Stopped {
     samples: Samples,
     memory: ProcessMemory,
@@ -94,7 +94,7 @@ fn the_main_stack_under_a_handler_on_its_own_stack() {
     );
 }
 
-/// Their code is in no file.
+/// The trampolines' code is in no file.
 #[test]
 fn trampolines_of_cpython() {
     if !tools(&["perf", "gcc"]) {
@@ -103,7 +103,7 @@ fn trampolines_of_cpython() {
     check(&mut stop("trampoline.c", &["20", "x"], 16 << 10), 40, false);
 }
 
-/// Memory as it is, but for one changed byte every so often.
+/// Unchanged memory, except for one changed byte at intervals.
 struct Changed<'a> {
     memory: &'a mut ProcessMemory,
     range: Range<u64>,
@@ -141,7 +141,7 @@ fn a_changed_seam_is_not_believed() {
     }
 }
 
-/// Where the kernel was being entered, it copies the stack from where it was at the entry before.
+/// At an entry to the kernel, it copies the stack from where it was at the entry before.
 #[test]
 fn the_copy_may_start_elsewhere_than_at_the_stack_pointer() {
     if !tools(&["perf", "gcc"]) {
@@ -192,7 +192,7 @@ fn the_copy_may_start_elsewhere_than_at_the_stack_pointer() {
     }
 }
 
-/// Memory as it was when the sample was taken.
+/// Memory as it was at the sample.
 struct Copied<'a> {
     start: u64,
     bytes: &'a [u8],
@@ -208,7 +208,7 @@ impl Memory for Copied<'_> {
     }
 }
 
-/// Memory that has changed, while what it was at an earlier sample is still known.
+/// Memory that has changed, while that of an earlier sample is still known.
 struct Remembered<'a> {
     cached_stack: Changed<'a>,
 }
@@ -250,7 +250,7 @@ fn what_was_there_earlier_is_believed_if_it_joins_the_dump() {
     check(4200..5000, StackEnd::Root);
 }
 
-/// The stack of a thread that has ended since: the kernel took it back.
+/// The stack of a thread that has ended since: the kernel has freed it.
 struct Emptied;
 
 impl Memory for Emptied {
@@ -275,7 +275,7 @@ fn zeros_that_join_zeros_are_no_end_of_the_stack() {
     }
 }
 
-/// The same, while what was there at an earlier sample is still known.
+/// The same, while that of an earlier sample is still known.
 struct EmptiedSince<'a>(&'a mut dyn Memory);
 
 impl Memory for EmptiedSince<'_> {
@@ -314,7 +314,7 @@ fn without_memory_the_reason_is_the_dump() {
     }
 }
 
-/// What the kernel found by following frame pointers, and no memory.
+/// The kernel's chain of frame pointers, and no memory.
 struct KernelChain(Vec<u64>);
 
 impl Memory for KernelChain {
@@ -327,7 +327,7 @@ impl Memory for KernelChain {
     }
 }
 
-/// Cuts the copy of each stack behind its second frame, so that the kernel's chain must lead on.
+/// Cuts the dump of each stack after its second frame, so that the kernel's chain must lead on.
 #[track_caller]
 fn check_kernel_chain(
     source: &str,
@@ -392,7 +392,7 @@ fn the_kernels_chain_is_taken_where_nothing_else_leads_on() {
     check(|_| {}, StackEnd::Root);
     // The innermost function had no frame yet.
     check(|chain| _ = chain.remove(1), StackEnd::Root);
-    // What does not follow a call is no caller.
+    // An address that does not follow a call is not a caller.
     check(|chain| chain[3] += 1, StackEnd::TruncatedDump);
     // It must lead to an entry.
     check(|chain| _ = chain.pop(), StackEnd::TruncatedDump);

@@ -1,4 +1,4 @@
-//! Stacks of real programs and hand-made ones: one program of tests, so that it is linked once.
+//! Stacks of real and of constructed programs: one test binary, so that it is linked once.
 
 mod aarch64;
 mod call_edges;

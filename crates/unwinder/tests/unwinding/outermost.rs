@@ -1,4 +1,4 @@
-//! A return address of 0 is a stack's end only where nothing above it was called.
+//! A return address of 0 is a stack's end only if there are no return addresses above it.
 
 use std::path::Path;
 
@@ -11,12 +11,12 @@ use prof_needs::tools;
 use prof_unwinder::{LocalFiles, Unwinder};
 
 const STACK: u64 = 0x7000_0000;
-/// What no address of code is.
+/// A value that is not an address of code.
 const DATA: u64 = 0x1234;
 
 struct Code<'a> {
     program: &'a Path,
-    /// Of symbols, in the file and in the process.
+    /// The symbols' addresses, in the file and in the process.
     addresses: Vec<(String, u64)>,
 }
 
@@ -75,7 +75,7 @@ fn zeros_in_the_middle_of_a_stack_are_no_root() {
     let in_first = code.address("first") + 4;
     let returns_to_first = in_first + 1;
     let in_frame = |function| code.address(function) + 4;
-    // The first function on a stack; what lies above is none of its callers.
+    // The first function on a stack; the data above it contains none of its callers.
     code.check(in_first, &[0, DATA, 0, DATA], &[], Root);
     // The frame is full of zeros.
     let stack = [0, 0, 0, 0, 0, returns_to_first, 0, DATA];

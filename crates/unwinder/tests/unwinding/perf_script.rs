@@ -1,5 +1,5 @@
-//! Frame by frame against `perf script` on the same file: whatever differs belongs to a class that
-//! docs/design/unwinding.md explains.
+//! Compares frame by frame with `perf script` on the same file: each difference must belong to a
+//! class that docs/design/unwinding.md explains.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -16,39 +16,39 @@ use prof_model::{AbsoluteAddress, StackEnd};
 use prof_needs::tools;
 use prof_unwinder::{LocalFiles, Unwinder};
 
-/// How perf's answer to a sample relates to ours.
+/// The relation of perf's frames of a sample to ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Class {
     Same,
-    /// No FDE covers the code of one of the frames that both have: perf follows the frame pointer
-    /// there, and ends or finds other frames.
+    /// No FDE covers the code of one of the common frames: perf follows the frame pointer there,
+    /// and ends or finds other frames.
     NoTable,
     /// The same for files without .eh_frame_hdr.
     NoIndex,
-    /// The same for generated code, of no file.
+    /// The same for generated code without a file.
     Generated,
     /// perf ends where the CFI of the innermost frame still says that registers are where they were
-    /// saved, below the stack pointer, which is not copied: LLVM's does so after pops.
+    /// saved, below the stack pointer and so not in the dump: LLVM's CFI says so after pops.
     Popped,
-    /// perf's answer to the sample alone is ours. libunwind keeps what it found by address, be it a
-    /// return address or an instruction: behind a function's last call, which never returns, these
-    /// are of two functions.
+    /// perf's frames of the sample alone are ours. libunwind caches its results by address, for
+    /// return addresses and instructions alike: after a function's last call, which never returns,
+    /// these belong to two functions.
     Remembered,
     /// libgcc is installing the registers for an exception's handler.
     Landing,
-    /// We don't know.
+    /// The reason is unknown.
     Unexplained,
 }
 
-/// perf's answer to a sample.
+/// perf's frames of a sample.
 struct Script {
-    /// As it writes the time.
+    /// The time, as perf prints it.
     time: String,
     /// (file name, offset in the file)
     frames: Vec<String>,
 }
 
-/// The samples as `perf script` has them.
+/// The samples in the output of `perf script`.
 fn perf_script(file: &Path, options: &[&str]) -> Vec<Script> {
     let output = Command::new("perf")
         .args(["script", "--no-inline", "--max-stack", "4096"])
@@ -82,7 +82,7 @@ fn perf_script(file: &Path, options: &[&str]) -> Vec<Script> {
         .collect()
 }
 
-/// Whether perf gives this answer to one of the samples of the same moment, when it unwinds no
+/// Whether perf finds these frames for one of the samples of the same moment, if it unwinds no
 /// others.
 fn is_perfs_answer_alone(file: &Path, time: &str, frames: &[String]) -> bool {
     let span = format!("{time},{time}");
@@ -90,7 +90,7 @@ fn is_perfs_answer_alone(file: &Path, time: &str, frames: &[String]) -> bool {
     alone.iter().any(|sample| sample.frames == frames)
 }
 
-/// What files have tables for.
+/// The tables of files.
 #[derive(Default)]
 struct Tables(HashMap<String, Option<Table>>);
 
@@ -273,7 +273,7 @@ fn check(program: &Path, workshop: &Workshop, possible: &[Class]) {
             continue;
         }
         *counts.entry(class).or_default() += 1;
-        // Nobody finds the way while registers are being installed.
+        // No unwinder succeeds while registers are being installed.
         let may_end = end == StackEnd::Root || class == Class::Landing;
         assert!(
             may_end && possible.contains(&class),

@@ -1,5 +1,5 @@
-//! Every stack whole: real programs, compiled in every way that matters, recorded by perf, and
-//! unwound from the copied registers and stack bytes alone.
+//! Whole stacks: real programs, compiled in every way that matters, recorded by perf, and unwound
+//! from the registers and the dump alone.
 
 use std::path::Path;
 
@@ -113,7 +113,7 @@ fn other_cfi_or_none() {
         &[NO_CFI, &frame_pointers],
         SHALLOW,
     );
-    // Neither CFI nor frame pointers: the code itself tells.
+    // Neither CFI nor frame pointers: the code itself is analyzed.
     check_c("nothing", "shallow.c", "gcc", &[NO_CFI], SHALLOW);
 }
 
@@ -318,7 +318,7 @@ fn inlining() {
     check(&workshop.record(&program, &[], 16 << 10), &program, &[]);
 }
 
-/// While an exception lands, libgcc changes the stack under the unwinder's feet.
+/// While an exception lands, libgcc changes the stack during the walk.
 #[test]
 fn exceptions_without_end() {
     if !tools(&["perf", "g++", "clang++"]) {

@@ -1,4 +1,4 @@
-//! Leaving a function without CFI: its code is followed, without running it, until it returns.
+//! Leaves a function without CFI: its code is followed, without running it, until it returns.
 //!
 //! Registers and stack slots are tracked as "what register R held at the start, plus N". At the
 //! `ret`, the stack pointer's value says where the return address is, and the registers that
@@ -12,11 +12,11 @@ use super::state::{Clobbers, State};
 use crate::arch::Code;
 use crate::rule::{CompactRule, Rule};
 
-/// Instructions followed in all.
+/// The most instructions to follow.
 const STEPS: usize = 3_000;
-/// Conditional jumps whose other side is tried if the first leads nowhere.
+/// The most conditional jumps whose other side is tried if the first leads nowhere.
 const BRANCHES: usize = 24;
-/// Jumps remembered to notice loops.
+/// The most jumps to remember for detecting loops.
 const JUMPS: usize = 64;
 
 /// The rule for the code at `target`.
@@ -34,14 +34,14 @@ pub(in crate::arch) fn analyze(code: Code<'_>, target: u64, entry: u64) -> Rule 
     }
 }
 
-/// Rules by the code in front of `target`, from where its function may start, nearest first; until
-/// there are `enough`. For functions that end with a call which never returns.
+/// Rules by the code before `target`, from where its function may start, nearest first; until there
+/// are `enough`. For functions that end with a call that never returns.
 pub(in crate::arch) fn analyze_from_entry(
     code: Code<'_>,
     target: u64,
     enough: &mut dyn FnMut(CompactRule) -> bool,
 ) -> bool {
-    /// Where compilers let functions start.
+    /// The alignment of functions by compilers.
     const ALIGNMENT: u64 = 16;
     const CANDIDATES: u64 = 64;
     let nearest = target.saturating_sub(1) & !(ALIGNMENT - 1);
@@ -61,7 +61,7 @@ pub(in crate::arch) fn analyze_from_entry(
 pub(in crate::arch) fn follow_to(code: Code<'_>, start: u64, target: u64) -> Option<CompactRule> {
     let (mut window, mut clobbers) = (Window::default(), Clobbers::new());
     let mut state = State::new(start);
-    // What follows the end of a path is reached by a branch before it.
+    // Code after the end of a path is reached by an earlier branch.
     let mut at_branch = None;
     while state.at < target {
         let instruction = window.decode(code, state.at)?;
@@ -98,13 +98,13 @@ pub(in crate::arch) fn epilogue(code: Code<'_>, target: u64) -> Option<CompactRu
     None
 }
 
-/// Tells where jumps leave a function to; returns whether these are all that there are.
+/// Reports the targets of jumps out of a function; returns whether these are all.
 pub(in crate::arch) fn jumps_out(
     code: Code<'_>,
     function: Range<u64>,
     to: &mut dyn FnMut(u64),
 ) -> bool {
-    /// Of longer ones, it would take too long.
+    /// Longer functions would take too long.
     const LONGEST: u64 = 16 << 10;
     /// A call in a shorter one may only serve to jump by `ret` (retpolines).
     const SHORT: u64 = 32;
@@ -128,7 +128,7 @@ pub(in crate::arch) fn jumps_out(
     all
 }
 
-/// Whether a function or the padding behind one can end so.
+/// Whether a function or the padding after it can end with these bytes.
 fn ends_function(before: &[u8; 5]) -> bool {
     matches!(before, [.., 0xc3 | 0xcc | 0x90 | 0xf4 | 0x00])
         || matches!(before, [0xe8 | 0xe9, ..] | [.., 0xeb, _] | [.., 0x0f, 0x0b])
@@ -158,8 +158,8 @@ fn is_program_entry(code: Code<'_>, target: u64, entry: u64) -> bool {
     true
 }
 
-/// The same for Go: the entry point jumps to `_rt0_amd64`, and that to `runtime.rt0_go`, a
-/// function of some size that never returns.
+/// The same for Go: the entry point jumps to `_rt0_amd64`, and that to `runtime.rt0_go`, a larger
+/// function that never returns.
 pub(in crate::arch) fn is_go_entry(code: Code<'_>, target: u64, entry: u64) -> bool {
     const JUMPS: u32 = 2;
     const STRAIGHT: u32 = 4;
@@ -180,7 +180,7 @@ pub(in crate::arch) fn is_go_entry(code: Code<'_>, target: u64, entry: u64) -> b
                     break;
                 }
                 Kind::Next if jump > 0 || step > 0 => {}
-                // Go's entry point is nothing but a jump.
+                // Go's entry point is only a jump.
                 _ => return false,
             }
         }

@@ -1,21 +1,21 @@
-//! Instructions: read from a module's code, and what they do to the flow of control.
+//! Instructions: reads them from a module's code, and classifies their control flow.
 
 use iced_x86::{Code as Encoding, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic};
 
 use crate::arch::Code;
 
-/// No instruction is longer.
+/// The longest instruction.
 const LONGEST: usize = 15;
 
-/// The instruction that these bytes start with, which are at this address; `None` if they are
-/// none, or too few.
+/// The instruction at the start of these bytes, which are at this address; `None` if it is invalid
+/// or incomplete.
 pub(super) fn decode(bytes: &[u8], address: u64) -> Option<Instruction> {
     let bytes = bytes.get(..bytes.len().min(LONGEST))?;
     let instruction = Decoder::with_ip(64, bytes, address, DecoderOptions::NONE).decode();
     (!instruction.is_invalid()).then_some(instruction)
 }
 
-/// What an instruction does to the flow of control.
+/// The effect of an instruction on the control flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Next,
@@ -39,7 +39,7 @@ pub(super) fn kind(instruction: &Instruction) -> Kind {
             Encoding::Retnq | Encoding::Retnq_imm16 => Kind::Return,
             _ => Kind::Stop,
         },
-        // System calls are calls to iced-x86: of another kind.
+        // iced-x86 treats system calls as another kind of call.
         FlowControl::Call | FlowControl::IndirectCall => {
             let called = instruction.is_call_near() || instruction.is_call_near_indirect();
             match instruction.mnemonic() {

@@ -1,8 +1,8 @@
 //! Samples of the first and last instructions of the kernel.
 //!
 //! An event that samples by NMI can hit the kernel before it has saved the user's registers. The
-//! kernel then delivers those of the entry before, and the stack from where that was
-//! (perf_get_regs_user in arch/x86/kernel/perf_regs.c). The registers at the sample show more:
+//! kernel then delivers those of the entry before, and the stack from there (perf_get_regs_user in
+//! arch/x86/kernel/perf_regs.c). The registers at the sample show more:
 //!
 //! ```text
 //!   entry_SYSCALL_64            sp is the user's, cx holds the user's ip: all is known
@@ -17,10 +17,10 @@ use prof_model::perf_registers::x86_64::{BP, BX, CX, IP, R12, SP};
 
 use crate::entry::Entry;
 
-/// The mapping of the stacks that interrupts arrive on (cpu_entry_area in
+/// The mapping of the stacks for interrupt entry (cpu_entry_area in
 /// Documentation/arch/x86/x86_64/mm.rst).
 const ENTRY_AREA: std::ops::Range<u64> = 0xffff_fe00_0000_0000..0xffff_fe80_0000_0000;
-/// Addresses with this bit are the kernel's.
+/// Kernel addresses have this bit.
 const KERNEL: u64 = 1 << 63;
 
 pub(in crate::arch) fn entry(saved: Option<&UserRegisters>, at_sample: &UserRegisters) -> Entry {
@@ -42,7 +42,7 @@ pub(in crate::arch) fn entry(saved: Option<&UserRegisters>, at_sample: &UserRegi
     called(sp, cx, at_sample).map_or(Entry::Saved, Entry::Called)
 }
 
-/// The registers of code that has made a system call just now.
+/// The registers of code that has just made a system call.
 fn called(sp: u64, ip: u64, at_sample: &UserRegisters) -> Option<UserRegisters> {
     const MASK: u64 = 1 << BX | 1 << BP | 1 << SP | 1 << IP | 0xf << R12;
     let mut values = [0; MASK.count_ones() as usize];

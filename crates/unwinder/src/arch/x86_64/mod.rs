@@ -41,7 +41,7 @@ pub(super) static LAYOUT: Layout = Layout {
     vendor: gimli::Vendor::Default,
 };
 
-/// `mov $15 /* rt_sigreturn */, %rax; syscall`: what signal handlers return to.
+/// `mov $15 /* rt_sigreturn */, %rax; syscall`: the return address of signal handlers.
 const SIGNAL_RETURN: [u8; 9] = [0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05];
 
 /// The caller's frame pointer and the return address.
@@ -59,18 +59,18 @@ pub(super) fn frame(register: u8, size: u32) -> Option<CompactRule> {
     Some(rule)
 }
 
-/// Whether a function can return to between these bytes of code: after a call, to the trampoline
-/// behind signal handlers, or to where Go's goroutines end.
+/// Whether a function can return to the address between these bytes of code: after a call, to the
+/// trampoline behind signal handlers, or to the end of Go's goroutines.
 pub(super) fn is_return_address(before: &[u8], after: &[u8]) -> bool {
     follows_call(before) || after.starts_with(&SIGNAL_RETURN) || is_goexit(before, after)
 }
 
-/// Whether the last of these bytes are a call instruction.
+/// Whether these bytes end with a call instruction.
 fn follows_call(before: &[u8]) -> bool {
     matches!(before, [.., 0xe8, _, _, _, _]) || follows_indirect_call(before)
 }
 
-/// Whether they are a call through a register or memory.
+/// Whether they end with a call through a register or memory.
 fn follows_indirect_call(before: &[u8]) -> bool {
     let from_end = |count: usize| {
         before
@@ -78,7 +78,7 @@ fn follows_indirect_call(before: &[u8]) -> bool {
             .checked_sub(count)
             .and_then(|at| before.get(at..))
     };
-    // call r/m64: opcode, ModRM, and as much as ModRM asks for.
+    // call r/m64: opcode, ModRM, and the bytes that ModRM implies.
     (2..=7).any(|length| {
         let Some([0xff, modrm, rest @ ..]) = from_end(length) else {
             return false;
@@ -97,7 +97,7 @@ fn follows_indirect_call(before: &[u8]) -> bool {
     })
 }
 
-/// What the `call rel32` at the end of these bytes calls.
+/// The target of the `call rel32` at the end of these bytes.
 fn call_target(before: &[u8], target: u64) -> Option<u64> {
     let call: &[u8; 5] = before.last_chunk()?;
     let [0xe8, distance @ ..] = *call else {
@@ -106,7 +106,7 @@ fn call_target(before: &[u8], target: u64) -> Option<u64> {
     Some(relative(target, distance))
 }
 
-/// What the call at the end of these bytes calls.
+/// The target of the call at the end of these bytes.
 pub(super) fn called(before: &[u8], target: u64) -> Option<Called> {
     let direct = call_target(before, target);
     match (direct, follows_indirect_call(before)) {
@@ -136,8 +136,8 @@ pub(super) fn jumps_through(code: Code<'_>, address: u64) -> Option<u64> {
     Some(relative(next, [*a, *b, *c, *d]))
 }
 
-/// The rule for a place between these bytes, if it is in one of CPython's trampolines, where that
-/// has a frame (Python/asm_trampoline.S): `sub $8, %rsp; call *%rcx; add $8, %rsp; ret`, or in
+/// The rule for the address between these bytes, if it is in one of CPython's trampolines that has
+/// a frame there (Python/asm_trampoline.S): `sub $8, %rsp; call *%rcx; add $8, %rsp; ret`, or in
 /// later versions `push %rbp; mov %rsp, %rbp; call *%rcx; pop %rbp; ret`.
 pub(super) fn trampoline(before: &[u8], after: &[u8]) -> Option<CompactRule> {
     const PADDED: (&[u8], &[u8]) = (
@@ -167,7 +167,7 @@ fn relative(to: u64, distance: [u8; 4]) -> u64 {
     to.wrapping_add_signed(i64::from(i32::from_le_bytes(distance)))
 }
 
-/// `nop; call runtime.goexit1; nop`, returned to behind the first `nop`.
+/// `nop; call runtime.goexit1; nop`; the return address is after the first `nop`.
 fn is_goexit(before: &[u8], after: &[u8]) -> bool {
     before.last() == Some(&0x90) && matches!(after, [0xe8, _, _, _, _, 0x90, ..])
 }
@@ -179,8 +179,8 @@ pub(super) fn ends_goroutine(before: &[u8], after: &[u8]) -> bool {
 }
 
 /// Whether code that is returned to, but follows no call, is the end of a coroutine: glibc's
-/// `__start_context`, which makes a stack pointer of rbx, or something that ends the process by a
-/// call which cannot return (Boost.Context: `xor %rdi, %rdi; call _exit; hlt`).
+/// `__start_context`, which sets the stack pointer from rbx, or code that ends the process by a
+/// call that cannot return (Boost.Context: `xor %rdi, %rdi; call _exit; hlt`).
 pub(super) fn ends_coroutine(code: &[u8]) -> bool {
     const MOV_RBX_RSP: [u8; 3] = [0x48, 0x89, 0xdc];
     const STRAIGHT: usize = 4;
@@ -217,8 +217,8 @@ pub(super) fn switches_stack(before: &[u8]) -> bool {
         || load_and_call.is_some_and(|bytes| bytes.starts_with(&MORESTACK))
 }
 
-/// Whether these bytes end with the system call clone or clone3, perhaps with its result being
-/// tested, and the result is 0.
+/// Whether these bytes end with the system call clone or clone3, perhaps with a test of its result,
+/// and the result is 0.
 pub(super) fn is_new_thread(before: &[u8], registers: &Registers) -> bool {
     const SYSCALL: [u8; 2] = [0x0f, 0x05];
     const MOV_CLONE: [u8; 5] = [0xb8, 56, 0, 0, 0];
@@ -234,7 +234,8 @@ pub(super) fn is_new_thread(before: &[u8], registers: &Registers) -> bool {
             .any(|bytes| bytes == MOV_CLONE || bytes == MOV_CLONE3)
 }
 
-/// The kernel reports what it did not save on entry as -1: rbx and r12 to r15 in system calls.
+/// The kernel reports registers that it did not save on entry as -1: rbx and r12 to r15 in system
+/// calls.
 pub(super) fn forget_unsaved(registers: &mut Registers) {
     const UNSAVED: [u8; 5] = [RBX, 12, 13, 14, 15];
     if UNSAVED
@@ -254,8 +255,8 @@ pub(super) fn starts_goroutine(before: &[u8], after: &[u8]) -> bool {
     is_goexit(before, after) || before.ends_with(&MCALL)
 }
 
-/// Whether code that is returned to here does nothing but end its thread: in a straight line
-/// `exit` by `syscall`, as in the `clone` of musl and of Go, or `hlt`.
+/// Whether the code at this return address only ends its thread: straight to `exit` by `syscall`,
+/// as in the `clone` of musl and of Go, or `hlt`.
 pub(super) fn ends_thread(after: &[u8]) -> bool {
     const STRAIGHT: usize = 8;
     /// The system call's number.

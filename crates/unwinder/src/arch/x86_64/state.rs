@@ -1,4 +1,4 @@
-//! What registers and stack slots hold, in terms of what registers held at the start.
+//! The values of registers and stack slots, relative to the registers at the start.
 
 use iced_x86::{
     Instruction, InstructionInfoFactory, InstructionInfoOptions, Mnemonic, OpAccess, OpKind,
@@ -8,23 +8,23 @@ use iced_x86::{
 use super::{FRAME_RECORD, LAYOUT, RBP, RBX, RSP, frame};
 use crate::rule::CompactRule;
 
-/// Stack slots whose contents are tracked.
+/// The number of stack slots that are tracked.
 const SLOTS: usize = 24;
 
-/// What a register or stack slot holds.
+/// The value of a register or stack slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Value {
     #[default]
     Unknown,
     /// A register's value at the start, plus this.
     Register(u8, i32),
-    /// What was in memory, at the start, at a place.
+    /// The value in memory, at the start, at a place.
     Slot(Base, i32),
-    /// What was in memory, at a register's value plus the first number, plus the second.
+    /// The value in memory at a register's value plus the first number, plus the second.
     Through(u8, i32, i32),
 }
 
-/// What a place in memory is relative to: a register, or a saved pointer that is itself in memory.
+/// The base of a place in memory: a register, or a saved pointer that is itself in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Base {
     Register(u8),
@@ -107,14 +107,14 @@ impl State {
             .map_or(Value::Slot(base, offset), |&(_, value)| value)
     }
 
-    /// What a called function may change.
+    /// Forgets the registers that a called function may change.
     pub(super) fn call(&mut self) {
         for register in [0, 1, 2, 6, 7, 8, 9, 10, 11] {
             self.set(register, Value::Unknown);
         }
     }
 
-    /// The instruction's memory operand, if it is in reach: a register plus a number.
+    /// The address of the instruction's memory operand, if it is a register plus a number.
     fn address(&self, i: &Instruction) -> Value {
         match wide(i.memory_base()) {
             Some(base)
@@ -126,7 +126,7 @@ impl State {
         }
     }
 
-    /// What an instruction does that hands control on to the next one.
+    /// Applies an instruction that continues with the next one.
     pub(super) fn run(&mut self, i: &Instruction, clobbers: &mut Clobbers) {
         let (first, second) = (wide(i.op0_register()), wide(i.op1_register()));
         match (i.mnemonic(), first, second) {
@@ -158,7 +158,7 @@ impl State {
                 self.set(to, self.load(self.address(i)));
             }
             (Mnemonic::Lea, Some(to), _) => self.set(to, self.address(i)),
-            // Its result, by the kernel's rules.
+            // The result, and the registers that the kernel changes.
             (Mnemonic::Syscall | Mnemonic::Int, ..) => {
                 self.set(machine::AX, Value::Unknown);
                 clobbers.apply(i, self);
@@ -167,7 +167,7 @@ impl State {
         }
     }
 
-    /// The rule for the current place, if the walk began where the function does.
+    /// The rule for the current place, if the walk began at the function's start.
     pub(super) fn rule_from_entry(&self) -> Option<CompactRule> {
         let relative_to = |register| match self.get(register) {
             Value::Register(RSP, offset) => Some(offset),
@@ -219,7 +219,7 @@ impl State {
         if self.get(machine::BP) == Value::Slot(Base::Register(RBP), 0)
             && base == Base::Register(RSP)
         {
-            // The frame pointer comes from where the frame pointer points: the usual record.
+            // The frame pointer is restored from where it points: the usual record.
             return frame(RBP, FRAME_RECORD);
         }
         for (slot, &register) in LAYOUT.saved.iter().enumerate() {
@@ -234,7 +234,7 @@ impl State {
     }
 }
 
-/// Which registers instructions change whose results are of no interest.
+/// Finds the registers that instructions change whose results are not tracked.
 pub(super) struct Clobbers(InstructionInfoFactory);
 
 impl Clobbers {
