@@ -1,4 +1,4 @@
-//! What reading costs: `cargo run --release -p prof-counters --example cost`
+//! The cost of reading: `cargo run --release -p prof-counters --example cost`
 //!
 //! Prints the median of many batches, in nanoseconds a read.
 

@@ -1,6 +1,6 @@
-//! What one event counted.
+//! The count of one event.
 
-/// What one event counted, and for how long.
+/// The count of one event, and its times.
 ///
 /// Over several places (the threads of a process, the CPUs of a machine) all three are sums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -9,8 +9,8 @@ pub struct Count {
     pub value: u64,
     /// Nanoseconds that the event was enabled while its target was on a CPU.
     pub enabled: u64,
-    /// Nanoseconds that it was really counting: less than `enabled` where events take turns on the
-    /// hardware.
+    /// Nanoseconds for which it really counted: less than `enabled` if events are multiplexed on
+    /// the hardware.
     pub running: u64,
 }
 
@@ -49,8 +49,8 @@ impl Count {
         (self.enabled > 0).then(|| (self.running as f64 / self.enabled as f64).min(1.0))
     }
 
-    /// Both together. Counts go on in 64 bits as hardware does, past the end to zero, so that
-    /// differences are right wherever they start.
+    /// The sum of both. Counts wrap at 64 bits, as in hardware, so that differences are right
+    /// wherever they start.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -60,7 +60,7 @@ impl Count {
         }
     }
 
-    /// What was counted since an earlier read of the same counter.
+    /// The difference to an earlier read of the same counter.
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {
         Self {
@@ -95,7 +95,7 @@ mod tests {
         check(0, 10, 5, Some(0));
         check(u64::MAX, 3, 1, Some(u64::MAX));
         check(u64::MAX / 2, u64::MAX, u64::MAX / 2, Some(u64::MAX));
-        // A target that was seen to run longer than it was enabled is rounding, not scaling.
+        // A target that ran longer than it was enabled is a rounding error, not scaling.
         check(7, 9, 10, Some(7));
     }
 }

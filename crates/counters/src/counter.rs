@@ -13,8 +13,8 @@ use crate::reader::Reader;
 use crate::refusal;
 use crate::target::{Options, Target};
 
-/// Counts one event of one target; disabled at first. Dropping it ends the counting, and takes it
-/// out of its group.
+/// Counts one event of one target; disabled at first. Dropping it ends the counting, and removes it
+/// from its group.
 ///
 /// ```
 /// use prof_counters::{Counter, Target, event};
@@ -32,8 +32,8 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// Opens a counter of its own, outside of any group. Of several CPUs, only those are taken
-    /// that the event can be counted on (`cpumask` in sysfs).
+    /// Opens a counter outside of any group. If the target is all CPUs, it counts only on those
+    /// that support the event (`cpumask` in sysfs).
     ///
     /// # Errors
     ///
@@ -70,7 +70,7 @@ impl Counter {
         for site in &places.sites {
             match RawCounter::open(&spec, site.place(), None, attr) {
                 Ok(event) => events.push(Some(event)),
-                // A thread that ended after we had seen it counted what it counted: nothing.
+                // A thread that has ended meanwhile counts nothing.
                 Err(rustix::io::Errno::SRCH) if places.sites.len() > 1 => events.push(None),
                 Err(errno) => return Err(refusal::of_event(&spec, errno, &target)),
             }
@@ -81,21 +81,21 @@ impl Counter {
         })
     }
 
-    /// What it counts.
+    /// The event.
     pub fn event(&self) -> &EventSpec {
         &self.member.spec
     }
 
-    /// Tells it from every other counter of this process.
+    /// Its id, unique in this process.
     pub fn id(&self) -> CounterId {
         self.member.id
     }
 
-    /// Lets it count. In a group, it counts while both it and its group are enabled.
+    /// Enables it. In a group, it counts while both it and its group are enabled.
     ///
     /// # Errors
     ///
-    /// What the system refuses.
+    /// The error of the system call.
     pub fn enable(&self) -> Result<(), ReadError> {
         self.member
             .opened()
@@ -106,7 +106,7 @@ impl Counter {
     ///
     /// # Errors
     ///
-    /// What the system refuses.
+    /// The error of the system call.
     pub fn disable(&self) -> Result<(), ReadError> {
         self.member
             .opened()
@@ -122,26 +122,27 @@ impl Counter {
         self.member.reset()
     }
 
-    /// What it counted since it was opened or reset.
+    /// Its count since it was opened or reset.
     ///
     /// # Errors
     ///
-    /// When the target has ended, its CPU went offline, or the counter is pinned and found no room.
+    /// The target has ended, its CPU went offline, or the counter is pinned and does not fit on the
+    /// hardware.
     pub fn read(&self) -> Result<Count, ReadError> {
         self.member.places.check()?;
         self.member.read()
     }
 
-    /// What it counted, whether or not the target is still there.
+    /// Its count, even if the target has ended.
     ///
     /// # Errors
     ///
-    /// When the counter is pinned and found no room.
+    /// The counter is pinned and does not fit on the hardware.
     pub fn read_final(&self) -> Result<Count, ReadError> {
         self.member.read()
     }
 
-    /// What it counted at each place, whether or not the target is still there.
+    /// Its count at each place, even if the target has ended.
     ///
     /// # Errors
     ///
@@ -150,11 +151,11 @@ impl Counter {
         self.member.read_places()
     }
 
-    /// A way to read it without a system call, on the thread that it counts.
+    /// A reader that needs no system call, for the thread that it counts.
     ///
     /// # Errors
     ///
-    /// When it counts something else than the calling thread, or children inherit it.
+    /// It counts something else than the calling thread, or children inherit it.
     pub fn reader(&self) -> Result<Reader<'_>, ReaderError> {
         Reader::new(&self.member)
     }

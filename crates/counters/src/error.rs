@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! The errors.
 
 use std::io;
 
@@ -16,9 +16,9 @@ pub enum OpenError {
     Refused {
         /// The event, with its modifiers.
         event: String,
-        /// What the kernel answered.
+        /// The kernel's error.
         errno: Errno,
-        /// What that means, and what to do.
+        /// The reason, and what to do.
         reason: String,
     },
     /// The event could be counted, but not together with the others of the group.
@@ -27,7 +27,7 @@ pub enum OpenError {
          counters for all of them; make smaller groups"
     )]
     GroupFull {
-        /// The event that is too much.
+        /// The event that does not fit.
         event: String,
         /// How many there were before.
         members: usize,
@@ -52,18 +52,18 @@ pub enum OpenError {
     /// The cgroup cannot be found.
     #[error(transparent)]
     Cgroup(#[from] CgroupError),
-    /// Something else that the system refused.
+    /// Another system call failed.
     #[error("cannot {what}: {source}")]
     System {
-        /// What was tried.
+        /// The attempted action.
         what: &'static str,
-        /// What the system answered.
+        /// The system's error.
         source: io::Error,
     },
 }
 
 impl OpenError {
-    /// Whether it is permission that lacks, so that less may be allowed: user code only.
+    /// Whether a permission is missing, so that user code alone may be allowed.
     pub fn is_permission(&self) -> bool {
         matches!(
             self,
@@ -90,18 +90,18 @@ impl OpenError {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ReadError {
-    /// A pinned group found no room on the hardware and is out of it for good, until it is
-    /// enabled again: what it counted before is lost.
+    /// A pinned group did not fit on the hardware and does not count until it is enabled again: its
+    /// earlier counts are lost.
     #[error("nothing was counted: the counters are pinned, but other events took the hardware")]
     NotScheduled,
-    /// The thread or process has ended. What it counted can still be had from
+    /// The thread or process has ended. Its counts are still available from
     /// [`read_final`](crate::Group::read_final).
     #[error("{0} has ended")]
     TargetExited(String),
     /// The CPU went offline, and the counters with it.
     #[error("CPU {0} went offline, and its counters stopped")]
     CpuLost(u32),
-    /// Something else that the system refused.
+    /// Another system call failed.
     #[error("cannot read the counters: {0}")]
     System(Errno),
 }
@@ -116,7 +116,7 @@ pub struct DifferentSets {
     pub right: usize,
 }
 
-/// A counter that a snapshot knows nothing of.
+/// A counter that is not in a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the counter is not in this snapshot: it belongs to another group, or was added later")]
 pub struct NotInSet;
@@ -128,7 +128,7 @@ pub enum ReaderError {
     /// A hardware counter can only be read on the thread that it counts for.
     #[error("only a counter of the calling thread can be read without a system call")]
     NotThisThread,
-    /// What inherits is the sum of several counters.
+    /// An inherited event is the sum of several counters.
     #[error("a counter that children inherit cannot be read without a system call")]
     Inherited,
     /// The event's page cannot be mapped.

@@ -9,9 +9,9 @@
 //!                └─ Count { value, enabled, running } ── scaled()
 //! ```
 //!
-//! A **group** counts all its members at the same time or none, so that ratios of their counts
-//! mean something. A **counter** belongs to whoever added it: it counts on when the group is gone,
-//! and leaves the group when it is dropped. A **snapshot** is a value, made of numbers only.
+//! A **group** counts all its members at the same time or none, so that ratios of their counts mean
+//! something. The caller owns a **counter**: it continues when the group is dropped, and leaves the
+//! group when it is dropped itself. A **snapshot** is a plain value of numbers.
 //!
 //! ```
 //! use prof_counters::{Group, Target, event};
@@ -34,11 +34,10 @@
 //!
 //! # Multiplexing
 //!
-//! A CPU has few hardware counters. When more events are wanted, the kernel lets them take turns,
-//! and each [`Count`] says how long it was enabled and how long it was really counting:
-//! [`Count::scaled`] estimates the whole. A group that must always count is pinned
-//! ([`Options::pinned`]); when there is no room for it, reading it is an error
-//! ([`ReadError::NotScheduled`]), not zero.
+//! A CPU has few hardware counters. If more events are requested, the kernel multiplexes them, and
+//! each [`Count`] says how long it was enabled and how long it really counted: [`Count::scaled`]
+//! estimates the whole. A group that must always count is pinned ([`Options::pinned`]); if it does
+//! not fit, reading it is an error ([`ReadError::NotScheduled`]), not zero.
 //!
 //! # Permissions
 //!
@@ -70,8 +69,8 @@ pub use reader::Reader;
 pub use snapshot::Snapshot;
 pub use target::{Options, Target};
 
-/// The event of that name, as perf's users type it; see [`Catalog::parse`] for lists of events and
-/// for groups.
+/// The event of that name, in perf's syntax; see [`Catalog::parse`] for lists of events and for
+/// groups.
 ///
 /// ```
 /// let event = prof_counters::event("context-switches")?;
@@ -83,7 +82,7 @@ pub use target::{Options, Target};
 ///
 /// # Errors
 ///
-/// What is wrong with the name, and where; also when it names more than one event.
+/// The error in the name, and its place; also if it names more than one event.
 pub fn event(name: &str) -> Result<EventSpec, ParseError> {
     let mut groups = Catalog::system().parse(name)?;
     let first = groups

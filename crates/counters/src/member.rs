@@ -1,4 +1,4 @@
-//! One event at all places of its target: what a counter and its group share.
+//! One event at all places of its target, shared by a counter and its group.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use crate::count::Count;
 use crate::error::ReadError;
 use crate::place::{PlaceName, Places};
 
-/// Tells a counter from every other of this process.
+/// Identifies a counter in this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CounterId(u64);
 
@@ -30,10 +30,10 @@ pub(crate) struct Member {
     pub(crate) places: Arc<Places>,
     /// One for each place; `None` where the thread had ended before it could be opened.
     pub(crate) events: Vec<Option<RawCounter>>,
-    /// What had been counted at each place when the counter was last set to zero.
+    /// The counts at each place when the counter was last set to zero.
     ///
-    /// The kernel's own reset leaves the times as they are, and what children counted that have
-    /// ended; so what it would set to zero is remembered here and subtracted.
+    /// The kernel's own reset keeps the times, and the counts of children that have ended; so the
+    /// values at the reset are stored here and subtracted.
     baselines: Mutex<Vec<Baseline>>,
 }
 
@@ -81,13 +81,13 @@ impl Member {
     }
 
     pub(crate) fn baselines(&self) -> MutexGuard<'_, Vec<Baseline>> {
-        // Plain numbers: whoever panicked left them as good as any.
+        // Plain numbers are valid even after a panic.
         self.baselines
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What was counted since the last reset, each event read by itself.
+    /// The count since the last reset, with each event read alone.
     pub(crate) fn read(&self) -> Result<Count, ReadError> {
         let baselines = self.baselines();
         let mut sum = Count::default();
@@ -133,7 +133,7 @@ impl Member {
         Ok(())
     }
 
-    /// What was counted at one place since the last reset, from a read of the group.
+    /// The count at one place since the last reset, from a read of the group.
     pub(crate) fn value(&self, place: usize, group: &GroupCount) -> Option<Count> {
         let value = self.value_in(place, group)?;
         let baselines = self.baselines();
@@ -169,7 +169,7 @@ impl Member {
         Some(*value)
     }
 
-    /// The events that there are.
+    /// The opened events.
     pub(crate) fn opened(&self) -> impl Iterator<Item = &RawCounter> {
         self.events.iter().flatten()
     }

@@ -61,12 +61,12 @@ impl Site {
     }
 }
 
-/// How to know whether the target is still there.
+/// How to detect the end of the target.
 #[derive(Debug)]
 enum Liveness {
-    /// The thread that opened it, and for when another one asks, as the next.
+    /// The thread that opened it; and for other threads, one of the next variants.
     ThisThread(ThreadId, Box<Liveness>),
-    /// A descriptor that is readable once the task has ended, and what to call the task.
+    /// A descriptor that is readable once the task has ended, and the task's name in messages.
     Task(OwnedFd, String),
     /// The task's `stat` in /proc, where there is no such descriptor.
     Stat(File, String),
@@ -126,7 +126,7 @@ impl Places {
         }
     }
 
-    /// Forgets other CPUs than these, unless none would be left.
+    /// Removes other CPUs than these, unless none would remain.
     pub(crate) fn keep_cpus(&mut self, cpus: &[u32]) {
         let kept = |site: &Site| matches!(site.name, PlaceName::Cpu(cpu) if cpus.contains(&cpu));
         if self.sites.iter().any(kept) {
@@ -141,7 +141,7 @@ impl Places {
 
     /// # Errors
     ///
-    /// When the target is gone.
+    /// The target is gone.
     pub(crate) fn check(&self) -> Result<(), ReadError> {
         self.life.check()
     }
@@ -175,7 +175,8 @@ impl Liveness {
         let raw = known.ok_or(io::ErrorKind::NotFound)?;
         match rustix::process::pidfd_open(raw, flags) {
             Ok(fd) => Ok(Self::Task(fd, name)),
-            // Its file answers ESRCH once the task is gone, even if another one gets the number.
+            // Reading its file fails with ESRCH once the task is gone, even if another one gets the
+            // id.
             Err(_) => Ok(Self::Stat(Task::of(id).open("stat")?, name)),
         }
     }
@@ -220,7 +221,7 @@ fn is_alive(stat: &File) -> bool {
 
 fn is_online(file: &File) -> bool {
     let mut state = [0];
-    // What cannot be read says nothing.
+    // An unreadable file proves nothing.
     !matches!(file.read_at(&mut state, 0), Ok(1)) || state != *b"0"
 }
 

@@ -10,10 +10,10 @@ use crate::member::{self, Baseline, Member};
 
 /// Reads a counter of the calling thread in the fastest way.
 ///
-/// That is without a system call where kernel and processor allow it (`rdpmc`), some ten
-/// nanoseconds instead of some hundred. A system call it is for software events, while the event
-/// is not on the hardware, and in virtual machines that make `rdpmc` slow: which is faster is
-/// measured once, when the reader is made.
+/// That is without a system call if kernel and processor allow it (`rdpmc`), some ten nanoseconds
+/// instead of some hundred. It uses a system call for software events, while the event is not on
+/// the hardware, and in virtual machines that make `rdpmc` slow: it measures once which is faster,
+/// when it is created.
 ///
 /// It stays on its thread:
 ///
@@ -24,7 +24,7 @@ use crate::member::{self, Baseline, Member};
 /// }
 /// ```
 ///
-/// A reset of the counter after the reader was made does not reach the reader.
+/// A later reset of the counter does not affect the reader.
 ///
 /// ```
 /// use prof_counters::{Counter, Target, event};
@@ -71,11 +71,11 @@ impl<'a> Reader<'a> {
         Ok(reader)
     }
 
-    /// What the counter counted.
+    /// The count of the counter.
     ///
     /// # Errors
     ///
-    /// When it took a system call, and that failed.
+    /// A system call was needed, and failed.
     #[inline]
     pub fn read(&self) -> Result<Count, ReadError> {
         if self.prefers_page
@@ -86,9 +86,9 @@ impl<'a> Reader<'a> {
         Ok(member::since(member::read(self.event)?, &self.baseline))
     }
 
-    /// What the counter counted, read without a system call; `None` if that is not possible at
-    /// this moment. The times may be of the thread's last switch onto a CPU, where the processor's
-    /// time stamps don't serve as a clock.
+    /// The count of the counter, read without a system call; `None` if that is not possible at this
+    /// moment. The times may be of the thread's last switch onto a CPU, if the processor's time
+    /// stamps are not usable as a clock.
     #[inline]
     pub fn direct(&self) -> Option<Count> {
         let count = self.page.read()?;
@@ -100,7 +100,7 @@ impl<'a> Reader<'a> {
         Some(member::since(count, &self.baseline))
     }
 
-    /// Whether [`read`](Self::read) goes without a system call where possible.
+    /// Whether [`read`](Self::read) avoids system calls if possible.
     pub fn is_direct(&self) -> bool {
         self.prefers_page
     }

@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use crate::error::OpenError;
 use crate::target::Target;
 
-/// What the kernel's refusal means for this event and target.
+/// The error for the kernel's refusal of this event and target.
 pub(crate) fn of_event(spec: &EventSpec, errno: Errno, target: &Target) -> OpenError {
     if errno == Errno::SRCH {
         match *target {

@@ -10,8 +10,7 @@ use crate::counter::Counter;
 use crate::error::{DifferentSets, NotInSet, ReadError};
 use crate::member::CounterId;
 
-/// What a set of counters had counted at one moment; a value that can be copied, subtracted and
-/// added.
+/// The counts of a set of counters at one moment; a value that can be copied, subtracted and added.
 ///
 /// Snapshots of different sets don't mix: arithmetic on them is an error. A group's set changes
 /// when a counter comes or goes.
@@ -55,7 +54,7 @@ impl Snapshot {
         }
     }
 
-    /// Makes it one of this set, with zeros, and returns where to put the counts.
+    /// Makes it a snapshot of this set, with zeros, and returns the counts to fill.
     pub(crate) fn refill(&mut self, set: &Arc<[CounterId]>) -> &mut [Count] {
         if !Arc::ptr_eq(&self.set, set) {
             self.set = set.clone();
@@ -65,7 +64,7 @@ impl Snapshot {
         &mut self.counts
     }
 
-    /// Says when it was taken, and how much time it is of.
+    /// Sets its time stamp, and the time that it covers.
     pub(crate) fn stamp(&mut self, at: u64, elapsed: u64) {
         (self.at, self.elapsed) = (at, elapsed);
     }
@@ -76,28 +75,28 @@ impl Snapshot {
         self.at
     }
 
-    /// The nanoseconds of real time that the counts are of: since the group was opened or reset;
-    /// for a difference, from the one snapshot to the other.
+    /// The nanoseconds of real time that the counts cover: since the group was opened or reset; for
+    /// a difference, between the two snapshots.
     pub fn elapsed(&self) -> u64 {
         self.elapsed
     }
 
-    /// What the counter had counted; `None` if it is not of this set.
+    /// The count of the counter; `None` if it is not in this set.
     pub fn get(&self, counter: &Counter) -> Option<Count> {
         self.by_id(counter.id())
     }
 
-    /// As [`get`](Self::get), for a counter that need not be there any more.
+    /// Like [`get`](Self::get), for a counter that may be dropped already.
     pub fn by_id(&self, id: CounterId) -> Option<Count> {
         let index = self.set.iter().position(|&known| known == id)?;
         self.counts.get(index).copied()
     }
 
-    /// Replaces what the counter had counted.
+    /// Replaces the count of the counter.
     ///
     /// # Errors
     ///
-    /// When it is not of this set.
+    /// It is not in this set.
     pub fn set(&mut self, counter: &Counter, count: Count) -> Result<(), NotInSet> {
         let index = self
             .set
@@ -108,40 +107,40 @@ impl Snapshot {
         Ok(())
     }
 
-    /// All counters of the set and what they had counted, in the order in which they were added.
+    /// All counters of the set with their counts, in the order in which they were added.
     pub fn iter(&self) -> impl Iterator<Item = (CounterId, Count)> + '_ {
         self.set.iter().copied().zip(self.counts.iter().copied())
     }
 
-    /// Sets all counts, and the time they are of, to zero.
+    /// Sets all counts, and the time that they cover, to zero.
     pub fn zero(&mut self) {
         self.counts.fill(Count::default());
         self.elapsed = 0;
     }
 
-    /// Adds what the other one counted.
+    /// Adds the other one's counts.
     ///
     /// # Errors
     ///
-    /// When it is of another set; nothing is changed then.
+    /// It is of another set; nothing is then changed.
     pub fn add(&mut self, other: &Self) -> Result<(), DifferentSets> {
         self.combine(other, Count::plus, u64::wrapping_add)
     }
 
-    /// Subtracts what the other one counted.
+    /// Subtracts the other one's counts.
     ///
     /// # Errors
     ///
-    /// When it is of another set; nothing is changed then.
+    /// It is of another set; nothing is then changed.
     pub fn subtract(&mut self, other: &Self) -> Result<(), DifferentSets> {
         self.combine(other, Count::since, u64::wrapping_sub)
     }
 
-    /// What was counted since an earlier snapshot.
+    /// The counts since an earlier snapshot.
     ///
     /// # Errors
     ///
-    /// When that is of another set.
+    /// That is of another set.
     pub fn since(&self, earlier: &Self) -> Result<Self, DifferentSets> {
         let mut difference = self.clone();
         difference.subtract(earlier)?;
@@ -189,7 +188,7 @@ impl Counter {
 impl Index<&Counter> for Snapshot {
     type Output = Count;
 
-    /// What the counter had counted.
+    /// The count of the counter.
     ///
     /// # Panics
     ///

@@ -6,11 +6,10 @@ use prof_model::{Pid, Tid};
 use rustix::io::Errno;
 use thiserror::Error;
 
-/// Stands for all threads where a thread's number is expected.
+/// Stands for all threads in place of a thread id.
 pub(crate) const EVERYBODY: Tid = -1;
 
-/// Why nothing can be sampled. The messages say what was tried, what the kernel answered, and
-/// what to do.
+/// Why nothing can be sampled. The messages say what was tried, the kernel's error, and what to do.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -19,7 +18,7 @@ pub enum Error {
     Open {
         /// The event, such as `cycles:u`.
         event: String,
-        /// The thread; -1 stands for whatever runs.
+        /// The thread; -1 for all threads.
         tid: Tid,
         /// The CPU.
         cpu: u32,

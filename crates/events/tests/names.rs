@@ -1,5 +1,5 @@
 //! Event names against their encodings: the kernel's documented bits. (`perf_attributes.rs` has
-//! what perf makes of the same names.)
+//! perf's encodings of the same names.)
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

@@ -1,5 +1,5 @@
-//! Event names against what `perf stat -vv` makes of the same names. (What is asked of the kernel
-//! besides, for sampling, is compared in `src/plan/perf_record.rs`.)
+//! Event names against the attributes that `perf stat -vv` prints for the same names.
+//! (`src/plan/perf_record.rs` compares the requests for sampling.)
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -44,7 +44,7 @@ fn perf_dump(name: &str) -> Option<Vec<BTreeMap<String, u64>>> {
     Some(dumps)
 }
 
-/// The same fields of ours. perf leaves out what is zero.
+/// The same fields of ours. perf omits zeros.
 fn our_dump(spec: &EventSpec) -> BTreeMap<String, u64> {
     let options = AttrOptions {
         inherit: Inherit::Children,
@@ -165,7 +165,7 @@ fn attributes_are_perfs() {
     }
     let mut compared = 0;
     for name in &names {
-        // perf opens several times when the kernel refuses at first; the first is what it means.
+        // perf opens several times if the kernel refuses; the first one is its request.
         let Some(mut theirs) = perf_dump(name).and_then(|dumps| dumps.into_iter().next()) else {
             continue;
         };

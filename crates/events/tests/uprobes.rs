@@ -84,7 +84,7 @@ fn output(command: &str, arguments: &[&str], file: &Path) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The file offset of a function by what nm and readelf print.
+/// The file offset of a function by the output of nm and readelf.
 fn offset_by_binutils(file: &Path, symbol: &str) -> u64 {
     let hex = |text: &str| u64::from_str_radix(text.trim_start_matches("0x"), 16).unwrap();
     let table = output("nm", &[], file);

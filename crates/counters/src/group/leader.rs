@@ -1,11 +1,11 @@
-//! What leads a group.
+//! The leaders of groups.
 
 use prof_events::counting::AttrOptions;
 use prof_events::names::EventSpec;
 
 use crate::target::Options;
 
-/// What leads a group: an event that counts nothing and that everybody may open.
+/// The leader of a group: an event that counts nothing and that everybody may open.
 pub(super) fn leader_spec(options: Options) -> EventSpec {
     let mut spec = EventSpec::dummy();
     spec.modifiers.pinned = options.pinned;

@@ -8,7 +8,7 @@ use crate::member::{Member, Times};
 use crate::snapshot::Snapshot;
 
 impl Group {
-    /// Lets a new member begin at zero on the group's clock, which may have run for a while.
+    /// Makes a new member start at zero on the group's clock, which may have run for a while.
     pub(super) fn start(&mut self, member: &Member) -> Result<(), OpenError> {
         let mut baselines = member.baselines();
         for (leader, baseline) in self.leaders.iter().zip(&mut *baselines) {
@@ -43,14 +43,14 @@ impl Group {
                 .filter_map(|entry| entry.member.upgrade())
             {
                 if let Some(Some(event)) = member.events.get(index) {
-                    // There is nobody to tell.
+                    // A destructor cannot report an error.
                     let _ = event.disable();
                 }
             }
         }
     }
 
-    /// Forgets the members that are gone.
+    /// Removes members that were dropped.
     pub(super) fn refresh(&mut self) {
         if self
             .members

@@ -23,12 +23,12 @@ use crate::target::{Options, Target};
 
 /// Counters of one target that count at the same time, or none of them; disabled at first.
 ///
-/// Enabling, disabling and reading is one operation of the kernel for all members at a place, and
-/// so is what `reset` is made of; over several places (the threads of a process, all CPUs) it is
-/// one operation for each.
+/// Enabling, disabling and reading is one operation of the kernel for all members at a place;
+/// `reset` consists of these. Over several places (the threads of a process, all CPUs) it is one
+/// operation for each.
 ///
-/// Members belong to whoever added them. One that is dropped leaves the group; when the group is
-/// dropped, its members go on by themselves.
+/// The caller owns the members. A dropped member leaves the group; when the group is dropped, its
+/// members continue alone.
 #[derive(Debug)]
 pub struct Group {
     target: Target,
@@ -59,7 +59,7 @@ impl Group {
     ///
     /// # Errors
     ///
-    /// When there is no such target, or it may not be counted.
+    /// There is no such target, or it may not be counted.
     pub fn new(target: Target) -> Result<Self, OpenError> {
         Self::with_options(target, Options::default())
     }
@@ -101,8 +101,8 @@ impl Group {
     ///
     /// # Errors
     ///
-    /// When the event cannot be counted, or not in this group: the hardware has no room for so
-    /// many at once, or it is counted by other hardware than the others.
+    /// The event cannot be counted, or not in this group: the hardware cannot count so many at
+    /// once, or it is counted by other hardware than the others.
     pub fn add(&mut self, event: &EventSpec) -> Result<Counter, OpenError> {
         let mut spec = event.clone();
         (spec.modifiers.pinned, spec.modifiers.exclusive) = (false, false);
@@ -129,11 +129,11 @@ impl Group {
         Ok(Counter { member })
     }
 
-    /// Lets all members count.
+    /// Enables all members.
     ///
     /// # Errors
     ///
-    /// What the system refuses.
+    /// The error of the system call.
     pub fn enable(&mut self) -> Result<(), ReadError> {
         let mut leaders = self.leaders.iter().flatten();
         leaders.try_for_each(|leader| leader.enable().map_err(ReadError::System))?;
@@ -141,11 +141,11 @@ impl Group {
         Ok(())
     }
 
-    /// Stops all members; their counts stay.
+    /// Disables all members; their counts stay.
     ///
     /// # Errors
     ///
-    /// What the system refuses.
+    /// The error of the system call.
     pub fn disable(&mut self) -> Result<(), ReadError> {
         let mut leaders = self.leaders.iter().flatten();
         leaders.try_for_each(|leader| leader.disable().map_err(ReadError::System))?;
@@ -179,19 +179,20 @@ impl Group {
         Ok(())
     }
 
-    /// What the members counted since the group was opened or reset.
+    /// The counts of the members since the group was opened or reset.
     ///
     /// # Errors
     ///
-    /// When the target has ended, its CPU went offline, or the group is pinned and found no room.
+    /// The target has ended, its CPU went offline, or the group is pinned and does not fit on the
+    /// hardware.
     pub fn read(&mut self) -> Result<Snapshot, ReadError> {
         let mut snapshot = Snapshot::new([].into(), Vec::new(), 0, 0);
         self.read_into(&mut snapshot)?;
         Ok(snapshot)
     }
 
-    /// As [`read`](Self::read), into a snapshot that is there already; allocates nothing if that
-    /// is of the same set.
+    /// Like [`read`](Self::read), into an existing snapshot; allocates nothing if that is of the
+    /// same set.
     ///
     /// # Errors
     ///
@@ -201,19 +202,19 @@ impl Group {
         self.fill(snapshot, None)
     }
 
-    /// As [`read`](Self::read), whether or not the target is still there: the last word on a
-    /// thread or process that has ended.
+    /// Like [`read`](Self::read), even if the target has ended: the final counts of a thread or
+    /// process.
     ///
     /// # Errors
     ///
-    /// When the group is pinned and found no room.
+    /// The group is pinned and does not fit on the hardware.
     pub fn read_final(&mut self) -> Result<Snapshot, ReadError> {
         let mut snapshot = Snapshot::new([].into(), Vec::new(), 0, 0);
         self.fill(&mut snapshot, None)?;
         Ok(snapshot)
     }
 
-    /// What was counted at each place, whether or not the target is still there.
+    /// The counts at each place, even if the target has ended.
     ///
     /// # Errors
     ///
@@ -242,7 +243,7 @@ impl Group {
         self.len() == 0
     }
 
-    /// What it counts.
+    /// The target.
     pub fn target(&self) -> &Target {
         &self.target
     }

@@ -11,8 +11,7 @@ use super::leader::attr_options;
 use crate::error::OpenError;
 use crate::refusal::of_event;
 
-/// What the refusal means for an event that was to join a group: if it opens alone, it is the
-/// group's fault.
+/// The error for an event that cannot join a group: if it opens alone, the group is the reason.
 pub(super) fn of_member(group: &Group, spec: &EventSpec, errno: Errno) -> OpenError {
     let members: Vec<_> = group
         .members

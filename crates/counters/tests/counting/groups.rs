@@ -1,4 +1,4 @@
-//! Groups, and what becomes of their members.
+//! Groups and their members.
 
 use prof_counters::{Count, Group, Target, event};
 

@@ -1,4 +1,4 @@
-//! What only hardware has: reads in user space, multiplexing, too few counters.
+//! Features of hardware counters: reads in user space, multiplexing, too few counters.
 
 use prof_counters::{
     Count, Counter, Group, Inherit, OpenError, Options, ReadError, ReaderError, Target, event,
@@ -106,8 +106,8 @@ fn a_group_that_is_too_large_is_said() {
         "{error}"
     );
     group.enable().unwrap();
-    // Some virtual machines lend fewer counters than they say: the first ones always count, once
-    // others who count on this machine have had their turn.
+    // Some virtual machines provide fewer counters than they claim: the first ones always count,
+    // once other processes that count on this machine are done.
     let counts = (0..100_000).any(|_| {
         work(100_000);
         group.read().unwrap()[&counters[0]].value > 100_000
@@ -143,8 +143,8 @@ fn counts_that_took_turns_are_scaled() {
         estimates.iter().min().unwrap(),
         estimates.iter().max().unwrap(),
     );
-    // All count the same, so the estimates are near each other; not nearer, because some virtual
-    // machines lend fewer counters than they say.
+    // All count the same, so the estimates are similar; not more so, because some virtual machines
+    // provide fewer counters than they claim.
     assert!(*least as f64 > 0.2 * *most as f64, "{least} {most}");
 }
 
@@ -175,7 +175,7 @@ fn a_pinned_group_without_room_is_an_error_not_zero() {
     assert_eq!(failed, Some(ReadError::NotScheduled));
     let mut first = groups.remove(0);
     assert!(first.read().unwrap()[&counters[0]].value > 0);
-    // With room again, enabling it again brings it back.
+    // Once it fits again, enabling it makes it count.
     let mut last = groups.pop().unwrap();
     let counter = counters.pop().unwrap();
     drop((first, groups, counters));

@@ -1,5 +1,6 @@
-//! Counters, groups and snapshots on this machine's kernel. Software events carry the tests, so
-//! that they run everywhere; what needs hardware counters or root is skipped without, and says so.
+//! Counters, groups and snapshots on this machine's kernel. The tests use software events, so that
+//! they run everywhere; tests that need hardware counters or root are skipped without them, and say
+//! so.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![expect(clippy::print_stderr, reason = "what is skipped is said")]

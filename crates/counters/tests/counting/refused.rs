@@ -1,4 +1,4 @@
-//! What cannot be counted.
+//! Events and targets that cannot be counted.
 
 use prof_counters::{Counter, Group, OpenError, Target, event};
 

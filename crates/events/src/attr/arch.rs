@@ -1,4 +1,4 @@
-//! What differs between processor architectures.
+//! The differences between processor architectures.
 
 #[cfg(target_arch = "aarch64")]
 use prof_model::perf_registers::aarch64;
@@ -15,14 +15,13 @@ pub(crate) const USER_REGISTERS: u64 = x86_64::ALL;
 #[cfg(target_arch = "aarch64")]
 pub(crate) const USER_REGISTERS: u64 = aarch64::ALL;
 
-/// What shows the state of the user's code while the kernel is being entered: a system call leaves
-/// bx, bp, r12 to r15 and for a few instructions sp as they were, and has the instruction pointer
-/// in cx.
+/// The registers that show the state of the user's code at the kernel's entry: a system call keeps
+/// bx, bp, r12 to r15 and for a few instructions sp, and has the instruction pointer in cx.
 #[cfg(target_arch = "x86_64")]
 pub(crate) const ENTRY_REGISTERS: u64 =
     1 << x86_64::BX | 1 << x86_64::CX | 1 << x86_64::BP | 1 << x86_64::SP | 0xf << x86_64::R12;
 
-/// Interrupts do not come there.
+/// Interrupts do not occur there.
 #[cfg(target_arch = "aarch64")]
 pub(crate) const ENTRY_REGISTERS: u64 = 0;
 
@@ -33,7 +32,7 @@ pub(crate) const BLOCKED_REGISTERS: u64 = 1 << STACK_POINTER | 1 << INSTRUCTION_
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 compile_error!("prof samples x86_64 and aarch64 only");
 
-/// Words of `user_regs_struct`, in which debuggers see registers: r15 r14 r13 r12 rbp rbx r11 r10
+/// Words of `user_regs_struct`, the debuggers' view of registers: r15 r14 r13 r12 rbp rbx r11 r10
 /// r9 r8 rax rcx rdx rsi rdi orig_rax rip cs eflags rsp ss fs_base gs_base ds es fs gs.
 #[cfg(target_arch = "x86_64")]
 pub(crate) const DEBUGGER_REGISTERS: usize = 27;

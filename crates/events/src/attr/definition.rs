@@ -1,10 +1,10 @@
 //! Uprobes as tracefs defines them.
 //!
-//! A uprobe of the PMU of that name comes with a pointer to the path of its file. The kernel reads
-//! the path again for each thread and process that inherits the event (perf_uprobe_init), where the
-//! pointer means nothing: the target's `fork` fails. An event that is defined in tracefs is known
-//! by a number instead. It is also closed at once, where each of the other kind waits until no CPU
-//! is in a probe any more.
+//! An event of the PMU `uprobe` contains a pointer to the path of its file. The kernel reads the
+//! path again for each thread and process that inherits the event (perf_uprobe_init), where the
+//! pointer is invalid: the target's `fork` fails. An event defined in tracefs is identified by an
+//! id instead. It also closes at once, whereas closing one of the other kind waits until no CPU is
+//! in a probe.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -30,15 +30,15 @@ pub struct Definition {
 
 /// Definitions of this process so far.
 static COUNT: AtomicU32 = AtomicU32::new(0);
-/// What the names of groups begin with; the number of the process that defined them follows.
+/// The prefix of group names; the id of the defining process follows.
 const GROUP: &str = "prof_";
 
 impl Definition {
-    /// Defines the probe of a spec; `None` if it is none.
+    /// Defines the probe of a spec; `None` if the spec is not a probe.
     ///
     /// # Errors
     ///
-    /// When tracefs is not mounted, may not be written, or does not take the probe.
+    /// tracefs is not mounted, may not be written, or rejects the probe.
     pub(crate) fn new(spec: &EventSpec) -> io::Result<Option<Self>> {
         let kind = match spec.family {
             Family::Uprobe => 'p',
@@ -49,7 +49,7 @@ impl Definition {
             return Ok(None);
         };
         let list = list().ok_or(io::ErrorKind::NotFound)?;
-        // A path with a blank would be two words; the file has another path without.
+        // A path with a blank would be two words; this other path of the file has none.
         let file = File::open(std::ffi::OsStr::from_bytes(path.to_bytes()))?;
         let process = std::process::id();
         let path = match path.to_bytes().iter().any(u8::is_ascii_whitespace) {
@@ -70,7 +70,7 @@ impl Definition {
         Ok(Some(definition))
     }
 
-    /// Makes the attribute one of the definition.
+    /// Makes the attribute refer to the definition.
     pub(crate) fn apply(&self, attr: &mut sys::perf_event_attr) {
         attr.type_ = sys::PERF_TYPE_TRACEPOINT;
         attr.config = self.id;
@@ -89,7 +89,7 @@ fn append(list: &PathBuf, line: &[u8]) -> io::Result<()> {
     OpenOptions::new().append(true).open(list)?.write_all(line)
 }
 
-/// Removes the probes that killed processes of ours have left defined. Only root may.
+/// Removes the probes that killed prof processes have left defined. Only root may.
 pub fn remove_leftovers() {
     let Some(list) = list() else { return };
     let defined = fs::read_to_string(&list).unwrap_or_default();

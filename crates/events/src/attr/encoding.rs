@@ -1,18 +1,18 @@
-//! From an event's spec to the fields of `perf_event_attr` that say which event it is and whose
-//! code counts: the same for counting and for sampling.
+//! From an event's spec to the fields of `perf_event_attr` that select the event and the code that
+//! counts: the same for counting and for sampling.
 
 use perf_event_open_sys::bindings as sys;
 
 use crate::names::{EventSpec, Precise};
 
-/// `perf_event_attr` without `config3`: PERF_ATTR_SIZE_VER7. Older kernels take larger structures
-/// than they know if what they don't know is zero.
+/// `perf_event_attr` without `config3`: PERF_ATTR_SIZE_VER7. Older kernels accept larger structures
+/// if the fields unknown to them are zero.
 const USUAL_SIZE: u32 = 128;
 /// With `config3`: PERF_ATTR_SIZE_VER8.
 const WITH_CONFIG3: u32 = 136;
 
-/// An attribute with nothing but the event and its modifiers. It points to the path in the spec
-/// if that is a uprobe's, so it must not outlive the spec.
+/// An attribute with only the event and its modifiers. It points to the path in the spec if that is
+/// a uprobe's, so it must not outlive the spec.
 pub(crate) fn attr(spec: &EventSpec) -> sys::perf_event_attr {
     let encoding = &spec.encoding;
     let mut attr = sys::perf_event_attr {
@@ -36,7 +36,7 @@ pub(crate) fn attr(spec: &EventSpec) -> sys::perf_event_attr {
     attr
 }
 
-/// The modifiers say what counts, the attribute what does not.
+/// The modifiers select what counts, the attribute excludes what does not.
 fn set_modifiers(attr: &mut sys::perf_event_attr, spec: &EventSpec) {
     let modifiers = spec.modifiers;
     attr.set_exclude_user((!modifiers.user).into());
@@ -53,8 +53,8 @@ fn set_modifiers(attr: &mut sys::perf_event_attr, spec: &EventSpec) {
     });
 }
 
-/// The bytes of the spec's attribute, as many as it says that it has, in the machine's byte order.
-/// The pointer to a uprobe's path is zero: it means nothing outside of the call.
+/// The bytes of the spec's attribute, by its own size, in the machine's byte order. The pointer to
+/// a uprobe's path is zero: it is invalid outside of the call.
 pub(crate) fn bytes(attr: &sys::perf_event_attr, spec: &EventSpec) -> Vec<u8> {
     let mut attr = *attr;
     if spec.encoding.path.is_some() {

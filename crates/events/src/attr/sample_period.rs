@@ -1,8 +1,8 @@
 //! From a rate to a period, which the recorder then varies.
 //!
-//! The kernel's own way to sample at a rate gives a thread its first sample when its first period
-//! is over, or with the first event: both are the same point of each short thread's life. With a
-//! period of ours, threads can be given periods at random.
+//! With the kernel's own sampling at a rate, a thread gets its first sample when its first period
+//! is over, or with the first event: both are the same point of each short thread's life. If prof
+//! sets the period, it can give threads random periods.
 
 use std::iter;
 use std::sync::LazyLock;
@@ -15,21 +15,21 @@ use crate::request::sizes::Sizes;
 /// The periods to sample by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SamplePeriod {
-    /// The usual one: at the rate asked for.
+    /// The usual one, for the requested rate.
     pub period: u64,
     /// The shortest one, of some microseconds.
     pub shortest: u64,
 }
 
 impl SamplePeriod {
-    /// The shortest periods are as if the rate were this, which stays clear of the shortest that
-    /// the kernel's clocks take (10 µs).
+    /// The rate of the shortest periods, which are longer than the shortest that the kernel's
+    /// clocks support (10 µs).
     pub(crate) const HIGHEST_RATE: u64 = 50_000;
 
     /// The rate at which rings of these sizes do not fill while the reader is away.
     pub(crate) fn unlost_rate(sizes: Sizes, hertz: u64) -> u64 {
-        /// The reader draws periods each millisecond, and without privileges may have to wait for
-        /// a CPU as others do, for about 3 ms. Meanwhile all new threads have the same period.
+        /// The reader draws periods each millisecond, and without privileges may have to wait for a
+        /// CPU for about 3 ms. Meanwhile all new threads have the same period.
         const READER_AWAY_MS: u64 = 5;
         /// However small the rings, threads of an eighth of a period are sampled.
         const LEAST: u64 = 8;
@@ -66,14 +66,14 @@ impl SamplePeriod {
 ///   D    = ⅔ (P√P − s√s)
 /// ```
 ///
-/// so that a sample of weight `p / d(t)` stands for one event on average, whatever its age. In the
-/// long run `d` is 1. What a thread does before `s` is never sampled: samples up to ten
-/// times that age stand for it too.
+/// so that a sample of weight `p / d(t)` represents one event on average, whatever its age. In the
+/// long run `d` is 1. Work before `s` is never sampled: samples up to ten times that age represent
+/// it, too.
 ///
-/// Why the root: the average rate is no more than `3/P`, and a first sample weighs `1/f(p)`. With
-/// an even density there would be much more to do (`ln(P/s)/P`), with `f` growing as `p` a little
-/// less (`2/P`), but then the few samples of the shortest periods weigh so much that sums over
-/// three thousand threads of `P` have a standard deviation of 3 %.
+/// Why the root: the average rate is at most `3/P`, and a first sample weighs `1/f(p)`. An even
+/// density has a much higher rate (`ln(P/s)/P`), and `f` growing as `p` a slightly lower one
+/// (`2/P`), but then the few samples of the shortest periods weigh so much that sums over three
+/// thousand threads of `P` have a standard deviation of 3 %.
 impl SamplePeriod {
     /// The period for a number between 0 and 1 that is drawn at random, evenly.
     pub fn draw(&self, random: f64) -> u64 {
@@ -82,7 +82,7 @@ impl SamplePeriod {
         (power.powf(2.0 / 3.0).round() as u64).clamp(self.shortest, self.period)
     }
 
-    /// What a sample of this period weighs that comes when its thread has counted `age`.
+    /// The weight of a sample of this period that comes when its thread has counted `age`.
     pub fn weight(&self, period: u64, age: u64) -> u64 {
         let (longest, shortest) = (self.period as f64, self.shortest as f64);
         let first = (age as f64 / longest).ceil().max(1.0) as u64;
@@ -124,9 +124,9 @@ pub(crate) fn is_time(spec: &EventSpec) -> bool {
     spec.is_clock() || is_cycles(spec)
 }
 
-/// How many of these events a CPU has in a second, at most; `None` if nobody knows.
+/// The most of these events that a CPU has in a second; `None` if unknown.
 pub(crate) fn per_second_at_most(spec: &EventSpec) -> Option<u64> {
-    /// Faster than all CPUs but those under liquid nitrogen.
+    /// Faster than all CPUs except overclocked ones.
     const CYCLES: u64 = 6_500_000_000;
     match spec {
         spec if spec.is_clock() => Some(1_000_000_000),
@@ -175,7 +175,7 @@ mod tests {
     fn weights_make_up_for_chance() {
         let sample_period =
             SamplePeriod::new(1_000_000_000, 1000, SamplePeriod::HIGHEST_RATE).expect("a pace");
-        // What samples of ages up to this should sum up to.
+        // The expected sum of samples of ages up to this.
         let due = |age: u64| {
             let head = age.min(sample_period.shortest * SamplePeriod::HEAD);
             let seen = head.saturating_sub(sample_period.shortest) * SamplePeriod::HEAD
@@ -211,7 +211,7 @@ mod tests {
             (sample_period.draw(0.0), sample_period.draw(1.0)),
             (20_000, 1_000_000)
         );
-        // Of old threads each sample is worth its period.
+        // For old threads, each sample weighs its period.
         assert_eq!(sample_period.weight(300_000, 900 * 300_000), 300_000);
         let old = sample_period.weight(300_000, 150 * 300_000);
         assert!(old.abs_diff(300_000) < 10_000, "{old}");

@@ -1,4 +1,4 @@
-//! What is asked of the kernel for an event, and its `perf_event_attr`.
+//! The request to the kernel for an event, and its `perf_event_attr`.
 
 use std::sync::Arc;
 
@@ -18,30 +18,30 @@ use crate::attr::sample_period::{self, SamplePeriod};
 use crate::names::EventSpec;
 use crate::request::event::Weight;
 
-/// The size of the attribute that is given to the kernel and written to files, in bytes:
-/// PERF_ATTR_SIZE_VER7. Readers as old as perf 6.1 refuse larger ones.
+/// The size of the attribute for the kernel and in files, in bytes: PERF_ATTR_SIZE_VER7. Readers as
+/// old as perf 6.1 refuse larger ones.
 pub const ATTR_SIZE: usize = 128;
 
-/// Calls of user code that have not returned, without what else is known of them.
+/// Calls of user code that have not returned, without other details.
 const OPEN_CALLS: u64 = (PERF_SAMPLE_BRANCH_USER
     | PERF_SAMPLE_BRANCH_CALL_STACK
     | PERF_SAMPLE_BRANCH_NO_FLAGS
     | PERF_SAMPLE_BRANCH_NO_CYCLES) as u64;
 
-/// How often the kernel shall sample.
+/// How often the kernel samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sampling {
-    /// So many samples per second of each thread.
+    /// This many samples per second of each thread.
     Hertz(u64),
-    /// One sample each so many events.
+    /// One sample per this many events.
     Period(u64),
-    /// So many samples per second, which we have turned into a period ourselves ([`SamplePeriod`]).
+    /// This many samples per second, as a period that prof has computed ([`SamplePeriod`]).
     Paced(u64, SamplePeriod),
     /// Never: the event is counted, and its group's leader samples.
     Never,
 }
 
-/// What of the stack comes with a sample.
+/// The stack data of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stacks {
     /// User registers and this many bytes from the top of the stack; kernel callers as a chain.
@@ -51,35 +51,35 @@ pub enum Stacks {
     /// The same, and the calls of user code that have not returned, as the CPU keeps them in its
     /// branch records (LBR).
     LastBranches {
-        /// Whether the CPU says where in its ring of records the first one is (Linux 5.7).
+        /// Whether the CPU reports the position of the first one in its ring of records (Linux
+        /// 5.7).
         index: bool,
-        /// Bytes of stack to dump instead, where the CPU keeps no calls.
+        /// Bytes of stack to dump instead, if the CPU records no calls.
         otherwise: u32,
     },
     /// Nothing.
     None,
 }
 
-/// Whose work an event counts.
+/// The work that an event counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// That of all that runs on a CPU.
+    /// Everything on a CPU.
     Cpu,
-    /// That of a thread.
+    /// A thread.
     Thread,
-    /// That of a thread, and of the threads and processes that it makes later (`inherit`).
+    /// A thread, and the threads and processes that it creates later (`inherit`).
     Descendants,
 }
 
-/// Whether the records come with an event that say which threads there are and what is mapped
-/// where.
+/// Whether an event delivers the records of threads and mappings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tracking {
-    /// They come with another event.
+    /// Another event delivers them.
     Elsewhere,
-    /// They do.
+    /// This event delivers them, too.
     Also,
-    /// That is all it is for, so that it goes on while the others are disabled.
+    /// This event delivers only them, and stays enabled while the others are disabled.
     Only,
 }
 
@@ -88,23 +88,23 @@ pub enum Tracking {
 pub struct Reports {
     /// Threads and mappings.
     pub tracking: Tracking,
-    /// When threads leave their CPU and are back.
+    /// When threads leave their CPU and return.
     pub switches: bool,
-    /// What it counted in a thread, as that ends (`exit_counters`).
+    /// A thread's count as the thread ends (`exit_counters`).
     pub exit_counts: bool,
 }
 
-/// What comes with a stack dump.
+/// Additions to a stack dump.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WithDump {
     /// Whether the kernel follows the user's frame pointers as well.
     pub user_chain: bool,
-    /// Whether registers as they were at the sample, in the kernel's code too, come with it: where
-    /// the kernel is being entered, those of the user's code are not saved yet.
+    /// Whether the sample has the registers at its instant, even in kernel code: at the kernel's
+    /// entry, those of the user's code are not saved yet.
     pub entry_registers: bool,
 }
 
-/// What an event is in its group.
+/// The role of an event in its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// It leads its group, or has none.
@@ -113,7 +113,7 @@ pub enum Role {
     Member,
 }
 
-/// What older kernels do not know.
+/// Features that older kernels lack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Features {
     /// Whether MMAP2 records carry build ids (Linux 5.12).
@@ -122,45 +122,44 @@ pub struct Features {
     pub lost_counts: bool,
 }
 
-/// Everything that is asked of the kernel for one event. Opening starts with the best and takes
-/// one step down after the other until the kernel agrees (see `fallback`).
+/// The complete request to the kernel for one event. Opening starts with the best one and takes one
+/// step down after the other until the kernel accepts it (see `fallback`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Setup {
-    /// What to sample by.
+    /// The event.
     pub spec: EventSpec,
     /// The same for the kernel, if it is a uprobe.
     pub definition: Option<Arc<Definition>>,
-    /// Whether the clock may stand in for it.
+    /// Whether the clock may replace it.
     pub replaceable: bool,
     /// How often.
     pub sampling: Sampling,
-    /// What of the stack to sample.
+    /// The stack data to sample.
     pub stacks: Stacks,
-    /// What comes with a dump of it.
+    /// Additions to a stack dump.
     pub with_dump: WithDump,
-    /// What it is in its group.
+    /// Its role in its group.
     pub role: Role,
     /// Whether samples hold the counts of all events of the group.
     pub reads_group: bool,
-    /// What it reports besides samples.
+    /// Its records besides samples.
     pub reports: Reports,
-    /// What a sample weighs.
+    /// How a sample is weighed.
     pub weight: Weight,
-    /// Whose work it counts.
+    /// The work that it counts.
     pub scope: Scope,
     /// Whether sampling begins by itself when the thread calls `exec`.
     pub enable_on_exec: bool,
     /// How close the sampled address must be to the event (`precise_ip`, 0 to 3).
     pub precise: u8,
-    /// What is asked of newer kernels only.
+    /// Features of newer kernels.
     pub features: Features,
     /// Bytes in the ring at which the reader is woken.
     pub wakeup_bytes: u32,
 }
 
 impl Setup {
-    /// An event of a thread and its children that is asked for nothing else: no stacks, no records
-    /// of other kinds.
+    /// An event of a thread and its children, without stacks and without other records.
     pub fn new(spec: EventSpec, sampling: Sampling) -> Self {
         Self {
             spec,
@@ -198,7 +197,7 @@ impl Setup {
         let mut attr = shown.attr();
         attr.size = ATTR_SIZE as u32;
         if let Sampling::Paced(hertz, _) = self.sampling {
-            // What was asked for; each sample has its own period anyway.
+            // The requested rate; each sample has its own period anyway.
             attr.set_freq(1);
             attr.__bindgen_anon_1.sample_freq = hertz;
         }
@@ -213,13 +212,13 @@ impl Setup {
         }
     }
 
-    /// Whether this event is there for the SWITCH records that come with it, and never samples.
+    /// Whether this event is opened for its SWITCH records only, and never samples.
     pub fn only_switches(&self) -> bool {
         self.weight == Weight::OffCpu && !self.spec.happens_in_kernel_only()
     }
 
-    /// The event of samples that somebody takes of threads that sleep, in the place of, or beside,
-    /// this one's. Nothing opens it: it says how such samples are laid out.
+    /// The event of samples that prof itself takes of blocked threads, instead of or besides those
+    /// of this one. It is never opened: it describes the layout of such samples.
     #[must_use]
     pub fn of_blocked_threads(&self, dump: u32) -> Self {
         Self {
@@ -240,12 +239,12 @@ impl Setup {
         }
     }
 
-    /// Whether it is there for what it reports of threads and mappings, and never samples.
+    /// Whether it is opened for its records of threads and mappings only, and never samples.
     pub fn only_tracks(&self) -> bool {
         self.reports.tracking == Tracking::Only
     }
 
-    /// Samples per second of a busy CPU, at most; `None` if nobody knows.
+    /// The most samples per second of a busy CPU; `None` if unknown.
     pub fn highest_rate(&self) -> Option<u64> {
         match self.sampling {
             Sampling::Hertz(hertz) | Sampling::Paced(hertz, _) => Some(hertz),
@@ -256,7 +255,7 @@ impl Setup {
         }
     }
 
-    /// By what periods is sampled, if they are ours to choose.
+    /// The periods, if prof chooses them.
     pub fn sample_period(&self) -> Option<SamplePeriod> {
         match self.sampling {
             Sampling::Paced(_, sample_period) => Some(sample_period),
@@ -264,7 +263,7 @@ impl Setup {
         }
     }
 
-    /// Whether callers that the kernel found come with each sample, as a chain.
+    /// Whether each sample has a callchain from the kernel.
     pub fn has_chain(&self) -> bool {
         match self.stacks {
             Stacks::Dump(_) => self.spec.modifiers.kernel || self.with_dump.user_chain,
@@ -273,18 +272,18 @@ impl Setup {
         }
     }
 
-    /// Whether samples say what they stand for. Where they do, the kernel ignores the period of
-    /// software events and probes and delivers every one of them (perf_swevent_event).
+    /// Whether samples contain their period. If they do, the kernel ignores the period of software
+    /// events and probes and delivers every hit (perf_swevent_event).
     pub(crate) fn says_period(&self) -> bool {
         let ignored = !self.spec.family.is_hardware() && !self.spec.is_clock();
         !(ignored && matches!(self.sampling, Sampling::Period(2..)))
     }
 
-    /// Takes over what a group must have in common from its leader, as it was opened.
+    /// Copies the settings that a group must share from its opened leader.
     pub(crate) fn follow(&mut self, leader: &Self) {
         self.scope = leader.scope;
         if self.reads_group {
-            // Readers take the leader's samples for samples of each member.
+            // Readers use the leader's samples as samples of each member.
             self.stacks = leader.stacks;
             self.features.lost_counts = leader.features.lost_counts;
         }
@@ -375,7 +374,7 @@ impl Setup {
         }
     }
 
-    /// The records that say which threads there are and what is mapped where.
+    /// Enables the records of threads and mappings.
     fn set_side_band(&self, attr: &mut sys::perf_event_attr) {
         attr.set_sample_id_all(1);
         attr.set_context_switch(self.reports.switches.into());

@@ -5,22 +5,22 @@ use perf_event_open_sys::bindings as sys;
 use crate::attr::encoding;
 use crate::names::EventSpec;
 
-/// Who else is counted besides the thread that the event is opened on.
+/// Which threads inherit the event besides the thread that it is opened on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Inherit {
-    /// Nobody.
+    /// None.
     #[default]
     No,
-    /// The threads that it makes from then on (`inherit_thread`, Linux 5.13).
+    /// The threads that it creates later (`inherit_thread`, Linux 5.13).
     Threads,
-    /// The threads and processes that it makes from then on, and theirs.
+    /// The threads and processes that it creates later, and theirs.
     Children,
 }
 
-/// How an event is opened, besides what its spec says.
+/// How an event is opened, in addition to its spec.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AttrOptions {
-    /// Who else is counted; the spec's terms `inherit` and `no-inherit` go first.
+    /// Which threads inherit it; the spec's terms `inherit` and `no-inherit` have priority.
     pub inherit: Inherit,
     /// Whether counting begins by itself when the thread calls `exec`.
     pub enable_on_exec: bool,

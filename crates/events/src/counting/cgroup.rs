@@ -1,4 +1,4 @@
-//! The folder of a cgroup, as perf events want it.
+//! The folder of a cgroup, for perf events.
 
 use std::fs::File;
 use std::io;
@@ -20,7 +20,7 @@ pub enum CgroupError {
     /// No such cgroup.
     #[error("there is no cgroup {name:?} below {}: {source}", root.display())]
     NotFound {
-        /// As it was given.
+        /// The name as given.
         name: String,
         /// Where the file system is mounted.
         root: PathBuf,
@@ -34,7 +34,7 @@ pub enum CgroupError {
 ///
 /// # Errors
 ///
-/// When there is no such cgroup, or no cgroups at all.
+/// There is no such cgroup, or no cgroup file system.
 pub fn find_cgroup(name: &str) -> Result<File, CgroupError> {
     let root = mount_point(mounts()).ok_or(CgroupError::NotMounted)?;
     let path = match Path::new(name) {
@@ -55,8 +55,8 @@ pub fn find_cgroup(name: &str) -> Result<File, CgroupError> {
     })
 }
 
-/// Where the cgroups are that perf events belong to: those of the controller perf_event if it has
-/// a hierarchy of its own (version 1), else version 2.
+/// The mount of the cgroups for perf events: those of the controller perf_event if it has a
+/// hierarchy of its own (version 1), else version 2.
 fn mount_point(mounts: Vec<Mount>) -> Option<PathBuf> {
     let own = |it: &&Mount| it.kind == "cgroup" && it.has_option("perf_event");
     let found = mounts.iter().find(own);

@@ -1,4 +1,4 @@
-//! What this machine and this user can open: asked, not guessed.
+//! What this machine and this user can open: tried, not guessed.
 
 use rustix::io::Errno;
 
@@ -9,7 +9,7 @@ use crate::names::{Catalog, EventSpec, Family};
 use crate::system::Privileges;
 use crate::system::System;
 
-/// Whether an event can be had.
+/// Whether an event is available.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// In all code.
@@ -23,13 +23,13 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// Whether it can be had in some way.
+    /// Whether it is available in some way.
     pub(crate) fn is_yes(&self) -> bool {
         !matches!(self, Self::No(_))
     }
 }
 
-/// What can be done with an event.
+/// Whether an event can be counted and sampled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ability {
     /// Whether it can be counted.
@@ -60,12 +60,12 @@ impl Prober {
         }
     }
 
-    /// What refusals depend on here.
+    /// The facts that the reasons for refusals depend on.
     pub fn circumstances(&self) -> Circumstances {
         self.circumstances
     }
 
-    /// What can be done with the event here.
+    /// Whether the event can be counted and sampled here.
     pub fn probe(&self, spec: &EventSpec) -> Ability {
         Ability {
             count: self.answer(spec, Purpose::Count),
@@ -78,14 +78,14 @@ impl Prober {
             Ok(()) => return Answer::Yes,
             Err(errno) => errno,
         };
-        // What is counted where no user code runs would open, and count nothing.
+        // An event that happens in the kernel only would open, and count nothing.
         let user_only = spec
             .user_only()
             .filter(|spec| !spec.happens_in_kernel_only());
         if let (Errno::ACCESS | Errno::PERM, Some(user_only)) = (refused, user_only) {
             match open(&user_only, Place::ThisThread, purpose) {
                 Ok(()) => return Answer::UserOnly,
-                // The event is not there at all, which is asked for after the permission.
+                // The event does not exist, which the kernel checks after the permission.
                 Err(errno @ (Errno::NOENT | Errno::OPNOTSUPP | Errno::NODEV)) => refused = errno,
                 Err(Errno::INVAL) if spec.family == Family::Cache => refused = Errno::NOENT,
                 Err(_) => {}

@@ -16,16 +16,15 @@ use crate::names::EventSpec;
 /// Where an event counts.
 #[derive(Clone, Copy, Debug)]
 pub enum Place<'a> {
-    /// Whatever the calling thread does.
+    /// The calling thread.
     ThisThread,
-    /// Whatever this thread does.
+    /// This thread.
     Thread(Tid),
-    /// Whatever this thread does on this CPU.
+    /// This thread on this CPU.
     ThreadOnCpu(Tid, u32),
-    /// Whatever happens on this CPU.
+    /// Everything on this CPU.
     Cpu(u32),
-    /// Whatever the threads of a cgroup do on this CPU; the descriptor is that of the cgroup's
-    /// folder.
+    /// The threads of a cgroup on this CPU; the descriptor is that of the cgroup's folder.
     Cgroup(BorrowedFd<'a>, u32),
 }
 
@@ -40,8 +39,8 @@ impl Place<'_> {
     }
 }
 
-/// One event at one place. Dropping it ends the counting; if it leads a group, its members count
-/// on, each by itself.
+/// One event at one place. Dropping it ends the counting; if it leads a group, its members continue
+/// alone.
 #[derive(Debug)]
 pub struct RawCounter {
     fd: OwnedFd,
@@ -52,7 +51,7 @@ pub struct RawCounter {
     _definition: Option<Definition>,
 }
 
-/// What one event counted.
+/// The count of one event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RawCount {
     /// The count.
@@ -63,7 +62,7 @@ pub struct RawCount {
     pub running: u64,
 }
 
-/// What the events of a group counted at one moment.
+/// The counts of a group's events at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GroupCount {
     /// Nanoseconds that the group was enabled.
@@ -83,8 +82,7 @@ impl RawCounter {
     ///
     /// # Errors
     ///
-    /// What the kernel answers (perf_event_open(2)); [`why_not`](super::why_not) makes sense of
-    /// it.
+    /// The kernel's error (perf_event_open(2)); [`why_not`](super::why_not) explains it.
     pub fn open(
         spec: &EventSpec,
         place: Place<'_>,
@@ -94,14 +92,14 @@ impl RawCounter {
         Self::open_attr(attr(spec, options), spec, place, leader)
     }
 
-    /// Opens what the attribute says, which must have been made of this spec.
+    /// Opens the event of the attribute, which must have been made from this spec.
     pub(super) fn open_attr(
         mut attr: sys::bindings::perf_event_attr,
         spec: &EventSpec,
         place: Place<'_>,
         leader: Option<&Self>,
     ) -> Result<Self, Errno> {
-        // What is inherited is defined in tracefs, if it may be; see there.
+        // An inherited probe is defined in tracefs, if that is permitted; see there.
         let definition = match attr.inherit() {
             1 => Definition::new(spec),
             _ => Ok(None),
@@ -110,7 +108,7 @@ impl RawCounter {
             definition.apply(&mut attr);
         }
         let result = open(&mut attr, place, leader);
-        // PMUs that cannot choose whose code counts refuse what everybody else takes for granted.
+        // PMUs that cannot select the code that counts refuse the exclude bits.
         let fd = match result {
             Err(Errno::INVAL | Errno::OPNOTSUPP)
                 if !spec.modifiers.guest && spec.family.is_hardware() =>
@@ -134,23 +132,23 @@ impl RawCounter {
         })
     }
 
-    /// The number that tells it from every other event, as long as the machine runs.
+    /// Its id, unique while the machine runs.
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// Lets it count; if it leads a group, all of its members that are enabled start at the same
+    /// Enables it; if it leads a group, all of its members that are enabled start at the same
     /// moment.
     ///
     /// # Errors
     ///
-    /// What the kernel answers; ENODEV if the event is gone for good.
+    /// The kernel's error; ENODEV if the event is permanently gone.
     pub fn enable(&self) -> Result<(), Errno> {
         // SAFETY: no memory is involved.
         check(unsafe { sys::ioctls::ENABLE(self.fd.as_raw_fd(), 0) }).map(drop)
     }
 
-    /// Stops it; if it leads a group, all of its members stop at the same moment.
+    /// Disables it; if it leads a group, all of its members stop at the same moment.
     ///
     /// # Errors
     ///
@@ -160,12 +158,12 @@ impl RawCounter {
         check(unsafe { sys::ioctls::DISABLE(self.fd.as_raw_fd(), 0) }).map(drop)
     }
 
-    /// What it counted; `None` if it is in the error state, as a pinned event is that found no
-    /// room on the PMU. It must have been opened without `group_read`.
+    /// Its count; `None` if it is in the error state, like a pinned event that does not fit on the
+    /// PMU. It must have been opened without `group_read`.
     ///
     /// # Errors
     ///
-    /// What the kernel answers.
+    /// The kernel's error.
     pub fn read(&self) -> Result<Option<RawCount>, Errno> {
         let mut words = [0_u64; 4];
         // SAFETY: the array is as many bytes long as the slice says, and any bytes make words.
@@ -187,12 +185,12 @@ impl RawCounter {
         }
     }
 
-    /// What its group counted, into `count`; `false` if it is in the error state. It must have
+    /// Reads its group's counts into `count`; `false` if it is in the error state. It must have
     /// been opened with `group_read`.
     ///
     /// # Errors
     ///
-    /// What the kernel answers.
+    /// The kernel's error.
     pub fn read_group(&self, count: &mut GroupCount) -> Result<bool, Errno> {
         const SPARE: usize = 4;
         let needed = (3 + 2 * (count.values.len() + SPARE)) * size_of::<u64>();
@@ -206,7 +204,7 @@ impl RawCounter {
                     count.decode(length).ok_or(Errno::IO)?;
                     return Ok(true);
                 }
-                // More members than we knew of.
+                // More members than expected.
                 Err(Errno::NOSPC) if count.buffer.len() < LARGEST_GROUP => {
                     count.buffer.resize(count.buffer.len() * 2, 0);
                 }
@@ -220,7 +218,7 @@ impl RawCounter {
     ///
     /// # Errors
     ///
-    /// When the page cannot be mapped.
+    /// The page cannot be mapped.
     pub fn user_page(&self) -> io::Result<UserPage> {
         UserPage::map(self.fd.as_fd())
     }
@@ -277,11 +275,11 @@ fn open(
     };
     let flags = (sys::bindings::PERF_FLAG_FD_CLOEXEC | flag).into();
     let leader = leader.map_or(-1, |leader| leader.fd.as_raw_fd());
-    // SAFETY: the attribute is a valid structure of the size that it states, or larger. It asks
-    // for nothing that would write to our memory, and the path that it may point to is that of
-    // the spec, which outlives the call.
+    // SAFETY: the attribute is a valid structure of the size that it states, or larger. It requests
+    // nothing that would write to our memory, and the path that it may point to is that of the
+    // spec, which outlives the call.
     let fd = check(unsafe { sys::perf_event_open(attr, pid, cpu, leader, flags) })?;
-    // SAFETY: the descriptor is new and nobody else's.
+    // SAFETY: the descriptor is new and owned by nothing else.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 

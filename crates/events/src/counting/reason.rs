@@ -5,18 +5,18 @@ use rustix::io::Errno;
 
 use crate::names::{EventSpec, Family, Precise};
 
-/// What a refusal depends on, besides the event and the error.
+/// The facts that the reason depends on, besides the event and the error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Circumstances {
     /// /proc/sys/kernel/perf_event_paranoid.
     pub paranoid: i32,
     /// Whether we are root.
     pub root: bool,
-    /// Whether the CPUs have counters at all that the kernel knows (a PMU of theirs in sysfs).
+    /// Whether the kernel knows any counters of the CPUs (a PMU of theirs in sysfs).
     pub hardware: bool,
-    /// Whether the event was to count all that happens on a CPU, or in a cgroup.
+    /// Whether the event counts everything on a CPU, or in a cgroup.
     pub system_wide: bool,
-    /// Whether the event was to count a process that is not ours to begin with.
+    /// Whether the event counts a process that we did not start.
     pub attach: bool,
 }
 
@@ -54,7 +54,7 @@ fn unavailable(spec: &EventSpec, circumstances: Circumstances) -> String {
         _ if circumstances.hardware && matches!(spec.modifiers.precise, Precise::Level(1..)) => {
             "this CPU cannot locate the event so precisely: use fewer p, or none".into()
         }
-        // A number that the kernel gives to other PMUs than those of the CPUs.
+        // The kernel gives such a type to other PMUs than those of the CPUs.
         Family::Raw if spec.encoding.kind >= sys::PERF_TYPE_MAX => {
             "no PMU has that type, or it does not have that event".into()
         }

@@ -1,4 +1,4 @@
-//! What the kernel writes of threads that come, are named, and go.
+//! The kernel's records of threads that start, get a name, and end.
 
 use perf_event_open_sys::bindings as sys;
 use prof_model::{Pid, Tid};
@@ -23,7 +23,7 @@ pub(super) enum Record {
 }
 
 impl Record {
-    /// `None` for what is none of them, or damaged.
+    /// `None` for any other record, or a damaged one.
     pub(super) fn parse(record: &[u8]) -> Option<Self> {
         const BODY: usize = 8;
         let word = |at: usize| {

@@ -1,7 +1,7 @@
-//! Counting every thread of a command by itself, those that come and go included.
+//! Counting every thread of a command separately, including short-lived ones.
 //!
-//! An event that threads inherit is one sum to whoever reads it. But as a thread ends, the kernel
-//! writes what it counted into the event's ring, if it is asked to (`inherit_stat`):
+//! Reading an event that threads inherit returns one sum. But as a thread ends, the kernel can
+//! write its count into the event's ring (`inherit_stat`):
 //!
 //! ```text
 //!   first thread ──────────────── ends             read(event) = sum of all
@@ -11,13 +11,12 @@
 //!
 //! Two things stand in the way:
 //!
-//! - Between threads whose events are copies of each other's, the kernel likes to swap counts
-//!   rather than events, and mixes them up where the events are of several kinds. It refrains from
-//!   that while one of the events is sampled together with its group (Linux 6.12); a dummy is.
-//! - Where it still swaps, the events that we opened may end with any thread, which then is the
-//!   one without READ.
+//! - Between threads whose events are copies of each other's, the kernel prefers to swap counts
+//!   rather than events, and mixes them up if the events are of several kinds. It does not do so
+//!   while one of the events is sampled together with its group (Linux 6.12); a dummy event is.
+//! - If it still swaps, the events that we opened may end with any thread, which then has no READ.
 //!
-//! A ring needs an event for each CPU, so that is what there is, and a thread's counts on all CPUs
+//! A ring needs an event for each CPU, so there is one for each, and a thread's counts on all CPUs
 //! are added up. Each is enabled all the time, on whichever CPU the thread runs. No permission is
 //! needed beyond that for counting one's own processes.
 
@@ -36,7 +35,7 @@ use crate::kernel;
 use crate::kernel::ring::Ring;
 use crate::names::EventSpec;
 
-/// Counts every thread of a command by itself, from its `exec` on.
+/// Counts every thread of a command separately, from its `exec` on.
 #[derive(Debug)]
 pub struct ThreadCounters {
     first: Tid,
@@ -46,16 +45,16 @@ pub struct ThreadCounters {
     lost: u64,
 }
 
-/// What a thread counted.
+/// The counts of a thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ThreadCount {
     /// Its process.
     pub pid: Pid,
-    /// The thread that made it; 0 for the first one.
+    /// The thread that created it; 0 for the first one.
     pub parent: Tid,
-    /// Its name at its end; empty if it never had one of its own but kept its parent's.
+    /// Its name at its end; empty if it kept its parent's.
     pub name: String,
-    /// What it counted of each event, in the order in which they were given.
+    /// Its count of each event, in the given order.
     pub counts: Vec<RawCount>,
 }
 
@@ -64,9 +63,9 @@ pub struct ThreadCount {
 pub enum ThreadCountersError {
     /// The kernel refuses the event of this index.
     Event(usize, Errno),
-    /// The kernel is too old to keep threads apart for events of several kinds.
+    /// The kernel is too old to distinguish threads for events of several kinds.
     Mixed,
-    /// There is no room for a ring buffer.
+    /// A ring buffer cannot be mapped.
     Ring(io::Error),
 }
 
@@ -77,8 +76,8 @@ struct OnCpu {
     _guard: Option<RawCounter>,
 }
 
-/// Room for what some hundred threads counted that end between two looks, and little enough for a
-/// plain user's limit on locked memory.
+/// Large enough for the counts of some hundred threads that end between two readings, and small
+/// enough for a plain user's limit on locked memory.
 const RING: u64 = 256 << 10;
 
 impl ThreadCounters {
@@ -86,7 +85,7 @@ impl ThreadCounters {
     ///
     /// # Errors
     ///
-    /// When the kernel refuses an event or a ring.
+    /// The kernel refuses an event or a ring.
     pub fn open(
         events: &[EventSpec],
         command: Pid,
@@ -105,8 +104,8 @@ impl ThreadCounters {
         Ok(counters)
     }
 
-    /// Takes what threads counted that have ended. To be called now and then, so that the rings
-    /// don't run over.
+    /// Reads the counts of threads that have ended. Call it at intervals, so that the rings do not
+    /// overflow.
     pub fn drain(&mut self) {
         let Self {
             events,
@@ -146,12 +145,12 @@ impl ThreadCounters {
         }
     }
 
-    /// What each thread counted, now that the command has ended; and how many of the kernel's
+    /// The counts of each thread of the command, which has ended; and how many of the kernel's
     /// records were lost, whose counts went to the first thread.
     ///
     /// # Errors
     ///
-    /// When an event cannot be read.
+    /// An event cannot be read.
     pub fn finish(mut self) -> Result<(BTreeMap<Tid, ThreadCount>, u64), Errno> {
         self.drain();
         let mut rest = vec![RawCount::default(); self.events];
@@ -184,9 +183,8 @@ impl ThreadCounters {
         Ok((self.threads, self.lost))
     }
 
-    /// The thread that ended with the events that we opened: the only one that wrote no READ. If
-    /// there are more, because some live on, there is no telling, and the first one stands for
-    /// all.
+    /// The thread that ended with the events that we opened: the only one without READ. If there
+    /// are more, because some still live, it is unknown, and the first one gets the rest.
     fn owner_of_the_rest(&self) -> Tid {
         let mut silent = self
             .threads

@@ -1,9 +1,10 @@
-//! What the kernel notes down of processes that have ended: times, faults, switches.
+//! The kernel's accounting of ended processes: times, faults, switches.
 
 use std::mem::MaybeUninit;
 use std::time::Duration;
 
-/// What processes used (getrusage(2)), kernel code included, whatever `perf_event_paranoid` says.
+/// The resource usage of processes (getrusage(2)), kernel code included, whatever
+/// `perf_event_paranoid` is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Time in user code.
@@ -14,12 +15,12 @@ pub struct Usage {
     pub minor_faults: u64,
     /// Page faults that took I/O.
     pub major_faults: u64,
-    /// Switches to other threads, asked for and forced.
+    /// Switches to other threads, voluntary and forced.
     pub context_switches: u64,
 }
 
 impl Usage {
-    /// All that our children used that have ended and were waited for, and theirs.
+    /// The usage of our children that have ended and were waited for, and of theirs.
     pub fn of_children() -> Self {
         let mut usage = MaybeUninit::<libc::rusage>::zeroed();
         // SAFETY: the kernel fills in the structure, which is plain integers, and all zeros is
@@ -41,7 +42,7 @@ impl Usage {
         }
     }
 
-    /// What was used since an earlier look.
+    /// The difference to an earlier reading.
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {
         Self {

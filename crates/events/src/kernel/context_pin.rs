@@ -1,4 +1,4 @@
-//! What keeps a thread's events with it.
+//! Keeps a thread's events with the thread.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -8,11 +8,11 @@ use rustix::process::{Resource, getrlimit};
 
 use crate::kernel;
 
-/// Keeps the events of a thread, as long as it is held.
+/// Keeps the events of a thread with it, until it is dropped.
 ///
-/// Between threads whose events are copies of each other's, the kernel likes to swap all events
-/// rather than switch them (`perf_event_context_sched_out` in kernel/events/core.c). While there is
-/// a pin, those of its thread are swapped with nobody's.
+/// Between threads whose events are copies of each other's, the kernel prefers to swap all events
+/// rather than switch them (`perf_event_context_sched_out` in kernel/events/core.c). A pin prevents
+/// that for the events of its thread.
 #[derive(Debug)]
 pub struct ContextPin {
     _event: OwnedFd,
@@ -20,12 +20,12 @@ pub struct ContextPin {
 
 impl ContextPin {
     /// Opens an event that counts nothing and is not inherited, so that the events of this thread
-    /// are no copies of anybody's.
+    /// are not copies of another's.
     ///
     /// # Errors
     ///
-    /// ESRCH when the thread has ended; EACCES; EMFILE when no more than a quarter of the
-    /// descriptors that the process may have are left, which others need more.
+    /// ESRCH if the thread has ended; EACCES; EMFILE if at most a quarter of the process's
+    /// descriptors is left, which others need more.
     pub fn on(tid: Tid) -> Result<Self, Errno> {
         let event = kernel::open_context_pin(tid)?;
         let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);

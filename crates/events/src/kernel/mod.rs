@@ -34,12 +34,12 @@ pub(crate) fn open(
     let fd = check(unsafe {
         sys::perf_event_open(&raw mut attr, folder.as_raw_fd(), cpu, leader, flags.into())
     })?;
-    // SAFETY: the descriptor is new and nobody else's.
+    // SAFETY: the descriptor is new and owned by nothing else.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Opens what the attribute says, for one thread (0 is the caller, -1 all of them) on one CPU, or
-/// on any. A path that it points to must outlive the call.
+/// Opens the event of the attribute, for one thread (0 is the caller, -1 all of them) on one CPU,
+/// or on any. A path that it points to must outlive the call.
 pub(crate) fn open_attr(
     attr: &mut sys::bindings::perf_event_attr,
     tid: Tid,
@@ -49,15 +49,15 @@ pub(crate) fn open_attr(
     let cpu = cpu.map_or(Ok(-1), |cpu| i32::try_from(cpu).map_err(|_| Errno::INVAL))?;
     let leader = leader.map_or(-1, |leader| leader.as_raw_fd());
     let flags = sys::bindings::PERF_FLAG_FD_CLOEXEC.into();
-    // SAFETY: the attribute is a valid structure of the size that it states, or larger. It asks
-    // for nothing that would write to our memory, and a path that it points to is that of a spec,
-    // which outlives the call.
+    // SAFETY: the attribute is a valid structure of the size that it states, or larger. It requests
+    // nothing that would write to our memory, and a path that it points to is that of a spec, which
+    // outlives the call.
     let fd = check(unsafe { sys::perf_event_open(attr, tid, cpu, leader, flags) })?;
-    // SAFETY: the descriptor is new and nobody else's.
+    // SAFETY: the descriptor is new and owned by nothing else.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Opens what the attribute says for one thread (0 is the caller) on any CPU.
+/// Opens the event of the attribute for one thread (0 is the caller) on any CPU.
 fn open_anywhere(attr: sys::bindings::perf_event_attr, tid: Tid) -> Result<OwnedFd, Errno> {
     open_plain(attr, tid, -1)
 }
@@ -71,7 +71,7 @@ fn open_plain(
     // SAFETY: the attribute is a valid structure of the size that it states, or larger. It asks
     // for nothing that would write to our memory.
     let fd = check(unsafe { sys::perf_event_open(&raw mut attr, tid, cpu, -1, flags) })?;
-    // SAFETY: the descriptor is new and nobody else's.
+    // SAFETY: the descriptor is new and owned by nothing else.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -92,7 +92,7 @@ pub(crate) fn open_counter(setup: &Setup) -> Result<OwnedFd, Errno> {
     open_anywhere(attr, 0)
 }
 
-/// Opens an event that counts what `setup` samples, and writes a READ record as a thread ends.
+/// Opens an event that counts the event of `setup`, and writes a READ record as a thread ends.
 pub(crate) fn open_exit_counter(setup: &Setup, tid: Tid, cpu: u32) -> Result<OwnedFd, Errno> {
     let mut attr = sys::bindings::perf_event_attr {
         sample_regs_user: 0,
@@ -101,7 +101,7 @@ pub(crate) fn open_exit_counter(setup: &Setup, tid: Tid, cpu: u32) -> Result<Own
         branch_sample_type: 0,
         ..setup.attr()
     };
-    // What READ records end with, as all others do; nothing else is written.
+    // The fields at the end of READ records, as of all others; nothing else is written.
     let stacks = sys::bindings::PERF_SAMPLE_REGS_USER
         | sys::bindings::PERF_SAMPLE_REGS_INTR
         | sys::bindings::PERF_SAMPLE_STACK_USER
@@ -136,7 +136,7 @@ pub(crate) fn open_context_pin(tid: Tid) -> Result<OwnedFd, Errno> {
     open_anywhere(attr, tid)
 }
 
-/// Lets the samples of `event` go to the ring of `leader`, which must be on the same CPU.
+/// Redirects the samples of `event` to the ring of `leader`, which must be on the same CPU.
 pub(crate) fn redirect(event: BorrowedFd<'_>, leader: BorrowedFd<'_>) -> Result<(), Errno> {
     // SAFETY: both are open descriptors; the kernel checks that they are events that fit.
     check(unsafe { sys::ioctls::SET_OUTPUT(event.as_raw_fd(), leader.as_raw_fd()) }).map(drop)
@@ -162,7 +162,7 @@ pub(crate) fn disable(event: BorrowedFd<'_>) -> Result<(), Errno> {
     check(unsafe { sys::ioctls::DISABLE(event.as_raw_fd(), 0) }).map(drop)
 }
 
-/// Has this and all that the event signals go to a thread of this process.
+/// Sends this signal, and all signals of the event, to a thread of this process.
 pub(crate) fn signal_thread(event: BorrowedFd<'_>, tid: Tid, signal: i32) -> Result<(), Errno> {
     /// `struct f_owner_ex`, and the commands of fcntl that take it (asm-generic/fcntl.h).
     #[repr(C)]
@@ -184,14 +184,14 @@ pub(crate) fn signal_thread(event: BorrowedFd<'_>, tid: Tid, signal: i32) -> Res
     check(unsafe { libc::fcntl(fd, F_SETSIG, signal) }).map(drop)
 }
 
-/// Has the event, and those inherited from it, send its signal with each sample, or no more.
+/// Makes the event, and those inherited from it, send its signal with each sample, or stops that.
 pub(crate) fn set_async(event: BorrowedFd<'_>, on: bool) -> Result<(), Errno> {
     let flags = if on { libc::O_ASYNC } else { 0 };
     // SAFETY: no memory is involved. An event has no other flags that could be set.
     check(unsafe { libc::fcntl(event.as_raw_fd(), libc::F_SETFL, flags) }).map(drop)
 }
 
-/// Takes a sample each `period` events from now on; so do those that inherit the event later.
+/// Sets the period of the event, and of events that inherit it later.
 pub(crate) fn set_period(event: BorrowedFd<'_>, period: u64) -> Result<(), Errno> {
     let request = sys::bindings::PERIOD as libc::Ioctl;
     // SAFETY: the kernel reads eight bytes from `period`. (The function of this name in the
@@ -199,7 +199,7 @@ pub(crate) fn set_period(event: BorrowedFd<'_>, period: u64) -> Result<(), Errno
     check(unsafe { libc::ioctl(event.as_raw_fd(), request, &raw const period) }).map(drop)
 }
 
-/// What the event has counted, with those that were inherited from it.
+/// The event's count, including events inherited from it.
 pub(crate) fn count(event: BorrowedFd<'_>) -> Option<u64> {
     let mut counts = [0; 64];
     let read = rustix::io::read(event, &mut counts).ok()?;
@@ -207,7 +207,7 @@ pub(crate) fn count(event: BorrowedFd<'_>) -> Option<u64> {
     Some(u64::from_ne_bytes(*value))
 }
 
-/// What a counter of [`open_counter`] has counted, and for how many nanoseconds.
+/// The count of a counter of [`open_counter`], and its time in nanoseconds.
 pub(crate) fn count_and_time(event: BorrowedFd<'_>) -> Option<(u64, u64)> {
     let mut counts = [0; 16];
     let read = rustix::io::read(event, &mut counts).ok()?;
@@ -218,7 +218,8 @@ pub(crate) fn count_and_time(event: BorrowedFd<'_>) -> Option<(u64, u64)> {
     }
 }
 
-/// How many records of this event, and of those inherited from it, found the ring full.
+/// How many records of this event, and of those inherited from it, were lost because the ring was
+/// full.
 pub(crate) fn lost(event: BorrowedFd<'_>, setup: &Setup) -> Option<u64> {
     if !setup.features.lost_counts {
         return None;

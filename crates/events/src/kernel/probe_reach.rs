@@ -1,16 +1,16 @@
 //! Probes reach every program that the sampled threads exec.
 //!
 //! The kernel writes the breakpoints of a probe into a program while it maps the program's files,
-//! if an event of the probe belongs to the task that does so. Which task an event belongs to is
-//! noted when the event is opened or inherited. When the CPU goes from a parent to its child, the
-//! kernel may swap the contexts of both instead of switching them (`perf_event_context_sched_out`
-//! in kernel/events/core.c): the parent goes on with events that are noted as the child's. After
-//! the child's death they belong to nobody, and the next program that the parent execs gets no
+//! if an event of the probe belongs to that task. The task of an event is set when the event is
+//! opened or inherited. When the CPU goes from a parent to its child, the kernel may swap the
+//! contexts of both instead of switching them (`perf_event_context_sched_out` in
+//! kernel/events/core.c): the parent continues with events that belong to the child. After the
+//! child's death they belong to no task, and the next program that the parent execs gets no
 //! breakpoints.
 //!
 //! ```text
 //!   sh ── fork ── true          contexts swapped: sh has the events of true
-//!    │             └─ exit      those events belong to nobody
+//!    │             └─ exit      those events belong to no task
 //!    └── exec ./program         no breakpoints
 //! ```
 
@@ -22,7 +22,7 @@ use rustix::io::Errno;
 
 use crate::kernel;
 
-/// What lets probes reach every program. It works as long as it lives.
+/// Makes probes reach every program, until it is dropped.
 #[derive(Debug, Default)]
 pub(crate) struct ProbeReach {
     events: Vec<OwnedFd>,
@@ -31,7 +31,7 @@ pub(crate) struct ProbeReach {
 }
 
 impl ProbeReach {
-    /// Lets probes, each given by its attribute, reach what comes of these threads.
+    /// Makes probes, each given by its attribute, reach all programs of these threads.
     pub(crate) fn extend(&mut self, threads: &[Tid], probes: &[sys::perf_event_attr]) {
         self.extend_by(threads, probes, pin);
     }
@@ -79,8 +79,8 @@ fn pin(thread: Tid) -> Result<OwnedFd, Errno> {
     kernel::open_attr(&mut attr, thread, None, None)
 }
 
-/// A probe of all that runs, which is never enabled: the breakpoints are written into all programs,
-/// each of which takes a little longer where it hits one.
+/// A probe of all threads, which is never enabled: the breakpoints are written into all programs,
+/// each of which becomes a little slower at them.
 fn hold(mut probe: sys::perf_event_attr) -> Result<OwnedFd, Errno> {
     probe.set_inherit(0);
     probe.set_enable_on_exec(0);
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn probes_are_everywhere_where_contexts_cannot_be_pinned() {
-        // Every user may open it for all that runs, or none: how many are held tells nothing here.
+        // Every user may open it for all threads, or none: how many are held does not matter here.
         let probe = setup("page-faults:u").attr();
         let own = rustix::thread::gettid().as_raw_pid();
         let mut reach = ProbeReach::default();

@@ -27,12 +27,12 @@ pub struct Ring {
     scratch: Vec<u8>,
 }
 
-/// What [`Ring::drain`] found besides records.
+/// The result of [`Ring::drain`] besides records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Drained {
     /// Bytes of records handed out.
     pub bytes: u64,
-    /// Whether the ring held something that is no record: the rest up to the head was skipped.
+    /// Whether the ring held garbage: the rest up to the head was skipped.
     pub corrupt: bool,
 }
 
@@ -43,8 +43,8 @@ impl Ring {
     ///
     /// # Errors
     ///
-    /// EPERM when the limits on locked memory are exceeded, ENOMEM, EINVAL for bad sizes and
-    /// events that cannot have a ring.
+    /// EPERM if the limits on locked memory are exceeded, ENOMEM, EINVAL for bad sizes and events
+    /// that cannot have a ring.
     pub fn map(event: BorrowedFd<'_>, size: u64) -> io::Result<Self> {
         let page = rustix::param::page_size();
         let size = usize::try_from(size).map_err(|_| io::ErrorKind::InvalidInput)?;
@@ -65,10 +65,10 @@ impl Ring {
         }
     }
 
-    /// Hands out every record that was complete when it was called, each whole and once, and
-    /// gives their room back to the kernel one by one.
+    /// Passes every record that is complete at the call to `each`, whole and once, and returns its
+    /// space to the kernel.
     pub fn drain(&mut self, mut each: impl FnMut(&[u8])) -> Drained {
-        // Acquire: what the kernel wrote before it moved the head is seen from here on.
+        // Acquire: everything the kernel wrote before it moved the head is visible from here on.
         let head = self.head().load(Ordering::Acquire);
         let mut tail = self.tail().load(Ordering::Relaxed);
         let mut drained = Drained::default();
@@ -88,8 +88,8 @@ impl Ring {
         drained
     }
 
-    /// Hands out the complete records that have come since the position `seen`, and leaves them
-    /// where they are: they are drained later, or were meanwhile.
+    /// Passes on the complete records after the position `seen`, without draining them: they are
+    /// drained later, or were meanwhile.
     pub(crate) fn peek(&mut self, seen: &mut u64, mut each: impl FnMut(&[u8])) {
         let head = self.head().load(Ordering::Acquire);
         let tail = self.tail().load(Ordering::Relaxed);
@@ -130,15 +130,14 @@ impl Ring {
         Some(&self.scratch)
     }
 
-    /// Bytes of the data part that the kernel has written and we have not given back.
+    /// Bytes of the data part that the kernel has written and that we have not returned.
     fn data(&self, start: usize, length: usize) -> Option<&[u8]> {
         if start.checked_add(length)? > self.size {
             return None;
         }
-        // SAFETY: start + length lies within the data part, which lies within the map, which
-        // lives as long as self. The callers ask only for bytes between tail and head, where
-        // the kernel does not write until the tail is moved, which only `drain` does, after the
-        // slice is gone.
+        // SAFETY: start + length lies within the data part, which lies within the map, which lives
+        // as long as self. The callers request only bytes between tail and head, where the kernel
+        // does not write until the tail is moved, which only `drain` does, after the slice is gone.
         Some(unsafe { slice::from_raw_parts(self.map.as_ptr().add(self.page + start), length) })
     }
 
@@ -165,7 +164,7 @@ mod tests {
     const PAGE: usize = 4096;
     const SIZE: usize = 4096;
 
-    /// A ring without a kernel: the test plays its part.
+    /// A ring without a kernel: the test acts as the kernel.
     struct Fake {
         ring: Ring,
         written: u64,
@@ -237,9 +236,9 @@ mod tests {
         fake.write(&record(16, 4));
         assert_eq!(fake.drain().0.len(), 1);
         fake.write(&record(16, 5));
-        // Of what was drained unseen, nothing is left.
+        // Records that were drained before are not seen.
         assert_eq!(peek(&mut fake), [record(16, 5)]);
-        // What is no record ends it.
+        // Garbage ends it.
         fake.write(&[0; 16]);
         assert!(peek(&mut fake).is_empty() && peek(&mut fake).is_empty());
     }

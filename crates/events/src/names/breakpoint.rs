@@ -13,7 +13,7 @@ const ACCESSES: [(char, u32); 3] = [('r', 1), ('w', 2), ('x', 4)];
 const EXECUTE: u32 = 4;
 const READ_WRITE: u32 = 3;
 
-/// Reads what follows `mem:`.
+/// Reads the part after `mem:`.
 pub(super) fn read(cursor: &mut Cursor<'_>) -> Result<Meaning, Located> {
     let config1 = number(cursor, "an address")?;
     let length = match cursor.eat("/") {

@@ -1,4 +1,4 @@
-//! Where names are looked up.
+//! The places where names are looked up.
 
 use std::ffi::OsString;
 use std::fs;
@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use crate::system::tracefs;
 
-/// Where names are looked up that the kernel does not fix: sysfs, tracefs, and the folders of
-/// libraries and programs.
+/// The places of names that the kernel does not fix: sysfs, tracefs, and the folders of libraries
+/// and programs.
 #[derive(Clone, Debug)]
 pub struct Catalog {
     /// The PMUs, each a folder with the files `type`, `format/*` and `events/*`.
@@ -16,9 +16,9 @@ pub struct Catalog {
     pub tracefs: Vec<PathBuf>,
     /// The cache of the dynamic linker, which knows where libraries are.
     pub library_cache: PathBuf,
-    /// Where libraries are looked for that the cache does not know.
+    /// The folders of libraries that are not in the cache.
     pub libraries: Vec<PathBuf>,
-    /// Where programs are looked for, as in `$PATH`.
+    /// The folders of programs, as in `$PATH`.
     pub programs: Vec<PathBuf>,
 }
 

@@ -24,12 +24,12 @@ impl<'a> Cursor<'a> {
         self.at
     }
 
-    /// What has not been read.
+    /// The text that has not been read.
     pub(super) fn rest(&self) -> &'a str {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    /// What was read since `start`.
+    /// The text that was read since `start`.
     pub(super) fn since(&self, start: usize) -> &'a str {
         self.text.get(start..self.at).unwrap_or_default()
     }
@@ -71,7 +71,7 @@ impl<'a> Cursor<'a> {
         (self.at..end, problem)
     }
 
-    /// The problem is with what was read since `start`.
+    /// The problem is in the text that was read since `start`.
     pub(super) fn from(&self, start: usize, problem: Problem) -> Located {
         (start..self.at, problem)
     }

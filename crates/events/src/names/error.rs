@@ -1,11 +1,11 @@
-//! What is wrong with an event's name, and where.
+//! The errors in an event's name, and their places.
 
 use std::fmt;
 use std::ops::Range;
 
 use thiserror::Error;
 
-/// What is wrong with a list of events, and where.
+/// The error in a list of events, and its place.
 ///
 /// Displayed over three lines: the problem, the text, and a caret below the place.
 ///
@@ -16,11 +16,11 @@ use thiserror::Error;
 /// ```
 #[derive(Clone, Debug, PartialEq, Error)]
 pub struct ParseError {
-    /// All that was typed.
+    /// The whole text.
     pub text: String,
     /// The bytes of `text` that the problem is about; may be empty, and may lie at its end.
     pub place: Range<usize>,
-    /// What is wrong.
+    /// The error.
     pub problem: Box<Problem>,
 }
 
@@ -30,7 +30,7 @@ impl fmt::Display for ParseError {
             |range: Range<usize>| self.text.get(range).map_or(0, |part| part.chars().count());
         let before = width(0..self.place.start);
         let carets = width(self.place.clone()).max(1);
-        // Whatever would break the line or move the carets.
+        // Characters that would break the line or move the carets.
         let line: String = self
             .text
             .chars()
@@ -42,17 +42,17 @@ impl fmt::Display for ParseError {
     }
 }
 
-/// What is wrong with an event's name.
+/// An error in an event's name.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum Problem {
-    /// Nothing where an event should be.
+    /// There is no event here.
     #[error("an event's name is missing here")]
     Empty,
-    /// Something that has no place here.
+    /// Something else was expected here.
     #[error("expected here: {expected}")]
     Expected {
-        /// What would have its place here.
+        /// The expected text.
         expected: &'static str,
     },
     /// No event of that name.
@@ -60,10 +60,10 @@ pub enum Problem {
     UnknownEvent {
         /// The name.
         name: String,
-        /// The nearest names that there are.
+        /// The nearest existing names.
         nearest: Vec<String>,
     },
-    /// A letter after the colon that means nothing.
+    /// An unknown letter after the colon.
     #[error(
         "unknown modifier {letter:?}: use u (user), k (kernel), h (hypervisor), G (guest), H (host), \
          I (not idle), p, pp, ppp or P (precise), D (pinned), e (exclusive), S (leader sampling)"
@@ -72,7 +72,7 @@ pub enum Problem {
         /// The letter.
         letter: char,
     },
-    /// A modifier more often, or elsewhere, than it makes sense.
+    /// A modifier that is repeated or misplaced.
     #[error("{0}")]
     Modifier(&'static str),
     /// No PMU of that name.
@@ -82,7 +82,7 @@ pub enum Problem {
         name: String,
         /// The nearest names.
         nearest: Vec<String>,
-        /// All that there are.
+        /// All names.
         all: String,
     },
     /// A term that neither the PMU nor prof knows.
@@ -92,17 +92,17 @@ pub enum Problem {
         name: String,
         /// The nearest terms.
         nearest: Vec<String>,
-        /// All that there are.
+        /// All terms.
         takes: String,
     },
-    /// A value that is not of the kind that the term takes.
+    /// A value of the wrong kind for the term.
     #[error("{term} takes {takes}, not {value:?}")]
     BadValue {
         /// The term.
         term: String,
-        /// What it takes.
+        /// The kind of value that it takes.
         takes: &'static str,
-        /// What it was given.
+        /// The given value.
         value: String,
     },
     /// A value that does not fit.
@@ -118,12 +118,12 @@ pub enum Problem {
     /// Terms that exclude each other.
     #[error("{0} and {1} exclude each other")]
     Conflict(&'static str, &'static str),
-    /// A number that is none.
+    /// An invalid number.
     #[error("{text:?} is not {what}")]
     BadNumber {
-        /// What was typed.
+        /// The given text.
         text: String,
-        /// What it should be.
+        /// The expected kind of text.
         what: &'static str,
     },
     /// A tracepoint that is not there.
@@ -154,9 +154,9 @@ pub enum Problem {
     /// The file of a uprobe is not there.
     #[error("there is no file {name:?}{}", looked_in(.searched))]
     NoFile {
-        /// As it was typed.
+        /// The name as typed.
         name: String,
-        /// Where it was looked for.
+        /// The places that were searched.
         searched: String,
     },
     /// The file of a uprobe cannot be used.
@@ -176,7 +176,7 @@ pub enum Problem {
         symbol: String,
         /// The nearest names.
         nearest: Vec<String>,
-        /// Whether the file has no symbol table but what dynamic linking needs.
+        /// Whether the file has only the symbol table for dynamic linking.
         stripped: bool,
     },
     /// Several functions of that name.
@@ -184,14 +184,14 @@ pub enum Problem {
     AmbiguousSymbol {
         /// The file.
         path: String,
-        /// What was typed.
+        /// The given text.
         symbol: String,
         /// How many there are.
         count: usize,
-        /// Some of them, in a way that says which.
+        /// Some of them, each in an unambiguous form.
         examples: Vec<String>,
     },
-    /// A symbol that is no function here.
+    /// A symbol that is not a function here.
     #[error("{symbol} {why}")]
     NotProbeable {
         /// The symbol.
@@ -206,10 +206,10 @@ pub enum Problem {
         symbol: String,
         /// Its length in bytes.
         size: u64,
-        /// The offset that was asked for.
+        /// The requested offset.
         offset: u64,
     },
-    /// An address where no code is.
+    /// An address without code.
     #[error("{address:#x} is outside the code of {path}")]
     OutsideCode {
         /// The file.

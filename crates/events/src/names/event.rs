@@ -22,7 +22,7 @@ use super::spec::{Encoding, EventSpec, Family};
 use super::terms::{self, Term, Terms, parse_number};
 use super::{breakpoint, pmu, suggest, symbolic, tracepoint, uprobe};
 
-/// Reads one event; several if the name is a pattern, or names several PMUs alike.
+/// Reads one event; several if the name is a pattern, or names several PMUs of a kind.
 pub(super) fn read(cursor: &mut Cursor<'_>, catalog: &Catalog) -> Result<Vec<EventSpec>, Located> {
     let start = cursor.at();
     let probe = |cursor: &mut Cursor<'_>, prefix| cursor.eat(prefix);
@@ -126,8 +126,8 @@ fn pmu_event(
     Ok(specs(typed, meanings, modifiers, &terms, name.as_deref()))
 }
 
-/// A colon comes next, and the name before it is none that is known: type and config in numbers,
-/// a PMU's event with modifiers, or a tracepoint.
+/// A colon comes next, and the name before it is unknown: type and config in numbers, a PMU's event
+/// with modifiers, or a tracepoint.
 fn with_colon(
     cursor: &mut Cursor<'_>,
     start: usize,

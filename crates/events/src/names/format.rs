@@ -1,4 +1,4 @@
-//! Which bits a term of a PMU fills, as its file in `format/` says.
+//! The bits that a term of a PMU fills, from its file in `format/`.
 
 use super::spec::Encoding;
 use crate::system::parse_list;

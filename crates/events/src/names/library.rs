@@ -1,4 +1,4 @@
-//! The file that a name stands for: a path, a library or a program.
+//! The file for a name: a path, a library or a program.
 
 use std::collections::HashSet;
 use std::fs;
@@ -9,8 +9,8 @@ use super::error::Problem;
 use super::symbol;
 
 impl Catalog {
-    /// Those of these functions that the file has, by their names for the linker; none if there is
-    /// no such file. The file is named as in `uprobe:FILE:FUNCTION`.
+    /// Those of these functions, by linker names, that the file has; none if there is no such file.
+    /// The file is given as in `uprobe:FILE:FUNCTION`.
     pub(crate) fn functions_in(&self, file: &str, wanted: &HashSet<&str>) -> HashSet<String> {
         match find(self, file) {
             Ok(path) => symbol::functions_in(&path, wanted),
@@ -19,8 +19,8 @@ impl Catalog {
     }
 }
 
-/// The file of that name. With a slash it is a path; without one it is looked for as the dynamic
-/// linker looks for libraries, then as a shell looks for programs.
+/// The file of that name. With a slash it is a path; without one it is searched as the dynamic
+/// linker searches libraries, then as a shell searches programs.
 pub(super) fn find(catalog: &Catalog, name: &str) -> Result<PathBuf, Problem> {
     let missing = |searched: &str| Problem::NoFile {
         name: name.to_owned(),
@@ -37,7 +37,7 @@ pub(super) fn find(catalog: &Catalog, name: &str) -> Result<PathBuf, Problem> {
     } else {
         library(catalog, name)
             .or_else(|| program(catalog, name))
-            // Last, because a file that happens to lie here is rarely what a bare name means.
+            // Last, because a bare name rarely means a file in this folder.
             .or_else(|| absolute(Path::new(name)).ok())
             .ok_or_else(|| missing("the libraries of ld.so, $PATH and this folder"))?
     };

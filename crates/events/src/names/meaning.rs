@@ -1,18 +1,18 @@
-//! What names stand for.
+//! The meaning of names.
 
 use super::spec::{Encoding, Family};
 use super::terms::Terms;
 
-/// What a name stands for, before terms and modifiers.
+/// The meaning of a name, before terms and modifiers.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Meaning {
     pub(super) family: Family,
     pub(super) encoding: Encoding,
     pub(super) scale: Option<(f64, String)>,
     pub(super) cpus: Option<Vec<u32>>,
-    /// The name, where it is not what was typed: one of several that fit a pattern.
+    /// The name, if it is one of several that match a pattern.
     pub(super) name: Option<String>,
-    /// What goes with the event by itself, such as a breakpoint's period of one.
+    /// Terms that the event implies, such as a breakpoint's period of one.
     pub(super) terms: Terms,
 }
 

@@ -1,4 +1,4 @@
-//! Event names as perf's users type them, and what they mean to the kernel.
+//! Event names in perf's syntax, and their meaning to the kernel.
 //!
 //! ```text
 //!   text ──(parse: one grammar)──> EventGroup ── EventSpec { Encoding, Modifiers, Terms }

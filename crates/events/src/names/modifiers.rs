@@ -5,7 +5,7 @@ use std::fmt;
 use super::cursor::Located;
 use super::error::Problem;
 
-/// Whose code counts, and how the event is scheduled: the letters after the colon.
+/// Which code counts, and how the event is scheduled: the letters after the colon.
 ///
 /// The fields say what counts; `perf_event_attr` says what does not (`exclude_user` and so on).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub struct Modifiers {
     pub exclusive: bool,
     /// `S`: only the group's leader samples, and reads the counts of all.
     pub leader_sampling: bool,
-    /// Whether `u`, `k` or `h` was given, so that nothing else will do.
+    /// Whether `u`, `k` or `h` was given, so that no other code may be used.
     pub explicit_modes: bool,
 }
 

@@ -13,7 +13,7 @@ use super::event;
 use super::modifiers::Modifiers;
 use super::spec::{EventGroup, EventSpec};
 
-/// More than anybody means: a bound on what one text can make.
+/// A bound on the events that one text can create.
 const MOST_EVENTS: usize = 4096;
 
 impl Catalog {
@@ -33,8 +33,8 @@ impl Catalog {
     ///
     /// # Errors
     ///
-    /// What is wrong, and where; also when a PMU, tracepoint, file or function cannot be found on
-    /// this machine.
+    /// The error and its place; also if a PMU, tracepoint, file or function cannot be found on this
+    /// machine.
     pub fn parse(&self, text: &str) -> Result<Vec<EventGroup>, ParseError> {
         let mut cursor = Cursor::new(text);
         items(&mut cursor, self).map_err(|located| cursor.error(located))
@@ -80,7 +80,7 @@ fn alone(event: EventSpec) -> EventGroup {
     }
 }
 
-/// What follows the opening brace.
+/// Reads the part after the opening brace.
 fn group(cursor: &mut Cursor<'_>, catalog: &Catalog) -> Result<EventGroup, Located> {
     let mut events: Vec<EventSpec> = Vec::new();
     loop {

@@ -4,7 +4,7 @@
 pub fn matches(pattern: &str, name: &str) -> bool {
     let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
     let (mut p, mut n) = (0, 0);
-    // Where to take up again after the last star, with one letter more for it.
+    // Where to resume after the last star, with one letter more for it.
     let mut star = None;
     while n < name.len() {
         match pattern.get(p) {

@@ -4,7 +4,7 @@
 //!   type              the number for perf_event_attr.type
 //!   format/event      config:0-7,32-35        which bits of which field the term `event` fills
 //!   events/ref-cycles event=0x120,umask=0x01  terms under one name
-//!   events/X.scale, events/X.unit             what a count of one is worth
+//!   events/X.scale, events/X.unit             the value of a count of one
 //!   cpumask           0                       the only CPUs to open it on
 //! ```
 //!
@@ -42,9 +42,9 @@ pub struct Pmu {
 /// An event that a PMU names itself.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PmuEvent {
-    /// The terms that the name stands for, such as `event=0xc0,umask=0x1`.
+    /// The terms for the name, such as `event=0xc0,umask=0x1`.
     pub terms: String,
-    /// What a count of one is worth: a factor and its unit.
+    /// The value of a count of one: a factor and its unit.
     pub scale: Option<(f64, String)>,
 }
 
@@ -60,7 +60,7 @@ pub(super) fn config_field(name: &str) -> Option<fn(&mut Encoding) -> &mut u64> 
 }
 
 impl Catalog {
-    /// The PMUs of this machine, by name. What cannot be read is left out.
+    /// The PMUs of this machine, by name. Unreadable ones are left out.
     pub fn pmus(&self) -> Vec<Pmu> {
         let names = names_in(&self.devices);
         names
@@ -70,8 +70,8 @@ impl Catalog {
     }
 }
 
-/// The PMUs that a name stands for: the one of that name; else all that fit the pattern; else all
-/// of a kind, such as `uncore_imc_0` and `uncore_imc_1` for `imc` or `uncore_imc`.
+/// The PMUs for a name: the one of that name; else all that fit the pattern; else all of a kind,
+/// such as `uncore_imc_0` and `uncore_imc_1` for `imc` or `uncore_imc`.
 pub(super) fn find(catalog: &Catalog, name: &str) -> Result<Vec<Pmu>, Problem> {
     if !name.contains('/')
         && let Some(pmu) = Pmu::load(&catalog.devices, name)
@@ -162,7 +162,7 @@ impl Pmu {
         })
     }
 
-    /// What the terms between the slashes stand for, and the name that they give.
+    /// The meaning of the terms between the slashes, and the name that they set.
     pub(super) fn meaning(&self, terms: &[Term<'_>]) -> Result<(Meaning, Option<String>), Located> {
         let encoding = Encoding {
             kind: self.kind,

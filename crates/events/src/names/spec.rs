@@ -1,4 +1,4 @@
-//! What an event's name comes down to: plain data.
+//! The parsed form of an event's name: plain data.
 
 use std::ffi::CString;
 use std::fmt;
@@ -6,21 +6,21 @@ use std::fmt;
 use super::modifiers::Modifiers;
 use super::terms::Terms;
 
-/// One event: what to count, in whose code, and what was asked for besides.
+/// One event: what to count, in which code, and the requested options.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EventSpec {
-    /// How the event is called, without modifiers: as it was typed, or what the term `name=`
-    /// says. Displaying the spec adds the modifiers.
+    /// The event's name, without modifiers: as typed, or the value of the term `name=`. Displaying
+    /// the spec adds the modifiers.
     pub name: String,
-    /// What kind of event it is.
+    /// The kind of event.
     pub family: Family,
-    /// What the kernel counts.
+    /// The kernel's encoding.
     pub encoding: Encoding,
-    /// Whose code counts, and how the event is scheduled.
+    /// Which code counts, and how the event is scheduled.
     pub modifiers: Modifiers,
-    /// What stood between the slashes and is not part of the encoding.
+    /// The terms between the slashes that are not part of the encoding.
     pub terms: Terms,
-    /// What a count of one is worth: a factor and its unit, from the PMU's `NAME.scale` and
+    /// The value of a count of one: a factor and its unit, from the PMU's `NAME.scale` and
     /// `NAME.unit` in sysfs.
     pub scale: Option<(f64, String)>,
     /// The only CPUs on which the event may be opened (the PMU's `cpumask`), if it counts for
@@ -29,8 +29,8 @@ pub struct EventSpec {
 }
 
 impl EventSpec {
-    /// The event with kernel and hypervisor code left out, as `perf_event_paranoid` = 2 demands
-    /// it; `None` if the modifiers were named or there is nothing to leave out.
+    /// The event with kernel and hypervisor code left out, as `perf_event_paranoid` = 2 requires;
+    /// `None` if the modifiers were given or there is nothing to leave out.
     pub fn user_only(&self) -> Option<Self> {
         if self.modifiers.explicit_modes || !self.modifiers.kernel {
             return None;
@@ -51,8 +51,8 @@ impl EventSpec {
         self.encoding.kind == SOFTWARE && CLOCKS.contains(&self.encoding.config)
     }
 
-    /// Whether the kernel counts this event where no user code runs, so that it is always zero
-    /// when kernel code is left out: context switches, migrations and the like.
+    /// Whether this event happens only in kernel code, so that it is always zero if that is left
+    /// out: context switches, migrations and the like.
     pub fn happens_in_kernel_only(&self) -> bool {
         use perf_event_open_sys::bindings as sys;
         let config = self.encoding.config;
@@ -79,7 +79,7 @@ impl fmt::Display for EventSpec {
     }
 }
 
-/// What the kernel counts: the fields of `perf_event_attr` that select the event
+/// The kernel's encoding: the fields of `perf_event_attr` that select the event
 /// (include/uapi/linux/perf_event.h).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Encoding {
@@ -95,15 +95,15 @@ pub struct Encoding {
     pub config3: u64,
     /// `bp_type` of a breakpoint: `HW_BREAKPOINT_R`, `_W` and `_X`.
     pub breakpoint: u32,
-    /// The file of a uprobe, to which `config1` shall point (`uprobe_path`).
+    /// The file of a uprobe, to which `config1` must point (`uprobe_path`).
     pub path: Option<CString>,
 }
 
-/// What kind of event it is.
+/// The kind of event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Family {
-    /// A generic event that the kernel translates for the CPU at hand (`PERF_TYPE_HARDWARE`).
+    /// A generic event that the kernel translates for the CPU (`PERF_TYPE_HARDWARE`).
     Hardware,
     /// A generic event of the caches (`PERF_TYPE_HW_CACHE`).
     Cache,

@@ -9,7 +9,7 @@ pub(super) fn nearest<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>)
     let typed = typed.to_lowercase();
     let mut near: Vec<(usize, &str)> = names
         .into_iter()
-        // Spares what a large program has many of: names that are much longer.
+        // Skips names that are much longer, of which large programs have many.
         .filter(|name| name.chars().count().abs_diff(letters) <= limit)
         .map(|name| (strsim::osa_distance(&typed, &name.to_lowercase()), name))
         .filter(|(distance, _)| *distance <= limit)

@@ -1,4 +1,4 @@
-//! Where in a file a function is.
+//! The place of a function in a file.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::{self, Write};
@@ -44,8 +44,7 @@ pub(super) fn file_offset(path: &Path, symbol: &str, offset: u64) -> Result<u64,
     })
 }
 
-/// Those of these functions that the file has under their linker's names; none if it cannot be
-/// read.
+/// Those of these functions, by linker names, that the file has; none if it cannot be read.
 pub(super) fn functions_in(path: &Path, wanted: &HashSet<&str>) -> HashSet<String> {
     let mut found = HashSet::new();
     let Ok(file) = foreign::open(path) else {
@@ -86,7 +85,7 @@ struct Functions<'a, 'data> {
     path: &'a str,
 }
 
-/// What a symbol table says of a function.
+/// A function in a symbol table.
 #[derive(Clone, Debug)]
 struct Function {
     name: String,
@@ -126,7 +125,7 @@ impl Functions<'_, '_> {
     ///
     /// # Errors
     ///
-    /// When what fits is there but no function.
+    /// A symbol matches, but is not a function.
     fn named(&self, fits: impl Fn(&str) -> bool) -> Result<BTreeMap<u64, Function>, Problem> {
         let mut functions = BTreeMap::new();
         let mut refused = None;
@@ -171,7 +170,7 @@ impl Functions<'_, '_> {
             .collect();
         names.sort();
         names.dedup();
-        // Functions of one name can only be told apart by their addresses.
+        // Functions of one name can only be distinguished by their addresses.
         let examples = match names.len() == found.len() {
             true => names.into_iter().take(SHOWN).collect(),
             false => found
@@ -235,8 +234,8 @@ fn bare(name: &str) -> &str {
     name.split('@').next().unwrap_or(name)
 }
 
-/// What people call the function: nothing if the linker's name is all it has. C++ functions go
-/// with and without their parameters.
+/// The demangled names of the function; empty if the linker's name is the only one. C++ functions
+/// go with and without their parameters.
 fn demangled(name: &str) -> Vec<String> {
     if let Ok(rust) = rustc_demangle::try_demangle(name) {
         return bounded(|text| write!(text, "{rust:#}"))
@@ -259,7 +258,7 @@ fn demangled(name: &str) -> Vec<String> {
     names
 }
 
-/// Text of a bounded length: a short mangled name can stand for gigabytes.
+/// Text of a bounded length: a short mangled name can expand to gigabytes.
 #[derive(Default)]
 struct Bounded(String);
 

@@ -11,9 +11,9 @@ use super::terms::Terms;
 pub struct NamedEvent {
     /// Its names, the usual one first.
     pub names: Vec<String>,
-    /// What kind of event it is.
+    /// The kind of event.
     pub family: Family,
-    /// What the kernel counts.
+    /// The kernel's encoding.
     pub encoding: Encoding,
 }
 
@@ -168,7 +168,7 @@ pub fn cache_events() -> Vec<NamedEvent> {
     events
 }
 
-/// Events that prof itself asks for.
+/// Events that prof itself requests.
 impl EventSpec {
     /// An event that counts nothing and that everybody may open: to lead a group, or to hold a
     /// ring.
@@ -202,9 +202,9 @@ impl EventSpec {
         }
     }
 
-    /// What reports when threads leave their CPUs and are back, and nothing of where they are: an
-    /// event that counts nothing, whose ring gets SWITCH records. Everybody may open it for their
-    /// own threads.
+    /// An event that reports when threads leave their CPUs and return, but not their stacks: it
+    /// counts nothing, and its ring gets SWITCH records. Everybody may open it for their own
+    /// threads.
     pub(crate) fn off_cpu_by_switches() -> Self {
         Self {
             name: "offcpu-time".into(),
@@ -225,13 +225,12 @@ impl EventSpec {
     }
 }
 
-/// What the kernel counts under a name that means the same on all machines, in any of its
-/// spellings.
+/// The encoding of a name that means the same on all machines, in any of its spellings.
 pub fn encoding_of(name: &str) -> Option<Encoding> {
     find(name).map(|(_, encoding)| encoding)
 }
 
-/// The event that a name stands for, in any of its spellings.
+/// The event for a name, in any of its spellings.
 pub(super) fn find(name: &str) -> Option<(Family, Encoding)> {
     let plain = |table: &[(u32, &[&str])]| {
         let found = table.iter().find(|(_, names)| names.contains(&name));
@@ -246,8 +245,7 @@ pub(super) fn find(name: &str) -> Option<(Family, Encoding)> {
     find_cache(name).map(|encoding| (Family::Cache, encoding))
 }
 
-/// `CACHE[-OPERATION][-RESULT]`, as perf takes it: in any case, reading if nothing is said, all
-/// accesses if nothing is said.
+/// `CACHE[-OPERATION][-RESULT]`, in perf's syntax: in any case; by default reads, and all accesses.
 fn find_cache(name: &str) -> Option<Encoding> {
     let lower = name.to_lowercase();
     CACHES.iter().find_map(|(cache, names, operations)| {
@@ -284,7 +282,7 @@ fn operation_and_result(rest: &str, operations: &[Operation]) -> Option<(u32, u3
     })
 }
 
-/// All names that can be suggested to somebody who mistyped one.
+/// All names that can be suggested for a mistyped one.
 pub(super) fn all_names() -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for event in [hardware_events(), software_events(), cache_events()].concat() {

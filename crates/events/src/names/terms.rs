@@ -1,4 +1,4 @@
-//! What stands between the slashes.
+//! The terms between the slashes.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use super::cursor::{Cursor, Located};
 use super::error::Problem;
 use crate::rate::Rate;
 
-/// What stood between the slashes besides the encoding; `None` is for what was not said.
+/// The terms between the slashes that are not part of the encoding; `None` if not given.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Terms {
     /// `period=N` or `freq=N|max`: how often this event samples.
@@ -15,7 +15,7 @@ pub struct Terms {
     pub call_graph: Option<CallGraphTerm>,
     /// `stack-size=`: bytes of stack with each sample.
     pub stack_size: Option<u32>,
-    /// `max-stack=`: frames that the kernel shall follow at most.
+    /// `max-stack=`: the most frames that the kernel follows.
     pub max_stack: Option<u16>,
     /// `inherit` or `no-inherit`: whether children count.
     pub inherit: Option<bool>,
@@ -138,7 +138,7 @@ fn read_value<'a>(cursor: &mut Cursor<'a>) -> Result<&'a str, Located> {
     }
 }
 
-/// The terms that every event takes, for suggestions.
+/// The terms of every event, for suggestions.
 pub(super) const COMMON: [&str; 13] = [
     "config",
     "config1",
@@ -156,7 +156,7 @@ pub(super) const COMMON: [&str; 13] = [
 ];
 
 impl Terms {
-    /// Takes a term that every event takes; `false` if it is none.
+    /// Applies a term of every event; `false` if it is not one.
     pub(super) fn take(&mut self, term: &Term<'_>) -> Result<bool, Located> {
         match term.name {
             "period" => self.set_rate(term, Rate::Period(term.positive()?))?,
@@ -204,7 +204,7 @@ fn call_graph(term: &Term<'_>) -> Result<CallGraphTerm, Located> {
 fn stack_size(term: &Term<'_>) -> Result<u32, Located> {
     let largest = u64::from(crate::rate::MAX_STACK_DUMP);
     match term.positive()?.checked_next_multiple_of(8) {
-        // 64 KiB is what people type when they mean the maximum.
+        // Users who type 64 KiB mean the maximum.
         Some(bytes) if bytes <= 65_536 => Ok(bytes.min(largest) as u32),
         _ => Err(term.bad("at most 65528 bytes")),
     }

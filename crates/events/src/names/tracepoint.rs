@@ -13,7 +13,7 @@ use super::pattern::matches;
 use super::spec::{Encoding, Family};
 use super::suggest;
 
-/// Whether there is such a system; `false` also if nobody may look.
+/// Whether there is such a system; `false` also if tracefs is not readable.
 pub(super) fn has_system(catalog: &Catalog, system: &str) -> bool {
     catalog
         .tracepoints()

@@ -2,7 +2,7 @@
 //!
 //! The function is looked up here, and the kernel gets the file and the offset in it: through the
 //! PMU `uprobe` of sysfs, whose `config1` is a pointer to the path and whose `config2` is the
-//! offset; or, where events are inherited, by a `Definition` in tracefs.
+//! offset; or, if events are inherited, by a `Definition` in tracefs.
 
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
@@ -15,7 +15,7 @@ use super::spec::{Encoding, Family};
 use super::terms::parse_number;
 use super::{library, pmu, symbol};
 
-/// Reads what follows `uprobe:` or `uretprobe:`.
+/// Reads the part after `uprobe:` or `uretprobe:`.
 pub(super) fn read(
     cursor: &mut Cursor<'_>,
     catalog: &Catalog,

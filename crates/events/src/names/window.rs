@@ -1,4 +1,4 @@
-//! A file read in large pieces, where its reader asks for many small ones.
+//! A file read in large pieces, for a reader that requests many small ones.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -26,7 +26,7 @@ impl Window {
         }
     }
 
-    /// What of the piece lies ahead of the reader.
+    /// The part of the piece after the reader's position.
     fn ahead(&self) -> &[u8] {
         let skipped = self.at.checked_sub(self.start);
         let skipped = skipped.and_then(|skipped| usize::try_from(skipped).ok());

@@ -25,7 +25,7 @@ pub struct Refusal {
     pub ring: bool,
 }
 
-/// Says what to do, as the end of a sentence that began with the error; never empty.
+/// What to do, as the end of a sentence that began with the error; never empty.
 pub fn advice(refusal: Refusal) -> String {
     match refusal.errno {
         Errno::PERM | Errno::NOMEM | Errno::AGAIN if refusal.ring => {

@@ -1,4 +1,4 @@
-//! The way down: what to ask for next when the kernel refuses.
+//! Fallbacks: the next request when the kernel refuses one.
 //!
 //! ```text
 //!   refused because            next try                            said as
@@ -26,7 +26,7 @@ use crate::names::{EventSpec, Family, Precise};
 use crate::request::event::Weight;
 use crate::system::System;
 
-/// One step down from what was refused with `errno`; `None` if there is nothing left to try.
+/// The next request after one was refused with `errno`; `None` if there is none left.
 pub(crate) fn step(
     refused: &Setup,
     errno: Errno,
@@ -63,8 +63,7 @@ fn less_features(refused: &Setup, system: &System) -> Option<(Setup, Option<Fall
     if let Some(next) = without_entry_registers(refused) {
         return Some(next);
     }
-    // PMUs that cannot choose whose code counts, as they cannot sample, refuse what everybody else
-    // takes for granted.
+    // PMUs that cannot select the code that counts, as they cannot sample, refuse the exclude bits.
     let counted = refused.sampling == Sampling::Never;
     let modifiers = &mut next.spec.modifiers;
     if counted && matches!(refused.spec.family, Family::Pmu(_)) && !modifiers.guest {
@@ -107,7 +106,7 @@ fn no_last_branches(refused: &Setup) -> Option<(Setup, Option<Fallback>)> {
 }
 
 fn less_precise(refused: &Setup) -> Option<(Setup, Option<Fallback>)> {
-    // What was asked for with so many `p` is not replaced.
+    // An explicit number of `p` is not replaced.
     if matches!(refused.spec.modifiers.precise, Precise::Level(1..)) {
         return None;
     }
@@ -127,7 +126,7 @@ fn without_entry_registers(refused: &Setup) -> Option<(Setup, Option<Fallback>)>
 
 fn user_only(refused: &Setup, system: &System) -> Option<(Setup, Option<Fallback>)> {
     let spec = refused.spec.user_only()?;
-    // What happens in the kernel only would open, and never sample.
+    // An event that happens in the kernel only would open, and never sample.
     if !spec.modifiers.user || spec.happens_in_kernel_only() {
         return None;
     }
@@ -161,11 +160,11 @@ fn other_event(refused: &Setup) -> Option<(Setup, Option<Fallback>)> {
     Some((next, Some(fallback)))
 }
 
-/// What suits the machine better than what it opened. Virtual machines are interrupted by cycles
+/// A better event for the machine than the opened one. Virtual machines are interrupted by cycles
 /// and by devices at once, which hides the registers of user code (see `docs/design/unwinding.md`).
 ///
-/// CPUs keep their cycles: their clock falls into step with programs that sleep on timers. So does
-/// what needs no registers.
+/// CPUs keep their cycles: their clock falls into step with programs that sleep on timers. So do
+/// requests that need no registers.
 fn better(opened: &Setup, system: &System) -> Option<(Setup, Fallback)> {
     let unwound = matches!(opened.stacks, Stacks::Dump(_) | Stacks::FramePointers);
     if !system.virtual_machine || opened.scope == Scope::Cpu || !unwound {
@@ -179,7 +178,7 @@ fn better(opened: &Setup, system: &System) -> Option<(Setup, Fallback)> {
     Some((next, fallback))
 }
 
-/// The same by the clock, if it may stand in.
+/// The same by the clock, if it may replace the event.
 fn by_the_clock(setup: &Setup) -> Option<Setup> {
     // A period in cycles means nothing to a clock.
     if !setup.replaceable || matches!(setup.sampling, Sampling::Period(_)) {
@@ -202,14 +201,14 @@ fn by_the_clock(setup: &Setup) -> Option<Setup> {
     })
 }
 
-/// What the kernel answered last, and to what.
+/// The kernel's last error, and its request.
 #[derive(Debug)]
 pub(crate) struct Refused {
     pub(crate) errno: Errno,
     pub(crate) setup: Box<Setup>,
 }
 
-/// Steps down from `setup` until `open` succeeds with what suits the machine.
+/// Steps down from `setup` until `open` succeeds with a request that suits the machine.
 ///
 /// # Errors
 ///

@@ -10,8 +10,7 @@ use crate::kernel;
 use crate::request::sizes::Sizes;
 use crate::system::System;
 
-/// Turns a rate into a period where that can be done: for an event by itself of which it is known
-/// how many there are in a second.
+/// Turns a rate into a period if possible: for a single event whose highest rate is known.
 pub(crate) fn with_sample_period(setup: Setup, system: &System, sizes: Sizes) -> Setup {
     // So many samples from the first moments of a thread are not throttled.
     let unthrottled = system.max_rate.saturating_mul(4);
@@ -48,8 +47,8 @@ fn paced_by(
     }
 }
 
-/// Measured with our own work, which also wakes up a CPU that is asleep. `None` where the counter
-/// talks nonsense: the kernel is then left to keep the rate by itself.
+/// Measured with our own work, which also wakes up a CPU that is asleep. `None` if the counter is
+/// implausible: then the kernel keeps the rate.
 fn cycles_per_second(setup: &Setup) -> Option<u64> {
     const TURNS: usize = 12;
     let counter = kernel::open_counter(setup).ok()?;
@@ -75,9 +74,9 @@ fn work() {
     }
 }
 
-/// Cycles per second from readings one after the other of the count, and of the nanoseconds that
-/// were counted for, which are fewer where counters take turns. The best turn goes: in some, we or
-/// our virtual machine had to wait.
+/// Cycles per second from consecutive readings of the count and of its time in nanoseconds, which
+/// is shorter if counters are multiplexed. The highest result is used: in some intervals, we or our
+/// virtual machine had to wait.
 fn highest_rate(readings: &[(u64, u64)]) -> Option<u64> {
     /// In less time there is nothing to be measured.
     const SHORTEST: u64 = TURN.as_nanos() as u64 / 4;
@@ -141,7 +140,7 @@ mod tests {
         let check = |readings: &[(u64, u64)], expected: Option<u64>| {
             assert_eq!(highest_rate(readings), expected, "{readings:?}");
         };
-        // 3 GHz, and turns in which somebody else had the CPU.
+        // 3 GHz, and intervals in which another thread had the CPU.
         check(
             &[
                 (0, 0),

@@ -1,4 +1,4 @@
-//! From what was asked for to what the kernel is asked for first.
+//! From the user's request to the first request to the kernel.
 
 pub(crate) mod advice;
 pub(crate) mod fallback;
@@ -26,7 +26,7 @@ pub(crate) struct Planned {
     pub(crate) leader: Option<usize>,
 }
 
-/// What rings and dumps must serve: the fastest event and the largest stacks.
+/// What rings and dumps must fit: the fastest event and the largest stacks.
 pub(crate) fn buffer_request(request: &Request, system: &System, cpus: usize) -> BufferRequest {
     let events = || request.groups.iter().flat_map(|group| &group.events);
     let dumps = events().filter_map(|event| match event.call_graph {
@@ -35,7 +35,7 @@ pub(crate) fn buffer_request(request: &Request, system: &System, cpus: usize) ->
         CallGraph::LastBranches => Some(None),
         CallGraph::FramePointers | CallGraph::None => None,
     });
-    // Dumps as large as the ring allows, unless all are of a size that was asked for.
+    // Dumps as large as the ring allows, unless all have a requested size.
     let dump = dumps.reduce(|a, b| a.zip(b).map(|(a, b)| a.max(b)));
     BufferRequest {
         ring: request.ring_bytes,
@@ -47,8 +47,8 @@ pub(crate) fn buffer_request(request: &Request, system: &System, cpus: usize) ->
     }
 }
 
-/// Samples per second of a busy CPU, as far as that can be known. Nobody knows how often a probe
-/// is hit: its dumps are small instead.
+/// Samples per second of a busy CPU, if known. The rate of a probe is unknown: its dumps are small
+/// instead.
 fn rate(event: &EventRequest, system: &System) -> u64 {
     match event.rate {
         Rate::Hertz(hertz) => hertz.min(system.max_rate),
@@ -90,7 +90,7 @@ pub(crate) fn events(request: &Request, system: &System, sizes: Sizes) -> Vec<Pl
                 setup.role = Role::Member;
             }
             setup.reads_group = group.leader_sampling && group.events.len() > 1;
-            // Counts take room, and all members have the leader's samples.
+            // Counts take space, and all members have the leader's samples.
             setup.with_dump.entry_registers &= !setup.reads_group;
             if setup.reads_group && member {
                 setup.sampling = Sampling::Never;
@@ -105,15 +105,15 @@ pub(crate) fn events(request: &Request, system: &System, sizes: Sizes) -> Vec<Pl
     if let Some(counting) = counting.and_then(|index| planned.get_mut(index)) {
         counting.setup.reports.exit_counts = true;
     }
-    // New threads and children are followed by an event that they inherit: the threads that are
-    // sampled run what those map.
+    // An event that new threads and children inherit tracks them: sampled threads run code that
+    // those map.
     let is_partial = |planned: &Planned| planned.setup.scope == Scope::Thread;
     if request.needs_tracking() || planned.iter().any(is_partial) {
         track_apart(&mut planned, request, sizes);
     }
     if request.threads.are_all() && request.groups.iter().flat_map(|it| &it.events).any(is_hit) {
-        // What we do is among what runs: if each hit woke us, our own switches, say, would be hits
-        // without end.
+        // Our own work is sampled, too: if each hit woke us, our own switches, for example, would
+        // be endless hits.
         let many = (sizes.ring / 4) as u32;
         planned
             .iter_mut()
@@ -128,9 +128,9 @@ pub(crate) fn samples_one_event(planned: &[Planned]) -> bool {
     planned.iter().filter(sampling).count() == 1
 }
 
-/// Which event has its counts reported as threads end: the only one, or of several, the first
-/// clock. Of CPUs, the kernel counts what they did, not what each thread did; of events that are
-/// read as a group, what all members did.
+/// The event whose counts are reported as threads end: the only one, or of several, the first
+/// clock. For CPUs, the kernel does not count the work of each thread; for events that are read as
+/// a group, it counts that of all members.
 fn exit_counted(planned: &[Planned]) -> Option<usize> {
     let can = |setup: &Setup| {
         setup.weight == Weight::Period && setup.scope != Scope::Cpu && !setup.reads_group
@@ -140,7 +140,7 @@ fn exit_counted(planned: &[Planned]) -> Option<usize> {
     setups.position(|setup| can(setup) && suits(setup))
 }
 
-/// Has an event of its own report threads and mappings, and switches if they are wanted.
+/// Adds a separate event that reports threads and mappings, and switches if requested.
 fn track_apart(planned: &mut Vec<Planned>, request: &Request, sizes: Sizes) {
     let mut tracking = tracking(request, sizes);
     for Planned { setup, .. } in planned.iter_mut() {
@@ -228,11 +228,11 @@ fn setup(event: &EventRequest, request: &Request, system: &System, sizes: Sizes)
     }
 }
 
-/// Asks for registers at the kernel's entry where an event can hit it: clocks wait until it is
-/// over. They follow the stack in a sample, and the kernel lets the stack take all the room that a
-/// record has, so there must be enough left.
+/// Requests registers at the kernel's entry if an event can hit it: clocks wait until it is over.
+/// They follow the stack in a sample, and the kernel lets the stack use the whole record, so enough
+/// space must remain.
 fn with_entry_registers(stacks: Stacks, event: &EventRequest, system: &System) -> (Stacks, bool) {
-    /// For all but the stack, with the longest chain that the kernel makes by default.
+    /// Space for everything but the stack, with the longest chain that the kernel makes by default.
     const ROOM: u32 = 2048;
     const LONGEST_CHAIN: i64 = 127;
     let spec = &event.spec;

@@ -1,5 +1,5 @@
-//! What sampling events ask of the kernel, beside what `perf record -vv` says that it asks for the
-//! same names and flags. perf prints that whether or not the kernel agrees.
+//! Compares our requests for sampling with those that `perf record -vv` prints for the same names
+//! and flags. perf prints them whether or not the kernel accepts them.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -52,7 +52,7 @@ fn ours(name: &str, rate: Rate, call_graph: CallGraph) -> sys::perf_event_attr {
     events(&request, &system, sizes).remove(0).setup.attr()
 }
 
-/// The same of both; what is zero perf leaves out.
+/// Both must be equal; perf omits zeros.
 fn check(name: &str, flags: &[&str], rate: Rate, call_graph: CallGraph) -> bool {
     let Some(theirs) = perfs(name, flags) else {
         return false;

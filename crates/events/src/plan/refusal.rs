@@ -1,4 +1,4 @@
-//! What to say when the kernel refuses an event or its ring.
+//! The error when the kernel refuses an event or its ring.
 
 use prof_procfs::Seccomp;
 use rustix::io::Errno;
@@ -23,7 +23,7 @@ pub(crate) fn of_event(setup: &Setup, errno: Errno, system: &System, attach: boo
     };
     let reason = || why_not(spec, errno, circumstances);
     let hardware = spec.family.is_hardware();
-    // What cannot interrupt the CPU is counted only.
+    // An event that cannot interrupt the CPU can only be counted.
     let countable = || prober.probe(spec).count.is_yes();
     match errno {
         Errno::OPNOTSUPP | Errno::INVAL if hardware && countable() => {

@@ -1,4 +1,4 @@
-//! What a sample costs the program, and how often it can be sampled for a quarter of a CPU.
+//! The cost of a sample to the program, and the rate that takes a quarter of a CPU.
 //!
 //! The kernel bounds the interrupts of hardware counters (`kernel.perf_cpu_time_max_percent`), but
 //! not those of its clocks. A clock that is due again before its last sample is taken leaves no
@@ -14,13 +14,13 @@ use crate::attr::setup::{Reports, Sampling, Scope, Setup, Tracking};
 use crate::kernel;
 use crate::kernel::ring::Ring;
 
-/// Lower rates are taken as they are.
+/// Lower rates are not measured.
 const MODEST_HERTZ: u64 = 9_999;
-/// As if a sample took so long, where it cannot be measured.
+/// The assumed cost of a sample, if it cannot be measured.
 const ASSUMED: Duration = Duration::from_micros(10);
 
-/// The setup with a rate at which samples take a quarter of a CPU at most, and what to say if that
-/// is not the one asked for.
+/// The setup with a rate at which samples take at most a quarter of a CPU, and the fallback if that
+/// is not the requested rate.
 pub(crate) fn limited(setup: Setup, asked: Sampling) -> (Setup, Option<Fallback>) {
     limited_by(setup, asked, |setup| measure(setup).unwrap_or(ASSUMED))
 }
@@ -58,7 +58,7 @@ fn limited_by(
 
 const SECOND: u64 = 1_000_000_000;
 
-/// How long a thread stands still for a sample of this kind: the middle one of some.
+/// How long a sample of this kind stops a thread: the median of some.
 fn measure(setup: &Setup) -> Option<Duration> {
     // Another thread, so that its stack is as deep as we like.
     let measured = std::thread::scope(|scope| {
@@ -79,7 +79,7 @@ fn measure_below<const DEPTH: usize>(setup: &Setup) -> Option<Duration> {
     middle(gaps?)
 }
 
-/// The moments for which this thread stands still while it is sampled.
+/// The times for which this thread is stopped by samples.
 fn gaps(setup: &Setup) -> Option<Vec<Duration>> {
     const SAMPLES: usize = 40;
     const PERIOD_NS: u64 = 100_000;
@@ -118,7 +118,7 @@ fn gaps(setup: &Setup) -> Option<Vec<Duration>> {
     Some(gaps)
 }
 
-/// The middle one: in some, somebody else had the CPU, and some are other interrupts.
+/// The median: in some, another thread had the CPU, and some are other interrupts.
 fn middle(mut gaps: Vec<Duration>) -> Option<Duration> {
     const FEWEST: usize = 8;
     gaps.sort_unstable();

@@ -5,7 +5,7 @@ use rustix::io::Errno;
 
 use crate::kernel;
 
-/// What may or may not be allowed, each tried by opening the simplest event that needs it.
+/// Permissions, each tried by opening the simplest event that needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trial {
     /// Sampling user code of one's own threads, by a clock.
@@ -25,7 +25,7 @@ impl Trial {
     ///
     /// # Errors
     ///
-    /// What the kernel answers (perf_event_open(2)).
+    /// The kernel's error (perf_event_open(2)).
     pub fn run(self) -> Result<(), Errno> {
         let mut attr = self.attr();
         match self {

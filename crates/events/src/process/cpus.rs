@@ -9,7 +9,8 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 pub struct AllowedCpus(CpuSet);
 
 impl AllowedCpus {
-    /// Those of the calling thread; `None` on machines with more CPUs than a set can hold (1,024).
+    /// The CPUs of the calling thread; `None` on machines with more CPUs than a set can hold
+    /// (1,024).
     pub fn of_this_thread() -> Option<Self> {
         sched_getaffinity(None).ok().map(Self)
     }
@@ -25,7 +26,7 @@ impl AllowedCpus {
         Some(Self(only))
     }
 
-    /// Has the calling thread run on these only, from now on. Returns whether the system lets it.
+    /// Restricts the calling thread to these CPUs. Returns whether the system allows it.
     pub fn run_there(&self) -> bool {
         sched_setaffinity(None, &self.0).is_ok()
     }

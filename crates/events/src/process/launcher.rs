@@ -23,13 +23,13 @@ pub struct Program {
     pub argv: Vec<OsString>,
     /// Variables to set in its environment, which is otherwise ours.
     pub environment: Vec<(OsString, OsString)>,
-    /// Where to run it, if not here.
+    /// The directory to run it in, if not the current one.
     pub directory: Option<PathBuf>,
-    /// Whether its standard output goes where its standard error output goes, because ours is for
+    /// Whether its standard output goes to its standard error output, because ours is used for
     /// something else.
     pub stdout_is_stderr: bool,
-    /// Whether what would be the terminal for it, of its three standard descriptors, is
-    /// `/dev/null`, because we draw on the terminal and read from it.
+    /// Whether `/dev/null` replaces the terminal in its three standard descriptors, because we draw
+    /// on the terminal and read from it.
     pub terminal_is_ours: bool,
 }
 
@@ -70,13 +70,13 @@ impl Program {
 
 /// A thread of ours that forks commands and does nothing else, until it is dropped.
 ///
-/// Events that are opened on it are inherited by the command and all that comes of it, and count
-/// nothing themselves: they can be set for those who will inherit them.
+/// The command and all its children inherit events that are opened on it. These events themselves
+/// count nothing, so they can be changed for later heirs.
 #[derive(Debug)]
 pub struct Launcher {
     tid: Tid,
     orders: Sender<Command>,
-    /// What became of the order: the child, after its `exec`.
+    /// The result of the request: the child, after its `exec`.
     spawned: Receiver<io::Result<Child>>,
 }
 
@@ -94,8 +94,8 @@ impl Launcher {
             .name("launcher".into())
             .spawn(move || {
                 let _ = say_tid.send(rustix::thread::gettid().as_raw_pid());
-                // It lives on until there are no more orders: its events must not end before
-                // those who inherited them.
+                // It lives until there are no more requests: its events must not end before those
+                // that inherited them.
                 while let Ok(mut command) = order.recv() {
                     let _ = report.send(command.spawn());
                 }
@@ -215,16 +215,16 @@ impl HeldCommand {
         self.pid
     }
 
-    /// Lets the child call `exec`.
+    /// Makes the child call `exec`.
     ///
     /// # Errors
     ///
-    /// What `exec` answered: `NotFound` when there is no such program (a shell exits 127 then),
-    /// anything else when it cannot be executed (126).
+    /// The error of `exec`: `NotFound` if there is no such program (a shell then exits 127), any
+    /// other if it cannot be executed (126).
     pub fn release(mut self) -> io::Result<RunningCommand> {
         let waiting = self.waiting.take();
         let mut waiting = waiting.ok_or(io::ErrorKind::InvalidInput)?;
-        // If it cannot be written, the child is gone, which `spawn` knows more about.
+        // If it cannot be written, the child is gone, and `spawn` returns why.
         let _ = waiting.go.write_all(&[GO]);
         drop(waiting.go);
         let child = waiting
@@ -246,7 +246,7 @@ impl HeldCommand {
 
 impl Drop for HeldCommand {
     fn drop(&mut self) {
-        // The child must be gone before we may be: it reports to us that it gave up.
+        // The child must end before we do: it reports to us that it gave up.
         if let Some(waiting) = self.waiting.take() {
             drop(waiting.go);
             let _ = waiting.launcher.wait();
@@ -254,8 +254,8 @@ impl Drop for HeldCommand {
     }
 }
 
-/// Whether the command is a path, or in a folder of $PATH. If it is not, a folder that we may not
-/// read has made `execvp` answer EACCES for what is nowhere.
+/// Whether the command is a path, or in a folder of $PATH. If not, `execvp` failed with EACCES for
+/// a missing command because of a folder that we may not read.
 fn is_anywhere(command: &Path) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     command.components().count() > 1
@@ -267,7 +267,8 @@ fn panicked() -> io::Error {
 }
 
 impl RunningCommand {
-    /// What started it, to start another one with the same events. The command is left to itself.
+    /// The launcher that started it, to start another one with the same events. The command is left
+    /// running.
     pub fn into_launcher(self) -> Launcher {
         self.launcher
     }
@@ -288,7 +289,7 @@ impl RunningCommand {
     ///
     /// # Errors
     ///
-    /// When somebody else has waited for it.
+    /// Another caller has waited for it.
     pub fn wait(&mut self) -> io::Result<ExitStatus> {
         loop {
             if let Some(status) = self.try_wait()? {
@@ -300,15 +301,15 @@ impl RunningCommand {
 
     /// How it ended, or `None` if it still runs.
     ///
-    /// Not for threads that run in real time: the kernel takes down what /proc showed of the
-    /// command, and may turn in circles until one of its threads, which gets no CPU then, has done
-    /// its part.
+    /// Not for real-time threads: the kernel removes the command's /proc entries, and may spin
+    /// until another thread, which then gets no CPU, has done its part.
     ///
     /// # Errors
     ///
-    /// When somebody else has waited for it.
+    /// Another caller has waited for it.
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
-        // Of a process that we trace, waiting would also take the stops, which are the tracer's.
+        // For a process that we trace, waiting would also consume the stops, which belong to the
+        // tracer.
         match self.has_ended()? {
             true => self.child.try_wait(),
             false => Ok(None),
@@ -348,9 +349,9 @@ struct Held {
 }
 
 impl Held {
-    /// In the child: says who we are and waits to be let go. Makes system calls only.
+    /// In the child: reports our id and waits for the signal to start. Makes system calls only.
     fn report_and_wait(&self) -> io::Result<()> {
-        // SAFETY: in the child nobody uses this descriptor; getpid cannot fail.
+        // SAFETY: nothing else in the child uses this descriptor; getpid cannot fail.
         let pid = unsafe {
             libc::close(self.go);
             libc::getpid()

@@ -21,8 +21,8 @@ impl LiveMemory {
             .map(|pid| Self { pid })
     }
 
-    /// Copies what is readable from `address` on, and returns how many bytes that was: less than
-    /// the buffer has room for if unmapped memory begins before its end.
+    /// Copies readable memory from `address` on, and returns how many bytes: fewer than the
+    /// buffer's size if unmapped memory begins before its end.
     ///
     /// # Errors
     ///
@@ -41,7 +41,7 @@ impl LiveMemory {
         out.reserve(length);
         let room = out.spare_capacity_mut();
         let length = length.min(room.len());
-        // SAFETY: the room is ours to write, and as many of its bytes as the kernel says it has
+        // SAFETY: the spare capacity is ours to write, and the bytes that the kernel reports as
         // written are initialized and become part of the vector.
         unsafe {
             let read = self.read_to(address, room.as_mut_ptr().cast(), length)?;

@@ -1,4 +1,4 @@
-//! Waiting for what can be read.
+//! Waiting for readable descriptors.
 
 use std::io;
 use std::os::fd::BorrowedFd;

@@ -7,8 +7,8 @@ use std::ptr;
 
 use prof_model::Tid;
 
-/// Has a write beyond the limit on the size of files (`ulimit -f`) fail with EFBIG, instead of
-/// ending this process without a word (SIGXFSZ). A signal that is ignored stays ignored.
+/// Makes a write beyond the limit on the size of files (`ulimit -f`) fail with EFBIG, instead of
+/// silently ending this process (SIGXFSZ). A signal that is ignored stays ignored.
 ///
 /// The signal is handled, not blocked or ignored: a program that we start finds it as we did.
 pub fn survive_file_size_limit() {
@@ -29,9 +29,9 @@ pub fn survive_file_size_limit() {
 /// SIGINT, SIGTERM and SIGHUP, blocked and readable from a descriptor (signalfd). SIGCHLD is
 /// blocked with them, for [`Signals::children`].
 ///
-/// Nothing is handled, only blocked, so dispositions stay what they were: a SIGHUP that `nohup`
+/// Signals are not handled, only blocked, so dispositions do not change: a SIGHUP that `nohup`
 /// ignores stays ignored, for us and for the command. Dropping it restores the signal mask of the
-/// thread it is dropped in; whatever came and was not read is then delivered.
+/// current thread; pending signals are then delivered.
 #[derive(Debug)]
 pub struct Signals {
     fd: OwnedFd,
@@ -45,7 +45,7 @@ pub struct ChildSignals {
 }
 
 impl ChildSignals {
-    /// Makes it wait for what comes next.
+    /// Makes it wait for the next signal.
     pub fn clear(&self) {
         while read(&self.fd).is_some() {}
     }
@@ -57,8 +57,8 @@ impl AsFd for ChildSignals {
     }
 }
 
-/// A signal to the thread that made this, which it blocks, readable from a descriptor: SIGURG,
-/// which does nothing where it is not blocked.
+/// A signal to the thread that created this, which it blocks, readable from a descriptor: SIGURG,
+/// which does nothing if it is not blocked.
 #[derive(Debug)]
 pub(crate) struct ThreadSignal {
     fd: OwnedFd,
@@ -78,15 +78,15 @@ impl ThreadSignal {
     /// Blocks it in the calling thread, which [waits](Self::wait) for it without a descriptor.
     pub(crate) fn block_here() {
         let set = set(&[Self::NUMBER]);
-        // SAFETY: the set is valid, and what was before is not asked for.
+        // SAFETY: the set is valid, and the previous one is not requested.
         unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, ptr::null_mut()) };
     }
 
     /// Waits until it has come to the calling thread, which blocks it: however often, once.
     pub(crate) fn wait() {
         let set = set(&[Self::NUMBER]);
-        // SAFETY: the set is valid, and what came with the signal is not asked for. It fails only
-        // where another signal was handled (EINTR).
+        // SAFETY: the set is valid, and the signal's details are not requested. It fails only if
+        // another signal was handled (EINTR).
         while unsafe { libc::sigwaitinfo(&raw const set, ptr::null_mut()) } < 0 {}
     }
 
@@ -102,7 +102,7 @@ impl ThreadSignal {
         rustix::thread::gettid().as_raw_nonzero().get()
     }
 
-    /// Makes it wait for what comes next. Only the thread that made it may call this.
+    /// Makes it wait for the next signal. Only the thread that created it may call this.
     pub(crate) fn clear(&self) {
         // However often it came, there is one to read.
         read(&self.fd);
@@ -119,7 +119,7 @@ impl AsFd for ThreadSignal {
 pub(crate) struct SignalMask(libc::sigset_t);
 
 impl SignalMask {
-    /// Blocks all in the calling thread, and returns what it blocked before.
+    /// Blocks all signals in the calling thread, and returns the previous mask.
     pub(crate) fn block_all() -> Self {
         let mut all = MaybeUninit::uninit();
         let mut before = MaybeUninit::uninit();
@@ -132,9 +132,9 @@ impl SignalMask {
         }
     }
 
-    /// Blocks these, and no others, in the calling thread.
+    /// Blocks exactly these signals in the calling thread.
     pub(crate) fn restore(self) {
-        // SAFETY: the set is valid, and what was before is not asked for.
+        // SAFETY: the set is valid, and the previous one is not requested.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, ptr::null_mut()) };
     }
 }
@@ -149,17 +149,16 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
-    /// Whether it asks to go on in another file, and not to end.
+    /// Whether it requests another file, and not the end.
     pub fn rotates(&self) -> bool {
         self.signal == Signals::ROTATE
     }
 
-    /// Does to the process what the signal does where nobody watches for it: ends it, unless it is
-    /// ignored.
+    /// Has the default effect of the signal on the process: ends it, unless the signal is ignored.
     pub fn take_effect(&self) {
         let this = set(&[self.signal]);
-        // SAFETY: the number is that of a signal, the set is valid, and what was before is not
-        // asked for.
+        // SAFETY: the number is that of a signal, the set is valid, and the previous one is not
+        // requested.
         unsafe {
             libc::raise(self.signal);
             libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const this, ptr::null_mut());
@@ -171,8 +170,8 @@ impl Signals {
     const WATCHED: [i32; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
     const ROTATE: i32 = libc::SIGUSR2;
 
-    /// Blocks the signals in this thread and in those that it makes from now on: call it first
-    /// thing in `main`, before there are other threads.
+    /// Blocks the signals in this thread and in those that it creates later: call it first in
+    /// `main`, before there are other threads.
     ///
     /// # Errors
     ///
@@ -181,7 +180,7 @@ impl Signals {
         Self::block_these(&Self::WATCHED)
     }
 
-    /// As [`block`](Self::block), and SIGUSR2 with them, which asks to go on in another file.
+    /// Like [`block`](Self::block), and also blocks SIGUSR2, which requests another file.
     ///
     /// # Errors
     ///
@@ -214,14 +213,14 @@ impl Signals {
         let info = read(&self.fd)?;
         Some(Interrupt {
             signal: info.ssi_signo as i32,
-            // The terminal's driver is the kernel (SI_KERNEL); kill and tgkill are others' doing.
-            // That the terminal is gone it tells the session's leader only.
+            // Signals from the terminal come from the kernel (SI_KERNEL), not from kill or tgkill.
+            // The end of the terminal is signalled to the session's leader only.
             from_terminal: info.ssi_code == libc::SI_KERNEL
                 && info.ssi_signo != libc::SIGHUP as u32,
         })
     }
 
-    /// What becomes of children, as something to poll.
+    /// Changes of children, as a descriptor to poll.
     ///
     /// # Errors
     ///
@@ -231,7 +230,7 @@ impl Signals {
         Ok(ChildSignals { fd })
     }
 
-    /// The signal mask as it was before: what a command that we start should have.
+    /// The previous signal mask, for a command that we start.
     pub(crate) fn mask_before(&self) -> libc::sigset_t {
         self.before
     }
@@ -256,7 +255,7 @@ fn signalfd(set: &libc::sigset_t) -> io::Result<OwnedFd> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the descriptor is new and nobody else's.
+    // SAFETY: the descriptor is new and owned by nothing else.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -264,7 +263,7 @@ fn signalfd(set: &libc::sigset_t) -> io::Result<OwnedFd> {
 fn read(fd: &OwnedFd) -> Option<libc::signalfd_siginfo> {
     let mut info = MaybeUninit::<libc::signalfd_siginfo>::uninit();
     let size = mem::size_of::<libc::signalfd_siginfo>();
-    // SAFETY: the buffer has room for `size` bytes.
+    // SAFETY: the buffer has `size` bytes.
     let read = unsafe { libc::read(fd.as_raw_fd(), info.as_mut_ptr().cast(), size) };
     if usize::try_from(read) != Ok(size) {
         return None;

@@ -1,8 +1,8 @@
 //! The standard output and the standard error output, if there are any.
 //!
 //! Rust's runtime opens /dev/null for each standard stream that is closed when it starts, so that
-//! `main` sees an open one, and all that is written there is lost without an error. /dev/null that
-//! others have opened looks the same. So we look before the runtime: the loader calls the functions
+//! `main` sees an open one, and all output to it is lost without an error. A /dev/null that our
+//! parent has opened looks the same. So we check before the runtime: the loader calls the functions
 //! that `.init_array` holds before `main`.
 
 use std::io::{self, Stderr, Stdout};
@@ -19,7 +19,7 @@ static STDERR_WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 static LOOK: extern "C" fn() = look;
 
 extern "C" fn look() {
-    // SAFETY: F_GETFD asks for a descriptor's flags and changes nothing; it fails if there is none.
+    // SAFETY: F_GETFD reads a descriptor's flags and changes nothing; it fails if there is none.
     let is_closed = |fd| unsafe { libc::fcntl(fd, libc::F_GETFD) } < 0;
     STDOUT_WAS_CLOSED.store(is_closed(libc::STDOUT_FILENO), Ordering::Relaxed);
     STDERR_WAS_CLOSED.store(is_closed(libc::STDERR_FILENO), Ordering::Relaxed);

@@ -8,7 +8,7 @@ use crate::rate::Rate;
 use crate::request::event::SizeArguments::{self, Again, Mapping, One, Product};
 use crate::request::event::{AllocationWeight, CallGraph, EventRequest, Weight};
 
-/// The allocator of the C library, or what stands in its place.
+/// The allocator of the C library, or its replacement.
 const MALLOC: [(&str, SizeArguments); 9] = [
     ("malloc", One(0)),
     ("calloc", Product),
@@ -45,7 +45,7 @@ const MIMALLOC: [(&str, SizeArguments); 8] = [
     ("mi_aligned_alloc", One(1)),
 ];
 
-/// Rust's global allocator. It calls one of the others, so it counts where there is none.
+/// Rust's global allocator. It calls one of the others, so it counts only if there is none.
 const RUST: [(&str, SizeArguments); 3] = [
     ("__rust_alloc", One(0)),
     ("__rust_alloc_zeroed", One(0)),

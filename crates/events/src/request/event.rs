@@ -1,4 +1,4 @@
-//! What to sample by, and how.
+//! The events to sample, and how.
 
 use crate::names::{CallGraphTerm, EventGroup, EventSpec, Family};
 use crate::rate::Rate;
@@ -9,8 +9,8 @@ pub enum CallGraph {
     /// Registers and a copy of the stack come with each sample, for unwinding with the program's
     /// unwind tables.
     Dwarf {
-        /// Bytes of stack to copy, at most [`MAX_STACK_DUMP`](crate::rate::MAX_STACK_DUMP); what
-        /// suits the ring if `None`.
+        /// Bytes of stack to copy, at most [`MAX_STACK_DUMP`](crate::rate::MAX_STACK_DUMP); `None`:
+        /// suitable for the ring.
         dump: Option<u32>,
     },
     /// The kernel follows frame pointers.
@@ -22,21 +22,21 @@ pub enum CallGraph {
     None,
 }
 
-/// What a sample weighs.
+/// How a sample is weighed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Weight {
-    /// As much of the event as the kernel says.
+    /// By the period that the kernel reports.
     Period,
     /// The nanoseconds until the thread is on a CPU again.
     OffCpu,
-    /// The same, where the sample is not the kernel's: whoever reads the ring has looked at the
-    /// thread while it slept.
+    /// The same for a sample that is not the kernel's: the reader of the ring has read the stack of
+    /// the blocked thread.
     Blocked,
-    /// Memory that a function was asked for.
+    /// By the memory that a function was asked to allocate.
     Allocation {
         /// Which of its arguments say how much.
         size: SizeArguments,
-        /// What a call weighs.
+        /// The weight of a call.
         by: AllocationWeight,
     },
 }
@@ -49,12 +49,12 @@ impl Weight {
     }
 }
 
-/// What a call of an allocator weighs.
+/// The weight of a call of an allocator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AllocationWeight {
-    /// The bytes that it was asked for.
+    /// The requested bytes.
     Bytes {
-        /// One sample is taken each so many bytes; 1 for each call.
+        /// One sample per this many bytes; 1 for each call.
         every: u64,
     },
     /// One.
@@ -81,8 +81,7 @@ pub enum SizeArguments {
     /// In the second one, unless the first is null: `realloc(memory, size)`, which then calls
     /// `malloc`.
     Again,
-    /// In the second one, if it is for memory that no file stands behind:
-    /// `mmap(address, size, protection, flags, ...)`.
+    /// In the second one, if the memory has no file: `mmap(address, size, protection, flags, ...)`.
     Mapping,
 }
 
@@ -95,10 +94,10 @@ pub struct EventRequest {
     pub rate: Rate,
     /// How callers are found.
     pub call_graph: CallGraph,
-    /// Whether the clock may stand in where the machine has no such event, or is better off by the
-    /// clock: nobody asked for it by name.
+    /// Whether the clock may replace it if the machine has no such event, or if the clock is better
+    /// there: the user did not name the event.
     pub replaceable: bool,
-    /// What a sample weighs.
+    /// How a sample is weighed.
     pub weight: Weight,
 }
 
@@ -113,8 +112,7 @@ pub struct GroupRequest {
 }
 
 impl EventRequest {
-    /// What is sampled by when nobody says otherwise: cycles, or the clock on machines without
-    /// and on virtual ones.
+    /// The default event: cycles, or the clock on machines without them and on virtual ones.
     pub fn usual(rate: Rate, call_graph: CallGraph) -> Self {
         Self {
             spec: EventSpec::cycles(),
@@ -125,7 +123,7 @@ impl EventRequest {
         }
     }
 
-    /// Time that threads wait, off the CPUs: each sample is taken when a thread begins to wait.
+    /// Off-CPU time of threads: a sample is taken when a thread begins to wait.
     pub fn off_cpu(call_graph: CallGraph) -> Self {
         Self {
             spec: EventSpec::off_cpu(),
@@ -136,8 +134,8 @@ impl EventRequest {
         }
     }
 
-    /// An event as its name says, with what its terms leave open: a rate if the user gave one,
-    /// and a way to find callers.
+    /// An event by its name, with the settings that its terms leave open: a rate if the user gave
+    /// one, and a way to find callers.
     pub fn named(spec: EventSpec, rate: Option<Rate>, call_graph: CallGraph) -> Self {
         let rate = spec.terms.rate.or(rate).unwrap_or(usual_rate(&spec));
         let call_graph = match (spec.terms.call_graph, call_graph) {
@@ -166,7 +164,7 @@ impl EventRequest {
 }
 
 impl GroupRequest {
-    /// An event that is scheduled by itself.
+    /// An event that is scheduled alone.
     pub fn alone(event: EventRequest) -> Self {
         Self {
             events: vec![event],
@@ -187,8 +185,7 @@ impl GroupRequest {
 /// Samples per second of each thread if nothing else is said: not in step with timers.
 pub const USUAL_HERTZ: u64 = 999;
 
-/// What happens at places of the user's choice is sampled each time, what happens all the time
-/// now and then.
+/// Events at places of the user's choice are sampled at each hit, frequent events at a rate.
 fn usual_rate(spec: &EventSpec) -> Rate {
     match spec.family {
         Family::Tracepoint | Family::Breakpoint | Family::Uprobe | Family::Uretprobe => {

@@ -13,19 +13,19 @@ use target_threads::Threads;
 pub struct Request {
     /// Which threads.
     pub threads: Threads,
-    /// What to sample by. Never empty.
+    /// The event. Never empty.
     pub groups: Vec<GroupRequest>,
-    /// Whether stack dumps come with what the kernel finds by following frame pointers, too.
+    /// Whether samples with stack dumps also have the kernel's chain of frame pointers.
     pub user_chains: bool,
-    /// Bytes of each CPU's ring; what suits the rest if `None`.
+    /// Bytes of each CPU's ring; `None`: suitable for the rest.
     pub ring_bytes: Option<u64>,
     /// Whether sampling can be enabled and disabled on the way.
     pub toggling: Toggling,
 }
 
 impl Request {
-    /// Whether an event of its own must report threads and mappings: the others may be disabled, or
-    /// do not see what happens outside of a cgroup.
+    /// Whether a separate event must report threads and mappings: the others may be disabled, or do
+    /// not see what happens outside of a cgroup.
     pub(crate) fn needs_tracking(&self) -> bool {
         let cgroup = match &self.threads {
             Threads::OnCpus(wide) => wide.cgroup.is_some(),

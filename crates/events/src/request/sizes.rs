@@ -26,12 +26,12 @@ impl Sizes {
     }
 }
 
-/// What sizes are chosen from.
+/// The input for choosing sizes.
 #[derive(Clone, Copy, Debug)]
 pub struct BufferRequest {
-    /// Bytes of ring per CPU that were asked for.
+    /// Requested bytes of ring per CPU.
     pub ring: Option<u64>,
-    /// Whether stacks are copied, and how much was asked for.
+    /// Whether stacks are copied, and the requested size.
     pub dump: Option<Option<u32>>,
     /// Samples per second of a busy CPU, as far as that is known.
     pub rate: u64,
@@ -45,18 +45,18 @@ pub struct BufferRequest {
 
 impl BufferRequest {
     /// The smallest is enough for 128 of the largest dumps, so that the reader may sleep for long.
-    /// The largest leaves room in the CPU's caches: what is read from memory costs more than
-    /// reading on in the live target.
+    /// The largest leaves space in the CPU's caches: reading from memory costs more than reading
+    /// the tail from the live target.
     const RING_WITH_DUMPS: RangeInclusive<u64> = 8 << 20..=16 << 20;
     const RING_WITHOUT: u64 = 512 << 10;
     /// Most stacks are no deeper: rings are larger at high rates, to hold so much of each.
     const USUAL_STACK: u64 = 32 << 10;
-    /// All rings together, on machines with very many CPUs, take so much of its memory.
+    /// The part of memory that all rings together may take, for machines with very many CPUs.
     const PART_OF_MEMORY: u64 = 64;
     const ALL_RINGS: RangeInclusive<u64> = 16 << 20..=512 << 20;
     const SMALLEST_RING: u64 = 64 << 10;
     const LARGEST_RING: u64 = 1 << 30;
-    /// How long samples must find room when it was woken.
+    /// For how long samples must still fit after it was woken.
     const READER_COPIES_MS: u64 = 45;
     const SMALLEST_CHOSEN_DUMP: u64 = 4096;
     /// Registers, kernel chain and the fixed fields of a sample take about this much.
@@ -110,8 +110,8 @@ impl BufferRequest {
         }
     }
 
-    /// What is left of a ring then is for the time that the reader takes to come and to copy, for
-    /// which it may have to wait for memory.
+    /// The rest of the ring is for the time that the reader takes to wake and to copy, for which it
+    /// may have to wait for memory.
     fn wakeup(&self, ring: u64, dump: Option<u32>) -> u64 {
         let sample = u64::from(dump.unwrap_or(0)) + Self::SAMPLE_REST;
         let coming = self.rate * Self::READER_COPIES_MS / 1000 * sample;

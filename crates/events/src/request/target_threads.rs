@@ -1,4 +1,4 @@
-//! Who is sampled: threads one by one, or all that runs on a CPU.
+//! The sampled threads: one by one, or all on a CPU.
 
 use std::fs::File;
 use std::io;
@@ -20,13 +20,13 @@ pub enum Threads {
     /// All threads of running processes; sampling begins with
     /// [`Sampler::enable`](crate::Sampler::enable).
     Of(Vec<Pid>),
-    /// These running threads and no others of their processes; sampling begins likewise.
+    /// These running threads and no others of their processes; sampling begins in the same way.
     Only(Vec<Tid>),
-    /// Whatever runs on a CPU; sampling begins likewise.
+    /// Everything on a CPU; sampling begins in the same way.
     OnCpus(CpuWide),
 }
 
-/// Whatever runs on CPUs.
+/// Everything on CPUs.
 #[derive(Clone, Debug, Default)]
 pub struct CpuWide {
     /// On which CPUs; on all that are online if `None`.
@@ -40,9 +40,9 @@ pub struct CpuWide {
 pub(crate) enum Whose<'a> {
     /// A thread's.
     Thread(Tid),
-    /// That of all that runs there.
+    /// All threads.
     Everybody,
-    /// That of all that runs there and belongs to the cgroup of this folder.
+    /// All threads of the cgroup with this folder.
     Cgroup(BorrowedFd<'a>),
 }
 
@@ -57,7 +57,7 @@ impl Threads {
         matches!(self, Self::Of(_) | Self::Only(_))
     }
 
-    /// Fails if a single thread that was asked for is not there.
+    /// Fails if one of the requested threads does not exist.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let Self::Only(tids) = self else {
             return Ok(());
@@ -115,8 +115,8 @@ impl Threads {
         Ok(cpus)
     }
 
-    /// Whose events these are in the kernel's eyes. What tracks is not bound to a cgroup: a thread
-    /// that joins it may have begun, and mapped its files, elsewhere.
+    /// The kernel's target of these events. A tracking event is not bound to a cgroup: a thread
+    /// that joins it may have started, and mapped its files, elsewhere.
     pub(crate) fn whose(&self, tid: Tid, only_tracks: bool) -> Whose<'_> {
         match self {
             Self::OnCpus(CpuWide {

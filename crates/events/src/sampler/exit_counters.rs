@@ -1,9 +1,9 @@
-//! Events that report, as threads end, what these counted.
+//! Events that report the counts of threads as they end.
 //!
 //! A READ record of a thread's event for one CPU goes to that CPU's ring from whichever CPU the
-//! thread ends on (`inherit_stat`). The kernel writes to rings as if nobody wrote to them at the
-//! same time from elsewhere, so that such records damage others. So they have rings of their own,
-//! and events of their own: a damaged ring costs a few counts, and no mapping and no sample.
+//! thread ends on (`inherit_stat`). The kernel writes to rings as if no other CPU wrote to them at
+//! the same time, so that such records damage others. So they have separate rings and separate
+//! events: a damaged ring costs a few counts, but no mapping and no sample.
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd, OwnedFd};
@@ -19,9 +19,9 @@ use crate::kernel::ring::Ring;
 #[derive(Debug, Default)]
 pub(crate) struct ExitCounters {
     ring: Option<Ring>,
-    /// Each with the id of the event that samples. The first made the ring.
+    /// Each with the id of its sampling event. The first one owns the ring.
     events: Vec<(OwnedFd, u64)>,
-    /// The ids of the events that sample, by those of the events that report what they counted.
+    /// The ids of the sampling events, by those of the exit counters.
     ids: HashMap<u64, u64>,
     /// A record under the id of the event that samples.
     record: Vec<u8>,
@@ -31,14 +31,14 @@ impl ExitCounters {
     /// Some hundred threads that end between two looks.
     const RING: u64 = 64 << 10;
     /// Where in a READ record the id is: header, pid, tid, value, id. The id also ends the record.
-    /// Nothing else of records has to be known here: perfdata parses them.
+    /// Nothing else about records is needed here: perfdata parses them.
     const ID: usize = 24;
 
     /// Adds one for the event `id`, which samples this thread on this CPU.
     ///
     /// # Errors
     ///
-    /// When there is no room for it: ends are then not reported.
+    /// The ring cannot be mapped: ends are then not reported.
     pub(crate) fn add(&mut self, setup: &Setup, id: u64, tid: Tid, cpu: u32) -> Result<(), Errno> {
         let setup = Setup {
             wakeup_bytes: (Self::RING / 4) as u32,
@@ -59,7 +59,7 @@ impl ExitCounters {
         Ok(())
     }
 
-    /// What to wait for: readable when a quarter of the ring has been filled.
+    /// The descriptor to wait for: readable when a quarter of the ring is full.
     pub(crate) fn waiting(&self) -> Option<&OwnedFd> {
         self.events().next()
     }
@@ -68,8 +68,8 @@ impl ExitCounters {
         self.events.iter().map(|(event, _)| event)
     }
 
-    /// What the events that sample have counted, by their ids, as these count it: what READ records
-    /// say adds up to that, while an event that samples takes a little longer at each switch.
+    /// The counts of the exit counters, by the ids of the sampling events: the READ records add up
+    /// to these counts, while a sampling event counts slightly more at each switch.
     pub(crate) fn counts(&self) -> impl Iterator<Item = (u64, u64)> {
         let events = self.events.iter();
         events.filter_map(|(event, id)| Some((*id, kernel::count(event.as_fd())?)))

@@ -33,9 +33,9 @@ use ring_watch::CpuRing;
 #[derive(Debug)]
 pub struct Sampler {
     pub(crate) streams: Vec<Stream>,
-    /// What keeps each event on its thread (`kernel::open_context_pin`).
+    /// Context pins, which keep each event on its thread (`kernel::open_context_pin`).
     pub(crate) context_pins: Vec<OwnedFd>,
-    /// What lets probes reach every program.
+    /// Makes probes reach every program.
     pub(crate) reach: ProbeReach,
     /// By an event's id: the number of its stream, and its own number there.
     pub(crate) places: HashMap<u64, (usize, usize)>,
@@ -47,7 +47,7 @@ pub struct Sampler {
     pub(crate) waiter: OwnedFd,
 }
 
-/// What ended a wait.
+/// The reason why a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wake {
     /// Whether all threads that were sampled have ended.
@@ -60,10 +60,10 @@ pub(crate) struct Stream {
     pub(crate) cpu: u32,
     /// Shared with the thread that watches it on that CPU.
     pub(crate) ring: Arc<Mutex<Ring>>,
-    /// The first made the ring. None is closed before the sampler is dropped, because a closed
-    /// event forgets what its threads' children do.
+    /// The first one owns the ring. None is closed before the sampler is dropped, because a closed
+    /// event loses the counts of its threads' children.
     pub(crate) events: Vec<StreamEvent>,
-    /// What reports the ends of threads.
+    /// The exit counters.
     pub(crate) exit_counters: ExitCounters,
     /// The event to wait for: the first whose threads have not all ended.
     pub(crate) waiting: usize,
@@ -78,7 +78,7 @@ pub(crate) struct StreamEvent {
 }
 
 impl Sampler {
-    /// What was opened.
+    /// The opened events.
     pub fn opened(&self) -> &Opened {
         &self.opened
     }
@@ -109,7 +109,7 @@ impl Sampler {
         }
     }
 
-    /// Starts or stops sampling while the tracking of threads and mappings goes on. That takes a
+    /// Starts or stops sampling while the tracking of threads and mappings continues. This needs a
     /// [`Toggling`].
     ///
     /// # Errors
@@ -120,7 +120,7 @@ impl Sampler {
         self.sampling().try_for_each(set)
     }
 
-    /// Stops sampling and tracking. What is in the rings can still be drained.
+    /// Stops sampling and tracking. Remaining records can still be drained.
     pub fn disable(&self) {
         for event in self.sampling().chain(self.tracking()) {
             // A thread that has ended samples nothing any more.
@@ -128,10 +128,10 @@ impl Sampler {
         }
     }
 
-    /// Has [`wait`](Self::wait), which only this thread may call from then on, end with each
-    /// sample, or only when a ring has filled to its wake-up mark. The former costs the target 2 to
-    /// 4 µs a sample. The signal is an event's, and those that inherit it share it: it cannot be
-    /// that of some threads only.
+    /// Makes [`wait`](Self::wait), which only this thread may call from then on, end with each
+    /// sample, or only when a ring has reached its watermark. The former costs the target 2 to 4 µs
+    /// a sample. All threads that inherit an event share its signal: it cannot be enabled for some
+    /// of them only.
     ///
     /// # Errors
     ///
@@ -160,8 +160,8 @@ impl Sampler {
         rings.collect()
     }
 
-    /// Has the signal of each sample of a CPU, as far as it is
-    /// [wanted](Self::signal_each_overflow), go to a thread that watches its ring.
+    /// Sends the signal of each sample of a CPU, if [enabled](Self::signal_each_overflow), to a
+    /// thread that watches its ring.
     ///
     /// # Errors
     ///
@@ -174,7 +174,7 @@ impl Sampler {
         })
     }
 
-    /// The events that count: those that sample, and those that report what they counted.
+    /// The counting events: those that sample, and the exit counters.
     fn sampling(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let exit_counters = self
             .streams
@@ -201,7 +201,7 @@ impl Sampler {
         events.map(|event| event.fd.as_fd())
     }
 
-    /// Hands out what is in the rings, with the number of the ring that each record comes from.
+    /// Passes on the records in the rings, with the index of the ring of each record.
     pub fn drain(&mut self, mut each: impl FnMut(usize, &[u8])) -> Drained {
         let mut total = Drained::default();
         for (number, stream) in self.streams.iter_mut().enumerate() {
@@ -213,7 +213,7 @@ impl Sampler {
         total
     }
 
-    /// Lets [`wait`](Self::wait) also end when `fd`, which must stay open, can be read.
+    /// Makes [`wait`](Self::wait) also end when `fd`, which must stay open, is readable.
     ///
     /// # Errors
     ///
@@ -224,7 +224,7 @@ impl Sampler {
         Ok(())
     }
 
-    /// Ends what [`watch`](Self::watch) began.
+    /// Undoes [`watch`](Self::watch).
     ///
     /// # Errors
     ///
@@ -293,7 +293,7 @@ impl Sampler {
         epoll::add(&self.waiter, &event.fd, data, EventFlags::IN)
     }
 
-    /// The end of all threads makes the counters readable for good, so it is heard of once.
+    /// The end of all threads makes the counters permanently readable, so it is reported once.
     pub(crate) fn wait_for_exits(&self, stream: &Stream) -> Result<(), Errno> {
         let Some(event) = stream.exit_counters.waiting() else {
             return Ok(());
@@ -314,7 +314,7 @@ impl Sampler {
         }
     }
 
-    /// What each event counted, with those that were inherited from it, by the event's id.
+    /// The count of each event, including events inherited from it, by the event's id.
     pub fn counts(&self) -> Vec<(u64, u64)> {
         let exit_counters = self.streams.iter().map(|stream| &stream.exit_counters);
         let reported: HashMap<u64, u64> = exit_counters.flat_map(ExitCounters::counts).collect();
@@ -334,8 +334,8 @@ impl Sampler {
         Some(event.fd.as_fd())
     }
 
-    /// Samples, and records of other kinds, that found a ring full, as far as the kernel counts
-    /// them (Linux 6.0): also those after which no record reports it.
+    /// Samples, and other records, that were lost because a ring was full, if the kernel counts
+    /// them (Linux 6.0): including those that no later record reports.
     pub fn lost(&self) -> u64 {
         let lost = |event: &StreamEvent| {
             let opened = self.opened.events.get(event.number)?;

@@ -1,4 +1,4 @@
-//! What was opened in the end.
+//! The result of opening.
 
 use prof_model::{Fallback, Tid};
 
@@ -6,19 +6,19 @@ use crate::attr::sample_period::SamplePeriod;
 use crate::attr::setup::{Scope, Setup};
 use crate::request::sizes::Sizes;
 
-/// What was opened in the end.
+/// The result of opening.
 #[derive(Clone, Debug)]
 pub struct Opened {
-    /// The events, in the order in which they were asked for. Never empty.
+    /// The events, in the requested order. Never empty.
     pub events: Vec<OpenedEvent>,
-    /// Threads that were found only after others of their process had been opened. An older
-    /// thread may have made them, so that they are sampled through it as well.
+    /// Threads that were found only after events had been opened on others of their process. An
+    /// older thread may have created them, so that they are sampled through it as well.
     pub late: Vec<Tid>,
     /// The CPUs that events were opened on, in ascending order; none if it was not on CPUs.
     pub cpus: Vec<u32>,
     /// Sizes of rings and dumps.
     pub sizes: Sizes,
-    /// Where less was taken than asked for.
+    /// The fallbacks.
     pub fallbacks: Vec<Fallback>,
 }
 
@@ -35,15 +35,15 @@ impl Opened {
         setups.any(|setup| setup.scope == Scope::Thread)
     }
 
-    /// By what periods is sampled, if they are ours to choose.
+    /// The periods, if prof chooses them.
     pub fn sample_period(&self) -> Option<SamplePeriod> {
         self.reported_event()
             .and_then(|event| event.setup.sample_period())
     }
 
     /// Whether [`Sampler::signal_each_overflow`](crate::Sampler::signal_each_overflow) can: stacks
-    /// are copied, and no event wakes the reader with each record anyway. Nor if what the reader
-    /// does for a signal may be a sample itself, and so the next signal.
+    /// are copied, and no event wakes the reader with each record anyway. It cannot if the reader's
+    /// own work for a signal may be sampled and so cause the next signal.
     pub fn can_signal_each_overflow(&self) -> bool {
         let mut setups = self.events.iter().map(|event| &event.setup);
         let is_endless =
@@ -51,7 +51,7 @@ impl Opened {
         self.sizes.dump.is_some() && !self.wakes_with_each_record() && !setups.any(is_endless)
     }
 
-    /// Whether threads that wait are to be looked at as soon as they do.
+    /// Whether blocked threads are read as soon as they block.
     fn wakes_with_each_record(&self) -> bool {
         self.events.iter().any(|event| event.setup.only_switches())
     }
@@ -63,7 +63,7 @@ impl Opened {
             .find(|event| event.setup.reports.exit_counts)
     }
 
-    /// Sets from which mark the rings wake who waits for them, now that the events are known.
+    /// Sets the watermark of the rings, now that the events are known.
     pub(crate) fn settle_wake_up(&mut self) {
         if self.wakes_with_each_record() {
             (self.events.iter_mut()).for_each(|event| event.setup.wakeup_bytes = 1);
@@ -74,7 +74,7 @@ impl Opened {
 /// One of the events that were opened.
 #[derive(Clone, Debug)]
 pub struct OpenedEvent {
-    /// What the kernel accepted.
+    /// The request that the kernel accepted.
     pub setup: Setup,
     /// Which of the events leads its group, if that is another one.
     pub leader: Option<usize>,

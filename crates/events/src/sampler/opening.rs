@@ -50,7 +50,7 @@ impl Sampler {
     }
 }
 
-/// Opens the events and their rings, of the next smaller size as long as there is no room.
+/// Opens the events and their rings, with the next smaller size as long as they cannot be mapped.
 pub(crate) fn open(request: &Request) -> Result<Sampler, Error> {
     system::raise_limits();
     let system = System::read().map_err(|source| Error::System {
@@ -81,16 +81,16 @@ pub(crate) fn open(request: &Request) -> Result<Sampler, Error> {
     }
 }
 
-/// What the kernel accepts of each event.
+/// The requests that the kernel accepts, one for each event.
 struct Probed {
-    // The kernel takes its time to close the last event of a uprobe: these are kept until there are
-    // others, and closed before what they are of is no longer defined.
+    // Closing the last event of a uprobe takes the kernel long: these are kept until there are
+    // others, and closed before their definition is removed.
     _fds: Vec<OwnedFd>,
     events: Vec<OpenedEvent>,
     fallbacks: Vec<Fallback>,
 }
 
-/// Everything about the opening that stays the same from one attempt to the next.
+/// The part of opening that does not change between attempts.
 struct Opening<'a> {
     request: &'a Request,
     system: &'a System,
@@ -157,7 +157,7 @@ impl<'a> Opening<'a> {
         }
     }
 
-    /// Finds out what the kernel accepts of each event, on one thread and CPU.
+    /// Finds the request that the kernel accepts for each event, on one thread and CPU.
     fn probe(&self, sizes: Sizes, tid: Tid, cpu: u32) -> Result<Probed, Error> {
         let mut events: Vec<OpenedEvent> = Vec::new();
         let mut fds: Vec<OwnedFd> = Vec::new();
@@ -186,7 +186,8 @@ impl<'a> Opening<'a> {
                         _ => self.open_error(&setup, tid, cpu, errno),
                     }
                 })?;
-            // Whoever may probe, but not define the probe, would break the target's `fork`.
+            // With the permission to probe, but not to define the probe, the target's `fork` would
+            // fail.
             defined.map_err(|source| Error::System {
                 what: "define the probe in tracefs, which must be mounted (mount -t tracefs nodev \
                        /sys/kernel/tracing)",
@@ -227,7 +228,7 @@ impl<'a> Opening<'a> {
         threads: &[Tid],
         known: &mut Vec<Tid>,
     ) -> Result<(), Error> {
-        // Without a context pin, what follows works all the same, until threads swap events.
+        // Without a context pin, the rest works, until threads swap events.
         let context_pins = threads.iter().map(|&tid| kernel::open_context_pin(tid));
         sampler.context_pins.extend(context_pins.flatten());
         let setups = sampler.opened.events.iter().map(|event| &event.setup);
@@ -238,7 +239,7 @@ impl<'a> Opening<'a> {
         for &cpu in &self.cpus {
             for &tid in threads {
                 match self.add(sampler, tid, cpu) {
-                    // It ended while we were at it, or the CPU went offline.
+                    // It ended meanwhile, or the CPU went offline.
                     Err(Error::Open { errno, .. })
                         if matches!(errno, Errno::SRCH | Errno::NODEV)
                             && (threads.len() > 1 || !known.is_empty()) => {}
@@ -253,7 +254,7 @@ impl<'a> Opening<'a> {
 
     /// Opens all events for one thread on one CPU.
     fn add(&self, sampler: &mut Sampler, tid: Tid, cpu: u32) -> Result<(), Error> {
-        // Where the events of this thread begin among those of the stream.
+        // The index of this thread's first event in the stream.
         let streams = &sampler.streams;
         let stream = streams.iter().position(|stream| stream.cpu == cpu);
         let stream = stream.unwrap_or(streams.len());
@@ -286,14 +287,14 @@ impl<'a> Opening<'a> {
             if event.setup.reports.exit_counts
                 && let Some(stream) = sampler.streams.get_mut(place)
             {
-                // Without, it is not known what each thread did.
+                // Without it, the work of each thread is unknown.
                 let _ = stream.exit_counters.add(&event.setup, id, tid, cpu);
             }
         }
         Ok(())
     }
 
-    /// A stream with its first event, which makes the ring.
+    /// A stream with its first event, which owns the ring.
     fn stream(&self, setup: &Setup, sizes: Sizes, cpu: u32, fd: OwnedFd) -> Result<Stream, Error> {
         let bytes = sizes.ring;
         let ring = Ring::map(fd.as_fd(), bytes).map_err(|error| {
@@ -329,8 +330,8 @@ impl<'a> Opening<'a> {
     }
 }
 
-/// What to say when rings or dumps are smaller than asked for, or than is good. A smaller dump of
-/// our own choice is not worth a word: the rest is read from the live target, which is reported
+/// The fallbacks if rings or dumps are smaller than requested, or than they should be. A smaller
+/// dump of our own choice is not reported: the tail is read from the live target, which is reported
 /// later.
 fn less_room(wanted: Sizes, used: Sizes, buffer_request: BufferRequest) -> Vec<Fallback> {
     /// With less, samples are lost on any busy machine.

@@ -1,8 +1,8 @@
 //! A signal for each sample, or only for rings that have filled.
 //!
-//! From which mark a ring wakes who waits for it is settled when it is made. Of each sample the
-//! kernel can send a signal besides (perf_event_open(2), "Overflow handling"), and that goes on
-//! and off for a system call:
+//! The watermark of a ring is fixed when it is mapped. In addition, the kernel can send a signal
+//! for each sample (perf_event_open(2), "Overflow handling"), which one system call enables or
+//! disables:
 //!
 //! ```text
 //!   on:   sample ── interrupt to itself ── signal ──> reader      2 to 4 µs of the target's time
@@ -17,7 +17,7 @@ use rustix::io::Errno;
 use crate::kernel;
 use crate::process::signals::ThreadSignal;
 
-/// Tells the thread that asked for it of samples.
+/// Signals samples to the thread that requested it.
 #[derive(Debug)]
 pub(crate) struct OverflowSignal {
     signal: ThreadSignal,
@@ -25,7 +25,7 @@ pub(crate) struct OverflowSignal {
 }
 
 impl OverflowSignal {
-    /// Has these events signal the calling thread for each sample.
+    /// Makes these events signal the calling thread for each sample.
     pub(crate) fn begin<'a>(
         events: impl Iterator<Item = BorrowedFd<'a>> + Clone,
     ) -> io::Result<Self> {
@@ -38,7 +38,7 @@ impl OverflowSignal {
         Ok(overflow_signal)
     }
 
-    /// Goes on or off with the same events as in the beginning, by a system call for each.
+    /// Enables or disables the signal of the same events, by a system call for each.
     pub(crate) fn set<'a>(
         &mut self,
         on: bool,
@@ -50,7 +50,7 @@ impl OverflowSignal {
         self.on = on;
         events.try_for_each(|event| kernel::set_async(event, on))?;
         if !on {
-            // Not when it goes on: what is signalled meanwhile counts.
+            // Not when it is enabled: signals that come meanwhile count.
             self.clear();
         }
         Ok(())

@@ -1,8 +1,8 @@
-//! A CPU's ring as a thread of that CPU sees it, whom each sample there wakes.
+//! A CPU's ring for a watching thread on that CPU, which each sample there wakes.
 //!
 //! ```text
-//!   CPU 0:  sample ── signal ──> watching thread: looks at the sample ── target runs on
-//!   CPU 1:  sample ── signal ──> watching thread: looks at the sample ── target runs on
+//!   CPU 0:  sample ── signal ──> watching thread: reads the sample ── target runs on
+//!   CPU 1:  sample ── signal ──> watching thread: reads the sample ── target runs on
 //!   later:  the sampler drains both rings
 //! ```
 
@@ -24,7 +24,7 @@ pub struct CpuRing {
 #[derive(Debug)]
 pub struct RingWatch {
     ring: Arc<Mutex<Ring>>,
-    /// Up to where it was looked at.
+    /// The position up to which it was read.
     seen: u64,
 }
 
@@ -70,8 +70,8 @@ impl RingWatch {
     }
 }
 
-/// The ring, for as long as it is looked at or drained.
+/// Locks the ring to read or drain it.
 pub(crate) fn locked(ring: &Mutex<Ring>) -> MutexGuard<'_, Ring> {
-    // A ring is as the kernel left it, whoever panicked.
+    // A panic does not affect the kernel's ring.
     ring.lock().unwrap_or_else(PoisonError::into_inner)
 }

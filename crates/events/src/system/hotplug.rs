@@ -8,12 +8,12 @@ use rustix::net::{
     AddressFamily, RecvFlags, SocketFlags, SocketType, bind, netlink, recv, socket_with,
 };
 
-/// What the kernel reports of CPUs to everybody (uevents, lib/kobject_uevent.c).
+/// The kernel's reports about CPUs (uevents, lib/kobject_uevent.c).
 #[derive(Debug)]
 pub struct HotplugEvents(OwnedFd);
 
 impl HotplugEvents {
-    /// Hears what happens from now on.
+    /// Receives reports from now on.
     ///
     /// # Errors
     ///
@@ -50,8 +50,8 @@ impl HotplugEvents {
     }
 }
 
-/// The CPU of a message that one went offline or came online: `offline@/devices/system/cpu/cpu1`,
-/// a zero, and what else there is to say.
+/// The CPU of a message that one went offline or came online: `offline@/devices/system/cpu/cpu1`, a
+/// zero, and more details.
 fn changed_cpu(message: &[u8]) -> Option<u32> {
     let event = message.split(|&byte| byte == 0).next()?;
     let (what, device) = std::str::from_utf8(event).ok()?.split_once('@')?;
@@ -86,8 +86,8 @@ mod tests {
         check(b"", None);
     }
 
-    /// The kernel repeats an event of a device when it is asked to. What it says here is nothing
-    /// that recordings beside this test care for.
+    /// The kernel repeats an event of a device when it is asked to. The recordings beside this test
+    /// ignore this one.
     #[test]
     fn the_kernel_is_heard() {
         let events = HotplugEvents::listen().expect("a socket");

@@ -16,14 +16,14 @@ use rustix::process::{Resource, Rlimit, getrlimit};
 
 use crate::process::signals::SignalMask;
 
-/// The machine's settings that bound what can be sampled.
+/// The machine's settings that limit sampling.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct System {
     /// /proc/sys/kernel/perf_event_paranoid; 2, the kernel's default, if it cannot be read.
     pub paranoid: i32,
     /// /proc/sys/kernel/perf_event_max_sample_rate, samples per second.
     pub max_rate: u64,
-    /// /proc/sys/kernel/perf_event_max_stack: frames in a chain that the kernel makes.
+    /// /proc/sys/kernel/perf_event_max_stack: the most frames in a callchain.
     pub max_stack: i64,
     /// The online CPUs, in ascending order.
     pub cpus: Vec<u32>,
@@ -37,7 +37,7 @@ impl System {
     ///
     /// # Errors
     ///
-    /// When the list of online CPUs cannot be read or makes no sense: it names the file.
+    /// The list of online CPUs cannot be read or is invalid; the error names the file.
     pub fn read() -> io::Result<Self> {
         Ok(Self {
             paranoid: setting("kernel/perf_event_paranoid").map_or(2, |level| level as i32),
@@ -56,7 +56,7 @@ impl System {
 ///
 /// # Errors
 ///
-/// When the list cannot be read or makes no sense: it names the file.
+/// The list cannot be read or is invalid; the error names the file.
 pub fn online_cpus() -> io::Result<Vec<u32>> {
     const ONLINE: &str = "/sys/devices/system/cpu/online";
     let unreadable = |error: io::Error| {
@@ -75,8 +75,8 @@ pub(crate) fn memory() -> u64 {
     (info.totalram as u64).saturating_mul(info.mem_unit.into())
 }
 
-/// The most bytes that each of so many ring buffers may have: a power of two. All of them together
-/// may be as large as the kernel allows to lock, for those who may not lock without limit.
+/// The most bytes of each of so many ring buffers: a power of two. For users with a limit, all of
+/// them together may be as large as the kernel allows to lock.
 pub fn largest_ring(rings: usize) -> u64 {
     const MOST: u64 = 1 << 30;
     const PAGE: u64 = 4096;
@@ -145,7 +145,7 @@ pub fn local_time_digits() -> String {
 }
 
 /// Raises the soft limits on locked memory (ring buffers) and on open files (an event for each
-/// thread and CPU) to the hard ones. What cannot be raised stays.
+/// thread and CPU) to the hard ones. Limits that cannot be raised stay.
 pub fn raise_limits() {
     for resource in [Resource::Memlock, Resource::Nofile] {
         let limit = rustix::process::getrlimit(resource);
@@ -191,7 +191,7 @@ pub fn inherited(number: i32) -> io::Result<OwnedFd> {
     let copy = unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 3) };
     match copy {
         ..0 => Err(io::Error::last_os_error()),
-        // SAFETY: the descriptor is new and nobody else's.
+        // SAFETY: the descriptor is new and owned by nothing else.
         copy => Ok(unsafe { OwnedFd::from_raw_fd(copy) }),
     }
 }

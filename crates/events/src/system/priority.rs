@@ -2,27 +2,27 @@
 
 use std::mem;
 
-/// How far ahead of others a thread shall run.
+/// The priority of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ahead {
-    /// Of all ordinary threads.
+    /// Before all ordinary threads.
     OfOrdinary = 1,
-    /// Of those, too.
+    /// Before threads of that priority, too.
     OfThese = 2,
 }
 
-/// What [`raise_thread_priority`] reached.
+/// The result of [`raise_thread_priority`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Priority {
-    /// It goes before all ordinary threads.
+    /// It runs before all ordinary threads.
     RealTime,
-    /// It takes turns with them, with this nice value.
+    /// It shares the CPU with them, with this nice value.
     Nice(i32),
 }
 
-/// Lets the calling thread run as soon as it has something to do, as far as this user may: ahead of
-/// all ordinary threads, or else often and for a short while each time. (A higher nice value alone
-/// counts for little where each session has a share of its own, as on desktops.)
+/// Raises the calling thread's priority as far as this user may: before all ordinary threads, or
+/// else with short time slices. (A nice value alone has little effect if each session has a share
+/// of its own, as on desktops.)
 pub fn raise_thread_priority(ahead: Ahead) -> Priority {
     let first = scheduling(ahead as i32);
     let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
@@ -37,15 +37,15 @@ pub fn raise_thread_priority(ahead: Ahead) -> Priority {
     Priority::Nice(reached.unwrap_or(own))
 }
 
-/// Lets the calling thread wait for its turn again like all others.
+/// Gives the calling thread the ordinary priority again.
 pub fn lower_thread_priority() {
     let ordinary = scheduling(0);
-    // SAFETY: the kernel reads the structure, which lives until the call returns. It refuses
-    // nobody the ordinary policy.
+    // SAFETY: the kernel reads the structure, which lives until the call returns. It never refuses
+    // the ordinary policy.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &raw const ordinary) };
 }
 
-/// Only the priority counts for the kernel; musl's structure has room for more.
+/// Only the priority counts for the kernel; musl's structure has more fields.
 fn scheduling(priority: i32) -> libc::sched_param {
     // SAFETY: the structure holds numbers, of which all may be zero.
     let mut param: libc::sched_param = unsafe { mem::zeroed() };
@@ -53,8 +53,8 @@ fn scheduling(priority: i32) -> libc::sched_param {
     param
 }
 
-/// Has the calling thread take turns as short as there are (Linux 6.12; before, it is only about
-/// `nice`): among threads that want to run, the one whose turn would be over first goes first.
+/// Gives the calling thread the shortest time slices (Linux 6.12; on older kernels only the nice
+/// value): among runnable threads, the one whose slice would end first runs first.
 fn run_in_short_turns(nice: i32) -> bool {
     const SHORTEST_NS: u64 = 100_000;
     let attr = libc::sched_attr {

@@ -1,18 +1,18 @@
-//! What the kernel holds of this process: its user, its capabilities, its seccomp filters.
+//! The privileges of this process: its user, its capabilities, its seccomp filters.
 
 use std::io;
 
 use prof_procfs::{Namespace, Seccomp, Status, Task};
 
-/// What /proc/self/status says of our rights.
+/// Our privileges from /proc/self/status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Privileges {
     /// The effective user id.
     pub user: u32,
     /// Effective capabilities, as the kernel's bits.
     capabilities: u64,
-    /// Whether user and capabilities are those of a user namespace, as in rootless containers. To
-    /// the kernel's settings and to other processes we are another user then, with no rights.
+    /// Whether user and capabilities are those of a user namespace, as in rootless containers. For
+    /// the kernel's settings and other processes we are then another user, without privileges.
     pub in_user_namespace: bool,
     /// Whether system calls are filtered.
     pub seccomp: Seccomp,
@@ -23,7 +23,7 @@ pub struct Privileges {
 pub enum Capability {
     /// Locking memory beyond the limits: rings of any size.
     IpcLock = 14,
-    /// Reading and stopping processes of others.
+    /// Reading and stopping processes of other users.
     SysPtrace = 19,
     /// Nearly everything.
     SysAdmin = 21,
@@ -67,7 +67,7 @@ impl Capability {
     }
 }
 
-/// Nobody, without any right: what is assumed where there is no /proc.
+/// A user without any privilege: the assumption if there is no /proc.
 impl Default for Privileges {
     fn default() -> Self {
         Self::of(&Status::default())

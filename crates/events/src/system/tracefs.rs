@@ -1,4 +1,4 @@
-//! Where tracefs is: where it is mounted, or a mount of our own.
+//! Finds tracefs: where it is mounted, or in a mount of our own.
 
 use std::fs;
 use std::io;
@@ -13,8 +13,8 @@ const USUAL: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
 /// The folders in which tracefs may be; the first one that exists counts.
 ///
-/// Root gets a mount of its own where there is none. It is attached nowhere, so that nobody else
-/// sees it, and ends with the process.
+/// Root gets a private mount if there is none. It is not attached, so that no other process sees
+/// it, and ends with the process.
 pub(crate) fn folders() -> Vec<PathBuf> {
     static PRIVATE: OnceLock<io::Result<OwnedFd>> = OnceLock::new();
     let mut folders: Vec<PathBuf> = USUAL.iter().map(PathBuf::from).collect();

@@ -35,7 +35,7 @@ pub(super) fn listen(tid: Tid) -> Result<(), Errno> {
     ptrace(libc::PTRACE_LISTEN, tid, 0)
 }
 
-/// What a stop for an event has to say: an id.
+/// The message of a stop for an event: an id.
 pub(super) fn message(tid: Tid) -> Result<u64, Errno> {
     let mut message: libc::c_ulong = 0;
     let data = (&raw mut message) as usize;
@@ -80,7 +80,7 @@ pub(super) fn next_ended(spared: Option<Pid>) -> Option<Tid> {
     Some(tid)
 }
 
-/// waitid for what this thread traces or has made, without waiting: id, CLD_ code and status.
+/// waitid for what this thread traces or has created, without waiting: id, CLD_ code and status.
 fn wait(kind: libc::idtype_t, id: libc::id_t, options: i32) -> Option<(Tid, i32, i32)> {
     let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
     let options = options | libc::WNOHANG | libc::__WALL | libc::__WNOTHREAD;
@@ -98,7 +98,7 @@ fn wait(kind: libc::idtype_t, id: libc::id_t, options: i32) -> Option<(Tid, i32,
 /// A request whose data is a number, or an address that the caller answers for.
 fn ptrace(request: Request, tid: Tid, data: usize) -> Result<(), Errno> {
     // SAFETY: seize, interrupt, resume and listen take numbers and touch no memory of ours;
-    // GETEVENTMSG writes one word to where its caller points.
+    // GETEVENTMSG writes one word to the caller's pointer.
     check(unsafe { libc::ptrace(request, tid, ptr::null_mut::<libc::c_void>(), data) })
 }
 

@@ -3,9 +3,9 @@
 //!
 //! ```text
 //!   Tracer ──seize──> thread   runs on; from now on it stops for us:
-//!          ──interrupt─>         as asked .................... Why::Interrupted
+//!          ──interrupt─>         on request .................. Why::Interrupted
 //!                                before a signal reaches it .. Why::Signal     resume hands it on
-//!                                when it makes another ....... Why::Made       which is traced too
+//!                                when it creates another ..... Why::Made       which is traced too
 //!                                after exec, before exit ..... Why::Exec, Why::Exiting
 //!          <───next── Stopped { tid, why } ── registers, memory ── resume
 //! ```
@@ -25,7 +25,7 @@ pub use rustix::io::Errno;
 /// The calling thread as a tracer of others.
 #[derive(Debug)]
 pub struct Tracer {
-    /// A child of ours whose end is somebody else's to wait for.
+    /// A child of ours that another caller waits for.
     spared: Option<Pid>,
     /// Neither `Send` nor `Sync`: the kernel ties tracing to a thread.
     one_thread: PhantomData<*const ()>,
@@ -43,13 +43,13 @@ pub struct Stopped {
 /// Why a thread has stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// Because [`Tracer::interrupt`] asked for it, or because it is new.
+    /// By [`Tracer::interrupt`], or because it is new.
     Interrupted,
     /// Its process was stopped (SIGSTOP, Ctrl-Z): [`Tracer::leave_stopped`].
     GroupStop,
     /// A signal is about to reach it: [`Tracer::resume`] with that signal.
     Signal(i32),
-    /// It has made this thread or process, which stops too, before or after.
+    /// It has created this thread or process, which stops too, before or after.
     Made(Tid),
     /// It runs a new program. The other threads of its process are gone, and it has the id of the
     /// first of them, whatever its id was before.
@@ -64,7 +64,7 @@ pub enum Why {
 }
 
 impl Tracer {
-    /// A tracer that leaves the end of `spared`, a child of ours, to be waited for by others.
+    /// A tracer that does not wait for the end of `spared`, a child of ours.
     pub fn new(spared: Option<Pid>) -> Self {
         Self {
             spared,
@@ -72,13 +72,13 @@ impl Tracer {
         }
     }
 
-    /// Begins to trace a thread, which goes on running; threads and processes that it makes are
+    /// Starts tracing a thread, which continues to run; threads and processes that it creates are
     /// traced, too.
     ///
     /// # Errors
     ///
-    /// EPERM if it may not be traced (another user's, already traced, Yama), ESRCH, or what a
-    /// seccomp filter answers.
+    /// EPERM if it may not be traced (another user's, already traced, Yama), ESRCH, or the error of
+    /// a seccomp filter.
     pub fn seize(&self, tid: Tid) -> Result<(), Errno> {
         calls::seize(tid)
     }
@@ -93,7 +93,7 @@ impl Tracer {
         calls::interrupt(tid)
     }
 
-    /// Lets a stopped thread go on, with this signal if it is not 0.
+    /// Resumes a stopped thread, with this signal if it is not 0.
     pub fn resume(&self, tid: Tid, signal: i32) {
         // It may have been killed meanwhile, which `next` will report.
         let _ = calls::resume(tid, signal);
@@ -143,7 +143,7 @@ fn why(tid: Tid, status: i32) -> Why {
         libc::PTRACE_EVENT_EXEC => Why::Exec { former: message() },
         libc::PTRACE_EVENT_EXIT => Why::Exiting,
         0 => Why::Signal(signal),
-        // Nothing else was asked for.
+        // Nothing else was requested.
         _ => Why::Signal(0),
     }
 }

@@ -6,10 +6,10 @@ use rustix::io::Errno;
 use super::calls;
 use crate::attr::arch;
 
-/// Where a stopped thread is.
+/// The state of a stopped thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoppedRegisters {
-    /// The instruction that it goes on with.
+    /// The next instruction.
     pub ip: u64,
     /// The top of its stack.
     pub sp: u64,
@@ -17,8 +17,8 @@ pub struct StoppedRegisters {
     pub user: Option<UserRegisters>,
 }
 
-/// As the kernel lays them out for a debugger (NT_PRSTATUS): `user_regs_struct` of sys/user.h,
-/// which is words.
+/// Reads them in the layout for debuggers (NT_PRSTATUS): `user_regs_struct` of sys/user.h, which is
+/// words.
 pub(super) fn read(tid: Tid) -> Result<StoppedRegisters, Errno> {
     let mut bytes = [0; arch::DEBUGGER_REGISTERS * 8];
     let length = calls::registers(tid, &mut bytes)?;
@@ -40,7 +40,7 @@ pub(super) fn read(tid: Tid) -> Result<StoppedRegisters, Errno> {
     })
 }
 
-/// Of a 32-bit program: `user_regs_struct32`, which is words of 32 bits. What it has not is 0.
+/// Of a 32-bit program: `user_regs_struct32`, which is words of 32 bits. Missing registers are 0.
 fn compat(bytes: &[u8]) -> Option<StoppedRegisters> {
     let word = |index: usize| {
         let start = index.checked_mul(4)?;

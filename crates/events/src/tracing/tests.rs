@@ -6,7 +6,7 @@ use crate::HeldCommand;
 use crate::Program;
 use crate::Signals;
 
-/// Runs a command to its end with all that it makes traced, and returns what was seen.
+/// Runs a command to its end, traced with all its children, and returns the stops.
 fn trace(argv: &[&str]) -> (Vec<Stopped>, std::process::ExitStatus) {
     let signals = Signals::block().expect("signalfd");
     let held = HeldCommand::fork(&Program::new(argv), &signals).expect("it forks");

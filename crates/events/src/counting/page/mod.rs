@@ -19,8 +19,7 @@ use memmap2::{MmapOptions, MmapRaw};
 use perf_event_open_sys::bindings::perf_event_mmap_page;
 
 /// An event's page. It can only be read on the thread that the event counts, because a hardware
-/// counter is only that event's while the thread is on the CPU: so it does not go to other
-/// threads.
+/// counter belongs to the event only while the thread is on the CPU: so it is not `Send`.
 ///
 /// Two hazards that the kernel leaves: the page is not inherited by `fork`, so a child must not
 /// touch it before `exec`; and reading faults if the administrator forbids `rdpmc` (the file
@@ -31,7 +30,7 @@ pub struct UserPage {
     not_for_other_threads: PhantomData<*const ()>,
 }
 
-/// What an event counted, read without a system call.
+/// The count of an event, read without a system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UserCount {
     /// The count.
@@ -59,9 +58,9 @@ impl UserPage {
         })
     }
 
-    /// What the event counted, or `None` if it takes a system call to know: the event is not on a
-    /// hardware counter right now (or is no hardware event), or the kernel or the processor does
-    /// not let us read it.
+    /// The count of the event, or `None` if a system call is needed: the event is not on a hardware
+    /// counter right now (or is no hardware event), or the kernel or the processor does not let us
+    /// read it.
     #[inline]
     pub fn read(&self) -> Option<UserCount> {
         // SAFETY: the page is mapped as long as we are, and the kernel writes it word by word.
@@ -161,7 +160,7 @@ impl<'a> Page<'a> {
     }
 }
 
-/// More attempts than a kernel that works can spoil: then a system call it is.
+/// More attempts than a working kernel can disturb: then a system call is used.
 const ATTEMPTS: usize = 1000;
 
 #[inline]
@@ -178,7 +177,7 @@ fn read(page: &Page<'_>, counters: &impl Counters) -> Option<UserCount> {
     None
 }
 
-/// One attempt; what it yields is nonsense if the page changed meanwhile.
+/// One attempt; the result is invalid if the page changed meanwhile.
 #[inline]
 fn read_once(page: &Page<'_>, counters: &impl Counters) -> Option<UserCount> {
     let load = |field: &AtomicU64| field.load(Ordering::Relaxed);

@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 
 use super::*;
 
-/// A processor that answers what it is told.
+/// A simulated processor.
 struct Fake {
     counter: Cell<u64>,
     time_stamp: u64,
@@ -180,7 +180,7 @@ fn no_count_is_torn_by_a_writer_beside_us() {
         let cpu = Fake::new(0);
         let mut last = 0;
         for _ in 0..100_000 {
-            // `None` when the writer never left us a gap: fair enough.
+            // `None` is right if the writer never left a gap.
             if let Some(count) = read(&page, &cpu) {
                 assert_eq!((count.enabled, count.running), (count.value, count.value));
                 assert!(count.value >= last);
