@@ -136,7 +136,10 @@ fn a_running_jvm_names_its_functions() {
         let map = perf_map(java.id());
         drop(java.stdin.take());
         let ended = java.wait_with_output().unwrap();
-        outcome.assert_says(&["kept the symbols of JIT code of 1 process", "requested them"]);
+        outcome.assert_says(&[
+            "kept the symbols of JIT code of 1 process",
+            "requested them",
+        ]);
         assert!(!map.exists(), "{} remains", map.display());
         assert!(
             ended.stdout.is_empty(),

@@ -205,7 +205,10 @@ fn hides_python(quality: &Quality) -> bool {
 fn with_python(quality: &Quality) -> String {
     let python = &quality.python;
     match share(python.known, python.all()) {
-        Some(known) => format!(", {} of Python stacks show Python functions", percent(known)),
+        Some(known) => format!(
+            ", {} of Python stacks show Python functions",
+            percent(known)
+        ),
         None => String::new(),
     }
 }

@@ -17,7 +17,10 @@ pub(super) fn write(
 ) -> io::Result<()> {
     let found = listing.file.as_ref().map(|file| files.find(file));
     let (source, remark) = match found {
-        None => (None, "no source: debug info does not say where it is".into()),
+        None => (
+            None,
+            "no source: debug info does not say where it is".into(),
+        ),
         Some(Ok(source)) => (Some(source), source.path.display().to_string()),
         Some(Err(missing)) => (None, missing.to_string()),
     };

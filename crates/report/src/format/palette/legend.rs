@@ -85,11 +85,7 @@ impl<'a, 'p> Legend<'a, 'p> {
         }
         let marks = [
             (self.manner.inlined, "pale: inlined", true),
-            (
-                self.manner.remote_read,
-                "dull italics: read later",
-                false,
-            ),
+            (self.manner.remote_read, "dull italics: read later", false),
         ];
         for (_, text, inlined) in marks.into_iter().filter(|(is_there, ..)| *is_there) {
             let manner = Manner {
