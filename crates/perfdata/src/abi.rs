@@ -39,8 +39,8 @@ pub mod record_type {
     pub const COMPRESSED2: u32 = 83;
 }
 
-/// The number of the setting in a STAT_CONFIG record behind which, in pipe form, a feature of
-/// prof's own lies: its value is that of the feature.
+/// The tag of the setting in a STAT_CONFIG record that, in pipe form, a feature of prof's own
+/// follows: its value is the feature's number.
 pub(crate) const OWN_FEATURE: u64 = u64::from_le_bytes(*b"prof own");
 
 /// Bits of `perf_event_header.misc`; several share a number and depend on the record's type.
@@ -78,7 +78,7 @@ pub(crate) const BRANCH_HW_INDEX: u64 = 1 << 17;
 /// `branch_sample_type` bit: each branch stack ends with counters, 8 bytes for each branch.
 pub(crate) const BRANCH_COUNTERS: u64 = 1 << 19;
 
-/// Who ran (`PERF_RECORD_MISC_CPUMODE_MASK`).
+/// The mode of the CPU (`PERF_RECORD_MISC_CPUMODE_MASK`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum CpuMode {
     /// Unknown.
@@ -109,7 +109,7 @@ impl CpuMode {
         }
     }
 
-    /// The bits of `misc` that stand for it.
+    /// The bits of `misc` for it.
     pub(crate) fn to_misc(self) -> u16 {
         match self {
             Self::Unknown => 0,

@@ -6,7 +6,7 @@ use crate::error::Error;
 
 /// How an event was opened (`struct perf_event_attr`), as far as reading its records needs it.
 ///
-/// Parsing what [`to_bytes`](Self::to_bytes) made gives the same value again.
+/// Parsing the result of [`to_bytes`](Self::to_bytes) gives the same value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attr {
     /// Kind of event: `PERF_TYPE_HARDWARE`, `PERF_TYPE_SOFTWARE`, .. or a PMU's number.
@@ -15,9 +15,9 @@ pub struct Attr {
     pub config: u64,
     /// Sampling period, or frequency in Hz with [`AttrFlags::FREQ`].
     pub period_or_frequency: u64,
-    /// What a sample holds.
+    /// The fields of a sample.
     pub sample_type: SampleType,
-    /// What counter values come with.
+    /// The fields of counter values.
     pub read_format: ReadFormat,
     /// The bit field.
     pub flags: AttrFlags,
@@ -51,13 +51,13 @@ pub struct Attr {
 
 impl Attr {
     /// Size of the struct as files hold it: `PERF_ATTR_SIZE_VER7`, the largest that perf 6.1
-    /// takes.
+    /// accepts.
     pub const SIZE: usize = 128;
     /// Size of the first published struct, `PERF_ATTR_SIZE_VER0`.
     pub(crate) const MIN_SIZE: usize = 64;
 
-    /// Decodes a struct of any published size; what older ones lack is zero, what newer ones
-    /// have beyond [`SIZE`](Self::SIZE) is ignored.
+    /// Decodes a struct of any published size; fields that older ones lack are zero, those of newer
+    /// ones beyond [`SIZE`](Self::SIZE) are ignored.
     ///
     /// # Errors
     /// There are fewer bytes than the first published struct has, or than its own size field says.
@@ -153,7 +153,7 @@ impl Attr {
             .then_some(self.period_or_frequency)
     }
 
-    /// What perf calls events of this kind, for files that don't name them: `cpu-clock:u`.
+    /// perf's name for events of this kind, for files that do not name them: `cpu-clock:u`.
     #[must_use]
     pub(crate) fn generic_name(&self) -> String {
         const HARDWARE: [&str; 10] = [
@@ -208,9 +208,9 @@ impl Attr {
         }
     }
 
-    /// The attribute that describes samples whose registers and stack were replaced by a call
-    /// chain and a [`StackNote`](crate::StackNote): the rest, and so every other record, stays
-    /// as it is.
+    /// The attribute that describes samples whose registers and stack were replaced by a call chain
+    /// and a [`StackNote`](crate::StackNote): everything else, and so every other record, is
+    /// unchanged.
     #[must_use]
     pub fn unwound(&self) -> Self {
         let dumps = SampleType::REGS_USER | SampleType::STACK_USER;
@@ -229,7 +229,7 @@ impl Attr {
 pub struct EventDescription {
     /// How it was opened.
     pub attr: Attr,
-    /// What people call it: `cycles`, `cpu-clock:u`; empty if the file does not say.
+    /// Its name: `cycles`, `cpu-clock:u`; empty if the file has none.
     pub name: String,
     /// The ids that the kernel gave to it, one for each CPU it was opened on.
     pub ids: Vec<u64>,

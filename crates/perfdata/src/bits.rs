@@ -165,7 +165,7 @@ bit_set! {
 }
 
 bit_set! {
-    /// What a counter's value comes with (`enum perf_event_read_format`).
+    /// The fields of a counter's value (`enum perf_event_read_format`).
     ReadFormat {
         /// For how long the event was enabled.
         TOTAL_TIME_ENABLED = 1 << 0;

@@ -1,6 +1,6 @@
 //! Takes little-endian numbers off the front of a slice, whatever its alignment.
 
-/// What is left of a slice. Every method returns `None`, and takes nothing, when too little is.
+/// The rest of a slice. Every method returns `None`, and takes nothing, if the rest is too short.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bytes<'a>(&'a [u8]);
 
@@ -56,7 +56,7 @@ impl<'a> Bytes<'a> {
         }
     }
 
-    /// A string that ends with a zero byte or with the slice; takes everything.
+    /// A string that ends with a zero byte or with the slice; consumes the rest.
     pub(crate) fn string(&mut self) -> &'a [u8] {
         let all = std::mem::take(&mut self.0);
         let end = all.iter().position(|&byte| byte == 0);

@@ -1,4 +1,4 @@
-//! What can be wrong with a recording as a whole, and with one record.
+//! The errors of a whole recording, and of one record.
 
 use std::io;
 use std::path::PathBuf;
@@ -46,7 +46,7 @@ pub enum Error {
     Indistinguishable,
 }
 
-/// Why one record was not understood. The records after it can be read all the same.
+/// Why one record cannot be parsed. Later records can still be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordError {
@@ -76,7 +76,7 @@ pub enum EncodeError {
         /// The size that the record would have, in bytes.
         size: usize,
     },
-    /// The sample type asks for something that cannot be encoded.
+    /// The sample type has fields that cannot be encoded.
     #[error("cannot write samples with the fields {fields:#x}")]
     Unsupported {
         /// Bits of [`SampleType`](crate::SampleType).
@@ -93,7 +93,7 @@ pub struct WriteError {
 }
 
 impl WriteError {
-    /// What kind of I/O error it is, such as [`io::ErrorKind::StorageFull`].
+    /// The kind of I/O error, such as [`io::ErrorKind::StorageFull`].
     pub fn kind(&self) -> io::ErrorKind {
         self.source.kind()
     }
@@ -106,12 +106,12 @@ pub enum OpenError {
     /// It cannot be read at all.
     #[error(transparent)]
     File(#[from] prof_filemap::Error),
-    /// It is no recording.
+    /// It is not a recording.
     #[error("cannot read {}: {source}", path.display())]
     Recording {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The error.
         source: Error,
     },
 }

@@ -1,4 +1,4 @@
-//! What a recording says about the machine and the run, in sections after the samples.
+//! Facts about the machine and the run, in sections after the samples.
 
 use std::ffi::OsString;
 
@@ -6,7 +6,7 @@ use prof_model::{BuildId, Pid, Quality};
 
 use crate::abi::CpuMode;
 
-/// What is known about the machine and the run. Everything may be missing.
+/// Facts about the machine and the run. Each may be missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Features {
     /// Build ids of modules that were hit (`HEADER_BUILD_ID`).
@@ -36,8 +36,8 @@ pub struct Features {
     pub clock_resolution: Option<u64>,
     /// How the recording's clock relates to the time of day (`HEADER_CLOCK_DATA`).
     pub clock: Option<ClockData>,
-    /// How records are packed, if they are (`HEADER_COMPRESSED`). The [`Writer`](crate::Writer)
-    /// says it by itself.
+    /// How records are compressed, if they are (`HEADER_COMPRESSED`). The [`Writer`](crate::Writer)
+    /// sets it.
     pub compression: Option<Compression>,
     /// Losses with their reasons, in recordings of prof only (feature 200).
     pub quality: Option<Quality>,

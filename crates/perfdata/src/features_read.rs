@@ -1,4 +1,4 @@
-//! Bytes to features. What is cut short or not understood stays unknown.
+//! Bytes to features. Truncated or unknown ones are ignored.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -44,7 +44,7 @@ pub(crate) fn read(number: u64, content: &[u8], features: &mut Features) {
     }
 }
 
-/// Takes in build id records (`struct perf_record_header_build_id`), one after the other.
+/// Reads build id records (`struct perf_record_header_build_id`), one after the other.
 pub(crate) fn build_ids(content: &[u8], features: &mut Features) {
     let mut rest = content;
     while let Some(header) = RecordHeader::parse(rest) {
@@ -75,7 +75,7 @@ fn build_id(header: RecordHeader, record: &[u8]) -> Option<ModuleBuildId> {
 
 /// The names in EVENT_DESC.
 pub(crate) fn event_names(content: &[u8]) -> Vec<EventName> {
-    /// More events than this are not believed.
+    /// The most plausible number of events.
     const MOST: u32 = 1 << 16;
     let mut bytes = Bytes::new(content);
     let (Some(count), Some(attr_size)) = (bytes.u32(), bytes.u32()) else {
@@ -108,7 +108,7 @@ fn text(bytes: &mut Bytes<'_>) -> Option<String> {
 }
 
 fn command_line(bytes: &mut Bytes<'_>) -> Vec<OsString> {
-    /// More arguments than this are not believed.
+    /// The most plausible number of arguments.
     const MOST: u32 = 1 << 16;
     let count = bytes.u32().unwrap_or(0).min(MOST);
     let argument = |_| string(bytes).map(|text| OsStr::from_bytes(text).to_owned());

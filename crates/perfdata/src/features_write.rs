@@ -9,7 +9,7 @@ use crate::attr::{Attr, EventDescription};
 use crate::features::{Compression, Features, ModuleBuildId, feature};
 use crate::header::RecordHeader;
 
-/// The sections of what is known, by number.
+/// The sections of the known features, by number.
 pub(crate) fn sections(features: &Features, events: &[EventDescription]) -> Vec<(u64, Vec<u8>)> {
     let texts = [
         (feature::HOSTNAME, &features.hostname),
@@ -73,7 +73,7 @@ fn numbers(features: &Features) -> impl Iterator<Item = (u64, Vec<u8>)> {
         .flatten()
 }
 
-/// Version, kind, level, ratio, and how much room readers must make.
+/// Version, kind, level, ratio, and the size of the readers' buffer.
 pub(crate) fn compression(compression: Compression) -> (u64, Vec<u8>) {
     const VERSION: u32 = 1;
     const ZSTD: u32 = 1;
@@ -106,7 +106,7 @@ fn command_line(features: &Features) -> Vec<u8> {
 
 /// `struct perf_record_header_build_id`
 fn build_id(module: &ModuleBuildId) -> Vec<u8> {
-    /// What a record of 16 bits of size has room for, in whole steps of padding.
+    /// The longest path in a record with 16 bits of size, in whole steps of padding.
     const LONGEST_PATH: usize = 65_535 / ALIGN * ALIGN - 2 * ALIGN;
     let path = module.path.as_bytes();
     let path = padded(path.get(..LONGEST_PATH).unwrap_or(path));

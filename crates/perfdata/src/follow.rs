@@ -1,4 +1,4 @@
-//! Records to the model: who runs, and what is mapped where.
+//! Records to the model: processes, threads and mappings.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -8,8 +8,8 @@ use prof_model::{AbsoluteAddress, FileOffset, Mapping, Module, ModuleKind, Modul
 use crate::abi::CpuMode;
 use crate::record::{Mmap, Record};
 
-/// Tells `processes` what the record says of them. Records must come in time order; those that
-/// say nothing of processes are ignored.
+/// Updates `processes` by a record. Records must come in time order; those that do not concern
+/// processes are ignored.
 ///
 /// The kernel's own mappings (pid -1) become modules of kind [`ModuleKind::Kernel`] mapped into
 /// process -1, and guests' are ignored.

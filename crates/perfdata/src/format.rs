@@ -1,4 +1,4 @@
-//! Where in a record things are, which depends on how its event was opened.
+//! The positions of fields in a record, which depend on how its event was opened.
 
 use crate::abi::record_type;
 use crate::attr::{Attr, EventDescription};
@@ -14,7 +14,7 @@ pub struct RecordFormat {
     layouts: Vec<Layout>,
     /// Id to event, by id.
     ids: Vec<(u64, usize)>,
-    /// Where any record's id is, found without knowing its event.
+    /// The position of a record's id, independent of its event.
     identity: Identity,
 }
 
@@ -49,7 +49,7 @@ fn set(record: &mut [u8], at: Option<usize>, value: u64) {
     }
 }
 
-/// Where things are in the records of one event.
+/// The positions of fields in the records of one event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Layout {
     /// Offset of the time from a sample's start.
@@ -106,7 +106,7 @@ impl RecordFormat {
         })
     }
 
-    /// When the record was made, in ns; `None` if it does not say. Cheaper than parsing it.
+    /// The time of the record, in ns; `None` if it has none. Cheaper than parsing it.
     pub fn time(&self, record: &[u8]) -> Option<u64> {
         let header = RecordHeader::parse(record)?;
         if header.kind >= record_type::HEADER_ATTR {
@@ -144,7 +144,7 @@ impl RecordFormat {
         let Some(trailer) = trailer else { return Ok(0) };
         let offset = record.len().checked_sub(trailer).ok_or_else(short)?;
         let id = u64_at(record, offset).ok_or_else(short)?;
-        // Records that perf made up itself have the id 0.
+        // Records synthesized by perf have the id 0.
         Ok(self.event_of_id(id).unwrap_or(0))
     }
 

@@ -3,7 +3,7 @@
 use crate::bytes::Bytes;
 use crate::error::RecordError;
 
-/// What begins every record.
+/// The header of every record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RecordHeader {
     pub(crate) kind: u32,
@@ -12,8 +12,8 @@ pub(crate) struct RecordHeader {
     pub(crate) size: u16,
 }
 
-/// Takes apart bytes that are whole records, one after the other, with the type of each
-/// ([`record_type`](crate::record_type)). Ends where that is not so.
+/// Splits bytes into whole records, with the type of each ([`record_type`](crate::record_type)).
+/// Ends at the first invalid one.
 pub fn records(mut bytes: &[u8]) -> impl Iterator<Item = (u32, &[u8])> {
     std::iter::from_fn(move || {
         let header = RecordHeader::parse(bytes)?;

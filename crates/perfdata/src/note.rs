@@ -1,10 +1,10 @@
-//! What prof knows about a stack beyond its call chain, kept in a sample's raw bytes.
+//! prof's facts about a stack besides its call chain, stored in a sample's raw bytes.
 
 use prof_model::StackEnd;
 
 /// How the walk up a sample's user stack went.
 ///
-/// Recordings of prof keep it in `PERF_SAMPLE_RAW`, which other readers show or skip as opaque
+/// Recordings of prof store it in `PERF_SAMPLE_RAW`, which other readers show or skip as opaque
 /// bytes; docs/format.md draws the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StackNote {
@@ -52,7 +52,7 @@ impl StackNote {
         raw
     }
 
-    /// The note in these raw bytes, or `None` if they are somebody else's.
+    /// The note in these raw bytes, or `None` if they are not a note.
     pub fn from_raw(raw: &[u8]) -> Option<Self> {
         let &[Self::MAGIC, end, r0, r1, e0, e1, e2, e3, a0, a1, a2, a3] = raw else {
             return None;

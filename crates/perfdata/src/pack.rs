@@ -21,12 +21,12 @@ pub(crate) struct Packer {
 }
 
 impl Packer {
-    /// What a record has room for, in whole steps of 8 bytes.
+    /// The longest body of a record, in whole steps of 8 bytes.
     const LONGEST: usize = 65_528 - RecordHeader::SIZE;
     /// Bytes packed at once.
     const STEP: usize = 128 << 10;
-    /// Readers make so much room for what one record unpacks to: a step, and the beginning of a
-    /// record that was left over before.
+    /// The size of the readers' buffer for one decompressed record: a step, and the remaining start
+    /// of a record from before.
     const ROOM: u32 = 256 << 10;
 
     /// # Errors
@@ -45,7 +45,7 @@ impl Packer {
         })
     }
 
-    /// Appends `records`, packed, to `out`. All of them can be unpacked from what is there then.
+    /// Appends `records`, compressed, to `out`. After that, all of them can be decompressed.
     ///
     /// # Errors
     /// There is no memory for it.
@@ -71,7 +71,7 @@ impl Packer {
         Ok(())
     }
 
-    /// What is to be said of it in the recording.
+    /// Its description in the recording.
     pub(crate) fn described(&self) -> Compression {
         let ratio = self.taken.checked_div(self.given).unwrap_or(1);
         Compression {

@@ -26,7 +26,7 @@ impl RecordFormat {
     /// Parses one whole record, which begins with its header. Bytes need not be aligned.
     ///
     /// # Errors
-    /// The record is too short for what its event says it holds, or is of an unknown event.
+    /// The record is too short for its event's fields, or is of an unknown event.
     pub fn parse<'a>(&self, record: &'a [u8]) -> Result<Record<'a>, RecordError> {
         parse(self, record)
     }
@@ -132,7 +132,7 @@ fn split_stamp<'a>(attr: &Attr, event: usize, body: &'a [u8]) -> Option<(Bytes<'
         stamp.pid = Some(trailer.i32()?);
         stamp.tid = Some(trailer.i32()?);
     }
-    // Records that perf made up itself have the time 0.
+    // Records synthesized by perf have the time 0.
     let time = trailer.u64_if(has(SampleType::TIME))?;
     stamp.time = time.filter(|&time| time != 0);
     stamp.id = trailer.u64_if(has(SampleType::ID))?;
@@ -180,7 +180,7 @@ fn mmap<'a>(bytes: &mut Bytes<'a>, header: RecordHeader, stamp: Stamp) -> Option
 fn mmap2<'a>(bytes: &mut Bytes<'a>, header: RecordHeader, stamp: Stamp) -> Option<Mmap<'a>> {
     let (pid, tid) = (bytes.i32()?, bytes.i32()?);
     let (address, length, file_offset) = (bytes.u64()?, bytes.u64()?, bytes.u64()?);
-    // 24 bytes: a build id, or what stood there before there were build ids.
+    // 24 bytes: a build id, or device and inode.
     let union = bytes.take(24)?;
     let said = header.misc & misc::MMAP_BUILD_ID != 0;
     let build_id = said.then(|| mapped_build_id(union)).flatten();
@@ -206,9 +206,9 @@ fn mmap2<'a>(bytes: &mut Bytes<'a>, header: RecordHeader, stamp: Stamp) -> Optio
     })
 }
 
-/// The build id in an MMAP2 record that is said to have one: its size, three zeros, and the id with
-/// zeros up to 20 bytes. While anybody on the machine asks for build ids, the kernel (seen in 6.18)
-/// says so of records for others, too, which have the device and inode there.
+/// The build id in an MMAP2 record that is marked as having one: its size, three zeros, and the id
+/// with zeros up to 20 bytes. While any session on the machine requests build ids, the kernel (seen
+/// in 6.18) also marks the records of others, which contain device and inode instead.
 fn mapped_build_id(union: &[u8]) -> Option<BuildId> {
     let (&[size, 0, 0, 0], id) = union.split_first_chunk()? else {
         return None;

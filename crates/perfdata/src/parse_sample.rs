@@ -65,7 +65,7 @@ fn fixed_fields(attr: &Attr, bytes: &mut Bytes<'_>, sample: &mut Sample<'_>) -> 
     Some(())
 }
 
-/// What comes after the user stack.
+/// The fields after the user stack.
 fn rare_fields<'a>(attr: &Attr, bytes: &mut Bytes<'a>, sample: &mut Sample<'a>) -> Option<()> {
     let has = |bit| attr.sample_type.contains(bit);
     let weighed = SampleType::WEIGHT | SampleType::WEIGHT_STRUCT;
@@ -114,7 +114,7 @@ fn registers<'a>(mask: u64, bytes: &mut Bytes<'a>) -> Option<Registers<'a>> {
 fn user_stack<'a>(bytes: &mut Bytes<'a>) -> Option<Option<UserStack<'a>>> {
     let room = bytes.u64()?;
     if room == 0 {
-        // Without room there is no dyn_size either.
+        // Without a dump there is no dyn_size either.
         return Some(None);
     }
     let copied = bytes.take_items(room, 1)?;

@@ -1,4 +1,4 @@
-//! The pipe form: what a file has in sections, as records before and after the others.
+//! The pipe form: the sections of a file, as records before and after the others.
 
 use crate::abi::{OWN_FEATURE, record_type};
 use crate::attr::EventDescription;
@@ -6,7 +6,7 @@ use crate::features::{Compression, Features, feature};
 use crate::features_write;
 use crate::header::RecordHeader;
 
-/// What comes before the records: the short header, the events, and what is known of the machine.
+/// The data before the records: the short header, the events, and facts about the machine.
 pub(crate) fn start(features: &Features, events: &[EventDescription]) -> Vec<u8> {
     const HEADER: u64 = 16;
     let mut out = b"PERFILE2".to_vec();
@@ -15,7 +15,8 @@ pub(crate) fn start(features: &Features, events: &[EventDescription]) -> Vec<u8>
         let ids = event.ids.iter().flat_map(|id| id.to_le_bytes());
         let mut body = event.attr.to_bytes().to_vec();
         body.extend(ids);
-        // Ids that a record has no room for: readers take a sample for the first event's.
+        // Ids that do not fit in a record are dropped: readers assign such samples to the first
+        // event.
         body.truncate(LONGEST / 8 * 8);
         record(&mut out, record_type::HEADER_ATTR, &body);
     }
@@ -35,7 +36,7 @@ pub(crate) fn compression(compression: Compression) -> Vec<u8> {
     out
 }
 
-/// What is only known after the records: build ids, and the worth of the recording.
+/// The data after the records: build ids and quality.
 pub(crate) fn end(features: &Features, events: &[EventDescription]) -> Vec<u8> {
     let mut out = Vec::new();
     for (number, content) in features_write::sections(features, events) {
@@ -65,9 +66,8 @@ fn put_feature(out: &mut Vec<u8>, number: u64, content: &[u8]) {
     put(out, record_type::HEADER_FEATURE, &[number], content);
 }
 
-/// `perf report` reads no further than to a HEADER_FEATURE that it does not know. So it gets a
-/// setting of `perf stat` that it does not know either, one of a kind, and the feature is what lies
-/// behind it.
+/// `perf report` stops at a HEADER_FEATURE that it does not know. So the feature follows a setting
+/// of `perf stat` with a tag that perf ignores.
 fn put_own_feature(out: &mut Vec<u8>, number: u64, content: &[u8]) {
     put(
         out,
@@ -77,7 +77,7 @@ fn put_own_feature(out: &mut Vec<u8>, number: u64, content: &[u8]) {
     );
 }
 
-/// Leaves out what a record has no room for.
+/// Drops content that does not fit in a record.
 fn put(out: &mut Vec<u8>, kind: u32, words: &[u64], content: &[u8]) {
     let mut body: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     body.extend(content);
@@ -88,7 +88,7 @@ fn put(out: &mut Vec<u8>, kind: u32, words: &[u64], content: &[u8]) {
     }
 }
 
-/// Bytes of a record behind its header.
+/// The most bytes of a record after its header.
 const LONGEST: usize = u16::MAX as usize - RecordHeader::SIZE;
 
 fn record(out: &mut Vec<u8>, kind: u32, body: &[u8]) {

@@ -52,17 +52,17 @@ pub enum Record<'a> {
     Other {
         /// Its type ([`record_type`](crate::record_type)).
         kind: u32,
-        /// Where and when, if it is the kernel's.
+        /// The stamp, if it is the kernel's.
         stamp: Stamp,
-        /// What follows its header, a sample id at the end included.
+        /// The bytes after its header, including a sample id at the end.
         body: &'a [u8],
     },
-    /// A record of a file whose bytes don't make sense.
+    /// An invalid record of a file.
     Damaged,
 }
 
 impl Record<'_> {
-    /// Where and when; the default (nothing known) for perf's own records.
+    /// Its stamp; the default (nothing known) for perf's own records.
     pub fn stamp(&self) -> Stamp {
         match self {
             Self::Sample(sample) => sample.stamp(),
@@ -85,7 +85,7 @@ impl Record<'_> {
 /// Something was mapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mmap<'a> {
-    /// Where and when.
+    /// Its stamp.
     pub stamp: Stamp,
     /// User or kernel, of this machine or of a guest.
     pub mode: CpuMode,
@@ -97,7 +97,7 @@ pub struct Mmap<'a> {
     pub address: u64,
     /// Bytes.
     pub length: u64,
-    /// Where in the file the mapping starts, in bytes.
+    /// The offset in the file where the mapping starts, in bytes.
     pub file_offset: u64,
     /// Whether code can run there.
     pub executable: bool,
@@ -109,14 +109,14 @@ pub struct Mmap<'a> {
     pub build_id: Option<BuildId>,
     /// Device and inode, in MMAP2 records that have no build id.
     pub identity: Option<FileIdentity>,
-    /// What is mapped: a path, or a name such as `[vdso]`, `//anon`, `[kernel.kallsyms]_text`.
+    /// The mapped file: a path, or a name such as `[vdso]`, `//anon`, `[kernel.kallsyms]_text`.
     pub path: &'a OsStr,
 }
 
 /// A thread got a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Comm<'a> {
-    /// Where and when.
+    /// Its stamp.
     pub stamp: Stamp,
     /// Its process.
     pub pid: Pid,
@@ -128,18 +128,18 @@ pub struct Comm<'a> {
     pub name: &'a OsStr,
 }
 
-/// A thread was made or ended.
+/// A thread was created or has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Task {
-    /// Where and when.
+    /// Its stamp.
     pub stamp: Stamp,
     /// Its process.
     pub pid: Pid,
     /// The thread.
     pub tid: Tid,
-    /// The process of the thread that made it.
+    /// The process of the thread that created it.
     pub parent_pid: Pid,
-    /// The thread that made it.
+    /// The thread that created it.
     pub parent_tid: Tid,
     /// Time in ns.
     pub time: u64,
@@ -151,16 +151,16 @@ pub struct Task {
 /// Something could not be recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lost {
-    /// Where and when.
+    /// Its stamp.
     pub stamp: Stamp,
     /// How much.
     pub count: u64,
 }
 
-/// Sampling was stopped, or goes on, because it took too much time.
+/// Sampling was throttled because it took too much time, or has resumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Throttle {
-    /// Where and when.
+    /// Its stamp.
     pub stamp: Stamp,
     /// Time in ns.
     pub time: u64,
@@ -170,11 +170,11 @@ pub struct Throttle {
     pub stream_id: u64,
 }
 
-/// What an inherited event counted for a thread, reported when the thread ends
+/// An inherited event's count for a thread, reported when the thread ends
 /// ([`AttrFlags::INHERIT_STAT`](crate::AttrFlags::INHERIT_STAT)).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Read<'a> {
-    /// Where and when.
+    /// Its stamp.
     pub stamp: Stamp,
     /// The thread's process.
     pub pid: Pid,
@@ -187,20 +187,20 @@ pub struct Read<'a> {
 /// A thread got or left a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Switch {
-    /// Where and when.
+    /// Its stamp.
     pub stamp: Stamp,
     /// Whether the stamp's thread left the CPU rather than got it.
     pub out: bool,
     /// Whether it would have run on.
     pub preempted: bool,
-    /// Who runs next, or ran before: process and thread, in CPU-wide records only.
+    /// The next or the previous process and thread, in CPU-wide records only.
     pub other: Option<(Pid, Tid)>,
 }
 
 /// The namespaces that a thread is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Namespaces<'a> {
-    /// Where and when.
+    /// Its stamp.
     pub stamp: Stamp,
     /// The process.
     pub pid: Pid,
@@ -224,7 +224,7 @@ impl<'a> Namespaces<'a> {
 /// The kernel got or lost a symbol, such as that of a BPF program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ksymbol<'a> {
-    /// Where and when.
+    /// Its stamp.
     pub stamp: Stamp,
     /// Its address.
     pub address: u64,
@@ -232,7 +232,7 @@ pub struct Ksymbol<'a> {
     pub length: u32,
     /// `PERF_RECORD_KSYMBOL_TYPE_`: 1 for BPF, 2 for code outside of it (ftrace, kprobes).
     pub kind: u16,
-    /// Whether the symbol is gone rather than new.
+    /// Whether the symbol was removed rather than added.
     pub unregistered: bool,
     /// Its name.
     pub name: &'a OsStr,
@@ -241,7 +241,7 @@ pub struct Ksymbol<'a> {
 /// A control group was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cgroup<'a> {
-    /// Where and when.
+    /// Its stamp.
     pub stamp: Stamp,
     /// Its id, which samples hold.
     pub id: u64,

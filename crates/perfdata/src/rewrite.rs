@@ -10,7 +10,7 @@ use crate::recording::FileParts;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RewriteError {
-    /// It is no recording.
+    /// It is not a recording.
     #[error(transparent)]
     Recording(#[from] Error),
     /// It has no features to add one to.
@@ -28,12 +28,12 @@ pub enum RewriteError {
 /// ([`Features::symbols`](crate::Features::symbols)), in place of those that it may have.
 ///
 /// ```text
-///   header │ ids, attributes │ records │ table     │ features ...            what it is
-///   header │ ids, attributes │ records │ table + 1 │ features ... symbols    what is written
+///   header │ ids, attributes │ records │ table     │ features ...            before
+///   header │ ids, attributes │ records │ table + 1 │ features ... symbols    after
 ///      └─ one more bit       └─ the same bytes
 /// ```
-/// All other features are copied as they are, also those that are not known here: what perf puts
-/// there does not depend on where it is.
+/// All other features are copied unchanged, even unknown ones: perf's do not depend on their
+/// position.
 ///
 /// # Errors
 /// `file` is no whole recording in file form, or `out` cannot be written to.

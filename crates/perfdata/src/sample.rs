@@ -1,5 +1,5 @@
-//! PERF_RECORD_SAMPLE as a value. What takes work to decode (registers, chains, branches) stays
-//! bytes until it is asked for.
+//! PERF_RECORD_SAMPLE as a value. Fields that are expensive to decode (registers, chains, branches)
+//! stay bytes until they are used.
 
 use prof_model::{Pid, RegisterAbi, Tid, UserRegisters};
 
@@ -14,7 +14,7 @@ use crate::stamp::Stamp;
 pub struct Sample<'a> {
     /// Which of the recording's events it is of.
     pub event: usize,
-    /// Who ran.
+    /// The mode of the CPU.
     pub mode: CpuMode,
     /// Whether `ip` is exactly the instruction that caused the event.
     pub exact_ip: bool,
@@ -26,7 +26,7 @@ pub struct Sample<'a> {
     pub tid: Tid,
     /// Time in ns of the recording's clock.
     pub time: Option<u64>,
-    /// Data address, or whatever the event has for one.
+    /// The data address, or the event's equivalent.
     pub addr: Option<u64>,
     /// Id of the event.
     pub id: Option<u64>,
@@ -34,8 +34,8 @@ pub struct Sample<'a> {
     pub stream_id: Option<u64>,
     /// CPU number.
     pub cpu: Option<u32>,
-    /// What the sample stands for, in the event's unit: the recorded period, else that of the
-    /// event, else 1.
+    /// The weight of the sample, in the event's unit: the recorded period, else that of the event,
+    /// else 1.
     pub period: u64,
     /// Counter values.
     pub read: Option<ReadValues<'a>>,
@@ -51,13 +51,13 @@ pub struct Sample<'a> {
     /// Offset of the stack's size from the record's start.
     pub(crate) user_stack_at: usize,
     pub(crate) interrupt_registers: Registers<'a>,
-    /// What only special events have.
+    /// Fields of special events.
     pub details: SampleDetails,
     /// A piece of the AUX area.
     pub aux: Option<&'a [u8]>,
 }
 
-/// What only special events have, those of `perf mem` above all. prof asks for none of it.
+/// Fields of special events, mainly those of `perf mem`. prof requests none of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SampleDetails {
     /// Cost of the sampled instruction (`union perf_sample_weight`, as one number).
@@ -87,12 +87,12 @@ impl Sample<'_> {
         self.interrupt_registers.decode()
     }
 
-    /// What prof noted about the stack; `None` in recordings of other programs.
+    /// prof's note on the stack; `None` in recordings of other programs.
     pub fn stack_note(&self) -> Option<StackNote> {
         StackNote::from_raw(self.raw?)
     }
 
-    /// Where and when.
+    /// Its stamp.
     pub fn stamp(&self) -> Stamp {
         Stamp {
             event: self.event,
@@ -111,13 +111,12 @@ impl Sample<'_> {
 pub struct UserStack<'a> {
     /// The bytes that were really copied (`dyn_size`), from the stack pointer up.
     pub bytes: &'a [u8],
-    /// How many bytes the kernel had room for in this sample. As many copied as that means that
-    /// the stack may go on.
+    /// The size of the dump in this sample. If as many bytes were copied, the stack may be deeper.
     pub room: usize,
 }
 
 impl UserStack<'_> {
-    /// Whether the room was used up, so that the stack may go on beyond the copied bytes.
+    /// Whether the dump is full, so that the stack may be deeper.
     pub fn is_full(&self) -> bool {
         self.bytes.len() >= self.room
     }
@@ -155,7 +154,7 @@ impl DoubleEndedIterator for Callchain<'_> {
 /// The last branches of a CPU, most recent first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Branches<'a> {
-    /// Where in the hardware's buffer the most recent one is, if recorded; -1 if not known.
+    /// The position of the most recent one in the hardware's buffer, if recorded; -1 if unknown.
     pub hardware_index: Option<u64>,
     pub(crate) entries: &'a [u8],
     /// Event counts of each branch, as the hardware has them.
@@ -167,7 +166,7 @@ pub struct Branches<'a> {
 pub struct Branch {
     /// Address of the branch.
     pub from: u64,
-    /// Where it went.
+    /// Its target.
     pub to: u64,
     /// Prediction, transaction, cycles and type bits.
     pub flags: u64,

@@ -1,9 +1,9 @@
-//! Where and when records were made.
+//! The stamps of records: event, time, thread and CPU.
 
 use prof_model::{Pid, Tid};
 
-/// Where and when something took place: `struct sample_id`, which ends each record of an event
-/// opened with [`AttrFlags::SAMPLE_ID_ALL`](crate::AttrFlags::SAMPLE_ID_ALL).
+/// The event, time, thread and CPU of a record: `struct sample_id`, which ends each record of an
+/// event opened with [`AttrFlags::SAMPLE_ID_ALL`](crate::AttrFlags::SAMPLE_ID_ALL).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamp {
     /// Which of the recording's events it is about.
@@ -12,8 +12,8 @@ pub struct Stamp {
     pub pid: Option<Pid>,
     /// The thread, if recorded.
     pub tid: Option<Tid>,
-    /// Time in ns of the recording's clock, if recorded. Not there in what perf reports of
-    /// processes that ran before it began.
+    /// Time in ns of the recording's clock, if recorded. Missing in perf's records of processes
+    /// that ran before it began.
     pub time: Option<u64>,
     /// Id of the event, if recorded.
     pub id: Option<u64>,

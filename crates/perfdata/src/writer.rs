@@ -10,25 +10,25 @@ use crate::features_write;
 use crate::pack::Packer;
 use crate::pipe_write;
 
-/// Writes a recording that is valid from its first bytes on: what a killed or failed program
-/// leaves behind can be read up to the last record that was written.
+/// Writes a recording that is valid from its first bytes on: the file of a killed or failed program
+/// can be read up to the last written record.
 ///
 /// ```text
 ///   header │ ids of the events │ attributes │ records ... │ table of features │ features
 ///      └─ how many bytes of records there are, and which features: filled in at the end
 /// ```
-/// It buffers by itself: hand it a plain [`File`](std::fs::File).
+/// It has its own buffer: pass it a plain [`File`](std::fs::File).
 #[derive(Debug)]
 pub struct Writer<W: Write + Seek> {
     out: W,
     events: Vec<EventDescription>,
     /// Whole records that are not written yet.
     buffer: Vec<u8>,
-    /// Where records start, in bytes from the start of the file; `None` in pipe form.
+    /// The offset of the records in the file; `None` in pipe form.
     data_start: Option<u64>,
     /// Bytes of records written.
     written: u64,
-    /// What the header says of that.
+    /// Its value in the header.
     announced: u64,
     failed: Option<std::io::ErrorKind>,
     packer: Option<Packer>,
@@ -40,14 +40,14 @@ impl<W: Write + Seek> Writer<W> {
     const BUFFER: usize = 128 << 10;
     /// `sizeof(struct perf_file_header)`
     const HEADER: u64 = 104;
-    /// Where in the header the size of the records is.
+    /// The position in the header of the records' size.
     const DATA_SIZE: u64 = 48;
-    /// Where in the header the bits of the features are.
+    /// The position in the header of the features' bits.
     const FEATURES: u64 = 72;
     /// `sizeof(struct perf_file_section)`
     const SECTION: u64 = 16;
 
-    /// Writes what comes before the records, from the start of `out` on.
+    /// Writes the sections before the records, from the start of `out` on.
     ///
     /// # Errors
     /// `out` cannot be written to.
@@ -80,8 +80,8 @@ impl<W: Write + Seek> Writer<W> {
         Ok(Self::behind(out, events, Some(data_start)))
     }
 
-    /// Writes what comes before the records in pipe form, which needs no going back: `out` is
-    /// never sought in. What is known by now of the machine goes first.
+    /// Writes the data before the records in pipe form, which never seeks in `out`. The known facts
+    /// about the machine come first.
     ///
     /// # Errors
     /// `out` cannot be written to.
@@ -111,7 +111,7 @@ impl<W: Write + Seek> Writer<W> {
     /// Packs records from here on with zstd at a level from 1 to 22, as `perf record -z` does.
     ///
     /// # Errors
-    /// There is no memory for it. In pipe form, what describes it cannot be written.
+    /// There is no memory for it. In pipe form, its description cannot be written.
     pub fn compressed(mut self, level: i32) -> Result<Self, WriteError> {
         let packer = Packer::new(level)?;
         if self.data_start.is_none() {
@@ -122,12 +122,12 @@ impl<W: Write + Seek> Writer<W> {
         Ok(self)
     }
 
-    /// Adds whole records. They need not be in time order if FINISHED_ROUND records mark rounds
-    /// apart.
+    /// Adds whole records. They need not be in time order if FINISHED_ROUND records separate
+    /// rounds.
     ///
     /// # Errors
-    /// `out` cannot be written to, now or before. [`finish`](Self::finish) can still make the best
-    /// of what was written.
+    /// `out` cannot be written, now or before. [`finish`](Self::finish) can still complete the file
+    /// up to there.
     pub fn write(&mut self, records: &[u8]) -> Result<(), WriteError> {
         if self.buffer.len() + records.len() > Self::BUFFER {
             self.flush()?;
@@ -139,7 +139,7 @@ impl<W: Write + Seek> Writer<W> {
         Ok(())
     }
 
-    /// Hands all records to `out`: what is killed after this loses none of them.
+    /// Flushes all records to `out`: they are not lost if the program is killed afterwards.
     ///
     /// # Errors
     /// `out` cannot be written to, now or before.
@@ -151,8 +151,9 @@ impl<W: Write + Seek> Writer<W> {
         result
     }
 
-    /// Hands all records to `out` and says in the header how many there are: what is killed
-    /// after this can be read as far, by perf too, which gives up on a header that says nothing.
+    /// Flushes all records to `out` and updates their size in the header: if the program is killed
+    /// afterwards, the file can be read up to there, also by perf, which rejects a header without
+    /// the size.
     ///
     /// # Errors
     /// `out` cannot be written to, now or before.
@@ -188,7 +189,7 @@ impl<W: Write + Seek> Writer<W> {
     /// written, without the features.
     pub fn finish(mut self, features: &Features) -> Result<W, WriteError> {
         if self.data_size() == 0 {
-            // A size of zero stands for a recording that was not finished.
+            // A size of zero means a recording that was not finished.
             encode::finished_round(&mut self.buffer);
         }
         let Some(data_start) = self.data_start else {

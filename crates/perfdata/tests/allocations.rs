@@ -66,7 +66,7 @@ fn allocations(rounds: u64) -> (u64, u64) {
 fn reading_more_rounds_takes_no_more_memory() {
     let (few, memory_for_few) = allocations(10);
     let (many, memory_for_many) = allocations(100);
-    // Only sorting a round that is out of order takes scratch memory: once a round.
+    // Only sorting a round that is out of order allocates: once a round.
     assert!(few <= 10 * 2 + 30, "{few}");
     assert!(many <= 100 * 2 + 30, "{many}");
     assert!(
@@ -119,7 +119,7 @@ fn bomb() -> Vec<u8> {
     equal_samples(16_000, &[7; NewSample::MAX_CHAIN])
 }
 
-/// A small file of many samples that are the same.
+/// A small file of many equal samples.
 fn equal_samples(count: usize, callchain: &[u64]) -> Vec<u8> {
     let event = EventDescription {
         attr: Attr {
@@ -147,7 +147,7 @@ fn equal_samples(count: usize, callchain: &[u64]) -> Vec<u8> {
     packer.flush_stream(&mut out).unwrap();
     let size = out.pos();
     let mut writer = Writer::create(Cursor::new(Vec::new()), &[event]).unwrap();
-    // The stream goes on from record to record.
+    // The stream continues from record to record.
     for part in packed[..size].chunks(60_000) {
         let mut compressed = prof_perfdata::record_type::COMPRESSED
             .to_le_bytes()
@@ -176,7 +176,7 @@ fn a_zstd_bomb_takes_bounded_memory() {
     assert!(info.bytes_max < 300 << 20, "{}", info.bytes_max);
 }
 
-/// Equal samples compress to next to nothing; who keeps each of them is at their mercy.
+/// Equal samples compress to nearly nothing; a reader must not store each of them.
 #[test]
 fn no_more_records_come_out_than_a_file_of_its_size_should_hold() {
     let bytes = equal_samples(5_000_000, &[7]);

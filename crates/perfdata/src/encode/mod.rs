@@ -1,4 +1,4 @@
-//! Values to records, in the layout that an event's attribute asks for.
+//! Values to records, in the layout of an event's attribute.
 
 mod sample;
 mod shortened;
@@ -71,8 +71,8 @@ pub fn exit(out: &mut Vec<u8>, attr: &Attr, exit: &Task) {
     task(out, attr, exit, record_type::EXIT);
 }
 
-/// Appends PERF_RECORD_READ: what the event that the stamp names has counted of the stamp's thread.
-/// The attribute's counts must come with their ids, and nothing else.
+/// Appends PERF_RECORD_READ: the count of the stamp's event for the stamp's thread. The attribute's
+/// counts must have ids, and no other fields.
 pub fn read(out: &mut Vec<u8>, attr: &Attr, at: &Stamp, count: u64) {
     let record = Open::new(out, record_type::READ, 0);
     put_pair(record.out, at.pid.unwrap_or(0), at.tid.unwrap_or(0));
@@ -146,7 +146,7 @@ impl<'a> Open<'a> {
     }
 }
 
-/// What ends each record but samples.
+/// The fields at the end of each record except samples.
 fn stamp(out: &mut Vec<u8>, attr: &Attr, stamp: &Stamp) {
     if !sample_id_all(attr) {
         return;
@@ -182,7 +182,7 @@ fn put_pair(out: &mut Vec<u8>, first: i32, second: i32) {
     out.extend(second.to_le_bytes());
 }
 
-/// A string, filled up with at least one zero byte so that what follows stays aligned.
+/// A string, padded with at least one zero byte so that the next field is aligned.
 fn string(out: &mut Vec<u8>, text: &[u8]) {
     out.extend(text);
     out.extend(std::iter::repeat_n(0, 8 - text.len() % 8));

@@ -9,11 +9,11 @@ use crate::bits::SampleType;
 use crate::error::EncodeError;
 use crate::sample::{Branches, Sample, SampleDetails};
 
-/// The values of a sample that [`sample`] can write. What the sample type doesn't ask for is left
-/// out; what it asks for and isn't known is zero.
+/// The values of a sample that [`sample`] can write. Fields that are not in the sample type are
+/// left out; unknown ones in it are zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct NewSample<'a> {
-    /// Who ran.
+    /// The mode of the CPU.
     pub mode: CpuMode,
     /// Whether `ip` is exact.
     pub exact_ip: bool,
@@ -33,7 +33,7 @@ pub struct NewSample<'a> {
     pub stream_id: u64,
     /// CPU number.
     pub cpu: u32,
-    /// What the sample stands for.
+    /// The weight of the sample.
     pub period: u64,
     /// Counter values as a record has them.
     pub read: &'a [u8],
@@ -49,7 +49,7 @@ pub struct NewSample<'a> {
     pub user_stack: &'a [u8],
     /// Registers at the interrupt.
     pub interrupt_registers: Option<UserRegisters>,
-    /// What only special events have.
+    /// Fields of special events.
     pub details: SampleDetails,
     /// A piece of the AUX area.
     pub aux: &'a [u8],
@@ -87,8 +87,7 @@ impl<'a> NewSample<'a> {
 /// Appends PERF_RECORD_SAMPLE.
 ///
 /// # Errors
-/// It would be too long, or the attribute asks for fields that are not known. Nothing is appended
-/// then.
+/// It would be too long, or the attribute has unknown fields. Nothing is then appended.
 pub fn sample(out: &mut Vec<u8>, attr: &Attr, sample: &NewSample<'_>) -> Result<(), EncodeError> {
     let unknown = attr.sample_type.0 & !SampleType::ALL.0;
     if unknown != 0 {
@@ -141,7 +140,7 @@ fn variable_fields(out: &mut Vec<u8>, attr: &Attr, sample: &NewSample<'_>) {
     }
 }
 
-/// What comes after the user stack.
+/// The fields after the user stack.
 fn rare_fields(out: &mut Vec<u8>, attr: &Attr, sample: &NewSample<'_>) {
     let has = |bit| attr.sample_type.contains(bit);
     let SampleDetails {
@@ -180,7 +179,7 @@ fn rare_fields(out: &mut Vec<u8>, attr: &Attr, sample: &NewSample<'_>) {
     }
 }
 
-/// Whole chains are thousands of addresses at times: not one after the other.
+/// Chains can have thousands of addresses, so they are not written one by one.
 fn addresses(out: &mut Vec<u8>, addresses: &[u64]) {
     let start = out.len();
     out.resize(start + 8 * addresses.len(), 0);

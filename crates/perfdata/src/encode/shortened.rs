@@ -5,12 +5,11 @@ use crate::sample::Sample;
 
 const WORD: usize = size_of::<u64>();
 
-/// Appends `record`, which was parsed to `sample`, with no more than `limit` bytes of its stack and
-/// without the room that was made for more. What is appended is a sample of the same event again.
+/// Appends `record`, which was parsed to `sample`, with at most `limit` bytes of its stack and
+/// without the unused rest of the dump. The result is again a sample of the same event.
 ///
-/// One whose stack was not full keeps a little unused room, so that readers see
-/// that it was not full. One that is cut here counts as full: its outer part is missing, so its end
-/// is truncated.
+/// A stack that did not fill its dump keeps a few unused bytes, so that readers see that. One that
+/// is cut here counts as full: its outer part is missing, so its end is truncated.
 pub fn shortened(out: &mut Vec<u8>, record: &[u8], sample: &Sample<'_>, limit: usize) {
     let Some(stack) = sample.user_stack else {
         out.extend_from_slice(record);
@@ -66,7 +65,8 @@ mod tests {
         }
     }
 
-    /// A sample of which the kernel copied so much into this room, followed by another field.
+    /// A sample with a dump of this size, of which the kernel filled so many bytes, and another
+    /// field.
     fn record(room: usize, copied: usize) -> Vec<u8> {
         let stack: Vec<u8> = (0..room).map(|byte| byte as u8).collect();
         let sample = NewSample {

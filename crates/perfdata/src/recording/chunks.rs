@@ -1,6 +1,6 @@
 //! Unpacked pieces of a compressed recording, each kept while a record in it is needed.
 
-/// Where a record is.
+/// The position of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     /// Number of the chunk; [`Place::FILE`] for the file itself.
@@ -33,7 +33,7 @@ pub(super) struct Chunks {
 #[derive(Debug, Default)]
 struct Chunk {
     bytes: Vec<u8>,
-    /// Records that are needed, and one more while the chunk is being read.
+    /// The records in use, plus one while the chunk is being read.
     users: usize,
 }
 
@@ -43,7 +43,7 @@ impl Chunks {
         self.size
     }
 
-    /// Keeps `bytes`, with one user: who reads it.
+    /// Stores `bytes`, with one user: the reader.
     pub(super) fn add(&mut self, bytes: Vec<u8>) -> u32 {
         self.size += bytes.len();
         let chunk = Chunk { bytes, users: 1 };

@@ -8,14 +8,14 @@ use crate::error::Error;
 use crate::features::Features;
 use crate::features_read::{self, EventName};
 
-/// What the parts around the records say.
+/// The content of the sections around the records.
 #[derive(Debug, Default)]
 pub(super) struct Opened {
     /// The events, without names.
     pub(super) events: Vec<EventDescription>,
     pub(super) names: Vec<EventName>,
     pub(super) features: Features,
-    /// Where the records are.
+    /// The range of the records.
     pub(super) data: Range<usize>,
     /// Whether events and features come as records.
     pub(super) pipe: bool,
@@ -73,8 +73,8 @@ fn sections(file: &[u8], mut header: Bytes<'_>) -> Option<Result<Opened, Error>>
     // The size is filled in, or at least final, when recording ends. Without it, or with a file
     // that ends earlier, there is nothing after the records.
     let end = (data.size > 0).then(|| data.range(file)).flatten();
-    // Whoever finishes a recording writes features: without any, the size is that of a while
-    // before it was broken off.
+    // A finished recording has features: without any, the size in the header is that of the last
+    // checkpoint.
     if let Some(range) = end.filter(|_| features != [0; 32]) {
         opened.truncated = false;
         read_features(file, range.end, features, &mut opened);
@@ -111,7 +111,7 @@ fn events(
     Some(entries.map(event).collect())
 }
 
-/// The features behind the records.
+/// The features after the records.
 fn read_features(file: &[u8], table: usize, bits: [u8; 32], opened: &mut Opened) {
     for (feature, content) in feature_sections(file, table, bits) {
         let Some(content) = content else {
@@ -154,7 +154,7 @@ pub(crate) struct FileParts<'a> {
 }
 
 impl<'a> FileParts<'a> {
-    /// Where in the header the bits of the features are, and where they end.
+    /// The bits of the features in the header.
     const BITS: Range<usize> = 72..104;
 
     /// `None` if the recording is in pipe form, not finished, cut off, or laid out in another way.
@@ -167,7 +167,7 @@ impl<'a> FileParts<'a> {
     }
 
     fn split(file: &'a [u8], data_end: usize) -> Option<Self> {
-        /// Where in the header offset and size of the attributes are.
+        /// The position in the header of the attributes' offset and size.
         const ATTRIBUTES: usize = 24;
         let attributes = Section::parse(&mut Bytes::new(file.get(ATTRIBUTES..)?))?;
         if attributes.range(file)?.end > data_end {
@@ -177,7 +177,7 @@ impl<'a> FileParts<'a> {
         let features = feature_sections(file, data_end, bits)
             .map(|(number, content)| Some((number, content?)))
             .collect::<Option<Vec<(u64, &[u8])>>>()?;
-        // They don't overlap, unless somebody wants a copy to be large.
+        // They do not overlap, except in a file that is made to produce a large copy.
         let total: usize = features.iter().map(|(_, content)| content.len()).sum();
         if total > file.len() - data_end {
             return None;
@@ -198,7 +198,7 @@ impl Section {
         })
     }
 
-    /// Where it is, if it is all there.
+    /// Its range, if it is complete.
     fn range(self, file: &[u8]) -> Option<Range<usize>> {
         let start = usize::try_from(self.offset).ok()?;
         let end = start.checked_add(usize::try_from(self.size).ok()?)?;

@@ -31,7 +31,7 @@ use source::Source;
 ///            (unpacks zstd)                         ├─> has no time: handed out at once
 ///                                                   └─> Rounds: waits for its turn, as a Place
 /// ```
-/// Records are never copied out of an uncompressed file: what waits is where they are.
+/// Records are never copied out of an uncompressed file: only their positions wait.
 #[derive(Debug)]
 pub struct Recording {
     source: Source,
@@ -39,7 +39,7 @@ pub struct Recording {
     format: RecordFormat,
     events: Vec<EventDescription>,
     features: Features,
-    /// The record handed out last; its chunk is given back when the next one is asked for.
+    /// The record returned last; its chunk is released at the next call.
     current: Option<Place>,
     malformed: u64,
 }
@@ -48,7 +48,7 @@ pub struct Recording {
 #[derive(Debug)]
 pub struct HeldRecord(Place);
 
-/// What became of a raw record.
+/// The result of processing a raw record.
 enum Step {
     HandOut(Place),
     Done,
@@ -69,10 +69,10 @@ impl Recording {
         })
     }
 
-    /// Reads what is mapped, or in memory already.
+    /// Reads bytes that are mapped or in memory.
     ///
     /// # Errors
-    /// It is no recording.
+    /// It is not a recording.
     pub fn from_file(file: MappedFile) -> Result<Self, Error> {
         let opened = file::open(&file)?;
         let mut source = Source::new(file, opened.data, opened.truncated);
@@ -105,7 +105,7 @@ impl Recording {
         &self.events
     }
 
-    /// What is known about the machine and the run. In pipe form more may come while reading on.
+    /// The facts about the machine and the run. In pipe form, more may come while reading.
     pub fn features(&self) -> &Features {
         &self.features
     }
@@ -119,8 +119,8 @@ impl Recording {
     /// they are read, as perf hands them out.
     ///
     /// # Errors
-    /// None as of now: whatever can go wrong while reading on is reported by
-    /// [`truncated`](Self::truncated) and [`malformed`](Self::malformed).
+    /// None: all errors while reading are reported by [`truncated`](Self::truncated) and
+    /// [`malformed`](Self::malformed).
     #[expect(
         clippy::should_implement_trait,
         reason = "records borrow the recording, which Iterator's items cannot"
@@ -140,8 +140,9 @@ impl Recording {
         })))
     }
 
-    /// Goes on with what was recorded since [`next`](Self::next) returned `None`: whole records,
-    /// not compressed, of a recording in pipe form. So one is read while it is made.
+    /// Adds the records that were recorded since [`next`](Self::next) returned `None`: whole
+    /// records, not compressed, of a recording in pipe form. This reads a recording while it is
+    /// made.
     pub fn go_on(&mut self, records: Vec<u8>) {
         let records = MappedFile::from(records);
         self.source.go_on(records);
@@ -164,14 +165,13 @@ impl Recording {
         parsed.unwrap_or(Record::Damaged)
     }
 
-    /// Lets a record go that was held.
+    /// Releases a held record.
     pub fn release(&mut self, record: HeldRecord) {
         self.source.release(record.0);
     }
 
-    /// Whether the file ends before its end: it was cut off, damaged, or recording was killed.
-    /// What was there up to then is handed out. Known for sure once [`next`](Self::next) has
-    /// returned `None`.
+    /// Whether the file is incomplete: it was cut off, damaged, or recording was killed. Everything
+    /// up to there is returned. Known for sure once [`next`](Self::next) has returned `None`.
     pub fn truncated(&self) -> bool {
         self.source.truncated()
     }

@@ -1,5 +1,5 @@
-//! What records of perf's own say about a recording: in pipe form, all that a file's sections
-//! say otherwise.
+//! The description of a recording in perf's own records: in pipe form, the content of a file's
+//! sections.
 
 use super::source::Source;
 use crate::abi::{OWN_FEATURE, record_type};
@@ -11,7 +11,7 @@ use crate::features_read::{self, EventName};
 use crate::format::RecordFormat;
 use crate::header::RecordHeader;
 
-/// What they have said so far.
+/// The description so far.
 #[derive(Debug, Default)]
 pub(super) struct Announcements {
     pub(super) events: Vec<EventDescription>,
@@ -66,7 +66,7 @@ impl Announcements {
     }
 }
 
-/// Takes in PERF_RECORD_HEADER_FEATURE, what prof has instead, and PERF_RECORD_HEADER_BUILD_ID.
+/// Reads PERF_RECORD_HEADER_FEATURE, prof's replacement for it, and PERF_RECORD_HEADER_BUILD_ID.
 pub(super) fn read_feature(header: RecordHeader, record: &[u8], features: &mut Features) {
     if let Some((feature, content)) = header_feature(header, record) {
         features_read::read(feature, content, features);

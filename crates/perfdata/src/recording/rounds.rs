@@ -4,9 +4,9 @@ use super::chunks::Place;
 
 /// Records that wait for their turn.
 ///
-/// Each ring's records are in order, but rings are drained one after the other. A round is one
-/// turn around all rings. What is recorded after a ring was drained in one round comes in the
-/// next, so nothing in round 3 can be older than the newest record of round 1:
+/// Each ring's records are in order, but rings are drained one after the other. A round is one pass
+/// over all rings. Records written after a ring was drained in one round come in the next, so
+/// nothing in round 3 can be older than the newest record of round 1:
 ///
 /// ```text
 ///   time ──────────────────────────────────────────────────>
@@ -50,7 +50,7 @@ impl Rounds {
         }
     }
 
-    /// A round is complete: what the one before it had is ready.
+    /// A round is complete: the records of the one before are ready.
     pub(super) fn finish_round(&mut self) {
         self.flush(self.previous_newest);
         self.previous_newest = self.newest;
@@ -70,8 +70,8 @@ impl Rounds {
     }
 
     fn flush(&mut self, up_to: u64) {
-        // Stable, so that records of one time stay in the file's order; and quick, because the
-        // sort makes use of the runs that the rings are.
+        // Stable, so that records of one time keep the file's order; and fast, because the sort
+        // uses the sorted runs of the rings.
         self.waiting.sort_by_key(|waiting| waiting.time);
         let count = self
             .waiting
@@ -86,7 +86,7 @@ impl Rounds {
 mod tests {
     use super::*;
 
-    /// Pushes each round's times and returns what comes out after each, and at the end.
+    /// Pushes each round's times and returns the output after each, and at the end.
     fn check(rounds: &[&[u64]], expected: &[&[u64]]) {
         let mut order = Rounds::default();
         let mut pushed = Vec::new();

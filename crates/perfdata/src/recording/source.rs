@@ -1,4 +1,4 @@
-//! One raw record after the other, in the file's order.
+//! Raw records, in the file's order.
 
 use std::ops::Range;
 
@@ -20,7 +20,7 @@ pub(super) struct Source {
     /// The chunk that is being read, and how far it was.
     open_chunk: Option<Place>,
     unpacker: Option<Unpacker>,
-    /// The start of a record that goes on in the next chunk.
+    /// The start of a record that continues in the next chunk.
     cut_record: Vec<u8>,
     /// The zstd stream cannot be read on.
     unpackable: bool,
@@ -29,8 +29,8 @@ pub(super) struct Source {
     too_large: bool,
 }
 
-/// What may come out of compressed records. A few bytes can hold millions of records, each of
-/// which its reader may have to remember.
+/// The limits on decompressed records. A few bytes can hold millions of records, each of which a
+/// reader may have to store.
 #[derive(Debug)]
 struct Allowance {
     records: u64,
@@ -38,8 +38,8 @@ struct Allowance {
 }
 
 impl Allowance {
-    /// In all, and what each byte of the file adds: even the times of equal samples, which are a
-    /// few bits each, take more room than that.
+    /// The base, and the addition for each byte of the file: even the times of equal samples, a few
+    /// bits each, take more space than that.
     const RECORDS: (u64, u64) = (4_000_000, 1);
     const BYTES: (u64, u64) = (1 << 30, 256);
 
@@ -113,7 +113,7 @@ impl Source {
     }
 
     /// The next record, whose place must be [`release`](Self::release)d some time. Compressed
-    /// records give what is in them; those with trailing data are left out.
+    /// records yield their content; those with trailing data are skipped.
     pub(super) fn next(&mut self) -> Option<Place> {
         loop {
             if let Some(place) = self.next_in_chunk() {
@@ -140,7 +140,7 @@ impl Source {
         }
     }
 
-    /// The bytes of a record and, if it is broken, what comes after it.
+    /// The bytes of a record and, if it is invalid, the bytes after it.
     pub(super) fn record(&self, place: Place) -> &[u8] {
         let bytes = match place.chunk {
             Place::FILE => &self.file,
@@ -156,7 +156,7 @@ impl Source {
         self.chunks.release(place.chunk);
     }
 
-    /// What the file has next, without moving on.
+    /// The next record of the file, without moving on.
     pub(super) fn peek_file(&self) -> Option<(RecordHeader, &[u8])> {
         let rest = self.file.get(self.data.clone())?;
         let header = RecordHeader::parse(rest)?;
@@ -169,8 +169,7 @@ impl Source {
             return None;
         }
         let Some((header, record)) = self.peek_file() else {
-            // A header that makes no sense, or a record that is cut off: nothing after it can be
-            // found.
+            // An invalid header, or a record that is cut off: nothing after it can be found.
             self.truncated = true;
             self.data.start = self.data.end;
             return None;
@@ -179,7 +178,7 @@ impl Source {
         Some(header)
     }
 
-    /// Moves past what follows these records beyond their size.
+    /// Skips the data after these records that their size does not include.
     pub(super) fn skip_trailing(&mut self, header: RecordHeader, record: Range<usize>) {
         let body = self
             .file

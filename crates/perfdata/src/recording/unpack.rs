@@ -5,11 +5,11 @@ use std::ops::Range;
 
 use zstd_safe::{DCtx, DParameter, InBuffer, OutBuffer};
 
-/// Unpacks the bodies of PERF_RECORD_COMPRESSED records, which are slices of one stream that goes
-/// on from record to record; records in the stream may span them.
+/// Decompresses the bodies of PERF_RECORD_COMPRESSED records, which are slices of one continuing
+/// stream; records in the stream may span them.
 pub(super) struct Unpacker {
     decoder: DCtx<'static>,
-    /// What is left of the current body, as a range of the file.
+    /// The rest of the current body, as a range of the file.
     input: Range<usize>,
     /// Whether the decoder may have more output than it gave.
     pending: bool,

@@ -199,8 +199,8 @@ fn check(args: &[&str]) -> Option<Lines> {
     let theirs = their_lines(&path, args.contains(&"-"));
     let times: Vec<_> = ours.iter().filter_map(|(time, _)| *time).collect();
     assert!(times.is_sorted() || breaks_order(&path), "{args:?}");
-    // They don't parse switches in CPU-wide mode as we do, and may order records of one time,
-    // and those without a time, differently.
+    // It parses switches in CPU-wide mode differently, and may order records of one time, and those
+    // without a time, differently.
     let comparable = |lines: &Lines| {
         let mut lines: Vec<_> = lines
             .iter()
@@ -220,8 +220,8 @@ fn check(args: &[&str]) -> Option<Lines> {
     Some(ours)
 }
 
-/// Whether records come in later rounds than they may (docs/format.md), by what perf says itself.
-/// So it is where a CPU is held up while it writes one.
+/// Whether records come in later rounds than allowed (docs/format.md), by perf's own message. This
+/// happens if a CPU is delayed while it writes one.
 fn breaks_order(path: &Path) -> bool {
     let said = run_perf(&["script", "-i", &path.to_string_lossy()]).unwrap();
     String::from_utf8_lossy(&said.stderr).contains("out of order")
@@ -249,8 +249,8 @@ fn stack_dumps() {
 
 #[test]
 fn several_events() {
-    // A clock's period is nanoseconds. With few of them, interrupts hold up the writing of records,
-    // and then rounds do not tell their order.
+    // A clock's period is nanoseconds. With few of them, interrupts delay the writing of records,
+    // and then rounds do not determine their order.
     let events = "cpu-clock/period=1000000/,page-faults/period=10/,context-switches/period=1/";
     let Some(lines) = check(&["-e", events, "-g"]) else {
         return;
@@ -336,8 +336,8 @@ fn many_kinds_of_fields_and_records() {
     ]);
 }
 
-/// What perf itself says of each sample's counters: "..... id 0000000000000d91, value
-/// 00000000000f500b, lost 0".
+/// perf's own output of each sample's counters: "..... id 0000000000000d91, value 00000000000f500b,
+/// lost 0".
 #[test]
 fn counter_groups() {
     let directory = tempfile::tempdir().unwrap();

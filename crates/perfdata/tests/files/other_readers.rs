@@ -1,4 +1,4 @@
-//! What our writer makes opens in the tools that people have: perf always, samply where it is.
+//! The files of our writer open in other tools: perf always, samply if it is installed.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
@@ -44,7 +44,7 @@ fn rewrite(from: &Path, to: &Path) -> Vec<usize> {
                     chain = vec![context::KERNEL, sample.ip, context::USER];
                     chain.push(registers.get(8).unwrap());
                 }
-                // An address in the same function, or near it: a caller as far as perf can tell.
+                // An address in the same function, or near it: perf takes it for a caller.
                 chain.push(chain.last().unwrap() - 1);
                 let raw = StackNote::new(StackEnd::Root).to_raw();
                 let new = NewSample {
@@ -155,7 +155,7 @@ fn check_tools(events: &str) {
     check_perf(&["script"], &ours);
     let dump = check_perf(&["script", "-D"], &ours).unwrap();
     assert!(!dump.contains("unhandled"), "{dump}");
-    // samply makes markers of all events but the first.
+    // samply shows all events but the first as markers.
     check_samply(&ours, counts[0]);
 }
 

@@ -1,4 +1,4 @@
-//! What is encoded and written is what is read again.
+//! Encoding and writing, then reading, gives the same values.
 #![allow(clippy::unwrap_used)]
 
 use std::ffi::OsStr;
@@ -67,8 +67,8 @@ fn rich_sample() -> NewSample<'static> {
     }
 }
 
-/// Encodes `new` for every subset of one field and all but one field, parses it, and compares
-/// what came out with what went in.
+/// Encodes `new` for every subset of one field and all but one field, parses it, and compares the
+/// result with the input.
 #[test]
 fn samples_of_every_sample_type() {
     let ones = (0..25).map(|bit| 1 << bit);
@@ -343,7 +343,7 @@ fn mappings_of_every_kind() {
     assert!(encode::mmap2(&mut Vec::new(), &attr(), &mmap(&long)).is_err());
 }
 
-/// The kernel says so of other tools' records while somebody asks for build ids.
+/// The kernel marks other tools' records while a session requests build ids.
 #[test]
 fn what_is_said_to_be_a_build_id_may_be_a_device_and_inode() {
     const MISC: usize = 5;
@@ -404,7 +404,7 @@ fn side_band_records() {
         };
         let values: Vec<_> = read.values.iter().collect();
         assert_eq!((Some(read.pid), Some(read.tid)), (stamp().pid, stamp().tid));
-        // The attribute here asks for no ids.
+        // The attribute here has no ids.
         assert_eq!((values.len(), values[0].value), (1, 5_678));
     });
     let lost = Lost {
@@ -509,7 +509,7 @@ fn names_are_added_and_replaced_and_all_else_stays() {
         ..features()
     };
     let mut file = write(&[3, 1, 0, 2], &before);
-    // Feature 201 becomes 202, which nobody knows.
+    // Feature 201 becomes 202, which is unknown.
     file[BITS + 201 / 8] = 0b101;
     for names in [&b"few"[..], b"more names than before", b""] {
         let mut copy = Vec::new();

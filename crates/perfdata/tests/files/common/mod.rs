@@ -1,4 +1,4 @@
-//! Recordings for the tests, made by the real perf.
+//! Recordings by the real perf, for the tests.
 #![allow(dead_code, unreachable_pub, clippy::print_stderr)]
 
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ pub fn perf_record(directory: &Path, args: &[&str], program: &[&str]) -> Option<
     Some(file)
 }
 
-/// Runs perf and returns what it printed. `None` as above.
+/// Runs perf and returns its output. `None` as above.
 pub fn run_perf(args: &[&str]) -> Option<Output> {
     let output = Command::new(perf()?)
         .args(args)
