@@ -10,7 +10,7 @@ use crate::store::Store;
 /// The destination at this address.
 ///
 /// # Errors
-/// It names none, or what the environment says of it does not suffice.
+/// It is not a destination, or the environment lacks settings for it.
 pub(crate) fn open(url: &str) -> Result<Box<dyn Destination + Send>, Error> {
     if let Some(base) = url.strip_prefix("pyroscope+") {
         return Ok(Box::new(Pyroscope::new(base)));

@@ -1,4 +1,4 @@
-//! Where runs go: what follows the recordings in `prof push FILE... URL`.
+//! Destinations of runs: the URL in `prof push FILE... URL`.
 
 use crate::error::Error;
 use crate::run::Run;
@@ -12,11 +12,11 @@ pub(crate) trait Destination {
     fn push(&mut self, run: &Run) -> Result<Pushed, Error>;
 }
 
-/// What became of a run.
+/// The result of pushing a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pushed {
     /// It is stored.
     Stored,
-    /// It was there already.
+    /// It was stored before.
     Known,
 }

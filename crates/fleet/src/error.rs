@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! The errors.
 
 use std::io;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ pub(crate) enum Error {
     Input {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The cause.
         source: Box<prof_report::InputError>,
     },
     /// The names that a recording carries are damaged.
@@ -23,10 +23,10 @@ pub(crate) enum Error {
     EmbeddedNames {
         /// The recording.
         path: PathBuf,
-        /// What is wrong with them.
+        /// The cause.
         source: prof_symbols::EmbeddedError,
     },
-    /// A recording that does not say when it was made.
+    /// A recording without a time of day.
     #[error(
         "{} does not say when it was recorded: give the time of its first sample (--time \
          2026-11-24T13:00:00Z)",
@@ -44,7 +44,7 @@ pub(crate) enum Error {
     Spool {
         /// The folder.
         folder: PathBuf,
-        /// What the system answered.
+        /// The system's error.
         source: std::io::Error,
     },
     /// Another collector has the folder.
@@ -56,18 +56,18 @@ pub(crate) enum Error {
         /// The folder.
         folder: PathBuf,
     },
-    /// A recording that may take no room in a spool of this size.
+    /// A recording larger than the spool.
     #[error("{} is larger than the spool (--spool-size)", path.display())]
     SpoolTooSmall {
         /// The recording.
         path: PathBuf,
     },
-    /// What a spool says of a recording is damaged.
+    /// A spool's description of a recording is damaged.
     #[error("cannot read {}: {source}", path.display())]
     Origin {
         /// The file in the spool.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The cause.
         source: serde_json::Error,
     },
     /// A run of which there is nothing to send.
@@ -76,12 +76,12 @@ pub(crate) enum Error {
     /// A receiver that cannot be reached, or refuses.
     #[error(transparent)]
     Http(#[from] crate::http::HttpError),
-    /// A receiver that takes the request, but not the profile.
+    /// A receiver that accepts the request, but not the profile.
     #[error("{url} does not store the profile: {message}")]
     Rejected {
         /// The receiver.
         url: String,
-        /// What it says about it.
+        /// Its message.
         message: String,
     },
     /// A URL that names no destination.
@@ -90,7 +90,7 @@ pub(crate) enum Error {
          pyroscope+http://HOST:4040 or otlp+http://HOST:4318"
     )]
     NoDestination {
-        /// What was typed.
+        /// The text as typed.
         url: String,
     },
     /// A file that cannot be written or removed.
@@ -98,7 +98,7 @@ pub(crate) enum Error {
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// A folder that cannot be listed.
@@ -106,7 +106,7 @@ pub(crate) enum Error {
     Read {
         /// The folder.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// An object store that cannot be reached, or refuses.
@@ -114,10 +114,10 @@ pub(crate) enum Error {
     Store {
         /// The object.
         path: String,
-        /// What the store says.
+        /// The store's error.
         source: Box<object_store::Error>,
     },
-    /// A file of the data set that cannot be made.
+    /// A file of the data set that cannot be created.
     #[error("cannot create a table: {0}")]
     NewTable(#[from] parquet::errors::ParquetError),
     /// A file of the data set that is none, or is damaged.
@@ -125,7 +125,7 @@ pub(crate) enum Error {
     Table {
         /// The file.
         path: String,
-        /// What is wrong with it.
+        /// The cause.
         source: parquet::errors::ParquetError,
     },
     /// A file that went away while the data set was read.

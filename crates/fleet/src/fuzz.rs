@@ -1,4 +1,4 @@
-//! What fuzzing gives bytes to.
+//! Entry points for fuzzing.
 
 use bytes::Bytes;
 use prof_report::{CallTree, Filter, Split, SymbolizedProfile};

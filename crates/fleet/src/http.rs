@@ -1,4 +1,4 @@
-//! Requests over HTTP: tried again where that may help, and what a refusal says.
+//! HTTP requests: retries, and the messages of refusals.
 
 use std::thread;
 use std::time::Duration;
@@ -19,27 +19,27 @@ pub(crate) enum HttpError {
     /// There was no answer.
     #[error("cannot reach {url}: {source}")]
     Unreachable {
-        /// What was asked.
+        /// The requested URL.
         url: String,
-        /// What went wrong.
+        /// The cause.
         source: Box<ureq::Error>,
     },
     /// The receiver refuses.
     #[error("{url} answers {status}{}{advice}", after_colon(message))]
     Refused {
-        /// What was asked.
+        /// The requested URL.
         url: String,
         /// The status of HTTP.
         status: u16,
-        /// What the receiver says about it.
+        /// The receiver's message.
         message: String,
-        /// What to do about it.
+        /// The remedy.
         advice: &'static str,
     },
 }
 
 impl HttpError {
-    /// Whether the receiver will never take this body, so that it is of no use to keep it.
+    /// Whether the receiver will never accept this body, so that keeping it is useless.
     pub(crate) fn is_of_body(&self) -> bool {
         matches!(
             self,
@@ -62,7 +62,7 @@ impl HttpError {
 /// A failed try.
 struct Failed {
     error: HttpError,
-    /// How long the receiver asks to wait.
+    /// The wait that the receiver requests.
     retry_after: Option<Duration>,
 }
 
@@ -73,11 +73,11 @@ impl Client {
         Duration::from_secs(1),
         Duration::from_secs(2),
     ];
-    /// No receiver is waited for any longer, whatever it asks for.
+    /// The longest wait, whatever the receiver requests.
     const LONGEST_WAIT: Duration = Duration::from_secs(30);
     /// For a connection, and for an answer.
     const TIMEOUT: Duration = Duration::from_secs(10);
-    /// Of an answer, so many bytes are read.
+    /// The most bytes of an answer that are read.
     const LONGEST_ANSWER: u64 = 64 << 10;
 
     pub(crate) fn new(headers: Vec<(String, String)>) -> Self {

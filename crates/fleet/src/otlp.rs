@@ -21,9 +21,8 @@ pub(crate) struct Otlp {
 }
 
 impl Otlp {
-    /// The receiver at `base`, which is taken as it is if it ends in `/profiles`. Headers, with
-    /// credentials, are those of OTEL_EXPORTER_OTLP_HEADERS and
-    /// OTEL_EXPORTER_OTLP_PROFILES_HEADERS.
+    /// The receiver at `base`, which is used unchanged if it ends in `/profiles`. Headers, with
+    /// credentials, come from OTEL_EXPORTER_OTLP_HEADERS and OTEL_EXPORTER_OTLP_PROFILES_HEADERS.
     pub(crate) fn new(base: &str) -> Self {
         let base = base.trim_end_matches('/');
         Self {
@@ -68,12 +67,12 @@ impl Destination for Otlp {
 
 fn gzipped(body: &[u8]) -> Vec<u8> {
     let mut packed = GzEncoder::new(Vec::new(), Compression::default());
-    // Memory takes whatever is written.
+    // Writing to memory cannot fail.
     let written = packed.write_all(body).and_then(|()| packed.finish());
     written.unwrap_or_default()
 }
 
-/// Of headers for all signals and those for profiles, the latter's.
+/// The headers: those for profiles replace those for all signals.
 fn headers(variable: impl Fn(&str) -> Option<String>) -> Vec<(String, String)> {
     let names = [
         "OTEL_EXPORTER_OTLP_HEADERS",

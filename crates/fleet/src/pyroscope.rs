@@ -1,6 +1,7 @@
 //! Pushing to Pyroscope: one pprof profile for each event, to `/ingest`.
 //!
-//! Its second version takes a profile's time from the profile, and no profile without a period.
+//! Its second version takes a profile's time from the profile, and rejects profiles without a
+//! period.
 
 use std::env;
 use std::fmt::Write;
@@ -16,10 +17,10 @@ use crate::http::Client;
 use crate::run::Run;
 use crate::series::Series;
 
-/// A Pyroscope server, or what speaks its protocol.
+/// A Pyroscope server, or another one with its protocol.
 pub(crate) struct Pyroscope {
     client: Client,
-    /// Where its paths begin.
+    /// The URL before its paths.
     base: String,
 }
 
@@ -88,7 +89,7 @@ fn path(run: &Run, series: &Series) -> String {
     )
 }
 
-/// What has a meaning where names and labels are written, or is not `allowed`, becomes `_`.
+/// Replaces characters with a meaning in names and labels, or that are not `allowed`, by `_`.
 fn plain(text: &str, allowed: impl Fn(char) -> bool) -> String {
     let is_plain = |c| allowed(c) && !matches!(c, '{' | '}' | '=' | ',' | '"' | '\n');
     let plain = text.chars().map(|c| if is_plain(c) { c } else { '_' });

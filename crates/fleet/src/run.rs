@@ -1,4 +1,4 @@
-//! A recording with its names, and what is known about it as a whole.
+//! A recording with its symbols, and facts about it as a whole.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,19 +16,19 @@ use crate::error::Error;
 /// Whose recordings they are, as far as they do not say it themselves.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Origin {
-    /// What the machines do together: a program, a team, a cluster; if not what was recorded.
+    /// The service of the machines: a program, a team, a cluster; `None`: the recorded program.
     pub(crate) service: Option<String>,
     /// The machine's name, if not that in the recording.
     pub(crate) host: Option<String>,
-    /// What else to know it by.
+    /// Further labels.
     pub(crate) labels: Labels,
     /// Time of day of the first sample, in µs since 1970, of recordings that do not say it.
     pub(crate) start: Option<i64>,
-    /// Where names come from.
+    /// Where symbols come from.
     pub(crate) symbols: Symbols,
 }
 
-/// Where the names of functions come from.
+/// Where symbols come from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
 pub(crate) enum Symbols {
     /// Files of this machine, debuginfod, and the recording itself
@@ -44,17 +44,17 @@ pub(crate) type Labels = BTreeMap<String, String>;
 /// One recording, to be stored.
 #[derive(Debug)]
 pub(crate) struct Run {
-    /// The same for the same recording.
+    /// Equal for the same recording.
     pub(crate) id: RunId,
-    /// What the machines do together.
+    /// The service of the machines.
     pub(crate) service: String,
     /// The machine's name.
     pub(crate) host: String,
-    /// What else to know it by.
+    /// Further labels.
     pub(crate) labels: Labels,
     /// Samples with names.
     pub(crate) profile: SymbolizedProfile,
-    /// How many of the profile's events are the recording's own. Others are made of those.
+    /// How many of the profile's events are the recording's own. Others are derived from those.
     pub(crate) own_events: usize,
     /// The time of day where the recording's clock shows zero, in ns since 1970.
     pub(crate) clock_zero: i128,
@@ -94,10 +94,10 @@ impl Run {
         micros - micros.rem_euclid(LENGTH)
     }
 
-    /// Reads a recording and names what is in it.
+    /// Reads a recording and symbolizes it.
     ///
     /// # Errors
-    /// It cannot be read, or does not say when it was made.
+    /// It cannot be read, or has no time of day.
     pub(crate) fn load(path: &Path, origin: &Origin) -> Result<Self, Error> {
         let damaged = |source| Error::Input {
             path: path.to_owned(),
@@ -155,7 +155,7 @@ fn recorded_program(profile: &prof_report::Profile) -> String {
     program.map_or_else(|| "all".into(), |name| name.to_string_lossy().into_owned())
 }
 
-/// Names what is on this machine or in the recording, and what debuginfod has.
+/// A symbolizer with the files of this machine, the recording's symbols, and debuginfod.
 fn symbolizer(path: &Path, profile: &prof_report::Profile) -> Result<Symbolizer, Error> {
     let symbolizer = Symbolizer::new(SymbolOptions {
         recorded_kernel: profile.kernel,

@@ -1,4 +1,4 @@
-//! The profiles that other receivers make of a run: one for each event.
+//! The profiles of a run for other receivers: one for each event.
 
 use prof_report::Filter;
 
@@ -8,7 +8,7 @@ use crate::run::Run;
 pub(crate) struct Series {
     /// The event's number in the run.
     pub(crate) number: u8,
-    /// Lets these samples through.
+    /// Selects the samples.
     pub(crate) filter: Filter,
     /// When the first sample was taken, in ns since 1970.
     pub(crate) begin: i128,
@@ -17,7 +17,7 @@ pub(crate) struct Series {
 }
 
 impl Run {
-    /// The events that have samples, but for those that are made of others.
+    /// The events with samples, except those that are derived from others.
     pub(crate) fn series(&self) -> impl Iterator<Item = Series> {
         let profile = self.profile.profile();
         let events = (0_u8..).zip(profile.events.iter().take(self.own_events));

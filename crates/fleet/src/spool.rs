@@ -3,8 +3,8 @@
 //! ```text
 //!   recording                 being written by a collector
 //!   recording.TIMESTAMP       complete: waits
-//!   recording.unfinished.N    what a collector that was killed had written: waits as well
-//!   recording.RUN             what `prof push` could not push
+//!   recording.unfinished.N    the file of a killed collector: waits as well
+//!   recording.RUN             a recording that `prof push` could not push
 //!   origin.RUN                whose it is: there before the recording is
 //!   new                       such a recording while it is copied
 //! ```
@@ -24,11 +24,11 @@ use crate::run::{Origin, RunId};
 #[derive(Debug)]
 pub(crate) struct Spool {
     folder: PathBuf,
-    /// The most bytes that recordings may take while they wait.
+    /// The most bytes of waiting recordings.
     most_bytes: u64,
     /// Receives messages for people.
     report: fn(&str),
-    /// Held, so that nobody else uses the folder.
+    /// Held, so that no other process uses the folder.
     _lock: File,
 }
 
@@ -53,7 +53,7 @@ impl Spool {
         Self::locked(folder, most_bytes, report, how)
     }
 
-    /// Takes the folder when nobody else has it.
+    /// Locks the folder unless another process has it.
     ///
     /// # Errors
     /// It cannot be created.
@@ -89,12 +89,12 @@ impl Spool {
         })
     }
 
-    /// What the recorder writes.
+    /// The recorder's output.
     pub(crate) fn recording(&self) -> PathBuf {
         self.folder.join(Self::RECORDING)
     }
 
-    /// Has what an earlier recorder did not complete wait with the others.
+    /// Adds an incomplete recording of an earlier recorder to the waiting ones.
     ///
     /// # Errors
     /// The folder cannot be written.
@@ -107,7 +107,7 @@ impl Spool {
         }
     }
 
-    /// Has a copy of a recording wait with the others.
+    /// Adds a copy of a recording to the waiting ones.
     ///
     /// # Errors
     /// It is larger than the spool, or the folder cannot be written.
@@ -118,7 +118,7 @@ impl Spool {
             }
             let path = self.folder.join(format!("{}.{run}", Self::RECORDING));
             fs::write(origin_of(&path), serde_json::to_vec(origin)?)?;
-            // It waits when all of it is there.
+            // It is renamed when it is complete.
             let new = self.folder.join("new");
             fs::copy(recording, &new)?;
             File::open(&new)?.sync_all()?;
@@ -165,7 +165,7 @@ impl Spool {
         Ok(())
     }
 
-    /// Removes the oldest recordings until the others fit, which is said.
+    /// Removes the oldest recordings until the others fit, and reports that.
     ///
     /// # Errors
     /// The folder cannot be read or written.
@@ -216,7 +216,7 @@ impl Spool {
     }
 }
 
-/// Where it stands whose recording this is.
+/// The file with a recording's service, host and labels.
 fn origin_of(recording: &Path) -> PathBuf {
     let suffix = recording.extension().unwrap_or_default();
     recording

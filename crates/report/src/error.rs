@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! The errors.
 
 use std::io;
 use std::path::PathBuf;
@@ -18,10 +18,10 @@ pub enum Error {
     Input {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The cause.
         source: Box<InputError>,
     },
-    /// A filter or view asks for what the profile does not tell.
+    /// A filter or view needs data that the profile lacks.
     #[error(
         "{asked} cannot be used: this profile has no {lacking}, which only recordings have \
          (prof.data, perf.data)"
@@ -29,7 +29,7 @@ pub enum Error {
     Lacking {
         /// The filter or view.
         asked: &'static str,
-        /// What it needs.
+        /// The missing data.
         lacking: &'static str,
     },
     /// Nothing is left to show.
@@ -38,7 +38,7 @@ pub enum Error {
     /// The recording has no such event.
     #[error("the recording has no event {asked}; it has {}", known.join(", "))]
     NoSuchEvent {
-        /// The event asked for.
+        /// The requested event.
         asked: String,
         /// The events of the recording.
         known: Vec<String>,
@@ -49,12 +49,12 @@ pub enum Error {
         did_you_mean(similar)
     )]
     NoSuchFunction {
-        /// What was looked for.
+        /// The pattern.
         pattern: String,
         /// Names of functions that may have been meant, the likeliest first.
         similar: Vec<String>,
     },
-    /// What was to name functions is no regular expression.
+    /// The pattern for functions is not a regular expression.
     #[error(transparent)]
     InvalidPattern(#[from] InvalidPattern),
     /// Two recordings that can't be compared.
@@ -65,7 +65,7 @@ pub enum Error {
         /// The event of the second one.
         after: String,
     },
-    /// The noise between runs cannot be told.
+    /// The noise between runs cannot be measured.
     #[error("measuring noise takes two runs or more on each side")]
     TooFewRuns,
     /// Runs that are to be compared one by one are not as many on both sides.
@@ -107,7 +107,7 @@ pub enum InputError {
         /// The first bad line, from 1.
         line: usize,
     },
-    /// What is to be unwound, or unwound again, was not recorded.
+    /// The stack dumps to unwind were not recorded.
     #[error(
         "it holds no stack dumps, which --unwinder and --check-stacks need: stacks were \
          unwound while recording, or not at all; record with `prof record --no-unwind` or \

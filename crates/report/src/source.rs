@@ -7,32 +7,32 @@ use std::path::{Component, Path, PathBuf};
 
 use prof_filemap::foreign;
 
-/// Where to look for source files.
+/// The places where source files are searched.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
-    /// What to put in the place of a path's beginning: whole components are compared.
+    /// Replacements for the beginnings of paths: whole components are compared.
     pub maps: Vec<(PathBuf, PathBuf)>,
-    /// Directories that hold copies: a file is looked for there by its whole path, then without
-    /// its first directories, one after the other.
+    /// Directories that hold copies: a file is searched there by its whole path, then without its
+    /// first directories, one after the other.
     pub directories: Vec<PathBuf>,
-    /// The directories of the recordings: what is nowhere else is looked for there, by its path,
-    /// then without its first directories, but with one of them at least.
+    /// The directories of the recordings: searched last, by a file's path, then without its first
+    /// directories, but with at least one of them.
     pub recordings: Vec<PathBuf>,
 }
 
 /// A source file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceFile {
-    /// Where it was found.
+    /// Its path.
     pub path: PathBuf,
     /// Its lines, without their ends.
     pub lines: Vec<String>,
 }
 
-/// Where a source file was looked for in vain.
+/// The places where a source file was not found.
 #[derive(Debug)]
 pub struct NoSource {
-    /// The paths that were tried, in order, and what came of it.
+    /// The paths that were tried, in order, with the errors.
     pub tried: Vec<(PathBuf, io::Error)>,
 }
 
@@ -45,7 +45,7 @@ impl SourceFile {
 }
 
 impl Sources {
-    /// Of these recordings, without anything that a user has said.
+    /// The places beside these recordings, without settings of the user.
     pub fn beside(recordings: &[PathBuf]) -> Self {
         let directories = recordings.iter().filter_map(|file| file.parent());
         Self {
@@ -107,7 +107,7 @@ impl Sources {
 
     /// The paths to try at last.
     fn beside_recordings(&self, file: &Path) -> Vec<PathBuf> {
-        // The name alone of a file from elsewhere is no sign that it is the same one.
+        // The file name alone does not show that it is the same file.
         let least = if file.is_absolute() { 2 } else { 1 };
         let mut paths = copies(&self.recordings, file, least);
         if file.is_relative() {
@@ -135,7 +135,7 @@ fn copies(directories: &[PathBuf], file: &Path, least: usize) -> Vec<PathBuf> {
     below.collect()
 }
 
-/// What was tried, and what helps.
+/// The places that were tried, and the remedy.
 impl fmt::Display for NoSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         /// More places than this are not listed.
@@ -261,7 +261,7 @@ mod tests {
         );
     }
 
-    /// Debug info of others may name what only root can read.
+    /// Foreign debug info may name files that only root can read.
     #[test]
     fn root_shows_private_files_only_of_directories_that_were_named() {
         if !fs::metadata("/proc/self").is_ok_and(|found| found.uid() == 0) {

@@ -1,12 +1,12 @@
-//! What somebody may have meant.
+//! Suggestions for mistyped names.
 
 /// At most so many suggestions.
 const MOST: usize = 3;
 
-/// The names most like `wanted`, which none of them is: those that hold it in other letter case
-/// first, then those that differ little. There may be none.
+/// The names most similar to `wanted`, which is not among them: first those that contain it in
+/// other letter case, then those that differ little. May be empty.
 pub(crate) fn similar<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Vec<String> {
-    /// Where similarity begins, from 0 to 1: low enough for two swapped letters in a short name.
+    /// The least similarity, from 0 to 1: low enough for two swapped letters in a short name.
     const LEAST: f64 = 0.6;
     let wanted = wanted.to_lowercase();
     let mut scored: Vec<(f64, &str)> = names

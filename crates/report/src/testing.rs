@@ -1,4 +1,4 @@
-//! Profiles made by hand, and expected outputs kept in files.
+//! Profiles for tests, and expected outputs in files.
 
 use std::fs;
 use std::path::Path;
@@ -18,7 +18,7 @@ pub(crate) struct TestProfile {
     pub(crate) profile: Profile,
     /// By frame number: names, innermost first.
     names: Vec<Vec<String>>,
-    /// How many of the outermost frames of the lines to come were read back.
+    /// How many of the outermost frames of the lines to come were read from live memory.
     pub(crate) remote_read: u16,
 }
 
@@ -35,8 +35,8 @@ impl TestProfile {
         test
     }
 
-    /// Of each line, `thread stack milliseconds`: thread name, process and thread as
-    /// `comm/pid/tid`; stack from the outermost frame inwards, separated by `;`.
+    /// Each line is `thread stack milliseconds`: thread name, process and thread as `comm/pid/tid`;
+    /// stack from the outermost frame inwards, separated by `;`.
     ///
     /// A frame is `function`, `function+inlined+innermost`, `library!function`, `k:function`,
     /// `jit:function`, `cut` for a truncated stack, or `left:123` for frames left out. A function

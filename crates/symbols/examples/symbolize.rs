@@ -1,6 +1,6 @@
-//! Names addresses of an ELF file as `llvm-symbolizer --inlines --obj=FILE` does: addresses as
-//! the file's tables give them on stdin, one a line, in hex; frames on stdout.
-//! The time taken and the memory held at the end, without mapped files, go to stderr.
+//! Symbolizes addresses of an ELF file as `llvm-symbolizer --inlines --obj=FILE` does: addresses of
+//! the file's tables on stdin, one per line, in hex; frames on stdout. The time taken and the
+//! memory held at the end, without mapped files, go to stderr.
 use std::error::Error;
 use std::io::{self, BufRead, Write};
 use std::time::Instant;

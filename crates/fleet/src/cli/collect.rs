@@ -12,16 +12,16 @@ use super::values::label;
 use crate::collect::{self, Collection};
 use crate::run::{Origin, Symbols};
 
-/// What to collect, and where it goes.
+/// What to collect, and the destination.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("target").args(["all_cpus", "pids", "cgroup"]))]
 pub(super) struct CollectFlags {
-    /// Where recordings go: a directory, s3://BUCKET/PREFIX, pyroscope+http://HOST:4040, or
-    /// otlp+http://HOST:4318 (OTLP's profiles are alpha); without, they stay in the spool
+    /// The destination: a directory, s3://BUCKET/PREFIX, pyroscope+http://HOST:4040, or
+    /// otlp+http://HOST:4318 (OTLP's profiles are alpha); by default recordings stay in the spool
     #[arg(value_name = "URL")]
     url: Option<String>,
 
-    /// What the machines do together: a program, a team, a cluster
+    /// The service of the machines: a program, a team, a cluster
     #[arg(long, value_name = "NAME")]
     service: String,
 
@@ -49,7 +49,7 @@ pub(super) struct CollectFlags {
     #[arg(short, long, value_name = "TIME", value_parser = humantime::parse_duration)]
     duration: Option<Duration>,
 
-    /// Where names come from
+    /// Where symbols come from
     #[arg(long, value_enum, default_value_t = Symbols::Later)]
     symbols: Symbols,
 
@@ -61,7 +61,7 @@ pub(super) struct CollectFlags {
     #[arg(long = "label", value_name = "NAME=VALUE", value_parser = label)]
     labels: Vec<(String, String)>,
 
-    /// Where a volume of Kubernetes' downward API has the pod's labels
+    /// The volume of Kubernetes' downward API with the pod's labels
     #[arg(long, value_name = "DIRECTORY", default_value = "/etc/podinfo")]
     podinfo: PathBuf,
 
@@ -69,14 +69,14 @@ pub(super) struct CollectFlags {
     #[arg(long, value_name = "DIRECTORY", default_value = "/var/lib/prof/spool")]
     spool: PathBuf,
 
-    /// The most MiB that they take there: the oldest ones are dropped
+    /// The most MiB of recordings there: the oldest ones are dropped
     #[arg(long, value_name = "MIB", default_value_t = 256, value_parser = clap::value_parser!(u64).range(1..1 << 30))]
     spool_size: u64,
 }
 
-/// Collects until somebody ends it.
+/// Collects until a signal ends it.
 pub(super) fn run(flags: CollectFlags) -> Result<()> {
-    // Before any thread is made: they inherit the blocked signals.
+    // Before any thread starts: threads inherit the blocked signals.
     let signals = Signals::block().context("cannot watch for signals")?;
     let target = match flags.pids.is_empty() {
         true => Target::Cpus(CpuTarget {

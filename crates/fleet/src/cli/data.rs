@@ -11,7 +11,7 @@ use prof_model::counted;
 use crate::store::Store;
 use crate::upkeep::{Health, check, compact};
 
-/// What to do with a data set.
+/// The action on a data set.
 #[derive(Debug, Args)]
 pub(super) struct DataFlags {
     #[command(subcommand)]
@@ -22,7 +22,7 @@ pub(super) struct DataFlags {
 enum DataVerb {
     /// Make one file of the many that a day of a service on a machine has
     Compact(UrlFlags),
-    /// Read all of a data set, and list what is wrong with it
+    /// Read all of a data set, and list what is damaged, duplicated or incomplete
     Check(UrlFlags),
 }
 

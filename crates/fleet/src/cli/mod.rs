@@ -26,7 +26,7 @@ struct FleetCli {
     #[arg(long, value_name = "KIND", exclusive = true)]
     generate: Option<String>,
 
-    /// What to do.
+    /// The verb.
     #[command(subcommand)]
     command: Option<FleetCommand>,
 }
@@ -44,7 +44,7 @@ enum FleetCommand {
     Data(data::DataFlags),
 }
 
-/// Does what the command line says.
+/// Executes the command line.
 pub fn run() -> ExitCode {
     let done = match prof_console::complete(FleetCli::command) {
         Ok(false) => run_verb(FleetCli::parse()),

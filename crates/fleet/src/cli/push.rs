@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::run::{Origin, Run, Symbols};
 use crate::spool::Spool;
 
-/// What to push, and where to.
+/// The recordings to push, and the destination.
 #[derive(Debug, Args)]
 pub(super) struct PushFlags {
     /// Recordings, and at the end where they go: a directory, s3://BUCKET/PREFIX,
@@ -35,11 +35,11 @@ pub(super) struct PushFlags {
     #[arg(long = "label", value_name = "NAME=VALUE", value_parser = label)]
     labels: Vec<(String, String)>,
 
-    /// When the first sample was taken (2026-11-24T13:00:00Z), if a recording does not say it
+    /// When the first sample was taken (2026-11-24T13:00:00Z), for recordings without a time of day
     #[arg(long, value_name = "TIME", value_parser = time)]
     time: Option<i64>,
 
-    /// Where names come from
+    /// Where symbols come from
     #[arg(long, value_enum, default_value_t = Symbols::Local)]
     symbols: Symbols,
 
@@ -48,12 +48,12 @@ pub(super) struct PushFlags {
     #[arg(long, value_name = "DIRECTORY")]
     spool: Option<PathBuf>,
 
-    /// The most MiB that they take there: the oldest ones are dropped
+    /// The most MiB of recordings there: the oldest ones are dropped
     #[arg(long, value_name = "MIB", default_value_t = 256, requires = "spool", value_parser = clap::value_parser!(u64).range(1..1 << 30))]
     spool_size: u64,
 }
 
-/// Pushes one recording after the other, behind those that wait.
+/// Pushes one recording after the other, after those that wait.
 pub(super) fn run(flags: &PushFlags) -> Result<()> {
     let Some((url, files)) = flags.files_and_url.split_last() else {
         bail!("name the recordings, and then a destination");
@@ -80,7 +80,7 @@ pub(super) fn run(flags: &PushFlags) -> Result<()> {
 }
 
 impl PushFlags {
-    /// The folder for what waits for this destination.
+    /// The folder of recordings that wait for this destination.
     fn spool(&self, url: &str) -> Result<Option<Spool>> {
         let Some(folder) = &self.spool else {
             return Ok(None);
@@ -91,7 +91,7 @@ impl PushFlags {
     }
 }
 
-/// Where recordings go, at once or later.
+/// The destination of recordings, at once or later.
 struct Pusher {
     destination: Box<dyn Destination + Send>,
     spool: Option<Spool>,

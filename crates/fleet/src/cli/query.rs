@@ -22,7 +22,7 @@ use super::values::{Sides, label, time};
 use crate::query::{Found, Selection, profile_of, scan};
 use crate::store::Store;
 
-/// What to ask, and how to show the answer.
+/// The query, and how to show the result.
 #[derive(Debug, Args)]
 pub(super) struct QueryFlags {
     /// The data set: a directory or s3://BUCKET/PREFIX
@@ -191,7 +191,7 @@ fn compare(flags: &QueryFlags, store: &Store, filter: &Filter, sides: &Sides) ->
     Ok(())
 }
 
-/// The profile of a selection, and a line on what it is made of.
+/// The profile of a selection, and a line about its data.
 fn answer(store: &Store, selection: &Selection) -> Result<(SymbolizedProfile, String)> {
     let found = scan(store, selection)?;
     if found.sums.is_empty() {
@@ -265,7 +265,7 @@ fn write_file(path: &Path, fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> R
     write().with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Of the terminal; `None` for pipes and files.
+/// The width of the terminal; `None` for pipes and files.
 fn width() -> Option<usize> {
     let (width, _) = terminal_size::terminal_size_of(std::io::stdout())?;
     Some(usize::from(width.0))

@@ -1,4 +1,4 @@
-//! What flags take: times, labels, parts of a data set.
+//! Values of flags: times, labels, parts of a data set.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -36,7 +36,7 @@ pub(super) struct Sides {
 /// A part of a data set.
 #[derive(Clone, Debug)]
 pub(super) struct Side {
-    /// As it was typed.
+    /// As typed.
     pub(super) name: String,
     part: Part,
 }

@@ -1,4 +1,4 @@
-//! Labels that a collector finds by itself: containers, and what Kubernetes tells a pod.
+//! Labels that a collector finds: those of containers and of Kubernetes pods.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,7 @@ const VARIABLES: [(&str, &str); 4] = [
     ("CONTAINER_NAME", "k8s.container.name"),
 ];
 
-/// What the environment says: the variables of the downward API, and OTEL_RESOURCE_ATTRIBUTES.
+/// Labels from the environment: the variables of the downward API, and OTEL_RESOURCE_ATTRIBUTES.
 pub(super) fn of_environment(variable: impl Fn(&str) -> Option<String>) -> Labels {
     let known = VARIABLES.iter().filter_map(|&(name, label)| {
         let value = variable(name).filter(|value| !value.is_empty());
@@ -23,7 +23,7 @@ pub(super) fn of_environment(variable: impl Fn(&str) -> Option<String>) -> Label
     let mut labels: Labels = known.collect();
     let attributes = variable("OTEL_RESOURCE_ATTRIBUTES").unwrap_or_default();
     labels.extend(otlp::pairs(&attributes));
-    // These are said in other ways.
+    // These have flags of their own.
     labels.remove("service.name");
     labels.remove("host.name");
     labels
@@ -44,7 +44,7 @@ pub(super) fn of_pod(directory: &Path) -> Labels {
 pub(super) fn of_process(pid: i32) -> Labels {
     let lines = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
     let paths = lines.lines().filter_map(|line| line.splitn(3, ':').nth(2));
-    // With the first version of cgroups there are several, of which some tell more.
+    // With the first version of cgroups there are several, of which some have more.
     paths
         .map(of_cgroup)
         .max_by_key(Labels::len)
@@ -64,7 +64,7 @@ pub(super) fn of_cgroup(path: &str) -> Labels {
         if number.len() == 64 && number.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             labels.insert("container.id".into(), number.into());
         }
-        // systemd has underscores where others have hyphens.
+        // systemd replaces hyphens by underscores.
         if let Some((_, pod)) = part.rsplit_once("pod").filter(|(_, pod)| pod.len() == 36) {
             labels.insert("k8s.pod.uid".into(), pod.replace('_', "-"));
         }

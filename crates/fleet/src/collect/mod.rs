@@ -3,7 +3,7 @@
 //! ```text
 //!   recorder ──each minute──> spool ──> pusher ──> destination
 //! ```
-//! What cannot be pushed waits in the spool, and is still there after a restart.
+//! Recordings that cannot be pushed wait in the spool, and are still there after a restart.
 
 mod labels;
 mod pusher;
@@ -27,9 +27,9 @@ use crate::run::{Labels, Origin};
 use crate::spool::Spool;
 use pusher::Pusher;
 
-/// What to collect, and where it goes.
+/// What to collect, and the destination.
 pub(crate) struct Collection {
-    /// What is recorded.
+    /// The target.
     pub(crate) target: Target,
     /// Samples a second of each CPU.
     pub(crate) hertz: u64,
@@ -39,11 +39,11 @@ pub(crate) struct Collection {
     pub(crate) duration: Option<Duration>,
     /// Whose recordings they are.
     pub(crate) origin: Origin,
-    /// Where recordings go; they stay in the spool if `None`.
+    /// The destination of recordings; `None`: they stay in the spool.
     pub(crate) url: Option<String>,
     /// The folder in which they wait.
     pub(crate) spool: PathBuf,
-    /// The most bytes that they take there.
+    /// The most bytes of recordings there.
     pub(crate) spool_bytes: u64,
     /// Receives messages for people.
     pub(crate) report: fn(&str),
@@ -52,9 +52,9 @@ pub(crate) struct Collection {
 impl Collection {
     /// After a recording that could not be written: until the next try.
     const PAUSE: Duration = Duration::from_secs(10);
-    /// What the recorder may keep from sample to sample.
+    /// The recorder's limit on memory that it keeps from sample to sample.
     const MEMORY: usize = 24 << 20;
-    /// What all rings take together, if that leaves each the smallest of its sizes.
+    /// The size of all rings together, unless each would be smaller than its smallest size.
     const ALL_RINGS: u64 = 16 << 20;
     /// A second's dumps of one CPU fit into the largest.
     const RING: (u64, u64) = (256 << 10, 1 << 20);
@@ -75,7 +75,7 @@ impl Collection {
             let pushing = pushing.map_err(|source| spool.unusable(source))?;
             let recorded = self.record(&spool, signals);
             drop(going);
-            // It reports what goes wrong.
+            // It has reported its errors.
             let _ = pushing.join();
             recorded
         })
@@ -102,7 +102,7 @@ impl Collection {
             if !passes(&error) {
                 return Err(error.into());
             }
-            // Of the tries that fail at once, only the first is worth a line.
+            // Of repeated failures at the start, only the first is reported.
             reported &= begin.elapsed() < Self::PAUSE;
             if !std::mem::replace(&mut reported, true) {
                 (self.report)(&format!("{error}; retried every 10 s"));
@@ -142,7 +142,7 @@ impl Collection {
     }
 }
 
-/// Labels of what is recorded that nobody needs to say; those in `stated` replace them.
+/// Labels of the target that need not be given; those in `stated` replace them.
 pub(crate) fn labels(target: &Target, pod: &Path, stated: Labels) -> Labels {
     let mut labels = labels::of_environment(|name| env::var(name).ok());
     labels.extend(labels::of_pod(pod));
@@ -158,7 +158,7 @@ pub(crate) fn labels(target: &Target, pod: &Path, stated: Labels) -> Labels {
     labels
 }
 
-/// Whether there may be room again some time.
+/// Whether the error may pass, as when there is disk space again.
 fn passes(error: &prof_recorder::Error) -> bool {
     match error {
         prof_recorder::Error::Write { .. } => true,

@@ -1,4 +1,4 @@
-//! Pushes what the spool holds.
+//! Pushes the recordings of the spool.
 
 use std::fs;
 use std::path::Path;
@@ -14,18 +14,18 @@ use crate::error::Error;
 use crate::run::{Origin, Run};
 use crate::spool::Spool;
 
-/// Pushes recordings in the order in which they were made.
+/// Pushes recordings in the order of their times.
 pub(super) struct Pusher<'a> {
     spool: &'a Spool,
     origin: &'a Origin,
     destination: Option<Box<dyn Destination + Send>>,
     report: fn(&str),
-    /// Recordings that waited longer than usual; `None` while all goes well.
+    /// Recordings that waited longer than usual; `None` without an outage.
     outage: Option<u64>,
 }
 
 impl<'a> Pusher<'a> {
-    /// How often the spool is looked at.
+    /// How often the spool is read.
     const INTERVAL: Duration = Duration::from_secs(5);
     /// How often, while nothing can be pushed.
     const LONGEST: Duration = Duration::from_secs(60);
@@ -43,7 +43,7 @@ impl<'a> Pusher<'a> {
         })
     }
 
-    /// Pushes what is complete, until the recorder has `ended`, and then once more.
+    /// Pushes complete recordings, until the recorder has `ended`, and then once more.
     pub(super) fn run(mut self, ended: &Receiver<()>) {
         let mut pause = Self::INTERVAL;
         loop {
@@ -94,7 +94,7 @@ impl<'a> Pusher<'a> {
 }
 
 fn push(path: &Path, origin: &Origin, destination: &mut dyn Destination) -> Result<(), Error> {
-    // What was not completed does not say when it was made, but its file does.
+    // An incomplete recording has no time of day, but its file has.
     let origin = Origin {
         start: created(path),
         ..origin.clone()

@@ -1,4 +1,4 @@
-//! Questions to a data set: sums of samples by stack, as a profile that views are made of.
+//! Queries of a data set: sums of samples by stack, as a profile for views.
 //!
 //! ```text
 //! samples ──prune by folder, by row group──> sums by stack ──stacks──> Profile ─> views

@@ -19,7 +19,7 @@ use crate::error::Error;
 use crate::store::Store;
 use crate::table::{self, Groups, StackHash, StackRow, Table, Texts};
 
-/// Looks up the frames of the stacks, and makes a profile of all.
+/// Looks up the frames of the stacks, and makes a profile.
 ///
 /// # Errors
 /// The store cannot be reached, or a file is damaged.
@@ -48,10 +48,10 @@ fn event((name, unit): &(Arc<str>, Arc<str>)) -> Event {
 /// The most stacks and functions of a profile, which take some two gigabytes.
 const MOST_FUNCTIONS: usize = 1 << 25;
 
-/// How many names the row has that was taken for a stack, and the stack.
+/// The number of symbols in the row chosen for a stack, and the stack.
 type Taken = FxHashMap<StackHash, (i32, StackId)>;
 
-/// Frames as they are met.
+/// Frames in the order of their first use.
 #[derive(Default)]
 pub(crate) struct Frames {
     profile: Profile,
@@ -64,7 +64,7 @@ pub(crate) struct Frames {
 }
 
 impl Frames {
-    /// Those of the stacks that have samples.
+    /// The hashes of the stacks with samples.
     pub(crate) fn of(found: &Found) -> Self {
         Self {
             wanted: found.sums.keys().map(|&(_, stack)| stack).collect(),
@@ -136,7 +136,7 @@ impl Frames {
             || self.texts.bytes() > MOST_TEXT
     }
 
-    /// Of several rows of one stack, that with the most names counts, and the first of these.
+    /// Of several rows of one stack, the first with the most symbols counts.
     pub(crate) fn read(&mut self, bytes: Bytes) -> parquet::errors::Result<()> {
         let file = Groups::of(Table::Stacks, bytes)?;
         for group in 0..file.len() {
@@ -200,8 +200,8 @@ impl Frames {
         self.profile.frames.intern(Frame::Named(id))
     }
 
-    /// A frame that was stored without a name, as the code that it is: whoever has the file of this
-    /// build id can name it. One that is called by where its function begins was named by its file.
+    /// A frame that was stored without a symbol, as code: it can be symbolized with the file of
+    /// this build id. One named by its function's address was symbolized with its file.
     fn code(&mut self, frame: &table::Frame) -> Option<Frame> {
         let address = frame.address?;
         let place = format!("{}+{address:#x}", frame.module);

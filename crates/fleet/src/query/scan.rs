@@ -17,10 +17,10 @@ use crate::table::{Groups, StackHash, Sums, Table, Texts};
 /// An event and its unit, as rows have them.
 pub(crate) type EventName = (Arc<str>, Arc<str>);
 
-/// What the samples add up to that a query is of.
+/// The sums of a query's samples.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
-    /// Events, in the order in which they were met.
+    /// Events, in the order of their first sample.
     pub(crate) events: Vec<EventName>,
     /// Weight and number of samples, by event and stack.
     pub(crate) sums: FxHashMap<(u16, StackHash), (u64, u64)>,
@@ -30,7 +30,7 @@ pub(crate) struct Found {
     pub(crate) hosts: BTreeSet<String>,
     /// Which recordings they are from.
     pub(crate) runs: HashSet<RunId>,
-    /// Which file has the samples of each run of the partition at hand. If another has them, too,
+    /// The file with the samples of each run of the current partition. If another has them, too,
     /// the data set is being compacted.
     owners: FxHashMap<RunId, usize>,
 }
@@ -44,7 +44,7 @@ const MOST_EVENTS: usize = 1 << 8;
 /// The most bytes of names that it holds.
 pub(super) const MOST_TEXT: usize = 1 << 30;
 
-/// Adds up what `selection` means.
+/// Adds up the samples of `selection`.
 ///
 /// # Errors
 /// The store cannot be reached, a file is damaged, or there are too many stacks for one machine.
@@ -217,7 +217,7 @@ mod tests {
         samples_file(&rows).expect("written").to_vec()
     }
 
-    /// How many stacks are found; `None` if what was read of them is damaged.
+    /// The number of stacks found; `None` if their data is damaged.
     fn found(store: &Store, selection: &Selection) -> Option<usize> {
         scan(store, selection).ok().map(|found| found.sums.len())
     }
@@ -227,7 +227,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let store = Store::open(&folder.path().to_string_lossy()).expect("a directory");
         let whole = two_hours();
-        // The first row group comes first, and takes nearly all of the file.
+        // The first row group comes first, and is nearly the whole file.
         let mut damaged = whole.clone();
         let half = damaged.len() / 2;
         damaged[half / 2..half].fill(0xff);

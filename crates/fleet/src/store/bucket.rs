@@ -15,7 +15,7 @@ use super::Entry;
 use super::http::Connector;
 use crate::error::Error;
 
-/// A bucket, or what is below a path in it.
+/// A bucket, or a path in it.
 #[derive(Debug)]
 pub(crate) struct Bucket {
     store: AmazonS3,
@@ -25,7 +25,8 @@ pub(crate) struct Bucket {
 }
 
 impl Bucket {
-    /// What `url` leaves open the environment says, by the variables that AWS's own tools read.
+    /// Settings that are not in `url` come from the environment variables that AWS's own tools
+    /// read.
     pub(super) fn open(url: &str) -> Result<Self, Error> {
         let address = url.strip_prefix("s3://").unwrap_or(url);
         let (bucket, prefix) = address.split_once('/').unwrap_or((address, ""));
@@ -53,7 +54,7 @@ impl Bucket {
             "" => path.to_owned(),
             prefix => format!("{prefix}/{path}"),
         };
-        // What is to be escaped is so already.
+        // The path is escaped already.
         Path::parse(whole.trim_end_matches('/')).map_err(|source| failed(path, source.into()))
     }
 
@@ -115,7 +116,7 @@ impl Bucket {
     }
 }
 
-/// Waits longer and longer, half a minute in all: who pushes from a script would rather know.
+/// Waits longer and longer, half a minute in all: scripts should not hang.
 fn retries() -> RetryConfig {
     RetryConfig {
         backoff: BackoffConfig {

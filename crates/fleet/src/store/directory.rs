@@ -10,7 +10,7 @@ use prof_filemap::MappedFile;
 use super::Entry;
 use crate::error::Error;
 
-/// A directory, which is made with the first file.
+/// A directory, which is created with the first file.
 #[derive(Debug)]
 pub(crate) struct Directory {
     root: PathBuf,
@@ -30,7 +30,7 @@ impl Directory {
         Self { root: root.into() }
     }
 
-    /// Writes a file of another name first, which then gets the right one, unless that is taken.
+    /// Writes a file with a temporary name, and renames it unless the name is taken.
     pub(super) fn put_new(&self, path: &str, bytes: &[u8]) -> Result<bool, Error> {
         let path = self.root.join(path);
         let put = || -> io::Result<bool> {
@@ -92,8 +92,8 @@ impl Directory {
         Ok(found)
     }
 
-    /// `None` for what is no file of a data set: files that are being written have other names,
-    /// and may be gone again.
+    /// `None` if it is not a file of a data set: files that are being written have other names, and
+    /// may be removed.
     fn entry(&self, path: &Path) -> io::Result<Option<Entry>> {
         let name = path.file_name().unwrap_or_default().as_encoded_bytes();
         let inside = path.strip_prefix(&self.root).ok().and_then(Path::to_str);

@@ -1,7 +1,7 @@
 //! The object store's requests through the HTTP client that the rest of prof has.
 //!
-//! It waits for each answer. Nothing else would run meanwhile, and another client would bring
-//! another TLS.
+//! It waits for each answer: nothing else would run meanwhile, and an asynchronous client would add
+//! another TLS library.
 
 use std::io::Read;
 use std::time::Duration;
@@ -57,7 +57,7 @@ fn whole(body: Body) -> Result<Bytes, HttpError> {
     Ok(bytes.into())
 }
 
-/// Which errors are worth another try.
+/// Which errors are retried.
 fn failed(error: ureq::Error) -> HttpError {
     let kind = match &error {
         ureq::Error::Timeout(_) => HttpErrorKind::Timeout,

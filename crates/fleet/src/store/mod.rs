@@ -1,6 +1,6 @@
 //! Files in a directory or in a bucket of an object store.
 //!
-//! Both offer the same few operations; a file appears as a whole or not at all, and is never
+//! Both offer the same few operations; a file appears completely or not at all, and is never
 //! changed.
 
 mod bucket;
@@ -36,7 +36,7 @@ impl Store {
     /// The store at an address: `s3://bucket/prefix`, or a directory, as a path or `file://`.
     ///
     /// # Errors
-    /// It is none, or what the environment says of it does not suffice.
+    /// It is not a store, or the environment lacks settings for it.
     pub(crate) fn open(url: &str) -> Result<Self, Error> {
         match url.split_once("://") {
             Some(("s3", _)) => Ok(Self::Bucket(Bucket::open(url)?)),
@@ -83,7 +83,7 @@ impl Store {
         Ok(entries)
     }
 
-    /// The bytes of a file; `None` if it is gone.
+    /// The bytes of a file; `None` if it was removed.
     ///
     /// # Errors
     /// The store cannot be reached.

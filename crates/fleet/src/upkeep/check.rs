@@ -1,4 +1,4 @@
-//! What is wrong with a data set.
+//! Damaged, duplicated and incomplete parts of a data set.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -9,7 +9,7 @@ use crate::run::RunId;
 use crate::store::{Entry, Store};
 use crate::table::{Groups, StackHash, Table, Texts};
 
-/// What was found.
+/// The findings.
 #[derive(Debug, Default)]
 pub(crate) struct Health {
     /// Files of tables, and their bytes.

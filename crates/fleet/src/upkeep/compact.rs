@@ -14,9 +14,9 @@ use crate::table::{
 /// How many files became how many.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Compacted {
-    /// Those that are gone.
+    /// The number of removed files.
     pub(crate) before: usize,
-    /// Those that hold what was in them.
+    /// The number of files that replace them.
     pub(crate) after: usize,
 }
 
@@ -26,7 +26,7 @@ pub(crate) struct Compacted {
 /// samples that are in two files of a partition, a run's count once.
 ///
 /// # Errors
-/// The store cannot be reached, or a file is damaged: what it is a part of stays as it is.
+/// The store cannot be reached, or a file is damaged: its partition is then unchanged.
 pub(crate) fn compact(store: &Store) -> Result<Compacted, Error> {
     let mut done = Compacted::default();
     let complete = complete_runs(store)?;
@@ -36,7 +36,7 @@ pub(crate) fn compact(store: &Store) -> Result<Compacted, Error> {
         let mut owners: BTreeMap<RunId, usize> = BTreeMap::new();
         for entry in files {
             let found = samples(store, &entry)?;
-            // Of a run that is still being pushed, or never was to its end.
+            // Of a run that is still being pushed, or was not pushed completely.
             if !found
                 .iter()
                 .all(|row| complete.contains(&row.run.to_string()))

@@ -1,4 +1,4 @@
-//! Small files to large ones, and what is wrong with a data set.
+//! Compaction of data sets, and their check.
 
 mod check;
 mod compact;

@@ -38,7 +38,7 @@ impl Bucket {
             let line = line.unwrap();
             Some(line.split_once("Running on ")?.1.trim().to_owned())
         });
-        // It says each request there, and must not wait for a reader.
+        // It sends each request there, and must not wait for a reader.
         let (answers, answered) = mpsc::channel();
         std::thread::spawn(move || lines.for_each(|_| _ = answers.send(())));
         let bucket = Self {
@@ -109,8 +109,8 @@ fn a_bucket_has_each_recording_once_whoever_is_killed() {
     let (first, second) = (session.record("first"), session.record("second"));
     let of_first = weights(&first);
     for number in 0..50 {
-        // Nothing is there that an earlier push has done, which takes four requests: whether the
-        // run is there, then stacks, samples and the run.
+        // The store is empty: a push takes four requests, to check for the run, and to store
+        // stacks, samples and the run.
         let prefix = format!("killed/{number}");
         bucket.answered.try_iter().for_each(drop);
         let mut push = bucket.push(&first, &prefix).spawn().unwrap();
@@ -122,7 +122,7 @@ fn a_bucket_has_each_recording_once_whoever_is_killed() {
     }
     bucket.pushed(&first, "team");
     assert!(bucket.pushed(&first, "team").contains("was pushed before"));
-    // Another machine of the same name.
+    // Another machine with the same name.
     bucket.pushed(&second, "team");
     let whole = sum(&of_first, &weights(&second));
     assert_eq!(bucket.query("team"), whole);

@@ -10,7 +10,7 @@ use prof_perfdata::Recording;
 use super::data_set::{Session, sum};
 use super::weights;
 
-/// A copy of a recording whose first sample was taken so long after 1970.
+/// A copy of a recording with its first sample this long after 1970.
 fn recorded_at(recording: &Path, first: Duration) -> PathBuf {
     let mut opened = Recording::open(recording).unwrap();
     let clock = opened.features().clock.unwrap();
@@ -41,7 +41,7 @@ fn each_machine_has_the_days_of_its_own_clock() {
     let session = Session::new();
     let recording = session.record("recording");
     let whole = weights(&recording);
-    // Noon of a day, and what machines say whose clocks are a day behind and a year ahead.
+    // Noon of a day, on machines whose clocks are a day behind and a year ahead.
     let noon = Duration::from_secs(20_000 * 86_400 + 43_200);
     let day = Duration::from_secs(86_400);
     for (host, clock) in [

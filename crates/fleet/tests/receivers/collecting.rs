@@ -1,4 +1,4 @@
-//! `prof collect`: what waits is pushed, once, whatever happens in between.
+//! `prof collect`: waiting recordings are pushed, once, whatever happens in between.
 
 use std::collections::HashSet;
 use std::fs;

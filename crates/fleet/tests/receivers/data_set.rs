@@ -1,4 +1,4 @@
-//! `prof push` to a data set, and what queries find in it.
+//! `prof push` to a data set, and queries of it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -165,10 +165,10 @@ fn hosts_of_one_name_are_added_up_and_compacted() {
     assert_eq!(session.files("samples").len(), 1);
     assert_eq!(session.files("stacks").len(), 1);
     assert_eq!(session.query(&[]), whole);
-    // What was pushed stays so.
+    // A recording that was pushed is not pushed again.
     assert!(session.pushed(&first, "a").contains("was pushed before"));
     assert_eq!(session.query(&[]), whole);
-    // As if the compaction had been killed before it removed the first file.
+    // The state of a compaction that was killed before it removed the first file.
     fs::write(kept_at, kept).unwrap();
     assert_eq!(session.query(&[]), whole);
     assert_eq!(session.data("check").0, Some(3));
@@ -190,7 +190,7 @@ fn killed_pushes_change_nothing() {
         // Nothing is there that an earlier push has done.
         session.data = session.folder.path().join(format!("data-{number}"));
         let mut push = session.push(&recording, "a").spawn().unwrap();
-        // A whole push makes some more files and folders than that.
+        // A complete push creates more files and folders than that.
         while entries(&session.data) < number % 13 && push.try_wait().unwrap().is_none() {
             std::thread::yield_now();
         }
@@ -209,11 +209,11 @@ fn killed_pushes_change_nothing() {
 /// How many files and folders a folder has, at all depths.
 fn entries(folder: &Path) -> usize {
     let found = fs::read_dir(folder).into_iter().flatten().flatten();
-    // What is gone meanwhile has none.
+    // A removed folder has no entries.
     found.map(|entry| 1 + entries(&entry.path())).sum()
 }
 
-/// Those that are complete: the others have no ending.
+/// The complete files: the others have no extension.
 fn whole_files(files: &[PathBuf]) -> usize {
     let whole = files.iter().filter(|path| path.extension().is_some());
     whole.count()
@@ -231,14 +231,14 @@ fn frames_are_named_later_by_who_has_the_file() {
         .args(["--symbols", "later"])
         .output();
     assert!(pushed.unwrap().status.success());
-    // Where nobody has the program.
+    // On a machine without the program.
     let unnamed = session.query(&[]);
     assert!(!unnamed.contains_key("parse"), "{unnamed:?}");
     assert!(
         unnamed.keys().any(|name| name.starts_with("work+0x")),
         "{unnamed:?}"
     );
-    // As debuginfod's cache has it.
+    // In the layout of debuginfod's cache.
     let notes = Command::new("readelf")
         .arg("-n")
         .arg(session.folder.path().join("work"))

@@ -1,5 +1,5 @@
-//! What Pyroscope and receivers of OTLP's profiles get, as others decode it, and what becomes of
-//! it when they do not take it.
+//! The requests to Pyroscope and to receivers of OTLP's profiles, decoded by other tools, and the
+//! reaction when they are refused.
 
 #![allow(clippy::unwrap_used)]
 
@@ -44,7 +44,7 @@ fn build(folder: &Path) -> PathBuf {
     program
 }
 
-/// What prof itself says of a recording whose program has its symbols.
+/// prof's own report of a recording whose program has symbols.
 fn weights(recording: &Path) -> Weights {
     let weights = all_weights(recording);
     for function in ["main", "parse", "render", "burn"] {
@@ -53,7 +53,7 @@ fn weights(recording: &Path) -> Weights {
     weights
 }
 
-/// What prof itself says of a recording.
+/// prof's own report of a recording.
 fn all_weights(recording: &Path) -> Weights {
     let profile = prof_report::read(recording, &LoadOptions::default()).unwrap();
     let symbolizer = Symbolizer::new(SymbolOptions::default());

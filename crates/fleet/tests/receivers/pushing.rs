@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use super::server::{Request, Server};
 use super::{Weights, build, errors, fleet, weights};
 
-/// A recording, and what is on the way.
+/// A recording, and a server that receives it.
 struct Session {
     folder: TempDir,
     recording: PathBuf,
@@ -95,7 +95,7 @@ fn go_decodes_what_pyroscope_gets() {
     assert!(server.rest().is_empty());
 }
 
-/// What Go's pprof reads.
+/// The output of Go's pprof.
 fn raw(body: &Path) -> String {
     let raw = Command::new("go")
         .args(["tool", "pprof", "-raw"])

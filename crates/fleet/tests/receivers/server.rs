@@ -12,7 +12,7 @@ pub(crate) struct Server {
     requests: Receiver<Request>,
 }
 
-/// What was sent.
+/// A request.
 pub(crate) struct Request {
     /// Path and query.
     pub(crate) target: String,
@@ -34,7 +34,7 @@ impl Server {
         Self::at(([127, 0, 0, 1], 0).into(), answers)
     }
 
-    /// The same at this address.
+    /// Like `answering`, at this address.
     pub(crate) fn at(address: SocketAddr, answers: &[(u16, &'static str)]) -> Self {
         let listener = TcpListener::bind(address).unwrap();
         let address = listener.local_addr().unwrap();
@@ -60,7 +60,7 @@ impl Server {
         self.requests.recv().unwrap()
     }
 
-    /// What has come so far and was not asked for.
+    /// The requests so far that were not taken.
     pub(crate) fn rest(&self) -> Vec<Request> {
         self.requests.try_iter().collect()
     }
@@ -96,6 +96,6 @@ fn read(stream: &mut BufReader<TcpStream>) -> Option<Request> {
 fn answer(stream: &mut TcpStream, (status, text): (u16, &str)) {
     let length = text.len();
     let answer = format!("HTTP/1.1 {status} So\r\ncontent-length: {length}\r\n\r\n{text}");
-    // Who is killed does not listen.
+    // A killed client does not listen.
     let _ = stream.write_all(answer.as_bytes());
 }

@@ -1,4 +1,5 @@
-//! `prof push --spool`: what cannot be pushed now waits, and goes first the next time.
+//! `prof push --spool`: recordings that cannot be pushed now wait, and are sent first the next
+//! time.
 
 use std::fs::{self, File};
 use std::net::TcpListener;
@@ -20,7 +21,7 @@ fn push(session: &Session, recording: &Path, service: &str, url: &str) -> Output
     push.output().unwrap()
 }
 
-/// What a push says that succeeds.
+/// The output of a push that succeeds.
 fn pushed(session: &Session, recording: &Path, service: &str, url: &str) -> String {
     let output = push(session, recording, service, url);
     assert!(output.status.success(), "{}", errors(&output));
@@ -41,7 +42,7 @@ fn what_waited_for_the_receiver_goes_first() {
     }
     let session = Session::new();
     let (first, second) = (session.record("first"), session.record("second"));
-    // Nobody listens there until the server does.
+    // The address refuses connections until the server starts.
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr();
     let address = address.unwrap();
     let url = format!("pyroscope+http://{address}");
@@ -66,7 +67,7 @@ fn a_data_set_gets_what_waited_as_what_it_was() {
     }
     let session = Session::new();
     let recordings = ["a", "b", "c"].map(|name| (name, session.record(name)));
-    // No data set can be made there.
+    // No data set can be created there.
     let data = session.path("data");
     fs::write(&data, "").unwrap();
     let url = data.to_str().unwrap();

@@ -1,4 +1,4 @@
-//! Trees made of other trees: seen from a function, or from the innermost functions outwards.
+//! Trees derived from other trees: from a function, or from the innermost functions outwards.
 
 use std::collections::BTreeSet;
 
@@ -9,14 +9,14 @@ use crate::pattern::Pattern;
 use crate::suggest;
 
 impl<'p> CallTree<'p> {
-    /// What the functions that match `pattern` called: their subtrees, merged, below one node for
-    /// each of these functions. Of recursive calls only the outermost counts.
+    /// The callees of the functions that match `pattern`: their subtrees, merged, below one node
+    /// for each of these functions. Of recursive calls only the outermost counts.
     ///
     /// # Errors
     /// [`Error::NoSuchFunction`].
     pub fn callees_of(&self, pattern: &Pattern) -> Result<Self, Error> {
         let mut nodes = Nodes::default();
-        // Where each node of this tree is in the new one.
+        // The node in the new tree for each node of this one.
         let mut places = vec![None; self.nodes.len()];
         for (id, node) in self.nodes() {
             let parent = match places[node.parent.index()] {
@@ -32,9 +32,9 @@ impl<'p> CallTree<'p> {
         self.derived(nodes, pattern)
     }
 
-    /// Who called the functions that match `pattern`: upside down, from one node for each of these
-    /// functions outwards. Weights are those of the functions with all they called. Of recursive
-    /// calls only the outermost counts.
+    /// The callers of the functions that match `pattern`: upside down, from one node for each of
+    /// these functions outwards. Weights are the total weights of the functions. Of recursive calls
+    /// only the outermost counts.
     ///
     /// # Errors
     /// [`Error::NoSuchFunction`].
@@ -52,8 +52,8 @@ impl<'p> CallTree<'p> {
         self.derived(nodes, pattern)
     }
 
-    /// The tree upside down: from the functions that samples were taken in to their callers, in
-    /// each part of the split.
+    /// The tree upside down: from the sampled functions to their callers, in each group of the
+    /// split.
     pub fn inverted(&self) -> Self {
         let mut nodes = Nodes::default();
         for (id, node) in self.nodes().filter(|(_, node)| node.own.samples > 0) {

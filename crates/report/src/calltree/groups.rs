@@ -1,4 +1,4 @@
-//! What views are split into: threads, processes, CPUs, with their names.
+//! The groups that views are split into: threads, processes, CPUs, with their names.
 
 use std::borrow::Cow;
 
@@ -9,21 +9,21 @@ use crate::calltree::Split;
 use crate::filter::Filter;
 use crate::profile::{NameId, Profile, Sample};
 
-/// The parts of a profile, as they are met.
+/// The groups of a profile, in the order of their first sample.
 pub(crate) struct Groups<'p> {
     profile: &'p Profile,
     split: Split,
     /// Whether threads whose names have become one are one.
     merges: bool,
-    /// By thread name's number: the first name that becomes the same by merging.
+    /// By thread name id: the first name that becomes equal by merging.
     groups: Vec<NameId>,
-    /// By thread name's number: what it becomes by merging.
+    /// By thread name id: the merged name.
     names: Vec<Cow<'p, str>>,
     numbers: FxHashMap<Key, u32>,
     parts: Vec<Part>,
 }
 
-/// What tells parts apart.
+/// The key of a group.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Key {
     All,
@@ -63,7 +63,7 @@ impl<'p> Groups<'p> {
         }
     }
 
-    /// The number of the part that a sample is of, from zero in the order in which they are met.
+    /// The index of a sample's group, from zero in the order of first samples.
     pub(crate) fn number(&mut self, sample: &Sample) -> u32 {
         let key = self.key(sample);
         let (name, is_main) = (sample.name, sample.pid == sample.tid);
@@ -72,8 +72,8 @@ impl<'p> Groups<'p> {
             parts.push(Part { key, name, is_main });
             parts.len() as u32 - 1
         });
-        // The last name: the first ones are often those of whoever made the thread. A process
-        // goes by its main thread.
+        // The last name: the first ones are often those of the parent. A process has the name of
+        // its main thread.
         let part = &mut parts[number as usize];
         if is_main || !part.is_main {
             (part.name, part.is_main) = (name, is_main);
@@ -93,7 +93,7 @@ impl<'p> Groups<'p> {
         }
     }
 
-    /// The names of all parts met, by number (`cc1`, `worker 123/456`, `CPU 3`).
+    /// The names of all groups, by index (`cc1`, `worker 123/456`, `CPU 3`).
     pub(crate) fn into_names(self) -> Vec<String> {
         let name = |part: &Part| {
             let name = &self.names[part.name.index()];

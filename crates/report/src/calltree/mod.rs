@@ -1,4 +1,4 @@
-//! Stacks of named functions, merged into one tree: what most views are made of.
+//! Stacks of symbolized functions, merged into one tree: the basis of most views.
 
 pub(crate) mod groups;
 
@@ -14,7 +14,7 @@ use crate::filter::selection::Selection;
 use crate::profile::{Event, MissingData, Weight};
 use crate::symbolize::{FunctionId, SymbolizedProfile};
 
-/// What the top level of a [`CallTree`] is.
+/// The top level of a [`CallTree`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Split {
     /// Outermost functions: nothing is split.
@@ -31,7 +31,7 @@ pub enum Split {
 }
 
 impl Split {
-    /// What this is for profiles that may not tell threads apart.
+    /// The split for profiles that may lack threads.
     fn of(self, missing_data: MissingData) -> Result<Self, Error> {
         match self {
             Self::Nothing => Ok(self),
@@ -50,7 +50,7 @@ impl Split {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeId(u32);
 
-/// What a node stands for.
+/// What a node represents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Label {
     /// Everything.
@@ -66,15 +66,15 @@ pub enum Label {
 pub struct Node {
     /// The caller; the root is its own.
     pub parent: NodeId,
-    /// What it stands for.
+    /// What it represents.
     pub label: Label,
     /// Whether the compiler inlined the function here, in every sample.
     pub inlined: bool,
-    /// In how many samples this frame was read from live memory, after the sample was taken.
+    /// In how many samples this frame was read from live memory, after the sample.
     pub remote_read: u64,
-    /// Samples taken in this very function.
+    /// Samples in this function itself.
     pub own: Weight,
-    /// Samples taken in it or in anything it called.
+    /// Samples in it or in its callees.
     pub total: Weight,
 }
 
@@ -86,13 +86,13 @@ pub struct CallTree<'p> {
     nodes: Vec<Node>,
     /// Children of all nodes, one node after the other, heaviest first.
     children: Vec<NodeId>,
-    /// Where each node's children end in `children`.
+    /// The end of each node's children in `children`.
     ends: Vec<u32>,
     parts: Vec<String>,
 }
 
 impl Node {
-    /// Whether it was read back in most of its samples.
+    /// Whether it was read from live memory in most of its samples.
     pub fn is_read_back(&self) -> bool {
         self.remote_read > self.total.samples / 2
     }
@@ -159,7 +159,7 @@ impl<'p> CallTree<'p> {
         numbers.map(NodeId).zip(&self.nodes)
     }
 
-    /// What a node called, the heaviest first; equal ones by name.
+    /// The callees of a node, the heaviest first; equal ones by name.
     pub fn children(&self, id: NodeId) -> &[NodeId] {
         let end = |index: usize| self.ends[index] as usize;
         let start = id.index().checked_sub(1).map_or(0, end);

@@ -52,12 +52,12 @@ impl Nodes {
         self.nodes[id.index()].own += weight;
     }
 
-    /// Notes that a node was read back in so many samples.
+    /// Adds to the number of samples in which a node was read from live memory.
     pub(super) fn add_read_back(&mut self, id: NodeId, samples: u64) {
         self.nodes[id.index()].remote_read += samples;
     }
 
-    /// Takes the callers of all nodes that were read back for read back in the same samples.
+    /// Marks the callers of all nodes that were read from live memory in the same samples, too.
     pub(super) fn read_back_callers(&mut self) {
         // Children come after their parents.
         for index in (1..self.nodes.len()).rev() {
@@ -98,8 +98,8 @@ impl Nodes {
     }
 }
 
-/// The children of all nodes and where those of each node end. Nodes without samples, left over
-/// from stacks that the filter refused, are nobody's children.
+/// The children of all nodes and the end of those of each node. Nodes without samples, which remain
+/// from stacks that the filter rejected, are left out.
 fn sorted_children(tree: &CallTree<'_>) -> (Vec<NodeId>, Vec<u32>) {
     let mut children: Vec<NodeId> = tree
         .nodes()

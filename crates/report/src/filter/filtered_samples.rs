@@ -1,4 +1,4 @@
-//! The samples and frames that a filter shows, for formats that keep samples apart.
+//! The samples and frames that pass a filter, for formats that store single samples.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -11,8 +11,8 @@ use crate::filter::selection::{Seen, Selection};
 use crate::profile::{Event, FrameId, Sample, StackId, Weight};
 use crate::symbolize::{Location, SymbolizedProfile};
 
-/// What a [`Filter`] shows of a profile: samples in time order, and the locations of each frame.
-/// The same samples and frames as in the [`CallTree`](crate::CallTree) of that filter.
+/// The part of a profile that passes a [`Filter`]: samples in time order, and the locations of each
+/// frame. The same samples and frames as in the [`CallTree`](crate::CallTree) of that filter.
 pub(crate) struct FilteredSamples<'p> {
     symbolized: &'p SymbolizedProfile,
     event: u16,
@@ -84,7 +84,7 @@ impl<'p> FilteredSamples<'p> {
         &self.samples
     }
 
-    /// The distinct stacks of the samples and what each weighs, by number.
+    /// The distinct stacks of the samples and their weights, by id.
     pub(crate) fn weighted_stacks(&self) -> BTreeMap<StackId, Weight> {
         let mut stacks: FxHashMap<StackId, Weight> = FxHashMap::default();
         for sample in &self.samples {
@@ -99,7 +99,7 @@ impl<'p> FilteredSamples<'p> {
         time(self.samples.last()).saturating_sub(time(self.samples.first()))
     }
 
-    /// When the first sample was taken, in nanoseconds since 1970, if that is known.
+    /// The time of the first sample, in nanoseconds since 1970, if known.
     pub(crate) fn time_of_day(&self) -> Option<i64> {
         let zero = self.symbolized.profile().clock_zero?;
         let first = i64::try_from(self.samples.first()?.time).ok()?;
@@ -118,21 +118,21 @@ impl<'p> FilteredSamples<'p> {
         usual.map_or(0, |(period, _)| period)
     }
 
-    /// What is shown of a frame, innermost first; may be nothing.
+    /// The visible locations of a frame, innermost first; may be empty.
     pub(crate) fn locations(&self, frame: FrameId) -> &[&'p Location] {
         let end = |index: usize| self.ends[index] as usize;
         let start = frame.index().checked_sub(1).map_or(0, end);
         &self.locations[start..end(frame.index())]
     }
 
-    /// What is shown of the frames that are on the samples' stacks, each frame once.
+    /// The visible locations of the frames on the samples' stacks, each frame once.
     pub(crate) fn all_locations(&self) -> impl Iterator<Item = &'p Location> {
         let profile = self.symbolized.profile();
         let mut stacks_seen = vec![false; profile.stacks.len()];
         let mut frames_seen = vec![false; profile.frames.len()];
         for sample in &self.samples {
             for stack in self.stacks(sample.stack) {
-                // What it extends was seen with it.
+                // The stack that it extends was seen with it.
                 if std::mem::replace(&mut stacks_seen[stack.index()], true) {
                     break;
                 }
@@ -144,8 +144,8 @@ impl<'p> FilteredSamples<'p> {
         seen.flat_map(|id| self.locations(id).iter().copied())
     }
 
-    /// By function's number: the file it is in, as far as known. Formats that give functions and
-    /// not places a file take it from here.
+    /// By function id: its file, if known. Formats that assign files to functions, not to
+    /// locations, use this.
     pub(crate) fn files(&self) -> Vec<Option<&'p str>> {
         let mut files = vec![None; self.symbolized.functions().len()];
         for location in &self.locations {

@@ -1,4 +1,4 @@
-//! Which samples and frames a view is made of.
+//! The samples and frames of a view.
 
 pub(crate) mod filtered_samples;
 pub(crate) mod selection;
@@ -10,10 +10,9 @@ use prof_model::{Pid, Tid};
 use crate::pattern::Pattern;
 use crate::symbolize::Language;
 
-/// Which samples and frames a view is made of. The default is all of the main event.
+/// The samples and frames of a view. The default is all of the main event.
 ///
-/// Conditions on samples are met together; each list is met by any of its values, and an empty
-/// one by everything.
+/// Samples must meet all conditions; a list matches any of its values, and an empty one everything.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     /// The event, with or without its modifiers; the first one that has samples unless given. Views
@@ -46,10 +45,9 @@ pub struct Filter {
     pub no_kernel: bool,
     /// Inlined functions are left out: their weight goes to the function they are part of.
     pub no_inline: bool,
-    /// The machinery that runs futures is left out, as with `hide`: what stands between a task's
-    /// functions.
+    /// Functions that run futures are left out, as with `hide`: those between a task's functions.
     pub fold_async: bool,
-    /// In views that are split, each match in a thread's name becomes `*`, and threads whose names
-    /// are then the same are one. Conditions are on the names as they were.
+    /// In split views, each match in a thread's name becomes `*`, and threads with equal results
+    /// are merged. Conditions apply to the original names.
     pub merge_threads: Option<Pattern>,
 }

@@ -13,7 +13,7 @@ use crate::symbolize::{
 /// The samples and frames of a profile that a filter lets through.
 pub(crate) struct Selection<'a> {
     filter: &'a Filter,
-    /// The only one that is looked at, if so.
+    /// The event to select, if only one.
     event: Option<u16>,
     /// By thread name's number: whether `comm` matches.
     names: Vec<bool>,
@@ -23,7 +23,7 @@ pub(crate) struct Selection<'a> {
     times: (u64, u64),
 }
 
-/// What the filter says of a function.
+/// The filter's verdict on a function.
 #[derive(Clone, Copy)]
 struct FunctionFilter {
     wanted: bool,
@@ -31,7 +31,7 @@ struct FunctionFilter {
     hidden: bool,
 }
 
-/// What was found on the way down a stack.
+/// The result of a walk down a stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
     wanted: bool,
@@ -39,13 +39,13 @@ pub(crate) struct Seen {
 }
 
 impl<'a> Selection<'a> {
-    /// What is let through of the event that the filter names, or of the main one.
+    /// The selection from the event that the filter names, or from the main one.
     pub(crate) fn new(symbolized: &SymbolizedProfile, filter: &'a Filter) -> Result<Self, Error> {
         let event = choose_event(symbolized, filter.event.as_deref())?;
         Self::of(symbolized, filter, Some(event))
     }
 
-    /// What is let through of the event that the filter names, or of all.
+    /// The selection from the event that the filter names, or from all.
     pub(crate) fn of_all_events(
         symbolized: &SymbolizedProfile,
         filter: &'a Filter,
@@ -104,12 +104,12 @@ impl<'a> Selection<'a> {
         self.filter
     }
 
-    /// Index of the event that is looked at; the first one of all.
+    /// The index of the selected event; if all are, of the first one.
     pub(crate) fn event(&self) -> u16 {
         self.event.unwrap_or_default()
     }
 
-    /// Whether the sample is let through, whatever its stack.
+    /// Whether the sample passes, except for its stack.
     pub(crate) fn has(&self, sample: &Sample) -> bool {
         let any = |list: &[i32], value| list.is_empty() || list.contains(&value);
         let cpus = &self.filter.cpus;
@@ -127,7 +127,7 @@ impl<'a> Selection<'a> {
             || self.filter.no_inline && location.inlined)
     }
 
-    /// What is known of a stack once it calls `function`.
+    /// The result for a stack after a call of `function`.
     pub(crate) fn see(&self, seen: Seen, function: FunctionId) -> Seen {
         let fate = self.functions[function.index()];
         Seen {
@@ -149,7 +149,7 @@ impl<'a> Selection<'a> {
     }
 }
 
-/// Refuses conditions on what the profile does not tell.
+/// Rejects conditions on data that the profile lacks.
 fn check_missing_data(filter: &Filter, missing_data: MissingData) -> Result<(), Error> {
     let timed = filter.since.is_some() || filter.until.is_some();
     let threaded = filter.comm.is_some() || !filter.pids.is_empty() || !filter.tids.is_empty();
@@ -183,7 +183,7 @@ impl FunctionFilter {
     }
 }
 
-/// The event asked for, or else all time if the recording has it, or the first one that has
+/// The requested event, or else all time if the recording has it, or the first one that has
 /// samples.
 fn choose_event(symbolized: &SymbolizedProfile, asked: Option<&str>) -> Result<u16, Error> {
     let profile = symbolized.profile();

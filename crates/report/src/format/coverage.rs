@@ -1,4 +1,4 @@
-//! How much of what threads did was sampled, as a text table.
+//! How much of threads' work has samples, as a text table.
 
 use std::io::{self, Write};
 

@@ -56,7 +56,8 @@ fn cells(row: &Row, flat: &Flat, tree: &CallTree<'_>) -> [String; COLUMNS.len()]
     ]
 }
 
-/// Spreadsheets take what begins so for a formula, and an apostrophe for the start of a text.
+/// Spreadsheets take a cell that begins with these characters for a formula, and an apostrophe for
+/// the start of a text.
 fn text(cell: &str) -> String {
     match cell.starts_with(['=', '+', '-', '@']) {
         true => format!("'{cell}"),

@@ -1,4 +1,4 @@
-//! What changed between two recordings, as a table and as a picture.
+//! The changes between two recordings, as a table and as a picture.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -20,9 +20,9 @@ use super::table::shorten;
 /// How a table of changes is laid out.
 #[derive(Clone, Debug, Default)]
 pub struct DiffOptions {
-    /// What the first recording is called.
+    /// The name of the first recording.
     pub before: String,
-    /// What the second recording is called.
+    /// The name of the second recording.
     pub after: String,
     /// The terminal's width in columns; `None` for pipes and files.
     pub width: Option<usize>,
@@ -79,7 +79,7 @@ pub fn write(diff: &Diff, options: &DiffOptions, mut out: impl Write) -> io::Res
         let names = shown.iter().map(|cells| cells[4].chars().count());
         let longest = names.max().unwrap_or(0).max(TITLES[4].len());
         let names = longest.min(options.width.map_or(60, |width| {
-            // What is left beside the other columns and twenty for the module.
+            // The width left by the other columns and twenty for the module.
             width.saturating_sub(60).max(20)
         }));
         for cells in [&TITLES.map(String::from)].into_iter().chain(&shown) {
@@ -165,8 +165,8 @@ pub(super) fn escape(cell: &str) -> String {
 }
 
 /// Draws the stacks of `after`, red where they grew and blue where they shrank since `before`.
-/// Widths are those of `after`; with `gone`, those of `before`, so that what is no longer there is
-/// seen as well. Both are scaled to the same whole.
+/// Widths are those of `after`; with `gone`, those of `before`, so that removed functions are
+/// visible as well. Both are scaled to the same whole.
 ///
 /// # Errors
 /// [`Error::DifferentUnits`], those of `out`.
@@ -200,11 +200,11 @@ pub fn flamegraph(
     }));
     drawing.count_name = unit.name().to_owned();
     drawing.negate_differentials = gone;
-    // Most frames are as bright as what is behind them.
+    // Most frames are as bright as the background.
     drawing.stroke_color = StrokeColor::Color([205, 205, 205].into());
     let lines: Vec<String> = stacks.iter().map(Stack::line).collect();
     let mut svg = Vec::new();
-    // inferno takes them from the last to the first.
+    // inferno reads them from the last to the first.
     let lines = lines.iter().rev().map(String::as_str);
     inferno::flamegraph::from_lines(&mut drawing, lines, &mut svg)?;
     let page = Page::parse(&svg, options.layout(), options.width)?;
@@ -253,20 +253,20 @@ fn legend(stacks: &[Stack], whole: u64) -> [Entry; 3] {
 struct Stack {
     /// Its frames, separated by `;`.
     frames: String,
-    /// Its weight in the recording that the widths are not of, scaled to the whole of the other.
+    /// Its weight in the other recording, scaled to the whole of the one with the widths.
     compared: u64,
     /// Its weight in the recording that the widths are of.
     shown: u64,
 }
 
 impl Stack {
-    /// As inferno reads it.
+    /// In inferno's format.
     fn line(&self) -> String {
         format!("{} {} {}", self.frames, self.compared, self.shown)
     }
 }
 
-/// The stacks of both, functions by name: a function's own time comes before what it calls.
+/// The stacks of both, functions by name: a function's self time comes before its callees.
 fn stacks(compared: &CallTree<'_>, shown: &CallTree<'_>, options: &FlameOptions) -> Vec<Stack> {
     let scale = shown.total().value as f64 / compared.total().value.max(1) as f64;
     let mut stacks: BTreeMap<String, (u64, u64)> = BTreeMap::new();

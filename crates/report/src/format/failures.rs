@@ -7,7 +7,7 @@ use crate::view::failures::{Failures, Row};
 use super::number::{grouped, percent};
 use super::places::{PlaceTable, place};
 
-/// Writes a line on how many stacks are whole, one for each reason why others are not, then the
+/// Writes a line with the number of whole stacks, one for each reason of partial ones, then the
 /// places where unwinding stopped, at most `rows` of them.
 ///
 /// The columns of the places, separated by two spaces: stacks, share of all stacks in percent,

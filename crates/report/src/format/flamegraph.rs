@@ -23,15 +23,15 @@ pub use super::palette::PaletteBy;
 pub struct FlameOptions {
     /// The headline.
     pub title: String,
-    /// The line below it; unless given, the command, what was counted and the verdict.
+    /// The line below it; by default the command, the event and the verdict.
     pub subtitle: Option<String>,
-    /// What the hue of a function tells.
+    /// The meaning of a function's hue.
     pub palette: PaletteBy,
     /// Width in pixels; as wide as the window unless given.
     pub width: Option<usize>,
     /// Whether the root is at the bottom.
     pub upwards: bool,
-    /// Whether to merge from the innermost function outwards: who calls what is hot.
+    /// Whether to merge from the innermost function outwards, to show the callers of hot functions.
     pub reversed: bool,
     /// Leave out frames narrower than so many percent of the whole.
     pub min_percent: f64,
@@ -52,8 +52,8 @@ impl Default for FlameOptions {
 }
 
 /// Draws `tree`, with a legend of its colours. The same tree gives the same bytes. Inlined
-/// functions are paler, and frames that were read back after most of their samples dull and in
-/// italics.
+/// functions are paler, and frames that were read from live memory in most of their samples dull
+/// and in italics.
 ///
 /// # Errors
 /// Those of `out`.
@@ -82,7 +82,7 @@ fn draw(tree: &CallTree<'_>, options: &FlameOptions, out: impl Write) -> io::Res
 }
 
 impl FlameOptions {
-    /// What is the same for graphs and charts.
+    /// The options that graphs and charts share.
     pub(super) fn drawing(&self) -> Options<'_> {
         let mut drawing = Options::default();
         drawing.deterministic = true;
@@ -91,7 +91,7 @@ impl FlameOptions {
         drawing.min_width = self.min_percent;
         drawing.text_truncate_direction = TextTruncateDirection::Right;
         drawing.bgcolors = Some(BackgroundColor::Flat([252, 252, 252].into()));
-        // Lines come in the order in which they are to be drawn; this is what keeps it.
+        // Lines come in the order of drawing; this option keeps it.
         drawing.flame_chart = true;
         drawing.direction = match self.layout() {
             Layout::Downwards => Direction::Inverted,
@@ -114,7 +114,7 @@ impl FlameOptions {
     }
 }
 
-/// What was run, what was counted, how much of it, and what it is worth, in a line.
+/// The command, the event, the total and the verdict, in a line.
 fn subtitle(tree: &CallTree<'_>, options: &FlameOptions) -> String {
     let subtitle = || {
         let event = &tree.event().name;
@@ -131,9 +131,9 @@ pub(super) fn verdict(symbolized: &SymbolizedProfile) -> Option<Verdict> {
     is_known.then(|| Verdict::new(symbolized.quality()))
 }
 
-/// The same in a line.
+/// The verdict in a line.
 fn verdict_line(symbolized: &SymbolizedProfile) -> Option<String> {
-    /// In characters; what comes after the most important things is left out if need be.
+    /// In characters; less important parts are left out if necessary.
     const LONGEST: usize = 70;
     let verdict = verdict(symbolized)?.to_string();
     let mut line = verdict.lines().next()?;
@@ -143,8 +143,8 @@ fn verdict_line(symbolized: &SymbolizedProfile) -> Option<String> {
     Some(printable(line).into_owned())
 }
 
-/// The command, what was counted, and the verdict, in a line of about so many characters; the
-/// command is shortened.
+/// The command, the event and the verdict, in a line of about so many characters; the command is
+/// shortened.
 pub(super) fn described(symbolized: &SymbolizedProfile, counted: &str, length: usize) -> String {
     const SHORTEST: usize = 24;
     let mut text = match verdict_line(symbolized) {
@@ -159,7 +159,7 @@ pub(super) fn described(symbolized: &SymbolizedProfile, counted: &str, length: u
     text
 }
 
-/// What was recorded, if a command line tells; otherwise all of the command line.
+/// The recorded program, if the command line contains it; otherwise the whole command line.
 fn program(command_line: &[String]) -> String {
     let own = command_line.iter().position(|word| word == "--");
     match own.map(|own| &command_line[own + 1..]) {
@@ -181,7 +181,7 @@ fn colors(
 ) -> (PaletteMap, Vec<Entry>) {
     let mut colors = PaletteMap::default();
     let mut legend = Legend::new(palette);
-    // What inferno calls the frame of everything.
+    // inferno's name for the root frame.
     colors.insert("", Palette::part());
     for (id, node) in tree.nodes() {
         let color = match node.label {
@@ -202,7 +202,7 @@ fn colors(
     (colors, legend.entries())
 }
 
-/// Attributes of the frames that were read back, in inferno's syntax.
+/// Attributes of the frames that were read from live memory, in inferno's syntax.
 fn italics(tree: &CallTree<'_>) -> io::Result<FuncFrameAttrsMap> {
     let nodes = tree.nodes().filter(|(_, node)| node.is_read_back());
     let functions = nodes.filter(|(_, node)| matches!(node.label, Label::Function(_)));
@@ -219,8 +219,8 @@ fn is_drawn(tree: &CallTree<'_>, id: NodeId, options: &FlameOptions) -> bool {
     node.parent == NodeId::ROOT || node.total.share_of(tree.total()) >= narrow
 }
 
-/// The stacks as folded lines, from right to left, functions by name. Frames too narrow to be drawn
-/// are given to their callers, which draws the same graph from far fewer lines.
+/// The stacks as folded lines, from right to left, functions by name. Frames too narrow to draw are
+/// merged into their callers, which draws the same graph from far fewer lines.
 ///
 /// Names are compared one by one. Whole lines must not be: `f;g` comes after `f2` then, and inferno
 /// draws `f` in two pieces.
@@ -244,8 +244,8 @@ fn lines(tree: &CallTree<'_>, options: &FlameOptions) -> Vec<String> {
     lines
 }
 
-/// The ending that keeps functions of one name but different kinds apart; inferno does not show it,
-/// and knows no others than these.
+/// The suffix that distinguishes functions of one name but different kinds; inferno hides it, and
+/// knows only these.
 fn mark(tree: &CallTree<'_>, node: &Node) -> &'static str {
     let Label::Function(function) = node.label else {
         return "";
@@ -280,7 +280,7 @@ mod tests {
             ..FlameOptions::default()
         };
         let svg = draw(&options);
-        // The script and the style are inferno's; what is drawn is ours.
+        // The script and the style are inferno's; the frames are ours.
         let frames = svg.split("<svg id=\"frames\"").nth(1).unwrap();
         check_golden("frames.svg", frames.replace("<g>", "\n<g>").as_bytes());
         assert_eq!(svg, draw(&options), "drawn twice");

@@ -1,8 +1,8 @@
 //! Folded stacks: `root;caller;callee weight`, one line for each distinct stack.
 //!
-//! What `stackcollapse-perf.pl` writes and `flamegraph.pl`, inferno, speedscope and many others
-//! read. Frames are separated by `;`, the last number of a line is the weight; so neither may be
-//! in a name.
+//! The format that `stackcollapse-perf.pl` writes and `flamegraph.pl`, inferno, speedscope and many
+//! others read. Frames are separated by `;`, the last number of a line is the weight; so neither
+//! may be in a name.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -34,7 +34,7 @@ pub(super) fn line(
 ) -> String {
     use std::fmt::Write as _;
     let mut line = joined(tree, leaf, mark);
-    // A `String` takes everything that is written to it.
+    // Writing to a `String` cannot fail.
     let _ = write!(line, " {weight}");
     line
 }
@@ -61,8 +61,8 @@ fn joined(
     line
 }
 
-/// The name without what would end it: `;` and line breaks. Readers take two numbers at the end
-/// of a line for a comparison, so the last name must not end in one.
+/// The name without `;` and line breaks, which would end it. Readers take two numbers at the end of
+/// a line for a comparison, so the last name must not end in one.
 pub(super) fn plain(name: &str, last: bool) -> Cow<'_, str> {
     let mut name = match name {
         "" => Cow::Borrowed("[no name]"),

@@ -13,7 +13,7 @@ pub(crate) fn is_scaled(unit: &Unit) -> bool {
     *unit == Unit::Nanoseconds || unit.name() == "bytes"
 }
 
-/// An amount by itself, in three digits with its unit: `237 ms`, `1.50 MiB`, `11,900 cycles`.
+/// A single amount, in three digits with its unit: `237 ms`, `1.50 MiB`, `11,900 cycles`.
 pub(crate) fn scaled(amount: u64, unit: &Unit) -> String {
     let (names, step): (&[&str], f64) = match unit {
         Unit::Nanoseconds => (&["ns", "µs", "ms", "s"], 1000.0),
@@ -34,7 +34,7 @@ pub(crate) fn scaled(amount: u64, unit: &Unit) -> String {
     format!("{value:.decimals$} {}", names[index])
 }
 
-/// How the weights of one view are written: all in the same unit, so that they compare at sight.
+/// The format of the weights of one view: all in the same unit, so that they can be compared.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scale<'a> {
     unit: &'a Unit,

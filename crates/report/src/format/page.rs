@@ -1,10 +1,9 @@
-//! The page around the frames of a picture: what inferno draws, with a legend, and with units for
-//! people.
+//! The picture around the frames: inferno's, with a legend and readable units.
 //!
 //! ```text
 //! Reset Zoom              title                Search
 //!                       subtitle
-//! what the pointer is on                      Matched      (or at the bottom, see `Layout`)
+//! the frame at the pointer                    Matched      (or at the bottom, see `Layout`)
 //! legend, one or more rows
 //! ┌ frames ──────────────────────────────────────────┐
 //! ```
@@ -28,30 +27,30 @@ pub(super) const MARGIN: usize = 10;
 pub(super) const FRAME: usize = 16;
 
 const LEGEND_ROW: usize = 18;
-/// Of a character of the legend, in pixels.
+/// The width of a character of the legend, in pixels.
 const CHARACTER: f64 = 7.3;
 
 /// How inferno begins the frames.
 const FRAMES: &str = "<svg id=\"frames\"";
 
-/// Search can be seen, and the legend does not take the pointer from the frames.
+/// The search is visible, and the legend ignores the pointer.
 const STYLE: &str = "<style type=\"text/css\">\
     #search { opacity:1; fill:rgb(0,80,180); text-decoration:underline; } \
     #subtitle { fill:rgb(90,90,90); } \
     #legend { pointer-events:none; }\
     </style>";
 
-/// Where inferno puts things that must move when the page grows.
+/// The positions of inferno's elements that must move when the picture grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Layout {
-    /// Roots at the top: what the pointer is on stands above the frames.
+    /// Roots at the top: the text for the frame at the pointer is above the frames.
     Downwards,
-    /// Roots at the bottom: it stands below them.
+    /// Roots at the bottom: it is below them.
     Upwards,
 }
 
 impl Layout {
-    /// Where frames begin in a picture of inferno's with a subtitle.
+    /// The top of the frames in a picture of inferno with a subtitle.
     fn top(self) -> usize {
         match self {
             Self::Downwards => 76,
@@ -72,7 +71,7 @@ impl Layout {
 pub(super) struct Page<'s> {
     /// All before the frames.
     head: &'s str,
-    /// The frames, and what closes the picture.
+    /// The frames, and the end of the picture.
     frames: &'s str,
     height: usize,
     width: Option<usize>,
@@ -113,8 +112,8 @@ impl<'s> Page<'s> {
         out.write_all(with_units(frames, unit).as_bytes())
     }
 
-    /// Writes the picture with a legend and `frames` instead of inferno's, which begin at the top
-    /// of what is `height` pixels high.
+    /// Writes the picture with a legend and `frames` instead of inferno's, in an area that is
+    /// `height` pixels high.
     pub(super) fn write_around(
         &self,
         legend: &[Entry],
@@ -136,7 +135,7 @@ impl<'s> Page<'s> {
             format!("y=\"{y}.00\"")
         };
         let matched = match self.layout {
-            // Far below the window, as a rule: nobody would see it.
+            // It is usually far below the window, where it would not be seen.
             Layout::Downwards => "y=\"64.00\"".to_owned(),
             Layout::Upwards => at_bottom(height),
         };
@@ -150,7 +149,7 @@ impl<'s> Page<'s> {
             .replace(&at_bottom(old), &matched)
     }
 
-    /// The legend, and how much room it takes.
+    /// The legend, and its height.
     fn legend(&self, entries: &[Entry]) -> (String, usize) {
         if entries.is_empty() {
             return (String::new(), 0);
@@ -165,7 +164,7 @@ impl<'s> Page<'s> {
             }
             let y = self.layout.top() + row * LEGEND_ROW;
             let (color, text) = (entry.color, escaped(&entry.text));
-            // A `String` takes everything that is written to it.
+            // Writing to a `String` cannot fail.
             let _ = write!(
                 legend,
                 "<g transform=\"translate({x:.1},{y})\">\

@@ -8,14 +8,14 @@ use crate::view::diff::RunsRow;
 use super::diff::escape;
 use super::number::{grouped, percent};
 
-/// What the comparison is called, and which rows are shown.
+/// The names in the comparison, and the rows to show.
 #[derive(Clone, Debug, Default)]
 pub struct RunsOptions {
-    /// What was run, as it was typed.
+    /// The command, as typed.
     pub command: String,
-    /// What the runs before are of, or where they are.
+    /// The program or the directory of the runs before.
     pub baseline: String,
-    /// What the recordings are worth, in a word.
+    /// The verdict on the recordings, in a word.
     pub verdict: String,
     /// Whether a run costs more than is allowed.
     pub costs_more: bool,
@@ -79,7 +79,7 @@ pub fn write(
     Ok(())
 }
 
-/// What grew, in a line.
+/// The growth in a line.
 fn headline(diff: &RunsDiff, options: &RunsOptions, failed: impl Fn(&RunsRow) -> bool) -> String {
     let grew = diff.rows.iter().filter(|row| failed(row));
     let grew: Vec<String> = grew.map(|row| escape(&row.function)).collect();

@@ -1,11 +1,11 @@
-//! Samples as text, one after the other, as `perf script -F +pid` prints them.
+//! Samples as text, in the format of `perf script -F +pid`.
 //!
 //! ```text
 //! comm pid/tid [cpu] seconds.microseconds:  period event:
 //!         address function (module)
 //!         address function (inlined)
 //! ```
-//! What `stackcollapse-perf.pl`, inferno and the Firefox Profiler's importer read. Addresses are
+//! `stackcollapse-perf.pl`, inferno and the Firefox Profiler's importer read it. Addresses are
 //! positions in the file for code of a file, absolute otherwise; offsets into functions are not
 //! printed.
 
@@ -47,7 +47,7 @@ pub fn write(
 fn headline(sample: &Sample, shown: &FilteredSamples<'_>) -> String {
     let profile = shown.symbolized().profile();
     let comm = match printable(&profile.names[sample.name]) {
-        // Readers take the first word that is no number for the name.
+        // Readers take the first word that is not a number for the name.
         comm if comm.is_empty() => Cow::Borrowed("[no name]"),
         comm => comm,
     };
@@ -75,7 +75,7 @@ fn lines(stack: StackId, shown: &FilteredSamples<'_>) -> String {
         for location in shown.locations(frame) {
             let name = printable(&symbolized[location.function].name);
             let module: &str = if location.inlined { "inlined" } else { &module };
-            // A `String` takes everything that is written to it.
+            // Writing to a `String` cannot fail.
             let _ = writeln!(text, "\t{address:16x} {name} ({module})");
         }
     }
@@ -87,7 +87,7 @@ fn place(frame: FrameId, profile: &Profile) -> (u64, String) {
     match profile.frames[frame] {
         Frame::Module { module, offset } => {
             let path = profile.modules[module].path.to_string_lossy();
-            // Readers look for the module behind the last space.
+            // Readers expect the module after the last space.
             (offset.0, printable(&path).replace(' ', "_"))
         }
         Frame::Kernel(address) => (address, "[kernel.kallsyms]".into()),

@@ -1,7 +1,7 @@
 //! The JSON of speedscope, one profile for each thread, the busiest first.
 //!
 //! Source: speedscope's file-format-schema.json. Samples follow each other in time order without
-//! gaps: the time that a thread waited is not in them.
+//! gaps: waiting time is not in them.
 
 use std::cmp::Reverse;
 use std::io::Write;
@@ -76,7 +76,7 @@ fn file<'a, 'p>(shown: &FilteredSamples<'p>, frames: &'a Frames<'p>) -> File<'a,
         .iter()
         .map(|thread| profile(thread, shown, frames))
         .collect();
-    // The first one is what people see.
+    // The first one is shown first.
     profiles.sort_by_key(|profile| Reverse(profile.end_value));
     let command = shown.symbolized().profile().header.command_line.join(" ");
     File {
@@ -122,7 +122,7 @@ fn profile<'a>(
     }
 }
 
-/// The frames of the file, one for each function, and the stacks that are made of them.
+/// The frames of the file, one for each function, and the stacks of these frames.
 struct Frames<'p> {
     frames: Vec<Frame<'p>>,
     numbers: FxHashMap<FunctionId, u32>,

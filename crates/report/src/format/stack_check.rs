@@ -10,12 +10,12 @@ use crate::view::stack_check::{DifferenceNames, NamedStackCheck};
 use super::number::{grouped, percent};
 use super::places::{PlaceTable, place};
 
-/// Writes how many stacks are the same by both unwinders and how many are whole by each, then the
-/// frames of whose callers they differ, at most `rows` of them.
+/// Writes how many stacks are equal by both unwinders and how many are whole by each, then the
+/// frames whose callers differ, at most `rows` of them.
 ///
-/// The columns, separated by two spaces: stacks, share of all stacks in percent, module + offset
-/// of the last frame that both have, its function, what prof's unwinder says of its caller, what
-/// framehop says. Callers are those of the first such stack.
+/// The columns, separated by two spaces: stacks, share of all stacks in percent, module + offset of
+/// the last common frame, its function, its caller by prof's unwinder, and by framehop. Callers are
+/// those of the first such stack.
 ///
 /// # Errors
 /// Those of `out`.

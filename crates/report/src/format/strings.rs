@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-/// Distinct strings in the order they were first asked for.
+/// Distinct strings in the order of first use.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StringTable {
     strings: Vec<String>,

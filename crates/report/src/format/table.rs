@@ -23,8 +23,8 @@ pub struct TableOptions {
     pub min_percent: f64,
 }
 
-/// Writes `flat`, the view of `tree`: a line on what was counted, a header, a row for each
-/// function, and a line on the rows left out, if any.
+/// Writes `flat`, the view of `tree`: a caption, a header, a row for each function, and a line on
+/// the rows left out, if any.
 ///
 /// The columns, separated by two spaces: own share in percent, own weight, total share in
 /// percent, function, module.
@@ -81,7 +81,7 @@ pub fn write_groups(
     .write(options, out)
 }
 
-/// A table that may be longer than what is shown of it.
+/// A table of which only a part may be shown.
 struct Table<'t, 'p> {
     tree: &'t CallTree<'p>,
     of: NodeId,
@@ -145,7 +145,7 @@ impl Table<'_, '_> {
     }
 }
 
-/// What was counted in a node of the tree, in a line.
+/// The caption for a node of the tree: event and total, in a line.
 pub(super) fn caption(tree: &CallTree<'_>, of: NodeId, scale: &Scale<'_>) -> String {
     let total = tree[of].total;
     let counted = format!(
@@ -185,7 +185,7 @@ struct Layout {
 }
 
 impl Layout {
-    /// In pipes, longer names than this push what follows to the right.
+    /// In pipes, names longer than this shift the next columns to the right.
     const PIPE_NAME: usize = 60;
     const GAP: usize = 2;
 
@@ -242,13 +242,13 @@ impl Layout {
     }
 }
 
-/// How many columns a text takes, taking every character for one.
+/// The width of a text, counting every character as one column.
 pub(super) fn columns(text: &str) -> usize {
     text.chars().count()
 }
 
-/// The text, or its beginning and end with an ellipsis between: the end tells functions of one
-/// path apart.
+/// The text, or its beginning and end with an ellipsis between: the end distinguishes functions of
+/// one path.
 pub(super) fn shorten(text: &str, width: usize) -> String {
     let length = columns(text);
     if length <= width {

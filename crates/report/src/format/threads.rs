@@ -1,4 +1,4 @@
-//! Samples by thread, and the names of threads and processes, for formats that keep these apart.
+//! Samples by thread, and the names of threads and processes, for formats with threads.
 
 use std::collections::BTreeMap;
 
@@ -18,9 +18,9 @@ pub(super) struct Threads<'p> {
 pub(super) struct Thread<'p> {
     pub(super) pid: Pid,
     pub(super) tid: Tid,
-    /// Its last name: the first ones are often its maker's.
+    /// Its last name: the first ones are often its parent's.
     pub(super) name: &'p str,
-    /// What is shown of it, in time order. At least one.
+    /// Its visible samples, in time order. At least one.
     pub(super) samples: Vec<Sample>,
 }
 

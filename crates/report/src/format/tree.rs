@@ -9,9 +9,9 @@ use crate::view::outline::{Item, Line, Outline};
 use super::number::{Scale, grouped, percent};
 use super::table::{caption, columns, shorten};
 
-/// Writes `outline`, a view of `tree`: a line on what was counted, a header, and a line for each
-/// call. Where a function calls only one other that matters, this is written below it on the same
-/// level. `width` is the terminal's, `None` in pipes.
+/// Writes `outline`, a view of `tree`: a caption, a header, and a line for each call. If a function
+/// has only one significant callee, this is written below it on the same level. `width` is the
+/// terminal's, `None` in pipes.
 ///
 /// The columns, separated by two spaces: share with all callees in percent, weight with all
 /// callees, own weight, function.

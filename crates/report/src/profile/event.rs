@@ -2,12 +2,12 @@
 
 use std::borrow::Cow;
 
-/// What was sampled.
+/// A sampled event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Its name, as the recorder was told (`cycles:u`).
+    /// Its name, as given to the recorder (`cycles:u`).
     pub name: String,
-    /// What the weights of its samples count.
+    /// The unit of its weights.
     pub unit: Unit,
 }
 
@@ -22,14 +22,14 @@ impl Event {
     }
 }
 
-/// What a weight counts. Weights of different units must not be added.
+/// The unit of a weight. Weights of different units must not be added.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Unit {
     /// Time, of clocks such as `cpu-clock`.
     Nanoseconds,
-    /// Occurrences of an event; the plural of what is counted (`cycles`, `page faults`).
+    /// Occurrences of an event, by their plural (`cycles`, `page faults`).
     Count(Cow<'static, str>),
-    /// The file does not tell.
+    /// The file has no unit.
     Unstated,
 }
 
@@ -65,7 +65,7 @@ impl Unit {
         }
     }
 
-    /// Whether weights in both units may be compared: what is not stated is taken on trust.
+    /// Whether weights in both units may be compared: an unstated unit is accepted.
     pub(crate) fn compares_with(&self, other: &Self) -> bool {
         self == other || *self == Self::Unstated || *other == Self::Unstated
     }

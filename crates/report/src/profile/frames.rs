@@ -16,12 +16,12 @@ pub enum Frame {
     Module {
         /// The file.
         module: ModuleId,
-        /// Where in the file.
+        /// The offset in the file.
         offset: FileOffset,
     },
     /// Kernel code, at an absolute address.
     Kernel(u64),
-    /// Code that a process made at run time, in memory that no file is mapped to.
+    /// Code made at run time, in memory without a file.
     Jit {
         /// The process.
         pid: Pid,
@@ -36,9 +36,9 @@ pub enum Frame {
     Cut(StackEnd),
     /// Stands where so many frames were left out of the middle of a stack.
     LeftOut(u32),
-    /// Stands outside of all other frames of time on a CPU, in a view of both.
+    /// The root of all frames of time on a CPU, in a view of both.
     OnCpu,
-    /// Stands outside of all other frames of time waited, in a view of both.
+    /// The root of all frames of waiting time, in a view of both.
     OffCpu,
 }
 

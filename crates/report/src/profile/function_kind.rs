@@ -1,6 +1,6 @@
 //! Kinds of code.
 
-/// What kind of code a function is.
+/// The kind of a function's code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum FunctionKind {
     /// Code of a file.
@@ -13,7 +13,7 @@ pub enum FunctionKind {
     Python,
     /// Not a function: frames that are missing.
     Missing,
-    /// Not a function: what the thread was doing, as the root of a view of several such.
+    /// Not a function: a state of the thread, as a root in a view of several states.
     State,
 }
 

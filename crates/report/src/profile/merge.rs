@@ -6,7 +6,7 @@ use prof_symbols::RecordedKernel;
 use super::{Event, Frame, FrameId, NameId, Profile, Sample, StackId};
 
 impl Profile {
-    /// Makes one of several, in their order, without the time between them in which none was made.
+    /// Merges profiles, in their order, without the time between recordings.
     pub fn merged(mut profiles: Vec<Self>) -> Self {
         close_gaps(&mut profiles);
         let mut all = Self::default();
@@ -42,7 +42,7 @@ impl Profile {
             (check, more) => *check = check.take().or(more),
         }
         if self.header != other.header {
-            // What two recordings do not agree on is true of neither alone.
+            // Facts in which two recordings differ are dropped.
             self.header = super::Header {
                 arch: self
                     .header
@@ -68,8 +68,8 @@ impl Profile {
     }
 }
 
-/// Leaves out the time in which none of the recordings was made: it may be hours, beside which they
-/// could not be seen. Those that overlap stay as their clocks have them.
+/// Removes the time between recordings: it may be hours, in which the recordings would be too small
+/// to see. Those that overlap keep their times.
 fn close_gaps(profiles: &mut [Profile]) {
     let mut parts: Vec<(u64, u64, &mut Profile)> = profiles
         .iter_mut()
@@ -143,8 +143,8 @@ impl Map {
     }
 }
 
-/// Where code of one boot's kernel is in another's: kernels of one build are moved as a whole from
-/// boot to boot. Of another build nothing can be said.
+/// The shift between two boots' kernel addresses: a kernel of one build is moved as a whole from
+/// boot to boot. Another build is not comparable.
 fn same_kernel((into, other): (RecordedKernel, RecordedKernel), address: u64) -> Frame {
     if into == other {
         return Frame::Kernel(address);
@@ -207,7 +207,7 @@ mod tests {
             &[&[100, 110], &[105, 120], &[120]],
             &[100, 105, 110, 120, 120],
         );
-        // Hours apart, whichever is given first; overlapping ones move together.
+        // Hours apart, in any order; overlapping ones move together.
         let thread_lifetimes = check(&[&[9100, 9110], &[100, 110]], &[100, 110, 110, 120]);
         assert_eq!(thread_lifetimes, [110, 100]);
         check(

@@ -1,4 +1,4 @@
-//! The profile: what a recording says, interned, before anything has a name.
+//! The profile: a recording's data, interned, before symbolization.
 //!
 //! ```text
 //!   Samples (columns) ──stack──> Stacks (prefix, frame) ──frame──> Frames ──module──> Modules
@@ -38,9 +38,9 @@ pub use thread_lifetimes::{ThreadLifetime, ThreadLifetimes};
 /// A recording in memory: each distinct frame and stack once, samples as columns.
 #[derive(Clone, Debug, Default)]
 pub struct Profile {
-    /// What is known about the recording as a whole.
+    /// Facts about the whole recording.
     pub header: Header,
-    /// The events that samples were taken of; [`Sample::event`] is an index here.
+    /// The sampled events; [`Sample::event`] is an index here.
     pub events: Vec<Event>,
     /// The files that code was mapped from.
     pub modules: Modules,
@@ -58,22 +58,22 @@ pub struct Profile {
     pub thread_lifetimes: ThreadLifetimes,
     /// Losses and how stacks ended.
     pub quality: Quality,
-    /// The kernel that it was made on.
+    /// The kernel of the recording machine.
     pub kernel: RecordedKernel,
     /// The names that the recording carries, in the form of `prof_symbols::EmbeddedSymbols`; of
     /// several recordings, those of the first that has some.
     pub symbols: Option<Vec<u8>>,
     /// The time of day when the samples' clock showed zero, in nanoseconds since 1970, if known.
     pub clock_zero: Option<i64>,
-    /// What it does not tell.
+    /// The data that it lacks.
     pub missing_data: MissingData,
-    /// How far two unwinders agree, if that was asked for.
+    /// How far two unwinders agree, if requested.
     pub stack_check: Option<StackCheck>,
 }
 
 impl Profile {
-    /// Whatever formats show of events and of the recording as it is gets [`printable`]. Threads
-    /// and functions are that when they are interned.
+    /// Makes all texts of events and of the recording [`printable`]. Threads and functions become
+    /// that when they are interned.
     pub(crate) fn clean_texts(&mut self) {
         let clean = |text: &mut String| {
             if let Cow::Owned(clean) = printable(text) {
@@ -110,15 +110,15 @@ impl Profile {
     }
 }
 
-/// What a profile does not tell, because the format it was read from has no place for it.
-/// Recordings have it all.
+/// The data that a profile lacks, because its input format has no place for it. Recordings have all
+/// of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MissingData {
-    /// When samples were taken; times are made up so that samples follow one another.
+    /// The times of samples; consecutive ones are generated.
     pub times: bool,
     /// Which threads and processes samples are of.
     pub threads: bool,
-    /// How stacks ended and what was lost: nothing a verdict could be made of.
+    /// How stacks ended and what was lost, so that there can be no verdict.
     pub quality: bool,
 }
 
@@ -138,7 +138,7 @@ impl MissingData {
     }
 }
 
-/// What is known about a recording as a whole.
+/// Facts about a whole recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Header {
     /// The command line of the recorder (`perf record …`), as it was typed, one argument each.

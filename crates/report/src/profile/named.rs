@@ -10,9 +10,9 @@ use super::function_kind::FunctionKind;
 /// A frame as a file names it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct NamedFrame {
-    /// The short name of the module it is in; empty if the file doesn't tell.
+    /// The short name of its module; empty if unknown.
     pub module: Arc<str>,
-    /// What kind of code it is.
+    /// The kind of its code.
     pub kind: FunctionKind,
     /// Inlined functions, innermost first, then the physical one. At least one.
     pub functions: Vec<SymbolFrame>,

@@ -20,13 +20,13 @@ pub struct Sample {
     pub cpu: Option<u32>,
     /// Index of the event in [`Profile::events`](super::Profile::events).
     pub event: u16,
-    /// How much of the event the sample stands for: its period.
+    /// The weight of the sample: its period.
     pub period: u64,
     /// How many samples it is: 1, but in formats that add up those of one stack.
     pub count: u64,
-    /// The thread's name when the sample was taken.
+    /// The thread's name at the sample.
     pub name: NameId,
-    /// Where it was.
+    /// Its stack.
     pub stack: StackId,
     /// How the user part of the stack ended.
     pub end: StackEnd,
@@ -46,16 +46,16 @@ pub struct Samples {
     names: Vec<NameId>,
     stacks: Vec<StackId>,
     ends: Vec<(StackEnd, u16)>,
-    /// What all of them stand for.
+    /// The sum of their weights.
     total: Weight,
 }
 
 impl Samples {
-    /// All samples together stand for no more, so that sums of them fit into 64 bits: as
-    /// nanoseconds, 146 years.
+    /// The most that all samples together weigh, so that sums fit into 64 bits: as nanoseconds, 146
+    /// years.
     const MOST: u64 = 1 << 62;
 
-    /// Appends a sample. Of one that stands for more than there is room for, the rest is left out.
+    /// Appends a sample. A weight beyond the limit is cut.
     pub fn push(&mut self, mut sample: Sample) {
         sample.period = sample.period.min(Self::MOST - self.total.value);
         sample.count = sample.count.min(Self::MOST - self.total.samples);
@@ -87,12 +87,12 @@ impl Samples {
         samples.into_iter().for_each(|sample| self.push(sample));
     }
 
-    /// When the first and the last were taken, if they are in time order.
+    /// The times of the first and the last sample, if they are in time order.
     pub(super) fn times(&self) -> Option<(u64, u64)> {
         Some((*self.times.first()?, *self.times.last()?))
     }
 
-    /// Takes all for taken so much earlier, in nanoseconds.
+    /// Moves all times back, in nanoseconds.
     pub(super) fn move_back(&mut self, by: u64) {
         for time in &mut self.times {
             *time = time.saturating_sub(by);

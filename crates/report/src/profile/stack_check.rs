@@ -2,14 +2,14 @@
 
 use prof_model::StackEnd;
 
-/// How far prof's unwinder and framehop agree on the copies of stacks in a recording.
+/// How far prof's unwinder and framehop agree on the stack dumps in a recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StackCheck {
     /// How many stacks both unwound.
     pub stacks: u64,
-    /// How many have the same frames by both, and are whole by both or by neither.
+    /// The number of stacks with the same frames, whole by both or by neither.
     pub same: u64,
-    /// How many more have the same frames, but are whole by one only.
+    /// The number of further stacks with the same frames, whole by only one.
     pub same_frames: u64,
     /// How many are whole by prof's unwinder.
     pub whole_by_prof: u64,
@@ -24,18 +24,18 @@ pub struct StackCheck {
 pub struct Difference {
     /// The outermost frame that both have.
     pub place: CodePlace,
-    /// What prof's unwinder says of its caller, in the first such stack.
+    /// Its caller by prof's unwinder, in the first such stack.
     pub prof: Answer,
-    /// What framehop says.
+    /// Its caller by framehop.
     pub framehop: Answer,
     /// How many stacks part there in this way.
     pub stacks: u64,
 }
 
-/// What an engine says of a frame's caller.
+/// An engine's result for a frame's caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// It is this one.
+    /// The caller.
     Caller(CodePlace),
     /// There is none, or it cannot be found.
     End(StackEnd),
@@ -51,7 +51,7 @@ pub struct CodePlace {
 }
 
 impl StackCheck {
-    /// Adds what was found in another recording.
+    /// Adds the result for another recording.
     pub(super) fn append(&mut self, other: Self) {
         self.stacks += other.stacks;
         self.same += other.same;

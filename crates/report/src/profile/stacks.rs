@@ -10,7 +10,7 @@ use crate::numbers::Numbers;
 pub struct StackId(NonZeroU32);
 
 impl StackId {
-    /// That of the stack at this position.
+    /// The id of the stack at this position.
     fn new(position: usize) -> Self {
         Self(NonZeroU32::MIN.saturating_add(position as u32))
     }
@@ -32,8 +32,8 @@ pub struct Stacks {
 struct Stack {
     prefix: Option<StackId>,
     frame: FrameId,
-    /// The one of those extending it that was asked for last, and its frame. Most are only extended
-    /// by one, and this is found without another look into memory.
+    /// The last used one of the stacks that extend it, and its frame. Most are extended by only
+    /// one, which is found without another memory access.
     last_extended: Option<(StackId, FrameId)>,
 }
 
@@ -93,7 +93,8 @@ impl Stacks {
             }
         }
         let mut nested = vec![(StackId::new(0), 0); self.stacks.len()];
-        // Where the next one that extends each of them goes; at the end, of those that extend none.
+        // The next position for stacks that extend each of them; at the end, for those that extend
+        // none.
         let mut next: Vec<u32> = vec![0; self.stacks.len() + 1];
         for id in self.iter() {
             let of = self.prefix(id).map_or(self.stacks.len(), StackId::index);

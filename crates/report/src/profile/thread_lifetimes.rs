@@ -16,7 +16,7 @@ pub struct ThreadLifetime {
     pub end: Option<u64>,
 }
 
-/// The lives of all threads, as far as a recording tells.
+/// The lifetimes of all threads, as far as they are recorded.
 #[derive(Clone, Debug, Default)]
 pub struct ThreadLifetimes {
     thread_lifetimes: Vec<ThreadLifetime>,
@@ -49,7 +49,7 @@ impl ThreadLifetimes {
         }
     }
 
-    /// Those of each thread, in the order they were told of.
+    /// The lifetimes of each thread, in the order of their records.
     pub fn by_thread(&self) -> FxHashMap<(Pid, Tid), Vec<ThreadLifetime>> {
         let mut threads: FxHashMap<_, Vec<ThreadLifetime>> = FxHashMap::default();
         for life in &self.thread_lifetimes {

@@ -17,17 +17,16 @@ pub struct Chart<'p> {
     pub samples: usize,
     /// How long all of it is, in nanoseconds.
     pub duration: u64,
-    /// What each thread did, the one that was sampled first before the others.
+    /// The threads, in the order of their first samples.
     pub threads: Vec<Thread>,
 }
 
-/// What a thread did.
+/// A thread's activity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thread {
     /// Its name (`worker 123/456`).
     pub name: String,
-    /// Runs of a function on the stack, in the order in which they began, callers before what they
-    /// called.
+    /// Runs of functions on the stack, in the order of their starts, callers before callees.
     pub runs: Vec<Run>,
 }
 
@@ -48,8 +47,8 @@ pub struct Run {
 pub type Call = (FunctionId, bool);
 
 impl<'p> Chart<'p> {
-    /// The chart of what `filter` lets through. Runs shorter than `shortest` of the whole (from 0
-    /// to 1) are left to their callers.
+    /// The chart of the samples that pass `filter`. Runs shorter than `shortest` of the whole (from
+    /// 0 to 1) are merged into their callers.
     ///
     /// # Errors
     /// [`Error::NoSamples`], [`Error::NoSuchEvent`]; [`Error::Lacking`] if the profile holds no
@@ -82,7 +81,7 @@ impl<'p> Chart<'p> {
             let end = sample.time - start.min(sample.time);
             let most = lengths.most(sample);
             let begin = match end.saturating_sub(most) {
-                // Samples are not taken to the nanosecond: this is no time without any.
+                // The times of samples are not exact to the nanosecond: this is no gap.
                 begin if begin < thread.end.saturating_add(most / 2) => thread.end.min(end),
                 begin => begin,
             };
@@ -108,7 +107,7 @@ impl<'p> Chart<'p> {
     }
 }
 
-/// How long samples stand for what they show.
+/// The lengths of samples.
 struct Lengths {
     /// For events that do not count time: the usual distance of a thread's samples.
     usual: Option<u64>,
@@ -145,7 +144,7 @@ impl Lengths {
 #[derive(Default)]
 struct Growing {
     runs: Vec<Run>,
-    /// The positions of the runs that go on, outermost first.
+    /// The positions of the open runs, outermost first.
     open: Vec<usize>,
     /// When the last sample ended, and its stack.
     end: u64,
@@ -195,7 +194,7 @@ impl Growing {
             let Some(index) = self.open.pop() else { break };
             let run = &mut self.runs[index];
             run.end = self.end;
-            // All that it called was shorter still, and is gone already.
+            // Its callees were shorter still, and are already removed.
             if run.end - run.start < shortest {
                 self.runs.truncate(index);
             }

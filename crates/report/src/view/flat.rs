@@ -9,7 +9,7 @@ use crate::symbolize::{FunctionId, FunctionKind, OFF_CPU};
 /// Functions by weight, the heaviest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flat {
-    /// What it sums up: the tree's root, or one part of its split.
+    /// The node that it sums up: the tree's root, or one group of its split.
     pub of: NodeId,
     /// The weight of all of that.
     pub total: Weight,
@@ -22,7 +22,7 @@ pub struct Flat {
 pub struct Row {
     /// The function.
     pub function: FunctionId,
-    /// Samples taken in the function itself, functions inlined into it aside.
+    /// Samples in the function itself, without functions inlined into it.
     pub own: Weight,
     /// Samples with the function anywhere on their stack, each once however often it recurs.
     pub total: Weight,
@@ -68,7 +68,7 @@ impl Flat {
     }
 }
 
-/// What was sampled in one of several kinds of code, and what with it anywhere on the stack.
+/// The self and total weight of one of several kinds of code.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Weights {
     pub(super) own: Weight,
@@ -93,7 +93,7 @@ pub(super) fn weigh(
                 if let Label::Function(function) = tree[id].label {
                     weights[kind(waits.owner(id).unwrap_or(function))].own += tree[id].own;
                     let kind = kind(function);
-                    // Only the outermost of recursive calls counts: it holds the others.
+                    // Only the outermost of recursive calls counts: it contains the others.
                     if active[kind] == 0 {
                         weights[kind].total += tree[id].total;
                     }
@@ -108,8 +108,8 @@ pub(super) fn weigh(
     weights
 }
 
-/// Who has the time off the CPUs for itself. Each wait ends in the scheduler, which says nothing:
-/// the innermost function of the program has it.
+/// Assigns the self weight of off-CPU time. Each wait ends in the scheduler, which explains
+/// nothing: the innermost function of the program gets it.
 struct Waits {
     /// By node's number: the function that has the node's own weight, if it is not the node's.
     owners: Vec<Option<FunctionId>>,

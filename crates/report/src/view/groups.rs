@@ -1,4 +1,4 @@
-//! Weights by where and by what code ran: modules, languages, threads, processes, CPUs.
+//! Weights by module, language, thread, process or CPU.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -9,7 +9,7 @@ use crate::symbolize::{FunctionId, FunctionKind, Languages, SymbolizedProfile};
 
 use super::flat::{Weights, weigh};
 
-/// What code is grouped by.
+/// The key for grouping code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CodeGroups {
     /// The file it is in.
@@ -21,7 +21,7 @@ pub enum CodeGroups {
 /// Parts of a profile by weight, the heaviest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Groups {
-    /// What it sums up: the tree's root, or one part of its split.
+    /// The node that it sums up: the tree's root, or one group of its split.
     pub of: NodeId,
     /// The weight of all of that.
     pub total: Weight,
@@ -32,9 +32,9 @@ pub struct Groups {
 /// One group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// Of the module, language, thread, process or CPU.
+    /// The name of the module, language, thread, process or CPU.
     pub name: String,
-    /// Samples taken in it.
+    /// Samples in it.
     pub own: Weight,
     /// Samples with it anywhere on their stacks.
     pub total: Weight,

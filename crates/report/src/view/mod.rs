@@ -1,4 +1,4 @@
-//! Views: what a reader wants to know of a profile, as plain values without a format.
+//! Views: parts of a profile as plain values without a format.
 
 pub mod annotate;
 pub mod chart;

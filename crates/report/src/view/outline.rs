@@ -1,5 +1,5 @@
-//! A call tree cut down to what can be read: calls too light to matter are left out, a chain of
-//! calls that nothing branches off stays at one level, and plain recursion is one line.
+//! A call tree reduced to a readable size: light calls are left out, a chain of calls without
+//! branches stays at one level, and plain recursion is one line.
 
 use crate::calltree::{CallTree, NodeId};
 use crate::profile::Weight;
@@ -14,17 +14,17 @@ pub struct Outline {
 /// One line of an outline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// What it shows.
+    /// Its content.
     pub item: Item,
     /// For each level of indentation, outermost first, whether more follows on that level below
     /// this line.
     pub levels: Vec<bool>,
-    /// Whether it has siblings, and so starts a branch. Others go on from the line before, their
-    /// only caller.
+    /// Whether it has siblings, and so starts a branch. Others continue the line before, their only
+    /// caller.
     pub branch: bool,
 }
 
-/// What a line shows.
+/// The content of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Item {
     /// A call.
@@ -33,12 +33,12 @@ pub enum Item {
     Rest {
         /// How many.
         count: usize,
-        /// What they weigh together.
+        /// Their total weight.
         total: Weight,
     },
 }
 
-/// A call, or a run of calls of one function by itself.
+/// A call, or a chain of recursive calls of one function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
     /// The outermost of them.
@@ -73,7 +73,7 @@ struct Pruned<'a> {
 }
 
 impl Pruned<'_> {
-    /// The lines of what a node called, the last one first.
+    /// The lines of a node's callees, the last one first.
     fn below(&self, id: NodeId, levels: &[bool]) -> Vec<Line> {
         let (shown, rest) = self.children(id);
         let mut items: Vec<Item> = shown.map(|id| Item::Call(self.call(id))).collect();
@@ -97,7 +97,7 @@ impl Pruned<'_> {
         items.into_iter().enumerate().map(line).rev().collect()
     }
 
-    /// A node's children: those that matter, and the others. They are sorted by weight.
+    /// A node's children: the significant ones, and the others. They are sorted by weight.
     fn children(&self, id: NodeId) -> (impl Iterator<Item = NodeId>, &[NodeId]) {
         let all = self.tree.total();
         let matters = |&id: &NodeId| self.tree[id].total.share_of(all) * 100.0 >= self.min_percent;

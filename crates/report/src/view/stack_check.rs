@@ -28,7 +28,7 @@ pub struct DifferenceNames {
 }
 
 impl NamedStackCheck {
-    /// That of a profile, if stacks were compared when it was loaded.
+    /// The result for a profile, if stacks were compared when it was loaded.
     pub fn new(symbolized: &SymbolizedProfile) -> Option<Self> {
         let check = symbolized.profile().stack_check.clone()?;
         let names = names(symbolized);

@@ -19,8 +19,8 @@ pub struct Timeline<'p> {
     pub event: &'p Event,
     /// The weight of everything.
     pub total: Weight,
-    /// When the first moment begins, in nanoseconds since the recording's first sample; 0 if that
-    /// is before it, as the time is that the first sample stands for.
+    /// The start of the first moment, in nanoseconds since the recording's first sample; 0 if it is
+    /// before that, as the period of the first sample is.
     pub start: u64,
     /// How long a moment is, in nanoseconds; at least 1.
     pub step: u64,
@@ -35,12 +35,12 @@ pub struct Row {
     pub name: String,
     /// All of it.
     pub total: Weight,
-    /// What fell into each moment, in the event's unit. They sum up to the total.
+    /// The weight in each moment, in the event's unit. The values sum up to the total.
     pub values: Vec<u64>,
 }
 
 impl<'p> Timeline<'p> {
-    /// Spreads what `filter` lets through over so many moments.
+    /// Spreads the samples that pass `filter` over so many moments.
     ///
     /// # Errors
     /// [`Error::NoSamples`], [`Error::NoSuchEvent`]; [`Error::Lacking`] if the profile holds no
@@ -136,7 +136,7 @@ impl Spread {
         let last = self.moment(end);
         let mut left = sample.period;
         if self.is_time {
-            // From the last moment backwards; what is left goes to the first.
+            // From the last moment backwards; the rest goes to the first.
             for moment in (1..=last).rev() {
                 let begin = moment as u64 * self.step;
                 let here = left.min(end.saturating_sub(begin).min(self.step));

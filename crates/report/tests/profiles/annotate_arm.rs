@@ -1,4 +1,4 @@
-//! Instructions of 64-bit ARM: what we disassemble must be what `llvm-objdump` shows.
+//! Instructions of 64-bit ARM: our disassembly must equal that of `llvm-objdump`.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stderr,
@@ -55,7 +55,7 @@ fn run(command: &mut Command) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Address and instruction of what llvm-objdump has for a function.
+/// Addresses and instructions of a function by llvm-objdump.
 fn objdump(program: &Path, function: &str) -> Vec<(u64, String)> {
     let mut objdump = Command::new("llvm-objdump");
     objdump.args(["-d", "--no-show-raw-insn", "--print-imm-hex"]);

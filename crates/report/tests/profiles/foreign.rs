@@ -1,5 +1,5 @@
-//! Recordings that other people's perf made, on other machines: `data/README` says where they are
-//! from. What they add up to is what `perf script -F event,period` (6.1) tells of them.
+//! Recordings by other versions of perf, on other machines: `data/README` says where they are from.
+//! Their sums equal those of `perf script -F event,period` (6.1).
 #![allow(clippy::unwrap_used, reason = "a test, helpers included")]
 
 use std::path::Path;
@@ -16,7 +16,7 @@ fn loaded(name: &str) -> SymbolizedProfile {
     SymbolizedProfile::new(profile, &Symbolizer::new(SymbolOptions::default()))
 }
 
-/// Of each event that has samples: how many, and the sum of their periods.
+/// For each event with samples: their number, and the sum of their periods.
 fn sums(symbolized: &SymbolizedProfile) -> Vec<(&str, u64, u64)> {
     let events = &symbolized.profile().events;
     let sum = |name| {

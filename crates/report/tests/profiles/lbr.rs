@@ -1,30 +1,31 @@
-//! Recordings as CPUs with LBR make them, from those that any machine makes.
+//! Recordings of CPUs with LBR, constructed from those of any machine.
 #![allow(clippy::unwrap_used, reason = "a test, helpers included")]
 
 use std::ops::Range;
 
-/// `PERF_SAMPLE_IP | TID | TIME | CALLCHAIN | PERIOD`: what `perf record --call-graph fp` asks for.
+/// `PERF_SAMPLE_IP | TID | TIME | CALLCHAIN | PERIOD`: the sample type of `perf record --call-graph
+/// fp`.
 const SAMPLE_TYPE: u64 = 0x127;
 /// `PERF_SAMPLE_BRANCH_STACK`
 const BRANCH_STACK: u64 = 1 << 11;
-/// `PERF_SAMPLE_BRANCH_USER | CALL_STACK | NO_FLAGS | NO_CYCLES | HW_INDEX`: what perf asks for
-/// with `--call-graph lbr`.
+/// `PERF_SAMPLE_BRANCH_USER | CALL_STACK | NO_FLAGS | NO_CYCLES | HW_INDEX`: the branch type of
+/// `--call-graph lbr`.
 const BRANCH_TYPE: u64 = 1 | 1 << 11 | 1 << 14 | 1 << 15 | 1 << 17;
-/// `PERF_SAMPLE_BRANCH_ANY | HW_INDEX`: what it asks for with `-b` (`--branch-stack`).
+/// `PERF_SAMPLE_BRANCH_ANY | HW_INDEX`: the branch type of `-b` (`--branch-stack`).
 const ANY_BRANCH: u64 = 1 << 3 | 1 << 17;
 /// `PERF_CONTEXT_USER`
 const CONTEXT_USER: u64 = -512_i64 as u64;
 
 /// Rewrites a recording of `perf record --call-graph fp` into one of `--call-graph lbr`: callers
 /// move from the call chain to the branch stack, most recent call first, where each has the address
-/// of the call instead of that behind it. Layouts: `struct perf_file_header` of perf, `struct
+/// of the call instead of the return address. Layouts: `struct perf_file_header` of perf, `struct
 /// perf_event_attr` and PERF_RECORD_SAMPLE of linux/perf_event.h.
 pub(crate) fn from_frame_pointers(file: &[u8]) -> Vec<u8> {
     rewrite(file, BRANCH_TYPE, sample)
 }
 
-/// Rewrites one of `perf record --call-graph fp` into one of `perf record -b --call-graph fp`: any
-/// branches that were taken last come with each sample, besides the call chain.
+/// Rewrites one of `perf record --call-graph fp` into one of `perf record -b --call-graph fp`: each
+/// sample also has the last branches of any kind.
 pub(crate) fn with_branches(file: &[u8]) -> Vec<u8> {
     rewrite(file, ANY_BRANCH, |record| {
         let ip = number(record, 8);
@@ -74,7 +75,7 @@ fn sample(record: &[u8]) -> Vec<u8> {
     let callers = chain[kept..].iter().filter(|&&address| address != 0);
     let mut calls: Vec<u64> = callers.map(|address| address - 1).collect();
     if calls.is_empty() {
-        // Of none at all perf 6.1 reads the first one nevertheless.
+        // perf 6.1 reads a first one even if there are none.
         calls.push(0);
     }
     let mut out = record[..CHAIN].to_vec();
@@ -83,7 +84,7 @@ fn sample(record: &[u8]) -> Vec<u8> {
     words.push(calls.len() as u64);
     words.push(u64::MAX);
     for (index, &call) in calls.iter().enumerate() {
-        // Where the last call went matters only for the innermost function.
+        // The target of the last call matters only for the innermost function.
         let to = if index == 0 {
             chain[kept - 1]
         } else {

@@ -1,4 +1,4 @@
-//! Profiles of recordings, beside other tools: one program of tests, so that it is linked once.
+//! Profiles of recordings, compared with other tools: one test binary, so that it is linked once.
 
 mod annotate_arm;
 mod foreign;

@@ -1,4 +1,5 @@
-//! Recordings of `perf record`, made here: what we load must be what `perf script` shows.
+//! Recordings of `perf record`, made here: the loaded profile must equal the output of `perf
+//! script`.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stderr,
@@ -18,7 +19,7 @@ use prof_report::view::flat::Flat;
 use prof_report::{CallTree, Filter, LoadOptions, Profile, Split, SymbolizedProfile, load};
 use prof_symbols::{SymbolOptions, Symbolizer};
 
-/// A directory with a program and room for recordings of it.
+/// A directory with a program and recordings of it.
 struct Lab {
     directory: tempfile::TempDir,
 }
@@ -53,8 +54,8 @@ impl Lab {
     }
 }
 
-/// Where another program samples all CPUs and asks for build ids, as prof does, the kernel tells
-/// them to everybody, and perf 6.1 aborts unless it has asked for them, too.
+/// If another program samples all CPUs and requests build ids, as prof does, the kernel delivers
+/// them to everybody, and perf 6.1 aborts unless it has requested them, too.
 const RECORD: [&str; 3] = ["record", "-q", "--buildid-mmap"];
 
 fn run(command: &mut Command) -> String {
@@ -123,8 +124,8 @@ fn perf_sample(text: &str) -> (u64, Vec<PerfFrame>) {
     )
 }
 
-/// Our frames as perf would print them; `callers` is what perf adds to the lookup addresses of
-/// callers.
+/// Our frames as perf would print them; `callers` is the number that perf adds to the lookup
+/// addresses of callers.
 fn our_frames(symbolized: &SymbolizedProfile, sample: &Sample, callers: u64) -> Vec<PerfFrame> {
     let profile = symbolized.profile();
     let mut frames = Vec::new();
@@ -303,7 +304,7 @@ fn branch_stacks_of_open_calls_are_those_of_perf_script() {
     assert_eq!(stacks(&file), stacks(&lab.path("perf.data")));
 }
 
-/// What `perf record -b` adds to each sample changes nothing of its stack.
+/// The branches that `perf record -b` adds to each sample do not change its stack.
 #[test]
 fn branch_stacks_of_any_branches_leave_the_call_chain() {
     if !has_perf() {

@@ -23,9 +23,9 @@ const ADDRESSES: usize = 10_000;
 struct Comparison {
     /// For each name, the address of its function.
     places: HashMap<String, u64>,
-    /// Where there are symbols that have no size.
+    /// The addresses of symbols without a size.
     labels: HashSet<u64>,
-    /// How many chains were the same, or different in a way that is meant.
+    /// How many chains were equal, or different for an accepted reason.
     counts: BTreeMap<&'static str, usize>,
 }
 
@@ -59,7 +59,7 @@ fn check(program: &Path) {
     assert!(same * 10 > addresses.len() * 7, "{:?}", comparison.counts);
 }
 
-/// Addresses spread over all code, pseudo-randomly, but the same each time.
+/// Pseudo-random addresses in all code, the same each time.
 fn addresses(object: &object::File<'_>) -> Vec<u64> {
     let text = object.section_by_name(".text").unwrap();
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
@@ -86,7 +86,7 @@ fn chain(resolved: &Resolved, index: usize) -> Vec<Frame> {
         .collect()
 }
 
-/// What `llvm-symbolizer` says of each address.
+/// The result of `llvm-symbolizer` for each address.
 fn llvm(program: &Path, addresses: &[u64]) -> Vec<Vec<Frame>> {
     let mut child = Command::new("llvm-symbolizer")
         .args(["--inlines", "--no-demangle", "--obj"])
@@ -145,7 +145,7 @@ impl Comparison {
         this
     }
 
-    /// In what way two chains are the same; `None` if they are not.
+    /// The reason why two chains count as equal; `None` if they do not.
     fn compare(&self, ours: &[Frame], theirs: &[Frame]) -> Option<&'static str> {
         if ours == theirs {
             return Some("same");
@@ -162,7 +162,7 @@ impl Comparison {
             if ours.2 != theirs.2 {
                 return None;
             }
-            // Line 0 is "no line": the file is then the unit's, which tells nothing.
+            // Line 0 is "no line": the file is then the unit's, which proves nothing.
             if ours.1 != theirs.1 {
                 if ours.2 != 0 {
                     return None;

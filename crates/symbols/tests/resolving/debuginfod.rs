@@ -208,7 +208,7 @@ fn a_program_that_is_gone_comes_from_the_server_too() {
     );
 }
 
-/// Where elfutils' client finds the debug file.
+/// The path at which elfutils' client finds the debug file.
 fn find(setup: &Setup, url: &str) -> PathBuf {
     let id = setup.module.build_id.unwrap().to_string();
     let cache = format!("DEBUGINFOD_CACHE_PATH={}", setup.cache().display());
@@ -335,7 +335,7 @@ fn an_answer_without_end_has_one() {
         &resolved,
         "it is larger than 1048576 bytes (DEBUGINFOD_MAXSIZE)",
     );
-    // Neither this one nor what was being downloaded when a process was killed.
+    // Neither this one nor the incomplete download of a killed process.
     let left: Vec<_> = fs::read_dir(setup.cached("")).unwrap().collect();
     assert!(left.is_empty(), "{left:?}");
 }

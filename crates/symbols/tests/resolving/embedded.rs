@@ -1,4 +1,4 @@
-//! Symbols that travel: the same answers once the files are gone.
+//! Embedded symbols: the same results once the files are gone.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,4 @@
-//! What can't be named is said, with the reason.
+//! Modules without symbols are reported, with the reason.
 
 #![allow(clippy::unwrap_used)]
 
@@ -67,8 +67,7 @@ fn what_is_no_program() {
 
 #[test]
 fn a_file_that_may_not_be_read() {
-    // Root may read anything: a file on which even root has no say is one in a place without
-    // search permission for others, so this only tests something for a plain user.
+    // Root may read anything, so this only tests something for a plain user.
     let (_directory, program) = build("gcc", &[]);
     let module = module(&program);
     fs::set_permissions(&program, fs::Permissions::from_mode(0o0)).unwrap();

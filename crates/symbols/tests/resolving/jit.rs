@@ -1,4 +1,4 @@
-//! Run-time code: perf maps and jitdumps, and whom to believe.
+//! Run-time code: perf maps and jitdumps, and which ones are trusted.
 
 #![allow(clippy::unwrap_used)]
 
@@ -33,7 +33,7 @@ impl Target {
         }
         let child = command.spawn().unwrap();
         let directory = tempfile::tempdir().unwrap();
-        // As /tmp is, for all to look into.
+        // As in /tmp, everybody may read it.
         fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let map = directory.path().join(format!("perf-{}.map", child.id()));
         Self {
@@ -137,8 +137,7 @@ fn a_file_of_root_that_a_user_mounted_is_not_read() {
     let public = resolve(directory.path(), pid, &[0x1000]);
     drop(child.stdin.take());
     child.wait().unwrap();
-    // Where users have no namespaces there is nothing to refuse. What is left outside is the
-    // user's own empty file.
+    // Without user namespaces there is nothing to refuse. Outside is the user's own empty file.
     if mounted == Some(1) {
         assert_eq!((refused.named(), public.named()), (0, 1));
     }
@@ -241,7 +240,7 @@ fn a_real_jitdump_has_functions_and_lines() {
     assert_eq!(code.len(), 1);
     assert_eq!((code[0].address.0, code[0].offset.0), (start, start));
     assert_eq!(code[0].machine, Machine::X86(64));
-    // The code comes behind the name.
+    // The code follows the name.
     let bytes = fs::read(&dump).unwrap();
     let at = bytes
         .windows(4)
@@ -257,8 +256,8 @@ fn a_real_jitdump_has_functions_and_lines() {
     );
 }
 
-/// Where the dump says that the function of this name starts: two numbers before its name are
-/// its size and index, before them its address.
+/// The address of the function with this name in the dump: before its name are its address, size
+/// and index.
 fn code_address(dump: &[u8], name: &[u8]) -> u64 {
     let at = dump.windows(name.len()).position(|bytes| bytes == name);
     let start = at.unwrap() - 24;

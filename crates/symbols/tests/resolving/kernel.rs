@@ -18,9 +18,9 @@ struct Machine {
     build_id: BuildId,
 }
 
-/// Where the kernel runs: elsewhere than it was linked for.
+/// The address at which the kernel runs, unlike the one it was linked for.
 const TEXT: u64 = 0xffff_ffff_9a00_0000;
-/// Where it was linked for.
+/// The address that it was linked for.
 const LINKED: u64 = 0xffff_ffff_8100_0000;
 
 impl Machine {

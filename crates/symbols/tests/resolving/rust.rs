@@ -96,8 +96,8 @@ fn closures_and_async_functions_read_as_they_were_written() {
     }
 }
 
-/// Units that hold no address that was asked for are not parsed, unless others refer to them, as
-/// those do that a linker optimized together.
+/// Units without a requested address are not parsed, unless others refer to them, as with link-time
+/// optimization.
 #[test]
 fn an_address_alone_has_the_names_that_it_has_among_others() {
     if !have_rustc() {

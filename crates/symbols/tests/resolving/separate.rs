@@ -38,7 +38,7 @@ impl Split {
         self.directory.path().join(name)
     }
 
-    /// Where this directory keeps the debug file by build id.
+    /// The path of the debug file by build id in this directory.
     fn by_build_id(&self) -> PathBuf {
         let id = self.module.build_id.unwrap().to_string();
         let home = self.path(".build-id").join(&id[..2]);

@@ -35,8 +35,7 @@ pub(super) fn build<'p>(
         .finish(symbolized, selection.event(), parts.into_names())
 }
 
-/// The positions of the samples that are let through whatever their stacks, one part after the
-/// other.
+/// The positions of the samples that pass the filter, except for stacks, one group after the other.
 fn samples_by_part(
     symbolized: &SymbolizedProfile,
     selection: &Selection<'_>,
@@ -55,8 +54,8 @@ fn samples_by_part(
     (0..).zip(by_part)
 }
 
-/// Builds one part of the tree after the other, so that what is known of stacks can be kept by
-/// their numbers.
+/// Builds one group of the tree after the other, so that facts about stacks can be stored by their
+/// ids.
 struct Builder<'a, 'p> {
     symbolized: &'p SymbolizedProfile,
     selection: &'a Selection<'a>,
@@ -70,7 +69,7 @@ struct Builder<'a, 'p> {
     /// The stacks that are on the way into `places`; kept to save allocations.
     pending: Vec<StackId>,
     /// How many samples of this part have a stack of which so many of the outermost frames were
-    /// read back.
+    /// read from live memory.
     remote_read: FxHashMap<(StackId, u16), u64>,
     depths: OnceCell<Vec<u64>>,
 }
@@ -113,8 +112,8 @@ impl<'a, 'p> Builder<'a, 'p> {
         }
     }
 
-    /// Adds up the samples of each stack. Returns these stacks in the order of their numbers: those
-    /// that begin alike are mostly together in memory.
+    /// Adds up the samples of each stack. Returns these stacks in the order of their ids: stacks
+    /// with common callers are mostly close in memory.
     fn weigh(&mut self, samples: &[u32]) -> Vec<StackId> {
         let all = &self.symbolized.profile().samples;
         let mut stacks = Vec::new();
@@ -139,7 +138,7 @@ impl<'a, 'p> Builder<'a, 'p> {
         place.shown && self.selection.takes(place.seen)
     }
 
-    /// Where a stack is in the tree. Each distinct stack is walked once.
+    /// The node of a stack in the tree. Each distinct stack is walked once.
     fn place(&mut self, root: NodeId, stack: StackId) -> Place {
         let mut place = Place {
             node: root,

@@ -1,4 +1,4 @@
-//! Which calls were read from live memory, after their samples were taken.
+//! Which calls were read from live memory, after their samples.
 
 use super::Builder;
 use crate::profile::{Frame, Profile, StackId};
@@ -14,7 +14,7 @@ pub(super) fn mark(builder: &mut Builder<'_, '_>) {
         if !builder.places[stack.index()].is_some_and(|place| builder.takes(place)) {
             continue;
         }
-        // The innermost of the frames that were read back; its callers were, too.
+        // The innermost of the frames that were read from live memory; its callers were, too.
         let mut last = Some(stack);
         while let Some(id) = last.filter(|id| depths[id.index()] > u64::from(count)) {
             last = builder.symbolized.prefix(id);

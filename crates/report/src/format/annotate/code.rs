@@ -73,7 +73,7 @@ fn remark(count: usize, left_out: u64) -> String {
     }
 }
 
-/// Where a line is, whose it is if it was inlined, and what it says.
+/// A line's place, its function if inlined, and its text.
 fn line(place: &Place, files: &mut Files<'_>) -> String {
     let mut line = match (&place.file, place.line) {
         (Some(file), Some(line)) => format!("{}:{line}", short(file)),

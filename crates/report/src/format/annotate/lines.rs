@@ -66,7 +66,8 @@ fn with_source(
     out: &mut impl Write,
 ) -> io::Result<()> {
     let count = source.lines.len();
-    // Lines that the file has not: code without a line, and what another version of it had.
+    // Lines that are not in the file: code without a line, and lines of another version of the
+    // file.
     let index_of = |line: &Line| {
         (line.number? as usize)
             .checked_sub(1)

@@ -29,8 +29,8 @@ pub struct AnnotateOptions {
     pub colors: bool,
 }
 
-/// Writes the listings of `annotation` with what `sources` has of them; instead of source lines,
-/// those of `code` if it is given.
+/// Writes the listings of `annotation` with the text from `sources`; instead of source lines, those
+/// of `code` if it is given.
 ///
 /// The columns, separated by two spaces: own share in percent, own weight, total share, total
 /// weight, line number or address, source or instruction. Shares are of everything that was let
@@ -79,7 +79,7 @@ pub fn write(
     Ok(())
 }
 
-/// Source files, each looked for once.
+/// Source files, each searched once.
 struct Files<'a> {
     sources: &'a Sources,
     found: HashMap<Arc<str>, Result<SourceFile, NoSource>>,
@@ -104,7 +104,7 @@ const RED: &str = "\u{1b}[31m";
 const GREEN: &str = "\u{1b}[32m";
 const RESET: &str = "\u{1b}[m";
 
-/// The widths of the columns, and what numbers are shares of.
+/// The widths of the columns, and the whole of the shares.
 struct Layout<'a> {
     scale: Scale<'a>,
     total: Weight,
@@ -113,7 +113,7 @@ struct Layout<'a> {
     options: &'a AnnotateOptions,
 }
 
-/// What stands above the lines of a listing.
+/// The heading above the lines of a listing.
 struct Heading {
     title: String,
     own: Weight,
@@ -145,7 +145,7 @@ impl<'a> Layout<'a> {
         weight.share_of(self.total) * 100.0 >= self.options.min_percent
     }
 
-    /// What comes above the lines of a listing: its name and weights, a remark, the header.
+    /// Writes the heading above the lines of a listing: its name and weights, a remark, the header.
     fn heading(
         &self,
         out: &mut impl Write,
@@ -255,11 +255,11 @@ fn plain(line: &str) -> String {
     text
 }
 
-/// Which of `count` things in a row are shown if those that `matters` says are, with `context`
-/// others before and after each.
+/// Which of `count` lines are shown: those for which `matters` is true, with `context` others
+/// before and after each.
 fn hunks(count: usize, context: usize, matters: impl Fn(usize) -> bool) -> Vec<bool> {
     let mut shown = vec![false; count];
-    // The end of what is shown so far.
+    // The end of the last shown range.
     let mut end = 0;
     for index in (0..count).filter(|&index| matters(index)) {
         let start = index.saturating_sub(context).max(end);
@@ -282,7 +282,7 @@ fn in_module(function: &str, module: &str) -> String {
     }
 }
 
-/// A name that leaves room for the rest of its line.
+/// A name, shortened to leave space for the rest of its line.
 fn name(text: &str) -> String {
     const LONGEST: usize = 80;
     shorten(text, LONGEST)

@@ -15,7 +15,7 @@ pub(super) const VERSION: u32 = 61;
 pub(super) struct File<'p> {
     pub(super) meta: Meta,
     pub(super) libs: Vec<Lib>,
-    /// What all threads share.
+    /// The tables that all threads share.
     pub(super) shared: Tables,
     pub(super) threads: Vec<Thread<'p>>,
     pub(super) pages: [(); 0],
@@ -33,7 +33,7 @@ pub(super) struct Meta {
     pub(super) product: String,
     pub(super) stackwalk: u32,
     pub(super) debug: bool,
-    /// Of another format; not looked at.
+    /// Of another format; not read.
     pub(super) version: u32,
     pub(super) preprocessed_profile_version: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -87,7 +87,7 @@ pub(super) struct Samples {
     pub(super) time: Vec<f64>,
     pub(super) weight: Vec<f64>,
     pub(super) weight_type: &'static str,
-    /// What the thread used of its CPU since the sample before.
+    /// The thread's CPU time since the previous sample.
     #[serde(rename = "threadCPUDelta", skip_serializing_if = "Option::is_none")]
     pub(super) thread_cpu_delta: Option<Vec<u64>>,
 }

@@ -1,4 +1,4 @@
-//! Markers: the lives of threads and processes.
+//! Markers: the lifetimes of threads and processes.
 
 use serde::Serialize;
 
@@ -85,7 +85,7 @@ impl Markers {
     }
 
     fn push(&mut self, name: usize, id: i32, life: ThreadLifetime, clock: &Clock<'_>) {
-        // As the format numbers them.
+        // The format's number for it.
         const INTERVAL: u32 = 1;
         const INTERVAL_START: u32 = 2;
         const INTERVAL_END: u32 = 3;

@@ -1,8 +1,8 @@
 //! The processed format of the Firefox Profiler, to be opened at profiler.firefox.com.
 //!
 //! Names, source files, lines and inlined functions are in the file, so that nothing has to be
-//! looked up when it is opened. Threads live from when they were made to when they ended, both with
-//! a marker, or where that is not recorded from their first sample or to their last.
+//! looked up when it is opened. Threads live from their creation to their end, both with a marker,
+//! or if that is not recorded, from their first sample or to their last.
 
 mod file;
 mod markers;
@@ -135,7 +135,7 @@ fn meta(shown: &FilteredSamples<'_>) -> Meta {
     }
 }
 
-/// The unit in which periods of the event tell how busy a thread was, if they do.
+/// The unit of the event's periods as CPU usage of a thread, if they are.
 fn use_of_cpu(event: &Event) -> Option<&'static str> {
     match &event.unit {
         Unit::Nanoseconds => Some("ns"),
@@ -144,7 +144,7 @@ fn use_of_cpu(event: &Event) -> Option<&'static str> {
     }
 }
 
-/// Time since the recording's first sample, and what weights are.
+/// Time since the recording's first sample, and the meaning of weights.
 struct Clock<'p> {
     zero: u64,
     event: &'p Event,

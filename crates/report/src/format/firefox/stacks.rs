@@ -13,11 +13,11 @@ use super::tables::{
     StackTable, Tables,
 };
 
-/// Fills the shared tables with what the samples need.
+/// Fills the shared tables with the samples' data.
 pub(super) struct Stacks<'a, 'p> {
     shown: &'a FilteredSamples<'p>,
     languages: Languages,
-    /// By stack's number: its place in `stack_table`; the outer `None` if it was not looked at.
+    /// By stack id: its index in `stack_table`; the outer `None` if it was not processed.
     stack_places: Vec<Option<Option<usize>>>,
     stacks: FxHashMap<(Option<usize>, usize), usize>,
     stack_table: StackTable,
@@ -77,7 +77,7 @@ impl<'a, 'p> Stacks<'a, 'p> {
         place
     }
 
-    /// The stack in which `callers` called a frame and what was inlined there.
+    /// The stack of `callers` with a frame and the functions inlined there.
     fn call(&mut self, callers: Option<usize>, frame: FrameId) -> Option<usize> {
         let shown = self.shown;
         let mut stack = callers;
@@ -160,7 +160,7 @@ impl<'a, 'p> Stacks<'a, 'p> {
     }
 }
 
-/// The categories of what has no language. The profiler wants one that is grey; markers have the
+/// The categories of code without a language. The profiler needs a grey one; markers have the
 /// first.
 const WITHOUT_LANGUAGE: [(&str, &str); 5] = [
     ("Other", "grey"),
@@ -225,8 +225,8 @@ fn lib(module: &Module, arch: Option<&str>) -> Lib {
     }
 }
 
-/// A build id as Breakpad makes a debug id of it: the first 16 bytes as a little-endian GUID, and
-/// an age of 0.
+/// A build id as a debug id of Breakpad: the first 16 bytes as a little-endian GUID, and an age of
+/// 0.
 fn breakpad_id(build_id: &[u8]) -> String {
     const ORDER: [usize; 16] = [3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15];
     let byte = |index: usize| build_id.get(index).copied().unwrap_or(0);

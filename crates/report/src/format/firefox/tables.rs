@@ -47,7 +47,7 @@ pub(super) struct FrameTable {
     column: Vec<Option<u32>>,
 }
 
-/// What we know of a frame.
+/// The data of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct FrameRow {
     pub(super) func: usize,
@@ -102,7 +102,7 @@ impl FuncTable {
     }
 }
 
-/// Where functions come from: libraries.
+/// Resources of functions: libraries.
 #[derive(Default, Serialize)]
 pub(super) struct ResourceTable {
     length: usize,

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::super::page::MARGIN;
 
-/// Room above the lanes, in pixels.
+/// The space above the lanes, in pixels.
 pub(super) const HEIGHT: usize = 22;
 
 /// Draws the axis of so many nanoseconds, with lines through all lanes, into a box (top and height)
@@ -17,7 +17,7 @@ pub(super) fn draw(duration: u64, (top, height): (usize, usize), width: usize) -
     let step = step(duration);
     for tick in 0..=duration / step {
         let x = (tick * step) as f64 / duration as f64 * 100.0;
-        // A `String` takes everything that is written to it.
+        // Writing to a `String` cannot fail.
         let _ = write!(
             axis,
             "<line x1=\"{x:.4}%\" x2=\"{x:.4}%\" y1=\"14\" y2=\"{height}\" stroke=\"rgb(215,215,215)\"/>\
@@ -28,7 +28,7 @@ pub(super) fn draw(duration: u64, (top, height): (usize, usize), width: usize) -
     axis + "</svg>"
 }
 
-/// 1, 2 or 5 times a power of ten: the least that makes eight ticks or fewer.
+/// 1, 2 or 5 times a power of ten: the smallest that gives at most eight ticks.
 fn step(duration: u64) -> u64 {
     const TICKS: u64 = 8;
     let mut ten = 1_u64;

@@ -39,7 +39,7 @@ impl<'c> Lane<'c> {
         }
     }
 
-    /// Where a row begins; the first one is the thread's.
+    /// The position of a row; the first one is the thread's.
     fn row(&self, row: usize, upwards: bool) -> usize {
         match upwards {
             true => self.bottom - GAP - (row + 1) * FRAME,
@@ -53,11 +53,11 @@ pub(super) struct Pen<'a, 'p> {
     pub(super) chart: &'a Chart<'p>,
     pub(super) palette: &'a Palette<'p>,
     pub(super) upwards: bool,
-    /// Of the frames, in pixels.
+    /// The width of the frames, in pixels.
     pub(super) width: f64,
 }
 
-/// A rectangle with its name and what is said when the pointer is on it.
+/// A rectangle with its name and its tooltip.
 struct Frame<'n> {
     name: &'n str,
     info: String,
@@ -96,7 +96,7 @@ impl Pen<'_, '_> {
         self.frame(&frame, out);
     }
 
-    /// As inferno draws frames: its script zooms and searches in them.
+    /// Draws a frame as inferno does: its script zooms and searches in them.
     fn frame(&self, frame: &Frame<'_>, out: &mut String) {
         let percent = |time: u64| time as f64 / self.chart.duration as f64 * 100.0;
         let (start, end) = frame.time;
@@ -104,7 +104,7 @@ impl Pen<'_, '_> {
         let Color { r, g, b } = frame.color;
         let (name, y) = (escaped(frame.name), frame.y);
         let text = fitting(frame.name, width / 100.0 * self.width);
-        // A `String` takes everything that is written to it.
+        // Writing to a `String` cannot fail.
         let _ = write!(
             out,
             "<g><title>{name} ({})</title>\

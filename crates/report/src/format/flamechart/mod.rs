@@ -45,7 +45,7 @@ pub fn write(chart: &Chart<'_>, options: &FlameOptions, out: impl Write) -> io::
         width: width as f64,
     };
     let frames = |top: usize| {
-        // A `String` takes everything that is written to it.
+        // Writing to a `String` cannot fail.
         let mut drawn = axis::draw(chart.duration, (top, height), width);
         let duration = chart.duration;
         let _ = write!(
@@ -66,7 +66,7 @@ pub fn write(chart: &Chart<'_>, options: &FlameOptions, out: impl Write) -> io::
     page.write_around(&legend.entries(), height, frames, out)
 }
 
-/// What is around the frames: drawn by inferno, with a frame that nobody gets to see.
+/// The picture around the frames: drawn by inferno, with a hidden frame.
 fn frame_of(chart: &Chart<'_>, options: &FlameOptions) -> io::Result<Vec<u8>> {
     let counted = format!(
         "{} samples of {} in {:.3} s, in the order of time",

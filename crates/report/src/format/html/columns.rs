@@ -1,4 +1,4 @@
-//! Columns of numbers, one after the other.
+//! Consecutive columns of numbers.
 
 use std::collections::BTreeMap;
 

@@ -25,7 +25,7 @@ use crate::source::Sources;
 use crate::symbolize::SymbolizedProfile;
 use crate::view::annotate::CodeListing;
 
-/// The page, with a mark where the data goes.
+/// The page, with a placeholder for the data.
 const PAGE: &str = include_str!("../../../web/dist/page.html");
 const MARK: &str = "{{DATA}}";
 
@@ -37,8 +37,8 @@ pub struct HtmlInput<'a> {
     pub code: Vec<CodeListing>,
 }
 
-/// Writes a page of one recording, or of two to be compared: before and after. It holds all
-/// samples, and begins with what `filter` lets through.
+/// Writes a page of one recording, or of two to compare: before and after. It holds all samples,
+/// and starts with those that pass `filter`.
 ///
 /// # Errors
 /// [`Error::NoSamples`] if a recording has none, [`Error::NoSuchEvent`], [`Error::Lacking`];

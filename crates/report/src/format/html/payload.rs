@@ -168,7 +168,7 @@ fn add_functions(symbolized: &SymbolizedProfile, strings: &mut StringTable, colu
     columns.add("function_plumbing", plumbing);
 }
 
-/// By file: its number among the strings, and the lines that are met in it.
+/// By file: its index in the strings, and its sampled lines.
 type Files = FxHashMap<Arc<str>, (usize, (u32, u32))>;
 
 fn add_frames(
@@ -283,8 +283,8 @@ fn threads_of<'a>(profile: &'a Profile, first_samples: &[Sample]) -> Vec<Thread<
         .collect()
 }
 
-/// The text around the lines that were met, of the files with most of them on stacks' inner ends
-/// first, as far as there is room.
+/// The text around the sampled lines, of the files with the most innermost frames first, up to the
+/// limit.
 fn source_texts(
     symbolized: &SymbolizedProfile,
     files: &Files,
@@ -316,7 +316,7 @@ fn source_texts(
     texts
 }
 
-/// The files of the functions that samples were taken in, the heaviest first.
+/// The files of the sampled functions, the heaviest first.
 fn by_weight(symbolized: &SymbolizedProfile) -> Vec<Arc<str>> {
     let profile = symbolized.profile();
     let mut stacks = vec![0_u64; profile.stacks.len()];

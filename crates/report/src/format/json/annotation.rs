@@ -8,7 +8,7 @@ use super::{Document, Event, Weight};
 use crate::source::{SourceFile, Sources};
 use crate::view::annotate::{self, Annotation, CodeListing, Place};
 
-/// Writes source lines with what `sources` has of them, and instructions if `code` is given.
+/// Writes source lines with the text from `sources`, and instructions if `code` is given.
 ///
 /// # Errors
 /// Those of `out`.

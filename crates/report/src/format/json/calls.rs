@@ -9,15 +9,15 @@ use crate::calltree::{CallTree, Label, NodeId};
 use crate::symbolize::{Language, Languages};
 use crate::view::flat::Flat;
 
-/// What a call tree shows.
+/// The view of a call tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CallView {
     /// All calls, from the outermost functions inwards.
     #[default]
     Calls,
-    /// Who calls some functions: outwards from these.
+    /// The callers of some functions: outwards from these.
     Callers,
-    /// What some functions call: inwards from these.
+    /// The callees of some functions: inwards from these.
     Callees,
 }
 
@@ -71,7 +71,7 @@ struct Node<'a> {
     /// Index in `functions`, for calls of a function.
     #[serde(skip_serializing_if = "Option::is_none")]
     function: Option<usize>,
-    /// Of the root and of the parts of a split.
+    /// For the root and for the groups of a split.
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<&'a str>,
     inlined: bool,

@@ -1,4 +1,4 @@
-//! What changed from one profile to another.
+//! The changes from one profile to another.
 
 use std::io::{self, Write};
 
@@ -8,7 +8,7 @@ use super::{Event, Recording, ReportQuality, VERSION, Weight, recording, worth};
 use crate::calltree::CallTree;
 use crate::view::diff::{Basis, Certainty, Diff, Row as DiffRow, Side as DiffSide};
 
-/// Writes `diff`, which was made of these two trees.
+/// Writes `diff`, which was made from these two trees.
 ///
 /// # Errors
 /// Those of `out`.

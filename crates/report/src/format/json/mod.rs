@@ -1,4 +1,4 @@
-//! Views as JSON: what docs/json.md describes.
+//! Views as JSON, as docs/json.md describes it.
 
 mod annotation;
 mod calls;
@@ -25,7 +25,7 @@ pub use timeline::timeline;
 /// The version of the schema. Additions do not change it, everything else does.
 pub const VERSION: u32 = 2;
 
-/// What all documents begin with, and the view itself.
+/// The common members of all documents, and the view itself.
 #[derive(Serialize)]
 struct Document<'a, V> {
     format: &'static str,
@@ -79,7 +79,7 @@ struct Weight {
     samples: u64,
 }
 
-/// Of the recording as a whole, whatever the filters.
+/// The quality of the whole recording, whatever the filters.
 #[derive(Serialize)]
 struct ReportQuality<'a> {
     grade: Grade,
@@ -135,7 +135,7 @@ fn recording(symbolized: &SymbolizedProfile) -> Recording<'_> {
     }
 }
 
-/// `None` if the profile does not tell.
+/// `None` if the profile has no quality.
 fn worth(symbolized: &SymbolizedProfile) -> Option<ReportQuality<'_>> {
     let quality = symbolized.quality();
     let partial = |(reason, samples)| Partial { reason, samples };

@@ -10,7 +10,7 @@ use crate::profile::{Answer, CodePlace, Difference};
 use crate::symbolize::SymbolizedProfile;
 use crate::view::stack_check::{DifferenceNames, NamedStackCheck};
 
-/// Writes how far prof's unwinder and framehop agree; `found` is what they found of this profile.
+/// Writes how far prof's unwinder and framehop agree; `found` is the result for this profile.
 ///
 /// # Errors
 /// Those of `out`.

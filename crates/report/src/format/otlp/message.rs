@@ -1,8 +1,8 @@
 //! The messages of OTLP's profiles signal, field by field.
 //!
 //! Source: opentelemetry-proto v1.10.0, packages `opentelemetry.proto.profiles.v1development`,
-//! `collector.profiles.v1development`, `resource.v1` and `common.v1`. What refers to an entry of a
-//! [`Dictionary`]'s table has its index; entry 0 of each table is empty and means none.
+//! `collector.profiles.v1development`, `resource.v1` and `common.v1`. References to an entry of a
+//! [`Dictionary`]'s table are its index; entry 0 of each table is empty and means none.
 
 use prost::{Message, Oneof};
 
@@ -72,7 +72,7 @@ pub(super) struct ScopeProfiles {
     pub(super) profiles: Vec<Profile>,
 }
 
-/// `InstrumentationScope`: who made the profiles.
+/// `InstrumentationScope`: the program that made the profiles.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub(super) struct Scope {
     #[prost(string, tag = "1")]

@@ -1,7 +1,6 @@
 //! OTLP's profiles signal (alpha; opentelemetry-proto v1.10.0): a request to store one profile.
 //!
-//! It is pprof's tables over again: what has the id N there is entry N of a table here, whose
-//! entry 0 is empty.
+//! It has pprof's tables again: the id N there is entry N of a table here, whose entry 0 is empty.
 
 mod message;
 
@@ -21,12 +20,13 @@ use message::{
     ValueType,
 };
 
-/// What a receiver knows a profile by.
+/// The identity of a profile for a receiver.
 #[derive(Clone, Copy, Debug)]
 pub struct Identity<'a> {
-    /// The same for the same profile.
+    /// Equal for the same profile.
     pub id: [u8; 16],
-    /// What was recorded, by the names of OpenTelemetry's conventions: `service.name` and so on.
+    /// The attributes of the recorded service, by OpenTelemetry's conventions: `service.name` and
+    /// so on.
     pub attributes: &'a BTreeMap<String, String>,
 }
 

@@ -1,4 +1,4 @@
-//! What the colours of a picture mean.
+//! The meaning of the colours of a picture.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -10,23 +10,23 @@ use crate::symbolize::{FunctionId, Language};
 
 use super::{Hue, Manner, Palette, PaletteBy, of_module};
 
-/// A colour, and what it means.
+/// A colour and its meaning.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::format) struct Entry {
-    /// As it is in the middle of its shades.
+    /// The middle of its shades.
     pub(in crate::format) color: Color,
-    /// What has this colour.
+    /// The meaning of the colour.
     pub(in crate::format) text: String,
 }
 
-/// Gathers what is drawn in a picture.
+/// Collects the functions in a picture.
 pub(in crate::format) struct Legend<'a, 'p> {
     palette: &'a Palette<'p>,
     hues: BTreeMap<Group<'p>, FxHashMap<&'p str, u64>>,
     manner: Manner,
 }
 
-/// What has a line of its own in the legend.
+/// An entry of the legend.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Group<'p> {
     Module(&'p str),
@@ -42,7 +42,7 @@ impl<'a, 'p> Legend<'a, 'p> {
         }
     }
 
-    /// A frame of this function is in the picture; `own` is its weight without what it calls.
+    /// Adds a frame of this function; `own` is its self weight.
     pub(in crate::format) fn add(&mut self, id: FunctionId, manner: Manner, own: u64) {
         let group = match self.palette.module_hue(id) {
             Some(module) => Group::Module(module),
@@ -55,8 +55,7 @@ impl<'a, 'p> Legend<'a, 'p> {
         self.manner.remote_read |= manner.remote_read;
     }
 
-    /// The entries: kinds of code in their order, libraries and modules by weight; then what marks
-    /// mean.
+    /// The entries: kinds of code in their order, libraries and modules by weight; then marks.
     pub(in crate::format) fn entries(&self) -> Vec<Entry> {
         const MOST: usize = 16;
         let mut groups: Vec<(&Group<'p>, &FxHashMap<&str, u64>)> = self.hues.iter().collect();
@@ -126,7 +125,7 @@ impl<'a, 'p> Legend<'a, 'p> {
                 format!("{modules} ({language})")
             }
             (modules, Hue::Language(Language::C) | Hue::Library(_)) => modules,
-            // What is made at run time, or interpreted, has no modules of its own.
+            // Run-time and interpreted code has no modules.
             _ => language.into(),
         }
     }
@@ -145,7 +144,7 @@ fn heaviest(modules: &FxHashMap<&str, u64>) -> String {
     }
 }
 
-/// The colour that stands for all shades.
+/// The colour in the legend for all shades.
 fn middle(group: Group<'_>) -> Color {
     // A name whose shade happens to be in the middle.
     const MIDDLE: &str = "middle";

@@ -27,8 +27,8 @@ pub(super) fn range(hue: u8) -> ([u8; 3], [u8; 3]) {
 
 /// The hue of each shared library of a profile.
 ///
-/// A library has the hue that its name leads to, so that it looks the same in most graphs. If a
-/// heavier one has that hue already, the library takes the next free one.
+/// A library's hue follows from its name, so that it looks the same in most graphs. If a heavier
+/// one has that hue already, the library gets the next free one.
 #[derive(Default)]
 pub(super) struct Libraries<'p> {
     hues: FxHashMap<&'p str, u8>,
@@ -70,7 +70,7 @@ impl<'p> Libraries<'p> {
     }
 }
 
-/// The hue of a library other than the C library: its own one, or the next that is not taken.
+/// The hue of a library other than the C library: its own one, or the next free one.
 fn free(name: &str, taken: &[bool; DARKEST.len()]) -> usize {
     let others = DARKEST.len() - 1;
     let own = usize::from(hash(name)) % others;
@@ -82,7 +82,7 @@ fn is_library(module: &str) -> bool {
     module.contains(".so") || module == "[vdso]"
 }
 
-/// The C library, and what belongs to it.
+/// The C library and its parts.
 fn is_c_library(module: &str) -> bool {
     let starts = ["libc.", "libc-", "ld-", "libm.", "libpthread", "[vdso]"];
     starts.iter().any(|start| module.starts_with(start))

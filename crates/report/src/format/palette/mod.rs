@@ -24,7 +24,7 @@ enum Hue {
     /// Code of shared libraries that have this hue.
     Library(u8),
     Kernel,
-    /// What a thread was doing.
+    /// The state of a thread.
     State,
     /// A function without a name.
     Unnamed,
@@ -62,7 +62,7 @@ impl Hue {
     }
 }
 
-/// What the hue of a function's colour tells.
+/// The meaning of a function's hue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PaletteBy {
     /// The language of programs, and the module of shared libraries.
@@ -127,7 +127,7 @@ impl<'p> Palette<'p> {
         }
     }
 
-    /// The module that tells the hue of a function, if hues tell modules.
+    /// The module that determines the hue of a function, if hues show modules.
     fn module_hue(&self, id: FunctionId) -> Option<&'p str> {
         let is_code = !matches!(self.hue(id), Hue::Kernel | Hue::Missing | Hue::State);
         let symbolized = self.symbolized;
@@ -194,7 +194,7 @@ fn of_language(language: Language) -> ([u8; 3], [u8; 3]) {
     }
 }
 
-/// A number from 0 to 255 that is the same for the same name on every machine (FNV-1a, folded).
+/// A hash of a name from 0 to 255, equal on every machine (FNV-1a, folded).
 fn hash(name: &str) -> u16 {
     let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)

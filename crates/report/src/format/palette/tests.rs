@@ -83,7 +83,7 @@ fn a_function_has_one_colour_and_a_module_one_hue() {
         assert_ne!(plain, color("deflate", true, false));
         assert_ne!(plain, color("deflate", false, true));
     }
-    // The strongest channel is that of the module, whatever the function.
+    // The strongest channel depends on the module only.
     let strongest = |function| {
         let channels: [u8; 3] = of_module("libz", function).into();
         let numbered = channels.iter().enumerate();

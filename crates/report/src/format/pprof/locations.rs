@@ -20,11 +20,11 @@ pub(super) struct Locations<'a, 'p> {
     location_ids: Vec<u64>,
     functions: Vec<Function>,
     function_ids: FxHashMap<(i64, i64), u64>,
-    /// By module, in the order they were met: one after the last byte that was seen in it.
+    /// By module, in the order of first use: the offset after its last sampled byte.
     modules: Vec<(ModuleId, u64)>,
 }
 
-/// What goes into the profile.
+/// The tables of the profile.
 pub(super) struct Tables {
     pub(super) mappings: Vec<Mapping>,
     pub(super) locations: Vec<Location>,
@@ -153,7 +153,7 @@ impl<'a, 'p> Locations<'a, 'p> {
     }
 }
 
-/// Where the first module is placed: programs are linked to this address, and zero means none.
+/// The address of the first module: programs are linked to it, and zero means none.
 const FIRST_START: u64 = 0x40_0000;
 const PAGE: u64 = 0x1000;
 const ALIGNMENT: u64 = 0x10_0000;

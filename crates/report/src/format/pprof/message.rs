@@ -11,7 +11,7 @@ pub(crate) struct Profile {
     pub(crate) sample_type: Vec<ValueType>,
     #[prost(message, repeated, tag = "2")]
     pub(crate) sample: Vec<Sample>,
-    /// The first is taken for the main program.
+    /// Readers take the first one for the main program.
     #[prost(message, repeated, tag = "3")]
     pub(crate) mapping: Vec<Mapping>,
     #[prost(message, repeated, tag = "4")]
@@ -35,7 +35,7 @@ pub(crate) struct Profile {
     pub(crate) default_sample_type: i64,
 }
 
-/// What is read of a [`Profile`] at once: all that samples refer to.
+/// The part of a [`Profile`] that is read at once: everything that samples refer to.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Tables {
     #[prost(message, repeated, tag = "1")]

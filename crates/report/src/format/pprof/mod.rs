@@ -1,8 +1,8 @@
 //! pprof's profile.proto, gzipped: for `go tool pprof`, Pyroscope, Parca, speedscope and others.
 //!
-//! Two values a sample: the number of samples, and their weight in the event's unit, which is the
-//! one shown unless asked otherwise. Addresses are positions in files, placed so that each
-//! module has a range of its own: several processes are merged, so there is no one true address.
+//! Two values a sample: the number of samples, and their weight in the event's unit, which is shown
+//! by default. Addresses are positions in files, placed so that each module has a range of its own:
+//! several processes are merged, so there is no one true address.
 
 mod locations;
 pub(crate) mod message;
@@ -50,7 +50,7 @@ pub(super) fn message(shown: &FilteredSamples<'_>) -> Profile {
     Builder::new(shown).build()
 }
 
-/// What makes two samples one.
+/// The key by which samples are merged.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Key {
     stack: StackId,
@@ -109,7 +109,7 @@ impl<'a, 'p> Builder<'a, 'p> {
             time_nanos: self.shown.time_of_day().unwrap_or(0),
             duration_nanos: signed(self.shown.duration()),
             period_type: Some(weighed),
-            // Pyroscope takes what has no period for no profile of time.
+            // Pyroscope does not treat a profile without a period as one of time.
             period: signed(self.shown.usual_period()).max(1),
             comment,
             default_sample_type: weighed.kind,
@@ -153,8 +153,8 @@ impl<'a, 'p> Builder<'a, 'p> {
     }
 }
 
-/// Type and unit of an event, by the names that other profilers gave to time on CPUs, off them, and
-/// both; all other events keep their own.
+/// Type and unit of an event, by other profilers' names for time on CPUs, off them, and both; all
+/// other events keep their own.
 fn type_and_unit(event: &Event) -> (&str, &str) {
     let unit = match &event.unit {
         Unit::Nanoseconds => "nanoseconds",

@@ -17,7 +17,7 @@ use crate::symbolize::SymbolizedProfile;
 use crate::testing::{TestProfile, demo, everything};
 use crate::view::flat::Flat;
 
-/// The reader: a server that has read one profile, and answers those who ask.
+/// The reader: a server that has read one profile, and answers requests.
 struct Reader {
     program: PathBuf,
     directory: tempfile::TempDir,
@@ -140,7 +140,7 @@ fn expected(symbolized: &SymbolizedProfile, filter: &Filter) -> BTreeMap<String,
 #[test]
 fn mozillas_reader_sums_up_as_we_do() {
     let symbolized = demo();
-    // Each takes seconds: these change samples, frames and threads.
+    // Each takes seconds: these filters change samples, frames and threads.
     let some = ["everything", "no_inline", "hide", "comm"];
     let filters = filters()
         .into_iter()

@@ -70,7 +70,7 @@ fn check_json(name: &str, text: &[u8]) {
     check_golden(name, format!("{value:#}\n").as_bytes());
 }
 
-/// docs/json.md is what scripts are written by.
+/// Scripts rely on docs/json.md.
 #[test]
 fn every_member_is_documented() {
     let documentation = include_str!("../../../../../docs/json.md");

@@ -23,9 +23,9 @@ use crate::view::groups::{CodeGroups, Groups};
 use crate::view::outline::Outline;
 use crate::view::timeline::Timeline;
 
-/// Clears the screen, starts a formula, tears lines and tables apart, turns the direction of
-/// writing, is no XML, and is a link, code and a row of a table in Markdown. (No separators of the
-/// lines that test profiles are made of.)
+/// Clears the screen, starts a formula, breaks lines and tables, reverses the direction of text, is
+/// invalid XML, and is a link, code and a row of a table in Markdown. (Without the separators of
+/// test profiles.)
 const HOSTILE: &str =
     "=\u{1b}[2J\u{9b}31m\r\n\t\u{202e}x\u{200b}\u{feff}\u{fffe}\u{7}\0`[x](y)`|<b>]]>&\"'";
 
@@ -48,10 +48,10 @@ fn hostile(weight: u64) -> SymbolizedProfile {
     test.finish_with(Some(HOSTILE))
 }
 
-/// What the rules of a format leave to be checked.
+/// The checks for a format.
 #[derive(Clone, Copy)]
 enum Rules {
-    /// For the terminal, and what is text all the same: these control characters are our own.
+    /// Text for the terminal and other text: these control characters are our own.
     Text(&'static [char]),
     Csv,
     Markdown,
@@ -189,7 +189,7 @@ fn hostile_names_do_no_harm_in_any_format() {
             }
             Rules::Json => {
                 serde_json::from_slice::<serde_json::Value>(&bytes).unwrap();
-                // What else is escaped is the reader's business: paths are as they are.
+                // Other escapes are left to readers: paths are unchanged.
                 let text = String::from_utf8(bytes).unwrap();
                 assert!(!text.contains(|c: char| c < ' ' && c != '\n'), "{format}");
             }
@@ -213,7 +213,7 @@ fn check_text(format: &str, bytes: &[u8], ours: &[char]) {
         .chars()
         .find(|&c| !is_printable(c) && !ours.contains(&c));
     assert_eq!(bad, None, "{format}: {text:?}");
-    // A line break in a name would begin a line with what comes after it.
+    // A line break in a name would start a line with the text after it.
     assert!(!text.contains("\n\\t\\u{202e}"), "{format}: {text}");
 }
 

@@ -1,5 +1,4 @@
-//! Files for other tools, read by other tools: what they make of them is compared with our own
-//! folded stacks.
+//! Files for other tools, read by these tools: the results are compared with our own folded stacks.
 
 mod firefox;
 mod golden;
@@ -109,7 +108,7 @@ fn filters() -> Vec<(&'static str, Filter)> {
     ]
 }
 
-/// What our own folded writer says.
+/// The result of our own folded writer.
 fn expected(symbolized: &SymbolizedProfile, filter: &Filter, split: Split) -> Stacks {
     let tree = CallTree::new(symbolized, filter, split).unwrap();
     let mut text = Vec::new();

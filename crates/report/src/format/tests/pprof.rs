@@ -60,7 +60,7 @@ fn speedscope_reads_the_same_stacks() {
     }
 }
 
-/// What `go tool pprof` prints of the demo.
+/// The output of `go tool pprof` for the demo.
 fn go_tool_pprof(arguments: &[&str]) -> Option<String> {
     if !readers::has("go", "version") {
         return None;

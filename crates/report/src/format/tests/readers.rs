@@ -35,7 +35,7 @@ fn missing(what: &str) {
     let _ = std::io::stderr().write_all(message.as_bytes());
 }
 
-/// The directory that the npm packages are in, installed there by the first who asks.
+/// The directory of the npm packages, which the first call installs.
 pub(super) fn npm_packages() -> Option<&'static Path> {
     static PACKAGES: OnceLock<Option<PathBuf>> = OnceLock::new();
     if !has("node", "--version") || !has("npm", "--version") {
@@ -80,7 +80,7 @@ fn install() -> Option<PathBuf> {
     modules.is_dir().then_some(modules)
 }
 
-/// What a program prints. Panics with what it complains about if it fails.
+/// The output of a program. Panics with its error output if it fails.
 pub(super) fn output(command: &mut Command) -> String {
     let output = command.stdin(Stdio::null()).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -89,7 +89,7 @@ pub(super) fn output(command: &mut Command) -> String {
 }
 
 /// The stacks that speedscope's importer finds in each of these files, all profiles of a file
-/// together. It tells formats by the end of the name.
+/// together. It detects formats by the extension.
 pub(super) fn speedscope(suffix: &str, files: &[Vec<u8>]) -> Option<Vec<Stacks>> {
     let packages = npm_packages()?;
     let directory = tempfile::tempdir().unwrap();

@@ -33,7 +33,7 @@ fn speedscope_reads_the_same_stacks() {
         return;
     };
     let stacks = |stacks: Stacks| stacks.into_keys().collect::<BTreeSet<_>>();
-    // It takes times for weights, so that the last sample of each thread has none.
+    // It derives weights from times, so the last sample of each thread has none.
     let all = stacks(without_offsets(&expected(
         &symbolized,
         &everything(),
@@ -44,7 +44,7 @@ fn speedscope_reads_the_same_stacks() {
     assert_eq!(read.difference(&all).next(), None);
 }
 
-/// Stacks as readers make them of perf's text: `name+0x12` is taken for `name`.
+/// Stacks as readers parse perf's text: `name+0x12` becomes `name`.
 fn without_offsets(stacks: &Stacks) -> Stacks {
     let mut plain = Stacks::new();
     for (stack, weight) in stacks {

@@ -15,7 +15,7 @@ pub use svg::{SvgOptions, write as write_svg};
 
 /// Names are not shown wider than this, in columns.
 const WIDEST: usize = 28;
-/// What is beside names and moments: a column of percentages, and three gaps of two spaces.
+/// The width besides names and moments: a column of percentages, and three gaps of two spaces.
 const BESIDE: usize = 12;
 
 /// How many moments fit into a line of `width` columns; a choice for pipes without.
@@ -27,9 +27,9 @@ pub fn moments(width: Option<usize>) -> usize {
     })
 }
 
-/// Writes a line on what was counted, a header with the times of the first and the last moment,
-/// and a line for each of at most `rows` parts: name, share of everything in percent, and a block
-/// for each moment, from empty to full.
+/// Writes a caption, a header with the times of the first and the last moment, and a line for each
+/// of at most `rows` parts: name, share of everything in percent, and a block for each moment, from
+/// empty to full.
 ///
 /// # Errors
 /// Those of `out`.
@@ -57,7 +57,7 @@ pub fn write(timeline: &Timeline<'_>, rows: Option<usize>, mut out: impl Write) 
     Ok(())
 }
 
-/// What was counted, and what a full block means.
+/// The caption: event and total, and the meaning of a full block.
 fn caption(timeline: &Timeline<'_>) -> String {
     let moment = length(timeline.step);
     let full = match timeline.event.unit {
@@ -99,7 +99,7 @@ fn length(nanoseconds: u64) -> String {
     }
 }
 
-/// A block as high as the share; whatever is there at all can be seen.
+/// A block as high as the share; a nonzero share is always visible.
 fn block(value: u64, full: u64) -> char {
     const BLOCKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let share = value as f64 / full.max(1) as f64;

@@ -40,8 +40,7 @@ const BOTTOM: usize = 12;
 const LABEL: usize = 220;
 const MARGIN: usize = 12;
 
-/// Draws `timeline`: a row for each part, with a bar for each moment. What a bar stands for is said
-/// when the pointer is on it.
+/// Draws `timeline`: a row for each part, with a bar for each moment. Each bar has a tooltip.
 ///
 /// # Errors
 /// Those of `out`.
@@ -92,7 +91,7 @@ struct Plot<'a> {
 }
 
 impl Plot<'_> {
-    /// Where the plot begins from the left.
+    /// The left edge of the plot.
     const LEFT: usize = MARGIN + LABEL;
 
     /// Times, and lines from them through all rows.
@@ -143,7 +142,7 @@ impl Plot<'_> {
         let step = self.width / row.values.len().max(1) as f64;
         for (moment, &value) in row.values.iter().enumerate().filter(|(_, v)| **v > 0) {
             let share = (value as f64 / self.full as f64).clamp(0.0, 1.0);
-            // Whatever is there at all can be seen.
+            // A nonzero value is always visible.
             let height = (share * BAR as f64).max(1.0);
             let x = Self::LEFT as f64 + step * moment as f64;
             let y = base as f64 - height;
@@ -157,7 +156,7 @@ impl Plot<'_> {
         Ok(())
     }
 
-    /// What a bar stands for.
+    /// The tooltip of a bar.
     fn moment(&self, moment: usize, value: u64) -> String {
         let step = self.timeline.step;
         let begin = step.saturating_mul(moment as u64);
@@ -167,7 +166,7 @@ impl Plot<'_> {
     }
 }
 
-/// Text as it may stand in XML.
+/// Text escaped for XML.
 pub(in crate::format) fn escaped(text: &str) -> Cow<'_, str> {
     let text = printable(text);
     if !text.contains(['<', '>', '&']) {
@@ -175,7 +174,7 @@ pub(in crate::format) fn escaped(text: &str) -> Cow<'_, str> {
     }
     let mut escaped = String::with_capacity(text.len() + 16);
     for character in text.chars() {
-        // A `String` takes everything that is written to it.
+        // Writing to a `String` cannot fail.
         let _ = match character {
             '<' => escaped.write_str("&lt;"),
             '>' => escaped.write_str("&gt;"),

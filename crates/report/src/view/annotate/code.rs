@@ -23,7 +23,7 @@ pub struct CodeListing {
     pub function: Arc<str>,
     /// The short name of the module it is in.
     pub module: Arc<str>,
-    /// Samples taken in these instructions.
+    /// Samples in these instructions.
     pub own: Weight,
     /// Samples with any of these instructions on their stacks.
     pub total: Weight,
@@ -36,19 +36,19 @@ pub struct CodeListing {
 /// One instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Instruction {
-    /// Its address by the file's own tables, as other disassemblers print it.
+    /// Its address in the file's own tables, as in other disassemblers.
     pub address: u64,
     /// The instruction.
     pub text: String,
-    /// What it was compiled from, innermost first: inlined functions, then the physical one.
+    /// Its source, innermost first: inlined functions, then the physical one.
     pub places: Vec<Place>,
-    /// Samples taken at this instruction.
+    /// Samples at this instruction.
     pub own: Weight,
-    /// Samples taken at this instruction or in what it called.
+    /// Samples at this instruction or in its callees.
     pub total: Weight,
 }
 
-/// What an instruction was compiled from.
+/// The source of an instruction.
 pub type Place = SymbolFrame;
 
 /// Why there are no instructions.
@@ -64,13 +64,13 @@ pub enum NoCode {
          objdump -d"
     )]
     OtherMachine,
-    /// Nothing tells where the code is.
+    /// The place of the code is unknown.
     #[error("the recording does not say where its code is")]
     Unknown,
 }
 
 impl Annotation<'_> {
-    /// The instructions of what is annotated, a listing for each function of a file, the heaviest
+    /// The instructions of the annotated code, a listing for each physical function, the heaviest
     /// first.
     pub fn code(&self, symbolizer: &Symbolizer, syntax: Syntax) -> Vec<CodeListing> {
         let symbolized = self.symbolized();
@@ -93,7 +93,7 @@ impl Annotation<'_> {
     }
 }
 
-/// What it takes to find and name instructions.
+/// The data for finding and symbolizing instructions.
 struct Disassembly<'a> {
     shown: &'a FilteredSamples<'a>,
     target: &'a Target,
@@ -106,18 +106,18 @@ struct Disassembly<'a> {
 /// A listing that still lacks weights.
 struct Part {
     listing: CodeListing,
-    /// Where in its home each instruction begins and ends.
+    /// The start and end of each instruction in its home.
     places: Vec<(Home, u64, u64)>,
 }
 
-/// What code is in.
+/// The place of code.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Home {
     /// A file; places in it are offsets.
     File(ModuleId),
     /// The kernel; places are absolute addresses.
     Kernel,
-    /// What a process made at run time; places are absolute addresses.
+    /// Run-time code of a process; places are absolute addresses.
     Jit(Pid),
     /// Nothing that is known.
     Nowhere,
@@ -135,7 +135,7 @@ impl Home {
 }
 
 impl Disassembly<'_> {
-    /// Where the target is.
+    /// The addresses of the target.
     fn offsets(&self) -> BTreeMap<Home, Vec<(FileOffset, Arc<str>)>> {
         let symbolized = self.shown.symbolized();
         let mut offsets: BTreeMap<Home, Vec<_>> = BTreeMap::new();
@@ -152,7 +152,7 @@ impl Disassembly<'_> {
         offsets
     }
 
-    /// The listings of what is in one place.
+    /// The listings for one home.
     fn home(&self, home: Home, places: &[(FileOffset, Arc<str>)]) -> Vec<Part> {
         let offsets = places.iter().map(|(offset, _)| *offset);
         let codes = match home {
@@ -222,7 +222,7 @@ impl Disassembly<'_> {
                 if let Some(physical) = frames.last() {
                     part.listing.function = Arc::clone(&physical.function);
                 }
-                // Archived names are of what was hit; of all else nothing is known.
+                // Archived symbols cover sampled addresses only; all others are unknown.
                 let is_unknown = frames.is_empty();
                 if is_unknown || frames.iter().any(|frame| self.is_wanted(frame)) {
                     part.places.push((home, decoded.offset, decoded.end));

@@ -34,12 +34,11 @@ pub struct Annotation<'p> {
 /// Lines of one source file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listing {
-    /// The function that they are of; `None` if all of the file's lines are listed, whatever
-    /// function they are of.
+    /// Their function; `None` if all of the file's lines are listed.
     pub function: Option<FunctionId>,
-    /// The file, as the compiler was told of it; `None` if that is not known.
+    /// The file, by the compiler's path; `None` if unknown.
     pub file: Option<Arc<str>>,
-    /// Samples taken in these lines.
+    /// Samples in these lines.
     pub own: Weight,
     /// Samples with any of these lines on their stacks.
     pub total: Weight,
@@ -50,18 +49,18 @@ pub struct Listing {
 /// A source line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// Its number, from 1; `None` stands for code that no line is known of.
+    /// Its number, from 1; `None` for code without a known line.
     pub number: Option<u32>,
-    /// Samples taken in code of this line, that of functions inlined there aside.
+    /// Samples in code of this line, without functions inlined there.
     pub own: Weight,
-    /// Samples with this line anywhere on their stacks, each once: it ran, or what it called did.
+    /// Samples with this line anywhere on their stacks, each once: in the line or its callees.
     pub total: Weight,
 }
 
 impl<'p> Annotation<'p> {
-    /// The lines of what `wanted` names, as far as `filter` lets samples through: a function by
-    /// its name; a source file by its path or the end of that; or functions by a regular
-    /// expression. Without, of the function with most weight of its own.
+    /// The lines of `wanted`, with the samples that pass `filter`: a function by its name; a source
+    /// file by its path or the end of that; or functions by a regular expression. By default, the
+    /// function with the most self weight.
     ///
     /// A line of an inlined function belongs to that function and its file; the line of the call
     /// has the weight in its total.
@@ -99,7 +98,7 @@ impl<'p> Annotation<'p> {
     }
 }
 
-/// What a listing is made for: a function's lines in one file, or a file's.
+/// The key of a listing: a function's lines in one file, or a file's.
 type Key = (Option<FunctionId>, Option<Arc<str>>);
 
 /// The weight of everything, and the listings of the target.
@@ -143,12 +142,12 @@ fn listings(shown: &FilteredSamples<'_>, target: &Target) -> (Weight, Vec<Listin
         listing.lines.retain(|line| line.total.samples > 0);
         !listing.lines.is_empty()
     });
-    // Stable: listings of equal weight stay in the order in which they were met.
+    // Stable: listings of equal weight keep their order.
     listings.sort_by_key(|listing| std::cmp::Reverse((listing.total, listing.own)));
     (total, listings)
 }
 
-/// Where on the stacks the target's lines are.
+/// The frames of the target's lines.
 struct Spots {
     keys: Vec<Key>,
     /// The positions of the lines of all listings.

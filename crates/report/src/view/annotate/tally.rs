@@ -14,7 +14,7 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// Of numbers below `count`.
+    /// A tally for indices below `count`.
     pub(super) fn new(count: usize) -> Self {
         Self {
             own: vec![Weight::default(); count],
@@ -25,13 +25,13 @@ impl Tally {
         }
     }
 
-    /// What is added from now on is of another stack, with this weight.
+    /// Starts another stack, with this weight.
     pub(super) fn start(&mut self, weight: Weight) {
         self.stack += 1;
         self.weight = weight;
     }
 
-    /// The stack holds this number; `is_own` if samples were taken there.
+    /// Adds an index of the stack; `is_own` if it is the sampled one.
     pub(super) fn add(&mut self, number: usize, is_own: bool) {
         if is_own {
             self.own[number] += self.weight;

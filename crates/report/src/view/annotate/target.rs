@@ -1,4 +1,4 @@
-//! What is to be annotated.
+//! The code to annotate.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,16 +13,16 @@ use crate::profile::Weight;
 use crate::suggest;
 use crate::symbolize::{FunctionId, FunctionKind, Location};
 
-/// What is to be annotated.
+/// The code to annotate.
 pub(super) enum Target {
     /// Functions, each for itself.
     Functions(FxHashSet<FunctionId>),
-    /// Source files, by the paths that the compiler was told.
+    /// Source files, by the compiler's paths.
     Files(BTreeSet<Arc<str>>),
 }
 
 impl Target {
-    /// What a person names so.
+    /// The target that a user gives by this text.
     ///
     /// # Errors
     /// [`Error::NoSuchFunction`], [`Error::InvalidPattern`].

@@ -31,7 +31,7 @@ fn pairs(before: &BTreeMap<Key, Side>, after: &BTreeMap<Key, Side>) -> Vec<(Arc<
     for (&gone, old_names) in old.iter().filter(|(module, _)| !new.contains_key(*module)) {
         for (&came, new_names) in new.iter().filter(|(module, _)| !old.contains_key(*module)) {
             let common = old_names.intersection(new_names).count();
-            // A `main` in common makes no build of the same program.
+            // A common `main` does not make two builds of one program.
             let enough = 2 * common >= old_names.len().min(new_names.len()) && common > 0;
             if role(gone) == role(came) && enough {
                 candidates.push((Reverse(common), gone, came));
@@ -53,7 +53,7 @@ fn pairs(before: &BTreeMap<Key, Side>, after: &BTreeMap<Key, Side>) -> Vec<(Arc<
 fn functions(sides: &BTreeMap<Key, Side>) -> Functions<'_> {
     let mut modules = Functions::new();
     for (function, module) in sides.keys() {
-        // What has no module is none, and `[kernel]` has one name.
+        // Functions without a module do not count, and `[kernel]` has one name.
         let is_named = !function.contains("+0x");
         if !module.is_empty() && !module.starts_with('[') && is_named {
             modules.entry(module).or_default().insert(function);
@@ -62,8 +62,8 @@ fn functions(sides: &BTreeMap<Key, Side>) -> Functions<'_> {
     modules
 }
 
-/// What a module is, whatever its build: the name of a library without version and hash; programs
-/// are all alike.
+/// The role of a module, independent of its build: the name of a library without version and hash;
+/// all programs have the same role.
 fn role(module: &str) -> Option<&str> {
     let (stem, _) = module.split_once(".so")?;
     // `libc-2.31`, `librustc_driver-0f3a9c`
@@ -99,7 +99,7 @@ mod tests {
         let old = ["app-1!main", "app-1!work", "app-1!gone", "libc.so.6!free"];
         let new = ["app-2!main", "app-2!work", "libc.so.6!free"];
         check(&old, &new, &[("app-1", "app-2")]);
-        // Whatever else has a `main` is another program.
+        // Any other module with a `main` is another program.
         let other = ["sh!main", "sh!parse", "sh!expand", "libc.so.6!free"];
         check(&old, &other, &[]);
         check(&old, &[&new[..], &other].concat(), &[("app-1", "app-2")]);

@@ -1,4 +1,4 @@
-//! What changed between two recordings: function by function, and whether it is more than noise.
+//! The changes between two recordings, function by function, and whether they exceed noise.
 
 mod builds;
 mod runs;
@@ -18,7 +18,7 @@ use crate::view::flat::Flat;
 /// Functions of two recordings side by side, the largest change of self weight first.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Diff {
-    /// What makes the two comparable.
+    /// The basis of the comparison.
     pub basis: Basis,
     /// The weight of everything before.
     pub before: Weight,
@@ -30,7 +30,7 @@ pub struct Diff {
     pub rows: Vec<Row>,
 }
 
-/// What makes two recordings comparable.
+/// The basis for comparing two recordings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Basis {
     /// Shares of each recording's whole weight: recordings of any length compare.
@@ -40,7 +40,7 @@ pub enum Basis {
     /// the same work.
     Run,
     /// Weights by time, from the first sample to the last one, as shares of the first one's whole:
-    /// each recording is a stretch of something that goes on.
+    /// each recording is a part of continuous work.
     Rate,
 }
 
@@ -57,7 +57,7 @@ pub struct Row {
     pub after: Side,
     /// How sure the change of the self weight is.
     pub certainty: Certainty,
-    /// How sure the change is of what it takes with all it calls.
+    /// The certainty of the change of its total.
     pub total_certainty: Certainty,
 }
 
@@ -69,7 +69,7 @@ pub struct Side {
     pub own: f64,
     /// Share with all it called.
     pub total: f64,
-    /// Samples taken in the function itself.
+    /// Samples in the function itself.
     pub samples: u64,
     /// Samples with the function anywhere on their stack.
     pub total_samples: u64,
@@ -77,7 +77,7 @@ pub struct Side {
 
 /// Whether a change can be chance.
 ///
-/// It knows the noise of sampling only; that runs differ for other reasons takes more runs to tell.
+/// It covers the noise of sampling only; other differences between runs show only in several runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Certainty {
     /// Chance alone would do this in more than 5 of 100 pairs of recordings.
@@ -105,7 +105,7 @@ impl Diff {
     ///
     /// # Errors
     /// [`Error::DifferentUnits`] if their weights count different things, [`Error::Lacking`] if
-    /// there are no times to make rates of.
+    /// there are no times for rates.
     pub fn new(before: &CallTree<'_>, after: &CallTree<'_>, basis: Basis) -> Result<Self, Error> {
         let scales = Scales::new(before, after, basis)?;
         let mut sides: BTreeMap<Key, (Side, Side)> = BTreeMap::new();
@@ -139,7 +139,7 @@ impl Diff {
     }
 }
 
-/// What weights are multiplied by.
+/// The factors of weights.
 struct Scales {
     before: f64,
     after: f64,
@@ -224,13 +224,13 @@ impl Chance {
         }
     }
 
-    /// Of a change from one share, with its samples, to another.
+    /// The certainty of a change from one share, with its samples, to another.
     fn certainty(&self, before: (f64, u64), after: (f64, u64)) -> Certainty {
         let (first, second) = (self.wholes.0, self.wholes.1);
         Certainty::of(match self.basis {
             Basis::Weight => proportions((before.1, first.samples), (after.1, second.samples)),
             Basis::Run | Basis::Rate => {
-                // Each sample stands for so much; their number varies by its root.
+                // Each sample has this weight; their number varies by its square root.
                 let variance = |whole: Side, samples: u64| {
                     (whole.own / whole.samples as f64).powi(2) * samples as f64
                 };
@@ -241,7 +241,7 @@ impl Chance {
     }
 }
 
-/// Refuses to compare what does not count the same.
+/// Refuses to compare different units.
 pub(crate) fn check_units(before: &CallTree<'_>, after: &CallTree<'_>) -> Result<(), Error> {
     let unit = |tree: &CallTree<'_>| tree.event().unit.clone();
     match unit(before).compares_with(&unit(after)) {
@@ -276,8 +276,8 @@ fn by_name(tree: &CallTree<'_>, scale: f64) -> BTreeMap<Key, Side> {
     sides
 }
 
-/// The functions of one side. Those whose module is not known get that of the other side's function
-/// of this name, if there is just one: folded stacks have no modules.
+/// The functions of one side. Those whose module is unknown get that of the other side's function
+/// of this name, if there is only one: folded stacks have no modules.
 fn borrow_modules(of: &BTreeMap<Key, Side>, from: &BTreeMap<Key, Side>) -> BTreeMap<Key, Side> {
     let module_of = |name: &Arc<str>| {
         let start = (Arc::clone(name), Arc::from(""));
@@ -313,8 +313,8 @@ fn proportions(before: (u64, u64), after: (u64, u64)) -> f64 {
 }
 
 impl Certainty {
-    /// Of a change that is so many standard deviations of what chance does; not a number where
-    /// there is nothing to compare.
+    /// The certainty of a change by so many standard deviations of chance; NaN if there is nothing
+    /// to compare.
     fn of(z: f64) -> Self {
         match (z.partial_cmp(&2.576), z.partial_cmp(&1.960)) {
             (Some(Ordering::Greater | Ordering::Equal), _) => Self::Clear,
@@ -348,7 +348,7 @@ mod tests {
         check((0, 0), (1, 10), Certainty::Noise);
     }
 
-    /// Of `a`: change of its self share in points, and how sure that is.
+    /// Expects for `a` this change of its self share in points, and this certainty.
     fn check_basis(basis: Basis, before: &[&str], after: &[&str], expected: (f64, Certainty)) {
         let (before, after) = (TestProfile::of(before), TestProfile::of(after));
         let tree = |profile| CallTree::new(profile, &everything(), Split::Nothing).unwrap();

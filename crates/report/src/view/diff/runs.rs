@@ -1,5 +1,5 @@
-//! What changed between two groups of runs: each run is an observation of its own, so that the
-//! noise between runs counts, and not only that of sampling.
+//! The changes between two groups of runs: each run is one observation, so that the noise between
+//! runs counts, and not only that of sampling.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,15 +9,15 @@ use crate::error::Error;
 
 use super::{Key, Side, builds, by_name, check_units, student};
 
-/// In which order the runs of two groups were made.
+/// The order of the runs of two groups.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RunOrder {
-    /// One group, then the other: if the machine changed in between, that looks like a change of
-    /// the program.
+    /// One group, then the other: a change of the machine in between looks like a change of the
+    /// program.
     #[default]
     Grouped,
-    /// Each run beside its partner of the other group, which makes an observation of their
-    /// difference: what the machine does to both cancels out.
+    /// Each run next to its partner of the other group, so that their difference is an observation:
+    /// effects of the machine on both cancel out.
     Paired,
 }
 
@@ -28,12 +28,12 @@ pub struct RunsDiff {
     pub runs: (usize, usize),
     /// Samples of all runs before and after.
     pub samples: (u64, u64),
-    /// What the runs cost: each one's whole weight, as a mean before and after.
+    /// The cost of the runs: the mean total weight before and after.
     pub cost: (f64, f64),
     /// A smaller change of `cost` than this is noise, as a share of the cost before; the chance is
     /// shared with the rows.
     pub cost_noise: f64,
-    /// One row for each function whose share is at least the least one asked for, on either side.
+    /// One row for each function with at least the requested share, on either side.
     pub rows: Vec<RunsRow>,
 }
 
@@ -48,7 +48,7 @@ pub struct RunsRow {
     pub before: f64,
     /// Mean self share after.
     pub after: f64,
-    /// A smaller change than this is noise: for all rows and the cost together, chance exceeds it
+    /// A smaller change than this is noise: over all rows and the cost together, chance exceeds it
     /// in one of a hundred comparisons of the same program with itself.
     pub noise: f64,
 }
@@ -65,14 +65,15 @@ impl RunsRow {
     }
 }
 
-/// Chance may call a change certain in so many comparisons, whatever the number of functions.
+/// The share of comparisons in which chance may look like a certain change, whatever the number of
+/// functions.
 const FALSE_ALARMS: f64 = 0.01;
 
 /// Degrees of freedom of a variance that is calculated, not estimated.
 const KNOWN: usize = 1000;
 
 impl RunsDiff {
-    /// Change of what a run costs, as a share of the cost before.
+    /// The change of a run's cost, as a share of the cost before.
     pub fn cost_change(&self) -> f64 {
         (self.cost.1 - self.cost.0) / self.cost.0.max(1.0)
     }
@@ -215,20 +216,20 @@ fn squared_deviations(values: &[f64]) -> f64 {
     values.iter().map(|value| (value - mean).powi(2)).sum()
 }
 
-/// Of a share that `hits` of `samples` show. One hit more keeps a function that was not seen from
-/// being certain to be absent.
+/// The variance of a share that `hits` of `samples` show. One added hit prevents that an unseen
+/// function is certain to be absent.
 fn sampling_variance(hits: u64, samples: u64) -> f64 {
     let samples = samples as f64 + 2.0;
     let share = (hits as f64 + 1.0) / samples;
     share * (1.0 - share) / samples
 }
 
-/// What chance does to the difference of two means.
+/// The noise in the difference of two means.
 struct Noise {
     order: RunOrder,
-    /// Of runs, in standard errors: few runs tell their own spread only roughly.
+    /// The bound for runs, in standard errors: few runs show their own spread only roughly.
     runs: f64,
-    /// Of sampling, in standard errors.
+    /// The bound for sampling, in standard errors.
     sampling: f64,
 }
 
@@ -246,7 +247,8 @@ impl Noise {
         }
     }
 
-    /// What the runs show, and no less than sampling alone gives: few runs agree by chance.
+    /// The noise between the runs, and at least that of sampling alone: few runs may agree by
+    /// chance.
     fn of(&self, before: &Observed, after: &Observed) -> f64 {
         let between_runs = match self.order {
             RunOrder::Grouped => grouped_variance(&before.values, &after.values),
@@ -260,14 +262,14 @@ impl Noise {
     }
 }
 
-/// Of the difference of the means of two independent groups.
+/// The variance of the difference of two independent groups' means.
 fn grouped_variance(before: &[f64], after: &[f64]) -> f64 {
     let (first, second) = (before.len() as f64, after.len() as f64);
     let deviations = squared_deviations(before) + squared_deviations(after);
     deviations / (first + second - 2.0) * (1.0 / first + 1.0 / second)
 }
 
-/// Of the mean of the differences of partners.
+/// The variance of the mean difference of partners.
 fn paired_variance(before: &[f64], after: &[f64]) -> f64 {
     let differences: Vec<f64> = before.iter().zip(after).map(|(a, b)| b - a).collect();
     let pairs = differences.len() as f64;
@@ -331,7 +333,7 @@ mod tests {
         check(&[100, 100], &[112, 112], false);
     }
 
-    /// Runs of one function that take so many samples.
+    /// Runs of one function with so many samples.
     fn check_cost(before: &[usize], after: &[usize], expected: (f64, bool)) {
         let run = |&samples: &usize| TestProfile::of(&vec!["t a 1"; samples]);
         let (before, after): (Vec<_>, Vec<_>) = (
@@ -358,7 +360,7 @@ mod tests {
         check_cost(&[10, 10, 10], &[30, 30, 30], (200.0, true));
     }
 
-    /// The machine changes from run to run, for both alike.
+    /// The machine changes from run to run, for both groups in the same way.
     #[test]
     fn what_partners_share_is_no_noise() {
         let before = runs(&[100, 160, 120, 180, 140, 110]);

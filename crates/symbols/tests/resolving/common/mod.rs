@@ -1,4 +1,4 @@
-//! Small real programs, and what is known of them.
+//! Small real programs, and their expected symbols.
 #![allow(dead_code, reason = "each test program uses some of it")]
 #![allow(clippy::unwrap_used, clippy::print_stderr, unreachable_pub)]
 

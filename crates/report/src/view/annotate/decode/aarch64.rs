@@ -6,7 +6,7 @@ use yaxpeax_arm::armv8::a64::{InstDecoder, Instruction, Opcode, Operand};
 
 use super::{Decoded, decoded};
 
-/// All instructions of `code`, of four bytes each, whatever the order of data in memory is.
+/// All instructions of `code`, four bytes each, in either byte order of data.
 pub(super) fn decode(code: &Code) -> Vec<Decoded> {
     let (words, _) = code.bytes.as_chunks::<4>();
     let all = (0..).step_by(4).zip(words).map(|(inside, word)| {

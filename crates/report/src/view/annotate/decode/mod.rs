@@ -8,16 +8,16 @@ use prof_symbols::{Code, Machine};
 /// How instructions of x86 are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Syntax {
-    /// As GNU tools write them: `mov $1,%eax`.
+    /// GNU syntax: `mov $1,%eax`.
     #[default]
     Att,
-    /// As Intel writes them: `mov eax,1`.
+    /// Intel syntax: `mov eax,1`.
     Intel,
 }
 
 /// An instruction without weights.
 pub(super) struct Decoded {
-    /// Where in the file it begins and ends.
+    /// Its start in the file.
     pub(super) offset: u64,
     pub(super) end: u64,
     pub(super) address: u64,
