@@ -1,4 +1,4 @@
-//! The queens puzzle: what `cargo xtask demo` records.
+//! The queens puzzle, which `cargo xtask demo` records.
 
 use std::fmt::Write;
 

@@ -1,5 +1,5 @@
-//! `cargo xtask ci-trial`: how often `prof ci` raises a false alarm, and how often it finds what
-//! was planted. Writes docs/results/ci.md.
+//! `cargo xtask ci-trial`: how often `prof ci` raises a false alarm, and how often it finds a
+//! planted slowdown. Writes docs/results/ci.md.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -38,7 +38,7 @@ pub(crate) struct Options {
 /// The program in which something is planted.
 const STEPS: &[&str] = &["./steps"];
 
-/// Real programs that take a quarter of a second.
+/// Real programs that run for a quarter of a second.
 const PROGRAMS: [&[&str]; 4] = [
     &[
         "python3",
@@ -56,7 +56,7 @@ const PROGRAMS: [&[&str]; 4] = [
     STEPS,
 ];
 
-/// What is compared, and how.
+/// How two programs are compared.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Same,
@@ -83,7 +83,7 @@ impl Kind {
     }
 }
 
-/// Makes all pairs, prints what came of each and writes down what came of all.
+/// Makes all pairs, prints the result of each, and writes the summary.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let mut trial = Trial::new(options)?;
     let wanted = [options.same, options.planted, options.stored];
@@ -97,11 +97,11 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// What `prof ci` said of a pair.
+/// The result of `prof ci` for a pair.
 struct Pair {
     kind: Kind,
     program: String,
-    /// What is said to have grown, if it is.
+    /// The function that `prof ci` reports to have grown, if any.
     said: Option<String>,
 }
 
@@ -184,7 +184,7 @@ impl Trial {
         Ok(())
     }
 
-    /// What `prof ci` says has grown, if it says so.
+    /// Runs `prof ci`; returns the function that it reports to have grown, if any.
     fn compare(&self, kind: Kind, program: &[&str]) -> Result<Option<String>> {
         let (code, printed) = match kind {
             Kind::Same => self.ci(&["--versus", program[0]], program)?,
@@ -216,11 +216,11 @@ impl Trial {
 
     fn text(&self, options: &Options) -> String {
         let mut text = format!(
-            "# What `prof ci` finds\n\n\
+            "# Accuracy of `prof ci`\n\n\
              Written by `cargo xtask ci-trial`: {}. {}; load at the end: {}.\n\
              Each pair is {} runs of a quarter of a second on either side, at 4,999 Hz, in turn \
-             (`--versus`) or\none group after the other (`--save-baseline`). An alarm is what ends \
-             with status 3 at the default limits.\n\n\
+             (`--versus`) or\none group after the other (`--save-baseline`). An alarm is \
+             exit status 3 at the default limits.\n\n\
              | program | change | runs | pairs | alarms |\n| --- | --- | --- | ---: | --- |\n",
             bench::date(),
             bench::description(),
@@ -239,7 +239,7 @@ impl Trial {
                 if pairs == 0 {
                     continue;
                 }
-                // Writing to a string does not fail.
+                // Writing to a `String` cannot fail.
                 let _ = writeln!(text, "| {program} | none | {runs} | {pairs} | {alarms} |");
             }
         }
@@ -257,7 +257,7 @@ impl Trial {
     }
 }
 
-/// How many threads wanted a CPU in the last fifteen minutes, on average.
+/// The load average of the last fifteen minutes.
 fn load() -> String {
     let averages = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let last = averages.split_whitespace().nth(2);
@@ -268,7 +268,7 @@ fn load() -> String {
 fn plant(directory: &Path) -> Result<()> {
     const MANY: u32 = 1000;
     let stopwatch = Stopwatch::build(directory)?;
-    // What a program takes if nothing disturbs it.
+    // The time of a program without disturbance: the minimum.
     let least = |program: &Path| -> Result<f64> {
         let mut least = f64::MAX;
         for _ in 0..15 {

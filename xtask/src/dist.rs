@@ -31,13 +31,13 @@ pub(crate) struct Options {
     install: bool,
 }
 
-/// The targets of the archives, and what links their programs.
+/// The targets of the archives, and the linkers of their programs.
 const TARGETS: [(&str, &str); 2] = [
     ("x86_64-unknown-linux-musl", "musl-gcc"),
     ("aarch64-unknown-linux-musl", "aarch64-linux-musl-gcc"),
 ];
 
-/// What is packed: a crate and its programs. That of the crate's name prints the documents.
+/// A crate and its programs, to be packed. The program with the crate's name prints the documents.
 struct Package {
     name: &'static str,
     programs: &'static [&'static str],
@@ -54,7 +54,7 @@ const PACKAGES: [Package; 2] = [
     },
 ];
 
-/// What the programs of a package may have together.
+/// The maximum total size of a package's programs.
 const MOST_BYTES: u64 = 20_000_000;
 
 /// Builds the packages and says where they are.
@@ -91,7 +91,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     }
 }
 
-/// What Debian asks of packages, and whether they install where nothing else is.
+/// Checks Debian's rules for packages, and that they install on a bare system.
 fn check_debian(packages: &[PathBuf], install: bool) -> Result<()> {
     match process::find("lintian") {
         Some(lintian) => {
@@ -141,8 +141,8 @@ fn has_library(triple: &str) -> Result<bool> {
     Ok(Path::new(process::output(&mut rustc)?.trim()).is_dir())
 }
 
-/// Builds the programs of a package, by itself, so that no other needs more of the crates that it
-/// uses; the directory that they are in. No path of this machine gets into them.
+/// Builds the programs of a package alone, so that no other package turns on features of its
+/// dependencies; returns their directory. The programs contain no paths of this machine.
 fn build(package: &Package, target: &Path, cross: Option<(&str, &str)>) -> Result<PathBuf> {
     let home = std::env::var("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|_| std::env::var("HOME").map(|home| Path::new(&home).join(".cargo")));
@@ -227,7 +227,7 @@ fn documents(package: &Package, programs: &Path, directory: &Path) -> Result<()>
     script(format!("{name}.fish"), "complete-fish")
 }
 
-/// Packs the programs and what belongs to them; equal files make equal bytes.
+/// Packs the programs and their documents; equal files make equal bytes.
 fn archive(package: &Package, programs: &Path, triple: &str, packages: &Path) -> Result<PathBuf> {
     let name = format!("{}-{}-{triple}", package.name, env!("CARGO_PKG_VERSION"));
     let folder = packages.join(&name);
@@ -241,7 +241,7 @@ fn archive(package: &Package, programs: &Path, triple: &str, packages: &Path) ->
     for file in ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"] {
         fs::copy(workspace::root().join(file), folder.join(file))?;
     }
-    // Of another architecture's, only those of this one can be asked.
+    // Programs of another architecture do not run here; those of this one print the same.
     match triple.starts_with(std::env::consts::ARCH) {
         true => documents(package, programs, &folder)?,
         false => {
@@ -272,7 +272,7 @@ fn archive(package: &Package, programs: &Path, triple: &str, packages: &Path) ->
 fn debian(package: &Package, target: &Path, packages: &Path) -> Result<PathBuf> {
     let name = package.name;
     let programs = build(package, target, None)?;
-    // Where the package's manifest names them.
+    // The folder that the package's manifest names.
     let folder = workspace::root().join("target/debian-files").join(name);
     if folder.exists() {
         fs::remove_dir_all(&folder)?;

@@ -16,8 +16,8 @@ pub(crate) struct Options {
     seconds: u64,
 }
 
-/// Runs the targets one after the other, all of them even if one finds something. What they find
-/// goes to fuzz/corpus and fuzz/artifacts, neither of which belongs to the tree.
+/// Runs all targets one after the other, even if one finds something. Findings go to fuzz/corpus
+/// and fuzz/artifacts, which are not in the tree.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let root = workspace::root();
     let targets = match options.targets.is_empty() {

@@ -3,7 +3,7 @@
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
-    reason = "a command line tool talks"
+    reason = "a command-line tool prints"
 )]
 
 mod bench;
@@ -42,11 +42,11 @@ enum Chore {
     Storm(storm::Options),
     /// Bundles the page of `prof report --html` (npm).
     Web(web::Options),
-    /// Runs the commands of docs/guide and writes down what they print.
+    /// Runs the commands of docs/guide, and writes their output below them.
     Docs(docs::Options),
-    /// Counts the false alarms of `prof ci`, and how often it finds what was planted.
+    /// Counts the false alarms of `prof ci`, and how often it finds a planted slowdown.
     CiTrial(ci_trial::Options),
-    /// Makes a data set of many machines, and asks prof and other engines.
+    /// Makes a data set of many machines, and queries it with prof and other engines.
     FleetTrial(fleet_trial::Options),
     /// Builds static archives and a Debian package into target/packages.
     Dist(dist::Options),

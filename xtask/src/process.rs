@@ -20,7 +20,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Runs a command and returns what it printed; its errors go to ours.
+/// Runs a command and returns its output; its standard error output is ours.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
     let output = command
         .stderr(std::process::Stdio::inherit())

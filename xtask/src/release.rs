@@ -1,5 +1,5 @@
-//! `cargo xtask release-checks`: what must hold before a release, and takes too long, or needs too
-//! much of the network, for each change.
+//! `cargo xtask release-checks`: checks before a release that take too long, or need too much of
+//! the network, for each change.
 
 use std::process::Command;
 
@@ -13,7 +13,7 @@ pub(crate) struct Options {
     /// The revision that public items are compared with [default: the last tag, v0.1.0 or such].
     #[arg(long, value_name = "REV")]
     baseline: Option<String>,
-    /// Leaves out what needs the database of advisories, which is on GitHub.
+    /// Leaves out the check that needs the database of advisories, which is on GitHub.
     #[arg(long)]
     no_advisories: bool,
     /// Runs these only, of: deny, msrv, musl, semver, publish.
@@ -64,7 +64,7 @@ fn cargo() -> Command {
     command
 }
 
-/// Licences, sources, crates that are not wanted, and known vulnerabilities (deny.toml).
+/// Checks licences, sources, banned crates and known vulnerabilities (deny.toml).
 fn deny(options: &Options) -> Result<()> {
     let mut command = cargo();
     command.args(["deny", "--locked", "check", "bans", "licenses", "sources"]);
@@ -80,7 +80,7 @@ fn msrv() -> Result<()> {
     command.args(["run", version, "cargo", "check", "--workspace", "--locked"]);
     command.args(["--all-targets", "--target-dir"]);
     command.arg(workspace::target_directory()?.join("msrv"));
-    // What runs us is another toolchain's cargo, and would choose its compiler.
+    // We run under another toolchain's cargo, whose variables would choose its compiler.
     for variable in ["CARGO", "RUSTC", "RUSTDOC", "RUSTUP_TOOLCHAIN"] {
         command.env_remove(variable);
     }
@@ -105,7 +105,7 @@ fn musl() -> Result<()> {
         .with_context(|| format!("`rustup target add {TARGET}`, `apt-get install musl-tools`"))
 }
 
-/// That a version with the same API number breaks nobody.
+/// Checks that compatible versions have compatible APIs.
 fn semver(options: &Options) -> Result<()> {
     let Some(baseline) = options.baseline.clone().or_else(last_tag) else {
         println!("nothing to compare with: there is no release yet (a tag such as v0.1.0)");
@@ -125,7 +125,7 @@ fn last_tag() -> Option<String> {
     (tag.status.success() && !name.is_empty()).then_some(name)
 }
 
-/// That each crate can be published, and builds of what is in its package alone.
+/// Checks that each crate can be published, and builds from its package alone.
 fn publish() -> Result<()> {
     let mut command = cargo();
     command.args(["publish", "--workspace", "--dry-run", "--locked"]);

@@ -1,7 +1,7 @@
 //! `cargo xtask storm`: processes, threads and libraries that come and go by the ten thousand.
 //!
-//! What the tests do for seconds, for minutes: prof's memory stays bounded, and not one record of a
-//! thread, process or mapping is lost.
+//! Like the tests, but for minutes: prof's memory stays bounded, and no record of a thread, process
+//! or mapping is lost.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,10 +21,10 @@ pub(crate) struct Options {
     smaller: u64,
 }
 
-/// A storm, and what perf must find in the recording of it.
+/// A storm, and the counts that perf must find in its recording.
 struct Storm {
     name: &'static str,
-    /// What storm.c calls it.
+    /// Its name in storm.c.
     argument: &'static str,
     count: u64,
     show: &'static str,
@@ -55,7 +55,7 @@ const STORMS: [Storm; 3] = [
     },
 ];
 
-/// More than this no storm may take: rings, backlog and unwinder have their bounds.
+/// The most memory that a storm may use: rings, backlog and unwinder are bounded.
 const MEMORY_KIB: u64 = 300 << 10;
 
 struct Place {
@@ -151,7 +151,7 @@ fn raise(place: &Place, storm: &Storm, count: u64) -> Result<Fared> {
     let mut peak_kib = 0;
     while child.try_wait()?.is_none() {
         peak_kib = peak_of(child.id()).unwrap_or(0).max(peak_kib);
-        // Not to take the CPU from what is measured.
+        // Do not take CPU time from the measured program.
         thread::sleep(Duration::from_millis(20));
     }
     let recorded = begin.elapsed();

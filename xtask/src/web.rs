@@ -17,7 +17,7 @@ pub(crate) struct Options {
     check: bool,
 }
 
-/// What the bundler makes, below `dist`.
+/// The output of the bundler, below `dist`.
 const FILES: [&str; 2] = ["page.html", "model.mjs"];
 
 pub(crate) fn run(options: &Options) -> Result<()> {

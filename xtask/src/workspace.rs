@@ -1,4 +1,4 @@
-//! Where things are: the checkout and its build directory.
+//! The paths of the checkout and its build directory.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ pub(crate) fn root() -> &'static Path {
     here.parent().unwrap_or(here)
 }
 
-/// What `cargo metadata` says about the members of the workspace at `root`.
+/// The output of `cargo metadata` about the members of the workspace at `root`.
 pub(crate) fn metadata(root: &Path) -> Result<Value> {
     let mut command = process::cargo();
     command.current_dir(root);

@@ -1,4 +1,4 @@
-//! `prof collect` on a busy machine: what it takes in the long run, beside its bounds.
+//! The CPU time and memory of `prof collect` on a busy machine over time, and its bounds.
 
 use std::fmt::Write;
 use std::fs;
@@ -13,17 +13,17 @@ use super::usage::Usage;
 use super::{Options, Place, machine};
 use crate::{process, workspace};
 
-/// How often it is looked at.
+/// The time between two readings.
 const INTERVAL: Duration = Duration::from_secs(10);
 
-/// What glibc keeps for itself is bounded: see packaging/prof-collect.service.
+/// Bounds the memory that glibc holds back: see packaging/prof-collect.service.
 const MALLOC: [(&str, &str); 3] = [
     ("MALLOC_ARENA_MAX", "1"),
     ("MALLOC_MMAP_THRESHOLD_", "131072"),
     ("MALLOC_TRIM_THRESHOLD_", "1048576"),
 ];
 
-/// What was seen of it at one moment.
+/// A reading of its usage.
 #[derive(Clone, Copy)]
 struct Look {
     usage: Usage,
@@ -33,7 +33,7 @@ struct Look {
     busy: f64,
 }
 
-/// Collects, and writes what that took.
+/// Runs `prof collect`, and writes its usage.
 pub(super) fn measure_all(place: &Place, options: &Options) -> Result<()> {
     let program = place.prof.with_file_name("prof-fleet");
     let (data, spool) = (place.directory.join("data"), place.directory.join("spool"));
@@ -44,7 +44,7 @@ pub(super) fn measure_all(place: &Place, options: &Options) -> Result<()> {
     command.args(["collect", "--service", "bench", "--duration"]);
     command.arg(format!("{}m", options.minutes));
     command.arg("--spool").arg(&spool).arg(&data);
-    // As the systemd unit has it.
+    // As in the systemd unit.
     for (name, value) in MALLOC {
         command.env(name, value);
     }
@@ -127,22 +127,22 @@ fn page(options: &Options, looks: &[Look], runs: &str) -> Result<String> {
             0.5,
         ),
         (
-            "the same in the worst minute",
+            "CPU time in the worst minute",
             worst_minute(looks),
             f64::NAN,
         ),
         (
-            "memory, most, MiB",
+            "memory, maximum, MiB",
             most(|look| look.usage.memory) / MEGABYTE,
             64.0,
         ),
         (
-            "spool, most, MiB",
+            "spool, maximum, MiB",
             most(|look| look.spool) / MEGABYTE,
             256.0,
         ),
     ];
-    page.push_str("| what | measured | bound | holds |\n| --- | ---: | ---: | --- |\n");
+    page.push_str("| quantity | measured | bound | met |\n| --- | ---: | ---: | --- |\n");
     for (what, measured, bound) in rows {
         let (bound, holds) = match bound.is_nan() {
             true => (String::new(), ""),
@@ -154,15 +154,15 @@ fn page(options: &Options, looks: &[Look], runs: &str) -> Result<String> {
         writeln!(page, "| {what} | {measured:.2} | {bound} | {holds} |")?;
     }
     page.push_str(
-        "\nWhat the data set's table of runs says of the recordings:\n\n\
-         | verdict | recordings | samples | lost | distinct | coverage, least, % | mean, % |\n\
+        "\nThe recordings, by the data set's table of runs:\n\n\
+         | verdict | recordings | samples | lost | distinct | coverage, minimum, % | mean, % |\n\
          | --- | ---: | ---: | ---: | ---: | ---: | ---: |\n",
     );
     page.push_str(runs);
     Ok(page)
 }
 
-/// Of all stretches of a minute, that in which it took most.
+/// The highest usage in any minute.
 fn worst_minute(looks: &[Look]) -> f64 {
     let looks_a_minute = (60 / INTERVAL.as_secs()) as usize;
     let minutes = looks.windows(looks_a_minute + 1);

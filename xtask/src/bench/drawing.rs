@@ -1,4 +1,4 @@
-//! What it takes to get from a recording to an SVG.
+//! The cost of making an SVG from a recording.
 
 use std::path::PathBuf;
 
@@ -14,11 +14,11 @@ pub(super) struct Way {
     pub(super) name: &'static str,
     pub(super) record: &'static str,
     pub(super) draw: &'static str,
-    /// The programs that it takes besides prof.
+    /// The programs that it needs besides prof.
     pub(super) needs: &'static [&'static str],
 }
 
-/// `$0` is prof, `$1` the frequency; perf's ways end early where they would take all day.
+/// `$0` is prof, `$1` the frequency; perf's ways end early if they would take all day.
 const WAYS: [Way; 4] = [
     Way {
         name: "prof",
@@ -51,11 +51,11 @@ pub(super) struct Drawing {
     pub(super) name: &'static str,
     pub(super) wall_seconds: f64,
     pub(super) cpu_seconds: f64,
-    /// Of the largest process, in bytes.
+    /// The peak memory of the largest process, in bytes.
     pub(super) peak_memory: f64,
 }
 
-/// For each workload, what each way takes that is possible here.
+/// For each workload, the usage of each way that is possible here.
 pub(super) fn measure_all(
     place: &Place,
     workloads: &[Workload],
@@ -96,7 +96,7 @@ fn measure(
     for repetition in 1..=repetitions {
         println!("drawing {}: {repetition} of {repetitions}", workload.name);
         for (way, usages) in ways.iter().zip(&mut usages) {
-            // What takes minutes need not be repeated to be known.
+            // A time of minutes is precise without repetition.
             let slow = usages
                 .first()
                 .is_some_and(|first: &Usage| first.wall.as_secs() > 60);

@@ -1,4 +1,4 @@
-//! What a sample, or a hit of a probe, costs the program: prof beside perf, for the same event.
+//! The cost of a sample or a probe hit to the program: prof beside perf, for the same event.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -14,22 +14,22 @@ use crate::{process, workspace};
 /// An event, and a program that has it happen.
 struct Case {
     event: &'static str,
-    /// What xtask/bench/hits.c does, and how often.
+    /// The arguments of xtask/bench/hits.c: the kind of work, and how often.
     work: [&'static str; 2],
     /// How often the event happens; `None`: as often as there are samples.
     hits: Option<u64>,
     profilers: Vec<Profiler>,
 }
 
-/// What a profiler cost.
+/// The cost of a profiler.
 pub(super) struct Row {
     event: &'static str,
     profiler: &'static str,
     /// Nanoseconds of the program's CPU time for each sample or hit: the median, least and most.
     cost: [f64; 3],
-    /// The same for each hit or sample, as a multiple of what prof's first row took.
+    /// The cost per hit or sample, as a multiple of prof's first row.
     ratio: f64,
-    /// Of the hits, if it is known how many there are.
+    /// The share of hits in the recording, if their number is known.
     kept: Option<f64>,
 }
 
@@ -122,7 +122,7 @@ fn cases(place: &Place, probe: bool) -> Vec<Case> {
     cases
 }
 
-/// The same event by prof and by perf.
+/// prof and perf, with the same event.
 fn recorders(place: &Place, event: &str, dump: u32) -> Vec<Profiler> {
     let mut all = vec![profiler(
         place,
@@ -226,15 +226,16 @@ fn measure(place: &Place, program: &Path, case: &Case, repetitions: usize) -> Re
 const ABOUT: &str = "
 ## What a sample costs the program, by event
 
-CPU time of the program itself, recorded, less that of the program alone, for each sample (`cpu-clock`
-each 200 \u{b5}s, `cycles` each 500,000) or each hit (50,000 in a row): median, least and most. The
-program is 20 functions deep, has frame pointers, and 5 KB of stack. *kept*: samples in the
-recording, of the hits; those that the kernel drops because its ring is full cost the program less.
+CPU time of the program itself while recorded, minus its CPU time alone, for each sample
+(`cpu-clock` every 200 \u{b5}s, `cycles` every 500,000) or each hit (50,000 in a row): median, minimum
+and maximum. The program is 20 functions deep, has frame pointers, and 5 KB of stack. *kept*:
+samples in the recording, of the hits; a hit that the kernel drops because the ring is full costs
+the program less.
 
-prof's reader sleeps until a ring is half full, as perf's does, unless stacks go on beyond the
-kernel's copy and change there: then each sample wakes it, because it must read the rest at once.
-Without copies of stacks (`--call-graph fp`), prof waits as well. `cycles` has a second counter
-beside it, for coverage; on virtual machines, each counter takes its time.
+prof's reader sleeps until a ring is half full, as perf's does, unless stacks are deeper than their
+dumps and change there: then each sample wakes it, because it must read the rest at once. Without
+stack dumps (`--call-graph fp`), prof waits as well. `cycles` has a second counter beside it, for
+coverage; on virtual machines, each counter costs time.
 ";
 
 /// The section of docs/results/benchmarks.md.

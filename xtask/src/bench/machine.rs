@@ -1,4 +1,4 @@
-//! The machine that measures: what it is, and the settings that need to be changed meanwhile.
+//! The machine that measures: its description, and the settings that change meanwhile.
 
 use std::fs;
 use std::process::Command;
@@ -10,13 +10,13 @@ use crate::{process, workspace};
 
 const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
 
-/// The kernel lowers it by itself when it finds that samples take long, and never raises it again.
+/// The kernel lowers it when samples take long, and never raises it again.
 const MAX_RATE: &str = "/proc/sys/kernel/perf_event_max_sample_rate";
 
 /// The share of a CPU's time, in percent, beyond which it does so; 0: never.
 const CPU_TIME: &str = "/proc/sys/kernel/perf_cpu_time_max_percent";
 
-/// What /proc counts in.
+/// The unit of times in /proc.
 pub(super) const TICKS_PER_SECOND: f64 = 100.0;
 
 /// Restores the setting when dropped.
@@ -51,7 +51,7 @@ pub(super) fn busy() -> Option<f64> {
     Some(ticks as f64 / TICKS_PER_SECOND)
 }
 
-/// What perf_event_paranoid is.
+/// Reads perf_event_paranoid.
 pub(super) fn paranoid() -> Result<i32> {
     number(PARANOID)
 }
@@ -61,16 +61,16 @@ pub(super) fn max_rate() -> Result<i32> {
     number(MAX_RATE)
 }
 
-/// Sets perf_event_paranoid to 1 for as long as the result lives, if it is higher.
+/// Lowers perf_event_paranoid to 1 until the result is dropped.
 pub(super) fn lower_paranoid() -> Result<Restore> {
     set(PARANOID, 1, paranoid()? > 1)
 }
 
-/// Lets events be sampled at the kernel's usual highest rate for as long as the result lives.
+/// Raises the maximum sample rate to the kernel's default until the result is dropped.
 pub(super) fn raise_max_rate() -> Result<[Restore; 2]> {
     let rate = set(MAX_RATE, 100_000, max_rate()? < 100_000)?;
     let share = set(CPU_TIME, 0, number(CPU_TIME)? != 0)?;
-    // Without a limit to the share, the kernel refuses to set the rate: that goes back last.
+    // Without a limit to the share, the kernel refuses to set the rate: restore the share last.
     Ok([share, rate])
 }
 

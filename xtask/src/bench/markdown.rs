@@ -8,7 +8,7 @@ use super::drawing::Drawing;
 use super::workload::Workload;
 use super::{Options, machine};
 
-/// What was measured.
+/// The measurements.
 pub(super) struct Results<'a> {
     pub(super) drawn: &'a [Vec<Drawing>],
     /// The section about events.
@@ -42,7 +42,7 @@ pub(super) fn page(
     )?;
     writeln!(
         page,
-        "`cargo xtask bench --steady` measures what recording costs.\n"
+        "`cargo xtask bench --steady` measures the cost of recording.\n"
     )?;
     writeln!(page, "## Programs\n")?;
     for workload in workloads {

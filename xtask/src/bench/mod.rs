@@ -1,7 +1,7 @@
 //! `cargo xtask bench`: prof beside perf and samply, on the same programs in one run.
 //!
-//! Runs are interleaved — bare, prof, perf, ..., bare, prof, perf, ... — so that whatever else the
-//! machine does hits all of them alike; each number is a median.
+//! Runs are interleaved — bare, prof, perf, ..., bare, prof, perf, ... — so that other load on the
+//! machine affects all of them alike; each figure is a median.
 
 mod collect;
 mod drawing;
@@ -33,10 +33,11 @@ pub(crate) struct Options {
     /// How often everything is measured.
     #[arg(short, long, default_value_t = 5)]
     repetitions: usize,
-    /// Samples per second of what is drawn.
+    /// Samples per second of the recordings that are drawn.
     #[arg(short = 'F', long, default_value_t = 999)]
     frequency: u32,
-    /// Measures the steady cost of recording instead; all programs take two hours a repetition.
+    /// Measures the steady cost of recording instead; all programs together take two hours per
+    /// repetition.
     #[arg(long)]
     steady: bool,
     /// Seconds that programs run for: at least two lengths.
@@ -48,32 +49,31 @@ pub(crate) struct Options {
     /// Asks perf how many stacks of these recordings are whole, too.
     #[arg(long)]
     whole: bool,
-    /// Where the table of steady costs goes.
+    /// The file for the table of steady costs.
     #[arg(long, default_value = "docs/results/steady.md")]
     steady_output: PathBuf,
-    /// Leaves everything out but what a sample costs by event, which goes to the standard output
-    /// only.
+    /// Measures only the cost of a sample by event, and prints it to the standard output.
     #[arg(long, conflicts_with = "steady")]
     only_events: bool,
-    /// Where the tables go.
+    /// The file for the tables.
     #[arg(short, long, default_value = "docs/results/benchmarks.md")]
     output: PathBuf,
     /// Measures only programs whose names contain this.
     #[arg(long, default_value = "")]
     only: String,
-    /// Measures reports of a very large recording instead, of this one or of one made for it.
+    /// Measures reports of a very large recording instead: this one, or a new one.
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
     scale: Option<Option<PathBuf>>,
-    /// Where the tables of --scale go.
+    /// The file for the tables of --scale.
     #[arg(long, default_value = "docs/results/scale.md")]
     scale_output: PathBuf,
-    /// Measures the page of `prof report --html` instead, of these recordings or of two made for
-    /// it. Beside it speedscope, where `npm install --global speedscope` was done, and the Firefox
-    /// Profiler, where FIREFOX_PROFILER is the folder `dist` that `yarn build-prod` makes in a
+    /// Measures the page of `prof report --html` instead, with these recordings or with two new
+    /// ones. Compares it with speedscope (after `npm install --global speedscope`), and with the
+    /// Firefox Profiler if FIREFOX_PROFILER is the folder `dist` that `yarn build-prod` makes in a
     /// checkout of its source.
     #[arg(long, value_name = "FILE", num_args = 0.., value_delimiter = ',', require_equals = true)]
     page: Option<Vec<PathBuf>>,
-    /// Where the tables of --page go.
+    /// The file for the tables of --page.
     #[arg(long, default_value = "docs/results/page.md")]
     page_output: PathBuf,
     /// Measures `prof collect` of all CPUs instead, while something else keeps them busy (root).
@@ -86,10 +86,10 @@ pub(crate) struct Options {
     /// For how long.
     #[arg(long, default_value_t = 60)]
     minutes: u64,
-    /// Where the table of --collect goes.
+    /// The file for the table of --collect.
     #[arg(long, default_value = "docs/results/collect.md")]
     collect_output: PathBuf,
-    /// Where the table of --top goes.
+    /// The file for the table of --top.
     #[arg(long, default_value = "docs/results/top.md")]
     top_output: PathBuf,
     /// How often the programs of that recording run: a round is some hundred thousand samples.
@@ -98,13 +98,13 @@ pub(crate) struct Options {
     /// Measures this build of prof instead of a new one.
     #[arg(long, value_name = "FILE")]
     prof: Option<PathBuf>,
-    /// Lets perf_event_paranoid be 1 while samply records, which it needs, and
-    /// perf_event_max_sample_rate 100000 while events are compared; restores them.
+    /// Sets perf_event_paranoid to 1 while samply records, which needs it, and
+    /// perf_event_max_sample_rate to 100000 while events are compared; restores both.
     #[arg(long)]
     allow_sysctl: bool,
 }
 
-/// Where things are during a run.
+/// The paths of a run.
 #[derive(Clone)]
 struct Place {
     /// For recordings and drawings.
@@ -114,7 +114,7 @@ struct Place {
     frequency: u32,
 }
 
-/// Measures, prints as it goes, and writes the tables.
+/// Measures, prints progress, and writes the tables.
 pub(crate) fn run(options: &Options) -> Result<()> {
     ensure!(options.repetitions > 0, "nothing to do in 0 repetitions");
     let place = prepare(options)?;

@@ -1,5 +1,5 @@
-//! The page of `prof report --html` of large recordings: how long it takes to make, how large it
-//! is, and how quick it is in a browser.
+//! The page of `prof report --html` for large recordings: the time to make it, its size, and its
+//! speed in a browser.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -16,16 +16,16 @@ use crate::{process, workspace};
 /// Samples per second of the recording with copies of stacks: half a gigabyte.
 const COPIES_RATE: u32 = 4999;
 
-/// What each recording takes, in seconds, and its page in bytes.
+/// For each recording, the time to make the page in seconds, and its size in bytes.
 struct Made {
     report: f64,
     page: f64,
     size: u64,
-    /// Other tools that are here, and the milliseconds until they show the same data.
+    /// Other installed tools, and the milliseconds until they show the same data.
     others: Vec<(&'static str, Vec<f64>)>,
 }
 
-/// Measures the pages of these recordings, or of two that are made for it, and writes the results.
+/// Measures the pages of these recordings, or of two new ones, and writes the results.
 pub(super) fn measure_all(place: &Place, options: &Options, given: &[PathBuf]) -> Result<()> {
     let files = match given {
         [] => vec![scale::record(place, options.rounds)?, record_copies(place)?],
@@ -85,7 +85,7 @@ fn make(place: &Place, file: &Path, repetitions: usize) -> Result<Made> {
     })
 }
 
-/// The other tools that are here, and what `first_pictures` has of them.
+/// The other installed tools, with their `first_pictures`.
 fn others(place: &Place, file: &Path) -> Result<Vec<(&'static str, Vec<f64>)>> {
     let sites = [
         ("speedscope", "speedscope", speedscope()?),
@@ -121,7 +121,7 @@ fn firefox_profiler() -> Result<Option<PathBuf>> {
     Ok(Some(site))
 }
 
-/// How long a site takes to show a recording, given the format of `prof report` that it reads.
+/// Measures how long a site takes to show a recording in a format of `prof report`.
 fn first_pictures(place: &Place, file: &Path, format: &str, site: &Path) -> Result<Vec<f64>> {
     let profile = format!("{format}.json");
     let script = format!("\"$0\" report -i \"$2\" --{format} {profile}");
@@ -139,7 +139,7 @@ fn times(values: &Value) -> Vec<f64> {
     values.filter_map(Value::as_f64).collect()
 }
 
-/// What `speed.mjs` prints.
+/// Runs `speed.mjs`, and returns its output.
 fn speed(place: &Place) -> Result<Value> {
     let mut node = Command::new("node");
     node.arg(workspace::root().join("crates/report/web/test/speed.mjs"));
@@ -152,7 +152,7 @@ fn describe(text: &mut String, file: &Path, made: &Made, speed: &Value) -> Resul
     writeln!(
         text,
         "\n## {} samples, {} distinct stacks\n\nA recording of {} MB.\n\n\
-         | what | median | most | goal |\n| --- | ---: | ---: | ---: |",
+         | action | median | maximum | goal |\n| --- | ---: | ---: | ---: |",
         number("samples"),
         number("stacks"),
         thousands(std::fs::metadata(file)?.len() as f64 / 1e6),
@@ -167,7 +167,7 @@ fn describe(text: &mut String, file: &Path, made: &Made, speed: &Value) -> Resul
     let size = made.size as f64 / 1e6;
     writeln!(
         text,
-        "| the page | {size:.1} MB | | 15 MB; 25 MB of copies |"
+        "| the page | {size:.1} MB | | 15 MB; 25 MB with stack dumps |"
     )?;
     let rows = [
         ("first", "first picture", "2,000 ms"),
@@ -177,7 +177,7 @@ fn describe(text: &mut String, file: &Path, made: &Made, speed: &Value) -> Resul
     ];
     let rows = rows.map(|(name, what, goal)| (times(&speed[name]), what.to_owned(), goal));
     let others = made.others.iter().map(|(name, times)| {
-        let what = format!("{name}'s first picture of the same");
+        let what = format!("{name}: first picture of the same recording");
         (times.clone(), what, "")
     });
     for (times, what, goal) in rows.into_iter().chain(others) {
@@ -200,10 +200,10 @@ fn head(options: &Options) -> String {
          Medians of {} interleaved reports, five loads of the page and sixteen of each other\n\
          action. Chromium is headless, without a graphics processor and without a network; the page\n\
          comes from file://. An action is measured from the event until its picture can be read\n\
-         back. speedscope opens from file://, too, what `prof report --speedscope` writes, and has\n\
-         the time until its canvas is there. The Firefox Profiler and what `prof report --firefox`\n\
-         writes come from a server on this machine; it has the time until its call tree, which is\n\
-         of one thread, has rows and the first thread has its graph.\n",
+         back. speedscope opens the output of `prof report --speedscope`, from file:// as well; it\n\
+         is measured until its canvas is there. The Firefox Profiler and the output of `prof report\n\
+         --firefox` come from a server on this machine; it is measured until its call tree, which\n\
+         is of one thread, has rows and the first thread has its graph.\n",
         machine::date(),
         machine::description(),
         machine::build(options),

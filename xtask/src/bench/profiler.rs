@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{Place, machine};
 use crate::process;
 
-/// What a profiler is, as far as reading what it says goes.
+/// The kind of a profiler, which decides how its output is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Prof,
@@ -24,7 +24,7 @@ pub(super) struct Profiler {
     pub(super) name: &'static str,
     pub(super) kind: Kind,
     program: PathBuf,
-    /// All that goes before the command to be recorded.
+    /// The arguments before the recorded command.
     options: Vec<String>,
     /// The recording's name.
     file: &'static str,
@@ -37,8 +37,8 @@ pub(crate) struct Counts {
     pub(crate) lost: Option<u64>,
 }
 
-/// Those of the profilers that are here, each recording user code so often, or `wide`: all code on
-/// all CPUs. The others are named loudly.
+/// The installed profilers, each recording user code at this rate, or all code on all CPUs
+/// (`wide`). Warns about missing ones.
 pub(super) fn available(
     place: &Place,
     hertz: u32,
@@ -144,12 +144,12 @@ impl Profiler {
         process::find("perf").is_some() && (self.kind == Kind::Prof || asks)
     }
 
-    /// Where it leaves its recording.
+    /// The path of its recording.
     pub(super) fn recording(&self, directory: &Path) -> PathBuf {
         directory.join(self.file)
     }
 
-    /// Counts the samples of the recording; `said` is what the profiler printed.
+    /// Counts the samples of the recording; `said` is the profiler's output.
     pub(super) fn count(&self, directory: &Path, said: &str) -> Result<Counts> {
         let file = self.recording(directory);
         match self.kind {
@@ -167,7 +167,7 @@ impl Profiler {
     }
 }
 
-/// What prof said of the samples that it took.
+/// Reads the numbers of samples from prof's output.
 pub(crate) fn counts_of_prof(said: &str) -> Result<Counts> {
     let lost = match said.contains("no sample lost") {
         true => 0,
@@ -180,7 +180,7 @@ pub(crate) fn counts_of_prof(said: &str) -> Result<Counts> {
     })
 }
 
-/// The number that stands right before these words for the first time.
+/// The number right before the first occurrence of these words.
 fn number_before(text: &str, words: &str) -> Option<u64> {
     let (before, _) = text.split_once(words)?;
     let digits = before.len() - before.trim_end_matches(|c: char| c.is_ascii_digit()).len();

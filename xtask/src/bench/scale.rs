@@ -14,7 +14,7 @@ use crate::{process, workspace};
 
 const PERF: &[&str] = &["perf", "inferno-collapse-perf", "inferno-flamegraph"];
 
-/// `$0` is prof, `$2` the recording. The first is what others are compared with.
+/// `$0` is prof, `$2` the recording. The others are compared with the first.
 const WHOLE: [Way; 7] = [
     way("prof, table", "\"$0\" report -i \"$2\"", &[]),
     way(
@@ -33,7 +33,7 @@ const WHOLE: [Way; 7] = [
         &[],
     ),
     way(
-        "samply import, names nothing",
+        "samply import, no symbols",
         "HOME=$PWD samply import \"$2\" --save-only -o samply.json",
         &["samply"],
     ),
@@ -49,7 +49,7 @@ const WHOLE: [Way; 7] = [
     ),
 ];
 
-/// Of copies of stacks, which are all that perf shows inlined functions of.
+/// With stack dumps: perf shows inlined functions only for them.
 const PARTS: [Way; 2] = [
     way("prof", "\"$0\" report -i \"$2\" --flamegraph prof.svg", &[]),
     way(
@@ -59,7 +59,7 @@ const PARTS: [Way; 2] = [
     ),
 ];
 
-/// Samples per second of the parts that perf names inlined functions of.
+/// Samples per second of the parts for which perf shows inlined functions.
 const PART_RATES: [u32; 3] = [100, 999, 4999];
 
 const fn way(name: &'static str, draw: &'static str, needs: &'static [&'static str]) -> Way {
@@ -105,7 +105,7 @@ pub(super) fn measure_all(place: &Place, options: &Options, given: Option<&Path>
     Ok(())
 }
 
-/// Real programs, one after the other, `$1` times over; `$0` is prof, `$2` where its sources are.
+/// Real programs, one after the other, `$1` times; `$0` is prof, `$2` the folder of its sources.
 const PROGRAMS: &str = "
 for round in $(seq \"$1\"); do
   python3 \"$2\"/xtask/demo/queens.py
@@ -156,7 +156,7 @@ fn count(place: &Place, file: &Path) -> Result<u64> {
     samples.with_context(|| format!("{} has no samples", file.display()))
 }
 
-/// What each way takes, `None` for those that are not possible here; repetitions are interleaved.
+/// The usage of each way, `None` if it is not possible here; repetitions are interleaved.
 fn measure(
     place: &Place,
     ways: &[Way],
@@ -172,7 +172,7 @@ fn measure(
             .zip(&possible)
             .filter(|(_, p)| **p)
         {
-            // What takes minutes need not be repeated to be known.
+            // A time of minutes is precise without repetition.
             if usages
                 .first()
                 .is_none_or(|first: &Usage| first.wall.as_secs() < 60)
@@ -227,12 +227,13 @@ fn head(file: &Path, samples: u64, options: &Options) -> Result<String> {
         "# A million samples\n\n\
          Written by `cargo xtask bench --scale`: {}. {}.\n\
          Measured build: {}.\n\
-         Medians of {} interleaved repetitions; one of what takes over a minute. CPU seconds are user\n\
-         and system time of all processes and threads; peak memory is that of the largest process.\n\n\
+         Medians of {} interleaved repetitions; one repetition if it takes over a minute. CPU seconds\n\
+         are user and system time of all processes and threads; peak memory is that of the largest\n\
+         process.\n\n\
          All read one recording of prof: {} samples, {} MB, real programs, one after the other.\n\
-         samply looks up no names and draws nothing: a browser asks for names later. The line to\n\
-         compare it with is that for the Firefox Profiler: there prof writes the same format with\n\
-         names, lines and inlined functions. perf names no inlined functions in such a file.\n\n\
+         samply looks up no symbols and draws nothing: a browser requests symbols later. Compare it\n\
+         with the line for the Firefox Profiler: there prof writes the same format with symbols,\n\
+         lines and inlined functions. perf shows no inlined functions for such a file.\n\n\
          The goal is a third of samply's time, and with inlined functions a hundredth of that of perf\n\
          script and inferno.\n\n",
         machine::date(),
@@ -247,11 +248,11 @@ fn head(file: &Path, samples: u64, options: &Options) -> Result<String> {
 const ABOUT_PARTS: &str = "
 ## With inlined functions
 
-perf shows inlined functions only for stacks that it unwinds itself, from copies (`perf record
---call-graph dwarf,8192`), and a million of these would be 8 GB. So these are parts of such
-programs, at several rates; prof unwinds them, too, before it draws. perf's time grows with the
-samples, prof's mostly with the programs: the larger the part, the larger the ratio. perf's CPU
-seconds are too few: it does not wait for the addr2line that it starts for each file.
+perf shows inlined functions only for stacks that it unwinds itself, from stack dumps (`perf record
+--call-graph dwarf,8192`), and a million dumps would be 8 GB. So these are shorter recordings, at
+several rates; prof unwinds them, too, before it draws. perf's time grows with the samples, prof's
+mostly with the programs: the larger the part, the larger the ratio. perf's CPU seconds are too low:
+it does not wait for the addr2line that it starts for each file.
 ";
 
 const COMMANDS: &str = "

@@ -1,4 +1,4 @@
-//! What a command takes, with all its descendants.
+//! The usage of a command with all its descendants.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ pub(crate) struct Usage {
     pub(crate) wall: Duration,
     /// User and system time.
     pub(crate) cpu: Duration,
-    /// Of the largest process, in bytes.
+    /// The peak memory of the largest process, in bytes.
     pub(crate) peak_memory: u64,
     /// Context switches of all threads, forced or not.
     pub(super) switches: u64,
@@ -24,7 +24,7 @@ pub(crate) struct Usage {
 }
 
 impl Usage {
-    /// Adds what another command took, one after the other.
+    /// Adds the usage of another command that ran afterwards.
     pub(crate) fn add(&mut self, other: &Self) {
         self.wall += other.wall;
         self.cpu += other.cpu;
@@ -34,8 +34,8 @@ impl Usage {
     }
 }
 
-/// A small program around others that measures them. It works below a profiler too, where it
-/// measures the target alone.
+/// A small program that runs others and measures them. It works below a profiler too, and then
+/// measures only the target.
 #[derive(Clone)]
 pub(crate) struct Stopwatch {
     program: PathBuf,
@@ -55,8 +55,7 @@ impl Stopwatch {
         [self.program.clone(), file.to_owned()]
     }
 
-    /// Runs a command in `directory`; returns what it took and what it said on its standard
-    /// error output.
+    /// Runs a command in `directory`; returns its usage and its standard error output.
     pub(crate) fn measure<W: AsRef<OsStr>>(
         &self,
         directory: &Path,
@@ -81,7 +80,7 @@ impl Stopwatch {
     }
 }
 
-/// What a stopwatch wrote.
+/// Reads the output of a stopwatch.
 pub(super) fn read(file: &Path) -> Result<Usage> {
     let text =
         std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;

@@ -1,4 +1,4 @@
-//! `prof top` beside `perf top` for hours: what they use, and whether that grows.
+//! `prof top` beside `perf top` for hours: their usage, and whether it grows.
 
 use std::fmt::Write;
 use std::fs;
@@ -13,7 +13,7 @@ use super::usage::Usage;
 use super::{Options, Place, machine, median};
 use crate::workspace;
 
-/// How often they are looked at.
+/// The time between two readings.
 const INTERVAL: Duration = Duration::from_secs(2);
 
 /// How long one waits for them to start.
@@ -32,7 +32,7 @@ struct Watched<'a> {
     place: &'a Place,
     running: Running,
     usages: Vec<Usage>,
-    /// How often it had ended by itself and was started again.
+    /// How often it ended by itself and was restarted.
     restarts: u32,
     /// The CPU time of those before.
     cpu_before: f64,
@@ -64,14 +64,14 @@ impl Watched<'_> {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Perf goes on when its terminal is gone.
+        // perf continues after its terminal has closed.
         let _ = Command::new("kill").arg(self.pid.to_string()).status();
         let _ = self.terminal.kill();
         let _ = self.terminal.wait();
     }
 }
 
-/// Watches all, and writes what they used.
+/// Watches all, and writes their usage.
 pub(super) fn measure_all(place: &Place, options: &Options) -> Result<()> {
     let begin = Instant::now();
     let prof = format!("{} top -a", place.prof.display());
@@ -175,7 +175,7 @@ fn page(options: &Options, all: &[Watched<'_>], busy: f64) -> Result<String> {
         if *restarts > 0 {
             writeln!(
                 page,
-                "\n{name} ended by itself and was started again: {restarts} times."
+                "\n{name} ended by itself and was restarted; restarts: {restarts}."
             )?;
         }
     }

@@ -1,11 +1,11 @@
-//! What a process that runs has used up to now.
+//! The usage of a running process so far.
 
 use std::fs;
 use std::time::Instant;
 
 use super::machine::TICKS_PER_SECOND;
 
-/// What /proc says of a process at one moment.
+/// A reading of a process's files in /proc.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Usage {
     /// Seconds since the measurement began.

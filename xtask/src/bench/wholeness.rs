@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
 
-/// What the outermost frames of a process or a thread are called.
+/// The names of the outermost frames of processes and threads.
 const ROOTS: [&str; 5] = [
     "_start",
     "__libc_start",
@@ -38,7 +38,7 @@ pub(super) fn of_recording(file: &Path) -> Result<Option<f64>> {
 struct Counts {
     stacks: u64,
     rooted: u64,
-    /// Of the stack that is being read.
+    /// Whether the current stack has a user frame so far.
     has_user_frame: bool,
     has_root: bool,
 }

@@ -11,7 +11,7 @@ use crate::{process, workspace};
 /// A program with its arguments.
 pub(super) struct Workload {
     pub(super) name: &'static str,
-    /// What it shows.
+    /// Its description.
     pub(super) about: &'static str,
     pub(super) command: Vec<PathBuf>,
 }
@@ -90,7 +90,7 @@ pub(super) fn compilation(compiler: PathBuf) -> Vec<PathBuf> {
         .collect()
 }
 
-/// A report, several times over, on a recording of prof made for this.
+/// A report, repeated, on a new recording of prof.
 fn prof_report(place: &Place) -> Result<Vec<PathBuf>> {
     let threads = program(place, "threads", &["500"])?;
     let input = place.directory.join("input.data");

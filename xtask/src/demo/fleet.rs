@@ -1,5 +1,5 @@
-//! `cargo xtask demo --fleet`: recordings of two machines as a data set, and a question to it by
-//! an engine of others.
+//! `cargo xtask demo --fleet`: recordings of two machines as a data set, queried with another
+//! engine.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -16,10 +16,10 @@ type Engine = (&'static str, &'static str);
 const SPARK: Engine = ("spark", "pyspark");
 const DUCKDB: Engine = ("duckdb", "duckdb");
 
-/// Records a program as two machines, pushes both, asks, and draws the answer.
+/// Records a program as two machines, pushes both, queries them, and draws the result.
 pub(super) fn run(options: &Options, prof: &Path, directory: &Path) -> Result<()> {
     let data = directory.join("profiles");
-    // What is there already would be added up.
+    // Old recordings would be added to the result.
     let _ = fs::remove_dir_all(&data);
     let program = program(directory)?;
     for host in ["host-a", "host-b"] {

@@ -13,7 +13,7 @@ use crate::{process, workspace};
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Where to draw the flamegraph.
+    /// The file for the flamegraph.
     #[arg(short, long, default_value = "flamegraph.svg")]
     output: PathBuf,
     /// Asks a data set of two machines' recordings instead, by Spark where there is Java, or else

@@ -1,4 +1,4 @@
-//! The manual: docs/guide, and the book that is made of docs/.
+//! The manual: docs/guide, and the book that is built from docs/.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 
 use crate::{process, workspace};
 
-/// Runs the commands of the manual; what they print goes below them.
+/// Runs the commands of the manual, and writes their output below them.
 pub(super) fn refresh() -> Result<()> {
     let prof = build()?;
     let mut test = process::cargo();

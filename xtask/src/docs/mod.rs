@@ -1,4 +1,4 @@
-//! `cargo xtask docs`: what the documentation shows, made anew.
+//! `cargo xtask docs`: refreshes the output and the pictures in the documentation.
 
 mod guide;
 mod pictures;
@@ -16,7 +16,7 @@ pub(crate) struct Options {
     pictures: bool,
 }
 
-/// Refreshes what the commands of docs/guide print, or the pictures, or builds the book.
+/// Refreshes the command output in docs/guide, or the pictures, or builds the book.
 pub(crate) fn run(options: &Options) -> Result<()> {
     match (options.book, options.pictures) {
         (true, _) => guide::build_book(),

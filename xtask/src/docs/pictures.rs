@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use super::guide::build;
 use crate::{process, workspace};
 
-/// What is done with `prof top` before its picture is taken.
+/// The steps in `prof top` before its picture is taken.
 const STEPS: &str = "see whole\nwait 6\ntype q";
 
 /// Makes docs/pictures anew. It needs python3, node, chromium and chromedriver.

@@ -1,4 +1,4 @@
-//! prof and the engines of others, asked for the folded stacks of a whole data set.
+//! Queries prof and other engines for the folded stacks of a whole data set.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -15,7 +15,7 @@ use crate::workspace;
 /// A weight for each function.
 pub(super) type Sums = BTreeMap<String, u64>;
 
-/// Who is asked.
+/// An engine to query.
 pub(super) struct Engine {
     pub(super) name: &'static str,
     /// The module of Python that it is; prof itself if `None`.
@@ -24,14 +24,14 @@ pub(super) struct Engine {
     key: &'static str,
 }
 
-/// What one said.
+/// The result of an engine.
 pub(super) struct Answer {
     pub(super) engine: &'static str,
     pub(super) usage: Usage,
     pub(super) stacks: usize,
     /// Whether the own weight of each function is that of `prof report`.
     pub(super) own_equal: bool,
-    /// Whether the weight of each function with what it calls is that of the first answer.
+    /// Whether the total weight of each function equals that in the first answer.
     pub(super) total_equal: bool,
 }
 
@@ -63,7 +63,7 @@ impl Engine {
         there
     }
 
-    /// Asks it, and compares what it says. Returns the weights of functions with what they call.
+    /// Runs its query, and compares the result. Returns the total weights of functions.
     pub(super) fn ask(
         &self,
         place: &Place,
@@ -104,7 +104,7 @@ impl Engine {
     }
 }
 
-/// Adds one to the other.
+/// Adds `more` to `sums`.
 pub(super) fn add(sums: &mut Sums, more: &Sums) {
     for (name, weight) in more {
         match sums.get_mut(name) {
@@ -114,8 +114,7 @@ pub(super) fn add(sums: &mut Sums, more: &Sums) {
     }
 }
 
-/// How many lines folded stacks have, and what functions weigh in them: alone, and with what they
-/// call.
+/// The number of lines of folded stacks, and the self and total weights of functions in them.
 fn sums(folded: &Path) -> Result<(usize, Sums, Sums)> {
     let (mut stacks, mut own, mut total) = (0, Sums::new(), Sums::new());
     for line in BufReader::new(File::open(folded)?).lines() {

@@ -1,5 +1,5 @@
-//! `cargo xtask fleet-trial`: a data set of many machines, made from real recordings, and what
-//! prof and other engines say of it. Writes docs/results/fleet.md.
+//! `cargo xtask fleet-trial`: a data set of many machines, made from real recordings, queried with
+//! prof and other engines. Writes docs/results/fleet.md.
 
 mod engines;
 mod page;
@@ -24,17 +24,17 @@ pub(crate) struct Options {
     /// How many machines.
     #[arg(long, default_value_t = 200)]
     hosts: u64,
-    /// All engines are asked when so many hours are there.
+    /// Queries all engines after these numbers of hours.
     #[arg(long, value_delimiter = ',', default_values_t = [1])]
     hours: Vec<u64>,
     /// How many machines show how size and time grow.
     #[arg(long, default_value_t = 20)]
     growth_hosts: u64,
-    /// When so many hours of these are there, prof is asked.
+    /// Queries prof after these numbers of hours.
     #[arg(long, value_delimiter = ',', default_values_t = [1, 2, 4, 6])]
     growth_hours: Vec<u64>,
-    /// What `prof collect` recorded in a minute each, its spool [default: ten minutes of this
-    /// machine, which needs root].
+    /// The spool of a `prof collect` that recorded one file per minute [default: ten minutes of
+    /// this machine, which needs root].
     #[arg(long, value_name = "FOLDER")]
     recordings: Option<PathBuf>,
     /// The prof to try, beside prof-fleet [default: that of target/release].
@@ -43,15 +43,15 @@ pub(crate) struct Options {
     /// The Python that has the engines [default: that of the tests].
     #[arg(long)]
     python: Option<PathBuf>,
-    /// Pushes nothing: asks what an interrupted trial has pushed, of as many machines and hours.
+    /// Pushes nothing: queries the data of an interrupted trial with as many machines and hours.
     #[arg(long)]
     resume: bool,
-    /// Where the tables go.
+    /// The file for the tables.
     #[arg(long, default_value = "docs/results/fleet.md")]
     output: PathBuf,
 }
 
-/// Where things are.
+/// The paths of a trial.
 struct Place {
     folder: PathBuf,
     prof: PathBuf,
@@ -60,7 +60,7 @@ struct Place {
     stopwatch: Stopwatch,
 }
 
-/// What was found out when so many hours were there.
+/// The results after a number of hours.
 struct Stage {
     hours: u64,
     recordings: u64,
@@ -74,7 +74,7 @@ struct Stage {
     functions: usize,
 }
 
-/// What pushing the last hour took, and then compaction.
+/// The usage of pushing the last hour, and of compaction after it.
 struct Pushed {
     usage: Usage,
     samples: u64,
@@ -124,15 +124,15 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// What all machines' recordings are made from.
+/// The bases of all machines' recordings.
 struct Trial {
     place: Place,
     bases: Vec<Base>,
-    /// Of each base, how many samples it has, and what its functions weigh.
+    /// The number of samples and the weights of functions of each base.
     known: Vec<(u64, Sums)>,
 }
 
-/// Machines, and what is asked about them when.
+/// Machines, and when to run which queries.
 struct Fleet<'a> {
     hosts: u64,
     hours: &'a [u64],
@@ -180,8 +180,8 @@ impl Trial {
         Ok(stages)
     }
 
-    /// Pushes an hour of all machines, and adds up what they did. Returns what that took, and how
-    /// many samples it was.
+    /// Pushes an hour of all machines, and adds up their weights. Returns the usage, and the number
+    /// of samples.
     fn push_hour(&self, fleet: &Fleet<'_>, hour: u64, expected: &mut Sums) -> Result<(Usage, u64)> {
         let (mut usage, mut samples) = (Usage::default(), 0);
         for host in 0..fleet.hosts {
@@ -198,7 +198,7 @@ impl Trial {
         Ok((usage, samples))
     }
 
-    /// Pushes an hour of a machine; returns what that took.
+    /// Pushes an hour of a machine; returns the usage.
     fn push(&self, data: &Path, host: u64, hour: u64, chosen: &[usize]) -> Result<Usage> {
         const SECOND: u64 = 1_000_000_000;
         const SERVICES: u64 = 5;
@@ -275,7 +275,7 @@ fn reported(place: &Place, recording: &Path) -> Result<(u64, Sums)> {
     Ok((samples.context("a report without samples")?, sums))
 }
 
-/// Which recordings a machine made in the minutes of an hour: others than the rest.
+/// The recordings of a machine in the minutes of an hour: their order differs by machine.
 fn choose(host: u64, hour: u64, count: usize) -> Vec<usize> {
     const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
     let minutes = (0..60).map(|minute| (host << 32 | hour << 16 | minute).wrapping_mul(MIX));

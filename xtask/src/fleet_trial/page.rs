@@ -1,4 +1,4 @@
-//! What the trial found out, as docs/results/fleet.md.
+//! Writes the results of the trial to docs/results/fleet.md.
 
 use std::fmt::Write as _;
 
@@ -25,9 +25,9 @@ pub(super) fn page(
     writeln!(
         page,
         "{} machines of two CPUs, of five services, made from {bases} real recordings of a minute \
-         each\n(`prof collect` at 19 Hz, names stored by `prof archive`): each machine has others, \
-         in another\norder, pushed one by one. So there are as many distinct stacks as {bases} \
-         minutes of one machine have\nfor each service, and no more.\n",
+         each\n(`prof collect` at 19 Hz, symbols stored by `prof archive`): each machine has \
+         them in another\norder, pushed one by one. So each service has only as many distinct \
+         stacks as {bases} minutes of\none machine.\n",
         options.hosts
     )?;
     page.push_str("## Pushing\n\n");
@@ -38,17 +38,16 @@ pub(super) fn page(
         answers(&mut page, stage)?;
     }
     page.push_str(
-        "\nOwn weights are those of the innermost functions, and are compared with the sums of \
-         `prof report\n--json` over all recordings, function by function, as integers; weights \
-         with what functions call,\nwith those of `prof query`. Stacks of engines differ in what \
-         is no name of a function (lines,\ninlining): prof adds up those of equal names. Of \
-         Spark, CPU seconds and\nmemory are those of its Python: nobody waits for its three Java \
-         virtual machines, of a gigabyte\neach.\n",
+        "\nSelf weights are compared with the sums of `prof report --json` over all recordings, \
+         function by\nfunction, as integers; total weights with those of `prof query`. Numbers of \
+         stacks differ, because\nother engines keep stacks of the same functions apart (by lines \
+         and inlining), and prof adds them\nup. For Spark, CPU seconds and memory are those of \
+         its Python, without its three Java virtual\nmachines, of a gigabyte each.\n",
     );
     if let Some(last) = growth.last() {
         writeln!(
             page,
-            "\n## From hour to hour\n\nThe same of {} machines, hour after hour.\n",
+            "\n## From hour to hour\n\nThe same data set with {} machines, hour after hour.\n",
             options.growth_hosts
         )?;
         pushing(&mut page, growth)?;
@@ -60,11 +59,11 @@ pub(super) fn page(
     Ok(page)
 }
 
-/// What `prof query` takes as the hours go by.
+/// The usage of `prof query` by the number of hours.
 fn questions(page: &mut String, stages: &[Stage]) -> Result<()> {
     page.push_str(
-        "\n`prof query`, the folded stacks of all:\n\n\
-         | hours | samples | seconds | CPU seconds | peak memory | stacks | own weights equal |\n\
+        "\n`prof query`, folded stacks of the whole data set:\n\n\
+         | hours | samples | seconds | CPU seconds | peak memory | stacks | self weights equal |\n\
          | ---: | ---: | ---: | ---: | ---: | ---: | --- |\n",
     );
     for stage in stages {
@@ -85,7 +84,7 @@ fn questions(page: &mut String, stages: &[Stage]) -> Result<()> {
     Ok(())
 }
 
-/// What was measured last, times the machines and hours of a large fleet.
+/// The last measurement, extrapolated to the machines and hours of a large fleet.
 fn on_paper(page: &mut String, hosts: u64, measured: &Stage) -> Result<()> {
     const HOSTS: f64 = 10_000.0;
     const MONTH: f64 = 30.0 * 24.0;
@@ -93,9 +92,9 @@ fn on_paper(page: &mut String, hosts: u64, measured: &Stage) -> Result<()> {
     writeln!(
         page,
         "\n## On paper: 10,000 machines, 30 days\n\nFrom the {} hours of {hosts} machines above. \
-         All grows with machines and hours, but for the\ntable of stacks: the machines of a \
-         service share it, so that it grows with hours alone, and at\nmost so. The engine for \
-         all of a month is Spark or ClickHouse, on many machines.\n\n\
+         All grows with machines and hours, except\nthe table of stacks: the machines of a \
+         service share it, so that it grows with hours at most. The\nengine for a whole month \
+         is Spark or ClickHouse, on many machines.\n\n\
          | | measured | 10,000 machines, an hour | a month |\n| --- | ---: | ---: | ---: |",
         measured.hours
     )?;
@@ -121,13 +120,13 @@ fn on_paper(page: &mut String, hosts: u64, measured: &Stage) -> Result<()> {
         )?;
     }
     if let Some(pushed) = &measured.pushed {
-        // Of the last hour; all hours are alike.
+        // The figures of the last hour; all hours are alike.
         let cpu = pushed.usage.cpu.as_secs_f64() * measured.hours as f64;
         row("pushing", cpu, true, "CPU seconds")?;
     }
     if let Some(answer) = measured.answers.first() {
         let cpu = answer.usage.cpu.as_secs_f64();
-        row("`prof query` of all", cpu, true, "CPU seconds")?;
+        row("`prof query` of everything", cpu, true, "CPU seconds")?;
     }
     Ok(())
 }
@@ -138,8 +137,8 @@ fn word(equal: bool) -> &'static str {
 
 fn pushing(page: &mut String, stages: &[Stage]) -> Result<()> {
     page.push_str(
-        "Of the last hour. CPU seconds are user and system time.\n\n\
-         | hours | recordings | samples | pushed in the last hour | CPU seconds | samples a CPU \
+        "The last hour. CPU seconds are user and system time.\n\n\
+         | hours | recordings | samples | pushed in the last hour | CPU seconds | samples per CPU \
          second | peak memory | compaction, CPU seconds | peak memory |\n\
          | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n",
     );
@@ -169,7 +168,7 @@ fn pushing(page: &mut String, stages: &[Stage]) -> Result<()> {
 
 fn sizes(page: &mut String, stages: &[Stage]) -> Result<()> {
     page.push_str(
-        "Bytes a sample, as pushed and after `prof data compact`.\n\n\
+        "Bytes per sample, as pushed and after `prof data compact`.\n\n\
          | hours | table | as pushed | compacted | compacted, MiB |\n\
          | ---: | --- | ---: | ---: | ---: |\n",
     );
@@ -196,9 +195,9 @@ fn sizes(page: &mut String, stages: &[Stage]) -> Result<()> {
 fn answers(page: &mut String, stage: &Stage) -> Result<()> {
     writeln!(
         page,
-        "\n## Questions to {} h\n\nThe folded stacks of all: {} samples, {} functions.\n\n\
-         | engine | seconds | CPU seconds | peak memory | stacks | own weights equal | with calls \
-         equal |\n| --- | ---: | ---: | ---: | ---: | --- | --- |",
+        "\n## Queries over {} h\n\nFolded stacks of the whole data set: {} samples, {} functions.\n\n\
+         | engine | seconds | CPU seconds | peak memory | stacks | self weights equal | total \
+         weights equal |\n| --- | ---: | ---: | ---: | ---: | --- | --- |",
         stage.hours, stage.samples, stage.functions
     )?;
     for answer in &stage.answers {

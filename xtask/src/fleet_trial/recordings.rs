@@ -1,4 +1,4 @@
-//! Recordings of many machines, made from real ones of this machine.
+//! Recordings of many machines, derived from real ones of this machine.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::process;
 /// A real recording, with its names stored in it.
 pub(super) struct Base {
     bytes: Vec<u8>,
-    /// Where in it the time of day stands, in ns since 1970.
+    /// The offset of the time of day in it, in ns since 1970.
     wall_clock_at: usize,
     pub(super) path: PathBuf,
 }
@@ -66,8 +66,8 @@ impl Base {
     }
 }
 
-/// Where the time of day stands that belongs to a recording's clock: in the feature CLOCK_DATA,
-/// behind its version and the clock's number (tools/perf/Documentation/perf.data-file-format.txt).
+/// The offset of the time of day that matches a recording's clock: in the feature CLOCK_DATA, after
+/// its version and the clock's id (tools/perf/Documentation/perf.data-file-format.txt).
 fn wall_clock(bytes: &[u8]) -> Option<usize> {
     const DATA: usize = 40;
     const FEATURES: usize = 72;

@@ -1,9 +1,9 @@
-//! Modules of a crate must not know each other in a circle.
+//! Modules of a crate must not depend on each other in a circle.
 //!
-//! The rule: the files and folders of one folder use each other in one direction only. What a
-//! folder holds counts as the folder's. A name is looked for where it is defined, so that a
-//! re-export is no use of its own and hides none. A folder's own file (`mod.rs`, `lib.rs`) and what
-//! the folder holds are one: they may use each other. Tests do not count.
+//! The rule: the files and folders of one folder use each other in one direction only. The contents
+//! of a folder count as the folder. A name is resolved to its definition, so that a re-export
+//! neither counts as a use nor hides one. A folder's own file (`mod.rs`, `lib.rs`) and the contents
+//! of the folder are one: they may use each other. Tests do not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use super::Problem;
 use super::paths::{Module, Modules};
 use super::source::Source;
 
-/// Who uses whom within one folder, with the place of the first use.
+/// The uses between the modules of a folder, with the place of the first.
 type Uses = BTreeMap<(String, String), String>;
 
 /// Finds circles between the modules of each crate.
@@ -39,7 +39,7 @@ pub(super) fn check(sources: &[Source]) -> Vec<Problem> {
         let mut left: BTreeSet<_> = uses.keys().collect();
         while let Some(circle) = circle_in(&left) {
             problems.push(Problem::new(folder, describe(&circle, uses)));
-            // One circle through each use is enough to be told.
+            // Report one circle for each use.
             left.retain(|(from, to)| !circle.windows(2).any(|step| *step == [from, to]));
         }
     }

@@ -10,8 +10,8 @@ use super::Problem;
 
 /// Each package with the packages of ours that it may depend on.
 ///
-/// `prof-recorder` and `prof-report` must never know each other, not even in their tests: a
-/// recording is the only thing between them.
+/// `prof-recorder` and `prof-report` must never depend on each other, not even in their tests: they
+/// share only recordings.
 const LAYERS: [(&str, &[&str]); 19] = [
     ("prof-model", &[]),
     ("prof-procfs", &[]),
@@ -85,7 +85,7 @@ const LAYERS: [(&str, &[&str]); 19] = [
             "prof-report",
         ],
     ),
-    // These look at what the others wrote, from outside.
+    // These read the output of the others, from outside.
     (
         "prof-tests",
         &["prof-model", "prof-perfdata", "prof-filemap"],
@@ -121,10 +121,10 @@ const LAYERS: [(&str, &[&str]); 19] = [
     ("xtask", &[]),
 ];
 
-/// What a crate's tests may use besides its own layers.
+/// The crates that tests may use besides the layers of their crate.
 const FOR_TESTS: [&str; 4] = ["prof-model", "prof-filemap", "prof-perfdata", "prof-needs"];
 
-/// Checks the dependencies of every member in what `cargo metadata` printed.
+/// Checks the dependencies of every member in the output of `cargo metadata`.
 pub(super) fn check(metadata: &Value) -> Vec<Problem> {
     let mut problems = Vec::new();
     let packages = metadata["packages"].as_array();

@@ -1,4 +1,4 @@
-//! `cargo xtask tidy`: what docs/architecture.md promises about the source tree, checked.
+//! `cargo xtask tidy`: checks the promises of docs/architecture.md about the source tree.
 
 mod circles;
 mod layers;
@@ -39,7 +39,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Checks this checkout and prints what is wrong with it.
+/// Checks this checkout, and prints the problems.
 pub(crate) fn run() -> Result<()> {
     let root = workspace::root();
     let mut problems = check_files(root)?;
@@ -133,9 +133,9 @@ mod tests {
             &[
                 "crates/events/src/lib.rs:4: unsafe without a `// SAFETY:` comment above it",
                 "crates/model/src/lib.rs: no `#![forbid(unsafe_code)]` in this crate root",
-                "crates/model/src/lib.rs:1: dbg! is for the moment, not for the tree",
-                "crates/report/src/b.rs:2: todo! is for the moment, not for the tree",
-                "crates/report/src/b.rs:3: eprintln! in a library: only the binaries talk",
+                "crates/model/src/lib.rs:1: dbg! is for drafts, not for commits",
+                "crates/report/src/b.rs:2: todo! is for drafts, not for commits",
+                "crates/report/src/b.rs:3: eprintln! in a library: only binaries print",
                 "crates/report/src/b.rs:4: unsafe outside of crates/events and crates/filemap",
                 "README.md:1: link to docs/gone.md, which does not exist",
                 "docs/architecture.md: says nothing about `crates/events`",

@@ -9,7 +9,7 @@ pub(super) struct Modules(HashMap<Vec<String>, Module>);
 
 /// One file with code.
 pub(super) struct Module {
-    /// Where it is in the crate: `["a", "b"]` is `a/b.rs` or `a/b/mod.rs`.
+    /// Its path in the crate: `["a", "b"]` is `a/b.rs` or `a/b/mod.rs`.
     pub(super) path: Vec<String>,
     /// Relative to the top of the checkout.
     pub(super) file: String,
@@ -22,7 +22,7 @@ pub(super) struct Module {
 struct Import {
     name: String,
     path: Vec<String>,
-    /// `pub use`: by itself, it only hands the name on.
+    /// Whether it is a `pub use`, which only re-exports the name.
     handed_on: bool,
     line: usize,
 }
@@ -60,7 +60,7 @@ impl Modules {
         modules.into_iter()
     }
 
-    /// The module that defines what this path means in a module.
+    /// The module that defines the item of this path, as seen from a module.
     fn find(&self, module: &Module, path: &[String], depth: usize) -> Option<Vec<String>> {
         /// Longer chains of re-exports are circles.
         const DEEPEST: usize = 16;
@@ -193,7 +193,7 @@ impl Module {
         self.imports.iter().find(|import| import.name == name)
     }
 
-    /// What of other modules' this one uses.
+    /// The items of other modules that this one uses.
     pub(super) fn uses(&self, modules: &Modules) -> Vec<Use> {
         let imported = self.imports.iter().filter(|import| !import.handed_on);
         let imported = imported.map(|import| (&import.path, import.line));
@@ -228,7 +228,7 @@ fn tokens(source: &Source) -> Vec<(String, usize)> {
     tokens
 }
 
-/// Leaves out each item behind `#[cfg(test)]`.
+/// Removes each item behind `#[cfg(test)]`.
 fn without_tests(tokens: Vec<(String, usize)>) -> Vec<(String, usize)> {
     const MARK: [&str; 7] = ["#", "[", "cfg", "(", "test", ")", "]"];
     let mut left = Vec::with_capacity(tokens.len());

@@ -1,8 +1,8 @@
-//! Public functions of a crate are there for other crates.
+//! Public functions of a crate must have users in other crates.
 //!
-//! The rule: outside of the crate's own sources somebody mentions the name of each function that
-//! its library calls public, in another crate, a test, a benchmark or an example. Types may be
-//! public only because functions return them, so they do not count.
+//! The rule: the name of each public function of a library occurs outside of the crate's own
+//! sources: in another crate, a test, a benchmark or an example. Types may be public only because
+//! functions return them, so they do not count.
 
 use std::collections::{HashMap, HashSet};
 
@@ -40,7 +40,7 @@ fn library(path: &str) -> Option<&str> {
     root.starts_with("crates/").then_some(root)
 }
 
-/// Who mentions each word: the folders of libraries, and the paths of other files.
+/// The users of each word: the folders of libraries, and the paths of other files.
 fn users(sources: &[Source]) -> HashMap<&str, HashSet<&str>> {
     let mut users: HashMap<&str, HashSet<&str>> = HashMap::new();
     for source in sources {

@@ -15,7 +15,7 @@ const FLAT_TABLES: [&str; 0] = [];
 /// The only crates that may say `unsafe`.
 const UNSAFE_CRATES: [&str; 2] = ["crates/events/", "crates/filemap/"];
 
-/// Macros for the moment.
+/// Macros for drafts.
 const UNFINISHED: [&str; 3] = ["todo!", "dbg!", "unimplemented!"];
 
 const PRINTING: [&str; 4] = ["println!", "eprintln!", "print!", "eprint!"];
@@ -29,12 +29,12 @@ pub(super) fn check(source: &Source, problems: &mut Vec<Problem>) {
     for (index, line) in source.code.iter().enumerate() {
         let place = format!("{}:{}", source.path, index + 1);
         for name in UNFINISHED.into_iter().filter(|name| has_word(line, name)) {
-            let what = format!("{name} is for the moment, not for the tree");
+            let what = format!("{name} is for drafts, not for commits");
             problems.push(Problem::new(&place, what));
         }
         if is_library(&source.path) && index < tests_start {
             for name in PRINTING.into_iter().filter(|name| has_word(line, name)) {
-                let what = format!("{name} in a library: only the binaries talk");
+                let what = format!("{name} in a library: only binaries print");
                 problems.push(Problem::new(&place, what));
             }
         }
@@ -55,7 +55,7 @@ fn length(source: &Source, problems: &mut Vec<Problem>) {
     // Below tests/ everything is tests.
     let all_tests = source.path.split('/').any(|folder| folder == "tests");
     if lines > MOST_LINES && !all_tests && !FLAT_TABLES.contains(&source.path.as_str()) {
-        let what = format!("{lines} lines before the tests, {MOST_LINES} are the most");
+        let what = format!("{lines} lines before the tests: at most {MOST_LINES} are allowed");
         problems.push(Problem::new(&source.path, what));
     }
 }
@@ -87,7 +87,7 @@ fn may_be_unsafe(path: &str) -> bool {
     UNSAFE_CRATES.iter().any(|folder| path.starts_with(folder))
 }
 
-/// Whether a file belongs to a library other than that behind our binaries.
+/// Whether a file belongs to a library other than the one behind `prof`.
 fn is_library(path: &str) -> bool {
     path.starts_with("crates/") && path.contains("/src/") && !path.starts_with("crates/prof/")
 }
@@ -119,7 +119,7 @@ fn has_reason(source: &Source, index: usize) -> bool {
     false
 }
 
-/// Whether `word` stands in `line`, not as a part of a longer word.
+/// Whether `line` contains `word` as a whole word.
 fn has_word(line: &str, word: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     line.match_indices(word).any(|(at, _)| {
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn long_files_are_refused_unless_it_is_their_tests_that_are_long() {
         let long = "\n".repeat(MOST_LINES + 1);
-        let what = "crates/model/src/a.rs: 401 lines before the tests, 400 are the most";
+        let what = "crates/model/src/a.rs: 401 lines before the tests: at most 400 are allowed";
         check("crates/model/src/a.rs", &long, &[what]);
         let tests = format!("fn f() {{}}\n#[cfg(test)]\n{long}");
         check("crates/model/src/a.rs", &tests, &[]);
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn libraries_may_print_in_their_tests_only_and_binaries_anywhere() {
         let text = "fn f() {\n    print!(\"\");\n}\n#[cfg(test)]\nfn g() {\n    println!();\n}\n";
-        let what = "crates/model/src/a.rs:2: print! in a library: only the binaries talk";
+        let what = "crates/model/src/a.rs:2: print! in a library: only binaries print";
         check("crates/model/src/a.rs", text, &[what]);
         check("crates/prof/src/main_loop.rs", text, &[]);
         check(

@@ -1,4 +1,4 @@
-//! The Rust sources of a checkout, with comments and literals told apart from code.
+//! The Rust sources of a checkout, with comments and literals separated from code.
 
 use std::fs;
 use std::path::Path;
@@ -19,7 +19,7 @@ pub(super) struct Source {
     pub(super) path: String,
     /// The text, line by line.
     pub(super) lines: Vec<String>,
-    /// The same lines with comments and the insides of literals blanked out.
+    /// The lines with comments and the contents of literals blanked out.
     pub(super) code: Vec<String>,
 }
 

@@ -8,7 +8,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// The line with the least squares of what it misses the points `(x, y)` by.
+    /// The line with the least squared distances to the points `(x, y)`.
     pub(super) fn through(points: impl IntoIterator<Item = (f64, f64)>) -> Self {
         let points: Vec<(f64, f64)> = points.into_iter().collect();
         let mean =

@@ -1,7 +1,7 @@
-//! What recording costs for as long as it lasts, and what it costs once.
+//! The cost of recording: per second, and once.
 //!
 //! Each program runs for several lengths, alone and recorded, in turn. Each cost is a line through
-//! what was measured: its slope is what a second of the program costs, its begin is what is fixed.
+//! the measurements: its slope is the cost per second of the program, its intercept the fixed cost.
 
 mod line;
 mod page;
@@ -21,12 +21,12 @@ use program::Program;
 /// One recording.
 struct Run {
     target: Usage,
-    /// What the profiler itself took.
+    /// The usage of the profiler itself.
     own: Usage,
     counts: Counts,
 }
 
-/// What a profiler costs with a program at a rate.
+/// The costs of a profiler with a program at a rate.
 struct Costs {
     program: &'static str,
     hertz: u32,
@@ -48,7 +48,7 @@ struct Costs {
 
 /// Measures, and writes the page.
 pub(super) fn measure_all(place: &Place, options: &Options) -> Result<()> {
-    ensure!(options.lengths.len() > 1, "a slope takes two lengths");
+    ensure!(options.lengths.len() > 1, "a slope needs two lengths");
     let programs = program::all(&options.only);
     ensure!(
         !programs.is_empty(),
@@ -144,7 +144,7 @@ fn whole(place: &Place, command: &[PathBuf], profiler: &Profiler) -> Result<Opti
     Ok(share)
 }
 
-/// Records; returns what all took, what the program took, and what the profiler said.
+/// Records; returns the total usage, the program's usage, and the profiler's output.
 fn run(place: &Place, command: &[PathBuf], profiler: &Profiler) -> Result<(Usage, Usage, String)> {
     let _paranoid = match profiler.kind {
         Kind::Samply => Some(machine::lower_paranoid()?),
@@ -158,7 +158,7 @@ fn run(place: &Place, command: &[PathBuf], profiler: &Profiler) -> Result<(Usage
 }
 
 fn costs(bare: &[Vec<Usage>], runs: &[Vec<Run>]) -> Costs {
-    // How long the program takes alone is what all is compared with.
+    // All is compared with the time that the program takes alone.
     let lengths: Vec<f64> = bare
         .iter()
         .map(|usages| seconds(usages, |it| it.wall))

@@ -11,23 +11,23 @@ use crate::workspace;
 
 const ABOUT: &str = "# Steady cost
 
-What a profiler costs for as long as it records, and what it costs once. Each program runs for
-several lengths, alone and under each profiler in turn; each cost is the line of least squares
-through what was measured. Written by `cargo xtask bench --steady`; a run for some programs or rates
-leaves the rows of the others as they are.
+The cost of a profiler: per second of recording, and once. Each program runs for several lengths,
+alone and under each profiler in turn; each cost is the line of least squares through the
+measurements. Written by `cargo xtask bench --steady`; a run for some programs or rates leaves the
+rows of the others as they are.
 
 - *own CPU*: CPU time of the profiler itself, all its threads, per second of the program: the slope
 - *fixed*: its CPU time in a recording of no length
 - *wake-ups*: context switches of all its threads, per second of the program
-- *program's CPU*, *wall*: what the program itself takes more than alone, of the slope
+- *program's CPU*, *wall*: how much longer the program itself takes than alone, by the slopes
 - *memory*: the profiler's peak up to half a second before its end
 - *taken*: samples in the recording, of those due (the program's CPU time times the frequency)
 - *whole*: share of the stacks that reach their root, as perf reads the recording
 - *lost*: samples lost, by the profiler's own account, in all runs together
 - *measured*: build of prof, lengths in seconds x repetitions, day
 
-The event is `cpu-clock:u`, with `-a` `cpu-clock`. A cost of a thousandth and less is below what a
-shared machine lets one see in short runs.
+The event is `cpu-clock:u`, with `-a` `cpu-clock`. A cost of a thousandth or less is too
+small to measure in short runs on a shared machine.
 ";
 
 const HEAD: &str = "\
@@ -35,7 +35,7 @@ const HEAD: &str = "\
 | whole | lost | measured |
 | --- | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |";
 
-/// Writes the page, with the rows of before for what was not measured now.
+/// Writes the page, and keeps the previous rows of programs that were not measured now.
 pub(super) fn write(all: &[Costs], options: &Options) -> Result<()> {
     let path = workspace::root().join(&options.steady_output);
     let before = std::fs::read_to_string(&path).unwrap_or_default();
@@ -96,7 +96,7 @@ fn row(costs: &Costs, options: &Options) -> String {
         share(costs.whole),
         costs
             .lost
-            .map_or_else(|| "not told".into(), |lost| lost.to_string()),
+            .map_or_else(|| "not reported".into(), |lost| lost.to_string()),
         machine::build(options),
         lengths.join("/"),
         options.repetitions,

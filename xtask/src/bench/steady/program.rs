@@ -18,14 +18,14 @@ pub(super) struct Program {
     work: Work,
 }
 
-/// All programs, and what they do.
+/// All programs, with descriptions.
 pub(super) const ABOUT: [(&str, &str); 7] = [
     ("python3", "writes and reads JSON"),
     ("gcc", "`gcc -O2` of one large file"),
-    ("sqlite3", "a query over made numbers"),
+    ("sqlite3", "a query over generated numbers"),
     ("node", "sorts, JSON, regular expressions"),
     ("idle server", "an HTTP server of python3 without requests"),
-    ("busy server", "the same with a client"),
+    ("busy server", "the same server with a client"),
     (
         "idle machine",
         "all CPUs (`-a`) while the idle server waits",
@@ -35,7 +35,7 @@ pub(super) const ABOUT: [(&str, &str); 7] = [
 enum Work {
     /// In these words, `COUNT` is replaced by how much there is to do.
     Words(Vec<String>),
-    /// As [`Words`](Self::Words), in milliseconds.
+    /// Like [`Words`](Self::Words), in milliseconds.
     Milliseconds(Vec<String>),
     /// gcc, for a file of so many functions.
     Compilation(PathBuf),
@@ -61,7 +61,7 @@ select k, count(*), sum(length(t)), max(t) from
 pub(super) fn all(only: &str) -> Vec<Program> {
     let script = workspace::root().join("xtask/bench/work.py");
     let python = |kind: &str| -> Option<Vec<String>> {
-        // Not what a version manager has put in its place.
+        // The interpreter itself, not the script of a version manager.
         let mut asked = Command::new("python3");
         asked.args(["-c", "import sys; print(sys.executable)"]);
         let path = process::output(&mut asked).ok()?.trim().to_owned();
@@ -95,14 +95,14 @@ pub(super) fn all(only: &str) -> Vec<Program> {
                 wide: name == "idle machine",
                 work,
             }),
-            None => println!("!!! what {name:?} needs is not installed: it is left out"),
+            None => println!("!!! a program that {name:?} needs is not installed: it is left out"),
         }
     }
     found
 }
 
 impl Program {
-    /// What to run for so much work.
+    /// The command for this amount of work.
     pub(super) fn command(&self, place: &Place, count: u64) -> Result<Vec<PathBuf>> {
         let count_text = count.to_string();
         match &self.work {
