@@ -9,7 +9,7 @@ use prof_report::{CallTree, Filter, LoadOptions, Split, SymbolizedProfile};
 use prof_symbols::{SymbolOptions, Symbolizer};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // Ctrl-C ends the recording, and what was recorded is drawn.
+    // Ctrl-C ends the recording; then it is drawn.
     let signals = Signals::block()?;
     let mut arguments = std::env::args_os().skip(1);
     let picture = arguments.next().ok_or("which picture?")?;

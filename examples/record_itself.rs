@@ -17,7 +17,8 @@ use prof_symbols::{SymbolOptions, Symbolizer};
 fn work(done: &AtomicBool) -> u64 {
     let mut sum = 1;
     while !done.load(Ordering::Relaxed) {
-        // Looks at the flag so seldom that the time is its own, also where loads are calls.
+        // Checks the flag so seldom that nearly all time is spent here, even if an atomic load is a
+        // call.
         let mut turn = 0;
         while turn < 1_000 {
             sum = black_box(sum * 31 + 7) % 1_000_003;

@@ -1,4 +1,4 @@
-//! Unwinds what `perf record --call-graph dwarf` recorded, sample by sample, without symbols:
+//! Unwinds a recording of `perf record --call-graph dwarf`, sample by sample, without symbols:
 //! `unwind-foreign perf.data`
 #![expect(clippy::print_stdout, reason = "that is what it is for")]
 

@@ -1,4 +1,4 @@
-//! The examples do what they say.
+//! The examples work as described.
 #![forbid(unsafe_code)]
 #![expect(clippy::unwrap_used, reason = "a test fails by it")]
 

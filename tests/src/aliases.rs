@@ -1,4 +1,4 @@
-//! Names of one and the same function: which of them is shown is a matter of taste.
+//! Aliases: names of the same function, any of which may be shown.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 
 use object::{Object as _, ObjectSymbol as _, SymbolKind};
 
-/// Which names mean the same function, in the C library and its loader.
+/// The aliases in the C library and its loader.
 #[derive(Debug, Default)]
 pub struct Aliases {
     representatives: BTreeMap<String, String>,
 }
 
 impl Aliases {
-    /// Those of the C library and the loader that this test runs with, which programs built by
-    /// tests use as well, and of their debug files.
+    /// The aliases in the C library and the loader of this test, which programs built by tests use
+    /// as well, and in their debug files.
     ///
     /// # Panics
     /// If this process' mappings or those files cannot be read.
@@ -33,8 +33,7 @@ impl Aliases {
         aliases
     }
 
-    /// The one name that stands for all names of the function that `name` is one of, without
-    /// leading underscores and `__GI_`.
+    /// The one name that represents all aliases of `name`, without leading underscores and `__GI_`.
     pub fn representative(&self, name: impl AsRef<str>) -> String {
         let name = plain(name.as_ref());
         let representative = self.representatives.get(name);
@@ -54,7 +53,7 @@ impl Aliases {
         }
     }
 
-    /// Joins `names` with all that they were already known to be the same as.
+    /// Joins `names` with their known aliases.
     fn join(&mut self, mut names: BTreeSet<String>) {
         let known = names
             .iter()
@@ -82,7 +81,7 @@ fn collect(file: &object::File<'_>, by_address: &mut BTreeMap<u64, BTreeSet<Stri
     }
 }
 
-/// Whether the loader asks the function which implementation to use (STT_GNU_IFUNC).
+/// Whether the loader calls the function to select an implementation (STT_GNU_IFUNC).
 fn is_indirect(symbol: &object::Symbol<'_, '_>) -> bool {
     matches!(symbol.flags(), object::SymbolFlags::Elf { st_info, .. } if st_info.0 & 0xf == 10)
 }
@@ -92,7 +91,7 @@ fn plain(name: &str) -> &str {
     name.trim_start_matches("__GI_").trim_start_matches('_')
 }
 
-/// Where Debian's packages put a file's debug information.
+/// The path of a file's debug information in Debian's packages.
 fn debug_file(file: &object::File<'_>) -> Option<PathBuf> {
     let id = file.build_id().ok()??;
     let hex: String = id.iter().map(|byte| format!("{byte:02x}")).collect();

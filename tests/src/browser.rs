@@ -71,12 +71,12 @@ impl Browser {
         self.post("/execute/async", &json!({"script": ready, "args": []}));
     }
 
-    /// What JavaScript returns.
+    /// Runs JavaScript, and returns its result.
     pub fn script(&self, script: &str) -> Value {
         self.post("/execute/sync", &json!({"script": script, "args": []}))
     }
 
-    /// All text of the page that can be seen, and what its fields hold.
+    /// All visible text of the page, and the contents of its fields.
     pub fn text(&self) -> String {
         self.script("return document.body.innerText")
             .as_str()
@@ -93,7 +93,7 @@ impl Browser {
         );
     }
 
-    /// Clicks on a box of a flamegraph that the page has told of.
+    /// Clicks on a box of a flamegraph that the page has reported.
     pub fn click_box(&self, selector: &str, found: &Value) {
         let (x, row) = (&found["x"], &found["row"]);
         let place = format!(
@@ -125,7 +125,7 @@ impl Browser {
         assert!(shown.contains(text), "{text:?} is not in:\n{shown}");
     }
 
-    /// What the browser has complained about: errors of scripts, refused requests.
+    /// The errors in the browser's log: of scripts, and refused requests.
     pub fn errors(&self) -> Vec<String> {
         let log = self.post("/se/log", &json!({"type": "browser"}));
         let entries = log.as_array().unwrap().iter();
@@ -149,7 +149,7 @@ impl Browser {
     /// One request, on a connection of its own.
     fn call(&self, method: &str, path: &str, body: &Value) -> Value {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
-        // Longer than anything takes: a browser that hangs fails the test.
+        // Longer than any request takes: a browser that hangs fails the test.
         let limit = Some(Duration::from_secs(120));
         stream.set_read_timeout(limit).unwrap();
         let body = body.to_string();
@@ -188,7 +188,7 @@ impl Browser {
 impl Drop for Browser {
     fn drop(&mut self) {
         if !self.session.is_empty() {
-            // Ends the browser; its driver is ended below, whatever the answer.
+            // Ends the browser; its driver is ended below in any case.
             let path = format!("/session/{}", self.session);
             if !std::thread::panicking() {
                 self.call("DELETE", &path, &json!({}));

@@ -34,7 +34,7 @@ impl Endless {
         Self { child, helper }
     }
 
-    /// Its process id, if nothing was put in front of it that forks.
+    /// Its process id, if no launcher in front of it forks.
     pub fn pid(&self) -> i32 {
         self.child.id() as i32
     }

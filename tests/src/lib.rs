@@ -1,5 +1,5 @@
-//! What the tests on real programs share: building the programs, running `prof` and `perf`,
-//! reading their answers.
+//! Shared by the tests on real programs: building the programs, running `prof` and `perf`, reading
+//! their output.
 //!
 //! ```text
 //!   Program ──build──> executable            (tests/programs, cached in the target directory)

@@ -1,4 +1,4 @@
-//! What a test needs of the machine.
+//! The needs of a test.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -14,9 +14,9 @@ pub enum Need {
     Tool(&'static str),
     /// We are root, so that we can become another user.
     Root,
-    /// We may make mount namespaces and mount in them.
+    /// The permission to make mount namespaces and to mount in them.
     MountNamespaces,
-    /// Cgroups of version 2, and the right to make some (root; not in all containers).
+    /// Cgroups of version 2, and the permission to make them (root; not in all containers).
     Cgroups,
     /// Cgroups that say which CPUs to run on, of either version (root). Where version 2 is all
     /// there is, this controller is often switched off; so CI's machines may lack it.
@@ -54,8 +54,8 @@ impl Need {
     }
 }
 
-/// Whether all needs are met; if not, says so where everybody sees it, and fails under `CI=true`
-/// unless it is CI's machines that lack it.
+/// Whether all needs are met; if not, says so visibly, and fails under `CI=true` unless CI's
+/// machines are known to lack it.
 ///
 /// A test begins with `if !needs(&[...]) { return; }`.
 pub fn needs(needs: &[Need]) -> bool {
@@ -80,7 +80,7 @@ pub fn needs(needs: &[Need]) -> bool {
 }
 
 /// Whether a command succeeds that makes a user namespace or the like; if not, says so. Many
-/// machines forbid it, and it takes more than a package to change that.
+/// machines forbid it, and installing a package does not change that.
 ///
 /// # Panics
 /// If it cannot be started.
@@ -93,12 +93,12 @@ pub fn allowed(mut command: Command) -> bool {
     allowed
 }
 
-/// Where cgroups of version 2 can be made.
+/// The folder in which cgroups of version 2 can be made.
 pub fn cgroups() -> Option<PathBuf> {
     cgroup_mounts(" cgroup2 rw").find(|point| can_be_made(point, "cgroup.procs"))
 }
 
-/// Where cgroups can be made that say which CPUs to run on.
+/// The folder in which cgroups can be made that restrict the CPUs.
 pub fn cpusets() -> Option<PathBuf> {
     cgroup_mounts(" cgroup").find(|point| can_be_made(point, "cpuset.cpus"))
 }
@@ -110,7 +110,7 @@ fn cgroup_mounts(kind: &str) -> impl Iterator<Item = PathBuf> {
     points.collect::<Vec<_>>().into_iter()
 }
 
-/// Whether a cgroup can be made there that has this file.
+/// Whether a cgroup can be made there, and has this file.
 fn can_be_made(point: &Path, file: &str) -> bool {
     let probe = point.join(format!("prof-probe-{}", std::process::id()));
     if std::fs::create_dir(&probe).is_err() {
@@ -133,7 +133,7 @@ fn paranoid() -> Option<i32> {
     text.trim().parse().ok()
 }
 
-/// Our effective user id, from /proc because that takes no unsafe code and no dependency.
+/// Our effective user id, from /proc because that needs no unsafe code and no dependency.
 fn effective_uid() -> Option<u32> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("Uid:"))?;

@@ -12,7 +12,7 @@ pub struct PerfSample {
     pub tid: u64,
     /// When, in nanoseconds.
     pub time: u64,
-    /// How much of the event it stands for, in nanoseconds for the clocks.
+    /// Its weight, in nanoseconds for the clocks.
     pub period: u64,
     /// The names of the functions, innermost first; `[unknown]` where perf knows none.
     pub frames: Vec<String>,
@@ -20,8 +20,8 @@ pub struct PerfSample {
 
 /// `perf record OPTIONS -o FILE -- COMMAND`, which must go well.
 ///
-/// Where another program samples all CPUs and asks for build ids, as prof does, the kernel tells
-/// them to everybody, and perf 6.1 aborts unless it has asked for them, too.
+/// If another program samples all CPUs and requests build ids, as prof does, the kernel delivers
+/// them to everybody, and perf 6.1 aborts unless it has requested them, too.
 ///
 /// # Panics
 /// If it does not.

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use crate::target;
 
-/// Who compiles a program.
+/// A compiler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Compiler {
     /// GNU C.
@@ -48,14 +48,13 @@ impl Compiler {
 pub struct Program {
     /// The files to compile, in tests/programs.
     pub sources: &'static [&'static str],
-    /// Who compiles them.
+    /// Their compiler.
     pub compiler: Compiler,
     /// Flags that it cannot do without.
     pub flags: &'static [&'static str],
 }
 
-/// A way to build programs: what the flags are about, and the flags, after the usual
-/// `-O2 -g -fomit-frame-pointer`.
+/// A way to build programs: its name, and flags after the usual `-O2 -g -fomit-frame-pointer`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Variant {
     /// For messages.
@@ -96,7 +95,7 @@ impl Program {
         Self::new(sources, Compiler::Rustc, &[])
     }
 
-    /// A program with all that it takes.
+    /// A program with all its properties.
     pub const fn new(
         sources: &'static [&'static str],
         compiler: Compiler,
@@ -109,7 +108,7 @@ impl Program {
         }
     }
 
-    /// The same program from another compiler.
+    /// The same program with another compiler.
     pub const fn by(self, compiler: Compiler) -> Self {
         Self { compiler, ..self }
     }
@@ -142,14 +141,14 @@ impl Program {
     }
 
     fn compile(&self, variant: Variant, output: &Path) {
-        // Another test may be building the same one: the first to finish wins, nobody sees half,
-        // and the file stays the one that is probed or runs.
+        // Another test may be building the same one: the first to finish wins, no test sees a
+        // partial file, and a file that is probed or runs is not replaced.
         let parts = tempfile::tempdir_in(output.parent().unwrap()).unwrap();
         let unfinished = parts.path().join(self.name());
         let mut command = self.compiler.command();
         command.current_dir(folder());
         command.args(self.sources).arg("-o").arg(&unfinished);
-        // After the sources, because that is where libraries must stand.
+        // After the sources, because libraries must follow them.
         command.args(self.flags).args(variant.flags);
         let result = command.output();
         let result = result.unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
@@ -166,7 +165,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("programs")
 }
 
-/// Changes with each byte of each program: rebuilding all of them takes seconds.
+/// A hash of all sources: any change rebuilds all programs, which takes seconds.
 fn sources_hash() -> u64 {
     static HASH: OnceLock<u64> = OnceLock::new();
     *HASH.get_or_init(|| {

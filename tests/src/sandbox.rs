@@ -21,7 +21,7 @@ pub const PTRACE: u32 = if cfg!(target_arch = "x86_64") {
     117
 };
 
-/// What to put in front of a command so that these system calls answer with `errno`.
+/// The launcher that makes these system calls of a command fail with `errno`.
 pub fn refusing(session: &Session, errno: i32, calls: &[u32]) -> Vec<OsString> {
     let binary = session.install(&REFUSE.build());
     let mut launcher = vec![binary.into_os_string(), errno.to_string().into()];

@@ -19,10 +19,10 @@ use crate::target;
 /// Options to sample user code only, by CPU time, which every machine can; weights are nanoseconds.
 pub const USER_CODE: &[&str] = &["-e", "cpu-clock:u", "-F", "1999"];
 
-/// Who runs prof.
+/// The user who runs prof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum User {
-    /// Whoever runs the tests, mostly root.
+    /// The user who runs the tests, mostly root.
     Us,
     /// The user of this id, without groups and capabilities.
     Plain(u32),
@@ -42,7 +42,7 @@ enum Turn {
     Alone(RwLockWriteGuard<'static, ()>, Held),
 }
 
-/// A test holds one session at a time: with two, each could wait for the other's end.
+/// A test holds one session at a time: two tests with two sessions each could deadlock.
 struct Held;
 
 impl Held {
@@ -68,12 +68,12 @@ pub struct Session {
 }
 
 impl Session {
-    /// A session of our own user, beside those of other tests.
+    /// A session as our own user, at the same time as other tests.
     pub fn new() -> Self {
         Self::start(User::Us, shared())
     }
 
-    /// A session of a plain user, beside those of other tests.
+    /// A session as a plain user, at the same time as other tests.
     pub fn plain_user() -> Self {
         Self::start(plain_user(), shared())
     }
@@ -89,7 +89,7 @@ impl Session {
     }
 
     fn start(user: User, turn: Turn) -> Self {
-        // Not below the target directory, which may be closed to others.
+        // Not below the target directory, which other users may not be allowed to enter.
         let directory = tempfile::Builder::new()
             .prefix("prof-test-")
             .tempdir()
@@ -141,8 +141,7 @@ impl Session {
         self.command(&self.prof, arguments)
     }
 
-    /// `prof` with these arguments, started by another program that takes a command: the launcher's
-    /// own path and arguments come first.
+    /// `prof` with these arguments, started by a launcher: its own path and arguments come first.
     pub fn prof_under<A: AsRef<OsStr>>(
         &self,
         launcher: &[OsString],
@@ -211,8 +210,8 @@ impl Default for Session {
     }
 }
 
-/// Copies a program so that everybody may execute it, at once: by another process, because what we
-/// have open for writing while another test forks is busy until that child has called exec.
+/// Copies a program so that everybody may execute it, at once. Another process copies: a file that
+/// we have open for writing while another test forks is busy until that child has called exec.
 ///
 /// # Panics
 /// If it cannot be copied.
@@ -223,8 +222,8 @@ pub fn copy_executable(from: &Path, to: &Path) {
     assert!(status.success(), "{install:?}: {status}");
 }
 
-/// A plain user of a session's own, as all that a user runs shares what it may lock of memory. Its
-/// id is below 65,536, which most containers have.
+/// A plain user for one session, because all processes of a user share its limit of locked memory.
+/// Its id is below 65,536, as most containers have no higher ones.
 fn plain_user() -> User {
     static SESSIONS: AtomicU32 = AtomicU32::new(0);
     let session = SESSIONS.fetch_add(1, Ordering::Relaxed);
@@ -248,13 +247,13 @@ fn shared() -> Turn {
 /// How a run of `prof` ended.
 #[derive(Debug)]
 pub struct Outcome {
-    /// What was run.
+    /// The command line.
     pub line: String,
     /// How it ended.
     pub status: ExitStatus,
-    /// What it printed.
+    /// Its standard output.
     pub stdout: String,
-    /// What it said besides.
+    /// Its standard error output.
     pub stderr: String,
 }
 
@@ -285,7 +284,7 @@ impl Outcome {
         Self::new(&command, child.wait_with_output().unwrap())
     }
 
-    /// What became of a command that has ended.
+    /// The outcome of a command that has ended.
     pub fn new(command: &Command, output: Output) -> Self {
         let outcome = Self {
             line: format!("{command:?}"),
@@ -297,7 +296,7 @@ impl Outcome {
         outcome
     }
 
-    /// Nothing may panic, whatever it is given.
+    /// No input may cause a panic.
     fn assert_calm(&self) {
         let panicked = ["panicked at", "RUST_BACKTRACE", "internal error"];
         let calm = panicked.iter().all(|word| !self.stderr.contains(word));
@@ -321,7 +320,7 @@ impl Outcome {
     }
 
     /// # Panics
-    /// If any of the words is missing from what it said on the standard error output.
+    /// If any of the words is missing from the standard error output.
     #[track_caller]
     pub fn assert_says(&self, words: &[&str]) -> &Self {
         let said = self.stderr.to_lowercase();

@@ -13,7 +13,7 @@ pub struct Stacks {
 }
 
 impl Stacks {
-    /// Parses what `prof report --folded` prints.
+    /// Parses the output of `prof report --folded`.
     ///
     /// # Panics
     /// On a line that is no folded stack.
@@ -46,7 +46,7 @@ impl Stacks {
         self.processes.iter().map(String::as_str).collect()
     }
 
-    /// Those stacks that have one of these functions innermost.
+    /// The stacks with one of these functions innermost.
     pub fn with_leaves(&self, functions: &[&str]) -> Self {
         let is_leaf = |frames: &[String]| frames.last().is_some_and(|f| functions.contains(&&**f));
         self.filtered(is_leaf)
@@ -151,8 +151,7 @@ pub fn is_root(function: &str) -> bool {
     roots.contains(&name) || is_unnamed_libc(function)
 }
 
-/// Whether the outermost frame is a root by its name, or, where `_start` has none because the
-/// program is stripped, by what it calls.
+/// Whether the outermost frame is a root by its name or, if `_start` is stripped, by its callee.
 pub fn starts_at_root(frames: &[String]) -> bool {
     let is_start = |frame: &String| frame.contains("+0x");
     match frames {
@@ -162,7 +161,7 @@ pub fn starts_at_root(frames: &[String]) -> bool {
     }
 }
 
-/// Where libc's roots have no names (Debian: libc6-dbg), any code of libc will do, but not under
+/// If libc's roots have no symbols (Debian: libc6-dbg), any code of libc will do, but not under
 /// `CI=true`.
 fn is_unnamed_libc(frame: &str) -> bool {
     let in_ci = std::env::var_os("CI").is_some_and(|value| value == "true");

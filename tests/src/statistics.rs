@@ -9,8 +9,8 @@ const SIGMAS: f64 = 4.5;
 /// work around it blur them by this much.
 const BLUR: f64 = 0.005;
 
-/// Asserts that functions have these shares of self time, as far as `samples` independent samples
-/// can tell: a share `p` of `n` samples has the standard deviation sqrt(p (1 - p) / n).
+/// Asserts that functions have these shares of self time, as precisely as `samples` independent
+/// samples allow: a share `p` of `n` samples has the standard deviation sqrt(p (1 - p) / n).
 ///
 /// # Panics
 /// If one of them has not.

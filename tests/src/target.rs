@@ -1,4 +1,4 @@
-//! Where cargo builds, and the `prof` that it built there.
+//! The target directory of cargo, and the `prof` in it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -46,7 +46,7 @@ fn profile_directory() -> PathBuf {
     test.parent().and_then(Path::parent).unwrap().to_path_buf()
 }
 
-/// Where the tests keep what they built for later runs.
+/// The folder in which the tests keep their programs for later runs.
 pub(crate) fn cache() -> PathBuf {
     let directory = profile_directory().parent().unwrap().join("test-programs");
     std::fs::create_dir_all(&directory).unwrap();

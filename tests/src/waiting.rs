@@ -1,4 +1,4 @@
-//! Waiting for what a running program brings about.
+//! Waiting for effects of a running program.
 
 use std::io::Read;
 use std::process::Child;

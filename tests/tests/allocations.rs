@@ -1,13 +1,13 @@
-//! Who allocates memory: known programs, known bytes.
+//! Allocations of known programs, in known bytes.
 
 use std::process::{Command, Stdio};
 
 use prof_tests::{Compiler, Need, Outcome, Program, Session, Stacks, needs};
 
-/// The compiler must not know what it calls, lest it leaves it out.
+/// The compiler must not know the callees, or it could leave them out.
 const PROGRAM: Program = Program::new(&["allocations.c"], Compiler::Gcc, &["-fno-builtin"]);
 
-/// What each function of the program asks for with its argument at 10: bytes and calls. A call of
+/// The bytes and calls that each function of the program requests with the argument 10. A call of
 /// `realloc` without memory is one of `malloc`.
 const EXPECTED: [(&str, u64, u64); 6] = [
     ("mallocs", 100_000, 100),
@@ -53,8 +53,8 @@ fn each_call_is_counted_once() {
     check(&["--alloc=calls"], |_, calls| calls, 0);
 }
 
-/// Each function of the allocator counts to seven for itself. A prime, because what the program
-/// does in turns must not be in step.
+/// Each function of the allocator counts to seven separately. A prime, so that it is not in step
+/// with the program's cycles.
 #[test]
 fn each_seventh_call_stands_for_seven() {
     check(&["--alloc=calls", "--every", "7"], |_, calls| calls, 14);
@@ -76,8 +76,7 @@ fn few_of_many_bytes_are_too_few_samples() {
     recorded.outcome.assert_says(&["verdict: too few samples"]);
 }
 
-/// Threads and processes that the target makes inherit the probes, which must not keep it from
-/// making them.
+/// Threads and processes of the target inherit the probes, which must not prevent their creation.
 #[test]
 fn children_live_and_are_counted() {
     if !needs(&[Need::Root]) {
@@ -140,7 +139,7 @@ fn plain_users_get_alternatives() {
     assert_eq!(outcome.stdout, "");
 }
 
-/// Where samples are lost, fewer allocations are to be looked at; a rate has nothing to do with it.
+/// If samples are lost, the remedy is to sample fewer allocations; the rate is irrelevant.
 #[test]
 fn too_many_allocations_can_be_had_less() {
     if !needs(&[Need::Root]) {

@@ -96,7 +96,7 @@ fn inlined_code_belongs_to_its_own_function_and_file() {
     let share = first.and_then(|line| line.split(['(', ' ']).filter_map(|w| w.parse().ok()).nth(1));
     let share: f64 = share.unwrap_or_else(|| panic!("{outcome}"));
     assert!(share > 95.0, "{outcome}");
-    // So is what is inlined there, seen as instructions.
+    // So are functions inlined there, seen as instructions.
     let outcome = annotate(&session, &["shapes::innermost", "--asm=intel"]);
     for text in ["Polygon<9>::area", "burn (inlined)", "imul   rax,"] {
         assert!(outcome.stdout.contains(text), "no {text}: {outcome}");

@@ -1,4 +1,4 @@
-//! Recordings that carry their names are the same where the programs are not.
+//! Recordings with stored symbols give the same reports on machines without the programs.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -32,7 +32,7 @@ const VIEWS: [&[&str]; 6] = [
     &["script", "--no-inline"],
 ];
 
-/// What all views say.
+/// The output of all views.
 fn views(session: &Session, file: &str, see: impl Fn(&Session, &[&str]) -> Outcome) -> Vec<String> {
     let view = |view: &&[&str]| see(session, &[*view, &["-i", file]].concat()).stdout;
     VIEWS.iter().map(view).collect()
@@ -70,11 +70,11 @@ fn all_views_are_the_same_without_the_program_and_the_kernel() {
     said.assert_says(&["wrote prof.data", "addresses"]);
     std::fs::remove_file(&program).unwrap();
     assert_same(&before, &views(&session, file, blind));
-    // perf takes it as it took it before, but for the program's names, which are gone.
+    // perf reads it as before, but without the program's symbols, which are gone.
     assert_eq!(perf_samples(&recorded.file), samples);
     let mode = recorded.file.metadata().unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
-    // Archiving once more where nothing is left takes nothing away.
+    // Archiving again without the files removes nothing.
     blind(&session, &["archive", "prof.data", "-o", "again.data"]);
     assert_same(&before, &views(&session, "again.data", blind));
 }

@@ -43,7 +43,7 @@ fn tasks_read_as_they_were_written_and_executors_fold_away() {
     let folded = recorded.report(&["--fold-async", "--folded", "-"]).stdout;
 
     assert!(whole.contains("tokio::runtime::"), "{whole}");
-    // What waits for tasks, or throws their handles away, is no plumbing between them.
+    // Awaiting a task, or dropping its handle, leaves no runtime frames between tasks.
     let tasks = || folded.lines().filter(|line| line.contains("{async fn}"));
     let is_plumbing = |line: &str| line.contains("tokio::") || line.contains(";core::future::");
     assert!(!tasks().any(is_plumbing), "{folded}");

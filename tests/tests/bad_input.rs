@@ -69,7 +69,7 @@ fn files_of_another_kind() {
 
 #[test]
 fn the_good_part_of_a_truncated_recording_is_reported_with_a_warning() {
-    // It takes a session of its own.
+    // It needs a session of its own.
     let bytes = good_recording();
     let session = Session::new();
     let whole = session.write("whole.data", bytes);
@@ -92,7 +92,7 @@ fn the_good_part_of_a_truncated_recording_is_reported_with_a_warning() {
 
 #[test]
 fn corrupt_recordings_never_cause_a_panic_or_a_hang() {
-    // It takes a session of its own.
+    // It needs a session of its own.
     let good = good_recording();
     let session = Session::new();
     let mut random = Random(2024);

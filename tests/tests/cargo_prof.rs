@@ -138,7 +138,7 @@ fn each_verb_builds_what_it_needs() {
     assert!(watched.stdout.contains("hello::spin"), "{watched}");
 }
 
-/// What Criterion and divan share: they list benchmarks, and run the one that is named.
+/// The interface that Criterion and divan share: they list benchmarks, and run the given one.
 const BENCH: &str = r#"
 #[inline(never)]
 fn quick(rounds: u64) -> u64 {
@@ -247,7 +247,7 @@ fn flags_of_cargo_flamegraph_are_taken_or_answered() {
     run(&["--cmd", "record -F 99"]).assert_refused(&["prof needs no perf"]);
 }
 
-/// Where a browser would be: it writes down what it is to open.
+/// Replaces the browser: it writes down the URL.
 const XDG_OPEN: &str = "#!/bin/sh\necho \"$1\" >opened\n";
 
 #[test]

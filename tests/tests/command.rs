@@ -1,4 +1,4 @@
-//! The recorded command runs as if prof were not there; prof stops when told to.
+//! The recorded command runs as without prof; prof stops on request.
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -94,7 +94,7 @@ fn strict_makes_a_bad_verdict_an_error() {
         .run(["record"].iter().chain(&nothing).chain(&["--", "true"]))
         .assert_code(0)
         .assert_says(&["BAD", "no samples"]);
-    // It is not the output's fault.
+    // The output is not the cause.
     let script = session.run(["script"]);
     script
         .assert_code(1)
@@ -143,8 +143,8 @@ fn the_time_can_be_limited() {
     target.assert_ends_well();
 }
 
-/// What is never sampled while the kernel is being entered, as cycles are: of a few samples, one
-/// such is enough for a worse verdict.
+/// An event that never samples at the entry to the kernel, as cycles do: with few samples, one such
+/// is enough for a worse verdict.
 const CLOCK: &str = "cpu-clock";
 
 const NONE: [&str; 0] = [];
@@ -178,7 +178,7 @@ impl Waiting {
         self.child.id().to_string()
     }
 
-    /// What Ctrl-C does: SIGINT for the whole foreground group.
+    /// Like Ctrl-C: SIGINT for the whole foreground group.
     fn interrupt(&self) {
         signal("-INT", format!("-{}", self.child.id()));
     }
@@ -193,7 +193,7 @@ impl Waiting {
         assert!(self.child.wait().unwrap().success());
     }
 
-    /// The exit status, when it ends by itself.
+    /// Waits until it ends by itself; returns the exit status.
     fn wait(&mut self) -> (Option<i32>, String) {
         let status = self.child.wait().unwrap();
         let mut said = String::new();
@@ -240,7 +240,7 @@ fn sigterm_to_prof_alone_stops_the_command_too() {
     signal("-TERM", prof.pid());
     let (_, said) = prof.wait();
     assert!(said.contains("verdict: good"), "{said}");
-    // The end of its output says that the command is gone too.
+    // The end of its output shows that the command has ended, too.
     let mut rest = String::new();
     prof.output.read_to_string(&mut rest).unwrap();
     assert_valid(&session, "prof.data");
@@ -278,7 +278,7 @@ fn ctrl_c_with_a_pid_leaves_the_target_running() {
     assert_valid(&session, "prof.data");
 }
 
-/// As `timeout` sends them: one to the process, and one to its group.
+/// Like `timeout`: one signal to the process, and one to its group.
 #[test]
 fn two_signals_at_once_are_one() {
     let session = Session::new();

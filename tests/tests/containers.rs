@@ -1,4 +1,4 @@
-//! Programs whose files nobody else can find: deleted ones, memfds, those in containers.
+//! Programs whose files are not visible to us: deleted ones, memfds, those in containers.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -66,13 +66,13 @@ impl<'a> Container<'a> {
         }
     }
 
-    /// What runs the program in there, as the first process of its own PID namespace, with a file
-    /// system of its own for `/tmp`.
+    /// The command that runs the program inside, as the first process of its own PID namespace,
+    /// with its own file system at `/tmp`.
     fn command(&self, arguments: &[&str]) -> Vec<String> {
         self.command_in(&["--mount", "--pid", "--fork"], arguments)
     }
 
-    /// The same in these namespaces.
+    /// Like [`command`](Self::command), in these namespaces.
     fn command_in(&self, namespaces: &[&str], arguments: &[&str]) -> Vec<String> {
         let enter = "mount --bind root root && cd root && mount -t tmpfs tmp tmp \
                      && pivot_root . old && exec \"$@\"";
@@ -81,7 +81,7 @@ impl<'a> Container<'a> {
         words.into_iter().map(str::to_owned).collect()
     }
 
-    /// That it is really gone: neither the program nor its `/tmp` can be seen from here.
+    /// Checks that it is really gone: neither the program nor its `/tmp` is visible from here.
     #[track_caller]
     fn assert_unseen(&self) {
         assert!(!Path::new(&self.program).exists());
@@ -174,11 +174,11 @@ fn a_running_container_is_seen_from_outside() {
     }
     let session = Session::new();
     let container = Container::new(&session, &JIT.build_as(Variant::STATIC));
-    // perf keeps nothing of the container, and ends while that lives on.
+    // perf keeps no files of the container, and ends before it.
     let leave = "mkfifo ran && exec 3<&0 && { \"$@\" <&3 >ran & } && read line <ran";
     let mut perf = session.command(
         Path::new("perf"),
-        // Without build ids of its own, perf 6.1 aborts where another program asks for them.
+        // Unless it requests build ids, perf 6.1 aborts if another program requests them.
         [
             "record",
             "--quiet",
@@ -205,7 +205,7 @@ fn a_running_container_is_seen_from_outside() {
     let tree = report();
     assert!(names.iter().all(|name| tree.contains(name)), "{tree}");
 
-    // What anybody else may have put there is not believed.
+    // A file that another user may have put there is not used.
     let tmp = process_root(&session).join("tmp");
     let map = std::fs::read_dir(&tmp)
         .unwrap()

@@ -49,7 +49,7 @@ fn a_program_controls_its_own_sampling() {
     let session = Session::new();
     let recorded = controlled_region(&session, &["-e", "cpu-clock:u"]);
     check_region(&recorded);
-    // What it did while it was not sampled is not missing.
+    // Its work while it was not sampled does not count as missing.
     let outcome = recorded.report(&["--coverage"]);
     // "samples cover 99.94 % of the work of ..."
     let share: f64 = outcome.stdout.split(' ').nth(2).unwrap().parse().unwrap();
@@ -138,7 +138,7 @@ fn a_command_is_run_several_times() {
         .filter_map(|line| line.split(';').next())
         .collect();
     assert_eq!(pids.len(), 3, "{outcome}");
-    // The last failure decides, and all runs are made.
+    // The last failure decides, and all runs take place.
     let script = "echo x >> tries; test $(wc -l < tries) != 2 || exit 5";
     let outcome = session.run(["record", "-r", "3", "--", "sh", "-c", script]);
     outcome.assert_code(5);

@@ -1,4 +1,4 @@
-//! `prof doctor` says what is so, whoever asks and wherever.
+//! `prof doctor` is right for all users and on all machines.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -12,7 +12,7 @@ const EPERM: i32 = 1;
 const EACCES: i32 = 13;
 const ENOSYS: i32 = 38;
 
-/// What the doctor said, by the names of its checks.
+/// The results of the doctor, by the names of its checks.
 struct Diagnosis {
     outcome: Outcome,
     can_record: bool,
@@ -49,7 +49,7 @@ impl Diagnosis {
         for word in words {
             assert!(text.contains(word), "nothing of {word:?} in {text}");
         }
-        // What is lacking has a price.
+        // A missing thing has a cost.
         assert_eq!(check["cost"].is_null(), status == "ok", "{check}");
     }
 }
@@ -109,7 +109,7 @@ fn a_plain_user_hears_what_to_ask_for() {
     found.assert("capabilities", "ok", &["none"]);
 }
 
-/// As in rootless containers: uid 0, and all capabilities, over nothing.
+/// As in rootless containers: uid 0 and all capabilities, but none outside.
 #[test]
 fn root_of_a_user_namespace_hears_that_it_is_none() {
     let needed = [Need::Root, Need::Tool("setpriv"), Need::PlainSampling];
@@ -194,7 +194,8 @@ fn limits_are_those_of_the_process() {
     let launcher = words(&["prlimit", "--nofile=64:64", "--memlock=0:0", "--nice=0:0"]);
     let found = diagnose(session.prof_under(&launcher, ["doctor", "--json"]));
     found.assert("open-files", "limited", &["ulimit", "64:"]);
-    // What every user may lock is too little for a good ring and one for the ends of threads.
+    // The default limit of locked memory is too small for a good ring and the one for exit
+    // counters.
     found.assert(
         "ring-buffers",
         "limited",
@@ -221,7 +222,7 @@ fn the_text_tells_of_each_check() {
     let session = Session::new();
     let found = diagnose(session.prof(["doctor", "--json"]));
     let text = Outcome::of(session.prof(["doctor"]));
-    // The kernel lowers the rate by itself.
+    // The kernel itself lowers the rate.
     let lasting = found
         .checks
         .iter()

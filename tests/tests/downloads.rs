@@ -1,4 +1,4 @@
-//! Debug info from debuginfod servers, as those see it who wait for it.
+//! Debug info from debuginfod servers, as users experience it.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -29,7 +29,7 @@ fn record_stripped(session: &Session) {
     session.record(USER_CODE, &[program]);
 }
 
-/// `prof report` that asks the server at `url`.
+/// `prof report` with the server at `url`.
 fn report(session: &Session, url: &str, options: &[&str]) -> Command {
     let mut command = session.prof(["report"].iter().chain(options));
     command
@@ -42,7 +42,7 @@ fn report(session: &Session, url: &str, options: &[&str]) -> Command {
 struct Server(Child);
 
 impl Server {
-    /// Debian's own server, which has found what it is to serve.
+    /// Starts Debian's own server, and waits until it has found its files.
     fn start(session: &Session) -> (Self, String) {
         let port = TcpListener::bind("127.0.0.1:0")
             .and_then(|listener| listener.local_addr())
@@ -70,7 +70,7 @@ impl Drop for Server {
     }
 }
 
-/// The server counts what it has looked at.
+/// The server counts the files that it has scanned.
 fn has_found_files(port: u16) -> bool {
     let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) else {
         return false;
@@ -117,7 +117,7 @@ fn names_and_inlined_functions_come_from_the_server() {
     assert_eq!(cached.len(), 1, "only what the server has: {cached:?}");
     drop(server);
 
-    // All verbs use the cache now; the server is gone.
+    // All subcommands use the cache now; the server is gone.
     let option = format!("--debuginfod={url}");
     assert!(has_names(&with("", &[&option])));
     let diff = ["diff", "prof.data", "prof.data", "--json", "-"];
@@ -134,7 +134,7 @@ fn names_and_inlined_functions_come_from_the_server() {
     assert!(outcome.stdout.contains("instructions"), "{outcome}");
 }
 
-/// A server that takes requests and never answers.
+/// A server that accepts requests and never responds.
 fn silent_server() -> (TcpListener, String) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -200,7 +200,7 @@ fn the_second_interrupt_ends_prof() {
     let interrupt = |prof: &Child| signal("-INT", prof.id());
     let connection = listener.accept().unwrap();
     interrupt(&prof);
-    // It prints, having given up the download, and waits for us to read more than a pipe holds.
+    // It has cancelled the download and prints, and waits for us to read more than a pipe holds.
     let mut output = prof.stdout.take().unwrap();
     read_up_to(&mut output, "inlining");
     interrupt(&prof);

@@ -218,7 +218,7 @@ fn what_can_be_counted_but_not_sampled_is_counted_beside_what_is_sampled() {
     let command = calls.to_str().unwrap();
     let refused = session.run(["record", "-e", "msr/tsc/", "--", command]);
     refused.assert_refused(&["prof stat -e msr/tsc/"]);
-    // As perf opens it: without leaving out what guests do.
+    // As perf opens it: without excluding guests.
     let recorded = session.record(&["-e", "{cpu-clock,msr/tsc/}:S"], &[command]);
     assert!(
         !recorded.outcome.stderr.contains("of its work"),

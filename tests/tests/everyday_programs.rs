@@ -12,7 +12,7 @@ fn check(options: &[&str], command: &[&str], processes: &[&str], functions: &[&s
     let session = Session::new();
     let recorded = session.record(options, command);
     let stacks = recorded.stacks();
-    // Compilers' stacks may be deeper than what is copied, and change fast.
+    // Compilers' stacks may be deeper than dumps, and change fast.
     let whole = if processes == ["rustc"] { 0.95 } else { WHOLE };
     stacks.assert_whole(whole);
     for process in processes {
@@ -122,7 +122,7 @@ fn go() {
         assert!(built.expect("go runs").success());
         // Stopped threads are in system calls, too, and at the begin of signal handlers.
         let stopped = session.record(&["--sampler", "ptrace"], &[&binary]);
-        // What is on another stack than that where they stand is read while they go on.
+        // Other stacks than the current one are read while the program goes on.
         let changed = "the outer part changed before it could be read";
         let stacks = stopped.physical_stacks();
         let late = stacks.share(|frames| frames.iter().any(|frame| frame.contains(changed)));

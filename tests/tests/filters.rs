@@ -1,4 +1,4 @@
-//! Every filter means the same in every output: what is shown, and what it weighs.
+//! Every filter means the same in every output: the same content with the same weights.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ const SHARES: Program = Program::c(&["shares.c"]);
 const THREADS: Program = Program::c(&["threads.c"]);
 const INLINING: Program = Program::cpp(&["inlining.cpp"]);
 
-/// What an output shows: as much of it as its format tells.
+/// The content of an output, as far as its format has it.
 #[derive(Debug, Default)]
 struct Shown {
     /// In nanoseconds.
@@ -34,7 +34,7 @@ fn filters_mean_the_same_in_all_outputs() {
     let headlines = |comm: &'static str| script.lines().filter(move |line| line.starts_with(comm));
     let mut threads = headlines("threads ").map(thread);
     let (pid, tid, cpu) = threads.find(|(pid, tid, _)| pid != tid).unwrap();
-    // In the middle of what `shares` did, counted from the first sample.
+    // In the middle of the time of `shares`, counted from the first sample.
     let times: Vec<f64> = headlines("shares ").map(seconds).collect();
     let first = script.lines().next().map(seconds).unwrap();
     let middle = format!("{:.6}", times[times.len() / 2] - first);
@@ -95,13 +95,13 @@ fn thread(headline: &str) -> (&str, &str, &str) {
     (pid, tid, cpu)
 }
 
-/// When a sample of `prof script` was taken.
+/// The time of a sample of `prof script`.
 fn seconds(headline: &str) -> f64 {
     let before = headline.split(": ").next().unwrap();
     before.rsplit(' ').next().unwrap().parse().unwrap()
 }
 
-/// Asserts that all outputs agree; returns what they show.
+/// Asserts that all outputs agree; returns their content.
 fn check(session: &Session, recorded: &Recorded<'_>, condition: &[&str]) -> Shown {
     let outputs = outputs(session, recorded, condition);
     let (_, first) = &outputs[0];
@@ -143,7 +143,7 @@ fn outputs(
         .iter()
         .flat_map(|name| [format!("--{name}"), path(name)]);
     let flags: Vec<String> = flags.collect();
-    // Pictures leave out what is hardly visible, unless told otherwise.
+    // By default, pictures leave out hardly visible frames.
     let all = ["--min-percent", "0.0000001"];
     let arguments: Vec<&str> = flags
         .iter()
@@ -282,7 +282,7 @@ fn of_flamegraph(svg: &str) -> Shown {
     shown
 }
 
-/// As a flamegraph, but as wide as the time that passed.
+/// Like a flamegraph, but as wide as the elapsed time.
 fn of_flamechart(svg: &str) -> Shown {
     Shown {
         weight: None,

@@ -1,5 +1,5 @@
-//! What drives people away from a profiler in their first five minutes does not happen. README.md
-//! links here.
+//! The mishaps that drive people away from a profiler in their first five minutes do not happen.
+//! README.md links here.
 
 use std::ffi::OsString;
 use std::fs;
@@ -9,7 +9,7 @@ use prof_tests::{Compiler, Outcome, Program, Session};
 
 const THREADS: Program = Program::new(&["threads.c"], Compiler::Gcc, &["-pthread"]);
 
-/// Starts a command that finds no other program.
+/// The launcher of commands that must find no other program.
 fn no_programs() -> [OsString; 2] {
     ["env", "PATH=/nonexistent"].map(OsString::from)
 }
@@ -26,7 +26,7 @@ fn reports_start_no_other_program() {
 #[test]
 fn stacks_do_not_break_in_silence() {
     let session = Session::new();
-    // As deep as the kernel copies, and deeper.
+    // As deep as the kernel's dumps, and deeper.
     let deep = Program::new(&["deep.c"], Compiler::Gcc, &[]).build();
     let options = [
         "--no-unwind",
@@ -60,7 +60,7 @@ fn permissions_are_read_by_trying() {
     doctor.assert_code(0);
     let record = session.run(["record", "--", "true"]);
     record.assert_code(0);
-    // What it advises is about this machine: root is never told to become root.
+    // Its advice fits this machine: it never advises root to become root.
     assert!(!doctor.stdout.contains("sudo"), "{doctor}");
 }
 

@@ -37,7 +37,7 @@ fn straight_from_one_command() {
         "_start",
     ];
     assert_svg(&session, "out.svg", &words);
-    // Libraries that share a hue stand together, the heavier one first.
+    // Libraries that share a hue are next to each other, the heavier one first.
     let svg = std::fs::read_to_string(session.path("out.svg")).unwrap();
     let legend = [">libc.so.6", ", libc.so.6"];
     assert!(legend.iter().any(|it| svg.contains(it)), "{svg}");

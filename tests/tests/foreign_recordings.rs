@@ -1,4 +1,4 @@
-//! `prof report` reads what `perf record` wrote, and unwinds the dumps that a file holds.
+//! `prof report` reads recordings of `perf record`, and unwinds the stack dumps in a file.
 
 use std::path::Path;
 

@@ -34,7 +34,7 @@ fn folded(session: &Session, input: &str) -> String {
     outcome.stdout
 }
 
-/// Of the folded stacks of a profile: the weight with the function on the stack.
+/// The total weight of a function in the folded stacks of a profile.
 fn weight(session: &Session, inputs: &[&str], function: &str) -> f64 {
     let inputs = inputs.iter().flat_map(|input| ["-i", input]);
     let outcome = session.run(["report", "--folded", "-"].into_iter().chain(inputs));
@@ -125,7 +125,7 @@ fn growth_beyond_a_limit_has_a_status_of_its_own() {
     );
     check(&["--fail-above", "20", "--normalize", "run"], 0, &[]);
     check(&["--normalize", "rate"], 1, &["no times"]);
-    // Ten of a hundred to thirteen of a hundred is what chance does.
+    // A change from ten to thirteen of a hundred can be chance.
     session.write("before", b"main;parse 10\nmain;draw 90\n");
     session.write("after", b"main;parse 13\nmain;draw 87\n");
     check(&["--fail-above", "1"], 0, &[]);

@@ -1,4 +1,4 @@
-//! What `prof --generate` and `prof-fleet --generate` print, used as their readers use it.
+//! The output of `prof --generate` and `prof-fleet --generate`, used as its readers use it.
 
 use std::fs;
 use std::path::Path;
@@ -20,10 +20,10 @@ fn program(words: &str) -> (&str, String) {
     (program, program.replace('-', "_"))
 }
 
-/// Has bash complete the last of these words, as it does when somebody presses Tab.
+/// Lets bash complete the last of these words, as after Tab.
 fn completed(session: &Session, words: &str) -> String {
     let (program, name) = program(words);
-    // Bash makes words of their own of these.
+    // Bash splits words at these.
     let parts = words.replace(':', " : ").replace('=', " = ");
     let script = format!(
         r#"
@@ -118,7 +118,7 @@ fn fish_completes_verbs_flags_events_processes_and_functions() {
     check("prof-fleet data comp", "compact");
 }
 
-/// Presses Tab in a zsh that has a terminal, and reads what stands there then.
+/// Presses Tab in a zsh on a terminal, and reads the resulting line.
 #[test]
 fn zsh_completes_verbs_events_processes_and_functions() {
     if !needs(&[Need::Tool("zsh")]) {

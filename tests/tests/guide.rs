@@ -1,5 +1,5 @@
 //! The manual's commands do what the manual says: each line with `$` in a `console` block of
-//! docs/guide runs. `PROF_BLESS=1` (`cargo xtask docs`) writes what they print below them.
+//! docs/guide runs. `PROF_BLESS=1` (`cargo xtask docs`) writes their output below them.
 
 use std::fmt::Write;
 use std::fs;
@@ -23,7 +23,7 @@ fn check(page: &str) {
     }
 }
 
-/// Copies what is in a folder; what is built of it there is left out.
+/// Copies the contents of a folder, without build directories.
 fn copy(from: &Path, to: &Path) {
     for entry in fs::read_dir(from).unwrap() {
         let path = entry.unwrap().path();
@@ -37,7 +37,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// The text with what its commands print now.
+/// The text with the current output of its commands.
 fn run(session: &Session, text: &str) -> String {
     let mut refreshed = String::new();
     let mut directory = session.directory().to_owned();
@@ -70,7 +70,7 @@ fn run(session: &Session, text: &str) -> String {
     refreshed
 }
 
-/// What a command prints, as a terminal shows it.
+/// The output of a command, as a terminal shows it.
 fn printed(session: &Session, directory: &Path, command: &str) -> String {
     let script = format!("exec 2>&1; PATH=\"$(dirname \"$PROF\"):$PATH\"; {command}");
     let mut shell = session.command(Path::new("sh"), ["-c", &script]);

@@ -51,7 +51,7 @@ fn inlined_functions_of_rust() {
         ] {
             assert!(inside(part) > 0.1, "{} in {part}:\n{stacks}", inside(part));
         }
-        // Of names in the midst of which there is _R, `elf_dynamic_do_Rela` is one.
+        // `elf_dynamic_do_Rela` has _R in the middle.
         let is_mangled = |frame: &String| frame.starts_with("_ZN") || frame.starts_with("_R");
         let mangled = stacks.share(|frames| frames.iter().any(is_mangled));
         assert!(mangled == 0.0, "mangled names:\n{stacks}");

@@ -1,4 +1,4 @@
-//! Frames have their names, and what has none is counted by its module, with the reason.
+//! Frames have their symbols, and frames without are counted by module, with the reason.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -25,7 +25,7 @@ fn stubs_of_the_linker_have_names_and_callers() {
     }
 }
 
-/// What became of a program between its recording and its report.
+/// What happened to a program between its recording and its report.
 type Fate = fn(&std::path::Path);
 
 #[test]
@@ -33,7 +33,7 @@ fn unnamed_code_is_listed_with_its_reason() {
     if !needs(&[Need::Root, Need::PlainSampling]) {
         return;
     }
-    // A plain user, for whom there are files that may not be read.
+    // A plain user, who may not read all files.
     let session = Session::plain_user();
     let cases: [(&str, Variant, Fate, &str); 4] = [
         ("stripped", Variant::STRIPPED, |_| {}, ": stripped"),

@@ -1,4 +1,4 @@
-//! Where perf_event_open is refused altogether, threads are stopped instead, and all is as usual.
+//! If perf_event_open is refused, prof stops threads instead, and all else works as usual.
 
 use std::ffi::OsString;
 use std::process::{Child, Stdio};
@@ -14,7 +14,7 @@ const ENOSYS: i32 = 38;
 
 const SHARES: Program = Program::c(&["shares.c"]);
 
-/// Records a command under a filter that refuses perf_event_open; returns what prof said, and the
+/// Records a command under a filter that refuses perf_event_open; returns prof's messages, and the
 /// stacks.
 fn record(
     session: &Session,
@@ -98,8 +98,8 @@ fn weights_are_cpu_time_and_waits_are_not_interrupted() {
         (0.9..1.1).contains(&share),
         "{share} of {used} ns: {outcome}"
     );
-    // Who is stopped in the instant before it falls asleep has that wait interrupted. Were those
-    // stopped who sleep, all waits would be: each is 50 samples long.
+    // Stopping a thread right before it blocks interrupts that wait. If prof stopped blocked
+    // threads, all waits would be interrupted: each is 50 samples long.
     assert!(interrupted < SLEEPS / 2, "{outcome}");
 }
 
@@ -238,7 +238,7 @@ fn look_away(sampler: u32, target: &mut Child, long: u64) {
     }
 }
 
-/// Nobody knows where the program was while nobody looked: that is no single sample's.
+/// The time without samples is unknown: it is not added to a single sample.
 #[test]
 fn what_nobody_looks_at_is_missing() {
     let session = Session::alone();
@@ -272,7 +272,7 @@ fn what_nobody_looks_at_is_missing() {
         before.rsplit(' ').next()?.parse::<u64>().ok()
     });
     let most = periods.max().unwrap();
-    // At most 50 periods, corrected as all weights are: far from what was missed.
+    // At most 50 periods, corrected like all weights: far less than the missed time.
     assert!((1_000_000..100_000_000).contains(&most), "{most}");
 }
 
@@ -364,7 +364,7 @@ fn another_tracer_is_named() {
     drop(first);
 }
 
-/// /proc tells what each thread used, so it is known what of that the samples stand for.
+/// /proc reports the CPU time of each thread, so that the coverage is known.
 #[test]
 fn coverage_is_complete_with_the_ptrace_sampler() {
     let session = Session::alone();

@@ -1,5 +1,4 @@
-//! Machines, directories, outputs and names that hardly anybody has: prof says what is wrong, or
-//! works all the same.
+//! Rare machines, directories, outputs and names: prof says what is wrong, or works anyway.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -68,7 +67,7 @@ fn a_directory_that_is_gone() {
     assert!(outcome.stdout.contains("burn_sixty"), "{outcome}");
 }
 
-/// Closed, and full: what prof says gets lost, and what it does does not.
+/// Closed and full outputs: prof's messages are lost, but not its work.
 #[test]
 fn outputs_that_take_nothing() {
     let session = Session::new();
@@ -117,7 +116,7 @@ fn no_environment_at_all() {
     }
 }
 
-/// Whatever programs and directories are called, views have their lines and terminals their peace.
+/// No name of a program or directory breaks a view's lines or controls the terminal.
 #[test]
 fn names_that_are_no_words() {
     let session = Session::new();

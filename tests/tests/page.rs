@@ -28,7 +28,7 @@ fn write_page(session: &Session, arguments: &[&str]) -> PathBuf {
     session.path("page.html")
 }
 
-/// What the page's own code computes.
+/// The tables that the page's own code computes.
 fn tables(page: &Path, wanted: &str) -> Value {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let mut node = Command::new("node");
@@ -50,7 +50,7 @@ fn functions(table: &Value) -> Vec<String> {
     sorted(rows.map(|row| json!([row["name"], row["module"], row["self"], row["total"]])))
 }
 
-/// Weights by path, of all functions and threads of the same names together.
+/// Weights by path; functions and threads of the same names are merged.
 #[derive(Debug, Default, PartialEq)]
 struct Paths(BTreeMap<String, (u64, u64)>);
 
@@ -198,7 +198,7 @@ fn lines_of_the_page_are_those_of_annotate() {
     }
 }
 
-/// Where the program was, there is nothing any more.
+/// The program's file has been removed.
 #[test]
 fn sources_are_found_beside_the_recording() {
     if !needs(&[Need::Tool("node"), Need::Tool("python3")]) {
@@ -236,7 +236,7 @@ fn the_page_works_in_a_browser() {
     browser.open(&page, "");
     browser.assert_shows("verdict");
 
-    // A box of the flamegraph: a click zooms, the fragment says where to, Escape goes back.
+    // A box of the flamegraph: a click zooms, the fragment has the position, Escape goes back.
     let sixty =
         || browser.script("return prof.boxes().find(box => prof.name(box.id) === 'burn_sixty')");
     let narrow = sixty();
@@ -251,7 +251,7 @@ fn the_page_works_in_a_browser() {
     browser.click_text("button", "Reset");
     assert_eq!(sixty(), narrow);
 
-    // What is drawn has colours, and names in front of them.
+    // Frames are drawn with colours, and names in front of them.
     let colours = browser.script(
         "const c = document.querySelector('main canvas');
          const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
@@ -294,7 +294,7 @@ fn the_page_works_in_a_browser() {
     browser.keys(".chart canvas", ENTER);
     browser.assert_shows("Callers: who calls it");
 
-    // A view that only other pages have.
+    // A view that this page does not have.
     browser.open(&page, "#view=diff");
     browser.assert_shows("cpu-clock");
 
@@ -334,7 +334,7 @@ fn every_event_has_its_lane() {
     for event in events {
         assert!(lanes.iter().any(|lane| lane == event), "{event}: {lanes:?}");
     }
-    // The first lane of the main thread is as high as ever, each other one has its strip.
+    // The first lane of the main thread keeps its height; each other one has a strip.
     let rows = "return document.querySelector('.timeline canvas').clientHeight - 18";
     let rows = browser.script(rows).as_u64().unwrap();
     assert_eq!(rows % (20 + 5 * (lanes.len() as u64 - 1)), 0, "{rows}");

@@ -14,7 +14,7 @@ fn write_page(session: &Session, arguments: &[&str]) -> PathBuf {
     session.path("page.html")
 }
 
-/// Opens every view, and expects that nothing but text came of what the page holds.
+/// Opens every view, and checks that all content of the page is shown as text.
 fn assert_only_text(browser: &Browser, page: &Path, search: &str) {
     for view in ["flame", "leaf", "functions", "tree", "chart", "source"] {
         browser.open(page, &format!("#view={view}&search={search}"));

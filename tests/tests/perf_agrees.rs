@@ -1,11 +1,11 @@
-//! perf reads our files and sees in them what `prof report` sees.
+//! perf reads our files, and sees the same as `prof report`.
 
 use std::collections::BTreeMap;
 use std::process::Command;
 
 use prof_tests::{Aliases, Need, Outcome, Program, Recorded, Session, Variant, needs, perf_script};
 
-/// Asserts that `perf script` and `prof report --folded` tell the same stacks with the same
+/// Asserts that `perf script` and `prof report --folded` show the same stacks with the same
 /// weights.
 #[track_caller]
 fn check(recorded: &Recorded<'_>) {
@@ -28,8 +28,8 @@ fn check(recorded: &Recorded<'_>) {
         let frames = frames.map(|name| common_name(name)).collect();
         *by_prof.entry(frames).or_default() += weight;
     }
-    // Weights are corrected where the kernel counted more than was sampled, all by the same: each
-    // of these programs has one name.
+    // If the kernel counted more than was sampled, all weights are corrected by one factor: each of
+    // these programs has one name.
     let sum = |weights: &BTreeMap<Vec<String>, u64>| weights.values().sum::<u64>() as f64;
     let correction = sum(&by_prof) / sum(&by_perf);
     assert!((0.8..1.25).contains(&correction), "{correction}");
@@ -59,17 +59,17 @@ fn check(recorded: &Recorded<'_>) {
     );
 }
 
-/// Evens out what is a matter of taste: how clones and unnamed functions are written.
+/// Normalizes the spelling of clones and unnamed functions.
 fn plain_name(name: &str) -> &str {
     let name = name.strip_suffix("_[k]").unwrap_or(name);
-    // Parts and clones that the compiler made of a function.
+    // Parts and clones of a function, made by the compiler.
     let clone = [".part.", ".constprop.", ".isra.", ".cold"]
         .iter()
         .find_map(|c| name.find(c));
     let name = name.get(..clone.unwrap_or(name.len())).unwrap_or(name);
-    // What chooses among variants of a function of libc's has two names.
+    // The selector of a libc function's variants has two names.
     let name = name.strip_suffix("_ifunc").unwrap_or(name);
-    // For perf, `_init` goes on through the stubs of the PLT, or they have no names, only `@plt`.
+    // For perf, `_init` extends over the stubs of the PLT, or they have no names, only `@plt`.
     let stub = name == "_init" || name.ends_with("@plt");
     if stub || name == "[unknown]" || name.contains("+0x") {
         return "?";
@@ -163,7 +163,7 @@ fn other_readers_open_the_file() {
     }
 }
 
-/// Rows `share name …` of a table, by name: what `perf report` and `prof report` have in common.
+/// Rows `share name …` of a table, by name: the common part of `perf report` and `prof report`.
 fn shares(table: &str) -> BTreeMap<String, f64> {
     let rows = table.lines().filter_map(|line| {
         let share = line.split_whitespace().next()?.trim_end_matches('%');
@@ -183,7 +183,7 @@ fn sorted_by_the_same_keys_shares_are_the_same() {
     }
     let session = Session::new();
     let binary = Program::c(&["callbacks.c"]).build();
-    // Of one name: weights of several may be corrected by more than one factor.
+    // A single name: weights of several may be corrected by more than one factor.
     let command = [binary.to_str().unwrap(), "10"];
     let recorded = session.record(&["-F", "1999", "-e", "cpu-clock:u"], &command);
     for key in ["dso", "comm", "pid"] {

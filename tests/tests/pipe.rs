@@ -1,4 +1,4 @@
-//! `prof record -o -`: a recording that goes through a pipe.
+//! `prof record -o -`: a recording through a pipe.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -51,7 +51,7 @@ fn a_closed_standard_output_is_an_error() {
     }
     // There, nothing can be said of it.
     shell(&session, "\"$0\" stat -e task-clock -- true 2>&-").assert_code(1);
-    // What it is to Rust programs that do not look.
+    // As Rust programs see it unless they check.
     shell(&session, "\"$0\" report <>/dev/null >&0").assert_code(0);
     shell(&session, "\"$0\" report --folded out.txt >&-").assert_code(0);
     assert!(session.path("out.txt").exists());
@@ -96,8 +96,8 @@ fn a_reader_that_has_seen_enough_ends_the_recording_with_a_word() {
     assert!(Stacks::from_folded(&report.stdout).total() > 0, "{report}");
 }
 
-/// How much is left when the target ends depends on the machine, but whoever writes to a pipe that
-/// nobody reads has all of it left.
+/// How much is left when the target ends depends on the machine; but with an unread pipe, all of it
+/// is left.
 #[test]
 fn unwinding_at_the_end_is_shown_and_can_be_cut_short() {
     let session = Session::new();
@@ -124,13 +124,13 @@ fn unwinding_at_the_end_is_shown_and_can_be_cut_short() {
     let stacks = Stacks::from_folded(&report.stdout);
     let cut = stacks.share(|frames| frames.iter().any(|frame| frame.contains("told to end")));
     assert!(cut > 0.1, "{stacks}");
-    // What they were doing is known all the same.
+    // Their stacks are known anyway.
     let expected = [("burn_sixty", 0.6), ("burn_thirty", 0.3), ("burn_ten", 0.1)];
     let leaves = stacks.with_leaves(&expected.map(|(name, _)| name));
     assert_shares(&leaves, 500, &expected);
 }
 
-/// Who holds the pipe and takes nothing out of it must not hold prof for ever.
+/// A reader that holds the pipe open and does not read must not block prof for ever.
 #[test]
 fn a_reader_that_takes_nothing_can_be_left() {
     let session = Session::new();
@@ -145,8 +145,7 @@ fn a_reader_that_takes_nothing_can_be_left() {
     assert_eq!(status.signal(), Some(2), "{status}");
 }
 
-/// A recording whose target has ended, with a pipe that nobody has read from as yet, and the rest
-/// of what it says.
+/// A recording whose target has ended, with an unread pipe, and the rest of its messages.
 fn with_much_left(session: &Session) -> (Child, impl Iterator<Item = String>) {
     let binary = session.install(&SHARES.build());
     let words = ["record", "-e", "cpu-clock:u", "-F", "1999", "-o", "-", "--"];
@@ -165,7 +164,7 @@ fn interrupt(pid: u32) {
     signal("-INT", pid);
 }
 
-/// Whether a signal that was sent to a process has not been taken yet.
+/// Whether a signal is pending in a process.
 fn is_pending(pid: u32, signal: u32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let pending = status.lines().find_map(|line| line.strip_prefix("ShdPnd:"));

@@ -1,4 +1,4 @@
-//! The same as a plain user, who may sample only user code of its own processes.
+//! As a plain user, who may sample only user code of its own processes.
 
 use prof_tests::{Need, Program, Session, needs, perf_script};
 
@@ -85,7 +85,7 @@ fn perf_reads_the_file() {
     let session = Session::plain_user();
     let binary = session.install(&Program::c(&["deep.c"]).build());
     let recorded = session.record(&[], &[binary.to_str().unwrap(), "100", "300"]);
-    // perf takes files of other users only with --force, even as root.
+    // perf reads files of other users only with --force, even as root.
     let copy = session.path("copy.data");
     std::fs::copy(&recorded.file, &copy).unwrap();
     let samples = perf_script(&copy);

@@ -1,4 +1,4 @@
-//! Probes in whatever comes of a command, and what killed recorders leave.
+//! Probes in descendants of a command, and remains of killed recorders.
 
 use std::path::Path;
 
@@ -37,7 +37,7 @@ fn probes_reach_what_is_execd_after_children() {
     counted.assert_code(0).assert_says(&["1100,"]);
 }
 
-/// What tracefs holds, wherever it is mounted: nowhere, maybe.
+/// The probes in tracefs, wherever it is mounted; empty if nowhere.
 fn defined(session: &Session) -> String {
     let script = "mkdir -p traces && mount -t tracefs none traces && cat traces/uprobe_events";
     let command = session.command(Path::new("unshare"), ["--mount", "sh", "-c", script]);

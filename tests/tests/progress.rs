@@ -1,10 +1,10 @@
-//! What tells that long work goes on.
+//! Progress messages of long work.
 
 use std::path::Path;
 
 use prof_tests::{Need, Outcome, Session, USER_CODE, needs};
 
-/// Has `prof report` read a recording from a pipe, once with a terminal for its errors and once
+/// Lets `prof report` read a recording from a pipe, once with a terminal for its errors and once
 /// without, and writes into both pipes only when the terminal shows something.
 const DRIVER: &str = r#"
 import os, select, subprocess, sys

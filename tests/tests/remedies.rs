@@ -1,4 +1,4 @@
-//! What the verdict advises makes the recording better, and is not advised then.
+//! The verdict's advice improves the recording, and then is no longer given.
 
 use prof_tests::{Compiler, Need, Program, Recorded, Session, USER_CODE, Variant, needs};
 

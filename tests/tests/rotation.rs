@@ -1,4 +1,4 @@
-//! Recordings in several files, one after the other, and such that keep the last seconds.
+//! Recordings in several files, one after the other, and recordings of the last seconds.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -22,7 +22,7 @@ fn files(session: &Session) -> Vec<PathBuf> {
     files
 }
 
-/// `prof record OPTIONS -- COMMAND`, which must go well; what it says.
+/// Runs `prof record OPTIONS -- COMMAND`, which must succeed; returns its messages.
 fn record(session: &Session, options: &[&str], command: &[&str]) -> String {
     let arguments = [&["record"], options, &["--"], command].concat();
     let outcome = session.run(arguments);
@@ -62,7 +62,7 @@ fn counts_of(files: &[PathBuf]) -> Vec<usize> {
     times.iter().map(Vec::len).collect()
 }
 
-/// What prof said of all files: how many there are, and how many samples they have.
+/// The numbers of files and samples, by prof's messages.
 #[track_caller]
 fn said(words: &str) -> (usize, usize) {
     let line = words.lines().find(|line| line.contains(" samples, "));
@@ -76,7 +76,7 @@ fn said(words: &str) -> (usize, usize) {
     }
 }
 
-/// The file reports by itself, and says of itself what it is worth.
+/// Checks that the file can be reported alone, and has its own verdict.
 #[track_caller]
 fn assert_complete(session: &Session, file: &Path, (program, function): (&str, &str)) {
     let outcome = session.run([Path::new("report"), Path::new("-i"), file]);
@@ -145,7 +145,7 @@ fn each_file_is_complete_by_itself() {
     }
 }
 
-/// What threads did is known of all files together only, and nothing is corrected by it.
+/// The work of threads is known for all files together only, so that no file is corrected by it.
 fn assert_no_coverage(session: &Session, file: &Path) {
     let file = file.to_str().unwrap();
     let reported = session.run(["report", "--coverage", "-i", file]).stdout;
@@ -242,7 +242,7 @@ fn all_cpus_are_recorded_to_several_files() {
         let outcome = session.run([Path::new("report"), Path::new("-i"), file]);
         outcome.assert_code(0);
     }
-    // Who has run since before the recording is known in later files, too.
+    // Processes from before the recording are known in later files, too.
     assert_deep(&samples_of(some)[1..].concat());
 }
 
@@ -260,7 +260,7 @@ fn the_youngest_files_are_kept() {
     let files = files(&session);
     assert_eq!(files.len(), 2, "{words}");
     assert_eq!(said(&words), (2, 5000), "{words}");
-    // All were told of, and those that are there were the last.
+    // All files were reported, and the remaining ones are the last.
     let reported: Vec<&str> = words
         .lines()
         .filter(|line| line.contains("prof.data."))
@@ -299,7 +299,7 @@ fn the_last_of_it_is_kept_in_memory_until_asked_for() {
     assert_eq!(record("1h").0, 5000);
     let (samples, size) = record("100K");
     assert!((100..4000).contains(&samples), "{samples}");
-    // The last chunk may be as large as it is, and what a file has besides is small.
+    // The last chunk has any size, and the rest of a file is small.
     assert!(size < 150 << 10, "{size}");
 }
 
@@ -316,7 +316,7 @@ fn snapshots_hold_the_time_before_they_were_asked_for() {
     let (command, mut prof) = spawn(&session, &[&options[..], &["--snapshot=400ms"]].concat());
     wait_until(&mut prof, || session.path("prof.data").exists());
     for number in 1..=3 {
-        // It works for longer than is kept.
+        // It works for longer than the kept time.
         let before = cpu_ticks(target.pid());
         wait_until(&mut prof, || cpu_ticks(target.pid()) > before + 120);
         signal(&prof, "-USR2");
@@ -329,8 +329,8 @@ fn snapshots_hold_the_time_before_they_were_asked_for() {
     let files = files(&session);
     assert_eq!(files.len(), 4, "{outcome}");
     for (number, (file, samples)) in files.iter().zip(samples_of(&files)).enumerate() {
-        // What is kept is forgotten in eighths: one may still be filled, and one is too old in
-        // part, or wholly so if the target did not run for a while.
+        // Samples are dropped in eighths: one may still be filled, and one is too old in part, or
+        // wholly so if the target did not run for a while.
         let last = samples.last().map_or(0, |sample| sample.time);
         let is_old = |sample: &&PerfSample| sample.time + 400_000_000 < last;
         let old: Vec<u64> = samples.iter().filter(is_old).map(|it| it.time).collect();

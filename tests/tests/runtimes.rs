@@ -20,13 +20,13 @@ fn perf_map(pid: impl std::fmt::Display) -> PathBuf {
 fn assert_named(stacks: &Stacks, light: &str, heavy: &str) {
     let in_function = |part: &str| stacks.share(|frames| frames.last().unwrap().contains(part));
     let (light, heavy) = (in_function(light), in_function(heavy));
-    // What the runtime itself needs to start is the rest.
+    // The rest is the start of the runtime itself.
     assert!(light + heavy > 0.6, "{light} {heavy}:\n{stacks}");
     let ratio = heavy / light;
     assert!((1.5..2.7).contains(&ratio), "{light} {heavy}:\n{stacks}");
 }
 
-/// Runs node behind a shell, which tells its process.
+/// Runs node through a shell, which reports its process id.
 fn record_node(session: &Session, options: &[&str], script: &str) -> (Outcome, PathBuf) {
     let script = format!("echo $$; {script} {}", program("hot.js"));
     let arguments = [&["record", "-o", "node.data"], USER_CODE, options];
@@ -62,14 +62,14 @@ fn node_is_left_alone_if_the_user_says_so() {
         !map.exists() && !outcome.stderr.contains("kept"),
         "{outcome}"
     );
-    // What the user asked for is there afterwards, and told as it was.
+    // The map that the user requested is still there afterwards, unchanged.
     let (outcome, map) = record_node(&session, &[], "exec node --perf-basic-prof");
     assert!(outcome.stdout.ends_with(" nothing\n"), "{outcome}");
     assert!(!outcome.stderr.contains("kept"), "{outcome}");
-    std::fs::remove_file(map).expect("the map that was asked for");
+    std::fs::remove_file(map).expect("the requested map");
 }
 
-/// Many a JIT compiler writes a perf map unasked, for whoever profiles the program next.
+/// Some JIT compilers write a perf map by default, for any profiler.
 #[test]
 fn perf_maps_of_other_programs_stay() {
     let session = Session::new();
@@ -201,7 +201,7 @@ fn assert_pairs(stacks: &Stacks) {
             }
         }
     }
-    // Compilers and what collects garbage may take their part.
+    // JIT compilers and garbage collectors may take a part.
     assert!(pairs * 5 > stacks.total(), "{pairs}:\n{stacks}");
 }
 
@@ -212,8 +212,8 @@ fn stacks_of_java_are_whole_without_frame_pointers() {
     }
     for session in [Session::new, Session::plain_user] {
         let session = session();
-        // Where functions become part of their callers, they are not in stacks. Calls wait for the
-        // compiler, which on a busy machine would replace code while it is recorded otherwise.
+        // Inlined functions are not in stacks. Calls wait for the compiler, which on a busy machine
+        // would otherwise replace code while it is recorded.
         let options = [
             "-XX:CompileCommand=quiet",
             "-XX:CompileCommand=dontinline,Pairs::*",

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 const DUMPS: &[&str] = &["--call-graph", "dwarf,16384"];
 
-/// What `--check-stacks` finds in a recording by perf of this command.
+/// The result of `--check-stacks` for a recording of this command by perf.
 fn check(session: &Session, command: &[&Path]) -> (PathBuf, Value) {
     let file = session.path("perf.data");
     perf_record(DUMPS, &file, command);

@@ -1,4 +1,4 @@
-//! The promises of docs/security.md that take real users and real files.
+//! The promises of docs/security.md that need real users and real files.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown, symlink};
@@ -13,7 +13,7 @@ const SHARES: Program = Program::c(&["shares.c"]);
 fn a_recording_is_for_its_owner_only() {
     let session = Session::new();
     let binary = SHARES.build();
-    // Whatever the mask of the user.
+    // With any umask.
     let script = format!("umask 000; exec \"$0\" record -- {} 50", binary.display());
     let mut shell = Command::new("sh");
     shell
@@ -30,7 +30,7 @@ fn links_of_others_are_not_followed() {
     if !needs(&[Need::Root, Need::Tool("setpriv")]) {
         return;
     }
-    // As /tmp is: everybody may write, nobody may remove what is another's.
+    // Like /tmp: everybody may write, but remove only their own files.
     let session = Session::new();
     let shared = session.path("shared");
     fs::create_dir(&shared).unwrap();
@@ -46,7 +46,7 @@ fn links_of_others_are_not_followed() {
     assert!(made.is_file() && made.uid() == 0 && made.mode() & 0o777 == 0o600);
 }
 
-/// Root's own file behind another user's link is neither written nor given away.
+/// Root's own file behind another user's link is neither written nor changed in owner.
 #[test]
 fn an_archive_does_not_go_through_a_link() {
     if !needs(&[Need::Root]) {
@@ -70,7 +70,7 @@ fn an_archive_does_not_go_through_a_link() {
     assert!(made.is_file() && made.uid() == 0 && made.mode() & 0o777 == 0o600);
 }
 
-/// Whatever the mask: what is in a profile is nobody else's business.
+/// With any umask: a profile is private.
 #[test]
 fn all_that_is_written_is_for_its_owner_only() {
     let session = Session::new();
@@ -158,7 +158,7 @@ fn nothing_of_the_target_is_executed() {
     assert_eq!(succeeded(&started), 1, "prof alone: {started:#?}");
 }
 
-/// What prof opens of a user's files is for reading, and what it makes is not opened through links.
+/// prof opens a user's files for reading only, and does not create files through links.
 #[test]
 fn files_of_the_target_are_only_read() {
     if !needs(&[Need::Root, Need::Tool("strace"), Need::Tool("setpriv")]) {
@@ -208,7 +208,7 @@ fn what_is_no_file_is_not_read_as_a_library() {
         fs::remove_file(&library).unwrap();
         let status = Command::new("mkfifo").arg(&library).status().unwrap();
         assert!(status.success());
-        // It ends, and says that something has no names.
+        // It ends, and says that symbols are missing.
         recorded.report(&[]);
         fs::remove_file(&library).unwrap();
     }

@@ -23,7 +23,7 @@ fn comms(file: &Path) -> Vec<String> {
     lines.filter(|line| !line.is_empty()).collect()
 }
 
-/// What is in the recording is there for perf and for us, and it is packed.
+/// Checks that perf and prof read the recording, and that it is compressed.
 #[track_caller]
 fn check_packed(session: &Session, options: &[&str], least_ratio: u64) {
     let recorded = record(session, &[&["-o", "packed"], options].concat());
@@ -59,7 +59,7 @@ fn packed_recordings_are_read_by_perf_and_by_us() {
     let found = stacks.iter().filter(|sample| busy(&sample.frames));
     assert!(found.count() * 10 > stacks.len() * 9);
     check_packed(&session, &["--compression-level=19"], 2);
-    // Stack bytes, which are larger than what is packed at once.
+    // Stack bytes, which are larger than a compressed block.
     check_packed(&session, &["-z", "--no-unwind"], 2);
     let outcome = session.run(["record", "--compression-level=23", "--", "true"]);
     outcome.assert_refused(&["22"]);

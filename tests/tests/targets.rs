@@ -1,4 +1,4 @@
-//! What can be recorded besides a command and a process id.
+//! Targets other than a command and a process id.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -82,7 +82,7 @@ fn children_are_not_sampled_if_they_are_not_to_inherit() {
             "{coverage}"
         );
     }
-    // Of two events, one is inherited: what its children map is known.
+    // Of two events, one is inherited: the mappings of its children are known.
     let both = ["-e", "cpu-clock/no-inherit/u,page-faults/period=1/u"];
     check(&both, &["--event", "cpu-clock/no-inherit/u"], false);
     check(&both, &["--event", "page-faults/period=1/u"], true);
@@ -97,7 +97,7 @@ fn what_samples_one_run_only_is_not_run_again() {
     session.run(stopped).assert_refused(&["leave out -i"]);
 }
 
-/// The kernel tells what a thread did as it ends only if it inherited its event.
+/// The kernel reports the count of an ending thread only if it inherited its event.
 #[test]
 fn what_a_thread_did_that_ends_is_its_own() {
     let session = Session::new();
@@ -166,7 +166,7 @@ fn several_processes_with_their_threads_and_later_children() {
     check_several(&Session::new(), &["--sampler", "ptrace"]);
 }
 
-/// A `prof` that has looked for processes of this name, found none, and waits for one.
+/// Starts a `prof` that has found no process of this name, and waits for one.
 fn waiting(session: &Session, pattern: &str) -> Child {
     let mut prof = spawn(session, &["--name", pattern, "--wait"]);
     let status = format!("/proc/{}/status", prof.id());

@@ -31,7 +31,7 @@ _, status = os.waitpid(pid, 0)
 sys.exit(os.waitstatus_to_exitcode(status))
 "#;
 
-/// What `prof record` of a shell script says on a terminal.
+/// The output of `prof record` of a shell script on a terminal.
 fn on_a_terminal(session: &Session, script: &str) -> Outcome {
     let python = session.write("terminal.py", TERMINAL.as_bytes());
     let prof = prof_tests::prof();
@@ -47,7 +47,7 @@ fn the_command_is_in_the_foreground_and_nothing_else_is_changed() {
         return;
     }
     let session = Session::new();
-    // Whoever reads from a terminal in the background is stopped.
+    // A background process that reads from a terminal is stopped.
     let script = r#"test -t 0 && test -t 1 && test -t 2 || exit 11
         set -- $(sed 's/.*) //' /proc/$$/stat)
         test "$3" = "$6" || exit 12
@@ -74,21 +74,20 @@ fn ctrl_c_goes_to_the_command_once_and_the_recording_is_whole() {
     let script = "n=0; trap 'n=$((n+1))' INT; echo ready; \
                   while test $n = 0; do :; done; i=0; while test $i -lt 20000; do i=$((i+1)); done; exit $((40+n))";
     let outcome = on_a_terminal(&session, script);
-    // It was interrupted once, and went on to its own end.
+    // It was interrupted once, and went on until it ended by itself.
     outcome.assert_code(41);
     assert!(outcome.stdout.contains("verdict"), "{outcome}");
     session.run(["report"]).assert_code(0);
 }
 
-/// Of a session's leader, the terminal tells nobody else. (So it is with `ssh -t HOST prof record
-/// ...`.)
+/// The terminal signals only the session's leader. (As with `ssh -t HOST prof record ...`.)
 #[test]
 fn a_terminal_that_is_gone_ends_the_command_and_the_recording_is_whole() {
     if !needs(&[Need::Tool("python3")]) {
         return;
     }
     let session = Session::new();
-    // It works on until it is told, but for some minutes at most.
+    // It works until it is told to end, but at most for some minutes.
     let script = "work() { i=0; while test $i -lt $1; do i=$((i+1)); done; }; \
                   trap 'exit 42' HUP; work 50000; echo hang up; work 300000000; exit 43";
     on_a_terminal(&session, script).assert_code(42);

@@ -7,7 +7,7 @@ use prof_tests::{Endless, Need, Outcome, Session, needs};
 /// Runs a program on a terminal of its own, 80 columns wide. The first argument has the steps, one
 /// on a line: `see TEXT` waits until the screen shows it, `type KEYS` types, `signal NUMBER` sends
 /// a signal. Then it waits for the end, checks that the terminal is as it was, and prints all that
-/// was written to it. `close` takes the terminal away, of which nothing can be said then.
+/// was written to it. `close` closes the terminal, whose state is not checked then.
 const DRIVER: &str = r#"
 import codecs, fcntl, os, re, select, struct, sys, termios
 master, slave = os.openpty()
@@ -161,7 +161,7 @@ fn the_terminal_is_whole_after_ctrl_c_and_signals() {
     assert!(recordings(&session).is_empty(), "nobody asked for one");
 }
 
-/// A connection breaks, or a window is closed: nobody sees what is drawn.
+/// A connection breaks, or a window is closed: the drawing is lost.
 #[test]
 fn it_ends_with_its_terminal() {
     if needs(&[Need::Tool("python3")]) {
@@ -219,7 +219,7 @@ fn a_plain_user_watches_all_their_processes() {
     outcome.assert_code(0);
     assert!(outcome.stderr.contains("only your processes"), "{outcome}");
     assert!(outcome.stdout.contains("leading (endless)"), "{outcome}");
-    // Who asks for everything is told what that needs.
+    // A request for all CPUs reports the missing permission.
     let outcome = session.run(["top", "-a", "--iterations", "1"]);
     assert!(!outcome.status.success(), "{outcome}");
     assert!(outcome.stderr.contains("-a needs"), "{outcome}");

@@ -1,4 +1,5 @@
-//! Views of real recordings: pictures over time, merged threads, and what holds for all outputs.
+//! Views of real recordings: pictures over time, merged threads, and common properties of all
+//! outputs.
 
 use std::path::Path;
 

@@ -1,6 +1,6 @@
-//! Time off the CPUs: as long as the waiting program's own clock says, where it waits. As root, to
-//! whom the kernel tells where each wait is, and as a plain user, for whom prof looks at threads
-//! while they sleep.
+//! Time off the CPUs: as long as the waiting program's own clock says, where it waits. As root,
+//! when the kernel reports the stack of each wait, and as a plain user, when prof reads the stacks
+//! of threads while they wait.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -13,14 +13,14 @@ use serde_json::Value;
 const AS_ROOT: &[Need] = &[Need::Root];
 const AS_PLAIN_USER: &[Need] = &[Need::Root, Need::Tool("setpriv"), Need::PlainSampling];
 
-/// With frames that are found by the frame pointer, of which nobody tells while a thread sleeps.
+/// With frames that need the frame pointer, which is unknown while a thread waits.
 const WITH_FRAME_POINTERS: Program = Program::new(
     &["waiting.c"],
     Compiler::Gcc,
     &["-fno-omit-frame-pointer", "-fno-optimize-sibling-calls"],
 );
 
-/// What the program measured: function and nanoseconds.
+/// The program's measurements: function and nanoseconds.
 fn own_clock(recorded: &Recorded<'_>) -> BTreeMap<String, u64> {
     let lines = recorded.outcome.stdout.lines();
     let measured = lines.map(|line| line.split_once(' ').unwrap());
@@ -36,7 +36,8 @@ fn time_in(stacks: &Stacks, frames: &[&str]) -> u64 {
 }
 
 /// Waits are as long as the program says. Between its clock and the switch off the CPU and back
-/// there is little but, on a busy machine, other programs' turns, which the program tells apart.
+/// there is little except, on a busy machine, the time slices of other programs, which the program
+/// measures separately.
 #[track_caller]
 fn assert_waits(recorded: &Recorded<'_>, stacks: &Stacks) {
     let (clock, guessed) = (own_clock(recorded), guessed(recorded, stacks));
@@ -54,8 +55,8 @@ fn assert_waits(recorded: &Recorded<'_>, stacks: &Stacks) {
     }
 }
 
-/// For how long threads waited without being looked at, by what prof says itself, to a tenth of a
-/// percent: where it does not get a CPU in time. It may count that elsewhere, if it is little.
+/// The share of unseen waits, by prof's own message, to a tenth of a percent: prof did not get a
+/// CPU in time. A small share may be counted elsewhere.
 #[track_caller]
 fn guessed(recorded: &Recorded<'_>, stacks: &Stacks) -> u64 {
     let said = &recorded.outcome.stderr;
@@ -74,7 +75,7 @@ fn check_waits(session: &Session, program: Program) {
     let stacks = recorded.physical_stacks();
     assert_waits(&recorded, &stacks);
     assert_eq!(time_in(&stacks, &["computes"]), 0);
-    // What was not seen is a stack of its own.
+    // Unseen time is a stack of its own.
     let unseen = time_in(&stacks, &["[wait, stack not seen]"]);
     assert!(unseen <= guessed(&recorded, &stacks), "{stacks}");
 }
@@ -111,7 +112,7 @@ fn waits_on_all_cpus_are_those_of_everybody() {
     let small = ["-a", "--call-graph", "dwarf,8192"];
     for what in ["--off-cpu", "--wall"] {
         let options = [&small[..], &[what]].concat();
-        // What others do on a busy machine may be too much: prof says so then.
+        // The load of a busy machine may be too high: prof says so then.
         let mut runs = (0..10).map(|_| session.record(&options, &[&binary]));
         let whole = |it: &Recorded<'_>| it.outcome.stderr.contains("no sample lost");
         let recorded = runs.find(whole).expect("a run without a loss");
@@ -144,8 +145,8 @@ fn stacks_of_threads_that_lose_their_cpu_are_not_counted() {
     assert!(stacks <= samples, "{}", recorded.outcome);
 }
 
-/// A thread waits while sampling is off, when it is switched on, and when it is switched off: what
-/// weighs is the part of each wait that is sampled. Root is told where a wait is as it begins.
+/// A thread waits while sampling is off, when it is switched on, and when it is switched off: only
+/// the sampled part of each wait counts. As root, prof learns the stack of a wait when it begins.
 fn check_controlled_waits(session: &Session, sees_earlier: bool) {
     for name in ["commands", "answers"] {
         let mut mkfifo = std::process::Command::new("mkfifo");
@@ -205,7 +206,7 @@ fn check_wall(session: &Session) {
     check_pprof(session, &recorded);
 }
 
-/// What another reader takes each view for.
+/// Checks how another reader understands each view.
 fn check_pprof(session: &Session, recorded: &Recorded<'_>) {
     if !needs(&[Need::Tool("go")]) {
         return;
@@ -242,9 +243,10 @@ fn plain_users_have_that_view_too() {
     }
 }
 
-/// What a function of `disk.c` knows of its waits.
+/// The waits of a function of `disk.c`, by its own clock.
 struct DiskWaits {
-    /// Nanoseconds off the CPU, with what interrupts and the hypervisor took in calls that waited.
+    /// Nanoseconds off the CPU, including time of interrupts and the hypervisor in calls that
+    /// waited.
     time: u64,
     waits: u64,
     preemptions: u64,
@@ -272,7 +274,7 @@ impl DiskWaits {
     }
 }
 
-/// A disk's waits are never longer together than the program says, whoever looks.
+/// The total of disk waits is never longer than the program measured, for all users.
 fn check_disk(session: &Session) -> (Recorded<'_>, BTreeMap<String, DiskWaits>) {
     let binary = session.install(&Program::c(&["disk.c"]).build());
     let file = session.path("written");
@@ -316,8 +318,8 @@ fn waits_for_the_disk() {
     }
 }
 
-/// A disk's waits are short, so that a plain user's are not all seen; those that were stand for the
-/// others of their length.
+/// Disk waits are short, so that a plain user sees only some; these represent the others of their
+/// length.
 #[test]
 fn waits_of_plain_users_for_the_disk() {
     if !needs(AS_PLAIN_USER) {

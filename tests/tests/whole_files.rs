@@ -1,10 +1,10 @@
-//! Files are written whole or not at all, whatever happens on the way.
+//! Files are written whole or not at all, whatever happens meanwhile.
 
 use std::path::Path;
 
 use prof_tests::{Need, Outcome, Program, Session, needs};
 
-/// Every file that prof makes of recordings: `in` is one, `out` the file.
+/// All commands that make files from recordings: `in` is the recording, `out` the file.
 const WRITING: &[&[&str]] = &[
     &["report", "-i", "in", "--flamegraph", "out"],
     &["report", "-i", "in", "--flamechart", "out"],
@@ -22,7 +22,7 @@ const WRITING: &[&[&str]] = &[
     &["archive", "in", "-o", "out"],
 ];
 
-/// What was in the file before.
+/// The previous content of the file.
 const OLD: &str = "what was there before";
 
 /// A recording at `in`.
@@ -49,7 +49,7 @@ fn on_a_full_disk_nothing_changes() {
     let session = recorded();
     std::fs::create_dir(session.path("small")).unwrap();
     for writing in WRITING {
-        // Room for one block: what was there before has it. Then for one more.
+        // Space for one block, which the previous file uses. Then for one more.
         for size in ["4k", "8k"] {
             let script = format!(
                 "mount -t tmpfs -o size={size} none small && \
@@ -70,7 +70,7 @@ fn on_a_full_disk_nothing_changes() {
     }
 }
 
-/// Killed in the last moment, when all has been written and takes its place next.
+/// Killed in the last moment, after all is written and before the rename.
 #[test]
 fn killed_before_the_end_nothing_changes() {
     if !needs(&[Need::Tool("strace")]) {

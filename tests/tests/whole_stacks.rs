@@ -8,7 +8,7 @@ const FRAMES: Program = Program::cpp(&["frames.cpp"]);
 const SIGNALS: Program = Program::c(&["signals.c"]);
 const SHARES: Program = Program::c(&["shares.c"]);
 
-/// A program, what to run it with, and the innermost frames of its hottest stack.
+/// A program, its arguments, and the innermost frames of its hottest stack.
 struct Case<'a> {
     program: Program,
     variant: Variant,
@@ -139,7 +139,7 @@ fn callbacks_from_libc() {
     }
 }
 
-/// Handlers run above a frame that the kernel made; below it is the code that was interrupted.
+/// Signal handlers run above a frame that the kernel made; below it is the interrupted code.
 #[track_caller]
 fn check_handler(stack: &str) {
     let session = Session::new();

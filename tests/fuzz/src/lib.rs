@@ -1,4 +1,5 @@
-//! Bytes that others wrote, given to all that reads such: it may refuse them, and must not panic.
+//! Fuzz targets: every parser of foreign data gets any bytes; it may refuse them, but must not
+//! panic.
 //!
 //! `fuzz/` runs these functions for as long as one likes, `tests/short.rs` each for some seconds.
 #![forbid(unsafe_code)]
@@ -11,12 +12,12 @@ mod symbols;
 mod tables;
 mod unwind;
 
-/// A function that takes any bytes.
+/// A fuzz target.
 #[derive(Clone, Copy, Debug)]
 pub struct FuzzTarget {
-    /// As `cargo fuzz run NAME` has it, and the folder in `fuzz/seeds`.
+    /// Its name for `cargo fuzz run NAME`, and its folder in `fuzz/seeds`.
     pub name: &'static str,
-    /// Panics if the bytes make something panic, or if what comes of them does not hang together.
+    /// Panics if the tested code panics, or if its results are inconsistent.
     pub run: fn(&[u8]),
 }
 
@@ -50,7 +51,7 @@ targets! {
     profiles::unwound,
 }
 
-/// A directory in memory, for what is read from files only.
+/// A directory in memory, for code that reads only files.
 fn directory() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm")
         .or_else(|_| tempfile::tempdir())

@@ -108,7 +108,7 @@ fn write_tree(tree: &CallTree<'_>) {
     }
 }
 
-/// What is written is JSON, if it is written.
+/// Checks that the output is JSON, if there is any.
 fn json<E>(write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) {
     let mut out = Vec::new();
     if write(&mut out).is_ok() {
@@ -117,7 +117,7 @@ fn json<E>(write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) {
     }
 }
 
-/// What is written is text.
+/// Checks that the output is text.
 fn svg<E>(write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) {
     let mut out = Vec::new();
     if write(&mut out).is_ok() {
@@ -129,8 +129,7 @@ fn svg<E>(write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) {
     }
 }
 
-/// The same modules in files that nobody has: to name functions, those of this machine would be
-/// read.
+/// The same modules with paths that do not exist, so that no files of this machine are read.
 fn nowhere(modules: &Modules) -> Modules {
     let mut moved = Modules::default();
     for (_, module) in modules.iter() {

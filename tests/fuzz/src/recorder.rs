@@ -1,4 +1,4 @@
-//! What the recorder reads: of the command line, of those who control it, and of /proc.
+//! The inputs of the recorder: the command line, the control pipe, and /proc.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use prof_procfs::kernel::{self, KernelModule};
 use prof_procfs::settings::Mount;
 use prof_procfs::{Maps, Stat, Status};
 
-/// Any text as a list of events, on a machine that has no others than the kernel's own.
+/// Any text as a list of events, on a machine that has only the kernel's own.
 pub fn event_names(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return;
@@ -21,7 +21,7 @@ pub fn event_names(bytes: &[u8]) {
         programs: Vec::new(),
     };
     match catalog.parse(text) {
-        // What it is called in reports is understood again.
+        // Its name in reports parses again.
         Ok(groups) => {
             for event in groups.iter().flat_map(|group| &group.events) {
                 let _ = catalog.parse(&event.to_string());
@@ -36,7 +36,7 @@ pub fn control(bytes: &[u8]) {
     prof_recorder::fuzzing::control(bytes);
 }
 
-/// Any bytes as /proc/PID/maps, and as the other files of /proc and /sys that are read.
+/// Any bytes as /proc/PID/maps, and as the other files of /proc and /sys that the recorder reads.
 pub fn maps(bytes: &[u8]) {
     prof_recorder::fuzzing::notes(bytes);
     let maps = Maps::parse(bytes);

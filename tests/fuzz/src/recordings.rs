@@ -5,7 +5,7 @@ use prof_model::{Modules, Processes};
 use prof_perfdata::encode::{self, NewSample};
 use prof_perfdata::{Record, Recording, follow, write_with_symbols};
 
-/// Any bytes as a perf.data file: an error or records; what can be archived can be read again.
+/// Any bytes as a perf.data file: an error or records; an archive can be read again.
 pub fn recording(bytes: &[u8]) {
     let mut archived = Vec::new();
     let is_archived = write_with_symbols(bytes, b"names", &mut archived).is_ok();

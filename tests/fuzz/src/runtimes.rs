@@ -1,10 +1,10 @@
-//! The memory of language runtimes, made up.
+//! Made-up memory of language runtimes.
 
 use prof_runtimes::Memory;
 use prof_runtimes::hotspot::HotSpot;
 use prof_runtimes::python::{Functions, Interpreter, NativeStack, Thread};
 
-/// Where the first byte is.
+/// The address of the first byte.
 const BASE: u64 = 0x1_0000;
 
 /// Memory without an end: the bytes over and over.

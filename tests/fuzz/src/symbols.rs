@@ -1,4 +1,4 @@
-//! Names: of files, of kernels, of code made at run time, and of servers.
+//! Symbols: of files, of kernels, of JIT code, and from servers.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -14,7 +14,7 @@ use prof_symbols::{
 
 use crate::directory;
 
-/// Addresses that occur in the input, so that some of them are those of what is in it.
+/// Addresses that occur in the input, so that some of them match its contents.
 fn addresses(bytes: &[u8]) -> Vec<u64> {
     const MOST: usize = 200;
     let words = bytes.chunks_exact(8).take(MOST);
@@ -121,7 +121,7 @@ pub fn kallsyms(bytes: &[u8]) {
     );
 }
 
-/// Any bytes as what a debuginfod server answers.
+/// Any bytes as the response of a debuginfod server.
 pub fn debuginfod(bytes: &[u8]) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("a port");

@@ -19,7 +19,7 @@ impl ModuleFiles for OneFile {
     }
 }
 
-/// The same bytes over and over, wherever one looks.
+/// Memory that repeats the same bytes at all addresses.
 struct Pattern<'a>(&'a [u8]);
 
 impl Memory for Pattern<'_> {

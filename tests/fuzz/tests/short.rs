@@ -1,4 +1,4 @@
-//! Each fuzz target on its seeds and on a thousand mutations of them: the same ones each time.
+//! Each fuzz target on its seeds and on a thousand mutations of them, the same ones each time.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![allow(clippy::print_stdout, reason = "shown where a test fails")]
@@ -11,7 +11,7 @@ use prof_fuzz_targets::TARGETS;
 
 /// Mutations of all seeds of a target together.
 const MUTATIONS: usize = 1000;
-/// The most that this process may ever have in memory. It takes some 150 MiB.
+/// The maximum peak memory of this process. It uses some 150 MiB.
 const MOST_KIB: u64 = 1 << 20;
 
 fn seeds(name: &str) -> Vec<Vec<u8>> {

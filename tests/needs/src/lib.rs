@@ -1,4 +1,4 @@
-//! What tests need of the machine: a test that lacks something says so and passes, or fails under
+//! The needs of tests: if the machine lacks one, the test says so and passes, or fails under
 //! `CI=true`.
 #![forbid(unsafe_code)]
 
@@ -16,8 +16,7 @@ pub fn tools(names: &[&str]) -> bool {
     met(missing.is_empty(), &missing.join(", "))
 }
 
-/// The Python that has the packages of tests/python.txt, if `.ci/run` has made one; or else the
-/// system's.
+/// The Python with the packages of tests/python.txt, if `.ci/run` has made one; else the system's.
 pub fn python() -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let made = root.join("target/python/bin/python3");
@@ -28,7 +27,7 @@ pub fn python() -> PathBuf {
     }
 }
 
-/// Says that the test needs `what`, unless that is there.
+/// Says that the test needs `what`, unless it is there.
 ///
 /// # Panics
 /// Under `CI=true`, if it is not.
@@ -46,8 +45,8 @@ pub fn met(is_there: bool, what: &str) -> bool {
     is_there
 }
 
-/// Debian's perf is a script that fails where there is no perf for the kernel; others know no such
-/// option, and fail as well.
+/// Debian's perf is a script that fails without a perf for the kernel; other programs do not know
+/// the option, and fail as well.
 fn runs(name: &str) -> bool {
     let mut command = Command::new(name);
     let quiet = command.arg("--version").stdin(Stdio::null());

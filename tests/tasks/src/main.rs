@@ -20,7 +20,7 @@ impl<T: Into<u64> + Copy> Shape for Polygon<T> {
     }
 }
 
-/// A chain of dependent multiplications takes the same time wherever it runs.
+/// A chain of dependent multiplications, which takes the same time in each function.
 #[inline(never)]
 fn burn(rounds: u64) -> u64 {
     (0..rounds).fold(1, |x, _| black_box(x * 3 + 1) % 1_000_003)
@@ -31,7 +31,7 @@ fn apply<F: FnMut(u64) -> u64>(mut function: F, rounds: u64) -> u64 {
     black_box(function(rounds))
 }
 
-/// A future that somebody wrote by hand.
+/// A hand-written future.
 struct ByHand {
     rounds: u64,
 }

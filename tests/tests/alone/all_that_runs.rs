@@ -21,7 +21,7 @@ fn record<'a>(session: &'a Session, options: &[&str], milliseconds: &str) -> Rec
     session.record(options, &[work().to_str().unwrap(), milliseconds])
 }
 
-/// What perf finds in each sample, in so many columns.
+/// The fields of each sample, as perf reads them.
 fn perf_fields(file: &Path, fields: &str) -> BTreeSet<String> {
     let mut perf = Command::new("perf");
     perf.args(["script", "-G", "-F", fields, "-i"]).arg(file);
@@ -31,14 +31,14 @@ fn perf_fields(file: &Path, fields: &str) -> BTreeSet<String> {
     lines.map(|line| line.trim().to_owned()).collect()
 }
 
-/// The stacks of what a filter leaves, without inlined functions.
+/// The stacks after a filter, without inlined functions.
 fn stacks(recorded: &Recorded<'_>, filter: &[&str]) -> Stacks {
     let options = [filter, &["--no-inline", "--folded", "-"]].concat();
     Stacks::from_folded(&recorded.report(&options).stdout)
 }
 
-/// Three busy threads for each of two CPUs. What tests record with is hardly optimized: higher
-/// rates are measured (docs/design/reading.md).
+/// Three busy threads for each of two CPUs. The prof of the tests is hardly optimized;
+/// docs/design/reading.md has measurements of higher rates.
 #[test]
 fn all_cpus_of_a_busy_machine_lose_next_to_nothing() {
     if !needs(ALL) {
@@ -47,7 +47,7 @@ fn all_cpus_of_a_busy_machine_lose_next_to_nothing() {
     let session = Session::alone();
     let stranger = Endless::install(&session, "stranger");
     let strangers = [(); 2].map(|()| Endless::start(session.command(&stranger, ["60"])));
-    // What others do on a busy machine may be too much once.
+    // Other load on a busy machine may be too much once.
     let lost_few = (0..3).any(|_| loses_next_to_nothing(&session));
     strangers.into_iter().for_each(Endless::end);
     assert!(lost_few, "more than a thousandth was lost three times");
@@ -80,7 +80,7 @@ fn all_cpus_show_strangers_and_the_command() {
     let deep = ours.with_leaves(&["leading"]);
     let whole = |frames: &[String]| frames.iter().filter(|frame| *frame == "descend").count() == 61;
     assert!(deep.share(whole) > 0.95, "{deep}");
-    // perf sees the same processes, and knows the thread by its name.
+    // perf sees the same processes, and the name of the thread.
     let comms = perf_fields(&recorded.file, "comm");
     for name in ["stranger", "helper", "threads"] {
         assert!(comms.contains(name), "{name}: {comms:?}");
@@ -210,7 +210,7 @@ fn a_cgroup_shows_its_members_only() {
         members.display(),
         work().display()
     );
-    // The kernel's code that goes from one thread to the next counts for either.
+    // The kernel's code that switches between threads counts for either.
     let options = ["-G", &name, "-e", "cpu-clock:u"];
     let recorded = session.record(&options, &["sh", "-c", &join]);
     drop((inside, outside, late));
@@ -271,7 +271,7 @@ fn plain_users_get_advice() {
     outcome.assert_refused(&["leave out -a"]);
 }
 
-/// Only the thread that was asked for is in the recording.
+/// Checks that only the requested thread is in the recording.
 #[track_caller]
 fn check_thread(session: &Session, options: &[&str]) {
     let program = Endless::install(session, "threaded");
@@ -333,7 +333,7 @@ fn our_own_cpus_are_not_all() {
     assert!(cpus.contains(&last), "no {last} in {cpus:?}");
 }
 
-/// A CPU that is offline for as long as this lives, and online before and after.
+/// Takes a CPU offline until this is dropped.
 struct Offline(PathBuf);
 
 impl Offline {
@@ -357,7 +357,7 @@ fn an_offline_cpu_is_reported_and_the_others_go_on() {
         return;
     }
     let session = Session::alone();
-    // Only machines that can do it are asked: containers cannot, nor machines of one CPU.
+    // Containers and machines of one CPU cannot do it.
     if Offline::take().is_none() {
         let message = b"\n!!! NOT RUN: no CPU can be taken offline here\n";
         let _ = std::io::stderr().write_all(message);

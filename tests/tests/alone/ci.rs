@@ -4,8 +4,8 @@ use std::fs;
 
 use prof_tests::{Outcome, Session};
 
-/// So many milliseconds in `parse` and in `render`: chains of multiplications, which take the same
-/// time in each run.
+/// A program that spends these milliseconds in `parse` and in `render`: chains of multiplications,
+/// which take the same time in each run.
 fn program(session: &Session, parse: u32, render: u32) {
     session.write(
         "program.c",
@@ -36,7 +36,7 @@ fn a_function_that_grew_is_named() {
     program(&session, 100, 200);
     ci(&session, &[]).assert_refused(&["prof ci --save-baseline"]);
     ci(&session, &["--save-baseline"]).assert_code(0);
-    // Shares only: what a run costs is also for others on the machine to say.
+    // Compare shares only: the total time also depends on other load on the machine.
     let same = ci(&session, &["--fail-above", "1:."]);
     same.assert_code(0);
     assert!(
@@ -55,7 +55,7 @@ fn a_function_that_grew_is_named() {
         .lines()
         .find(|line| line.contains("| parse |"));
     assert!(row.is_some_and(|row| row.contains("**grew**")), "{slower}");
-    // Only what is asked for counts.
+    // Only the selected functions count.
     ci(&session, &["--fail-above", "1:render"]).assert_code(0);
 }
 
@@ -91,7 +91,7 @@ fn a_program_of_one_function_that_takes_longer_fails() {
     ci(&session, &["--fail-above", "1:."]).assert_code(0);
 }
 
-/// Both programs are at hand: their runs alternate, and no baseline is needed.
+/// With both programs, the runs alternate, and no baseline is needed.
 #[test]
 fn two_builds_are_compared_run_by_run() {
     let session = Session::alone();

@@ -1,4 +1,4 @@
-//! Where only some CPUs may be run on (cpusets): nothing is refused and nothing lost.
+//! With cpusets, which allow only some CPUs: nothing is refused and nothing lost.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ impl Cpuset {
         std::fs::create_dir(&folder).unwrap();
         let cpu = online().pop_last().expect("a CPU").to_string();
         let set = Self { folder, cpu };
-        // Version 1 has members only where both are told.
+        // In version 1, a cpuset needs both settings before it can have members.
         let memory = parent.join("cpuset.mems");
         if let Ok(nodes) = std::fs::read_to_string(memory) {
             std::fs::write(set.folder.join("cpuset.mems"), nodes.trim()).unwrap();
@@ -99,7 +99,7 @@ fn a_program_and_its_recorder_on_one_cpu() {
     }
 }
 
-/// What samples stand for of what was done, by the kernel's count.
+/// The coverage: the weight of the samples divided by the kernel's count.
 fn covered(session: &Session) -> f64 {
     let outcome = session.run(["report", "--json", "-"]);
     let json: serde_json::Value = serde_json::from_str(&outcome.stdout).unwrap();

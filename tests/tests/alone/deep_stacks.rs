@@ -1,4 +1,4 @@
-//! Stacks deeper than what the kernel copies of them are whole, right and of one moment.
+//! Stacks deeper than the kernel's dumps are whole, right and of one moment.
 
 use prof_tests::{Program, Session, USER_CODE, starts_at_root};
 
@@ -14,8 +14,8 @@ fn recursion_of_100_frames() {
     stacks.assert_whole(0.999);
 }
 
-/// Stacks far deeper than what the kernel copies, at the default rate. What was sampled right
-/// before the way back may be read too late.
+/// Stacks far deeper than the kernel's dumps, at the default rate. Stacks that were sampled right
+/// before they unwind may be read too late.
 #[track_caller]
 fn check_deep(depth: &str) {
     let session = Session::alone();
@@ -74,9 +74,9 @@ fn recursion_of_20000_frames_keeps_both_ends_and_marks_the_cut() {
     assert!(mark.is_some(), "no mark:\n{stacks}");
 }
 
-/// What is copied of these stacks is the same whoever called, and 20 µs later it is the other one.
-/// The reader must come before the program goes on. Once it has seen that copies do not tell one
-/// from the other, only what it reads in time counts.
+/// The dumps of these stacks are the same for both callers, which alternate every 20 µs. The reader
+/// must come before the program goes on. Once it has seen that dumps do not distinguish the
+/// callers, only stacks that it reads in time count.
 #[test]
 fn deep_stacks_are_read_before_they_change() {
     let session = Session::alone();
@@ -99,8 +99,8 @@ fn deep_stacks_are_read_before_they_change() {
     );
 }
 
-/// The outer frames of one phase and those of the next are in different bytes, so that what is read
-/// a little late is right, too: with as many threads as CPUs, few are read at once.
+/// The outer frames of one phase and those of the next are in different bytes, so that a stack that
+/// is read a little late is right, too: with as many threads as CPUs, few are read at once.
 #[test]
 fn deep_stacks_of_phases_are_whole() {
     let session = Session::alone();
@@ -117,8 +117,9 @@ fn deep_stacks_of_phases_are_whole() {
     assert!(both == 0.0, "{both}:\n{stacks}");
 }
 
-/// The innermost function tells who called the recursion. It is left at once, so that much is read
-/// too late, and then what it has left behind would join its next callers.
+/// The innermost function reveals the caller of the recursion. It returns at once, so that many
+/// stacks are read too late, and then the frames that it has left behind would join its next
+/// callers.
 #[test]
 fn frames_of_two_moments_are_not_joined() {
     const DEPTH: usize = 2001;

@@ -1,4 +1,4 @@
-//! Recording takes the same memory however long it takes.
+//! The memory of recording does not grow with its duration.
 
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
@@ -19,11 +19,11 @@ fn peak(pid: u32) -> u64 {
 /// So many bytes of a recording hold some 10,000 samples and more.
 const STRETCH: u64 = 2 << 20;
 
-/// More than rings, backlog and unwinder may take together.
+/// The most memory that rings, backlog and unwinder may use together.
 const MOST: u64 = 100 << 20;
 
-/// Whether the last stretch took less than 13 bytes a sample. The kernel counts pages on each CPU
-/// by itself, so that a peak may be some pages below the one before.
+/// Whether memory grew by less than 13 bytes per sample in the last stretch. The kernel counts
+/// pages on each CPU separately, so that a peak may be some pages below the one before.
 fn ends_flat(peaks: &[u64]) -> bool {
     peaks.len() > 2
         && peaks
@@ -46,8 +46,8 @@ fn memory_does_not_grow_with_the_number_of_samples() {
     output.read_line(&mut ready).unwrap();
     let file = session.path("prof.data");
     let mut peaks = Vec::new();
-    // The backlog fills once in a while on a busy machine, up to its bound. What is kept of each
-    // sample would grow in every stretch.
+    // The backlog fills now and then on a busy machine, up to its bound. A leak per sample would
+    // grow in every stretch.
     while peaks.len() < 10 && !ends_flat(&peaks) {
         let enough = STRETCH * (peaks.len() as u64 + 1);
         wait_until(&mut prof, || {

@@ -1,5 +1,6 @@
-//! Files of tests most of which have the machine to themselves. Tests run in the order of their
-//! names: each that is among others keeps those from starting until all that run have ended.
+//! Files of tests most of which need the machine to themselves. They are in one folder because
+//! tests run in the order of their names: each such test among others would block those until all
+//! running ones have ended.
 
 mod all_that_runs;
 mod busy_threads;

@@ -1,4 +1,4 @@
-//! Python functions stand in the stacks of samples where they called the native ones.
+//! Python functions are in the stacks of samples, as callers of native ones.
 
 use std::path::{Path, PathBuf};
 
@@ -21,7 +21,7 @@ fn interpreters() -> Vec<PathBuf> {
     all.filter(|python| includes(python).is_some()).collect()
 }
 
-/// Where the headers are.
+/// The folder of its headers.
 fn includes(python: &Path) -> Option<String> {
     let code = "import sys, sysconfig, os; d = sysconfig.get_paths()['include']
 assert (3, 8) <= sys.version_info < (3, 15) and os.path.exists(d + '/Python.h'); print(d)";
@@ -118,7 +118,7 @@ fn check(session: &Session, python: &Path, (sampler, threads): (&str, &str), at_
     assert!(loops == 0.0, "interpreters fold: {stacks}");
 }
 
-/// As [`check`], with each interpreter.
+/// Like [`check`], with each interpreter.
 fn check_interpreters(how: (&str, &str), at_least: f64) {
     if !needs(NEEDS) {
         return;
@@ -139,7 +139,7 @@ fn threads_have_stacks_of_their_own() {
     check_interpreters(("auto", "2"), 0.95);
 }
 
-/// What reads for them has no priority: threads that take turns go on before it has its turn.
+/// The reader has no priority: threads that take turns go on before it runs.
 #[test]
 fn plain_users_see_the_same() {
     let python = Path::new("/usr/bin/python3");
@@ -158,8 +158,7 @@ fn stopped_threads_have_exact_stacks() {
     check_interpreters(("ptrace", "2"), 0.97);
 }
 
-/// Functions that are called in other ways have the callers that the source says. `leaf` is what
-/// takes the time.
+/// Functions that are called in unusual ways have the callers of the source. `leaf` takes the time.
 fn check_kind(python: &Path, kind: &str, callers: &[&str], leaf: &str) {
     let session = Session::alone();
     let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs");
@@ -215,8 +214,8 @@ fn however_functions_are_called_their_callers_are_known() {
     }
 }
 
-/// What an interpreter of an unknown version does to `prof`: it has an evaluation loop, and no
-/// structures that can be read.
+/// Like an interpreter of an unknown version: it has an evaluation loop, but no structures that
+/// prof can read.
 const UNKNOWN_VERSION: &str = "
 volatile unsigned long work;
 __attribute__((noinline)) void _PyEval_EvalFrameDefault(void)
@@ -231,7 +230,7 @@ int main(void)
 }
 ";
 
-/// The stacks are whole, and yet do not show what the user wrote: the verdict says so.
+/// The stacks are whole, but do not show the user's functions: the verdict says so.
 #[test]
 fn unknown_versions_are_named_in_the_verdict() {
     if !needs(NEEDS) {
@@ -266,7 +265,8 @@ def work():
 work()
 ";
 
-/// The kernel does not show plain users where threads wait: they are looked at while they do.
+/// The kernel does not show plain users where threads wait: prof reads their stacks while they
+/// wait.
 #[test]
 fn waits_of_a_plain_user_have_functions() {
     if !needs(NEEDS) || includes(Path::new("/usr/bin/python3")).is_none() {

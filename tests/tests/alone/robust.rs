@@ -1,5 +1,5 @@
-//! Whatever becomes of the target, of prof or of the disk: nothing hangs, what was written can be
-//! read, and what is missing is told.
+//! Whatever happens to the target, to prof or to the disk: nothing hangs, written data can be read,
+//! and missing data is reported.
 
 use std::ffi::OsString;
 use std::fs::{self, Permissions};
@@ -58,7 +58,7 @@ fn attached(session: &Session, target: &Running, options: &[&str]) -> Running {
     running
 }
 
-/// What the header says of the size of the records.
+/// The size of the records, by the header.
 fn data_size(file: &Path) -> u64 {
     let bytes = fs::read(file).unwrap_or_default();
     let field = bytes.get(48..56).and_then(|bytes| bytes.try_into().ok());
@@ -114,8 +114,8 @@ fn what_a_killed_recorder_has_written_can_be_read() {
     }
 }
 
-/// Records stacks, which is much, to where there is little room; returns how that went, and how
-/// the report did, which is made in the same surroundings.
+/// Records stacks, which are large, to a file system with little space; returns the outcomes of the
+/// recording and of a report under the same conditions.
 fn record_without_room(session: &Session, prepare: &str) -> (Outcome, Outcome) {
     let binary = session.install(&SHARES.build());
     let prof = session.path("prof-here");
@@ -200,7 +200,7 @@ fn programs_that_gain_privileges_go_unseen_and_unharmed() {
         privileged.display()
     );
     let recorded = session.record(USER_CODE, &["sh", "-c", &script]);
-    // Who it runs as shows that it really gained them.
+    // Its user id shows that it really gained them.
     assert_eq!(recorded.outcome.stdout, "0\n");
     let stacks = recorded.physical_stacks();
     let share = stacks.share(|frames| frames.iter().any(|frame| frame == "work"));
@@ -226,7 +226,7 @@ fn storm(session: &Session, options: &[&str], arguments: &[&str]) -> (Outcome, u
     let mut peak = 0;
     while child.try_wait().unwrap().is_none() {
         peak = peak.max(peak_of(child.id()).unwrap_or(0));
-        // Not to take the CPU from what is measured.
+        // Do not take CPU time from the measured program.
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
     let outcome = Outcome::new(&command, child.wait_with_output().unwrap());
@@ -256,7 +256,7 @@ fn records(session: &Session, option: &str, kind: &str) -> usize {
         .count()
 }
 
-/// More than this no storm may take: rings, queue and unwinder have their bounds.
+/// The most memory that a storm may use: rings, queue and unwinder are bounded.
 const MEMORY_KIB: u64 = 300 << 10;
 
 fn check_forks(count: usize) {

@@ -1,4 +1,4 @@
-//! Shares of self time are right, as far as statistics can tell.
+//! Shares of self time are right, within the statistical error.
 
 use prof_tests::{Program, Session, assert_shares};
 
@@ -39,7 +39,7 @@ fn by_period() {
 fn the_sum_of_the_weights_is_the_cpu_time() {
     let session = Session::alone();
     let binary = Program::c(&["deep.c"]).build();
-    // The shell knows what the same run took by the kernel's count.
+    // The shell has the kernel's count of the same run.
     let script = "\"$0\" 10 1000 >&2; times";
     let command = ["sh", "-c", script, binary.to_str().unwrap()];
     let recorded = session.record(&["-e", "cpu-clock"], &command);
@@ -52,7 +52,7 @@ fn the_sum_of_the_weights_is_the_cpu_time() {
     );
 }
 
-/// What a shell's `times` prints: its own user and system time, and those of its children.
+/// Parses the output of a shell's `times`: its own user and system time, and those of its children.
 fn seconds(times: &str) -> f64 {
     let seconds = |text: &str| {
         let (minutes, seconds) = text.trim_end_matches('s').split_once('m').unwrap();

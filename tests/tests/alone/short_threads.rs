@@ -1,5 +1,5 @@
-//! Threads shorter than a sampling period are sampled from begin to end, and the coverage says
-//! what was not.
+//! Threads shorter than a sampling period are sampled from start to end, and the coverage shows
+//! what was missed.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -9,8 +9,8 @@ use prof_tests::{Need, Outcome, Program, Recorded, Session, Stacks, assert_share
 const SHORT_THREADS: Program = Program::c(&["short_threads.c"]);
 const SHARES: [(&str, f64); 3] = [("sixty", 0.6), ("thirty", 0.3), ("ten", 0.1)];
 
-/// Weights differ, and threads born in the same moment have the same period: so many samples are
-/// worth one that is independent.
+/// Weights differ, and threads born in the same moment have the same period: this many samples have
+/// the precision of one independent sample.
 const SAMPLES_PER_INDEPENDENT_ONE: u64 = 10;
 
 /// 3,000 threads of 1 ms at 999 Hz.
@@ -33,8 +33,8 @@ fn check_threads(session: &Session, event: &str, arguments: &[&str]) {
     assert_covered(&recorded, stacks.total());
 }
 
-/// Samples stand for all that could be sampled, before anything is corrected: 99 % on average, with
-/// a standard deviation of 1 %; of 2 % where the recorder waits for a CPU as others do.
+/// The coverage before correction is 99 % on average, with a standard deviation of 1 %, or 2 % if
+/// the recorder has no priority.
 #[track_caller]
 fn assert_sampled(recorded: &Recorded<'_>) {
     let coverage = json(recorded)["quality"]["coverage"].take();
@@ -42,7 +42,7 @@ fn assert_sampled(recorded: &Recorded<'_>) {
     assert!((0.88..1.12).contains(&sampled), "{sampled} of {coverage}");
 }
 
-/// The weights in reports sum up to what the kernel counted, but for what cannot be sampled.
+/// The weights in reports sum up to the kernel's count, except the part that cannot be sampled.
 #[track_caller]
 fn assert_covered(recorded: &Recorded<'_>, reported: u64) {
     let coverage = json(recorded)["quality"]["coverage"].take();
@@ -50,7 +50,7 @@ fn assert_covered(recorded: &Recorded<'_>, reported: u64) {
     assert!((0.94..1.06).contains(&covered), "{covered} of {coverage}");
 }
 
-/// What threads did, by the kernel's count, where samples are taken.
+/// The kernel's count of the time that can be sampled.
 fn seen(coverage: &serde_json::Value) -> u64 {
     sum(coverage, "used") - sum(coverage, "unseen")
 }
@@ -60,7 +60,7 @@ fn threads_of_a_millisecond_by_the_clock() {
     check(&Session::alone(), "cpu-clock:u");
 }
 
-/// Else each would be sampled four times, at the same points, and never at its end.
+/// With equal periods, each would be sampled four times, at the same points, and never at its end.
 #[test]
 fn threads_of_four_periods_and_a_half() {
     check_threads(&Session::alone(), "cpu-clock:u", &["500", "4500"]);
@@ -115,7 +115,7 @@ fn the_coverage_is_listed_by_name() {
     assert!(text.contains("short_threads  short_threads"), "{text}");
 }
 
-/// What one event counts and another reports differs with each switch.
+/// The count of one event and the weights of another differ with each switch.
 #[test]
 fn frequently_switched_threads_are_counted_once() {
     let session = Session::new();
@@ -128,7 +128,7 @@ fn frequently_switched_threads_are_counted_once() {
     assert_eq!(names, [Some("pingpong")], "{coverage}");
 }
 
-/// A shell is switched with commands that have just been born, whose first period is yet to come.
+/// A shell is switched with new commands, whose first period has not ended.
 #[test]
 fn parents_of_short_processes_are_fully_sampled() {
     if !needs(&[Need::Root]) {
@@ -136,7 +136,7 @@ fn parents_of_short_processes_are_fully_sampled() {
     }
     let session = Session::alone();
     let script = "for i in $(seq 1500); do /bin/true; done";
-    // A shell in between: others than the command make processes, too.
+    // A shell in between: not only the command makes processes.
     let script = format!("bash -c '{script}'; exit 0");
     let recorded = session.record(&["-e", "cpu-clock"], &["sh", "-c", &script]);
     let coverage = json(&recorded)["quality"]["coverage"].take();
@@ -147,8 +147,7 @@ fn parents_of_short_processes_are_fully_sampled() {
     assert!((0.75..1.25).contains(&share), "{share} of {coverage}");
 }
 
-/// Where there are few descriptors and many processes that create threads, files can be opened all
-/// the same.
+/// With few descriptors, and many processes that create threads, files can still be opened.
 #[test]
 fn parents_leave_descriptors_for_others() {
     let session = Session::new();
@@ -169,7 +168,7 @@ fn parents_leave_descriptors_for_others() {
     assert!(whole > 0.95, "{report}");
 }
 
-/// A clock counts what it cannot sample in user code only: that is reported, not corrected.
+/// A clock also counts time that it cannot sample in user code: that is reported, not corrected.
 #[test]
 fn kernel_time_is_not_reported_as_short_threads() {
     let session = Session::new();
@@ -191,7 +190,7 @@ fn kernel_time_is_not_reported_as_short_threads() {
     assert!(!text.contains("too short"), "{text}");
 }
 
-/// The kernel's counts of several events get mixed up unless one of them is asked for only.
+/// The kernel mixes up the counts of several events unless only one of them is requested.
 #[test]
 fn the_clock_decides_coverage_among_several_events() {
     let session = Session::alone();
@@ -229,7 +228,7 @@ fn sum(coverage: &serde_json::Value, field: &str) -> u64 {
     all.iter().map(|one| one[field].as_u64().unwrap()).sum()
 }
 
-/// One thread for as long as it takes is sampled as ever: at the rate asked for.
+/// A single long thread is sampled at the requested rate.
 #[test]
 fn long_threads_are_sampled_at_the_usual_rate() {
     let session = Session::alone();
@@ -243,8 +242,8 @@ fn long_threads_are_sampled_at_the_usual_rate() {
     assert!((490.0..510.0).contains(&rate), "{rate} Hz");
 }
 
-/// Long threads are sampled about as often as asked for, also those that were born while
-/// periods were short for the sake of others.
+/// Long threads are sampled at about the requested rate, also those that were born while periods
+/// were short because of other threads.
 #[test]
 fn long_threads_among_short_ones_are_not_oversampled() {
     let session = Session::alone();
