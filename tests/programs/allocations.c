@@ -1,4 +1,4 @@
-/* Asks for known amounts of memory, in all ways there are; a second argument multiplies them. */
+/* Allocates known amounts of memory in all ways; a second argument multiplies them. */
 #define _GNU_SOURCE
 #include "burn.h"
 #include <stdlib.h>

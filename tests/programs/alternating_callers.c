@@ -1,17 +1,17 @@
-/* Two callers in turn of one deep recursion, whose innermost function tells which of them it was:
+/* Two callers in turn of one deep recursion, whose innermost function reveals which caller it was:
  * alternating_callers MILLISECONDS */
 #include "burn.h"
 
 DEFINE_SINK;
 DEFINE_LAST_WORDS
 
-/* Ten times as long as it takes to get down there and back. */
+/* Ten times as long as the recursion takes. */
 #define STAY (MILLISECOND / 50)
 
 NOINLINE void in_left(void) { sink += burn(STAY); }
 NOINLINE void in_right(void) { sink += burn(STAY); }
 
-/* Each frame is a bit more than 4 KB; all that is copied of the stack is of these. */
+/* Each frame is a bit more than 4 KB; a stack dump holds only these. */
 NOINLINE void common(int levels, void (*innermost)(void)) {
     volatile char room[4096];
     room[0] = (char)levels;

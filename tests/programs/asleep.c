@@ -24,7 +24,7 @@ NOINLINE void waits_for_input(void) {
     while (read(0, &byte, 1) > 0) sink++;
 }
 
-/* Whether a thread of ours sleeps, says the kernel. */
+/* Whether the kernel shows a thread of ours as sleeping. */
 static int sleeps(int thread) {
     if (thread == 0) return 0;
     char path[64], state = 0;

@@ -1,4 +1,4 @@
-# Functions by hand: with CFI and without, with and without pushed registers and frame pointers.
+# Handwritten functions: with CFI and without, with and without pushed registers and frame pointers.
 # Each takes a number of rounds in %rdi and a function to call in %rsi, unless it is a leaf.
         .text
 
@@ -83,7 +83,7 @@ bare_framed:
         ret
         .size   bare_framed, . - bare_framed
 
-# Without CFI, without a frame pointer, calling on: only the code tells where the caller is.
+# Without CFI, without a frame pointer, calling on: only the code shows where the caller is.
         .globl  bare_calls
         .type   bare_calls, @function
 bare_calls:

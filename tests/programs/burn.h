@@ -1,5 +1,5 @@
-/* Fixed work: a chain of dependent multiplications, which takes the same time wherever it is
- * placed and whatever runs beside it. */
+/* Fixed work: a chain of dependent multiplications, whose time depends neither on its place nor on
+ * other load. */
 #ifndef BURN_H
 #define BURN_H
 
@@ -25,9 +25,9 @@ static inline __attribute__((always_inline)) uint64_t burn(uint64_t rounds) {
 /* One millisecond of work, give or take a few. */
 #define MILLISECOND ((uint64_t)1100000)
 
-/* What lies beyond the copied part of a stack is read from the living program. Programs that want
- * all of their samples whole do something shallow at last, so that nothing deep is read too late. It is
- * no call: that would put another return address where the deep one was. */
+/* The part of a stack beyond its dump is read from the running program. Programs that need all
+ * samples whole end with shallow work, so that nothing deep is read too late. It is no call: that
+ * would overwrite a return address of the deep part. */
 #define DEFINE_LAST_WORDS                                                                          \
     static inline __attribute__((always_inline)) void last_words(void) {                           \
         sink += burn(150 * MILLISECOND);                                                           \

@@ -1,4 +1,5 @@
-/* Works without any library, so that 32-bit code can be made of it where there are no 32-bit ones: ends by itself */
+/* Works without any library, so that it can be compiled to 32-bit code without 32-bit libraries;
+ * ends by itself. */
 static volatile unsigned sink;
 
 __attribute__((noinline)) static void compat_burn(void) {

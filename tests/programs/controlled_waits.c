@@ -1,5 +1,5 @@
-/* Has waits sampled in the middle only, through two FIFOs, and says how long that was by its own clock,
- * at least and at most: `until_off NS NS`, and how much of it a wait took that had begun before:
+/* Enables sampling only in the middle of waits, through two FIFOs, and prints how long that was by
+ * its own clock, at least and at most: `until_off NS NS`, and the part of a wait that began before:
  * `from_on NS NS`. controlled_waits COMMANDS ANSWERS */
 #define _GNU_SOURCE
 #include "burn.h"
@@ -44,7 +44,7 @@ static void until_released(int number) {
     sink++;
 }
 
-/* Until the thread waits for that, by what /proc says of it: `TID (NAME) STATE`. */
+/* Returns when the thread waits for that, by /proc: `TID (NAME) STATE`. */
 static void until_it_waits_for(int number) {
     for (;;) {
         char path[64], line[64] = "";

@@ -1,4 +1,4 @@
-/* Two coroutines on stacks of their own that hand over to each other. */
+/* Two coroutines on stacks of their own that switch to each other. */
 #include "burn.h"
 #include <ucontext.h>
 

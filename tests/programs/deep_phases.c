@@ -1,11 +1,11 @@
-/* Two phases in turn, each deeper than what is copied of a stack; the second goes down slowly:
+/* Two phases in turn, each deeper than a stack dump; the second recurses slowly:
  * deep_phases MILLISECONDS */
 #include "burn.h"
 
 DEFINE_SINK;
 DEFINE_LAST_WORDS
 
-/* Of each phase. */
+/* The work of each phase. */
 #define STAY (40 * MILLISECOND)
 #define LEVELS 400
 

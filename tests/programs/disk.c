@@ -1,7 +1,7 @@
-/* Waits for the disk: writes a file with fsync, then reads it back around the page cache. Says how
+/* Waits for the disk: writes a file with fsync, then reads it without the page cache. Prints how
  * long each was off the CPU by its own clocks, and how often it waited and was preempted:
- * `writes NS TIMES TIMES`, `reads NS TIMES TIMES`, `removes NS TIMES TIMES`. The time holds what
- * interrupts and the hypervisor took from calls that waited, which no clock of a thread counts.
+ * `writes NS TIMES TIMES`, `reads NS TIMES TIMES`, `removes NS TIMES TIMES`. The time includes
+ * interrupts and the hypervisor in calls that waited, which no clock of a thread counts.
  * Usage: disk FILE */
 #define _GNU_SOURCE
 #include "burn.h"
@@ -36,7 +36,7 @@ static struct waited waited(void) {
     return (struct waited){time, usage.ru_nvcsw, usage.ru_nivcsw};
 }
 
-/* Adds what one call waited. */
+/* Adds the wait of one call. */
 static void add(struct waited *sum, struct waited before) {
     struct waited now = waited();
     if (now.waits != before.waits) sum->time += now.time - before.time;

@@ -1,5 +1,5 @@
 /* Two threads that are busy until the standard input ends, one of them below DEPTH frames of its
- * stack; says how the other one is numbered: endless [DEPTH] */
+ * stack; prints the id of the other one: endless [DEPTH] */
 #define _GNU_SOURCE
 #include "burn.h"
 #include <pthread.h>

@@ -1,4 +1,4 @@
-/* A program that becomes itself again and again: execs TIMES MILLISECONDS */
+/* A program that execs itself again and again: execs TIMES MILLISECONDS */
 #include "burn.h"
 #include <stdio.h>
 #include <unistd.h>

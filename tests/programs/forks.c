@@ -1,4 +1,4 @@
-/* Children that are forked and never exec: forks MILLISECONDS */
+/* Forked children that never exec: forks MILLISECONDS */
 #include "burn.h"
 #include <sys/wait.h>
 #include <unistd.h>

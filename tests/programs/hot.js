@@ -1,4 +1,4 @@
-// Two functions that do all the work, one of them twice as much; says what node was told.
+// Two functions that do all the work, one of them twice as much; prints NODE_OPTIONS.
 function light(rounds) {
   let sum = 1;
   for (let i = 0; i < rounds; i++) sum = (sum * 31 + i) % 65521;

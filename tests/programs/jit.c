@@ -1,5 +1,5 @@
 /* Makes a function at run time, calls it, and leaves a perf map: jit MILLISECONDS. With "wait" as
- * second argument, says when it has run and waits for its standard input to end; with a directory,
+ * second argument, prints when it has run, and waits for its standard input to end; with a directory,
  * leaves a jitdump there instead of the map. */
 #define _GNU_SOURCE
 #include "burn.h"
@@ -46,7 +46,7 @@ static void leave_dump(const char *directory, const void *code, size_t size) {
     fwrite(name, sizeof name, 1, file);
     fwrite(code, size, 1, file);
     fflush(file);
-    /* So that profilers see where it is. */
+    /* So that profilers find it. */
     if (mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fileno(file), 0) == MAP_FAILED)
         exit(1);
 }

@@ -1,4 +1,4 @@
-/* A loop of many different instructions, some of an inlined function, all of which take time. */
+/* A loop of many different instructions, some of them inlined, all of which take time. */
 #include "burn.h"
 
 DEFINE_SINK;

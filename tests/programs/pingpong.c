@@ -1,4 +1,4 @@
-/* Two processes that wake each other by turns, in pairs of pipes: pingpong TURNS */
+/* Two processes that wake each other in turn, through a pair of pipes: pingpong TURNS */
 #include "burn.h"
 
 #include <sys/wait.h>

@@ -1,4 +1,4 @@
-/* A Python module with ten functions that take as long as they are asked to. */
+/* A Python module with ten functions that take as long as their argument says. */
 #include <Python.h>
 
 #define NATIVE(number)                                                                           \

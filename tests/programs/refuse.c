@@ -1,6 +1,6 @@
 /* refuse ERRNO SYSCALL... -- COMMAND ARGS...
  *
- * Runs a command under a seccomp filter that answers these system calls (by number) with an error,
+ * Runs a command under a seccomp filter that makes these system calls (by number) fail,
  * as container engines do. */
 #include <errno.h>
 #include <linux/filter.h>

@@ -1,5 +1,5 @@
-/* Deep recursion that is left again at once, each time from another caller, and shallow calls in between. The
- * innermost function tells who called, so that a stack with any other outer part is wrong:
+/* Deep recursion that returns at once, each time for another caller, and shallow calls in between.
+ * The innermost function reveals the caller, so that a stack with any other outer part is wrong:
  * returns MILLISECONDS [FRAMES] */
 #include <time.h>
 
@@ -8,7 +8,7 @@
 DEFINE_SINK;
 DEFINE_LAST_WORDS
 
-/* Twice as long as it takes to get down there and back, so that many samples are read too late. */
+/* Twice as long as the recursion takes, so that many samples are read too late. */
 #define STAY (MILLISECOND / 25)
 
 NOINLINE void in_direct(void) { sink += burn(STAY); }

@@ -1,4 +1,4 @@
-/* What runs for long: threads that work and rest, processes that come and go, libraries that are
+/* A long-running program: threads that work and rest, processes that come and go, libraries that are
  * loaded and unloaded, until killed: service LIBRARY... */
 #include "burn.h"
 
@@ -17,7 +17,7 @@ static void rest(long milliseconds) {
     nanosleep(&time, NULL);
 }
 
-/* Stacks of all depths, so that some are deeper than what the kernel copies. */
+/* Stacks of all depths, so that some are deeper than the kernel's dumps. */
 NOINLINE void handle(unsigned depth) {
     volatile char local[256];
     local[depth % sizeof local] = 1;

@@ -1,5 +1,5 @@
-/* A function that moves its stack by as much as it is told, of which no code tells before or after:
- * only a frame pointer leads to its caller. shifted_stack MILLISECONDS */
+/* A function that moves its stack by its argument, which no code before or after
+ * reveals: only a frame pointer leads to its caller. shifted_stack MILLISECONDS */
 #include "burn.h"
 
 DEFINE_SINK;

@@ -16,7 +16,7 @@ NOINLINE void handler(int number) {
     sink++;
 }
 
-/* The signal arrives in the midst of this, below some frames. */
+/* The signal interrupts this, below some frames. */
 NOINLINE void interrupted(void) {
     raise(SIGUSR1);
     sink++;

@@ -1,5 +1,5 @@
-/* Calls into the C library that do nothing: much of the time is in the stubs that the calls go
- * through, and in what they jump to. Needs -fno-builtin, or there is no call. */
+/* Calls into the C library that do nothing: much of the time is in the stubs of the calls
+ * and in their targets. Needs -fno-builtin, or there is no call. */
 #include <stdlib.h>
 #include "burn.h"
 

@@ -1,4 +1,4 @@
-/* Waits in three ways and says how long each took by its own clock, and for how much of that it
+/* Waits in three ways and prints how long each took by its own clock, and for how much of that it
  * was ready to run but had no CPU: `sleeps NS`, `sleeps_queued NS`, and so on for `locks` and
  * `reads`; computes in between. */
 #include "burn.h"

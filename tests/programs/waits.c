@@ -1,5 +1,5 @@
-/* Works a little, says that it is ready, works until its standard input ends, then says how it was: a target to
- * attach to, and to interrupt. */
+/* A target to attach to and to interrupt: works a little, prints that it is ready, works until its
+ * standard input ends, and then prints the result. */
 #include "burn.h"
 #include <fcntl.h>
 #include <stdio.h>

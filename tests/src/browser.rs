@@ -32,7 +32,7 @@ impl Browser {
                 let rest = line.split_once("started successfully on port ")?.1;
                 rest.trim_end_matches('.').parse().ok()
             })
-            .expect("chromedriver tells its port");
+            .expect("chromedriver prints its port");
         let mut browser = Self {
             driver,
             port,

@@ -114,15 +114,15 @@ fn unwinding_at_the_end_is_shown_and_can_be_cut_short() {
     assert!(prof.wait().unwrap().success());
     let rest: Vec<String> = said.collect();
     let reported = |words: &str| rest.iter().any(|line| line.contains(words));
-    assert!(reported("because prof was told to end"), "{rest:#?}");
+    assert!(reported("because prof had to end at once"), "{rest:#?}");
     assert!(reported("no sample lost"), "{rest:#?}");
 
     let report = session.run(["report", "-i", "piped.data", "--no-inline", "--folded", "-"]);
     report
         .assert_code(0)
-        .assert_says(&["because prof was told to end"]);
+        .assert_says(&["because prof had to end at once"]);
     let stacks = Stacks::from_folded(&report.stdout);
-    let cut = stacks.share(|frames| frames.iter().any(|frame| frame.contains("told to end")));
+    let cut = stacks.share(|frames| frames.iter().any(|frame| frame.contains("had to end")));
     assert!(cut > 0.1, "{stacks}");
     // Their stacks are known anyway.
     let expected = [("burn_sixty", 0.6), ("burn_thirty", 0.3), ("burn_ten", 0.1)];

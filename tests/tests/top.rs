@@ -158,7 +158,7 @@ fn the_terminal_is_whole_after_ctrl_c_and_signals() {
     for end in ["type \\x03", "signal 2", "signal 15", "signal 1"] {
         on_a_terminal(&session, &[], &["see leading", end]).assert_code(0);
     }
-    assert!(recordings(&session).is_empty(), "nobody asked for one");
+    assert!(recordings(&session).is_empty(), "none was requested");
 }
 
 /// A connection breaks, or a window is closed: the drawing is lost.

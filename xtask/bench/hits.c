@@ -13,7 +13,7 @@ NOINLINE static void spin(uint64_t times) {
         sink += burn(MILLISECOND);
 }
 
-/* Touches as many new pages. */
+/* Touches this many new pages. */
 NOINLINE static void touch(uint64_t times) {
     const uint64_t page = 4096, pages = 4096;
     while (times > 0) {

@@ -1,5 +1,5 @@
-// Work of the C library in steps of their own, for `cargo xtask ci-trial`: MORE has one of them do
-// so many rounds more.
+// Work of the C library in separate functions, for `cargo xtask ci-trial`: MORE is the number of
+// extra rounds of one of them.
 #include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,7 +41,7 @@ __attribute__((noinline)) static unsigned search(int rounds) {
     return found;
 }
 
-// The compiler does not see how often, and builds the same code for any number.
+// The number is hidden from the compiler, so that the code is the same for any number.
 static volatile int more = MORE;
 
 int main(void) {

@@ -1,5 +1,5 @@
-/* stopwatch FILE COMMAND...: runs the command and writes to FILE what it and all that it waited
- * for took: wall nanoseconds, CPU microseconds, peak memory of the largest process in KiB, context
+/* stopwatch FILE COMMAND...: runs the command and writes to FILE the usage of it and all its
+ * awaited children: wall nanoseconds, CPU microseconds, peak memory of the largest process in KiB, context
  * switches; and the peak memory of the command itself in KiB, as it was up to half a second before
  * its end. */
 #define _GNU_SOURCE
@@ -21,7 +21,7 @@ static long long microseconds(struct timeval time) {
     return time.tv_sec * 1000000LL + time.tv_usec;
 }
 
-/* The peak of a process so far, in KiB; what was `known` if it has ended. */
+/* The peak of a process so far, in KiB; `known` if it has ended. */
 static long peak(pid_t pid, long known) {
     char line[256];
     snprintf(line, sizeof line, "/proc/%d/status", (int)pid);

@@ -1,7 +1,7 @@
 """work.py KIND COUNT: programs of a length that is chosen, for `cargo xtask bench`.
 
 json COUNT   writes and reads a document COUNT times
-idle COUNT   a server that nobody talks to, for COUNT milliseconds
+idle COUNT   a server without requests, for COUNT milliseconds
 busy COUNT   a server that answers COUNT requests of a client of its own
 """
 

@@ -200,7 +200,7 @@ fn row(storm: &Storm, count: u64, fared: &Fared) -> String {
         fared.samples,
         fared
             .lost
-            .map_or_else(|| "not told".into(), |lost| lost.to_string()),
+            .map_or_else(|| "not reported".into(), |lost| lost.to_string()),
         fared.peak_kib as f64 * 1024.0 / 1e6,
         fared.found,
     )

@@ -26,16 +26,16 @@ fn main() -> Result<(), Box<dyn Error>> {
         .join("prof-throughput.data");
     let started = Instant::now();
     let size = write(&path)?;
-    tell("written", size, started.elapsed());
+    print("written", size, started.elapsed());
     let started = Instant::now();
     let addresses = read(&path)?;
-    tell("read", size, started.elapsed());
+    print("read", size, started.elapsed());
     println!("{addresses} addresses in chains");
     std::fs::remove_file(path)?;
     Ok(())
 }
 
-fn tell(what: &str, size: u64, time: Duration) {
+fn print(what: &str, size: u64, time: Duration) {
     let seconds = time.as_secs_f64();
     println!(
         "{what}: {SAMPLES} samples, {} MB in {seconds:.3} s: {:.0} ns a sample",

@@ -143,8 +143,8 @@ pub struct Task {
     pub parent_tid: Tid,
     /// Time in ns.
     pub time: u64,
-    /// Whether this is perf telling of a process that was there before recording began: its maps
-    /// are reported too, and are not those of its parent.
+    /// Whether perf synthesized this for a process from before the recording: its maps are
+    /// reported too, and are not those of its parent.
     pub existed: bool,
 }
 

@@ -31,7 +31,7 @@ pub struct Options {
     pub output: PathBuf,
     /// How to write it.
     pub storage: Storage,
-    /// Limits on resources; `None`: whatever whole stacks need.
+    /// Limits on resources; `None`: as much as whole stacks need.
     pub limits: Option<ResourceLimits>,
     /// The command line to store in the recording: the recorder's own, as perf does.
     pub command_line: Vec<OsString>,

@@ -1,5 +1,5 @@
 //! Loads a recording, names its frames and writes a view: `report FILE [flat|folded|flamegraph]`.
-//! Tells on stderr how long each step took.
+//! Prints the time of each step to stderr.
 
 use std::error::Error;
 use std::io::{self, BufWriter, Write};
@@ -19,16 +19,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut out = BufWriter::new(io::stdout().lock());
     let clock = Clock::start();
     let profile = load(Recording::open(file)?, &LoadOptions::default())?;
-    clock.tell("loaded")?;
+    clock.print("loaded")?;
     let symbolized = SymbolizedProfile::new(profile, &Symbolizer::new(SymbolOptions::default()));
-    clock.tell("named")?;
+    clock.print("symbolized")?;
     let split = if view == "flat" {
         Split::Nothing
     } else {
         Split::Name
     };
     let tree = CallTree::new(&symbolized, &Filter::default(), split)?;
-    clock.tell("merged")?;
+    clock.print("merged")?;
     match view.as_str() {
         "folded" => folded::write(&tree, &mut out)?,
         "flamegraph" => flamegraph::write(&tree, &flamegraph::FlameOptions::default(), &mut out)?,
@@ -45,7 +45,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             }
         }
     }
-    clock.tell("written")?;
+    clock.print("written")?;
     Ok(())
 }
 
@@ -56,7 +56,7 @@ impl Clock {
         Self(Instant::now())
     }
 
-    fn tell(&self, what: &str) -> io::Result<()> {
+    fn print(&self, what: &str) -> io::Result<()> {
         writeln!(
             io::stderr(),
             "{:>8.3} s  {what}",

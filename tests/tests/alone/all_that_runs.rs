@@ -367,9 +367,9 @@ fn an_offline_cpu_is_reported_and_the_others_go_on() {
     let target = Endless::install(&session, "endless");
     let target = Endless::start(session.command(&target, ["60"]));
     let pid = target.pid().to_string();
-    let record = |whom: &[&str]| {
+    let record = |target: &[&str]| {
         let options = ["record", "-e", "cpu-clock:u", "--switch-output"];
-        let mut command = session.prof([&options, whom].concat());
+        let mut command = session.prof([&options, target].concat());
         command.stderr(Stdio::piped());
         let mut prof = command.spawn().unwrap();
         let signal = |prof: &Child, name: &str| {
@@ -393,7 +393,7 @@ fn an_offline_cpu_is_reported_and_the_others_go_on() {
         outcome.stderr
     };
     let words = format!("CPU {cpu} went offline");
-    let says = |whom: &[&str]| record(whom).contains(&words);
+    let says = |target: &[&str]| record(target).contains(&words);
     assert!(says(&["-a"]));
     assert!(!says(&["-C", "0"]));
     assert!(!says(&["-p", &pid]));

@@ -178,7 +178,7 @@ fn better(opened: &Setup, system: &System) -> Option<(Setup, Fallback)> {
     Some((next, fallback))
 }
 
-/// The same by the clock, if it may replace the event.
+/// The same options with the clock, if it may replace the event.
 fn by_the_clock(setup: &Setup) -> Option<Setup> {
     // A period in cycles means nothing to a clock.
     if !setup.replaceable || matches!(setup.sampling, Sampling::Period(_)) {

@@ -74,7 +74,7 @@ impl<'a> Pusher<'a> {
         })
     }
 
-    /// Tells once that something is wrong, and once that it is over.
+    /// Reports a problem once, and its end once.
     fn report_outage(&mut self, done: Result<(), Error>) {
         match (done, self.outage) {
             (Err(error), None) => {

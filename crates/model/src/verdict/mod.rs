@@ -25,7 +25,7 @@ pub enum Grade {
     Good,
     /// Between good and bad: read it with what is missing in mind.
     Fair,
-    /// Neither good nor fair can be told from so few samples. `--strict` refuses these, too.
+    /// Too few samples to decide between good and fair. `--strict` refuses these, too.
     TooFewSamples,
     /// Too few samples to call it good or fair. `--strict` refuses these, too.
     Bad,

@@ -13,7 +13,7 @@ struct Runtime {
     /// The variable that holds further arguments.
     variable: &'static str,
     arguments: &'static str,
-    /// Arguments that contain this show that the user has decided what profilers are told.
+    /// Arguments that contain this show that the user has chosen the options for profilers.
     own: &'static str,
     /// The file names of its executable.
     executables: &'static [&'static str],

@@ -115,7 +115,7 @@ pub(crate) fn run(flags: TopFlags) -> Result<ExitCode> {
 /// Records, and sends the outcome.
 fn recorded(options: Options, signals: &Signals, done: &Sender<Result<Summary, Error>>) {
     let outcome = prof_recorder::record(&options, signals);
-    // If nobody listens, the receiver knows that the recording ends.
+    // An error means that the receiver is gone: it knows that the recording ends.
     let _ = done.send(outcome);
 }
 

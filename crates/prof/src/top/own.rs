@@ -61,7 +61,7 @@ mod tests {
         let mut child = Command::new("sleep").arg("60").spawn().expect("sleep");
         let pid = child.id() as i32;
         assert!(is_open(pid, user));
-        assert!(!is_open(pid, user ^ 1), "somebody else's");
+        assert!(!is_open(pid, user ^ 1), "another user's");
         child.kill().expect("killed");
         child.wait().expect("its end");
         assert!(!is_open(pid, user), "it has ended");

@@ -40,7 +40,7 @@ impl LiveOutput {
 
     /// Reports the result of writing a requested file.
     pub(crate) fn report(&self, written: Result<PathBuf, WriteError>) {
-        // An error means that nobody listens.
+        // An error means that the receiver is gone.
         let _ = self.written.send(written);
     }
 }

@@ -94,7 +94,7 @@ pub(crate) struct Input<'a> {
     pub(crate) format: RecordFormat,
     /// Whether stack tails are read.
     pub(crate) read_tail: bool,
-    /// Limits on resources; `None`: whatever whole stacks need.
+    /// Limits on resources; `None`: as much as whole stacks need.
     pub(crate) limits: Option<ResourceLimits>,
     pub(crate) blocked_threads: Option<BlockedThreadSampler>,
     /// The Python frames that were read.

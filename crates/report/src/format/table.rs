@@ -128,7 +128,7 @@ impl Table<'_, '_> {
         self.write_rest(&lines, out)
     }
 
-    /// Tells how much there is that was not shown.
+    /// Prints how much was not shown.
     fn write_rest(&self, shown: &[&Line<'_>], mut out: impl Write) -> io::Result<()> {
         let left = self.lines.len() - shown.len();
         if left == 0 {

@@ -176,7 +176,7 @@ fn compare(file: &Path, callers: u64) -> (usize, usize) {
     let mut theirs = perf_script(file);
     let samples = &symbolized.profile().samples;
     assert_eq!(samples.len(), theirs.len(), "samples");
-    assert!(samples.len() > 100, "too few samples to tell anything");
+    assert!(samples.len() > 100, "too few samples");
     let mut equal = 0;
     for sample in samples.iter() {
         let mut theirs = theirs.remove(&sample.time).unwrap();

@@ -11,12 +11,12 @@ const NOTHING = new Float64Array();
 /** All calls that a profile can show, each node after its parent. */
 export class Shape {
   readonly parent: Int32Array;
-  /** Of the root: -1. */
+  /** By node: its function; -1 for the root. */
   readonly function: Int32Array;
   readonly firstChild: Int32Array;
   readonly nextSibling: Int32Array;
   readonly size: number;
-  /** By stack: the node of its innermost shown frame; the root if nothing of it is shown. */
+  /** By stack: the node of its innermost shown frame; the root if no frame is shown. */
   readonly nodeOfStack: Int32Array;
   private found: Uint8Array | null = null;
   private readonly ownersBy: (Int32Array | undefined)[] = [];
@@ -50,7 +50,7 @@ export class Shape {
     }
   }
 
-  /** By node: whether no caller is the same function. Such a call holds all recursive ones. */
+  /** By node: whether no caller is the same function. Such a call includes all recursive ones. */
   get outermost(): Uint8Array {
     return (this.found ??= this.findOutermost());
   }
@@ -74,8 +74,8 @@ export class Shape {
   }
 
   /**
-   * By node: the function that has its own weight. A wait ends in the scheduler, which says nothing:
-   * the innermost function of the program has it. `waits` tells whether all samples are of waits.
+   * By node: the function that has its own weight. A wait ends in the scheduler, which is of no interest:
+   * the innermost function of the program has it. `waits`: all samples are of waits.
    */
   owners(waits: boolean): Int32Array {
     return (this.ownersBy[Number(waits)] ??= this.findOwners(waits));
@@ -105,7 +105,7 @@ export class Shape {
   }
 }
 
-/** Nodes as they are found, in a table of open addressing by parent and function. */
+/** A growing hash table of nodes, by parent and function. */
 class Builder {
   parent: Int32Array;
   function: Int32Array;
@@ -173,7 +173,7 @@ export class CallTree {
   readonly totalSamples: Float64Array;
   /** By node: in how many samples it was read from the live target after the sample; empty if none. */
   readonly remote: Float64Array;
-  /** The samples that it weighs. */
+  /** The selected samples. */
   readonly selected: Selected;
 
   constructor(readonly shape: Shape, readonly filter: Filter) {
@@ -215,7 +215,7 @@ export class CallTree {
     return this.shape.owners(this.profile.events[this.filter.event]!.waits);
   }
 
-  /** What a node called, the heaviest first. */
+  /** The callees of a node, the heaviest first. */
   children(node: number): number[] {
     const found = this.shape.children(node).filter((child) => this.totalSamples[child]! > 0);
     return found.sort((a, b) => this.total[b]! - this.total[a]! || this.compareNames(a, b));
@@ -239,7 +239,7 @@ export class CallTree {
   }
 }
 
-/** Adds what each node has to those above it. */
+/** Adds the value of each node to its callers. */
 function addToParents({ parent, size }: Shape, weights: Float64Array) {
   for (let node = size - 1; node > ROOT; node--) {
     const weight = weights[node]!;

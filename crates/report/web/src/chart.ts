@@ -29,7 +29,7 @@ export class ChartView {
   private readonly spoken = h('div', { class: 'spoken', 'aria-live': 'polite' });
   private readonly tip = h('div', { class: 'tip', hidden: true });
   private runs: Run[] = [];
-  /** The call that keys are about. */
+  /** The call that keys act on. */
   private chosen: Run | undefined;
   private tree!: CallTree;
   private options!: ChartOptions;
@@ -124,7 +124,7 @@ export class ChartView {
       const time = from + ((x + 0.5) / width) * (to - from);
       const index = lowerBound(times, time);
       const at = positions[index];
-      // A sample stands for its period before it; other events say nothing of how long.
+      // A sample represents the period before it; for other events, durations are unknown.
       const reaches = at !== undefined && (!isTime || times[index]! - profile.samplePeriod[at]! * 1.5 <= time);
       const path = reaches ? this.tree.path(shape.nodeOfStack[profile.sampleStack[at]!]!) : [];
       let same = 0;

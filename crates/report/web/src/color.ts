@@ -1,5 +1,5 @@
-// Colours of functions: a hue for each category or module, told apart by colour-blind people too
-// (Okabe and Ito's set), and a shade for each function, the same in every picture.
+// Colours of functions: a hue for each category or module, which colour-blind people can
+// distinguish, too (Okabe and Ito's set), and a shade for each function, the same in every picture.
 
 import { KINDS, type Profile } from './data';
 
@@ -20,7 +20,7 @@ const BY_LANGUAGE: Record<string, Color> = {
 };
 const OTHER_LANGUAGE: Color = [56, 80, 60];
 
-/** What has no language: run-time code, the kernel, code without a name, and what is no code. */
+/** Without a language: JIT code, the kernel, code without symbols, and pseudo-frames. */
 const BY_KIND: Record<(typeof KINDS)[number], [label: string, Color]> = {
   user: ['no name', [30, 10, 68]],
   kernel: ['kernel', [326, 45, 66]],
@@ -36,13 +36,13 @@ function category(profile: Profile, id: number): [label: string, Color] {
   return language ? [language, BY_LANGUAGE[language] ?? OTHER_LANGUAGE] : BY_KIND[KINDS[profile.functionKind[id]!] ?? 'user'];
 }
 
-/** Whether it is code that programs bring. */
+/** Whether it is the code of programs. */
 function isOfProgram(profile: Profile, id: number): boolean {
   const kind = KINDS[profile.functionKind[id]!];
   return kind === 'user' || kind === 'jit' || kind === 'python';
 }
 
-/** By place among the modules with most functions; the last is that of all others. */
+/** By rank among the modules with most functions; the last is for all others. */
 const MODULES: Color[] = [
   [202, 70, 62],
   [26, 85, 62],
@@ -56,14 +56,14 @@ const MODULES: Color[] = [
 
 export class Palette {
   private readonly known = new Map<number, string>();
-  /** By index of the name: its place in MODULES. */
+  /** By index of the name: its index in MODULES. */
   private readonly modules: Map<number, number>;
 
   constructor(private readonly profile: Profile, readonly by: ColorBy, private readonly dark: boolean) {
     this.modules = places(profile);
   }
 
-  /** The colour of a function; of -1, that of everything. */
+  /** The colour of a function; -1 is the root. */
   of(id: number): string {
     if (id < 0) return this.dark ? 'hsl(215 15% 62%)' : 'hsl(215 20% 82%)';
     let color = this.known.get(id);
@@ -78,12 +78,12 @@ export class Palette {
       [hue, saturation, lightness] = MODULES[this.modules.get(profile.functionModule[id]!) ?? MODULES.length - 1]!;
     }
     const shade = (hash(profile.strings[profile.functionName[id]!]!) % 13) - 6;
-    // Names are written in black on them: never darker than that can be read on.
+    // Names are black on them: never so dark that they are unreadable.
     const light = this.dark ? lightness - 6 : lightness;
     return `hsl(${hue} ${saturation}% ${light + shade}%)`;
   }
 
-  /** What the hues stand for, as far as these functions have them. */
+  /** The legend of the hues of these functions. */
   legend(ids: Iterable<number>): [label: string, color: string][] {
     const found = new Map<string, string>();
     for (const id of ids) {
@@ -96,7 +96,7 @@ export class Palette {
   }
 }
 
-/** The modules of programs by how many of their functions there are, so that neighbours differ. */
+/** The modules of programs by their number of functions, so that neighbours differ. */
 function places(profile: Profile): Map<number, number> {
   const counts = new Map<number, number>();
   profile.functionModule.forEach((module, id) => {
@@ -106,7 +106,7 @@ function places(profile: Profile): Map<number, number> {
   return new Map(sorted.map(([module], index) => [module, Math.min(index, MODULES.length - 1)]));
 }
 
-/** Languages, where there are several: else they would all have one colour. */
+/** Languages if there are several: otherwise all functions would have one colour. */
 export function usualColors(profile: Profile): ColorBy {
   const languages = new Set(profile.functionLanguage);
   languages.delete(0);
@@ -119,7 +119,7 @@ function hash(text: string): number {
   return value >>> 0;
 }
 
-/** Red for what grew, blue for what shrank, stronger with the change. */
+/** Red for growth, blue for decline, stronger with the change. */
 export function changeColor(change: number, dark: boolean): string {
   const strength = Math.min(1, Math.abs(change) * 12);
   if (strength < 0.01) return dark ? 'hsl(0 0% 66%)' : 'hsl(0 0% 88%)';

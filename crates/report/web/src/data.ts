@@ -4,7 +4,7 @@
 //
 // A column is a run of LEB128 numbers; `format/html/payload.rs` writes them.
 
-/** A column's place: the offset of its first byte behind the head, and how many numbers it has. */
+/** A column's position: the offset of its first byte after the head, and its length. */
 type ColumnPlace = [offset: number, count: number];
 
 export interface Verdict {
@@ -15,7 +15,7 @@ export interface Verdict {
 
 export interface EventInfo {
   name: string;
-  /** `ns`, or the plural of what is counted. */
+  /** `ns`, or the plural of the counted event. */
   unit: string;
   /** Whether its samples are of threads that wait. */
   waits: boolean;
@@ -110,7 +110,7 @@ interface Head {
 /** Kinds of functions, in the order of their numbers in the column `function_kind`. */
 export const KINDS = ['user', 'kernel', 'jit', 'python', 'missing', 'state'] as const;
 export const KERNEL_KIND = KINDS.indexOf('kernel');
-/** From here on, kinds are of no function: what is missing, and states. */
+/** From here on, kinds are not functions: missing stacks, and states. */
 export const MISSING_KIND = KINDS.indexOf('missing');
 export const STATE_KIND = KINDS.indexOf('state');
 
@@ -120,20 +120,20 @@ export interface Profile extends ProfileHead {
   functionName: Uint32Array;
   functionModule: Uint32Array;
   functionKind: Uint8Array;
-  /** The language's place among `languages` plus 1; 0 if it has none. */
+  /** The language's index in `languages` plus 1; 0 if it has none. */
   functionLanguage: Uint8Array;
   /** Whether async executors leave it out (`--fold-async`). */
   functionPlumbing: Uint8Array;
   /** Where each frame's locations end, innermost location first. */
   frameEnds: Uint32Array;
-  /** How many frames it stands for: 0 for the mark of a cut. */
+  /** How many frames it represents: 0 for the mark of a cut stack. */
   frameDepth: Uint32Array;
   locationFunction: Uint32Array;
   locationInlined: Uint8Array;
   /** Index of the file's name plus 1; 0 if unknown. */
   locationFile: Uint32Array;
   locationLine: Uint32Array;
-  /** The callers' stack, or -1. Smaller than the stack's own number. */
+  /** The callers' stack, or -1. Smaller than the stack's own index. */
   stackPrefix: Int32Array;
   stackFrame: Uint32Array;
   /** Nanoseconds since the first sample, ascending. */
@@ -181,7 +181,7 @@ class Columns {
     return out;
   }
 
-  /** As `f64`, of numbers with 32 bits at most: apart, because engines make that several times faster. */
+  /** As `f64`, for numbers of at most 32 bits: separate, because engines make it several times faster. */
   u32(name: string): Uint32Array {
     const [offset, count] = this.places[name] ?? [0, 0];
     const out = new Uint32Array(count);
@@ -211,7 +211,7 @@ function profile(head: ProfileHead, languages: string[], bytes: Uint8Array): Pro
     inlined[i] = location[i]! & 1;
     location[i] = location[i]! >>> 1;
   }
-  // A prefix is stored as the distance to it; 0 says that there is none.
+  // A prefix is stored as the distance to it; 0 if there is none.
   const distances = columns.u32('stack_prefix');
   const prefix = new Int32Array(distances.length);
   for (let i = 0; i < prefix.length; i++) prefix[i] = distances[i] ? i - distances[i]! : -1;
@@ -250,7 +250,7 @@ function accumulate(counts: Uint32Array): Uint32Array {
   return counts;
 }
 
-/** Decodes what stands behind the compression: the head and one or two profiles. */
+/** Decodes the decompressed data: the head and one or two profiles. */
 export function decode(bytes: Uint8Array): Data {
   const length = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
   const head = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length))) as Head;

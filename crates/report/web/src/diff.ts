@@ -9,13 +9,13 @@ export interface DiffRow {
   module: string;
   before: FunctionRow | null;
   after: FunctionRow | null;
-  /** Shares of each recording's whole, from 0 to 1. */
+  /** Shares of each recording's total, from 0 to 1. */
   own: [number, number];
   total: [number, number];
   certainty: 'noise' | 'likely' | 'clear';
 }
 
-/** Every function of either recording, the largest change of the own share first. */
+/** Every function of either recording, the largest change of the self share first. */
 export function compare(before: CallTree, after: CallTree): DiffRow[] {
   const sides = [before, after].map((tree) => byName(tree)) as [Map<string, FunctionRow>, Map<string, FunctionRow>];
   const rows = [...new Set([...sides[0].keys(), ...sides[1].keys()])].map((key) => {
@@ -69,7 +69,7 @@ export class PairBox implements Box {
     private readonly side: number,
   ) {}
 
-  /** The function's number in the second recording; of those that only the first has, behind these. */
+  /** The function's index in the second recording; functions of only the first follow after these. */
   get id(): number {
     const [before, after] = this.nodes;
     if (after >= 0) return this.trees[1].shape.function[after]!;

@@ -3,14 +3,14 @@
 import { context, cssColor, fit, h } from './dom';
 import type { Box } from './graph';
 
-/** How a flamegraph is drawn, and what happens in it. */
+/** How a flamegraph is drawn, and its events. */
 export interface FlameOptions {
   upwards: boolean;
   color(box: Box): string;
   label(box: Box): string;
   describe(box: Box, whole: Box): string[];
   matches(box: Box): boolean;
-  /** Whether a search is on: then what does not match fades. */
+  /** Whether a search is active: then other boxes fade. */
   searching: boolean;
   /** The box that fills the width, as functions from the root. */
   zoom: number[];
@@ -21,7 +21,7 @@ export interface FlameOptions {
 const ROW = 18;
 const NARROWEST = 0.6;
 const LABELLED = 24;
-/** Rows of a picture: a canvas has its limits. Deeper calls come into sight by zooming. */
+/** The most rows of a picture: a canvas has its limits. Zooming shows deeper calls. */
 const MOST_ROWS = 800;
 
 interface Drawn {
@@ -184,7 +184,7 @@ export class FlameView {
     };
     if (event.key === 'Enter') this.zoomTo(box);
     else if (event.key === 'Escape') {
-      // Out of a zoom first; another Escape is the page's.
+      // First leave the zoom; the page handles the next Escape.
       if (!this.options.zoom.length) return;
       this.options.onZoom([]);
     } else if (event.key === 's' && box.id >= 0) this.options.onChoose(box);

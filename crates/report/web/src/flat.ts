@@ -1,4 +1,4 @@
-// Each function's own weight, and that of all it called.
+// Each function's self and total weight.
 
 import { ROOT, type CallTree } from './calltree';
 import { MISSING_KIND } from './data';
@@ -11,7 +11,7 @@ export interface FunctionRow {
   totalSamples: number;
 }
 
-/** The functions with samples, the heaviest by own weight first. */
+/** The functions with samples, the heaviest by self weight first. */
 export function functions(tree: CallTree): FunctionRow[] {
   const { profile, shape } = tree;
   const { outermost, function: ids, size } = shape;
@@ -24,7 +24,7 @@ export function functions(tree: CallTree): FunctionRow[] {
     owner.own += own[node]!;
     owner.ownSamples += ownSamples[node]!;
     const row = rowOf(ids[node]!);
-    // Of recursive calls, the outermost holds the others.
+    // The outermost of recursive calls includes the others.
     if (outermost[node]) {
       row.total += total[node]!;
       row.totalSamples += totalSamples[node]!;
@@ -35,7 +35,7 @@ export function functions(tree: CallTree): FunctionRow[] {
   return found.sort((a, b) => b.own - a.own || b.total - a.total || (name(a.id) < name(b.id) ? -1 : 1));
 }
 
-/** The functions with most weight of their own, the heaviest first; not what stands for a state. */
+/** The functions with most self weight, the heaviest first; without states. */
 export function hottest(tree: CallTree, count: number): { id: number; own: number }[] {
   const { profile, shape, own, owners } = tree;
   const sums = new Float64Array(profile.functionName.length);

@@ -1,10 +1,10 @@
-// What a flamegraph draws: boxes in boxes, their children found when they are looked at.
+// The boxes of a flamegraph; their children are found on demand.
 
 import { ROOT, type CallTree } from './calltree';
 
 /** A box of a flamegraph. */
 export interface Box {
-  /** The function; -1 for what holds everything. */
+  /** The function; -1 for the root. */
   id: number;
   value: number;
   samples: number;
@@ -46,7 +46,7 @@ class TreeBox implements Box {
   }
 }
 
-/** A place on the way outwards: a node of the tree, and what of its weight came along. */
+/** A position on the way outwards: a node of the tree, and the weight that passes through it. */
 interface Cursor {
   node: number;
   value: number;
@@ -63,12 +63,12 @@ export function byLeaf(tree: CallTree): Box {
   return new CallerBox(tree, -1, cursors, null, 0);
 }
 
-/** The callers of one function, with the weight of that function and all it called. */
+/** The callers of one function, with the total weight of that function. */
 export function callersOf(tree: CallTree, id: number): Box {
   return new CallerBox(tree, id, outermost(tree, id), null, 1);
 }
 
-/** The calls of one function, merged: what it called. Of recursive calls the outermost counts. */
+/** The callees of one function, with its calls merged; of recursive calls the outermost counts. */
 export function calleesOf(tree: CallTree, id: number): Box {
   return new MergedBox(tree, id, outermost(tree, id).map((cursor) => cursor.node), null);
 }
@@ -126,7 +126,7 @@ class CallerBox implements Box {
     ));
   }
 
-  /** The next nodes outwards, each once: what comes from several calls of it is added. */
+  /** The next nodes outwards, each once: the weights of several calls are added. */
   private callers(): Cursor[] {
     const parents = this.tree.shape.parent;
     const callers = new Map<number, Cursor>();

@@ -1,4 +1,4 @@
-// A table of which only the rows in sight are made: it may have any number of rows.
+// A table that makes only its visible rows, so that it may have any number.
 
 import { h } from './dom';
 
@@ -7,7 +7,7 @@ export interface Column<R> {
   /** Right-aligned, and sorted from the largest on. */
   numeric: boolean;
   text(row: R): string;
-  /** What to sort by. */
+  /** The sort key. */
   key(row: R): number | string;
   /** A share from 0 to 1, drawn behind the text. */
   bar?(row: R): number;
@@ -43,7 +43,7 @@ export class ListView<R> {
     this.header.style.gridTemplateColumns = template;
   }
 
-  /** Shows rows, which come sorted. */
+  /** Shows rows, which are sorted. */
   show(rows: R[]) {
     this.rows = rows;
     this.chosen = Math.min(this.chosen, Math.max(0, rows.length - 1));

@@ -100,7 +100,7 @@ class Page {
     return this.data.profiles[this.state.side]!;
   }
 
-  /** What tests see of the picture. */
+  /** The picture as tests see it. */
   probe() {
     return { boxes: () => this.flame.boxes(), name: (id: number) => this.nameOf(id) };
   }
@@ -128,7 +128,7 @@ class Page {
     const profile = this.data.profiles[side]!;
     let { filter } = this.state;
     if (side !== this.state.side) {
-      // Threads and times of one recording say nothing in the other.
+      // Threads and times of one recording mean nothing in the other.
       filter = { ...filter, event: Math.min(filter.event, profile.events.length - 1), threads: null, range: null, cpus: null };
       return new CallTree(new Shape(profile, filter), filter);
     }
@@ -150,7 +150,7 @@ class Page {
     if (id < 0) return 'all';
     const first = this.data.profiles[0]!;
     const known = this.profile.functionName.length;
-    // In a difference, functions that only the first recording has stand behind the others.
+    // In a difference, functions that only the first recording has follow after the others.
     if (id >= known) return clean(first.strings[first.functionName[id - known]!]!);
     if (this.names?.profile !== this.profile) this.names = { profile: this.profile, names: [] };
     return (this.names.names[id] ??= clean(this.profile.strings[this.profile.functionName[id]!]!));
@@ -161,7 +161,7 @@ class Page {
     return clean(this.profile.strings[this.profile.functionModule[id]!]!);
   }
 
-  /** What is searched for. */
+  /** The search. */
   private search(): Search | null {
     const { search: text, side } = this.state;
     const key = `${side} ${text}`;
@@ -177,7 +177,7 @@ class Page {
     if (id >= 0 && id < this.profile.functionName.length) this.update({ function: id, view });
   }
 
-  // What is drawn
+  // Drawing
 
   private render() {
     const { state, profile } = this;
@@ -354,7 +354,7 @@ class Page {
     this.legend.replaceChildren(swatch(0.08, 'grew'), swatch(0, 'the same'), swatch(-0.08, 'shrank'), h('span', {}, `widths: ${this.state.side ? 'after' : 'before'}`));
   }
 
-  /** The answer that most people look for first, above the pictures that show how it comes about. */
+  /** The hottest functions, which most people look for first, above the pictures with details. */
   private renderHot(tree: CallTree) {
     this.hot.hidden = !['flame', 'leaf', 'tree', 'chart'].includes(this.state.view) || !tree.totalSamples[ROOT];
     if (this.hot.hidden) return;
@@ -375,7 +375,7 @@ class Page {
     this.status.replaceChildren(parts.join(' · '));
   }
 
-  // What is around the views
+  // Controls around the views
 
   private header(): HTMLElement {
     const verdicts = this.data.profiles.map((profile, side) => {
@@ -415,7 +415,7 @@ class Page {
   }
 
   private renderFilters() {
-    // Not while somebody types in one of them.
+    // Not while the user types in one of them.
     if (this.filters.contains(document.activeElement) && document.activeElement instanceof HTMLInputElement) return;
     const { state } = this;
     const { filter } = state;
@@ -520,7 +520,7 @@ async function main() {
     const data = await unpack(element.textContent!.trim());
     element.remove();
     const page = new Page(data);
-    // Milliseconds since the page began to load: what is drawn is there.
+    // Milliseconds from the start of loading to the first picture.
     Object.assign(window, { prof: { ...page.probe(), drawn: performance.now() } });
   } catch (error) {
     document.body.replaceChildren(h('p', { class: 'hint' }, `This report cannot be shown: ${String(error)}. It needs a browser of 2023 or newer.`));

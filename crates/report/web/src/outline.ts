@@ -18,7 +18,7 @@ interface Line {
 }
 
 const ROW = 22;
-/** A branch that is opened goes on opening while one child has nearly all of it. */
+/** Opening a branch also opens its children as long as one has nearly all of the weight. */
 const MOSTLY = 0.9;
 
 export class OutlineView {

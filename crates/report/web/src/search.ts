@@ -1,4 +1,4 @@
-// What a search finds: functions by their names, and how much of the selection they are in.
+// The results of a search: functions by name, and their share of the selection.
 
 import { ROOT, type CallTree } from './calltree';
 import type { Profile } from './data';
@@ -9,7 +9,7 @@ export interface Search {
   matches: Uint8Array;
 }
 
-/** What is typed, as a search; nothing is none. `names` are those that are shown. */
+/** Parses the typed search; null if it is empty. `names` are the shown names. */
 export function searchFor(profile: Profile, text: string, names: (id: number) => string): Search | null {
   const wanted = pattern(text, 'i');
   if (!wanted) return null;

@@ -5,7 +5,7 @@ import { KERNEL_KIND, MISSING_KIND, type Profile } from './data';
 export interface Filter {
   /** Index of the event. */
   event: number;
-  /** Nanoseconds since the first sample: from, up to but without. */
+  /** Nanoseconds since the first sample: start and end (exclusive). */
   range: [number, number] | null;
   /** Indexes of threads; all if null. */
   threads: Set<number> | null;
@@ -23,7 +23,7 @@ export interface Filter {
   foldAsync: boolean;
 }
 
-/** The filter that the page begins with: what the flags of `prof report` said. */
+/** The initial filter of the page: the flags of `prof report`. */
 export function initialFilter(profile: Profile): Filter {
   const { start } = profile;
   return {
@@ -44,7 +44,7 @@ export function initialFilter(profile: Profile): Filter {
 }
 
 /**
- * A pattern that people type: a regular expression, or plain text where it is none. Flags in front,
+ * A typed pattern: a regular expression, or plain text if it is not valid. Flags in front,
  * as `prof report` takes them (`(?i)name`), which JavaScript does not know.
  */
 export function pattern(text: string, flags = ''): RegExp | null {
@@ -91,7 +91,7 @@ export function hiddenFunctions(profile: Profile, filter: Filter): Uint8Array {
   );
 }
 
-/** By stack: whether the conditions on functions and modules let its samples through. */
+/** By stack: whether its samples match the conditions on functions and modules. */
 function admittedStacks(profile: Profile, filter: Filter): Uint8Array | null {
   const wanted = matching(profile, profile.functionName, filter.function);
   const module = matching(profile, profile.functionModule, filter.module);
@@ -121,13 +121,13 @@ function admittedStacks(profile: Profile, filter: Filter): Uint8Array | null {
   return admitted;
 }
 
-/** The positions of the samples that the filter lets through: the first `count` of them. */
+/** The positions of the samples that match the filter: the first `count` of them. */
 export interface Selected {
   positions: Uint32Array;
   count: number;
 }
 
-/** A loop over positions, with no call for each, is what keeps a new selection quick. */
+/** A loop over positions without a call for each keeps a new selection quick. */
 export function selectedSamples(profile: Profile, filter: Filter): Selected {
   const threads = admittedThreads(profile, filter);
   const stacks = admittedStacks(profile, filter);
@@ -145,7 +145,7 @@ export function selectedSamples(profile: Profile, filter: Filter): Selected {
   return { positions, count };
 }
 
-/** By thread: whether it is let through. */
+/** By thread: whether it matches. */
 function admittedThreads(profile: Profile, filter: Filter): Uint8Array {
   const comm = pattern(filter.comm);
   return Uint8Array.from(profile.threads, (thread, index) =>
@@ -153,7 +153,7 @@ function admittedThreads(profile: Profile, filter: Filter): Uint8Array {
   );
 }
 
-/** Positions of the first and behind the last sample in a range of time. */
+/** Positions of the first sample in a range of time, and after the last. */
 function samplesIn(profile: Profile, range: [number, number] | null): [number, number] {
   const times = profile.sampleTime;
   if (!range) return [0, times.length];

@@ -32,7 +32,7 @@ export function linesOf(tree: CallTree, id: number): LineWeight[] {
     const prefix = profile.stackPrefix[stack]!;
     if (prefix >= 0) total[prefix]! += total[stack]!;
   }
-  // The places of the function in each frame: line and file, and whether it is the innermost.
+  // The locations of the function in each frame: line and file, and whether it is the innermost.
   const lines = new Map<string, LineWeight>();
   const places = (frame: number) => {
     const first = frame ? profile.frameEnds[frame - 1]! : 0;
@@ -60,7 +60,7 @@ export function linesOf(tree: CallTree, id: number): LineWeight[] {
       if (!recurs(stack, line)) line.total += total[stack]!;
     }
   }
-  /** Whether a caller is on the same line: then its total holds this one. */
+  /** Whether a caller is on the same line: then its total includes this one. */
   function recurs(stack: number, line: LineWeight): boolean {
     for (let at = profile.stackPrefix[stack]!; at >= 0; at = profile.stackPrefix[at]!) {
       if (ofFrame(profile.stackFrame[at]!).some((place) => place.line === line)) return true;

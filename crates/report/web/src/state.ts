@@ -1,4 +1,4 @@
-// What is looked at, kept in the page's fragment, so that a link says "look here".
+// The state of the page, kept in its fragment, so that links can lead to it.
 
 import { initialFilter, type Filter } from './selection';
 import type { Profile } from './data';
@@ -9,11 +9,11 @@ export type View = (typeof VIEWS)[number];
 
 export interface State {
   view: View;
-  /** Which of two recordings is looked at. */
+  /** Which of two recordings is shown. */
   side: number;
   filter: Filter;
   search: string;
-  /** The function that sandwich and source are about; -1 if none is chosen. */
+  /** The function of the sandwich and source views; -1 if none is chosen. */
   function: number;
   /** Functions from the root of a flamegraph to the box that fills its width. */
   zoom: number[];
@@ -58,7 +58,7 @@ export function toFragment(state: State, start: State): string {
   return out.toString();
 }
 
-/** A fragment is whatever somebody wrote: what does not fit is left out. */
+/** A fragment is user input: invalid parts are ignored. */
 export function fromFragment(fragment: string, start: State, profiles: Profile[]): State {
   const from = new URLSearchParams(fragment);
   const whole = (text: string | null, below: number, otherwise: number) => {

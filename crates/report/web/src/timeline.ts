@@ -8,11 +8,11 @@ import { clean, duration } from './format';
 const LABEL = 190;
 const ROW = 20;
 const AXIS = 18;
-/** More threads than these are drawn as one: a canvas has its limits, and so have eyes. */
+/** The most rows; further threads share one: a canvas has its limits, and so do eyes. */
 const MOST_ROWS = 300;
 /** Height of the lanes of further events. */
 const LANE = 5;
-/** More events than these share the last lane. */
+/** The most lanes; further events share the last. */
 const MOST_LANES = 12;
 const COLORS = ['--lane', '--lane-2', '--lane-3', '--lane-4'];
 
@@ -40,7 +40,7 @@ export class TimelineView {
   private rowOf = new Int32Array();
   private readonly lanes = h('div', { class: 'lanes' });
   private readonly layer = h('canvas');
-  /** Of what the layer holds. */
+  /** The key of the layer's content. */
   private layerKey = '';
   /** Height of a thread's lanes. */
   private row = ROW;
@@ -57,7 +57,7 @@ export class TimelineView {
     this.canvas.addEventListener('keydown', (event) => this.key(event));
   }
 
-  /** Takes the rows of another profile. */
+  /** Switches to the rows of another profile. */
   of(profile: Profile) {
     if (this.profile === profile) return;
     this.profile = profile;
@@ -77,7 +77,7 @@ export class TimelineView {
       if (!row) {
         rows.set(key, (row = { label: '', threads: [], weight: 0, lifetimes: lifetimesOf.get(key) ?? [] }));
       }
-      // The last name is the one that a thread is known by.
+      // A thread is shown by its last name.
       row.label = `${clean(thread.name)} ${thread.pid === thread.tid ? thread.pid : key}`;
       row.threads.push(index);
       return row;
@@ -130,13 +130,13 @@ export class TimelineView {
     }
   }
 
-  /** The events in the order of their lanes: first the one that is looked at. */
+  /** The events in the order of their lanes: the selected one first. */
   private laneEvents(): number[] {
     const others = this.profile.events.map((_, index) => index).filter((index) => index !== this.options.event);
     return [this.options.event, ...others];
   }
 
-  /** What was sampled is drawn once: a new range or selection of threads is drawn over it. */
+  /** Samples are drawn once: a new range or selection of threads is drawn over them. */
   private drawLayer(width: number, height: number, bins: number) {
     const key = [this.options.event, width, height, window.devicePixelRatio, cssColor('--lane')].join(' ');
     if (key === this.layerKey) return;
@@ -177,7 +177,7 @@ export class TimelineView {
     return sums;
   }
 
-  /** `full` is what fills the height; 0: the most that there is. */
+  /** `full` fills the height; 0: the maximum. */
   private lane(drawing: CanvasRenderingContext2D, sum: Float64Array, bins: number, which: number, top: number, full: number) {
     const most = full || sum.reduce((most, value) => Math.max(most, value), 0);
     if (!most) return;
@@ -245,7 +245,7 @@ export class TimelineView {
       window.removeEventListener('mouseup', release);
       const { from, to } = this.drag!;
       this.drag = null;
-      // A click is no range.
+      // A click selects no range.
       if (Math.abs(this.x(from) - this.x(to)) < 3) this.options.onRange(null);
       else this.options.onRange([Math.round(Math.min(from, to)), Math.round(Math.max(from, to))]);
     };
@@ -253,7 +253,7 @@ export class TimelineView {
     window.addEventListener('mouseup', release);
   }
 
-  /** Selects one thread alone, or with `more`, adds it or takes it away. */
+  /** Selects one thread alone, or, with `more`, adds or removes it. */
   private toggle(row: number, more: boolean) {
     const { threads } = this.options;
     const own = this.rows[row]!.threads;

@@ -17,7 +17,7 @@ const [directory, profile] = process.argv.slice(2);
 
 function file(path) {
   if (path === '/profile.json') return profile;
-  // The site is one page, whatever it shows.
+  // The site has only one page.
   return join(directory, path.startsWith('/from-url/') ? 'index.html' : path);
 }
 

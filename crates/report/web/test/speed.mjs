@@ -1,8 +1,7 @@
 // Measures a page in headless Chromium from file://, without a network, and prints JSON:
 //   node speed.mjs PAGE
-// `first` is from the begin of loading to the first picture, in milliseconds, of five loads. What is
-// done to the page is measured from the event until it is drawn (a pixel is read back): the
-// milliseconds of each.
+// `first` is from the start of loading to the first picture, in milliseconds, of five loads. Each action
+// on the page is measured from the event until it is drawn (a pixel is read), in milliseconds.
 
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';

@@ -141,7 +141,7 @@ fn a_recording_of_an_earlier_boot_is_moved_to_where_the_kernel_is_now() {
         assert_eq!(&*name.function, "first");
         assert!(
             resolved.frames(1).is_empty(),
-            "nothing tells where modules were"
+            "the addresses of modules are unknown"
         );
     }
 }

@@ -1,4 +1,4 @@
-# Functions written by hand. With CFI where the name says so.
+# Handwritten functions. They have CFI if their names say so.
     .text
     .macro spin_loop
     mov $300000, %rax

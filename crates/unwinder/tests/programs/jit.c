@@ -1,4 +1,4 @@
-/* Code made at run time, with a frame pointer and without any unwind information. */
+/* JIT code, with a frame pointer and without any unwind information. */
 #include <string.h>
 #include <sys/mman.h>
 #include "spin.h"

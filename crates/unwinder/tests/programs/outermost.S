@@ -1,7 +1,7 @@
-/* Frames below which a return address of 0 lies, rightly or not. */
+/* Frames with a return address of 0, correct or not. */
     .text
 
-/* Calls, and returns to whatever lies above. */
+/* Calls, and returns to the address above. */
     .globl first
     .type first, @function
 first:
@@ -11,7 +11,7 @@ first:
     .cfi_endproc
     .size first, . - first
 
-/* Its CFI knows nothing of its frame. */
+/* Its CFI does not describe its frame. */
     .globl wrong
     .type wrong, @function
 wrong:
@@ -23,7 +23,7 @@ wrong:
     .cfi_endproc
     .size wrong, . - wrong
 
-/* What a signal handler returns to, as the CFI has it. */
+/* The return address of a signal handler, by its CFI. */
     .globl handled
     .type handled, @function
 handled:

@@ -1,4 +1,4 @@
-/* Recursion through frames with much room that is never written to: roomy DEPTH */
+/* Recursion through large frames that are never written to: roomy DEPTH */
 #include <stdlib.h>
 
 static volatile unsigned long sink;

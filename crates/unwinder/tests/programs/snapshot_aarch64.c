@@ -1,6 +1,6 @@
 /* An aarch64 program without libc that writes its registers (x0 to x30, sp, pc) and the bytes of
    its stack to standard output, from the bottom of a chain of calls. Run under qemu-user it makes
-   the samples in tests/data; how is told in tests/aarch64.rs. */
+   the samples in tests/data; tests/aarch64.rs says how. */
 unsigned long registers[33];
 unsigned long stack_top;
 volatile unsigned long sink;

@@ -1,4 +1,4 @@
-/* Burns CPU until the process has used the given milliseconds; `sink` keeps it honest. */
+/* Burns CPU until the process has used the given milliseconds; `sink` prevents its removal. */
 #include <stdlib.h>
 #include <time.h>
 extern volatile unsigned long sink;

@@ -239,7 +239,7 @@ fn cut(text: &str, width: usize) -> String {
     start
 }
 
-/// A source line with spaces in the place of tabs.
+/// A source line with spaces instead of tabs.
 fn plain(line: &str) -> String {
     const TAB: usize = 4;
     let mut text = String::with_capacity(line.len());
