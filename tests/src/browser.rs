@@ -51,11 +51,11 @@ impl Browser {
             "--window-size=1200,900",
             &profile,
         ];
-        let wanted = json!({"capabilities": {"alwaysMatch": {
+        let capabilities = json!({"capabilities": {"alwaysMatch": {
             "goog:chromeOptions": {"args": arguments},
             "goog:loggingPrefs": {"browser": "ALL"},
         }}});
-        let session = browser.call("POST", "/session", &wanted);
+        let session = browser.call("POST", "/session", &capabilities);
         browser.session = session["sessionId"].as_str().unwrap().to_owned();
         browser
     }

@@ -141,7 +141,7 @@ fn plain_users_get_alternatives() {
 
 /// If samples are lost, the remedy is to sample fewer allocations; the rate is irrelevant.
 #[test]
-fn too_many_allocations_can_be_had_less() {
+fn too_many_allocations_have_a_remedy() {
     if !needs(&[Need::Root]) {
         return;
     }

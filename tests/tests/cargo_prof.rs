@@ -103,7 +103,7 @@ fn examples_and_other_profiles() {
 }
 
 #[test]
-fn unit_tests_are_drawn_without_what_calls_them() {
+fn unit_tests_are_drawn_without_their_callers() {
     let session = Session::new();
     package(&session);
     let draw = |options: &[&str]| {
@@ -223,7 +223,7 @@ fn the_exit_status_is_the_programs() {
 }
 
 #[test]
-fn flags_of_cargo_flamegraph_are_taken_or_answered() {
+fn flags_of_cargo_flamegraph_are_accepted_or_explained() {
     let session = Session::new();
     package(&session);
     let run = |arguments: &[&str]| Outcome::of(cargo_prof(&session, arguments));
@@ -251,7 +251,7 @@ fn flags_of_cargo_flamegraph_are_taken_or_answered() {
 const XDG_OPEN: &str = "#!/bin/sh\necho \"$1\" >opened\n";
 
 #[test]
-fn flags_of_cargo_flamegraph_do_what_they_do_there() {
+fn flags_of_cargo_flamegraph_work_as_there() {
     let session = Session::new();
     package(&session);
     // The library has the binary's name, and both have tests.
@@ -299,7 +299,7 @@ fn flags_of_cargo_flamegraph_do_what_they_do_there() {
 }
 
 #[test]
-fn what_does_not_exist_or_build_is_said() {
+fn missing_targets_and_failed_builds_are_reported() {
     let session = Session::new();
     package(&session);
     let outcome = Outcome::of(cargo_prof(&session, &["--bin", "gone"]));

@@ -87,7 +87,7 @@ fn root_may_do_everything() {
 }
 
 #[test]
-fn a_plain_user_hears_what_to_ask_for() {
+fn a_plain_user_gets_the_remedy() {
     if !needs(&[Need::Root, Need::Tool("setpriv"), Need::PlainSampling])
         || setting("perf_event_paranoid") != 2
     {
@@ -111,7 +111,7 @@ fn a_plain_user_hears_what_to_ask_for() {
 
 /// As in rootless containers: uid 0 and all capabilities, but none outside.
 #[test]
-fn root_of_a_user_namespace_hears_that_it_is_none() {
+fn root_of_a_user_namespace_is_not_taken_for_root() {
     let needed = [Need::Root, Need::Tool("setpriv"), Need::PlainSampling];
     if !needs(&needed) || setting("perf_event_paranoid") != 2 {
         return;
@@ -153,7 +153,7 @@ fn hidden_settings_are_unknown() {
 }
 
 #[test]
-fn a_seccomp_filter_is_named_whichever_errno_it_returns() {
+fn a_seccomp_filter_is_named_for_any_errno() {
     let session = Session::new();
     for errno in [EPERM, EACCES, ENOSYS] {
         let launcher = refusing(&session, errno, &[PERF_EVENT_OPEN]);
@@ -205,7 +205,7 @@ fn limits_are_those_of_the_process() {
 }
 
 #[test]
-fn debuginfod_is_asked_of_the_environment() {
+fn debuginfod_servers_come_from_the_environment() {
     let session = Session::new();
     let mut command = session.prof(["doctor", "--json"]);
     command
@@ -218,7 +218,7 @@ fn debuginfod_is_asked_of_the_environment() {
 }
 
 #[test]
-fn the_text_tells_of_each_check() {
+fn the_text_has_each_check() {
     let session = Session::new();
     let found = diagnose(session.prof(["doctor", "--json"]));
     let text = Outcome::of(session.prof(["doctor"]));

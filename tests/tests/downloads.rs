@@ -76,8 +76,8 @@ fn has_found_files(port: u16) -> bool {
         return false;
     };
     let mut answer = String::new();
-    let asked = stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n");
-    asked.is_ok()
+    let sent = stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n");
+    sent.is_ok()
         && stream.read_to_string(&mut answer).is_ok()
         && answer.lines().any(|line| {
             line == "groom{statistic=\"files scanned\"} 1"

@@ -127,7 +127,7 @@ fn without_an_event_cycles_count_on_real_machines_and_the_clock_on_virtual_ones(
 }
 
 #[test]
-fn what_a_plain_user_may_not_probe_is_said() {
+fn probes_forbidden_to_plain_users_are_reported() {
     if !needs(&[Need::Root, Need::Tool("setpriv"), Need::PlainSampling]) {
         return;
     }
@@ -148,7 +148,7 @@ fn what_a_plain_user_may_not_probe_is_said() {
 }
 
 #[test]
-fn events_that_there_are_not_are_said_before_anything_runs() {
+fn unknown_events_are_reported_before_anything_runs() {
     say_what_is_wrong_with_events(&Session::new());
     if needs(&[Need::Root, Need::Tool("setpriv")]) {
         say_what_is_wrong_with_events(&Session::plain_user());
@@ -205,7 +205,7 @@ fn a_group_that_the_cpu_cannot_count_at_once_is_said() {
 }
 
 #[test]
-fn what_can_be_counted_but_not_sampled_is_counted_beside_what_is_sampled() {
+fn events_that_cannot_be_sampled_are_counted_beside_sampled_ones() {
     if !Path::new("/sys/bus/event_source/devices/msr/events/tsc").exists() {
         println!("!!! this machine has no counter of time stamps (msr/tsc/)");
         return;

@@ -44,7 +44,7 @@ fn straight_from_one_command() {
 }
 
 #[test]
-fn differences_tell_how_far_both_recordings_can_be_trusted() {
+fn differences_show_the_verdicts_of_both_recordings() {
     let session = Session::new();
     let recorded = session.record(&[], &[SHARES.build().to_str().unwrap(), "300"]);
     let file = recorded.file.to_str().unwrap();

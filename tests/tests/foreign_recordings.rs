@@ -75,7 +75,7 @@ fn our_own_dumps_unwind_to_the_same_stacks() {
 }
 
 #[test]
-fn frame_pointers_and_no_stacks_can_be_asked_for() {
+fn frame_pointers_and_no_stacks_can_be_requested() {
     let session = Session::new();
     let variant = Variant::new("frame pointers", &["-fno-omit-frame-pointer"]);
     let binary = DEEP.build_as(variant);

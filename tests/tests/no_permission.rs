@@ -240,7 +240,7 @@ fn look_away(sampler: u32, target: &mut Child, long: u64) {
 
 /// The time without samples is unknown: it is not added to a single sample.
 #[test]
-fn what_nobody_looks_at_is_missing() {
+fn unsampled_time_is_missing() {
     let session = Session::alone();
     let deep = Program::c(&["deep.c"]).build();
     let mut target = session.command(&deep, ["3", "3000"]).spawn().unwrap();

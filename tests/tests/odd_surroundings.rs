@@ -18,7 +18,7 @@ fn in_own_namespace(session: &Session, script: &str) -> Outcome {
 }
 
 #[test]
-fn without_proc_or_sys_it_is_said_what_to_mount() {
+fn without_proc_or_sys_the_advice_is_to_mount_them() {
     if !needs(&[Need::MountNamespaces]) {
         return;
     }
@@ -39,7 +39,7 @@ fn without_proc_or_sys_it_is_said_what_to_mount() {
 }
 
 #[test]
-fn where_nothing_can_be_written_it_is_said_before_the_command_runs() {
+fn unwritable_outputs_are_reported_before_the_command_runs() {
     if !needs(&[Need::MountNamespaces]) {
         return;
     }
@@ -220,7 +220,7 @@ fn small_limits_do_no_harm() {
 }
 
 #[test]
-fn a_limit_on_the_size_of_what_is_made_of_recordings() {
+fn a_limit_on_the_size_of_outputs() {
     let session = Session::new();
     session.record(
         &["-e", "cpu-clock"],

@@ -29,11 +29,11 @@ fn write_page(session: &Session, arguments: &[&str]) -> PathBuf {
 }
 
 /// The tables that the page's own code computes.
-fn tables(page: &Path, wanted: &str) -> Value {
+fn tables(page: &Path, pattern: &str) -> Value {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let mut node = Command::new("node");
     node.arg(root.join("crates/report/web/test/tables.mjs"));
-    node.arg(page).arg(wanted);
+    node.arg(page).arg(pattern);
     let outcome = Outcome::of(node);
     outcome.assert_code(0);
     serde_json::from_str(&outcome.stdout).unwrap()
@@ -180,8 +180,8 @@ fn lines_of_the_page_are_those_of_annotate() {
         sorted(rows.map(|row| json!([row["line"], row[own], row["total"]])))
     };
     for function in ["burn_sixty", "work"] {
-        let wanted = format!("^{function}$");
-        let annotated = session.run(["annotate", "--json", "-", &wanted]);
+        let pattern = format!("^{function}$");
+        let annotated = session.run(["annotate", "--json", "-", &pattern]);
         let annotated: Value = serde_json::from_str(&annotated.stdout).unwrap();
         let mut expected = annotated["listings"][0]["lines"].clone();
         for row in expected.as_array_mut().unwrap() {
@@ -193,7 +193,7 @@ fn lines_of_the_page_are_those_of_annotate() {
             .cloned()
             .collect();
         assert!(!expected.as_array().unwrap().is_empty(), "{annotated}");
-        let found = tables(&page, &wanted);
+        let found = tables(&page, &pattern);
         assert_eq!(lines(&found["lines"], "own"), lines(&expected, "self"));
     }
 }

@@ -58,7 +58,7 @@ fn a_closed_standard_output_is_an_error() {
 }
 
 #[test]
-fn what_comes_out_of_the_pipe_is_a_recording() {
+fn the_pipe_has_a_complete_recording() {
     let session = Session::new();
     let script = "\"$0\" record -e cpu-clock -o - -- sh -c 'echo spoken; \"$0\" 500' \"$1\" | cat > piped.data";
     let outcome = shell(&session, script);
@@ -132,7 +132,7 @@ fn unwinding_at_the_end_is_shown_and_can_be_cut_short() {
 
 /// A reader that holds the pipe open and does not read must not block prof for ever.
 #[test]
-fn a_reader_that_takes_nothing_can_be_left() {
+fn a_reader_that_does_not_read_does_not_block() {
     let session = Session::new();
     let (mut prof, _said) = with_much_left(&session);
     let status = loop {
@@ -173,7 +173,7 @@ fn is_pending(pid: u32, signal: u32) -> bool {
 }
 
 #[test]
-fn what_needs_a_file_is_refused() {
+fn options_that_need_a_file_are_refused() {
     let session = Session::new();
     let script =
         "\"$0\" record -o - --flamegraph x.svg -- echo started | cat; exit ${PIPESTATUS[0]}";

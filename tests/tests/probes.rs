@@ -22,7 +22,7 @@ true
 "#;
 
 #[test]
-fn probes_reach_what_is_execd_after_children() {
+fn probes_reach_programs_after_exec_with_children() {
     let tools = ["bash", "python3", "perl", "make", "xargs", "npm"].map(Need::Tool);
     if !needs(&[Need::Root]) || !needs(&tools) {
         return;
@@ -119,7 +119,7 @@ fn programs_that_probes_do_not_reach_are_named() {
 }
 
 #[test]
-fn probes_that_nobody_hit_are_not_called_too_little_cpu_time() {
+fn probes_without_hits_are_not_called_too_little_cpu_time() {
     if !needs(&[Need::Root]) {
         return;
     }

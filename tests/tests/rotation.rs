@@ -171,7 +171,7 @@ fn spawn(session: &Session, arguments: &[&str]) -> (Command, Child) {
 }
 
 #[test]
-fn a_running_process_is_recorded_to_the_next_file_when_asked() {
+fn a_running_process_is_recorded_to_the_next_file_on_request() {
     if !needs(PERF) {
         return;
     }
@@ -277,7 +277,7 @@ fn the_youngest_files_are_kept() {
 }
 
 #[test]
-fn the_last_of_it_is_kept_in_memory_until_asked_for() {
+fn the_last_seconds_are_kept_in_memory_until_requested() {
     if !needs(ROOT) {
         return;
     }
@@ -304,7 +304,7 @@ fn the_last_of_it_is_kept_in_memory_until_asked_for() {
 }
 
 #[test]
-fn snapshots_hold_the_time_before_they_were_asked_for() {
+fn snapshots_hold_the_time_before_the_request() {
     if !needs(PERF) {
         return;
     }
@@ -354,7 +354,7 @@ fn cpu_ticks(pid: i32) -> u64 {
 }
 
 #[test]
-fn what_makes_no_sense_in_several_files_is_refused() {
+fn flags_that_exclude_several_files_are_refused() {
     let session = Session::new();
     for (options, word) in [
         (&["--switch-output", "-o", "-"][..], "-o -"),

@@ -158,7 +158,7 @@ fn a_running_jvm_names_its_functions() {
 }
 
 #[test]
-fn a_jvm_that_takes_no_requests_goes_on() {
+fn a_jvm_without_requests_continues() {
     if !needs(&[Need::Tool("java")]) {
         return;
     }

@@ -80,8 +80,8 @@ fn there_must_be_copies_of_stacks() {
     let unwound = session.record(USER_CODE, &command);
     unwound.report(&["--unwinder", "prof"]);
     let file = unwound.file.to_str().unwrap();
-    for asked in [&["--check-stacks"][..], &["--unwinder", "framehop"]] {
-        let outcome = session.run(["report", "-i", file].iter().chain(asked));
+    for options in [&["--check-stacks"][..], &["--unwinder", "framehop"]] {
+        let outcome = session.run(["report", "-i", file].iter().chain(options));
         outcome.assert_refused(&["no stack dumps", "--no-unwind"]);
     }
     let copied = [USER_CODE, &["--no-unwind", "-o", "copied.data"]].concat();

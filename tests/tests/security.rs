@@ -190,7 +190,7 @@ fn files_of_the_target_are_only_read() {
 /// A library without a build id that is replaced by a pipe while the program runs: opening it would
 /// wait for ever.
 #[test]
-fn what_is_no_file_is_not_read_as_a_library() {
+fn special_files_are_not_read_as_libraries() {
     let session = Session::new();
     let flags = &["-shared", "-fPIC", "-DNAME=plugin", "-Wl,--build-id=none"];
     let built = Program::new(&["plugin.c"], Compiler::Gcc, flags).build();

@@ -89,7 +89,7 @@ fn children_are_not_sampled_if_they_are_not_to_inherit() {
 }
 
 #[test]
-fn what_samples_one_run_only_is_not_run_again() {
+fn no_inherit_refuses_repeat_and_ptrace() {
     let session = Session::new();
     let again = ["record", "-i", "--repeat", "2", "--", "true"];
     session.run(again).assert_refused(&["leave out --repeat"]);
@@ -99,7 +99,7 @@ fn what_samples_one_run_only_is_not_run_again() {
 
 /// The kernel reports the count of an ending thread only if it inherited its event.
 #[test]
-fn what_a_thread_did_that_ends_is_its_own() {
+fn counts_of_ended_threads_are_their_own() {
     let session = Session::new();
     let script = "read -r go; i=0; while [ $i -lt 200000 ]; do i=$((i + 1)); done";
     let mut shell = session.command(Path::new("sh"), ["-c", script]);
@@ -219,7 +219,7 @@ fn a_name_without_processes_is_refused_with_advice() {
 }
 
 #[test]
-fn what_the_command_leaves_running_is_why_nothing_was_sampled() {
+fn processes_that_the_command_leaves_running_explain_missing_samples() {
     let session = Session::new();
     // The process ends when the pipe that it reads from does, which is ours.
     let script = "exec 3<&0; cat <&3 >/dev/null 2>&1 & exec true";

@@ -195,7 +195,7 @@ fn a_report_that_fails_leaves_files_as_they_were() {
 }
 
 #[test]
-fn every_output_that_is_asked_for_is_written() {
+fn every_requested_output_is_written() {
     let session = Session::new();
     let recorded = record(&session);
     let check = |options: &[&str], text: &str, files: &[&str]| {

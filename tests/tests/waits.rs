@@ -102,7 +102,7 @@ fn plain_users_see_through_frame_pointers() {
 }
 
 #[test]
-fn waits_on_all_cpus_are_those_of_everybody() {
+fn waits_on_all_cpus_include_all_users() {
     if !needs(AS_ROOT) {
         return;
     }
@@ -173,14 +173,14 @@ fn check_controlled_waits(session: &Session, sees_earlier: bool) {
 }
 
 #[test]
-fn only_what_is_sampled_of_a_wait_counts() {
+fn only_the_sampled_part_of_a_wait_counts() {
     if needs(AS_ROOT) {
         check_controlled_waits(&Session::new(), false);
     }
 }
 
 #[test]
-fn only_what_is_sampled_of_a_plain_users_wait_counts() {
+fn only_the_sampled_part_of_a_plain_users_wait_counts() {
     if needs(AS_PLAIN_USER) {
         check_controlled_waits(&Session::plain_user(), true);
     }

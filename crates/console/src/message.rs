@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_cause_is_told_once() {
+    fn each_cause_is_reported_once() {
         let cause = std::io::Error::other("disk on fire");
         let error = anyhow::Error::new(cause).context("cannot write x: disk on fire");
         assert_eq!(in_one_line(&error), "cannot write x: disk on fire");

@@ -99,7 +99,7 @@ fn all_threads_of_a_running_process_are_sampled_until_it_ends() {
 }
 
 #[test]
-fn what_cannot_be_sampled_is_said_clearly() {
+fn failures_to_open_have_clear_messages() {
     let no_process = Sampler::open(&request(Threads::Of(vec![i32::MAX]), CallGraph::None));
     let message = no_process.err().map(|error| error.to_string());
     assert_eq!(message.as_deref(), Some("there is no process 2147483647"));

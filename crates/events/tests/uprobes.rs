@@ -152,7 +152,7 @@ fn an_address_is_that_of_the_symbol_table() {
 }
 
 #[test]
-fn what_cannot_be_probed_is_said() {
+fn functions_that_cannot_be_probed_are_reported() {
     if !tools(&["g++"]) {
         return;
     }

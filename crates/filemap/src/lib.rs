@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_file_is_refused_with_its_reason() {
+    fn special_files_are_refused_with_the_reason() {
         let directory = tempfile::tempdir().unwrap();
         let fifo = directory.path().join("fifo");
         let status = std::process::Command::new("mkfifo").arg(&fifo).status();

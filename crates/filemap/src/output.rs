@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_finished_leaves_nothing() {
+    fn unfinished_files_leave_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out");
         fs::write(&path, "old").unwrap();
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_put_where_all_may_write_is_not_believed() {
+    fn files_of_others_in_shared_folders_are_ignored() {
         if !rustix::process::geteuid().is_root() {
             return;
         }

@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_pushed_waits_with_its_origin() {
+    fn unpushed_recordings_keep_their_origin() {
         let directory = tempfile::tempdir().expect("a directory");
         let folder = directory.path().join("spool");
         let spool = Spool::open_when_free(&folder, 100, |_| ()).expect("free");
@@ -300,7 +300,7 @@ mod tests {
                 .collect()
         };
         for number in 1..=3 {
-            add(number, 40).expect("room");
+            add(number, 40).expect("space");
         }
         assert_eq!(
             services(),

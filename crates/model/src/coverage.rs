@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_beyond_chance_is_made_up_for() {
+    fn significant_missing_weight_is_corrected() {
         let check = |used, sampled, samples, wrong: bool, correction: Option<f64>| {
             let coverage = coverage(used, sampled, samples);
             assert_eq!(
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_proven_corrects_nothing() {
+    fn insignificant_differences_correct_nothing() {
         let mut one = coverage(1000, 500, 500);
         one.estimated = 50;
         assert_eq!(one.correction(), Some(2.0));
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_sampled_is_not_made_up_for() {
+    fn time_that_cannot_be_sampled_is_not_corrected() {
         let mut dd = coverage(100_000, 30_000, 300);
         assert_eq!((dd.is_wrong(&dd), dd.correction().is_some()), (true, true));
         dd.unseen = 70_000;

@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_mapping_replaces_what_it_covers() {
+    fn a_new_mapping_replaces_covered_ones() {
         check_space(&[(10, 20, 0), (10, 20, 5)], &[(10, 20, 5)]);
         check_space(
             &[(10, 40, 0), (20, 30, 100)],

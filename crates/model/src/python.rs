@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_tell_functions() {
+    fn paths_contain_functions() {
         let check = |name: &str, file: &str| {
             let function = PythonFunction {
                 name: name.into(),

@@ -295,7 +295,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn absurd_counts_of_damaged_files_add_up_to_the_most_there_is() {
+    fn absurd_counts_of_damaged_files_saturate() {
         let claim = Quality {
             samples: u64::MAX,
             stacks: [(StackEnd::Root, u64::MAX), (StackEnd::Loop, u64::MAX)].into(),

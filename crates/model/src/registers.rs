@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn each_machine_has_its_pointers() {
+    fn each_architecture_has_its_pointers() {
         for (numbers, expected) in [([6, 7, 8], [16, 17, 18]), ([29, 31, 32], [39, 41, 42])] {
             let mask = numbers.iter().fold(0, |mask, number| mask | 1 << number);
             let values = numbers.map(|number| number + 10);

@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_shown_as_itself_is_escaped() {
+    fn invisible_characters_are_escaped() {
         let check = |text, expected: &str| assert_eq!(printable(text), expected);
         check("main", "main");
         check("größe<T>;x", "größe<T>;x");

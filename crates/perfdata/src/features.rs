@@ -63,7 +63,7 @@ pub struct Compression {
     /// How many bytes became one.
     pub ratio: u32,
     /// Bytes that one packed record needs at most when it is unpacked.
-    pub room: u32,
+    pub buffer_size: u32,
 }
 
 /// The same moment on two clocks.

@@ -161,7 +161,7 @@ mod tests {
     }"#;
 
     #[test]
-    fn what_the_first_recordings_say_of_their_quality_is_read() {
+    fn the_quality_of_the_first_recordings_is_read() {
         let mut features = Features::default();
         read(feature::QUALITY, FIRST.as_bytes(), &mut features);
         let quality = features.quality.unwrap();

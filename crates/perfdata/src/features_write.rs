@@ -77,8 +77,12 @@ fn numbers(features: &Features) -> impl Iterator<Item = (u64, Vec<u8>)> {
 pub(crate) fn compression(compression: Compression) -> (u64, Vec<u8>) {
     const VERSION: u32 = 1;
     const ZSTD: u32 = 1;
-    let Compression { level, ratio, room } = compression;
-    let numbers = [VERSION, ZSTD, level as u32, ratio, room];
+    let Compression {
+        level,
+        ratio,
+        buffer_size,
+    } = compression;
+    let numbers = [VERSION, ZSTD, level as u32, ratio, buffer_size];
     let bytes = numbers.map(u32::to_le_bytes).concat();
     (feature::COMPRESSED, bytes)
 }

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn children_get_a_copy_unless_perf_tells_of_what_was_there() {
+    fn children_inherit_mappings_unless_perf_reports_them() {
         let parent = Record::Mmap(mmap(1, 0x1000, "/bin/sh"));
         let sh = ("/bin/sh", ModuleKind::File, 0x1000, true);
         check(&[parent, fork(false)], 2, &[sh]);
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn data_is_told_from_code_and_the_kernel_from_processes() {
+    fn data_and_kernel_mappings_are_distinguished_from_code() {
         let data = Mmap {
             executable: false,
             ..mmap(1, 0x5000, "/usr/share/x")

@@ -27,7 +27,7 @@ impl Packer {
     const STEP: usize = 128 << 10;
     /// The size of the readers' buffer for one decompressed record: a step, and the remaining start
     /// of a record from before.
-    const ROOM: u32 = 256 << 10;
+    const BUFFER_SIZE: u32 = 256 << 10;
 
     /// # Errors
     /// There is no memory for it, or no such level.
@@ -77,7 +77,7 @@ impl Packer {
         Compression {
             level: self.level,
             ratio: u32::try_from(ratio).unwrap_or(u32::MAX),
-            room: Self::ROOM,
+            buffer_size: Self::BUFFER_SIZE,
         }
     }
 }

@@ -112,16 +112,16 @@ fn registers<'a>(mask: u64, bytes: &mut Bytes<'a>) -> Option<Registers<'a>> {
 
 /// The outer `Option` is `None` if the bytes are too few, the inner one if there is no stack.
 fn user_stack<'a>(bytes: &mut Bytes<'a>) -> Option<Option<UserStack<'a>>> {
-    let room = bytes.u64()?;
-    if room == 0 {
+    let capacity = bytes.u64()?;
+    if capacity == 0 {
         // Without a dump there is no dyn_size either.
         return Some(None);
     }
-    let copied = bytes.take_items(room, 1)?;
+    let copied = bytes.take_items(capacity, 1)?;
     let used = usize::try_from(bytes.u64()?).unwrap_or(usize::MAX);
     Some(Some(UserStack {
         bytes: copied.get(..used).unwrap_or(copied),
-        room: copied.len(),
+        capacity: copied.len(),
     }))
 }
 

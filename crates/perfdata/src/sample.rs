@@ -112,13 +112,13 @@ pub struct UserStack<'a> {
     /// The bytes that were really copied (`dyn_size`), from the stack pointer up.
     pub bytes: &'a [u8],
     /// The size of the dump in this sample. If as many bytes were copied, the stack may be deeper.
-    pub room: usize,
+    pub capacity: usize,
 }
 
 impl UserStack<'_> {
     /// Whether the dump is full, so that the stack may be deeper.
     pub fn is_full(&self) -> bool {
-        self.bytes.len() >= self.room
+        self.bytes.len() >= self.capacity
     }
 }
 

@@ -178,7 +178,7 @@ fn a_zstd_bomb_takes_bounded_memory() {
 
 /// Equal samples compress to nearly nothing; a reader must not store each of them.
 #[test]
-fn no_more_records_come_out_than_a_file_of_its_size_should_hold() {
+fn the_number_of_records_is_bounded_by_the_file_size() {
     let bytes = equal_samples(5_000_000, &[7]);
     let size = bytes.len();
     assert!(size < 500_000, "{size}");

@@ -32,7 +32,7 @@ use flags::{CargoCli, CargoCommand, ProfCli, ProfCommand};
 
 /// Runs `prof`.
 pub fn prof() -> ExitCode {
-    with_room(run_prof)
+    with_large_stack(run_prof)
 }
 
 fn run_prof() -> ExitCode {
@@ -69,7 +69,7 @@ fn run(cli: ProfCli) -> Result<ExitCode> {
 
 /// Runs `cargo prof`.
 pub fn cargo_prof() -> ExitCode {
-    with_room(|| {
+    with_large_stack(|| {
         let CargoCommand::Prof(flags) = CargoCli::parse().command;
         finish(cargo::run(*flags))
     })
@@ -77,7 +77,7 @@ pub fn cargo_prof() -> ExitCode {
 
 /// Runs `main` on a large stack, whatever `ulimit -s` says, and makes writes beyond `ulimit -f`
 /// fail instead of ending the process.
-fn with_room(main: fn() -> ExitCode) -> ExitCode {
+fn with_large_stack(main: fn() -> ExitCode) -> ExitCode {
     const STACK: usize = 8 << 20;
     survive_file_size_limit();
     finish(prof_events::system::with_stack(STACK, main).context("cannot start a thread"))

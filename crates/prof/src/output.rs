@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failed_write_leaves_the_old_file_and_nothing_else() {
+    fn a_failed_write_leaves_only_the_old_file() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("out.svg");
         write_file(&path, |out| Ok(out.write_all(b"old")?)).unwrap();
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn asking_whether_a_file_can_be_written_leaves_nothing_behind() {
+    fn checking_whether_a_file_can_be_written_leaves_nothing_behind() {
         let directory = tempfile::tempdir().unwrap();
         ensure_writable(&directory.path().join("out.svg")).unwrap();
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);

@@ -103,8 +103,8 @@ impl Drop for Finishing<'_> {
 fn print(text: &str) {
     let (width, _) = terminal_size::terminal_size_of(io::stderr())
         .unwrap_or((terminal_size::Width(80), terminal_size::Height(0)));
-    let room = usize::from(width.0).saturating_sub(1);
-    let line: String = printable(text).chars().take(room).collect();
+    let space = usize::from(width.0).saturating_sub(1);
+    let line: String = printable(text).chars().take(space).collect();
     let _ = write!(io::stderr(), "\r{line}\x1b[K");
 }
 
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bars_are_as_long_as_what_is_done() {
+    fn bars_show_progress() {
         let check = |done, expected: &str| {
             let bar = Bar { what: "x", done };
             assert_eq!(bar.to_string(), expected, "{done:?}");

@@ -188,8 +188,8 @@ mod tests {
 
     #[test]
     fn commands_come_in_any_pieces_and_are_answered() {
-        let (commands, mut tell) = io::pipe().expect("a pipe");
-        let (mut hear, answers) = io::pipe().expect("a pipe");
+        let (commands, mut command_writer) = io::pipe().expect("a pipe");
+        let (mut answer_reader, answers) = io::pipe().expect("a pipe");
         let mut reader = ControlPipe::new(Control {
             commands: Arc::new(File::from(std::os::fd::OwnedFd::from(commands))),
             answers: Some(Arc::new(File::from(std::os::fd::OwnedFd::from(answers)))),
@@ -205,19 +205,25 @@ mod tests {
             more
         };
         for piece in ["ena", "ble\nping\n", "nonsense\n\n", " disable \nst"] {
-            tell.write_all(piece.as_bytes()).expect("it is read");
+            command_writer
+                .write_all(piece.as_bytes())
+                .expect("it is read");
             assert_eq!(read(&mut reader), Ok(true));
         }
-        tell.write_all(&[b'x'; 10_000]).expect("it is read");
-        tell.write_all(b"\nstop\n").expect("it is read");
+        command_writer
+            .write_all(&[b'x'; 10_000])
+            .expect("it is read");
+        command_writer.write_all(b"\nstop\n").expect("it is read");
         assert_eq!(read(&mut reader), Ok(true));
-        drop(tell);
+        drop(command_writer);
         assert_eq!(read(&mut reader), Ok(false));
         use Command::{Disable, Enable, Ping, Stop};
         assert_eq!(found, [Enable, Ping, Disable, Stop]);
         drop(reader);
-        let mut heard = String::new();
-        hear.read_to_string(&mut heard).expect("heard");
-        assert_eq!(heard, "ack\nack\nunknown\nack\nunknown\nack\n");
+        let mut received = String::new();
+        answer_reader
+            .read_to_string(&mut received)
+            .expect("answers");
+        assert_eq!(received, "ack\nack\nunknown\nack\nunknown\nack\n");
     }
 }

@@ -13,15 +13,15 @@ use crate::output::synthesize;
 /// # Panics
 /// There is no pipe.
 pub fn control(bytes: &[u8]) {
-    const ROOM: usize = 4096;
+    const PIPE_SIZE: usize = 4096;
     let pipe = || {
         let (reader, writer) = io::pipe().expect("a pipe");
         (OwnedFd::from(reader), OwnedFd::from(writer))
     };
     let ((reader, writer), (_answered, answers)) = (pipe(), pipe());
     let mut writer = File::from(writer);
-    let written = writer.write_all(bytes.get(..ROOM).unwrap_or(bytes));
-    written.expect("room in the pipe");
+    let written = writer.write_all(bytes.get(..PIPE_SIZE).unwrap_or(bytes));
+    written.expect("space in the pipe");
     drop(writer);
     let mut commands = ControlPipe::new(Control::new(
         Arc::new(reader.into()),

@@ -56,7 +56,7 @@ impl<'a> RecordingControl<'a> {
             sampling: schedule.delay == Delay::None,
             begins: match schedule.delay {
                 Delay::After(time) => begin.checked_add(time),
-                Delay::None | Delay::UntilTold => None,
+                Delay::None | Delay::UntilEnabled => None,
             },
             deadline: schedule.duration.and_then(|time| begin.checked_add(time)),
             commands: schedule.control.clone().map(ControlPipe::new),

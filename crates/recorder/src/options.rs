@@ -139,7 +139,7 @@ pub enum Delay {
     /// After this time.
     After(Duration),
     /// When [`Control`] enables it.
-    UntilTold,
+    UntilEnabled,
 }
 
 /// How to sample.
@@ -208,7 +208,7 @@ pub struct Rotation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
     /// Only on request.
-    Asked,
+    OnRequest,
     /// When it has so many bytes more than it began with.
     Size(u64),
     /// After this time.

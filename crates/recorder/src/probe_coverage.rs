@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn other_files_of_the_name_are_told() {
+    fn other_files_of_the_name_are_reported() {
         let check = |path, id, inode, expected: &[&str]| {
             let records = [
                 comm(0, 1, false, "web"),

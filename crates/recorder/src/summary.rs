@@ -82,7 +82,7 @@ mod tests {
     use super::Wakeups;
 
     #[test]
-    fn wakeups_are_told_with_their_reasons() {
+    fn wakeups_are_reported_with_their_reasons() {
         let wakeups = Wakeups {
             at_start: 32,
             steady: 2,

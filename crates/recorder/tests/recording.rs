@@ -212,7 +212,7 @@ fn a_plain_user_records_too() {
 }
 
 #[test]
-fn running_processes_are_recorded_with_what_they_had_mapped() {
+fn running_processes_are_recorded_with_their_mappings() {
     let bench = Bench::new();
     let binary = bench.busy();
     let mut target = Command::new(&binary)
@@ -284,7 +284,7 @@ impl Drop for Ended {
 }
 
 #[test]
-fn a_command_is_asked_to_end_when_the_time_is_over() {
+fn a_command_gets_a_signal_when_the_time_is_over() {
     let bench = Bench::new();
     let options = Options {
         schedule: Schedule {
@@ -383,7 +383,7 @@ fn records_of_all_cpus_lie_in_the_order_of_time() {
 }
 
 #[test]
-fn what_cannot_be_started_leaves_nothing_behind() {
+fn a_failed_start_leaves_nothing_behind() {
     let bench = Bench::new();
     let plain = bench.path("plain");
     fs::write(&plain, "not a program").unwrap();

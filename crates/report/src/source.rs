@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_beside_the_recording_is_found_last() {
+    fn files_beside_the_recording_are_found_last() {
         let directory = tempfile::tempdir().unwrap();
         fs::create_dir(directory.path().join("src")).unwrap();
         let copy = directory.path().join("src/a.py");
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_tried_is_told() {
+    fn attempts_are_reported() {
         let missing = Sources::default().find("/nonexistent/a.c").unwrap_err();
         assert_eq!(
             missing.to_string(),

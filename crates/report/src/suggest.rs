@@ -3,14 +3,14 @@
 /// At most so many suggestions.
 const MOST: usize = 3;
 
-/// The names most similar to `wanted`, which is not among them: first those that contain it in
+/// The names most similar to `given`, which is not among them: first those that contain it in
 /// other letter case, then those that differ little. May be empty.
-pub(crate) fn similar<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Vec<String> {
+pub(crate) fn similar<'a>(given: &str, names: impl Iterator<Item = &'a str>) -> Vec<String> {
     /// The least similarity, from 0 to 1: low enough for two swapped letters in a short name.
     const LEAST: f64 = 0.6;
-    let wanted = wanted.to_lowercase();
+    let given = given.to_lowercase();
     let mut scored: Vec<(f64, &str)> = names
-        .map(|name| (score(&wanted, &name.to_lowercase()), name))
+        .map(|name| (score(&given, &name.to_lowercase()), name))
         .filter(|(score, _)| *score >= LEAST)
         .collect();
     scored.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(b.1)));
@@ -19,14 +19,14 @@ pub(crate) fn similar<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) ->
     best.map(|(_, name)| name.to_owned()).collect()
 }
 
-fn score(wanted: &str, name: &str) -> f64 {
-    if name.contains(wanted) && !wanted.is_empty() {
+fn score(given: &str, name: &str) -> f64 {
+    if name.contains(given) && !given.is_empty() {
         return 2.0;
     }
     // People leave out paths and parameters.
     let path = name.split(['(', '<']).next().unwrap_or(name);
     let last = path.rsplit("::").next().unwrap_or(path);
-    let likeness = |name| strsim::normalized_damerau_levenshtein(wanted, name);
+    let likeness = |name| strsim::normalized_damerau_levenshtein(given, name);
     likeness(name).max(likeness(last))
 }
 
@@ -52,8 +52,8 @@ mod tests {
             "Compute",
             "vfs_read",
         ];
-        let check = |wanted, expected: &[&str]| {
-            assert_eq!(similar(wanted, names.into_iter()), expected, "{wanted}");
+        let check = |given, expected: &[&str]| {
+            assert_eq!(similar(given, names.into_iter()), expected, "{given}");
         };
         check("mian", &["main"]);
         check("Main", &["main"]);

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_is_missed() {
+    fn missing_needs_are_noticed() {
         assert!(runs("sh") && !runs("no such program"));
         assert!(met(true, "nothing"));
     }

@@ -352,7 +352,7 @@ impl Drop for Offline {
 }
 
 #[test]
-fn an_offline_cpu_is_reported_and_the_others_go_on() {
+fn an_offline_cpu_is_reported_and_the_others_continue() {
     if !needs(ALL) {
         return;
     }

@@ -126,7 +126,7 @@ fn two_builds_are_compared_run_by_run() {
 }
 
 #[test]
-fn what_fails_is_passed_on() {
+fn errors_are_passed_on() {
     let session = Session::new();
     let failing = session.run(["ci", "--save-baseline", "--", "sh", "-c", "exit 7"]);
     failing.assert_code(7);

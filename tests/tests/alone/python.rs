@@ -192,7 +192,7 @@ fn check_kind(python: &Path, kind: &str, callers: &[&str], leaf: &str) {
 }
 
 #[test]
-fn however_functions_are_called_their_callers_are_known() {
+fn callers_are_known_for_all_kinds_of_calls() {
     if !needs(NEEDS) {
         return;
     }

@@ -99,7 +99,7 @@ fn one_signal_is_enough_and_another_one_loses_nothing() {
 }
 
 #[test]
-fn what_a_killed_recorder_has_written_can_be_read() {
+fn the_file_of_a_killed_recorder_can_be_read() {
     let session = Session::new();
     let target = busy(&session);
     let mut prof = attached(&session, &target, &["-e", "cpu-clock"]);

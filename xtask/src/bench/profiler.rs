@@ -217,7 +217,7 @@ mod tests {
     use super::number_before;
 
     #[test]
-    fn numbers_are_found_in_what_profilers_say() {
+    fn numbers_are_found_in_the_output_of_profilers() {
         let perf = "[ perf record: SampleMemory and wrote 0.1 MB perf.data (366 samples) ]";
         assert_eq!(number_before(perf, " samples)"), Some(366));
         assert_eq!(

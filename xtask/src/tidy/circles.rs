@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_count_as_what_is_in_them() {
+    fn folders_count_as_their_contents() {
         let files = [
             ("lib.rs", "mod a; mod b;"),
             ("a/mod.rs", "mod x; mod y;\npub(crate) use x::X;"),
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_parent_hands_out_is_looked_for_where_it_is_defined() {
+    fn re_exports_are_resolved_to_their_definitions() {
         let files = [
             ("lib.rs", "mod a;"),
             (

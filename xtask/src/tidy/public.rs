@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_its_own_crate_uses_need_not_be_public() {
+    fn functions_of_one_crate_need_not_be_public() {
         let a = "pub fn used() {}\npub const fn own(x: u8) {}\npub(crate) fn f() { own(0) }";
         let files = [
             ("crates/a/src/lib.rs", a),

@@ -102,7 +102,7 @@ fn members_outlive_their_group() {
 }
 
 #[test]
-fn who_comes_late_counts_from_then_on() {
+fn late_members_count_from_then_on() {
     let mut group = Group::new(Target::ThisThread).unwrap();
     let early = group.add(&event("page-faults:u").unwrap()).unwrap();
     group.enable().unwrap();

@@ -5,7 +5,7 @@ use prof_counters::{Counter, Group, OpenError, Target, event};
 use super::is_root;
 
 #[test]
-fn what_is_not_there_has_its_own_error() {
+fn missing_targets_have_their_own_errors() {
     let event = event("page-faults:u").unwrap();
     let open = |target: Target| Counter::new(&event, target).unwrap_err();
     assert!(matches!(
@@ -30,7 +30,7 @@ fn what_is_not_there_has_its_own_error() {
 }
 
 #[test]
-fn what_a_user_may_not_count_is_said() {
+fn events_forbidden_to_users_are_reported() {
     if is_root() {
         eprintln!("skipped: root may");
         return;

@@ -118,7 +118,7 @@ fn a_process_and_its_children_are_counted() {
 }
 
 #[test]
-fn a_reset_forgets_what_children_counted_that_have_ended() {
+fn a_reset_drops_the_counts_of_ended_children() {
     let mut child = Command::new("sh")
         .args(["-c", "read x; ls / >/dev/null; echo; read x; :"])
         .stdin(Stdio::piped())

@@ -422,7 +422,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn user_only_events_ask_for_no_kernel_chain() {
+    fn user_only_events_request_no_kernel_chain() {
         let chain = |setup: &Setup| setup.attr().sample_type & PERF_SAMPLE_CALLCHAIN as u64 != 0;
         assert!(chain(&setup("cycles")));
         let user = setup("cycles:u");
@@ -437,7 +437,7 @@ pub(crate) mod tests {
     /// The bits that `perf record -vv --call-graph lbr` shows: sample_type has CALLCHAIN and
     /// BRANCH_STACK, branch_type is USER|CALL_STACK|NO_FLAGS|NO_CYCLES|HW_INDEX.
     #[test]
-    fn calls_in_branch_records_are_asked_for_as_perf_does() {
+    fn calls_in_branch_records_are_requested_as_by_perf() {
         let check = |index, expected: u64| {
             let otherwise = 8192;
             let setup = Setup {
@@ -470,7 +470,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn periods_of_software_events_are_kept_by_not_asking_for_them() {
+    fn periods_of_software_events_are_not_requested() {
         let check = |event: &str, sampling: Sampling, expected: bool| {
             let setup = Setup {
                 sampling,

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn records_come_out_whole_wherever_they_wrap() {
+    fn records_that_wrap_come_out_whole() {
         let mut fake = Fake::new();
         for round in 0..1000_u64 {
             let lengths = [8, 1000 + (round % 64) as u16 * 8, 24];
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_looked_at_stays() {
+    fn peeked_records_stay() {
         let mut fake = Fake::new();
         let mut seen = 0;
         let mut peek = |fake: &mut Fake| {

@@ -48,9 +48,9 @@ impl<'a> Cursor<'a> {
     }
 
     /// Reads as long as the letters are of a kind.
-    pub(super) fn take_while(&mut self, wanted: impl Fn(char) -> bool) -> &'a str {
+    pub(super) fn take_while(&mut self, accept: impl Fn(char) -> bool) -> &'a str {
         let rest = self.rest();
-        let length = rest.find(|c| !wanted(c)).unwrap_or(rest.len());
+        let length = rest.find(|c| !accept(c)).unwrap_or(rest.len());
         self.skip(length)
     }
 

@@ -42,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn typing_errors_find_what_was_meant() {
+    fn typing_errors_get_suggestions() {
         check("cycels", &["cycles"]);
         check("cylces", &["cycles"]);
         check("cpu-clocks", &["cpu-clock"]);
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_far_is_not_suggested() {
+    fn distant_names_are_not_suggested() {
         check("instructions", &[]);
         check("", &[]);
         check("xyz", &[]);

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_what_the_file_holds() {
+    fn reads_the_contents_of_the_file() {
         let path = std::env::current_exe().expect("our own file");
         let whole = std::fs::read(&path).expect("readable");
         let mut window = Window::new(File::open(&path).expect("readable"));

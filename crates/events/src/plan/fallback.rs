@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_gets_what_it_takes() {
+    fn unsupported_options_have_fallbacks() {
         check(&Kernel::default(), usual(), Ok(("cycles", &[])));
         let no_pmu = Kernel {
             no_pmu: true,
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_named_is_not_replaced() {
+    fn explicit_events_have_no_fallback() {
         let no_pmu = Kernel {
             no_pmu: true,
             user_only: true,
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn virtual_machines_go_by_the_clock_unless_asked_for_cycles() {
+    fn virtual_machines_use_the_clock_unless_cycles_are_requested() {
         let chosen = |virtual_machine, no_pmu, setup: Setup| {
             let system = System {
                 virtual_machine,
@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_are_timed_by_those_who_may_not_see_the_kernel() {
+    fn waits_are_timed_without_access_to_the_kernel() {
         let user = Kernel {
             user_only: true,
             ..Kernel::default()

@@ -106,7 +106,7 @@ mod tests {
     };
 
     #[test]
-    fn rings_hold_what_comes_while_the_reader_is_away() {
+    fn rings_hold_the_samples_of_an_absent_reader() {
         let check = |sizes, hertz, shortest| {
             let setup = Setup {
                 sampling: Sampling::Hertz(hertz),
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_period_that_was_asked_for_is_kept() {
+    fn a_requested_period_is_kept() {
         let check = |sampling, paced_by_us: bool| {
             let setup = Setup {
                 sampling,

@@ -233,13 +233,13 @@ fn setup(event: &EventRequest, request: &Request, system: &System, sizes: Sizes)
 /// space must remain.
 fn with_entry_registers(stacks: Stacks, event: &EventRequest, system: &System) -> (Stacks, bool) {
     /// Space for everything but the stack, with the longest chain that the kernel makes by default.
-    const ROOM: u32 = 2048;
+    const RESERVED: u32 = 2048;
     const LONGEST_CHAIN: i64 = 127;
     let spec = &event.spec;
     let hits = spec.modifiers.kernel && spec.family.is_hardware() && arch::ENTRY_REGISTERS != 0;
     match stacks {
         Stacks::Dump(bytes) if hits && system.max_stack <= LONGEST_CHAIN => {
-            (Stacks::Dump(bytes.min(MAX_STACK_DUMP - ROOM)), true)
+            (Stacks::Dump(bytes.min(MAX_STACK_DUMP - RESERVED)), true)
         }
         _ => (stacks, false),
     }

@@ -98,8 +98,8 @@ fn check(name: &str, flags: &[&str], rate: Rate, call_graph: CallGraph) -> bool 
         (sys::PERF_SAMPLE_REGS_USER, "REGS_USER"),
         (sys::PERF_SAMPLE_STACK_USER, "STACK_USER"),
     ] {
-        let asked = attr.sample_type & u64::from(bit) != 0;
-        assert_eq!(asked, types.contains(&word), "{name} {flags:?}: {word}");
+        let requested = attr.sample_type & u64::from(bit) != 0;
+        assert_eq!(requested, types.contains(&word), "{name} {flags:?}: {word}");
     }
     let branches: Vec<&str> = field("branch_sample_type").split('|').collect();
     for (bit, word) in [
@@ -109,14 +109,18 @@ fn check(name: &str, flags: &[&str], rate: Rate, call_graph: CallGraph) -> bool 
         (sys::PERF_SAMPLE_BRANCH_NO_CYCLES, "NO_CYCLES"),
         (sys::PERF_SAMPLE_BRANCH_HW_INDEX, "HW_INDEX"),
     ] {
-        let asked = attr.branch_sample_type & u64::from(bit) != 0;
-        assert_eq!(asked, branches.contains(&word), "{name} {flags:?}: {word}");
+        let requested = attr.branch_sample_type & u64::from(bit) != 0;
+        assert_eq!(
+            requested,
+            branches.contains(&word),
+            "{name} {flags:?}: {word}"
+        );
     }
     true
 }
 
 #[test]
-fn sampling_events_ask_for_what_perf_record_asks_for() {
+fn sampling_events_request_the_fields_of_perf_record() {
     if Command::new("perf").arg("--version").output().is_err() {
         assert!(std::env::var_os("CI").is_none(), "perf is not installed");
         return;

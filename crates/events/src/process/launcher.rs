@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn what_exec_answers_is_known() {
+    fn the_result_of_exec_is_known() {
         let kind = |argv: &[&str]| {
             let result = fork(argv).and_then(HeldCommand::release);
             result.err().map(|error| error.kind())

@@ -39,12 +39,12 @@ impl LiveMemory {
     /// As for [`read`](Self::read).
     pub fn append(self, address: u64, length: usize, out: &mut Vec<u8>) -> Result<usize, Errno> {
         out.reserve(length);
-        let room = out.spare_capacity_mut();
-        let length = length.min(room.len());
+        let spare = out.spare_capacity_mut();
+        let length = length.min(spare.len());
         // SAFETY: the spare capacity is ours to write, and the bytes that the kernel reports as
         // written are initialized and become part of the vector.
         unsafe {
-            let read = self.read_to(address, room.as_mut_ptr().cast(), length)?;
+            let read = self.read_to(address, spare.as_mut_ptr().cast(), length)?;
             out.set_len(out.len() + read.min(length));
             Ok(read)
         }

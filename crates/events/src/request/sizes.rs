@@ -65,8 +65,8 @@ impl BufferRequest {
     /// The sizes to begin with.
     pub fn sizes(&self) -> Sizes {
         let wanted = match self.dump {
-            Some(asked) => {
-                let stack = asked.map_or(Self::USUAL_STACK, u64::from);
+            Some(requested) => {
+                let stack = requested.map_or(Self::USUAL_STACK, u64::from);
                 let ring = (self.samples_to_hold() * stack).next_power_of_two();
                 within(ring, Self::RING_WITH_DUMPS)
             }
@@ -76,7 +76,7 @@ impl BufferRequest {
         let affordable =
             prev_power_of_two(all / (self.cpus.max(1) as u64)).max(Self::SMALLEST_RING);
         let ring = match self.ring {
-            Some(asked) => asked
+            Some(requested) => requested
                 .clamp(self.page, Self::LARGEST_RING)
                 .next_power_of_two(),
             None => wanted.min(affordable),
@@ -91,12 +91,12 @@ impl BufferRequest {
     }
 
     fn with_ring(&self, ring: u64) -> Sizes {
-        let dump = self.dump.map(|asked| {
-            let most = match asked {
+        let dump = self.dump.map(|requested| {
+            let most = match requested {
                 // Two samples must fit, or every other one is lost.
-                Some(asked) => (ring / 2)
+                Some(requested) => (ring / 2)
                     .saturating_sub(Self::SAMPLE_REST)
-                    .min(asked.into()),
+                    .min(requested.into()),
                 None => {
                     (ring / self.samples_to_hold()).max(Self::SMALLEST_CHOSEN_DUMP.min(ring / 4))
                 }
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_is_kept_if_it_fits() {
+    fn requested_sizes_are_kept_if_they_fit() {
         check(buffer_request(Some(100_000), None, 999, 2), 128 << 10, None);
         check(
             buffer_request(None, Some(Some(8192)), 100_000, 2),

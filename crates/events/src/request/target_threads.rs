@@ -93,7 +93,7 @@ impl Threads {
 
     /// The CPUs to open events on, of those that are online.
     pub(crate) fn cpus(&self, online: &[u32]) -> Result<Vec<u32>, Error> {
-        let asked = match self {
+        let requested = match self {
             Self::OnCpus(CpuWide {
                 cpus: Some(cpus), ..
             }) => cpus,
@@ -105,11 +105,11 @@ impl Threads {
             }
             _ => return Ok(online.to_vec()),
         };
-        if let Some(&cpu) = asked.iter().find(|cpu| !online.contains(cpu)) {
+        if let Some(&cpu) = requested.iter().find(|cpu| !online.contains(cpu)) {
             let online = system::list(online);
             return Err(Error::NoCpu { cpu, online });
         }
-        let mut cpus = asked.clone();
+        let mut cpus = requested.clone();
         cpus.sort_unstable();
         cpus.dedup();
         Ok(cpus)
@@ -134,9 +134,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cpus_are_those_asked_for_if_they_are_online() {
-        let check = |asked: Option<&[u32]>, expected: Result<&[u32], &str>| {
-            let cpus = asked.map(<[u32]>::to_vec);
+    fn cpus_are_the_requested_ones_that_are_online() {
+        let check = |requested: Option<&[u32]>, expected: Result<&[u32], &str>| {
+            let cpus = requested.map(<[u32]>::to_vec);
             let threads = Threads::OnCpus(CpuWide { cpus, cgroup: None });
             let found = threads.cpus(&[0, 1, 3]).map_err(|error| error.to_string());
             match expected {

@@ -242,8 +242,8 @@ impl Sampler {
     /// When the system refuses to wait, which does not happen.
     pub fn wait(&mut self, timeout: Option<Duration>) -> io::Result<Wake> {
         let timeout = timeout.and_then(|time| Timespec::try_from(time).ok());
-        let mut room = [const { MaybeUninit::uninit() }; 64];
-        let ready = match epoll::wait(&self.waiter, &mut room, timeout.as_ref()) {
+        let mut buffer = [const { MaybeUninit::uninit() }; 64];
+        let ready = match epoll::wait(&self.waiter, &mut buffer, timeout.as_ref()) {
             Ok((ready, _)) => &*ready,
             Err(Errno::INTR) => &[],
             Err(errno) => return Err(errno.into()),

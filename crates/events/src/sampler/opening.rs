@@ -64,16 +64,16 @@ pub(crate) fn open(request: &Request) -> Result<Sampler, Error> {
     loop {
         match opening.open(sizes) {
             Ok(mut sampler) => {
-                let said = less_room(wanted, sizes, opening.buffer_request);
+                let said = size_fallbacks(wanted, sizes, opening.buffer_request);
                 sampler.opened.fallbacks.extend(said);
                 return Ok(sampler);
             }
             Err(error @ Error::Ring { errno, .. }) => {
-                let out_of_room = matches!(errno, Errno::PERM | Errno::NOMEM | Errno::AGAIN);
+                let out_of_memory = matches!(errno, Errno::PERM | Errno::NOMEM | Errno::AGAIN);
                 let smaller = opening
                     .buffer_request
                     .smaller(sizes)
-                    .filter(|_| out_of_room);
+                    .filter(|_| out_of_memory);
                 sizes = smaller.ok_or(error)?;
             }
             Err(error) => return Err(error),
@@ -333,7 +333,7 @@ impl<'a> Opening<'a> {
 /// The fallbacks if rings or dumps are smaller than requested, or than they should be. A smaller
 /// dump of our own choice is not reported: the tail is read from the live target, which is reported
 /// later.
-fn less_room(wanted: Sizes, used: Sizes, buffer_request: BufferRequest) -> Vec<Fallback> {
+fn size_fallbacks(wanted: Sizes, used: Sizes, buffer_request: BufferRequest) -> Vec<Fallback> {
     /// With less, samples are lost on any busy machine.
     const GOOD_RING: u64 = 256 << 10;
     let mut fallbacks = Vec::new();

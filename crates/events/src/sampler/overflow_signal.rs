@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_are_signalled_only_while_that_is_wanted() {
+    fn samples_are_signalled_only_on_request() {
         let mut setup = Setup::new(EventSpec::cpu_clock(), Sampling::Period(100_000));
         setup.scope = Scope::Thread;
         // So that everybody may.

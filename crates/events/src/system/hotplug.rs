@@ -86,24 +86,27 @@ mod tests {
         check(b"", None);
     }
 
-    /// The kernel repeats an event of a device when it is asked to. The recordings beside this test
-    /// ignore this one.
+    /// The kernel repeats an event of a device on request. The recordings beside this test ignore
+    /// this one.
     #[test]
-    fn the_kernel_is_heard() {
+    fn uevents_of_the_kernel_arrive() {
         let events = HotplugEvents::listen().expect("a socket");
-        let asked = fs::write("/sys/devices/system/cpu/cpu0/uevent", "change");
-        if let Err(error) = asked {
+        let requested = fs::write("/sys/devices/system/cpu/cpu0/uevent", "change");
+        if let Err(error) = requested {
             eprintln!("NOT TESTED: /sys/devices/system/cpu/cpu0/uevent: {error}");
             assert!(std::env::var_os("CI").is_none(), "CI's machines can");
             return;
         }
         let mut buffer = [0; 512];
-        let mut heard = || {
+        let mut receive = || {
             recv(&events.0, &mut buffer, RecvFlags::empty())
                 .map(|(length, _)| buffer[..length].to_vec())
         };
         let expected = b"change@/devices/system/cpu/cpu0\0";
-        while !heard().expect("the event of the CPU").starts_with(expected) {}
+        while !receive()
+            .expect("the event of the CPU")
+            .starts_with(expected)
+        {}
         assert_eq!(events.next(), None);
     }
 }

@@ -31,8 +31,8 @@ fn trace(argv: &[&str]) -> (Vec<Stopped>, std::process::ExitStatus) {
     }
 }
 
-fn saw(seen: &[Stopped], wanted: impl Fn(&Why) -> bool) -> usize {
-    seen.iter().filter(|stopped| wanted(&stopped.why)).count()
+fn saw(seen: &[Stopped], accept: impl Fn(&Why) -> bool) -> usize {
+    seen.iter().filter(|stopped| accept(&stopped.why)).count()
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn registers_are_those_that_the_program_has() {
 }
 
 #[test]
-fn what_may_not_be_traced_is_refused() {
+fn untraceable_processes_are_refused() {
     let tracer = Tracer::new(None);
     assert_eq!(tracer.seize(i32::MAX), Err(Errno::SRCH));
     assert_eq!(tracer.seize(std::process::id() as Tid), Err(Errno::PERM));

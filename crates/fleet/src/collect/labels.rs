@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_know_what_the_downward_api_tells_them() {
+    fn pods_know_the_labels_of_the_downward_api() {
         let labels = of_environment(|name| match name {
             "POD_NAME" => Some("web-1".into()),
             "NODE_NAME" => Some(String::new()),

@@ -101,7 +101,7 @@ impl Drop for Bucket {
 }
 
 #[test]
-fn a_bucket_has_each_recording_once_whoever_is_killed() {
+fn a_bucket_has_each_recording_once_even_after_kills() {
     let Some(bucket) = Bucket::start() else {
         return;
     };

@@ -14,13 +14,13 @@ use super::weights;
 fn recorded_at(recording: &Path, first: Duration) -> PathBuf {
     let mut opened = Recording::open(recording).unwrap();
     let clock = opened.features().clock.unwrap();
-    let taken = loop {
+    let time = loop {
         match opened.next().unwrap().unwrap() {
             prof_perfdata::Record::Sample(sample) => break sample.time.unwrap(),
             _ => continue,
         }
     };
-    let wall_clock = u64::try_from(first.as_nanos()).unwrap() + clock.clock - taken;
+    let wall_clock = u64::try_from(first.as_nanos()).unwrap() + clock.clock - time;
     let mut bytes = fs::read(recording).unwrap();
     let known = clock.wall_clock.to_le_bytes();
     let at = bytes

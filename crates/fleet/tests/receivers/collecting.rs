@@ -59,7 +59,7 @@ impl Session {
 }
 
 #[test]
-fn what_waited_for_the_network_is_pushed_after_a_restart() {
+fn recordings_that_wait_for_the_network_are_pushed_after_a_restart() {
     let session = Session::new();
     let mut offline = session.collect(Some("pyroscope+http://127.0.0.1:1"));
     let offline = offline.args(["--duration", "1s"]).output().unwrap();
@@ -130,7 +130,7 @@ fn a_full_spool_drops_the_oldest() {
 }
 
 #[test]
-fn a_recording_that_nobody_takes_is_dropped_and_said() {
+fn a_recording_without_a_reader_is_dropped_and_reported() {
     let session = Session::new();
     let server = Server::answering(&[(400, "too old")]);
     fs::write(session.folder.path().join("recording.2026"), "no recording").unwrap();

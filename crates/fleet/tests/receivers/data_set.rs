@@ -220,7 +220,7 @@ fn whole_files(files: &[PathBuf]) -> usize {
 }
 
 #[test]
-fn frames_are_named_later_by_who_has_the_file() {
+fn frames_are_symbolized_later_with_the_file() {
     if !tools(&["gcc", "readelf"]) {
         return;
     }
@@ -326,9 +326,9 @@ fn duckdb_finds_the_same_sums() {
     let script = "import sys, duckdb\n\
                   duckdb.execute(f\"set variable url = '{sys.argv[1]}'\")\n\
                   for (line,) in duckdb.execute(sys.argv[2]).fetchall(): print(line)";
-    let mut asked = Command::new(python());
-    asked.args(["-c", script]).arg(&session.data).arg(&query);
-    let output = asked.output().unwrap();
+    let mut command = Command::new(python());
+    command.args(["-c", script]).arg(&session.data).arg(&query);
+    let output = command.output().unwrap();
     assert!(output.status.success(), "{}", errors(&output));
     let found = by_function(&String::from_utf8(output.stdout).unwrap());
     assert_eq!(found, sum(&weights(&first), &weights(&second)));

@@ -47,7 +47,7 @@ impl Session {
 }
 
 #[test]
-fn go_decodes_what_pyroscope_gets() {
+fn go_decodes_our_pyroscope_profiles() {
     if !tools(&["gcc", "go"]) {
         return;
     }
@@ -159,7 +159,7 @@ fn pprof_weights(raw: &str) -> Weights {
 }
 
 #[test]
-fn opentelemetry_decodes_what_receivers_of_otlp_get() {
+fn opentelemetry_decodes_our_otlp_profiles() {
     let python = prof_needs::python();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/receivers/decode_otlp.py");
     let package =

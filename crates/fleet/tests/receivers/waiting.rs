@@ -36,7 +36,7 @@ fn files(session: &Session) -> usize {
 }
 
 #[test]
-fn what_waited_for_the_receiver_goes_first() {
+fn waiting_recordings_go_first() {
     if !tools(&["gcc"]) {
         return;
     }
@@ -61,7 +61,7 @@ fn what_waited_for_the_receiver_goes_first() {
 }
 
 #[test]
-fn a_data_set_gets_what_waited_as_what_it_was() {
+fn waiting_recordings_reach_a_data_set_with_their_origin() {
     if !tools(&["gcc"]) {
         return;
     }

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn time_in_the_kernel_that_is_not_sampled_is_told() {
+    fn unsampled_time_in_the_kernel_is_reported() {
         let check = |unseen, unsampled: Option<UnsampledCode>, expected: Option<&str>| {
             let mut quality = quality(&[(StackEnd::Root, 100)], 0);
             quality.unsampled = unsampled.map(|code| Unsampled {
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_far_from_covered_is_not_good() {
+    fn low_coverage_is_not_good() {
         let check = |sampled, grade, reported: Option<&str>| {
             let mut quality = quality(&[(StackEnd::Root, 1000)], 0);
             quality.coverage = vec![Coverage {

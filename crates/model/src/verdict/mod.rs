@@ -500,7 +500,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_much_can_be_had_less() {
+    fn overload_has_a_remedy() {
         let check = |sampled_by, remedy: &str| {
             let mut quality = quality(&[(StackEnd::Root, 100)], 1);
             quality.sampled_by = sampled_by;
@@ -524,7 +524,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_that_nobody_saw_are_told() {
+    fn unseen_waits_are_reported() {
         let check = |seen_time, placed_time, grade, expected: &str| {
             let mut quality = quality(&[(StackEnd::Root, 100)], 0);
             quality.waits = Some(WaitCoverage {

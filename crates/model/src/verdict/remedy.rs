@@ -57,7 +57,7 @@ fn candidates(cause: Cause, quality: &Quality) -> Vec<Remedy> {
     match cause {
         Cause::Stack(StackEnd::TruncatedDump | StackEnd::Stale) => vec![
             Remedy::CopyMore,
-            Remedy::LargerRings(ring_for_whole_copies(quality)),
+            Remedy::LargerRings(ring_for_largest_dumps(quality)),
             Remedy::UnwindWhileRecording,
             fewer,
             Remedy::Root,
@@ -95,7 +95,7 @@ impl Remedy {
         let is = |holds: fn(&RecordingSettings) -> bool| known.is_some_and(holds);
         match self {
             // Larger dumps fill the rings sooner.
-            Self::CopyMore => quality.losses.ring_full == 0 && is(could_copy_more),
+            Self::CopyMore => quality.losses.ring_full == 0 && is(could_dump_more),
             Self::UnwindWhileRecording => {
                 is(|known| !known.unwound && known.call_graph != CallGraphSettings::None)
             }
@@ -104,13 +104,13 @@ impl Remedy {
             }
             Self::CpuClock => is(|known| !known.by_clock),
             Self::LargerRings(bytes) if matches!(cause, Cause::Stack(_)) => {
-                is(is_copy_limited_by_ring) && known.is_some_and(|known| bytes > known.ring)
+                is(is_dump_limited_by_ring) && known.is_some_and(|known| bytes > known.ring)
             }
             // Rings that lose many samples are always full: larger ones only delay that.
             Self::LargerRings(_) => quality.lost_share() < 0.1 && is(could_hold_more),
             // Many samples share the rings, which makes each dump smaller.
             Self::FewerSamples(_) if matches!(cause, Cause::Stack(_)) => {
-                is(does_rate_limit_copies) && is(is_copy_limited_by_ring)
+                is(does_rate_limit_dumps) && is(is_dump_limited_by_ring)
             }
             Self::FewerSamples(SampledBy::Rate) => {
                 known.is_none_or(|known| known.rate.is_none_or(|rate| rate > 1))
@@ -132,39 +132,40 @@ fn is_made_at_run_time(cause: Cause, quality: &Quality) -> bool {
     place.is_some_and(|place| place.module.starts_with("//anon"))
 }
 
-fn copies_less_than_it_could(known: &RecordingSettings) -> bool {
+fn dumps_less_than_possible(known: &RecordingSettings) -> bool {
     const NEARLY_ALL: u32 = CallGraphSettings::LARGEST_DUMP - CallGraphSettings::RECORD_REST;
     matches!(known.call_graph, CallGraphSettings::Dump(bytes) if bytes < NEARLY_ALL)
 }
 
 /// Whether rings of the sizes that prof chooses can hold larger dumps. Unknown, and so false, for
 /// recordings by other tools.
-fn could_copy_more(known: &RecordingSettings) -> bool {
+fn could_dump_more(known: &RecordingSettings) -> bool {
     const CHOSEN: RangeInclusive<u64> = 4 << 20..=16 << 20;
     let is_as_chosen = known.ring >= *CHOSEN.start();
     let largest = known.largest_ring.min(*CHOSEN.end());
-    let has_room = is_as_chosen && room(known, largest) >= CallGraphSettings::LARGEST_DUMP.into();
-    copies_less_than_it_could(known) && (known.ring == 0 || has_room)
+    let is_enough =
+        is_as_chosen && bytes_per_sample(known, largest) >= CallGraphSettings::LARGEST_DUMP.into();
+    dumps_less_than_possible(known) && (known.ring == 0 || is_enough)
 }
 
 /// Bytes of such a ring for each sample that it should hold.
-fn room(known: &RecordingSettings, ring: u64) -> u64 {
+fn bytes_per_sample(known: &RecordingSettings, ring: u64) -> u64 {
     ring / RecordingSettings::samples_to_hold(known.rate.unwrap_or(0))
 }
 
 /// Whether the size of the rings limits the size of the dumps.
-fn is_copy_limited_by_ring(known: &RecordingSettings) -> bool {
+fn is_dump_limited_by_ring(known: &RecordingSettings) -> bool {
     const SMALLEST_CHOSEN: u64 = 4096;
-    let chosen = room(known, known.ring).max(SMALLEST_CHOSEN);
+    let chosen = bytes_per_sample(known, known.ring).max(SMALLEST_CHOSEN);
     let is_chosen =
         matches!(known.call_graph, CallGraphSettings::Dump(bytes) if u64::from(bytes) <= chosen);
-    copies_less_than_it_could(known) && is_chosen
+    dumps_less_than_possible(known) && is_chosen
 }
 
 /// Whether the rings hold too few samples even with the smallest dumps.
 fn holds_too_few(known: &RecordingSettings) -> bool {
-    let room = room(known, known.ring);
-    matches!(known.call_graph, CallGraphSettings::Dump(bytes) if u64::from(bytes) > room)
+    let most = bytes_per_sample(known, known.ring);
+    matches!(known.call_graph, CallGraphSettings::Dump(bytes) if u64::from(bytes) > most)
 }
 
 fn could_ring_be_larger(known: &RecordingSettings) -> bool {
@@ -172,7 +173,7 @@ fn could_ring_be_larger(known: &RecordingSettings) -> bool {
 }
 
 /// The ring size that holds enough samples with the largest dumps.
-fn ring_for_whole_copies(quality: &Quality) -> u64 {
+fn ring_for_largest_dumps(quality: &Quality) -> u64 {
     let Some(known) = quality.settings.as_ref() else {
         return 0;
     };
@@ -184,7 +185,7 @@ fn ring_for_whole_copies(quality: &Quality) -> u64 {
 
 /// Whether the rate makes the rings hold more samples than at the lowest rate, and so smaller
 /// dumps.
-fn does_rate_limit_copies(known: &RecordingSettings) -> bool {
+fn does_rate_limit_dumps(known: &RecordingSettings) -> bool {
     let least = RecordingSettings::samples_to_hold(0);
     let samples = known.rate.map(RecordingSettings::samples_to_hold);
     samples.is_some_and(|samples| samples > least)
@@ -193,7 +194,7 @@ fn does_rate_limit_copies(known: &RecordingSettings) -> bool {
 /// Whether larger rings hold more samples. If the rings cannot hold many of the largest dumps, the
 /// dumps are made smaller instead.
 fn could_hold_more(known: &RecordingSettings) -> bool {
-    could_ring_be_larger(known) && (!copies_less_than_it_could(known) || holds_too_few(known))
+    could_ring_be_larger(known) && (!dumps_less_than_possible(known) || holds_too_few(known))
 }
 
 /// With too many samples, the remedy cannot be to take more.
@@ -303,7 +304,7 @@ mod tests {
         "build this code with -fasynchronous-unwind-tables or -fno-omit-frame-pointer";
 
     #[test]
-    fn deep_stacks_need_larger_copies_unless_they_are_the_largest() {
+    fn deep_stacks_need_larger_dumps_unless_they_are_the_largest() {
         for end in [StackEnd::TruncatedDump, StackEnd::Stale] {
             let with = |change: fn(&mut RecordingSettings), expected| {
                 let mut settings = usual();
@@ -350,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_in_force_is_no_remedy() {
+    fn settings_in_use_are_no_remedy() {
         let fp = RecordingSettings {
             call_graph: CallGraphSettings::FramePointers,
             ..usual()
@@ -417,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_told_to_take_fewer_samples_and_more() {
+    fn no_advice_contradicts_other_advice() {
         let mut few = Quality {
             samples: 3,
             settings: Some(usual()),

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_told_to_raise_the_highest_rate() {
+    fn the_highest_rate_gets_no_advice_to_raise_it() {
         let at = |rate| {
             let settings = RecordingSettings {
                 rate: Some(rate),

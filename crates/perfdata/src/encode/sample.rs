@@ -183,9 +183,9 @@ fn rare_fields(out: &mut Vec<u8>, attr: &Attr, sample: &NewSample<'_>) {
 fn addresses(out: &mut Vec<u8>, addresses: &[u64]) {
     let start = out.len();
     out.resize(start + 8 * addresses.len(), 0);
-    let (room, _) = out[start..].as_chunks_mut();
-    for (room, address) in room.iter_mut().zip(addresses) {
-        *room = address.to_le_bytes();
+    let (slots, _) = out[start..].as_chunks_mut();
+    for (slot, address) in slots.iter_mut().zip(addresses) {
+        *slot = address.to_le_bytes();
     }
 }
 
@@ -233,12 +233,12 @@ fn registers(out: &mut Vec<u8>, mask: u64, registers: Option<UserRegisters>) {
 }
 
 fn stack(out: &mut Vec<u8>, bytes: &[u8]) {
-    let room = bytes.len().next_multiple_of(8);
-    put(out, room as u64);
-    if room == 0 {
+    let size = bytes.len().next_multiple_of(8);
+    put(out, size as u64);
+    if size == 0 {
         return;
     }
     out.extend(bytes);
-    out.extend(std::iter::repeat_n(0, room - bytes.len()));
+    out.extend(std::iter::repeat_n(0, size - bytes.len()));
     put(out, bytes.len() as u64);
 }

@@ -20,7 +20,7 @@ pub fn shortened(out: &mut Vec<u8>, record: &[u8], sample: &Sample<'_>, limit: u
     let full = stack.is_full() || kept < copied & !(WORD - 1);
     let size = if full { kept } else { kept + WORD };
     let start = out.len();
-    let behind = sample.user_stack_at + WORD + stack.room + WORD;
+    let behind = sample.user_stack_at + WORD + stack.capacity + WORD;
     let front = record.get(..sample.user_stack_at);
     out.extend_from_slice(front.unwrap_or_default());
     out.extend_from_slice(&(size as u64).to_le_bytes());
@@ -67,8 +67,8 @@ mod tests {
 
     /// A sample with a dump of this size, of which the kernel filled so many bytes, and another
     /// field.
-    fn record(room: usize, copied: usize) -> Vec<u8> {
-        let stack: Vec<u8> = (0..room).map(|byte| byte as u8).collect();
+    fn record(capacity: usize, copied: usize) -> Vec<u8> {
+        let stack: Vec<u8> = (0..capacity).map(|byte| byte as u8).collect();
         let sample = NewSample {
             time: 5,
             callchain: &[1, 2, 3],
@@ -82,7 +82,7 @@ mod tests {
         };
         let mut bytes = Vec::new();
         encode::sample(&mut bytes, &attr(), &sample).unwrap();
-        if room > 0 {
+        if capacity > 0 {
             let dyn_size = bytes.len() - 16;
             bytes[dyn_size..dyn_size + 8].copy_from_slice(&(copied as u64).to_le_bytes());
         }
@@ -102,24 +102,28 @@ mod tests {
     }
 
     #[test]
-    fn samples_keep_what_was_copied() {
-        let check = |room: usize, copied: usize, limit: usize, expected: Option<(usize, usize)>| {
-            let record = record(room, copied);
-            let mut out = vec![0xee; 3];
-            parsed(&record, |sample| {
-                shortened(&mut out, &record, sample, limit)
-            });
-            let shorter = out.get(3..).unwrap();
-            assert!(shorter.len() <= record.len());
-            parsed(shorter, |sample| {
-                let stack = sample.user_stack;
-                assert_eq!(stack.map(|stack| (stack.room, stack.bytes.len())), expected);
-                let bytes = stack.map_or(&[][..], |stack| stack.bytes);
-                assert!(bytes.iter().zip(0..).all(|(&byte, at)| byte == at));
-                assert_eq!((sample.time, sample.details.cgroup), (Some(5), Some(77)));
-                assert_eq!(sample.callchain.len(), 3);
-            });
-        };
+    fn samples_keep_their_dumps() {
+        let check =
+            |capacity: usize, copied: usize, limit: usize, expected: Option<(usize, usize)>| {
+                let record = record(capacity, copied);
+                let mut out = vec![0xee; 3];
+                parsed(&record, |sample| {
+                    shortened(&mut out, &record, sample, limit)
+                });
+                let shorter = out.get(3..).unwrap();
+                assert!(shorter.len() <= record.len());
+                parsed(shorter, |sample| {
+                    let stack = sample.user_stack;
+                    assert_eq!(
+                        stack.map(|stack| (stack.capacity, stack.bytes.len())),
+                        expected
+                    );
+                    let bytes = stack.map_or(&[][..], |stack| stack.bytes);
+                    assert!(bytes.iter().zip(0..).all(|(&byte, at)| byte == at));
+                    assert_eq!((sample.time, sample.details.cgroup), (Some(5), Some(77)));
+                    assert_eq!(sample.callchain.len(), 3);
+                });
+            };
         check(64, 64, 1000, Some((64, 64)));
         check(64, 24, 1000, Some((32, 24)));
         check(64, 56, 1000, Some((64, 56)));

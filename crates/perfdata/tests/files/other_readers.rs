@@ -107,7 +107,7 @@ fn check_perf(args: &[&str], file: &Path) -> Option<String> {
 }
 
 #[test]
-fn perf_and_samply_open_what_we_write() {
+fn perf_and_samply_open_our_recordings() {
     check_tools("cpu-clock");
     check_tools("cpu-clock:u");
     check_tools("cpu-clock,page-faults");

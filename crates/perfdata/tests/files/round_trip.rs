@@ -161,7 +161,7 @@ fn check_sample(sample_type: u64, new: &NewSample<'_>) {
     );
     let registers = new.user_registers.filter(|_| has(SampleType::REGS_USER));
     assert_eq!(sample.user_registers(), registers, "{context}");
-    let stack = sample.user_stack.map(|stack| (stack.bytes, stack.room));
+    let stack = sample.user_stack.map(|stack| (stack.bytes, stack.capacity));
     assert_eq!(
         stack,
         has(SampleType::STACK_USER).then_some((&b"stack"[..], 8))
@@ -345,7 +345,7 @@ fn mappings_of_every_kind() {
 
 /// The kernel marks other tools' records while a session requests build ids.
 #[test]
-fn what_is_said_to_be_a_build_id_may_be_a_device_and_inode() {
+fn alleged_build_ids_may_be_device_and_inode() {
     const MISC: usize = 5;
     const BUILD_ID: u8 = 1 << 6;
     for device in [(254, 1), (8, 1), (0, 30), (259, 2)] {
@@ -502,7 +502,7 @@ fn features() -> Features {
 }
 
 #[test]
-fn names_are_added_and_replaced_and_all_else_stays() {
+fn names_are_added_and_replaced_and_the_rest_stays() {
     const BITS: usize = 72;
     let before = Features {
         symbols: Some(b"from the future".to_vec()),
@@ -597,7 +597,7 @@ fn an_empty_file_is_whole_too() {
 }
 
 #[test]
-fn what_was_flushed_survives_a_kill() {
+fn flushed_records_survive_a_kill() {
     let fields = (SampleType::IDENTIFIER | SampleType::IP | SampleType::TIME).0;
     let event = event(fields, &[41]);
     let mut file = Cursor::new(Vec::new());
@@ -629,13 +629,13 @@ fn what_was_flushed_survives_a_kill() {
 #[derive(Debug)]
 struct SmallDisk {
     bytes: Cursor<Vec<u8>>,
-    room: usize,
+    capacity: usize,
 }
 
 impl std::io::Write for SmallDisk {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         let start = self.bytes.position() as usize;
-        let count = bytes.len().min(self.room.saturating_sub(start));
+        let count = bytes.len().min(self.capacity.saturating_sub(start));
         match count {
             0 if !bytes.is_empty() => Err(std::io::ErrorKind::StorageFull.into()),
             count => self.bytes.write(&bytes[..count]),
@@ -664,10 +664,10 @@ fn a_full_disk_leaves_the_records_that_fit() {
         ..NewSample::default()
     };
     encode::sample(&mut record, &event.attr, &sample).unwrap();
-    for room in [300_000, 300_008, 300_400] {
+    for capacity in [300_000, 300_008, 300_400] {
         let mut disk = SmallDisk {
             bytes: Cursor::new(Vec::new()),
-            room,
+            capacity,
         };
         let mut writer = Writer::create(&mut disk, std::slice::from_ref(&event)).unwrap();
         let mut failed = false;

@@ -121,8 +121,8 @@ fn pick(metadata: &Metadata, flags: &TargetFlags) -> Result<Choice> {
         (Unit::Tests, &flags.unit_test),
         (Unit::Benchmarks, &flags.unit_bench),
     ];
-    for (unit, wanted) in units {
-        if let Some(name) = wanted {
+    for (unit, requested) in units {
+        if let Some(name) = requested {
             return pick_unit(&packages, unit, name.as_deref(), flags.unit_test_kind);
         }
     }
@@ -146,18 +146,18 @@ fn named(flags: &TargetFlags) -> Option<(Kind, &str)> {
 
 /// The packages to search: the named one, else the one in this directory, else the workspace's
 /// default members.
-fn packages<'a>(metadata: &'a Metadata, wanted: Option<&str>) -> Result<Vec<&'a Package>> {
+fn packages<'a>(metadata: &'a Metadata, requested: Option<&str>) -> Result<Vec<&'a Package>> {
     let members = metadata.workspace_packages();
-    if let Some(wanted) = wanted {
+    if let Some(requested) = requested {
         let found: Vec<_> = members
             .iter()
             .copied()
-            .filter(|p| p.name == wanted || p.id.repr == wanted)
+            .filter(|p| p.name == requested || p.id.repr == requested)
             .collect();
         if found.is_empty() {
             let names: Vec<_> = members.iter().map(|p| p.name.as_str()).collect();
             bail!(
-                "no package '{wanted}' in this workspace; it has: {}",
+                "no package '{requested}' in this workspace; it has: {}",
                 names.join(", ")
             );
         }

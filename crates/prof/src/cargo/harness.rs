@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_calls_is_hidden() {
+    fn functions_that_only_call_are_hidden() {
         let hidden = functions().unwrap();
         for name in [
             "test::__rust_begin_short_backtrace",
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_works_is_shown() {
+    fn functions_that_work_are_shown() {
         let hidden = functions().unwrap();
         for name in [
             "fib::test::helper",

@@ -22,7 +22,7 @@ use crate::flags::{
     CargoFlags, CargoFlamegraphFlags, CargoPictureFlags, CargoRecordFlags, CargoStatFlags,
     CargoTopFlags, CargoVerb, SamplingFlags, ScheduleFlags, StorageFlags, TargetFlags,
 };
-use crate::record::{self, Job, Pictures, Wanted};
+use crate::record::{self, Job, Pictures, TargetRequest};
 use crate::report;
 use build::Built;
 use choose::Choice;
@@ -85,7 +85,7 @@ fn record_job(
 ) -> Job {
     let Session { choice, built, .. } = session;
     Job {
-        target: Wanted::Known(Target::Command(Program {
+        target: TargetRequest::Known(Target::Command(Program {
             argv: argv(built, choice, args).collect(),
             environment: built.environment.clone(),
             directory: built.directory.clone(),

@@ -14,9 +14,9 @@ use crate::flags::TargetFlags;
 ///
 /// The target is another kind of machine, and no runner for it is set.
 pub(super) fn runner(flags: &TargetFlags) -> Result<Vec<OsString>> {
-    let asked = flags.target.clone();
-    let asked = asked.or_else(|| env::var("CARGO_BUILD_TARGET").ok());
-    let triple = match &asked {
+    let requested = flags.target.clone();
+    let requested = requested.or_else(|| env::var("CARGO_BUILD_TARGET").ok());
+    let triple = match &requested {
         Some(triple) => Some(triple.clone()),
         // Asking rustc takes a moment, and few users have a runner.
         None => env::vars_os()
@@ -32,7 +32,7 @@ pub(super) fn runner(flags: &TargetFlags) -> Result<Vec<OsString>> {
         .flat_map(|words| words.split_whitespace())
         .map(OsString::from)
         .collect();
-    match asked {
+    match requested {
         Some(triple) if runner.is_empty() && !runs_here(&triple) => bail!(
             "programs for {triple} do not run on this machine ({}-linux): build and record them \
              there, or name what runs them in {}",

@@ -18,9 +18,9 @@ pub(crate) struct AnnotateFlags {
     /// A function name, a regular expression for functions, or a source file (its path or the end
     /// of it) [default: the function with the most self time]
     #[arg(value_name = "FUNCTION|FILE", add = ArgValueCompleter::new(complete::functions_and_files))]
-    pub(crate) wanted: Option<String>,
+    pub(crate) pattern: Option<String>,
 
-    /// What to read
+    /// Input files
     #[command(flatten)]
     pub(crate) input: InputFlags,
 

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_keys_are_told() {
+    fn wrong_keys_are_reported() {
         let check = |keys: &str, expected: &str| {
             let error = keys.parse::<Sort>().unwrap_err();
             assert!(error.contains(expected), "{error}");

@@ -67,7 +67,7 @@ impl Extent {
 
 fn parse_switch(text: &str) -> Result<When, String> {
     if text == "signal" {
-        return Ok(When::Asked);
+        return Ok(When::OnRequest);
     }
     let extent = Extent::parse(text).map_err(|error| format!("{error}; or write signal"))?;
     Ok(match extent {
@@ -98,7 +98,7 @@ mod tests {
     fn files_are_switched_by_size_time_and_signal() {
         let seconds = |seconds| Some(When::Every(Duration::from_secs(seconds)));
         let cases = [
-            ("signal", Some(When::Asked)),
+            ("signal", Some(When::OnRequest)),
             ("10M", Some(When::Size(10 << 20))),
             ("500B", Some(When::Size(500))),
             ("10m", seconds(600)),

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_reasons_are_told_once() {
+    fn equal_reasons_are_reported_once() {
         let all = [
             naming("libc.so.6", stripped("libc.so.6", None), 90),
             naming("[kernel]", ModuleStatus::KernelHidden, 50),
@@ -125,11 +125,11 @@ mod tests {
     }
 
     #[test]
-    fn servers_that_were_asked_are_no_remedy() {
-        let asked = stripped("bash", Some("no debuginfod server has the debug info"));
+    fn servers_without_the_file_are_no_remedy() {
+        let requested = stripped("bash", Some("no debuginfod server has the debug info"));
         let line = "symbols are missing in bash (9 samples): stripped, and no debuginfod server has \
                     the debug info; install debug packages, or build without stripping";
-        check(&[naming("bash", asked, 9)], &[line]);
+        check(&[naming("bash", requested, 9)], &[line]);
         let inlined = |module| ModuleNaming {
             downloads: Some("the download of the debug info was skipped".into()),
             ..naming(module, ModuleStatus::Named, 0)

@@ -18,7 +18,7 @@ pub(super) fn groups(target: &Target, flags: &SamplingFlags) -> Result<Vec<Group
         !flags.branch_any,
         "-b: prof does not record branches; --call-graph lbr finds callers in the CPU's branch records"
     );
-    let mut groups = wanted(target, flags)?;
+    let mut groups = requested(target, flags)?;
     if flags.no_inherit {
         for event in groups.iter_mut().flat_map(|group| &mut group.events) {
             event.spec.terms.inherit.get_or_insert(false);
@@ -27,7 +27,7 @@ pub(super) fn groups(target: &Target, flags: &SamplingFlags) -> Result<Vec<Group
     Ok(groups)
 }
 
-fn wanted(target: &Target, flags: &SamplingFlags) -> Result<Vec<GroupRequest>> {
+fn requested(target: &Target, flags: &SamplingFlags) -> Result<Vec<GroupRequest>> {
     let call_graph = call_graph(flags);
     if flags.off_cpu || flags.wall || flags.alloc.is_some() {
         ensure!(

@@ -31,7 +31,7 @@ use crate::targets;
 /// A recording to make.
 pub(crate) struct Job {
     /// What to record.
-    pub target: Wanted,
+    pub target: TargetRequest,
     /// How to record it, and where to.
     pub sampling: SamplingFlags,
     /// When to sample.
@@ -75,7 +75,7 @@ impl Pictures {
 }
 
 /// The requested target.
-pub(crate) enum Wanted {
+pub(crate) enum TargetRequest {
     /// A known target.
     Known(Target),
     /// Running processes with a matching name, or the first one to start.
@@ -87,7 +87,7 @@ pub(crate) enum Wanted {
     },
 }
 
-impl Wanted {
+impl TargetRequest {
     /// Finds processes by their names, if requested.
     ///
     /// # Errors
@@ -106,7 +106,7 @@ impl Wanted {
 impl From<RecordFlags> for Job {
     fn from(flags: RecordFlags) -> Self {
         Self {
-            target: wanted(flags.target, flags.sampling.output == Path::new("-")),
+            target: target_request(flags.target, flags.sampling.output == Path::new("-")),
             sampling: flags.sampling,
             schedule: flags.schedule,
             storage: flags.storage,
@@ -122,16 +122,16 @@ impl From<RecordFlags> for Job {
 
 /// The target of these flags. `stdout_is_taken`: the recording goes to the standard output, and the
 /// command's output to its standard error output.
-pub(crate) fn wanted(flags: TargetSelection, stdout_is_taken: bool) -> Wanted {
+pub(crate) fn target_request(flags: TargetSelection, stdout_is_taken: bool) -> TargetRequest {
     let program = (!flags.command.is_empty()).then(|| Program {
         stdout_is_stderr: stdout_is_taken,
         ..Program::new(flags.command)
     });
     let cpu_wide = flags.all_cpus || flags.cpus.is_some() || flags.cgroup.is_some();
-    Wanted::Known(match (flags.name, program) {
+    TargetRequest::Known(match (flags.name, program) {
         (Some(pattern), _) => {
             let wait = flags.wait;
-            return Wanted::Named { pattern, wait };
+            return TargetRequest::Named { pattern, wait };
         }
         (None, command) if cpu_wide => Target::Cpus(CpuTarget {
             cpus: flags.cpus.map(|CpuList(cpus)| cpus),
@@ -268,7 +268,7 @@ fn schedule(flags: ScheduleFlags, duration: Option<Duration>, quiet: bool) -> Re
         delay: match flags.delay {
             None => Delay::None,
             Some(DelayFlag::After(time)) => Delay::After(time),
-            Some(DelayFlag::UntilEnabled) => Delay::UntilTold,
+            Some(DelayFlag::UntilEnabled) => Delay::UntilEnabled,
         },
         duration,
         control: control

@@ -27,18 +27,18 @@ pub(crate) fn run(flags: AnnotateFlags) -> Result<ExitCode> {
     let (profile, symbolizer) =
         names::read_with_symbolizer(&flags.input.inputs, &flags.symbols, Detail::Inlines)?;
     let filter = Filter::from(flags.filter);
-    let annotation = Annotation::new(&profile, &filter, flags.wanted.as_deref())?;
+    let annotation = Annotation::new(&profile, &filter, flags.pattern.as_deref())?;
     let code = flags
         .asm
         .map(|syntax| annotation.code(&symbolizer, syntax.into()));
     let code = code.as_deref();
-    let worth = ReportQuality::of(&profile);
+    let quality = ReportQuality::of(&profile);
     let asides = asides(&profile, annotation.event());
     if let Some(path) = &flags.json {
         write_file(path, |out| {
             Ok(json::annotation(&annotation, code, &sources, out)?)
         })?;
-        print_closing(&asides, &worth);
+        print_closing(&asides, &quality);
     } else {
         let options = AnnotateOptions {
             width: text::terminal_width(),
@@ -47,7 +47,7 @@ pub(crate) fn run(flags: AnnotateFlags) -> Result<ExitCode> {
             colors: colors(),
         };
         write_stdout(|out| Ok(annotate::write(&annotation, code, &sources, &options, out)?))?;
-        text::write_closing(&asides, &worth)?;
+        text::write_closing(&asides, &quality)?;
     }
     Ok(ExitCode::SUCCESS)
 }

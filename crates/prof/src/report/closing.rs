@@ -74,10 +74,10 @@ pub(super) fn asides(profile: &SymbolizedProfile, event: &Event) -> Vec<String> 
 }
 
 /// Prints it on the standard error output: the standard output may be the view.
-pub(super) fn print_closing(asides: &[String], worth: &ReportQuality) {
+pub(super) fn print_closing(asides: &[String], quality: &ReportQuality) {
     let console = Console::new(false, false);
     asides.iter().for_each(|line| console.say(line));
-    console.say(worth);
+    console.say(quality);
 }
 
 /// The other events of the profile, in one line; `None` if there are none.

@@ -45,7 +45,7 @@ pub(crate) fn run(flags: ReportFlags) -> Result<ExitCode> {
     };
     let detail = Detail::new(no_inline);
     let (profile, symbolizer) = names::read_copies(&inputs, copies, &flags.symbols, detail)?;
-    let worth = ReportQuality::of(&profile);
+    let quality = ReportQuality::of(&profile);
     let filter = Filter::from(flags.filter);
     if output.text.unwind_failures {
         match &output.files.json {
@@ -87,11 +87,11 @@ pub(crate) fn run(flags: ReportFlags) -> Result<ExitCode> {
         }
         let asides = asides(&profile, tree.event());
         match output.call_files().next() {
-            Some(_) => print_closing(&asides, &worth),
-            None => text::write_closing(&asides, &worth)?,
+            Some(_) => print_closing(&asides, &quality),
+            None => text::write_closing(&asides, &quality)?,
         }
     }
-    Ok(match flags.strict && !worth.is_trusted() {
+    Ok(match flags.strict && !quality.is_trusted() {
         true => exit::CHECK_FAILED.into(),
         false => ExitCode::SUCCESS,
     })
@@ -111,9 +111,9 @@ pub(crate) fn script(flags: ScriptFlags) -> Result<ExitCode> {
     )?;
     let filter = Filter::from(flags.filter);
     write_stdout(|out| Ok(script::write(&profile, &filter, out)?))?;
-    let worth = ReportQuality::of(&profile);
-    if !worth.is_good() {
-        print_closing(&[], &worth);
+    let quality = ReportQuality::of(&profile);
+    if !quality.is_good() {
+        print_closing(&[], &quality);
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -109,10 +109,10 @@ pub(super) fn write_coverage(quality: &Quality, rows: Option<usize>) -> Result<(
 }
 
 /// Writes the lines below each view: what it does not show, and the verdict.
-pub(super) fn write_closing(asides: &[String], worth: &ReportQuality) -> Result<()> {
+pub(super) fn write_closing(asides: &[String], quality: &ReportQuality) -> Result<()> {
     write_stdout(|out| {
         writeln!(out)?;
-        let lines = [asides, &[worth.to_string()]].concat();
+        let lines = [asides, &[quality.to_string()]].concat();
         for line in lines.iter().flat_map(|text| text.split('\n')) {
             writeln!(out, "{}", printable(line))?;
         }

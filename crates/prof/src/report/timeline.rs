@@ -42,11 +42,11 @@ pub(super) fn write(
     if let Some(path) = &files.json {
         write_file(path, |out| Ok(json::timeline(&view, out)?))?;
     }
-    let (asides, worth) = (asides(profile, view.event), ReportQuality::of(profile));
+    let (asides, quality) = (asides(profile, view.event), ReportQuality::of(profile));
     if picture.is_some() || files.json.is_some() {
-        print_closing(&asides, &worth);
+        print_closing(&asides, &quality);
         return Ok(());
     }
     write_stdout(|out| Ok(timeline::write(&view, flags.text.limit, out)?))?;
-    write_closing(&asides, &worth)
+    write_closing(&asides, &quality)
 }

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_user_has_decided_stays() {
+    fn options_of_the_user_are_kept() {
         assert_eq!(node(&["node", "--perf-prof", "a.js"], ""), None);
         assert_eq!(node(&["sh", "-c", "node --perf-basic-prof a.js"], ""), None);
         assert_eq!(node(&["node", "a.js"], "--perf-basic-prof"), None);

@@ -75,7 +75,7 @@ impl RuntimeHelp {
         };
         if !self.variables.is_empty() {
             // Other programs write such maps on their own: those stay.
-            let asked = perf_maps::processes_asked(&summary.files);
+            let asked = perf_maps::requested_processes(&summary.files);
             let written = PerfMaps::read();
             let written = written.changed_since(&self.before);
             maps.extend(written.filter(|map| asked.contains(&map.pid)));

@@ -87,7 +87,7 @@ impl PerfMaps {
 
 /// The processes of these recordings that ran a runtime which the environment makes write a map. A
 /// recording that cannot be read yields none.
-pub(super) fn processes_asked(recordings: &[PathBuf]) -> BTreeSet<Pid> {
+pub(super) fn requested_processes(recordings: &[PathBuf]) -> BTreeSet<Pid> {
     recordings
         .iter()
         .flat_map(|path| runtimes_in(path))

@@ -14,19 +14,19 @@ use super::interval::Intervals;
 use super::prefix::Prefix;
 use super::printer::Printer;
 use super::report::{Measurement, Report};
+use super::selection::Selection;
 use super::wait::{Wake, wait};
-use super::wanted::Wanted;
 use crate::flags::StatFlags;
 
 /// Counts until a signal comes, the time is up, or all targets have ended.
 pub(super) fn run(
     flags: &StatFlags,
-    wanted: &Wanted,
+    selection: &Selection,
     signals: &Signals,
     printer: &mut Printer,
 ) -> Result<ExitCode> {
     let ends = ends(flags);
-    let mut counters = open(flags, wanted)?;
+    let mut counters = open(flags, selection)?;
     let console = Console::new(false, false);
     counters.notes.iter().for_each(|note| console.say(note));
     let mut intervals = Intervals::new(flags, &mut counters)?;
@@ -57,7 +57,7 @@ pub(super) fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-fn open(flags: &StatFlags, wanted: &Wanted) -> Result<Counters> {
+fn open(flags: &StatFlags, selection: &Selection) -> Result<Counters> {
     // A descriptor for each event and thread or CPU.
     prof_events::system::raise_limits();
     let processes = flags.pids.iter().map(|&pid| Target::Process(pid));
@@ -79,7 +79,7 @@ fn open(flags: &StatFlags, wanted: &Wanted) -> Result<Counters> {
         ..Options::default()
     };
     Counters::open(
-        wanted,
+        selection,
         &targets,
         Terms {
             options,

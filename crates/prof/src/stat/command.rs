@@ -15,15 +15,15 @@ use super::counters::{Counters, Terms};
 use super::interval::Intervals;
 use super::printer::Printer;
 use super::report::{Measurement, Report};
+use super::selection::Selection;
 use super::wait::{Wake, wait};
-use super::wanted::Wanted;
 use crate::exit;
 use crate::flags::StatFlags;
 
 /// Runs the command the requested number of times, prints the counts, and exits as it did.
 pub(super) fn run(
     flags: &StatFlags,
-    wanted: &Wanted,
+    selection: &Selection,
     signals: &Signals,
     printer: &mut Printer,
 ) -> Result<ExitCode> {
@@ -35,7 +35,7 @@ pub(super) fn run(
             Ok(held) => held,
             Err(error) => return Ok(not_started(flags, &error)),
         };
-        let mut counters = open(flags, wanted, &held)?;
+        let mut counters = open(flags, selection, &held)?;
         if number == 0 {
             let console = Console::new(false, false);
             counters.notes.iter().for_each(|note| console.say(note));
@@ -79,7 +79,11 @@ pub(super) fn run(
     Ok(code)
 }
 
-pub(super) fn open(flags: &StatFlags, wanted: &Wanted, held: &HeldCommand) -> Result<Counters> {
+pub(super) fn open(
+    flags: &StatFlags,
+    selection: &Selection,
+    held: &HeldCommand,
+) -> Result<Counters> {
     let system_wide = flags.is_system_wide();
     if system_wide {
         // A descriptor for each event and CPU. The command was forked before and keeps its limits.
@@ -101,7 +105,7 @@ pub(super) fn open(flags: &StatFlags, wanted: &Wanted, held: &HeldCommand) -> Re
     };
     // getrusage covers the whole command, its children included.
     let usage = !system_wide && !flags.no_inherit && flags.interval.is_none();
-    Counters::open(wanted, &[target], Terms { options, usage })
+    Counters::open(selection, &[target], Terms { options, usage })
 }
 
 /// Reports a command that could not be started, with the status that a shell gives it.

@@ -9,7 +9,7 @@ use prof_events::names::encoding_of;
 use super::part::Part;
 use super::refused::Refused;
 use super::row::{Counts, Origin, Row};
-use super::wanted::Wanted;
+use super::selection::Selection;
 
 /// The counters of all events on all targets.
 pub(super) struct Counters {
@@ -30,7 +30,7 @@ pub(super) struct Terms {
 impl Counters {
     /// Opens everything. An unavailable or forbidden event is replaced or, unless the user named
     /// it, left out.
-    pub(super) fn open(wanted: &Wanted, targets: &[Target], terms: Terms) -> Result<Self> {
+    pub(super) fn open(selection: &Selection, targets: &[Target], terms: Terms) -> Result<Self> {
         let mut opened = Self {
             rows: Vec::new(),
             notes: Vec::new(),
@@ -42,7 +42,7 @@ impl Counters {
         let mut groups = Vec::new();
         let mut parts = Vec::new();
         let mut refused = Refused::default();
-        for group in &wanted.groups {
+        for group in &selection.groups {
             match try_open(group, first, terms) {
                 Ok(Opened {
                     group,
@@ -53,12 +53,12 @@ impl Counters {
                         group
                             .events
                             .iter()
-                            .map(|event| Row::new(event, wanted, origin)),
+                            .map(|event| Row::new(event, selection, origin)),
                     );
                     groups.push((group, origin));
                     parts.push(part);
                 }
-                Err(error) if wanted.by_name => return Err(error.into()),
+                Err(error) if selection.by_name => return Err(error.into()),
                 Err(error) if error.is_permission() || error.is_unsupported() => {
                     refused.add(group, error)
                 }

@@ -1,7 +1,7 @@
 //! `prof stat`: counts events in a command, in running processes, or on all CPUs.
 //!
 //! ```text
-//!   flags ──(wanted)──> names ──(counters: open, fall back)──> Counters ── read ──> counts
+//!   flags ──(selection)──> names ──(counters: open, fall back)──> Counters ── read ──> counts
 //!                                                                                     │
 //!   command | threads | attached: start, wait ────────────────────────────────────────┤
 //!                                          text | csv | json  <── report (ratios) <───┘
@@ -20,10 +20,10 @@ mod ratios;
 mod refused;
 mod report;
 mod row;
+mod selection;
 mod text;
 mod threads;
 mod wait;
-mod wanted;
 
 use std::process::ExitCode;
 
@@ -43,7 +43,7 @@ pub(crate) fn run(flags: StatFlags) -> Result<ExitCode> {
     // Before any thread starts: threads inherit the blocked signals.
     let signals = Signals::block().context("cannot watch for signals")?;
     prof_events::remove_leftovers();
-    let wanted = wanted::Wanted::new(&flags)?;
+    let selection = selection::Selection::new(&flags)?;
     let mut printer = Printer::new(&flags)?;
     let run = match (
         flags.command.is_empty(),
@@ -53,5 +53,5 @@ pub(crate) fn run(flags: StatFlags) -> Result<ExitCode> {
         (false, true) => threads::run,
         (false, false) => command::run,
     };
-    run(&flags, &wanted, &signals, &mut printer)
+    run(&flags, &selection, &signals, &mut printer)
 }

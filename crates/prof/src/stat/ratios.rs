@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn ratios_are_of_what_stands_beside() {
+    fn ratios_use_the_other_rows() {
         let second = ("task-clock", 1e9);
         check(&[second], "task-clock", &[(0.5, "CPUs utilized")]);
         check(&[second, ("cycles", 3e9)], "cycles", &[(3.0, "GHz")]);

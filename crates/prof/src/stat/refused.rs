@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_hidden_is_one_sentence() {
+    fn hidden_events_are_one_sentence() {
         let rows = [
             row("task-clock", Origin::Counter),
             row("context-switches", Origin::Usage),

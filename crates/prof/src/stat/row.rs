@@ -2,7 +2,7 @@
 
 use prof_counters::{Count, EventSpec};
 
-use super::wanted::Wanted;
+use super::selection::Selection;
 
 /// One event to count.
 #[derive(Clone, Debug)]
@@ -27,12 +27,12 @@ pub(super) enum Origin {
 pub(super) type Counts = Vec<Option<Count>>;
 
 impl Row {
-    pub(super) fn new(event: &EventSpec, wanted: &Wanted, origin: Origin) -> Self {
-        let named = wanted.groups.iter().flat_map(|group| &group.events);
-        let as_wanted = named.clone().any(|wanted| wanted == event);
+    pub(super) fn new(event: &EventSpec, selection: &Selection, origin: Origin) -> Self {
+        let named = selection.groups.iter().flat_map(|group| &group.events);
+        let is_selected = named.clone().any(|selected| selected == event);
         let name = match origin {
             // The clocks run in any code, so nothing was left out.
-            Origin::Counter if !as_wanted && event.is_clock() => event.name.clone(),
+            Origin::Counter if !is_selected && event.is_clock() => event.name.clone(),
             Origin::Counter => event.to_string(),
             Origin::Usage => event.name.clone(),
         };

@@ -18,7 +18,7 @@ use super::prefix::Prefix;
 use super::printer::Printer;
 use super::report::{Measurement, Report};
 use super::row::{Counts, Origin, Row};
-use super::wanted::Wanted;
+use super::selection::Selection;
 use crate::exit;
 use crate::flags::StatFlags;
 
@@ -26,7 +26,7 @@ use crate::flags::StatFlags;
 /// exits as it did.
 pub(super) fn run(
     flags: &StatFlags,
-    wanted: &Wanted,
+    selection: &Selection,
     signals: &Signals,
     printer: &mut Printer,
 ) -> Result<ExitCode> {
@@ -49,7 +49,7 @@ pub(super) fn run(
             Err(error) => return Ok(command::not_started(flags, &error)),
         };
         if runs.is_empty() {
-            rows = countable(flags, wanted, &held, console)?;
+            rows = countable(flags, selection, &held, console)?;
         }
         let (run, outcome) = match count_once(flags, &rows, held, signals)? {
             Ok(ended) => ended,
@@ -127,11 +127,11 @@ fn count_once(
 /// The events that can be counted, found with counters that are closed again.
 fn countable(
     flags: &StatFlags,
-    wanted: &Wanted,
+    selection: &Selection,
     held: &HeldCommand,
     console: Console,
 ) -> Result<Vec<Row>> {
-    let counters = command::open(flags, wanted, held)?;
+    let counters = command::open(flags, selection, held)?;
     counters.notes.iter().for_each(|note| console.say(note));
     let mut rows = counters.rows;
     rows.retain(|row| row.origin == Origin::Counter);

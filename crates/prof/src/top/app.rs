@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use prof_report::{Pattern, Span};
 
-use super::filters::{Filters, Wanted};
+use super::filters::{Filters, PromptKind};
 use super::picture::{Picture, Row, Tree};
 
 /// The views, in the order of their tabs.
@@ -33,7 +33,7 @@ pub(super) struct App {
     pub filters: Filters,
     pub search: Option<Pattern>,
     /// The pattern that the user is typing.
-    pub prompt: Option<(Wanted, String)>,
+    pub prompt: Option<(PromptKind, String)>,
     /// Shown until the next key.
     pub message: Option<String>,
     /// Why no more samples arrive.

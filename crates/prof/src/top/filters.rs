@@ -13,14 +13,14 @@ pub(super) struct Filters {
 
 /// The purpose of a pattern that the user types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(super) enum PromptKind {
     Search,
     Function,
     Thread,
     Module,
 }
 
-impl Wanted {
+impl PromptKind {
     /// The prompt before the pattern.
     pub(super) fn prompt(self) -> &'static str {
         match self {

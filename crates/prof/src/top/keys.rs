@@ -5,7 +5,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use prof_report::Span;
 
 use super::app::{App, View};
-use super::filters::{Filters, Wanted, pattern};
+use super::filters::{Filters, PromptKind, pattern};
 use super::picture::{Picture, Tree};
 use super::views::{flame, moved, tree};
 
@@ -68,10 +68,10 @@ impl App {
                 self.filters.no_kernel = !self.filters.no_kernel;
                 return Todo::Picture;
             }
-            KeyCode::Char('/') => self.ask(Wanted::Search),
-            KeyCode::Char('f') => self.ask(Wanted::Function),
-            KeyCode::Char('t') => self.ask(Wanted::Thread),
-            KeyCode::Char('m') => self.ask(Wanted::Module),
+            KeyCode::Char('/') => self.open_prompt(PromptKind::Search),
+            KeyCode::Char('f') => self.open_prompt(PromptKind::Function),
+            KeyCode::Char('t') => self.open_prompt(PromptKind::Thread),
+            KeyCode::Char('m') => self.open_prompt(PromptKind::Module),
             KeyCode::Char('n') => self.find(picture, true),
             KeyCode::Char('N') => self.find(picture, false),
             KeyCode::Esc => return self.reset(),
@@ -91,8 +91,8 @@ impl App {
         self.show(View::ALL[(at.unwrap_or(0) + by) % View::ALL.len()])
     }
 
-    fn ask(&mut self, wanted: Wanted) {
-        self.prompt = Some((wanted, String::new()));
+    fn open_prompt(&mut self, kind: PromptKind) {
+        self.prompt = Some((kind, String::new()));
     }
 
     /// Clears search, filters and zoom.
@@ -109,21 +109,21 @@ impl App {
 
     /// Handles a key in the prompt.
     fn type_key(&mut self, code: KeyCode, picture: &Picture) -> Todo {
-        let Some((wanted, mut text)) = self.prompt.take() else {
+        let Some((kind, mut text)) = self.prompt.take() else {
             return Todo::Draw;
         };
         match code {
-            KeyCode::Enter => return self.take_pattern(wanted, &text, picture),
+            KeyCode::Enter => return self.take_pattern(kind, &text, picture),
             KeyCode::Esc => return Todo::Draw,
             KeyCode::Backspace if text.pop().is_none() => return Todo::Draw,
             KeyCode::Char(character) => text.push(character),
             _ => {}
         }
-        self.prompt = Some((wanted, text));
+        self.prompt = Some((kind, text));
         Todo::Draw
     }
 
-    fn take_pattern(&mut self, wanted: Wanted, text: &str, picture: &Picture) -> Todo {
+    fn take_pattern(&mut self, kind: PromptKind, text: &str, picture: &Picture) -> Todo {
         let found = match pattern(text) {
             Ok(found) => found,
             Err(_) => {
@@ -131,15 +131,15 @@ impl App {
                 return Todo::Draw;
             }
         };
-        match wanted {
-            Wanted::Search => {
+        match kind {
+            PromptKind::Search => {
                 self.search = found;
                 self.find(picture, true);
                 return Todo::Draw;
             }
-            Wanted::Function => self.filters.function = found,
-            Wanted::Thread => self.filters.thread = found,
-            Wanted::Module => self.filters.module = found,
+            PromptKind::Function => self.filters.function = found,
+            PromptKind::Thread => self.filters.thread = found,
+            PromptKind::Module => self.filters.module = found,
         }
         Todo::Picture
     }

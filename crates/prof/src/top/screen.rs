@@ -63,7 +63,7 @@ pub(super) fn run(
                 return Ok(ended);
             }
         }
-        if had_ended && is_told_to_end(signals) {
+        if had_ended && is_asked_to_end(signals) {
             return Ok(ended);
         }
         if shown.app.show_written(watched) && todo == Todo::Nothing {
@@ -112,7 +112,7 @@ fn key_timeout(next: Option<Instant>) -> Duration {
 }
 
 /// Reads signals that the recorder does not read, as it has ended.
-fn is_told_to_end(signals: &Signals) -> bool {
+fn is_asked_to_end(signals: &Signals) -> bool {
     signals.next().is_some_and(|signal| !signal.rotates())
 }
 

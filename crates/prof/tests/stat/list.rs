@@ -3,7 +3,7 @@
 use super::{paranoid, perf_is_here, prof, prof_as_user, run, stderr};
 
 #[test]
-fn the_list_is_what_perf_can_count() {
+fn the_list_has_the_events_of_perf() {
     let output = prof(&["list", "--json"]);
     let text = String::from_utf8(output.stdout).unwrap();
     let mut compared = 0;

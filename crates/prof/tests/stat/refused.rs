@@ -28,7 +28,7 @@ fn mistakes_are_said_before_anything_runs() {
 }
 
 #[test]
-fn a_plain_user_gets_what_there_is() {
+fn a_plain_user_gets_the_available_events() {
     let Some(output) = prof_as_user(&["stat", "--", "sh", "-c", "ls / >/dev/null"]) else {
         return;
     };

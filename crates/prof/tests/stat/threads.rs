@@ -5,7 +5,7 @@ use std::process::Output;
 use super::{prof, prof_as_user, stderr};
 
 #[test]
-fn threads_are_told_apart() {
+fn threads_are_distinguished() {
     let own = std::process::id().to_string();
     let output = prof(&[
         "stat",
@@ -33,7 +33,7 @@ fn threads_are_told_apart() {
 }
 
 #[test]
-fn the_threads_of_a_command_are_told_apart() {
+fn the_threads_of_a_command_are_distinguished() {
     let script = "ls / >/dev/null; cat /dev/null; exit 5";
     let check = |output: &Output| {
         let text = stderr(output);
@@ -94,7 +94,7 @@ fn threads_of_repeated_runs_are_added_up_by_name() {
 }
 
 #[test]
-fn what_cannot_be_told_of_each_thread_is_refused() {
+fn flags_that_exclude_counts_of_threads_are_refused() {
     for (flag, words) in [("-I10", "-p PID"), ("-i", "only the first thread")] {
         let output = prof(&["stat", "--per-thread", flag, "--", "echo", "started"]);
         assert_eq!(output.status.code(), Some(1));

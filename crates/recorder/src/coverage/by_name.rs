@@ -208,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_falls_where_nothing_is_sampled_is_not_missing() {
+    fn hits_outside_the_sampled_range_are_not_missing() {
         let check_lossy = |lost, half_blind, threads: &[(u64, u64, u64)], unseen: u64| {
             let mut named = CoverageByName::new(&("dd".into(), "dd".into()));
             for &(used, period, samples) in threads {
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_throttled_does_not_tell_where_a_thread_was() {
+    fn throttled_time_is_not_user_or_kernel_time() {
         let check = |ptrace: &[(u64, u64)], samples: u64, unseen: u64| {
             let mut named = CoverageByName::new(&("dd".into(), "dd".into()));
             let (used, period) = (10_000_000, 10_000);

@@ -332,23 +332,23 @@ mod tests {
     }
 
     #[test]
-    fn what_threads_did_is_added_up_by_their_names() {
+    fn counts_of_threads_are_added_up_by_name() {
         let mut processes = Processes::default();
         processes.rename(1, 1, "main");
-        let mut period_randomizer = lifetimes(&[(7, 1), (8, 1)]);
+        let mut tracker = lifetimes(&[(7, 1), (8, 1)]);
         for tid in [2, 3] {
             processes.fork((1, 1), (1, tid));
             processes.rename(1, tid, "worker");
-            assert_eq!(period_randomizer.weigh((1, tid), 7, 100), 100);
-            period_randomizer.end((1, tid), &processes);
+            assert_eq!(tracker.weigh((1, tid), 7, 100), 100);
+            tracker.end((1, tid), &processes);
             processes.exit(1, tid);
-            period_randomizer.counted((1, tid), 7, 150);
-            period_randomizer.counted((1, tid), 8, 50);
+            tracker.counted((1, tid), 7, 150);
+            tracker.counted((1, tid), 8, 50);
         }
-        period_randomizer.weigh((1, 1), 7, 100);
+        tracker.weigh((1, 1), 7, 100);
         // The first thread still lives: of 7, 450 are counted and 300 reported; of 8, 100 are
         // reported.
-        let all = period_randomizer.finish(&[(7, 450), (8, 100)], 0.0, &processes);
+        let all = tracker.finish(&[(7, 450), (8, 100)], 0.0, &processes);
         let coverage = |thread: &str, threads, used, sampled, samples| Coverage {
             process: "main".into(),
             thread: thread.into(),
@@ -368,8 +368,8 @@ mod tests {
         );
     }
 
-    /// `lived`: the work that each thread has samples for. `told`: the threads with a READ record,
-    /// and its count.
+    /// `lived`: the sampled work of each thread. `reported`: the threads with a READ record, and its
+    /// count.
     fn check_rest(
         owner: Tid,
         lived: &[(Tid, u64, bool)],
@@ -378,22 +378,22 @@ mod tests {
         expected: &[(&str, u64, u64)],
     ) {
         let mut processes = Processes::default();
-        let mut period_randomizer = lifetimes(&[(7, owner), (8, 40)]);
+        let mut tracker = lifetimes(&[(7, owner), (8, 40)]);
         processes.rename(40, 40, "apart");
         for &(tid, age, ends) in lived {
             processes.rename(tid, tid, format!("t{tid}").as_str());
             if age > 0 {
-                period_randomizer.weigh((tid, tid), 7, age);
+                tracker.weigh((tid, tid), 7, age);
             }
             if ends {
-                period_randomizer.end((tid, tid), &processes);
+                tracker.end((tid, tid), &processes);
                 processes.exit(tid, tid);
             }
         }
         for &(tid, used) in reported {
-            period_randomizer.counted((tid, tid), 7, used);
+            tracker.counted((tid, tid), 7, used);
         }
-        let all = period_randomizer.finish(&[(7, count)], 0.0, &processes);
+        let all = tracker.finish(&[(7, count)], 0.0, &processes);
         let mut found: Vec<_> = (all.iter())
             .map(|one| (one.process.as_str(), one.used, one.estimated))
             .collect();
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_record_told_was_done_by_those_of_whom_none_told() {
+    fn unreported_counts_belong_to_threads_without_reports() {
         // The events were opened on a thread that ends while it is recorded.
         check_rest(2, &[(2, 100, true)], &[], 105, &[("t2", 105, 0)]);
         check_rest(2, &[(2, 0, true)], &[], 105, &[("t2", 105, 105)]);
@@ -428,23 +428,23 @@ mod tests {
     }
 
     #[test]
-    fn nobody_else_did_what_is_not_inherited() {
+    fn counts_of_uninherited_events_belong_to_the_first_thread() {
         for (samples, ends) in [(0, true), (0, false), (1, true), (1, false)] {
             let mut processes = Processes::default();
             processes.rename(5, 5, "first");
-            let mut period_randomizer = CoverageTracker {
+            let mut tracker = CoverageTracker {
                 excludes_children: true,
                 ..lifetimes(&[(7, 5)])
             };
             for _ in 0..samples {
-                period_randomizer.weigh((5, 5), 7, 100);
+                tracker.weigh((5, 5), 7, 100);
             }
             if ends {
-                period_randomizer.end((5, 5), &processes);
+                tracker.end((5, 5), &processes);
                 processes.exit(5, 5);
             }
             processes.rename(6, 6, "child");
-            let all = period_randomizer.finish(&[(7, 450)], 0.0, &processes);
+            let all = tracker.finish(&[(7, 450)], 0.0, &processes);
             let reported: Vec<_> = (all.iter())
                 .map(|one| (one.process.as_str(), one.used, one.estimated))
                 .collect();
@@ -453,11 +453,11 @@ mod tests {
     }
 
     #[test]
-    fn who_was_never_sampled_is_known_all_the_same() {
+    fn threads_without_samples_are_known() {
         let mut processes = Processes::default();
         processes.rename(5, 5, "idle");
-        let period_randomizer = lifetimes(&[(7, 5)]);
-        let all = period_randomizer.finish(&[(7, 450)], 0.0, &processes);
+        let tracker = lifetimes(&[(7, 5)]);
+        let all = tracker.finish(&[(7, 450)], 0.0, &processes);
         assert_eq!((all[0].process.as_str(), all[0].used), ("idle", 450));
         assert_eq!(all[0].samples, 0);
     }
@@ -468,12 +468,11 @@ mod tests {
         processes.rename(5, 5, "server");
         processes.fork((5, 5), (5, 6));
         processes.rename(5, 6, "worker");
-        let mut period_randomizer = lifetimes(&[(7, owner)]);
+        let mut tracker = lifetimes(&[(7, owner)]);
         for &thread in of_ended {
-            period_randomizer.counted(thread, 7, 100);
+            tracker.counted(thread, 7, 100);
         }
-        let all =
-            period_randomizer.finish(&[(7, 100 * of_ended.len() as u64 + rest)], 0.0, &processes);
+        let all = tracker.finish(&[(7, 100 * of_ended.len() as u64 + rest)], 0.0, &processes);
         let reported = |one: &Coverage| (one.process.clone(), one.thread.clone(), one.used);
         let mut reported: Vec<_> = all.iter().map(reported).collect();
         reported.sort();
@@ -484,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn everybody_has_a_name() {
+    fn all_threads_have_names() {
         // A thread of a running process, and one of a command that continues.
         check_names(6, 50, &[], &[("server", "worker", 50)]);
         check_names(
@@ -503,32 +502,32 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_is_left_to_have_done_is_told() {
+    fn counts_without_a_thread_are_reported() {
         let all = lifetimes(&[(7, 1)]).finish(&[(7, 50)], 0.0, &Processes::default());
         assert_eq!((all[0].process.as_str(), all[0].used), ("others", 50));
     }
 
     #[test]
-    fn a_number_that_is_used_again_is_another_thread() {
+    fn a_reused_id_is_another_thread() {
         let processes = Processes::default();
-        let mut period_randomizer = lifetimes(&[(7, 1)]);
-        period_randomizer.end((1, 2), &processes);
-        period_randomizer.counted((1, 2), 7, 10);
-        period_randomizer.begin(2, &processes);
-        period_randomizer.counted((1, 2), 7, 20);
-        let all = period_randomizer.finish(&[], 0.0, &processes);
+        let mut tracker = lifetimes(&[(7, 1)]);
+        tracker.end((1, 2), &processes);
+        tracker.counted((1, 2), 7, 10);
+        tracker.begin(2, &processes);
+        tracker.counted((1, 2), 7, 20);
+        let all = tracker.finish(&[], 0.0, &processes);
         assert_eq!((all[0].threads, all[0].used), (2, 30));
     }
 
     #[test]
-    fn who_is_gone_for_good_did_what_its_samples_say() {
+    fn counts_of_ended_threads_are_estimated_from_their_samples() {
         let mut processes = Processes::default();
         processes.rename(3, 3, "last");
-        let mut period_randomizer = lifetimes(&[(7, 1)]);
-        period_randomizer.weigh((2, 2), 7, 100);
-        period_randomizer.begin(2, &processes);
-        period_randomizer.weigh((3, 3), 7, 50);
-        let all = period_randomizer.finish(&[(7, 160)], 0.0, &processes);
+        let mut tracker = lifetimes(&[(7, 1)]);
+        tracker.weigh((2, 2), 7, 100);
+        tracker.begin(2, &processes);
+        tracker.weigh((3, 3), 7, 50);
+        let all = tracker.finish(&[(7, 160)], 0.0, &processes);
         let reported = |one: &Coverage| (one.process.clone(), one.used, one.estimated);
         let reported: Vec<_> = all.iter().map(reported).collect();
         assert_eq!(reported, [(":2".into(), 100, 100), ("last".into(), 60, 0)]);

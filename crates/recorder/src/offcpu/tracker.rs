@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_sampled_of_a_wait_does_not_count() {
+    fn unsampled_parts_of_waits_do_not_count() {
         let mut waits = OffCpuTracker::default();
         waits.disable(1000);
         let mut wait = |from: u64, switch: &[(bool, u64)], to: u64, expected: Option<u64>| {

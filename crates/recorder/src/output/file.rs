@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_is_left_alone() {
+    fn special_files_are_left_alone() {
         let folder = tempfile::tempdir().expect("a folder");
         let (inner, socket) = (folder.path().join("inner"), folder.path().join("socket"));
         fs::create_dir(&inner).expect("created");

@@ -7,7 +7,7 @@ use crate::options::When;
 pub(crate) struct RotationPolicy {
     when: Option<When>,
     /// Another file was requested, for records after that time.
-    asked: Option<u64>,
+    requested: Option<u64>,
     /// The end of the current file or chunk.
     next: u64,
 }
@@ -28,26 +28,26 @@ impl RotationPolicy {
     pub(crate) fn new(when: Option<When>) -> Self {
         Self {
             when,
-            asked: None,
+            requested: None,
             next: u64::MAX,
         }
     }
 
     /// Another file is requested at that time.
-    pub(crate) fn ask(&mut self, at: u64) {
-        self.asked.get_or_insert(at);
+    pub(crate) fn request(&mut self, at: u64) {
+        self.requested.get_or_insert(at);
     }
 
     /// What is due before a record of this time, in nanoseconds, after so many bytes of records.
     pub(crate) fn due(&mut self, time: u64, bytes: u64) -> Option<NextOutput> {
         let when = self.when?;
-        if self.asked.is_some_and(|asked| asked < time) {
-            self.asked = None;
+        if self.requested.is_some_and(|requested| requested < time) {
+            self.requested = None;
             self.begin(time);
             return Some(NextOutput::File);
         }
         let (turn, most) = match when {
-            When::Asked => return None,
+            When::OnRequest => return None,
             When::Size(most) => (NextOutput::File, most),
             When::Every(_) => (NextOutput::File, u64::MAX),
             When::Snapshot { bytes, .. } => (NextOutput::Chunk, bytes / Self::CHUNKS),
@@ -92,7 +92,7 @@ mod tests {
         let file = Some(NextOutput::File);
         let every = When::Every(Duration::from_nanos(100));
         check(None, &[(5000, 1 << 40)], &[None]);
-        check(Some(When::Asked), &[(5000, 1 << 40)], &[None]);
+        check(Some(When::OnRequest), &[(5000, 1 << 40)], &[None]);
         check(
             Some(When::Size(50)),
             &[(2000, 49), (2001, 50), (2002, 1)],
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_in_memory_ends_in_parts() {
+    fn records_in_memory_are_dropped_in_chunks() {
         let chunk = Some(NextOutput::Chunk);
         let when = When::Snapshot {
             time: Duration::from_nanos(800),
@@ -120,10 +120,10 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_gets_what_was_there_by_then() {
-        let mut rotation = RotationPolicy::new(Some(When::Asked));
-        rotation.ask(1500);
-        rotation.ask(1600);
+    fn requested_files_have_the_records_before_the_request() {
+        let mut rotation = RotationPolicy::new(Some(When::OnRequest));
+        rotation.request(1500);
+        rotation.request(1600);
         assert_eq!(rotation.due(1500, 0), None);
         assert_eq!(rotation.due(1501, 0), Some(NextOutput::File));
         assert_eq!(rotation.due(1700, 0), None);

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_old_is_forgotten() {
+    fn old_records_are_dropped() {
         check(&[], "");
         check(&[(0, 2)], "[0]aa");
         check(&[(0, 2), (50, 1), (149, 1)], "[0]aabc");
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_much_is_forgotten() {
+    fn records_beyond_the_limit_are_dropped() {
         check(&[(0, 4), (10, 4), (20, 4)], "[0]aaaabbbbcccc");
         check(&[(0, 4), (10, 4), (20, 4), (30, 1)], "[1]bbbbccccd");
         check(&[(0, 50), (10, 1)], "[1]b");

@@ -42,18 +42,18 @@ fn named(pid: Pid, tid: Tid, name: &[u8]) -> Record<'_> {
 #[derive(Debug, Default)]
 pub(crate) struct BuildIds(HashMap<((u32, u32), u64), Option<BuildId>>);
 
-/// Passes MMAP2 records of a process's code to `each`: of the mappings that are `wanted`, by start,
+/// Passes MMAP2 records of a process's code to `each`: of the mappings that are `accept`, by start,
 /// end, offset and inode.
 pub(crate) fn mappings(
     pid: Pid,
     ids: &mut BuildIds,
-    mut wanted: impl FnMut((u64, u64, u64, u64)) -> bool,
+    mut accept: impl FnMut((u64, u64, u64, u64)) -> bool,
     each: &mut dyn FnMut(&Record<'_>),
 ) {
     let maps = Task::of(pid).maps().unwrap_or_default();
     for entry in maps.iter().filter(|entry| entry.permissions.executable()) {
         let Range { start, end } = entry.addresses;
-        if wanted((start, end, entry.file_offset, entry.inode)) {
+        if accept((start, end, entry.file_offset, entry.inode)) {
             let file = (entry.device, entry.inode);
             let id = ids.0.entry(file).or_insert_with(|| mapped_id(pid, &entry));
             each(&Record::Mmap(mmap(pid, &entry, *id)));

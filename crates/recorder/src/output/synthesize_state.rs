@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn who_hears_it_knows_as_much() {
+    fn synthesized_records_restore_the_state() {
         let (mut processes, mut modules) = (Processes::default(), Modules::default());
         let own = std::process::id() as Pid;
         let mut follow_first = |record: &Record<'_>| follow(record, &mut processes, &mut modules);

@@ -233,13 +233,13 @@ impl RecordQueue {
     }
 
     /// An empty batch to fill, and the current pressure, with the bytes until it rises.
-    pub(crate) fn start(&self) -> (Batch, Room) {
+    pub(crate) fn start(&self) -> (Batch, FreeSpace) {
         let mut state = self.lock();
-        let room = Room {
+        let space = FreeSpace {
             used: state.used,
             budget: self.budget,
         };
-        (state.free.pop().unwrap_or_default(), room)
+        (state.free.pop().unwrap_or_default(), space)
     }
 
     /// Adds a batch, and wakes the session if it is `hurried`, or if there is enough to do. An
@@ -371,12 +371,12 @@ impl RecordQueue {
 
 /// The free space in the queue while a batch is filled.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Room {
+pub(crate) struct FreeSpace {
     used: usize,
     budget: usize,
 }
 
-impl Room {
+impl FreeSpace {
     /// The pressure with this batch, as far as it is filled.
     pub(crate) fn pressure(&self, batch: &Batch) -> Pressure {
         Pressure::of(self.used + batch.bytes.len(), self.budget)
@@ -405,24 +405,24 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_counts_until_it_is_given_back() {
+    fn waiting_bytes_count_until_they_are_returned() {
         let queue = RecordQueue::new(1000);
-        let (mut batch, room) = queue.start();
-        assert_eq!(room.pressure(&batch), Pressure::Low);
+        let (mut batch, space) = queue.start();
+        assert_eq!(space.pressure(&batch), Pressure::Low);
         batch.push(|bytes| bytes.resize(2000, 7));
-        assert_eq!(room.pressure(&batch), Pressure::Full);
+        assert_eq!(space.pressure(&batch), Pressure::Full);
         queue.push(batch, true);
-        let (empty, room) = queue.start();
-        assert_eq!(room.pressure(&empty), Pressure::Full);
+        let (empty, space) = queue.start();
+        assert_eq!(space.pressure(&empty), Pressure::Full);
         let Popped::Batch(batch) = queue.pop(Duration::MAX) else {
             panic!("it waits");
         };
         assert_eq!(batch.record(0), [7; 2000]);
         assert!(batch.record(1).is_empty());
         queue.recycle(batch);
-        let (reused, room) = queue.start();
+        let (reused, space) = queue.start();
         assert!(reused.is_empty());
-        assert_eq!(room.pressure(&reused), Pressure::Low);
+        assert_eq!(space.pressure(&reused), Pressure::Low);
     }
 
     #[test]
@@ -460,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_for_long_wakes_the_session() {
+    fn bytes_that_wait_long_wake_the_session() {
         let queue = RecordQueue::new(8000);
         queue.push(Batch::default(), false);
         let long_ago = Instant::now().checked_sub(RecordQueue::LONGEST_WAIT);

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_older_than_the_pass_waits_for_no_other() {
+    fn records_older_than_the_pass_do_not_wait() {
         let mut order = RecordSorter::default();
         let late = RecordSorter::WRITTEN_LATE;
         for (index, time) in [3, 1, 2].into_iter().enumerate() {

@@ -7,7 +7,7 @@ use crate::offcpu::blocked_threads::BlockedThreadSampler;
 use crate::python::readings::PythonReadings;
 use crate::queue::message::{StackCopy, StackTail};
 use crate::queue::pressure::{CUT_STACK, Pressure};
-use crate::queue::record_queue::{Batch, ReaderCounts, Room};
+use crate::queue::record_queue::{Batch, FreeSpace, ReaderCounts};
 use crate::reader::affinity::ReaderAffinity;
 use crate::reader::last_sleep::LastSleep;
 use crate::reader::short_threads::PeriodRandomizer;
@@ -30,9 +30,9 @@ pub(super) struct BatchFiller<'a> {
 
 impl BatchFiller<'_> {
     /// Adds one record, given its bytes in the ring.
-    pub(super) fn record(&mut self, bytes: &[u8], batch: &mut Batch, room: &Room) {
+    pub(super) fn record(&mut self, bytes: &[u8], batch: &mut Batch, space: &FreeSpace) {
         match self.format.parse(bytes) {
-            Ok(Record::Sample(sample)) => self.sample(bytes, &sample, batch, room),
+            Ok(Record::Sample(sample)) => self.sample(bytes, &sample, batch, space),
             Ok(record) => {
                 self.summary.changes |= changes_processes(&record);
                 if let Some(period_randomizer) = &mut self.period_randomizer {
@@ -48,9 +48,9 @@ impl BatchFiller<'_> {
         }
     }
 
-    fn sample(&mut self, bytes: &[u8], sample: &Sample<'_>, batch: &mut Batch, room: &Room) {
+    fn sample(&mut self, bytes: &[u8], sample: &Sample<'_>, batch: &mut Batch, space: &FreeSpace) {
         self.summary.samples += 1;
-        let pressure = room.pressure(batch);
+        let pressure = space.pressure(batch);
         if pressure == Pressure::Full {
             self.counts.dropped += 1;
             return;

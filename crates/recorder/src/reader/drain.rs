@@ -15,7 +15,7 @@ pub(crate) fn drain(queue: &RecordQueue, signals: &Signals, mut report: Option<f
     const GLANCE: Duration = Duration::from_millis(50);
     let begin = Instant::now();
     // When a signal came, and how many records remained then.
-    let mut asked: Option<(Instant, usize)> = None;
+    let mut signalled: Option<(Instant, usize)> = None;
     while let Some(left) = queue.left(GLANCE) {
         if begin.elapsed() >= LONG
             && let Some(report) = report.take()
@@ -27,10 +27,10 @@ pub(crate) fn drain(queue: &RecordQueue, signals: &Signals, mut report: Option<f
                 continue;
             }
             queue.stop_unwinding();
-            match asked.filter(|&(_, before)| left == before) {
+            match signalled.filter(|&(_, before)| left == before) {
                 Some((when, _)) if when.elapsed() >= LONG => interrupt.take_effect(),
                 Some(_) => {}
-                None => asked = Some((Instant::now(), left)),
+                None => signalled = Some((Instant::now(), left)),
             }
         }
     }

@@ -252,7 +252,7 @@ impl<'a> Reader<'a> {
 
     /// One pass over all rings.
     fn pass(&mut self) {
-        let (mut batch, room) = self.queue.start();
+        let (mut batch, space) = self.queue.start();
         batch.begun = system::monotonic_now();
         self.report_toggles(&mut batch);
         if let Some(blocked_threads) = &mut self.blocked_threads {
@@ -285,11 +285,11 @@ impl<'a> Reader<'a> {
             summary: PassSummary::default(),
             last_sleep: sleep.last,
         };
-        let drained = source.drain(|_, record| take.record(record, &mut batch, &room));
+        let drained = source.drain(|_, record| take.record(record, &mut batch, &space));
         let mut summary = take.summary;
         summary.refused = tail_reader.refused();
         if let Some(blocked_threads) = blocked_threads
-            && room.pressure(&batch) == Pressure::Low
+            && space.pressure(&batch) == Pressure::Low
         {
             let mut read = LiveReads {
                 tail: &mut |copy, out| tail_reader.read(copy, out),

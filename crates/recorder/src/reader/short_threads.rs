@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn who_grows_old_with_a_short_period_is_sampled_as_usual() {
+    fn old_threads_with_short_periods_are_sampled_as_usual() {
         let mut period_randomizer = PeriodRandomizer::new(PACE);
         let short_period_threads = sample(1, 7, 100);
         let kept = |period_randomizer: &mut PeriodRandomizer, record: &Bytes, count| -> Vec<u64> {

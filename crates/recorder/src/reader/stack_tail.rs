@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn proc_is_asked_for_the_living_only() {
+    fn proc_is_read_for_running_threads_only() {
         let signals = Signals::block().expect("a signalfd");
         let command = HeldCommand::fork(&Program::new(["sleep", "1000"]), &signals);
         let mut command = command.and_then(HeldCommand::release).expect("sleep");
@@ -216,23 +216,23 @@ mod tests {
             length: 8,
             start: address.expect("a stack"),
         };
-        let asked = |tail_reader: &mut TailReader| {
-            let mut asked = false;
+        let reads = |tail_reader: &mut TailReader| {
+            let mut reads = false;
             let memory = LiveMemory::of(pid).expect("a pid");
             tail_reader.mapping(&stack, memory, || {
-                asked = true;
+                reads = true;
                 None
             });
-            asked
+            reads
         };
-        assert!(asked(&mut TailReader::new(TailReader::USUAL_LIMIT)));
+        assert!(reads(&mut TailReader::new(TailReader::USUAL_LIMIT)));
         command.signal(9);
         wait_readable(&[command.as_fd()], None).expect("the end");
         assert!(
-            !asked(&mut TailReader::new(TailReader::USUAL_LIMIT)),
+            !reads(&mut TailReader::new(TailReader::USUAL_LIMIT)),
             "nobody has waited for it yet"
         );
         command.wait().expect("the status");
-        assert!(!asked(&mut TailReader::new(TailReader::USUAL_LIMIT)));
+        assert!(!reads(&mut TailReader::new(TailReader::USUAL_LIMIT)));
     }
 }

@@ -300,14 +300,14 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_in_the_copy_wakes_nobody() {
+    fn complete_dumps_do_not_wake_the_reader() {
         let mut reader = Reader::new();
         assert_eq!(reader.pass(1, 0, 0), Sleep::UntilSample(millis(5)));
         assert_eq!(reader.passes(31, 1, 0, 0), Sleep::For(millis(500)));
     }
 
     #[test]
-    fn deep_stacks_must_be_worth_it() {
+    fn deep_stacks_are_read_only_if_it_helps() {
         let mut reader = Reader::new();
         reader.passes(100, 1, 0, 0);
         assert_eq!(reader.passes(100, 50, 0, 0), Sleep::For(millis(500)));
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_hurries_for_memory_that_may_not_be_read() {
+    fn unreadable_memory_is_not_urgent() {
         let mut reader = Reader::new();
         reader.passes(40, 1, 0, 0);
         for _ in 0..100 {
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fixed_interval_is_kept_whatever_comes() {
+    fn a_fixed_interval_does_not_change() {
         let mut reader = Reader::new();
         reader.policy.poll_interval = Some(millis(100));
         let change = PassSummary {
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn python_must_be_worth_it() {
+    fn python_is_read_only_if_it_helps() {
         let mut reader = Reader::new();
         assert!(reader.policy.reads_python(reader.now));
         reader.passes(100, 1, 0, 0);

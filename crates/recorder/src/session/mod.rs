@@ -191,7 +191,7 @@ impl Session {
                 Popped::End => break,
             };
             if batch.rotates {
-                self.output.rotation.ask(batch.begun);
+                self.output.rotation.request(batch.begun);
             }
             priority_boost.follow(queue);
             self.reader_has_counted(batch.counts)?;

@@ -103,7 +103,7 @@ mod tests {
     use crate::queue::message::StackTail;
 
     #[test]
-    fn what_was_read_with_the_sample_goes_first() {
+    fn tails_read_with_the_sample_go_first() {
         let beyond = StackTail {
             start: 0x1000,
             length: 8,

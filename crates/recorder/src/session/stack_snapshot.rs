@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn the_copy_and_what_lay_beyond_become_one() {
+    fn the_dump_and_its_tail_become_one_stack() {
         let mut earlier = SnapshotCache::new(SnapshotCache::USUAL_BYTES);
         let long = SampledStack {
             start: 90,
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_changed_between_copy_and_reading_does_not_join() {
+    fn stacks_that_change_before_the_reading_do_not_join() {
         let now = SampledStack {
             start: 100,
             copy: &[1, 2, 3, 4],

@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_change_if_others_or_more_are_beyond_the_copy() {
+    fn changes_of_frames_beyond_the_dump_are_noticed() {
         let mut tail_change = TailChange::default();
         let mut check = |tid, frames: &[u64], expected| {
             let changes = tail_change.changes(tid, frames);

@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_matters_depends_on_what_is_sampled() {
+    fn the_relevant_cpus_depend_on_the_target() {
         let cpus = |cpus: Option<&[u32]>| {
             Target::Cpus(CpuTarget {
                 cpus: cpus.map(<[u32]>::to_vec),

@@ -214,7 +214,7 @@ fn nothing_left_is_an_error_that_says_why() {
 }
 
 #[test]
-fn an_unknown_event_is_answered_with_the_known_ones() {
+fn an_unknown_event_gets_suggestions() {
     let filter = Filter {
         event: Some("cycles".into()),
         ..Filter::default()

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_event_does_not_sample_is_no_secret() {
+    fn unsampled_parts_of_events_are_reported() {
         let quality = Quality {
             coverage: vec![Coverage {
                 threads: 1,

@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_back_is_marked() {
+    fn frames_read_later_are_marked() {
         let mut test = TestProfile::new();
         test.line("a start;main 1");
         test.remote_read = 2;

@@ -124,7 +124,7 @@ mod tests {
     use crate::profile::{Frame, Frames};
 
     #[test]
-    fn nested_stacks_follow_what_they_extend() {
+    fn nested_stacks_follow_their_prefixes() {
         let mut frames = Frames::default();
         let [a, b, c] = [1, 2, 3].map(|address| frames.intern(Frame::Kernel(address)));
         let mut stacks = Stacks::default();

@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_short_is_left_to_its_caller() {
+    fn short_functions_are_left_to_their_callers() {
         check(
             &["t m;a 1", "t m;b;c 1", "t m;a 1", "t m;a 1"],
             0.5,

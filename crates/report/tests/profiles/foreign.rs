@@ -43,7 +43,7 @@ fn check(name: &str, release: &str, expected: &[(&str, u64, u64)]) {
 }
 
 #[test]
-fn samples_and_periods_are_those_that_perf_tells() {
+fn samples_and_periods_are_those_of_perf() {
     // A machine with two kinds of cores, each with an event of its own.
     check(
         "perf-5.15-hybrid",

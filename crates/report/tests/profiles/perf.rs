@@ -242,7 +242,7 @@ fn one_thread_and_many_give_the_same_views() {
 }
 
 #[test]
-fn what_is_left_of_a_truncated_recording_is_loaded() {
+fn the_rest_of_a_truncated_recording_is_loaded() {
     if !has_perf() {
         return;
     }

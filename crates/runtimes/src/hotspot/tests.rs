@@ -226,7 +226,7 @@ fn code_has_the_frames_that_its_blob_says() {
 }
 
 #[test]
-fn what_has_taken_the_place_of_code_is_noticed() {
+fn replaced_code_is_noticed() {
     let mut machine = Machine::new(&FIELDS);
     let old = machine.blob("nmethod", 48, 6, 0);
     let mut hotspot = machine.start().unwrap();

@@ -589,7 +589,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_are_told_apart_by_their_stacks() {
+    fn threads_are_distinguished_by_their_stacks() {
         let check = |thread: Thread, expected: &[u64]| {
             let mut memory = old_program();
             memory.word(THREAD + 8, 0x4000);

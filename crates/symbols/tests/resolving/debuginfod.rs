@@ -178,7 +178,7 @@ fn debug_info_comes_from_a_real_server_and_stays_in_the_shared_cache() {
 }
 
 #[test]
-fn what_another_client_downloaded_is_used() {
+fn downloads_of_other_clients_are_used() {
     if !have("debuginfod", "debuginfod") || !have("debuginfod-find", "debuginfod") {
         return;
     }
@@ -245,7 +245,7 @@ fn check_problem(resolved: &Resolved, expected: &str) {
 }
 
 #[test]
-fn what_no_server_has_is_asked_for_once() {
+fn missing_files_are_requested_once() {
     let setup = Setup::new();
     let url = serve(|mut stream| {
         let _ = stream.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n");
@@ -293,7 +293,7 @@ fn waiting_for_a_server_can_be_cut_short() {
 }
 
 #[test]
-fn what_a_server_sends_is_checked() {
+fn data_from_servers_is_checked() {
     let setup = Setup::new();
     let other = fs::read("/proc/self/exe").unwrap();
     let url = serve(move |mut stream| {

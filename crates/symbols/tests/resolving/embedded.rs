@@ -9,7 +9,7 @@ use prof_symbols::{
 };
 
 #[test]
-fn the_same_answers_once_the_files_are_gone() {
+fn the_same_results_after_the_files_are_gone() {
     let (directory, program) = build("gcc", &["-g"]);
     let module = module(&program);
     let offsets = offsets_of(&program, "middle");
@@ -46,7 +46,7 @@ fn the_same_answers_once_the_files_are_gone() {
 }
 
 #[test]
-fn what_is_not_in_the_recording_is_not_taken_from_this_machine() {
+fn missing_data_of_a_recording_does_not_come_from_this_machine() {
     let symbolizer =
         Symbolizer::new(SymbolOptions::default()).with_embedded(EmbeddedSymbols::new(&[], &[]));
     let own = Module::from_path(std::env::current_exe().unwrap());

@@ -89,7 +89,7 @@ fn offsets_outside_of_all_code_stay_unnamed() {
 }
 
 #[test]
-fn other_places_are_looked_at_first_and_checked() {
+fn other_places_are_searched_first_and_checked() {
     struct At(Vec<PathBuf>);
     impl Places for At {
         fn candidates(&self, _: &Module) -> Vec<PathBuf> {

@@ -100,7 +100,7 @@ fn resolve(options: SymbolOptions, addresses: &[u64]) -> Resolved {
 }
 
 #[test]
-fn vmlinux_tells_of_inlined_functions_and_kallsyms_of_modules() {
+fn vmlinux_has_inlined_functions_and_kallsyms_modules() {
     let machine = Machine::new();
     let addresses: Vec<u64> = (TEXT..TEXT + 8).chain([TEXT + 0x2000_0004]).collect();
     let resolved = resolve(machine.options(), &addresses);

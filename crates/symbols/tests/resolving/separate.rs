@@ -125,7 +125,7 @@ fn by_debuglink_without_build_ids_the_checksum_decides() {
 }
 
 #[test]
-fn what_dwz_moved_to_a_shared_file_is_found() {
+fn entries_that_dwz_moved_to_a_shared_file_are_found() {
     if !have("dwz", "dwz") {
         return;
     }
@@ -237,7 +237,7 @@ fn every_version_of_dwarf() {
 }
 
 #[test]
-fn stubs_are_named_after_what_they_jump_to() {
+fn stubs_are_named_after_their_targets() {
     for flags in [
         &["-Wl,-z,lazy"][..],
         &["-Wl,-z,now"],

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_entry_refers_to_is_read_and_no_more() {
+    fn only_referenced_pages_are_read() {
         check(100, 40, &[0]);
         check(5 * Pages::SIZE + 100, 40, &[0, 5]);
         check(5 * Pages::SIZE - 6, 40, &[0, 4, 5]);

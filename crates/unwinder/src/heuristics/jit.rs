@@ -267,11 +267,11 @@ fn reader(step: &mut Step<'_, '_>, code: &JitCode) -> impl FnMut(u64, &mut [u8])
     let range = code.range.clone();
     let stack = &mut *step.stack;
     move |address, buffer| {
-        let room = match range.contains(&address) {
+        let available = match range.contains(&address) {
             true => usize::try_from(range.end - address).unwrap_or(usize::MAX),
             false => 0,
         };
-        let length = room.min(buffer.len());
+        let length = available.min(buffer.len());
         stack.read_elsewhere(address, &mut buffer[..length])
     }
 }

@@ -294,11 +294,11 @@ impl<'a> Stack<'a> {
         if self.bounds.as_ref().is_some_and(outside) {
             return Err(StackEnd::UnreadableMemory);
         }
-        let room = match &self.bounds {
+        let available = match &self.bounds {
             Some(bounds) => usize::try_from(bounds.end.saturating_sub(start)).unwrap_or(BLOCK),
             None => BLOCK,
         };
-        let buffer = &mut self.block.bytes[..room.min(BLOCK)];
+        let buffer = &mut self.block.bytes[..available.min(BLOCK)];
         self.block.start = start;
         let count = if self.from_snapshot {
             self.memory.read_snapshot(start, buffer)

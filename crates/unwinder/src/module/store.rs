@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_used_for_longest_is_forgotten() {
+    fn the_least_recently_used_is_dropped() {
         let three = Limits {
             modules: 3,
             bytes: usize::MAX,

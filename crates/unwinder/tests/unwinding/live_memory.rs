@@ -225,7 +225,7 @@ impl Memory for Remembered<'_> {
 }
 
 #[test]
-fn what_was_there_earlier_is_believed_if_it_joins_the_dump() {
+fn earlier_tails_are_used_if_they_join_the_dump() {
     if !tools(&["perf", "gcc"]) {
         return;
     }
@@ -289,7 +289,7 @@ impl Memory for EmptiedSince<'_> {
 }
 
 #[test]
-fn what_joins_by_chance_gives_way_to_what_was_there_earlier() {
+fn earlier_tails_precede_accidental_joins() {
     if !tools(&["perf", "gcc"]) {
         return;
     }

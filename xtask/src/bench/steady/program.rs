@@ -62,9 +62,9 @@ pub(super) fn all(only: &str) -> Vec<Program> {
     let script = workspace::root().join("xtask/bench/work.py");
     let python = |kind: &str| -> Option<Vec<String>> {
         // The interpreter itself, not the script of a version manager.
-        let mut asked = Command::new("python3");
-        asked.args(["-c", "import sys; print(sys.executable)"]);
-        let path = process::output(&mut asked).ok()?.trim().to_owned();
+        let mut python = Command::new("python3");
+        python.args(["-c", "import sys; print(sys.executable)"]);
+        let path = process::output(&mut python).ok()?.trim().to_owned();
         let script = script.to_string_lossy().into_owned();
         Some(vec![path, script, kind.into(), "COUNT".into()])
     };

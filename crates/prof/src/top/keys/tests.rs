@@ -48,7 +48,7 @@ fn tabs() {
 }
 
 #[test]
-fn the_search_goes_around_and_back() {
+fn the_search_wraps_around_and_goes_back() {
     let picture = picture(&STACKS);
     let mut app = App::default();
     // By self weight: read, write, parse, main.
@@ -150,7 +150,7 @@ fn freezing_writing_and_quitting() {
     );
     assert_eq!(press(&mut app, &picture, &["q"]), Todo::Quit);
     let interrupt = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
-    app.prompt = Some((Wanted::Search, String::new()));
+    app.prompt = Some((PromptKind::Search, String::new()));
     assert_eq!(app.key(interrupt, &picture), Todo::Quit);
 }
 

@@ -63,8 +63,8 @@ impl Canvas<'_> {
         if y >= area.y + area.height || x >= end {
             return x;
         }
-        let room = usize::from(end - x);
-        self.out.set_stringn(x, y, text, room, style).0
+        let space = usize::from(end - x);
+        self.out.set_stringn(x, y, text, space, style).0
     }
 
     fn head(&mut self, app: &App, picture: &Picture, area: Rect) {
@@ -126,8 +126,8 @@ impl Canvas<'_> {
         let state = state.join(", ");
         self.text(area, (x + 2, area.y), &state, self.look.warning());
         let line = area.y + 1;
-        if let Some((wanted, text)) = &app.prompt {
-            let x = self.text(area, (area.x, line), wanted.prompt(), self.look.title());
+        if let Some((kind, text)) = &app.prompt {
+            let x = self.text(area, (area.x, line), kind.prompt(), self.look.title());
             let x = self.text(area, (x, line), text, Style::new());
             self.text(area, (x, line), " ", self.look.selected(Style::new()));
         } else if let Some(message) = &app.message {

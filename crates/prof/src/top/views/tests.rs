@@ -116,7 +116,7 @@ fn any_size_will_do() {
                 let mut app = App {
                     view,
                     help,
-                    prompt: Some((super::super::filters::Wanted::Search, "x".into())),
+                    prompt: Some((super::super::filters::PromptKind::Search, "x".into())),
                     ..App::default()
                 };
                 drawn(&mut app, PLAIN, size);
@@ -126,7 +126,7 @@ fn any_size_will_do() {
 }
 
 #[test]
-fn what_is_found_stands_out_with_and_without_colours() {
+fn matches_stand_out_with_and_without_colours() {
     for colors in [false, true] {
         let look = Look { colors, ..PLAIN };
         for view in [View::Functions, View::Tree, View::Flamegraph] {

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn chains_go_on_in_other_stacks_and_end() {
+    fn chains_continue_in_other_stacks_and_end() {
         // Two frames of a dump, of which the second leads outside of it.
         let end = [0_u64, 0];
         let other = [end.as_ptr() as u64, 30];

@@ -52,7 +52,7 @@ pub(crate) struct PtraceSampler {
     arrivals: PipeReader,
     python: Arc<PythonReadings>,
     tracing: Option<Tracing>,
-    taken: Vec<u8>,
+    drained: Vec<u8>,
 }
 
 struct Tracing {
@@ -161,7 +161,7 @@ impl PtraceSampler {
             arrivals,
             python: Arc::default(),
             tracing: None,
-            taken: Vec::new(),
+            drained: Vec::new(),
         })
     }
 
@@ -233,19 +233,19 @@ impl PtraceSampler {
     }
 
     pub(crate) fn drain(&mut self, mut each: impl FnMut(usize, &[u8])) -> Drained {
-        self.taken.clear();
+        self.drained.clear();
         {
             let mut records = self.shared.lock();
-            std::mem::swap(&mut self.taken, &mut records.bytes);
+            std::mem::swap(&mut self.drained, &mut records.bytes);
             if std::mem::take(&mut records.reported) {
                 let _ = self.arrivals.read(&mut [0]);
             }
         }
-        for (_, record) in prof_perfdata::records(&self.taken) {
+        for (_, record) in prof_perfdata::records(&self.drained) {
             each(0, record);
         }
         Drained {
-            bytes: self.taken.len() as u64,
+            bytes: self.drained.len() as u64,
             corrupt: false,
         }
     }

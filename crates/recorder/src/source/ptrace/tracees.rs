@@ -19,7 +19,7 @@ pub(super) struct Tracees {
     /// CPU time of threads that ended unseen. It goes to the next thread that is seen for the first
     /// time: the chance that a short thread is seen is proportional to its CPU time, so those that
     /// are seen represent the others.
-    owed: u64,
+    unattributed: u64,
     /// The most that one sample represents, in nanoseconds.
     most: u64,
     /// Bytes of stack to copy.
@@ -37,8 +37,8 @@ struct Thread {
     /// CPU time when it was first traced.
     before: u64,
     sampled: bool,
-    /// Whether it was asked to stop.
-    asked: bool,
+    /// Whether it was asked to stop, and has not stopped yet.
+    stop_requested: bool,
     /// Whether it waits for us to let it call exec, when sampling begins.
     held: bool,
     name: Vec<u8>,
@@ -51,10 +51,10 @@ struct Thread {
 impl Thread {
     /// The weight of a sample, at most `most`, that is taken when the thread has used so much CPU
     /// time; in nanoseconds.
-    fn weigh(&mut self, time: u64, owed: &mut u64, most: u64) -> u64 {
+    fn weigh(&mut self, time: u64, unattributed: &mut u64, most: u64) -> u64 {
         let mut weight = time.saturating_sub(self.accounted);
         if !self.sampled {
-            weight = weight.saturating_add(std::mem::take(owed));
+            weight = weight.saturating_add(std::mem::take(unattributed));
         }
         (self.accounted, self.sampled) = (time, true);
         weight.clamp(1, most)
@@ -88,7 +88,7 @@ impl Tracees {
             builder,
             threads: HashMap::new(),
             processes: HashMap::new(),
-            owed: 0,
+            unattributed: 0,
             most: Self::MOST_PERIODS * 1_000_000_000 / hertz.max(1),
             dump: stacks.0,
             stack: Vec::new(),
@@ -145,7 +145,7 @@ impl Tracees {
 
     /// Discards the threads' work so far: sampling was disabled.
     pub(super) fn forget_time(&mut self) {
-        self.owed = 0;
+        self.unattributed = 0;
         for (&tid, thread) in &mut self.threads {
             thread.accounted = Task::thread(thread.pid, tid)
                 .cpu_time()
@@ -156,7 +156,7 @@ impl Tracees {
     /// Asks all running threads to stop.
     pub(super) fn look(&mut self) {
         for (&tid, thread) in &mut self.threads {
-            if thread.asked || thread.held {
+            if thread.stop_requested || thread.held {
                 continue;
             }
             if thread.skip > 0 {
@@ -177,7 +177,7 @@ impl Tracees {
                 continue;
             }
             thread.idle = 0;
-            thread.asked = self.tracer.interrupt(tid).is_ok();
+            thread.stop_requested = self.tracer.interrupt(tid).is_ok();
         }
     }
 
@@ -193,7 +193,7 @@ impl Tracees {
             && let Some(thread) = self.threads.get_mut(&tid)
         {
             // In the kernel, any stop replaces the requested one.
-            thread.asked = false;
+            thread.stop_requested = false;
         }
         match why {
             Why::Interrupted => self.interrupted(tid),
@@ -220,7 +220,7 @@ impl Tracees {
 
     fn interrupted(&mut self, tid: Tid) {
         let thread = self.threads.get_mut(&tid);
-        let known = thread.map(|thread| std::mem::take(&mut thread.asked));
+        let known = thread.map(|thread| std::mem::take(&mut thread.stop_requested));
         match known {
             Some(true) => return self.sample(tid),
             Some(false) => {}
@@ -257,7 +257,7 @@ impl Tracees {
         let Some(thread) = self.threads.get_mut(&tid) else {
             return;
         };
-        let weight = thread.weigh(time, &mut self.owed, self.most);
+        let weight = thread.weigh(time, &mut self.unattributed, self.most);
         self.builder.sampled(ThreadSample {
             pid,
             tid,
@@ -322,7 +322,7 @@ impl Tracees {
         let before = self.threads.get(&former).filter(|thread| !thread.held);
         let sampled = before.is_some_and(|thread| thread.sampled);
         let begin = before.map_or(time, |thread| thread.before);
-        self.owed += before.map_or(0, |thread| time.saturating_sub(thread.accounted));
+        self.unattributed += before.map_or(0, |thread| time.saturating_sub(thread.accounted));
         let gone: Vec<Tid> = (self.threads.iter())
             .filter(|(_, thread)| thread.pid == pid)
             .map(|(&tid, _)| tid)
@@ -348,7 +348,7 @@ impl Tracees {
             && !thread.held
             && let Some(time) = Task::thread(thread.pid, tid).cpu_time()
         {
-            self.owed += time.saturating_sub(thread.accounted);
+            self.unattributed += time.saturating_sub(thread.accounted);
             thread.accounted = time;
             let used = time.saturating_sub(thread.before);
             self.builder.counted(thread.pid, tid, used);
@@ -394,10 +394,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_sample_stands_for_a_time_when_nobody_could_look() {
-        let (mut thread, mut owed) = (Thread::default(), 30);
+    fn unsampled_time_is_not_added_to_a_sample() {
+        let (mut thread, mut unattributed) = (Thread::default(), 30);
         let mut check = |time, expected| {
-            assert_eq!(thread.weigh(time, &mut owed, 50), expected, "{time}");
+            assert_eq!(
+                thread.weigh(time, &mut unattributed, 50),
+                expected,
+                "{time}"
+            );
         };
         // The first sample represents threads that ended unseen, too.
         check(10, 40);

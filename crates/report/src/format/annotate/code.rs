@@ -97,7 +97,7 @@ mod tests {
     use super::remark;
 
     #[test]
-    fn what_is_not_disassembled_is_told() {
+    fn missing_disassembly_is_reported() {
         assert_eq!(remark(1200, 0), "1,200 instructions");
         assert_eq!(
             remark(7, 4096),

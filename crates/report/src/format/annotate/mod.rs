@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_tell_shares_and_take_no_room() {
+    fn colours_show_shares_and_have_no_width() {
         let symbolized = demo();
         let annotation = Annotation::new(&symbolized, &everything(), Some("fib")).unwrap();
         let text = |colors| {

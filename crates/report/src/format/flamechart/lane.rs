@@ -136,10 +136,10 @@ fn time(nanoseconds: u64) -> String {
 fn fitting(name: &str, pixels: f64) -> String {
     /// inferno's font: pixels of a character.
     const CHARACTER: f64 = 12.0 * 0.59;
-    let room = (pixels / CHARACTER) as usize;
-    match room {
+    let space = (pixels / CHARACTER) as usize;
+    match space {
         0..3 => String::new(),
-        _ if name.chars().count() < room => name.to_owned(),
-        _ => name.chars().take(room - 2).chain("..".chars()).collect(),
+        _ if name.chars().count() < space => name.to_owned(),
+        _ => name.chars().take(space - 2).chain("..".chars()).collect(),
     }
 }

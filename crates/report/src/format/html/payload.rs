@@ -290,7 +290,7 @@ fn source_texts(
     files: &Files,
     sources: &Sources,
 ) -> Vec<SourceText> {
-    let mut room = MOST_SOURCE;
+    let mut space = MOST_SOURCE;
     let mut texts = Vec::new();
     for file in by_weight(symbolized) {
         let Some(&(number, (first, last))) = files.get(&file) else {
@@ -303,10 +303,10 @@ fn source_texts(
         let lines = (first..=last.saturating_add(CONTEXT)).map_while(|line| text.line(line));
         let lines: Vec<String> = lines.map(str::to_owned).collect();
         let size: usize = lines.iter().map(|line| line.len() + 4).sum();
-        let Some(left) = room.checked_sub(size) else {
+        let Some(left) = space.checked_sub(size) else {
             continue;
         };
-        room = left;
+        space = left;
         texts.push(SourceText {
             file: number,
             first,

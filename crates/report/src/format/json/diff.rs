@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::{Event, Recording, ReportQuality, VERSION, Weight, recording, worth};
+use super::{Event, Recording, ReportQuality, VERSION, Weight, quality, recording};
 use crate::calltree::CallTree;
 use crate::view::diff::{Basis, Certainty, Diff, Row as DiffRow, Side as DiffSide};
 
@@ -77,7 +77,7 @@ fn input<'a>(tree: &CallTree<'a>) -> Input<'a> {
     let symbolized = tree.symbolized();
     Input {
         recording: recording(symbolized),
-        quality: worth(symbolized),
+        quality: quality(symbolized),
         event: tree.event().into(),
         total: tree.total().into(),
     }

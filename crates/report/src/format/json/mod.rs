@@ -51,7 +51,7 @@ impl<'a, V: Serialize> Document<'a, V> {
             version: VERSION,
             view,
             recording: recording(symbolized),
-            quality: worth(symbolized),
+            quality: quality(symbolized),
             modules: symbolized.naming().iter().map(module).collect(),
             body,
         };
@@ -136,7 +136,7 @@ fn recording(symbolized: &SymbolizedProfile) -> Recording<'_> {
 }
 
 /// `None` if the profile has no quality.
-fn worth(symbolized: &SymbolizedProfile) -> Option<ReportQuality<'_>> {
+fn quality(symbolized: &SymbolizedProfile) -> Option<ReportQuality<'_>> {
     let quality = symbolized.quality();
     let partial = |(reason, samples)| Partial { reason, samples };
     (!symbolized.profile().missing_data.quality).then(|| ReportQuality {

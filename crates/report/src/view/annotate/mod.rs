@@ -58,7 +58,7 @@ pub struct Line {
 }
 
 impl<'p> Annotation<'p> {
-    /// The lines of `wanted`, with the samples that pass `filter`: a function by its name; a source
+    /// The lines of `given`, with the samples that pass `filter`: a function by its name; a source
     /// file by its path or the end of that; or functions by a regular expression. By default, the
     /// function with the most self weight.
     ///
@@ -71,11 +71,11 @@ impl<'p> Annotation<'p> {
     pub fn new(
         symbolized: &'p SymbolizedProfile,
         filter: &Filter,
-        wanted: Option<&str>,
+        given: Option<&str>,
     ) -> Result<Self, Error> {
         let shown = FilteredSamples::new(symbolized, filter)?;
-        let target = match wanted {
-            Some(wanted) => Target::find(&shown, wanted)?,
+        let target = match given {
+            Some(given) => Target::find(&shown, given)?,
             None => Target::hottest(&shown),
         };
         let (total, listings) = listings(&shown, &target);

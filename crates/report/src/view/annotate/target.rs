@@ -26,30 +26,30 @@ impl Target {
     ///
     /// # Errors
     /// [`Error::NoSuchFunction`], [`Error::InvalidPattern`].
-    pub(super) fn find(shown: &FilteredSamples<'_>, wanted: &str) -> Result<Self, Error> {
+    pub(super) fn find(shown: &FilteredSamples<'_>, given: &str) -> Result<Self, Error> {
         let functions = functions(shown);
         let named = |matches: &dyn Fn(&str) -> bool| -> FxHashSet<FunctionId> {
             let all = functions.iter().copied();
             all.filter(|&id| matches(&shown.symbolized()[id].name))
                 .collect()
         };
-        let exact = named(&|name| name == wanted);
+        let exact = named(&|name| name == given);
         if !exact.is_empty() {
             return Ok(Self::Functions(exact));
         }
-        let files = files(shown, wanted);
+        let files = files(shown, given);
         if !files.is_empty() {
             return Ok(Self::Files(files));
         }
-        let pattern: Pattern = wanted.parse()?;
+        let pattern: Pattern = given.parse()?;
         let matching = named(&|name| pattern.matches(name));
         if !matching.is_empty() {
             return Ok(Self::Functions(matching));
         }
         let names = functions.iter().map(|&id| &*shown.symbolized()[id].name);
         Err(Error::NoSuchFunction {
-            pattern: wanted.to_owned(),
-            similar: suggest::similar(wanted, names),
+            pattern: given.to_owned(),
+            similar: suggest::similar(given, names),
         })
     }
 
@@ -95,14 +95,14 @@ fn functions(shown: &FilteredSamples<'_>) -> Vec<FunctionId> {
     functions.into_iter().collect()
 }
 
-/// The source files whose paths are `wanted` or end in it.
-fn files(shown: &FilteredSamples<'_>, wanted: &str) -> BTreeSet<Arc<str>> {
+/// The source files whose paths are `given` or end in it.
+fn files(shown: &FilteredSamples<'_>, given: &str) -> BTreeSet<Arc<str>> {
     let ends_so = |file: &&Arc<str>| {
-        let rest = file.strip_suffix(wanted);
+        let rest = file.strip_suffix(given);
         rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
     };
     let files = shown.all_locations().filter_map(|l| l.file.as_ref());
     // An empty name would be the end of all.
-    let files = files.filter(|_| !wanted.is_empty());
+    let files = files.filter(|_| !given.is_empty());
     files.filter(ends_so).cloned().collect()
 }

@@ -362,7 +362,7 @@ mod tests {
 
     /// The machine changes from run to run, for both groups in the same way.
     #[test]
-    fn what_partners_share_is_no_noise() {
+    fn common_changes_of_pairs_are_no_noise() {
         let before = runs(&[100, 160, 120, 180, 140, 110]);
         let check = |after: &[usize], order, expected: bool| {
             let diff = ordered(&before, &runs(after), order).unwrap();

@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn code_that_does_not_return_tells_nothing() {
+    fn code_that_does_not_return_is_unknown() {
         // ud2
         assert_eq!(analyze_at(&[0x0f, 0x0b], 0, 0), Rule::Unknown);
         // 1: jmp 1b

@@ -300,7 +300,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_tell_what_they_call() {
+    fn calls_show_their_targets() {
         let check = |before: &[u8], expected| assert_eq!(called(before, 0x1000), expected);
         let direct = [0x90, 0x90, 0x90, 0xe8, 0x10, 0, 0, 0];
         check(&direct, Some(Called::Function(0x1010)));

@@ -6,7 +6,7 @@ use prof_counters::{Catalog, EventGroup};
 use crate::flags::StatFlags;
 
 /// The events to count.
-pub(super) struct Wanted {
+pub(super) struct Selection {
     pub(super) groups: Vec<EventGroup>,
     /// Whether the user named them: then none is left out.
     pub(super) by_name: bool,
@@ -16,7 +16,7 @@ pub(super) struct Wanted {
 const DEFAULT: &str = "context-switches,cpu-migrations,page-faults,cycles,stalled-cycles-frontend,\
      stalled-cycles-backend,instructions,branches,branch-misses";
 
-impl Wanted {
+impl Selection {
     pub(super) fn new(flags: &StatFlags) -> Result<Self> {
         let by_name = !flags.events.is_empty();
         let text = match by_name {
