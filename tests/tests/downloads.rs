@@ -183,7 +183,7 @@ fn read_up_to(output: &mut impl Read, words: &str) -> String {
     String::from_utf8_lossy(&seen).into_owned()
 }
 
-/// The first one skips, and is heeded though there is no terminal; the next one is for prof itself.
+/// The first one skips the download, even without a terminal; the next one is for prof itself.
 #[test]
 fn the_second_interrupt_ends_prof() {
     if !needs(&[Need::Tool("g++")]) {

@@ -22,7 +22,7 @@ pub enum Error {
         tid: Tid,
         /// The CPU.
         cpu: u32,
-        /// What the kernel answered.
+        /// The kernel's error.
         errno: Errno,
         /// What to do.
         advice: String,
@@ -44,7 +44,7 @@ pub enum Error {
         bytes: u64,
         /// Number of CPUs.
         cpus: usize,
-        /// What the kernel answered.
+        /// The kernel's error.
         errno: Errno,
         /// What to do.
         advice: String,
@@ -72,9 +72,9 @@ pub enum Error {
     /// Something else that the system refused.
     #[error("cannot {what}: {source}")]
     System {
-        /// What was tried.
+        /// The attempted action.
         what: &'static str,
-        /// What the system answered.
+        /// The system's error.
         source: io::Error,
     },
 }

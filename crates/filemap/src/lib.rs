@@ -24,7 +24,7 @@ pub enum Error {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The path leads to a directory.

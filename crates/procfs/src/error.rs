@@ -14,7 +14,7 @@ pub enum Error {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the kernel answered.
+        /// The kernel's error.
         source: io::Error,
     },
     /// The file is not as proc(5) describes it.

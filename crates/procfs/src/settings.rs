@@ -26,7 +26,7 @@ pub fn cpu_info(key: &str) -> Option<String> {
 /// A mounted file system: a line of /proc/self/mounts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mount {
-    /// Where it is mounted.
+    /// Its mount point.
     pub point: PathBuf,
     /// Its type, such as `cgroup2`.
     pub kind: String,

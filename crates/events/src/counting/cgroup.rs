@@ -24,7 +24,7 @@ pub enum CgroupError {
         name: String,
         /// Where the file system is mounted.
         root: PathBuf,
-        /// What the system answered.
+        /// The system's error.
         source: io::Error,
     },
 }

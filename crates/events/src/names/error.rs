@@ -142,7 +142,7 @@ pub enum Problem {
     NoTracepoints {
         /// The folder.
         path: String,
-        /// What the system answered.
+        /// The system's error.
         reason: String,
     },
     /// The kernel has no uprobes.

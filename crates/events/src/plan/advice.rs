@@ -5,7 +5,7 @@ use rustix::io::Errno;
 /// All that the advice depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// What the kernel answered.
+    /// The kernel's error.
     pub errno: Errno,
     /// /proc/sys/kernel/perf_event_paranoid.
     pub paranoid: i32,

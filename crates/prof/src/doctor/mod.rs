@@ -23,7 +23,7 @@ struct Check {
     /// Its name for scripts: never changes.
     name: &'static str,
     status: Status,
-    /// What the check found.
+    /// The result of the check.
     found: String,
     /// What is unavailable because of it; `None` if the status is `ok`.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -24,7 +24,7 @@ pub fn write(found: &NamedStackCheck, rows: Option<usize>, mut out: impl Write) 
     let share = |count: u64| percent(count as f64 / check.stacks.max(1) as f64);
     writeln!(
         out,
-        "{} of {} user stacks are the same by prof and by framehop ({} %)",
+        "{} of {} user stacks are the same in prof and framehop ({} %)",
         grouped(check.same),
         grouped(check.stacks),
         share(check.same)

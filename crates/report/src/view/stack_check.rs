@@ -10,7 +10,7 @@ use super::failures::names;
 /// How far prof's unwinder and framehop agree, with names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedStackCheck {
-    /// What was found.
+    /// The result.
     pub check: StackCheck,
     /// The names in each of its differences.
     pub names: Vec<DifferenceNames>,
