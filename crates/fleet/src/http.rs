@@ -16,7 +16,7 @@ pub(crate) struct Client {
 /// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HttpError {
-    /// There was no answer.
+    /// There was no response.
     #[error("cannot reach {url}: {source}")]
     Unreachable {
         /// The requested URL.
@@ -50,7 +50,7 @@ impl HttpError {
         )
     }
 
-    /// Whether the next try may succeed: there was no answer, or one that says so.
+    /// Whether the next try may succeed: there was no response, or one that says so.
     fn passes(&self) -> bool {
         match self {
             Self::Unreachable { source, .. } => !matches!(**source, ureq::Error::BadUri(_)),
@@ -75,9 +75,9 @@ impl Client {
     ];
     /// The longest wait, whatever the receiver requests.
     const LONGEST_WAIT: Duration = Duration::from_secs(30);
-    /// For a connection, and for an answer.
+    /// For a connection, and for a response.
     const TIMEOUT: Duration = Duration::from_secs(10);
-    /// The most bytes of an answer that are read.
+    /// The most bytes of a response that are read.
     const LONGEST_ANSWER: u64 = 64 << 10;
 
     pub(crate) fn new(headers: Vec<(String, String)>) -> Self {
@@ -96,7 +96,7 @@ impl Client {
         }
     }
 
-    /// Posts a body with these headers, and returns the answer's.
+    /// Posts a body with these headers, and returns the response's body.
     ///
     /// # Errors
     /// [`HttpError`], after the last try.
@@ -109,7 +109,7 @@ impl Client {
         let mut waits = Self::WAITS.iter();
         loop {
             let failed = match self.try_once(url, headers, body) {
-                Ok(answer) => return Ok(answer),
+                Ok(body) => return Ok(body),
                 Err(failed) => failed,
             };
             match waits.next() {

@@ -42,8 +42,8 @@ impl Destination for Otlp {
         attributes.insert("host.name".into(), run.host.clone());
         for series in run.series() {
             let mut id = run.id.0;
-            // Each profile has a number of its own.
-            id[15] = id[15].wrapping_add(series.number);
+            // Each profile has its own id: the run's id plus the event's index.
+            id[15] = id[15].wrapping_add(series.index);
             let identity = Identity {
                 id,
                 attributes: &attributes,

@@ -60,7 +60,7 @@ pub(crate) struct Run {
     pub(crate) clock_zero: i128,
 }
 
-/// A recording's number: the start of the SHA-256 of its bytes.
+/// A recording's id: the start of the SHA-256 of its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct RunId(pub(crate) [u8; 16]);
 

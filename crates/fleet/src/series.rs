@@ -6,8 +6,8 @@ use crate::run::Run;
 
 /// The samples of one event.
 pub(crate) struct Series {
-    /// The event's number in the run.
-    pub(crate) number: u8,
+    /// The event's index in the run.
+    pub(crate) index: u8,
     /// Selects the samples.
     pub(crate) filter: Filter,
     /// When the first sample was taken, in ns since 1970.
@@ -21,14 +21,14 @@ impl Run {
     pub(crate) fn series(&self) -> impl Iterator<Item = Series> {
         let profile = self.profile.profile();
         let events = (0_u8..).zip(profile.events.iter().take(self.own_events));
-        events.filter_map(|(number, event)| {
+        events.filter_map(|(index, event)| {
             let samples = profile.samples.iter();
             let mut times = samples
-                .filter(|sample| sample.event == u16::from(number))
+                .filter(|sample| sample.event == u16::from(index))
                 .map(|sample| self.clock_zero + i128::from(sample.time));
             let begin = times.next()?;
             Some(Series {
-                number,
+                index,
                 filter: Filter {
                     event: Some(event.name.clone()),
                     ..Filter::default()

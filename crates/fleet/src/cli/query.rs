@@ -223,7 +223,7 @@ fn closing(found: &Found) -> String {
     )
 }
 
-/// The events that the answer is not of; empty if there are none.
+/// The events that the result leaves out; empty if there are none.
 fn others(profile: &SymbolizedProfile, shown: &str) -> String {
     let events = profile.profile().events.iter().map(|event| &*event.name);
     let others: Vec<&str> = events.filter(|&name| name != shown).collect();

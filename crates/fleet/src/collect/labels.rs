@@ -60,9 +60,9 @@ pub(super) fn of_cgroup(path: &str) -> Labels {
     for part in path.split('/') {
         let part = part.strip_suffix(".scope").unwrap_or(part);
         let part = part.strip_suffix(".slice").unwrap_or(part);
-        let number = part.rsplit(['-', ':']).next().unwrap_or(part);
-        if number.len() == 64 && number.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-            labels.insert("container.id".into(), number.into());
+        let id = part.rsplit(['-', ':']).next().unwrap_or(part);
+        if id.len() == 64 && id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            labels.insert("container.id".into(), id.into());
         }
         // systemd replaces hyphens by underscores.
         if let Some((_, pod)) = part.rsplit_once("pod").filter(|(_, pod)| pod.len() == 36) {

@@ -49,15 +49,15 @@ fn event((name, unit): &(Arc<str>, Arc<str>)) -> Event {
 const MOST_FUNCTIONS: usize = 1 << 25;
 
 /// The number of symbols in the row chosen for a stack, and the stack.
-type Taken = FxHashMap<StackHash, (i32, StackId)>;
+type Chosen = FxHashMap<StackHash, (i32, StackId)>;
 
 /// Frames in the order of their first use.
 #[derive(Default)]
 pub(crate) struct Frames {
     profile: Profile,
     /// The stacks that samples have.
-    wanted: HashSet<StackHash>,
-    taken: Taken,
+    needed: HashSet<StackHash>,
+    chosen: Chosen,
     texts: Texts,
     /// Functions of frames that differ.
     functions: usize,
@@ -67,7 +67,7 @@ impl Frames {
     /// The hashes of the stacks with samples.
     pub(crate) fn of(found: &Found) -> Self {
         Self {
-            wanted: found.sums.keys().map(|&(_, stack)| stack).collect(),
+            needed: found.sums.keys().map(|&(_, stack)| stack).collect(),
             ..Self::default()
         }
     }
@@ -75,15 +75,17 @@ impl Frames {
     /// The profile of the samples, when all files were read.
     pub(crate) fn profile_of(self, found: &Found) -> Profile {
         let Self {
-            mut profile, taken, ..
+            mut profile,
+            chosen,
+            ..
         } = self;
         profile.events = found.events.iter().map(event).collect();
         let name = profile.names.intern("");
-        // In an order of their own, so that a question has one answer.
+        // Sorted, so that a query has one result.
         let mut sums: Vec<_> = found.sums.iter().collect();
         sums.sort_unstable();
         for (&(event, stack), &(weight, count)) in sums {
-            let stack = match taken.get(&stack) {
+            let stack = match chosen.get(&stack) {
                 Some(&(_, stack)) => stack,
                 None => nothing(&mut profile),
             };
@@ -143,18 +145,18 @@ impl Frames {
             let ids = file.stack_ids(group)?;
             let named = file.named(group)?;
             let better = |(id, &named): (&StackHash, &i32)| {
-                let taken = self.taken.get(id).map(|&(named, _)| named);
-                self.wanted.contains(id) && taken.is_none_or(|taken| named > taken)
+                let chosen = self.chosen.get(id).map(|&(named, _)| named);
+                self.needed.contains(id) && chosen.is_none_or(|chosen| named > chosen)
             };
             if !ids.iter().zip(&named).any(better) {
                 continue;
             }
             for row in file.stacks(group, &mut self.texts)? {
-                let taken = self.taken.get(&row.stack).map(|&(named, _)| named);
-                let is_better = taken.is_none_or(|taken| row.named > taken);
-                if is_better && self.wanted.contains(&row.stack) {
+                let chosen = self.chosen.get(&row.stack).map(|&(named, _)| named);
+                let is_better = chosen.is_none_or(|chosen| row.named > chosen);
+                if is_better && self.needed.contains(&row.stack) {
                     let stack = self.stack(&row);
-                    self.taken.insert(row.stack, (row.named, stack));
+                    self.chosen.insert(row.stack, (row.named, stack));
                 }
             }
             if self.is_full() {

@@ -1,7 +1,7 @@
 //! The object store's requests through the HTTP client that the rest of prof has.
 //!
-//! It waits for each answer: nothing else would run meanwhile, and an asynchronous client would add
-//! another TLS library.
+//! It waits for each response: nothing else would run meanwhile, and an asynchronous client would
+//! add another TLS library.
 
 use std::io::Read;
 use std::time::Duration;

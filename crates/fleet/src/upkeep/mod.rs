@@ -24,7 +24,7 @@ fn partitions(store: &Store, table: Table) -> Result<BTreeMap<Partition, Vec<Ent
     Ok(partitions)
 }
 
-/// The numbers of the runs that were pushed to their end.
+/// The ids of the completely pushed runs.
 fn complete_runs(store: &Store) -> Result<HashSet<String>, Error> {
     let files = store.list(&table_prefix(Table::Runs))?;
     let name = |entry: &Entry| {
