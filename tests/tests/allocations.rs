@@ -65,7 +65,7 @@ fn samples_each_so_many_bytes_add_up() {
     check(&["--alloc", "--every", "4K"], |bytes, _| bytes, 4096);
 }
 
-/// Of 671 MB, a sample for each 100: not each call is one.
+/// 671 MB with a sample for each 100 MB: not each call is sampled.
 #[test]
 fn few_of_many_bytes_are_too_few_samples() {
     if !needs(&[Need::Root]) {

@@ -7,7 +7,7 @@ use prof_tests::{
     Need, Outcome, Program, Session, USER_CODE, Variant, needs, perf_record, perf_script,
 };
 
-/// All code of it but the kernel's is in one file.
+/// Installs a program whose code is in one file, except the kernel's.
 fn install(session: &Session) -> std::path::PathBuf {
     session.install(&Program::cpp(&["inlining.cpp"]).build_as(Variant::STATIC))
 }
@@ -106,7 +106,7 @@ fn another_kernel_s_symbols_are_not_used() {
     assert!(outcome.stdout.contains("[kernel]+0x"), "{outcome}");
 }
 
-/// From the notes that the kernel shows: sizes of name and content, type 3, "GNU", the content.
+/// Reads the notes that the kernel shows: sizes of name and content, type 3, "GNU", the content.
 fn kernel_build_id() -> Vec<u8> {
     let notes = std::fs::read("/sys/kernel/notes").unwrap();
     let start = b"\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0";

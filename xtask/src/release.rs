@@ -72,7 +72,7 @@ fn deny(options: &Options) -> Result<()> {
     process::run(&mut command).context("`cargo install --locked cargo-deny`")
 }
 
-/// That the oldest compiler that Cargo.toml promises builds all of it.
+/// Checks that the oldest compiler that Cargo.toml promises builds everything.
 fn msrv() -> Result<()> {
     let version = env!("CARGO_PKG_RUST_VERSION");
     let mut command = Command::new("rustup");
@@ -87,7 +87,7 @@ fn msrv() -> Result<()> {
     process::run(&mut command).with_context(|| format!("`rustup toolchain install {version}`"))
 }
 
-/// That the target of the static archives compiles, with all its C code.
+/// Checks that the target of the static archives compiles, with all its C code.
 fn musl() -> Result<()> {
     const TARGET: &str = "x86_64-unknown-linux-musl";
     let mut command = cargo();

@@ -43,7 +43,7 @@ impl Counter {
         Self::with_options(event, target, Options::default())
     }
 
-    /// As [`new`](Self::new), with options.
+    /// Like [`new`](Self::new), with options.
     ///
     /// # Errors
     ///
@@ -155,7 +155,7 @@ impl Counter {
     ///
     /// # Errors
     ///
-    /// It counts something else than the calling thread, or children inherit it.
+    /// It does not count only the calling thread, or children inherit it.
     pub fn reader(&self) -> Result<Reader<'_>, ReaderError> {
         Reader::new(&self.member)
     }

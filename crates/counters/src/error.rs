@@ -37,7 +37,7 @@ pub enum OpenError {
     MixedPmus {
         /// The event.
         event: String,
-        /// One of those that are in the group.
+        /// A counter of the group.
         other: String,
     },
     /// No such process.

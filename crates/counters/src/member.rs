@@ -28,7 +28,7 @@ pub(crate) struct Member {
     pub(crate) spec: EventSpec,
     pub(crate) options: AttrOptions,
     pub(crate) places: Arc<Places>,
-    /// One for each place; `None` where the thread had ended before it could be opened.
+    /// One event for each place; `None` if the thread ended before it could be opened.
     pub(crate) events: Vec<Option<RawCounter>>,
     /// The counts at each place when the counter was last set to zero.
     ///
@@ -43,7 +43,7 @@ pub(crate) struct Baseline {
     pub(crate) value: u64,
     /// The event's own times.
     pub(crate) own: Times,
-    /// Those of its group's leader, which is what a group read returns.
+    /// The times of its group's leader, which a group read returns.
     pub(crate) group: Times,
 }
 
@@ -179,7 +179,7 @@ impl Member {
 ///
 /// # Errors
 ///
-/// Also when it is in the error state.
+/// Works also in the error state.
 pub(crate) fn read(event: &RawCounter) -> Result<RawCount, ReadError> {
     event
         .read()

@@ -66,7 +66,7 @@ pub enum Error {
     NoCpu {
         /// Its number.
         cpu: u32,
-        /// Those that are.
+        /// The CPUs that are online.
         online: String,
     },
     /// Something else that the system refused.

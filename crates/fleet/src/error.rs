@@ -134,7 +134,7 @@ pub(crate) enum Error {
         /// The file.
         path: String,
     },
-    /// More than one machine should hold.
+    /// More data than one machine should hold.
     #[error(
         "over {most} distinct stacks, recordings or functions, or a gigabyte of names: choose a \
          shorter time or one service, or use one of the engines of docs/fleet.md"

@@ -55,7 +55,7 @@ pub mod misc {
     pub const EXACT_IP: u16 = 1 << 14;
     pub const SWITCH_OUT_PREEMPT: u16 = 1 << 14;
     pub const MMAP_BUILD_ID: u16 = 1 << 14;
-    /// In build id records only, which perf writes.
+    /// Only in build id records, which perf writes.
     pub const BUILD_ID_SIZE: u16 = 1 << 15;
 }
 

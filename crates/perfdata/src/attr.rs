@@ -11,7 +11,7 @@ use crate::error::Error;
 pub struct Attr {
     /// Kind of event: `PERF_TYPE_HARDWARE`, `PERF_TYPE_SOFTWARE`, .. or a PMU's number.
     pub kind: u32,
-    /// Which event of that kind.
+    /// The event of that kind.
     pub config: u64,
     /// Sampling period, or frequency in Hz with [`AttrFlags::FREQ`].
     pub period_or_frequency: u64,

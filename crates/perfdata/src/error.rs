@@ -38,7 +38,7 @@ pub enum Error {
         /// Bytes that are there.
         size: usize,
     },
-    /// There are several events and nothing in a record says which of them it is about.
+    /// There are several events, and records do not contain the id of their event.
     #[error(
         "the recording has several events with different sample types, and no ids to \
          distinguish them; record again with a newer perf or with one event"

@@ -61,10 +61,10 @@ struct Layout {
 /// How to find which event a record is of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Identity {
-    /// There is only one, or nothing says which.
+    /// There is only one event, or the record has no id.
     #[default]
     First,
-    /// By the id at these offsets: from a sample's start, from another record's end.
+    /// The id is at these offsets: from a sample's start, from another record's end.
     Id {
         sample: usize,
         trailer: Option<usize>,
@@ -127,7 +127,7 @@ impl RecordFormat {
         self.attrs.get(event)
     }
 
-    /// Which event the record is of.
+    /// The event of the record.
     pub(crate) fn event_of(
         &self,
         header: RecordHeader,

@@ -15,7 +15,7 @@ pub struct ReadValues<'a> {
     single: Option<ReadValue>,
     /// The group's values.
     group: &'a [u8],
-    /// All of it as the record has it.
+    /// All of its bytes in the record.
     pub(crate) bytes: &'a [u8],
 }
 

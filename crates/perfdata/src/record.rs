@@ -89,9 +89,9 @@ pub struct Mmap<'a> {
     pub stamp: Stamp,
     /// User or kernel, of this machine or of a guest.
     pub mode: CpuMode,
-    /// Whose address space; -1 for the kernel's.
+    /// The process with the address space; -1 for the kernel.
     pub pid: Pid,
-    /// Which thread did it.
+    /// The thread that mapped it.
     pub tid: Tid,
     /// First address.
     pub address: u64,

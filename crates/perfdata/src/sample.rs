@@ -12,7 +12,7 @@ use crate::stamp::Stamp;
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Sample<'a> {
-    /// Which of the recording's events it is of.
+    /// The index of its event in the recording.
     pub event: usize,
     /// The mode of the CPU.
     pub mode: CpuMode,

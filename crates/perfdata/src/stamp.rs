@@ -6,7 +6,7 @@ use prof_model::{Pid, Tid};
 /// event opened with [`AttrFlags::SAMPLE_ID_ALL`](crate::AttrFlags::SAMPLE_ID_ALL).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamp {
-    /// Which of the recording's events it is about.
+    /// The index of its event in the recording.
     pub event: usize,
     /// The process, if recorded. The kernel says -1 for one that is ending.
     pub pid: Option<Pid>,

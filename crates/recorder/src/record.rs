@@ -79,7 +79,7 @@ pub fn record(options: &Options, signals: &Signals) -> Result<Summary, Error> {
         (Some(program), Some(Starting::Launcher(launcher))) => {
             Some(launch::hold(launcher, program, signals)?)
         }
-        (_, Some(Starting::PendingBatches(held))) => Some(held),
+        (_, Some(Starting::Command(held))) => Some(held),
         _ => None,
     };
     if opened
@@ -120,7 +120,7 @@ enum Starting {
     /// The events are open on the thread that will fork it.
     Launcher(Launcher),
     /// It is forked, and the events are open on it.
-    PendingBatches(HeldCommand),
+    Command(HeldCommand),
 }
 
 /// Opens events that are not inherited on the command itself, which waits to call `exec`: it would
@@ -140,7 +140,7 @@ fn open_on_command(
         ..request
     };
     let source = Source::open(&request, options.backend, signals)?;
-    Ok((source, Some(Starting::PendingBatches(held))))
+    Ok((source, Some(Starting::Command(held))))
 }
 
 fn request(options: &Options, launcher: Option<&Launcher>) -> Result<Request, Error> {

@@ -52,7 +52,7 @@ pub struct Wakeups {
     pub changes: u64,
     /// Nothing was urgent: for rings that fill, or twice a second.
     pub steady: u64,
-    /// Of the thread that unwinds and writes.
+    /// Wakeups of the thread that unwinds and writes.
     pub session: u64,
 }
 

@@ -101,7 +101,7 @@ pub enum InputError {
     /// A pprof profile that is made to fill the memory.
     #[error("it is a small pprof profile that would expand to several GiB")]
     PprofTooLarge,
-    /// Not one line of folded stacks.
+    /// Not a single line of folded stacks.
     #[error("no line ends in a number, as lines of folded stacks do (line {line} is the first)")]
     Folded {
         /// The first bad line, from 1.

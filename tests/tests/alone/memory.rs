@@ -16,7 +16,7 @@ fn peak(pid: u32) -> u64 {
     kilobytes * 1024
 }
 
-/// So many bytes of a recording hold some 10,000 samples and more.
+/// This many bytes of a recording hold at least some 10,000 samples.
 const STRETCH: u64 = 2 << 20;
 
 /// The most memory that rings, backlog and unwinder may use together.

@@ -63,7 +63,7 @@ fn record_copies(place: &Place) -> Result<PathBuf> {
     Ok(file)
 }
 
-/// Both ways in turn; the last page is left in `page.html`.
+/// Makes both in turn; the last page is left in `page.html`.
 fn make(place: &Place, file: &Path, repetitions: usize) -> Result<Made> {
     let (mut reports, mut pages) = (Vec::new(), Vec::new());
     for repetition in 1..=repetitions {

@@ -133,7 +133,7 @@ pub(super) fn record(place: &Place, rounds: u32) -> Result<PathBuf> {
     Ok(file)
 }
 
-/// One of perf, with a copy of each stack.
+/// Makes a recording by perf with stack dumps.
 pub(super) fn record_copies(place: &Place, file: &Path, rate: u32) -> Result<()> {
     let mut record = Command::new("perf");
     record.args(["record", "-q", "-e", "cpu-clock", "-F", &rate.to_string()]);

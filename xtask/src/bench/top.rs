@@ -25,7 +25,7 @@ const PARTS: usize = 8;
 /// The usual rate of `prof top`.
 const FREQUENCY: &str = "99";
 
-/// One of them, on a pseudo-terminal of its own.
+/// A running profiler on its own pseudo-terminal.
 struct Watched<'a> {
     name: &'static str,
     command: String,

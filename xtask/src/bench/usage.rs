@@ -17,7 +17,7 @@ pub(super) struct Usage {
 }
 
 impl Usage {
-    /// Nothing if there is no such process any more.
+    /// `None` if the process has ended.
     pub(super) fn of(pid: u32, begin: Instant) -> Option<Usage> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         let (_, fields) = stat.rsplit_once(") ")?;

@@ -65,7 +65,7 @@ struct Stage {
     hours: u64,
     recordings: u64,
     samples: u64,
-    /// Nothing if an earlier trial did it.
+    /// `None` if an earlier trial pushed it.
     pushed: Option<Pushed>,
     /// Bytes by table, compacted.
     sizes: Vec<u64>,

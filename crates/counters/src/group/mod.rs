@@ -64,7 +64,7 @@ impl Group {
         Self::with_options(target, Options::default())
     }
 
-    /// As [`new`](Self::new), with options.
+    /// Like [`new`](Self::new), with options.
     ///
     /// # Errors
     ///

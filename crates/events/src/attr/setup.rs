@@ -128,7 +128,7 @@ pub struct Features {
 pub struct Setup {
     /// The event.
     pub spec: EventSpec,
-    /// The same for the kernel, if it is a uprobe.
+    /// The uprobe's definition in the kernel, if it is a uprobe.
     pub definition: Option<Arc<Definition>>,
     /// Whether the clock may replace it.
     pub replaceable: bool,

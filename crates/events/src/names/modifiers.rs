@@ -58,7 +58,7 @@ impl Default for Modifiers {
 pub enum Precise {
     /// 0: anywhere behind it; 1: at a constant distance; 2: at it, if possible; 3: at it.
     Level(u8),
-    /// As near as the machine can.
+    /// As precise as the machine can.
     Maximum,
 }
 

@@ -2,7 +2,7 @@
 
 use rustix::io::Errno;
 
-/// All that the advice depends on.
+/// Everything that the advice depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// The kernel's error.

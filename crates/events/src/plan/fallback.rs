@@ -138,7 +138,7 @@ fn user_only(refused: &Setup, system: &System) -> Option<(Setup, Option<Fallback
     Some((next, Some(Fallback::UserOnly { paranoid })))
 }
 
-/// Everybody may learn when their threads leave their CPUs and come back.
+/// Every user may get the context switches of their own threads.
 fn only_switches(refused: &Setup, system: &System) -> Option<(Setup, Option<Fallback>)> {
     if refused.weight != Weight::OffCpu || refused.only_switches() {
         return None;

@@ -22,7 +22,7 @@ use crate::system::{self, System};
 #[derive(Debug)]
 pub(crate) struct Planned {
     pub(crate) setup: Setup,
-    /// Which of the events leads its group, if that is another one.
+    /// The index of the group's leader, if that is another event.
     pub(crate) leader: Option<usize>,
 }
 

@@ -15,7 +15,7 @@ impl AllowedCpus {
         sched_getaffinity(None).ok().map(Self)
     }
 
-    /// Only this one of them, if it is one of them.
+    /// Only this CPU, if it is in the set.
     pub fn only(&self, cpu: u32) -> Option<Self> {
         let cpu = usize::try_from(cpu).ok()?;
         if cpu >= CpuSet::MAX_CPU || !self.0.is_set(cpu) {

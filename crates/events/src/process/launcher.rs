@@ -130,7 +130,7 @@ impl Launcher {
 pub struct HeldCommand {
     pid: Pid,
     program: PathBuf,
-    /// There until it is released or dropped.
+    /// `None` after it is released.
     waiting: Option<Waiting>,
 }
 

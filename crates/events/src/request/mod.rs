@@ -39,11 +39,11 @@ impl Request {
 /// nothing else, reports threads and mappings all the time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Toggling {
-    /// It cannot.
+    /// It cannot switch.
     #[default]
     Never,
-    /// It can, and begins enabled.
+    /// It can switch, and begins enabled.
     BeginsEnabled,
-    /// It can, and begins disabled.
+    /// It can switch, and begins disabled.
     BeginsDisabled,
 }

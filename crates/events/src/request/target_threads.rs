@@ -35,7 +35,7 @@ pub struct CpuWide {
     pub cgroup: Option<Arc<File>>,
 }
 
-/// Whose event is opened on a CPU.
+/// The threads whose event is opened on a CPU.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Whose<'a> {
     /// A thread's.

@@ -37,7 +37,7 @@ pub struct Sampler {
     pub(crate) context_pins: Vec<OwnedFd>,
     /// Makes probes reach every program.
     pub(crate) reach: ProbeReach,
-    /// By an event's id: the number of its stream, and its own number there.
+    /// By event id: the index of its stream, and its own index there.
     pub(crate) places: HashMap<u64, (usize, usize)>,
     pub(crate) opened: Opened,
     pub(crate) toggling: Toggling,
@@ -73,7 +73,7 @@ pub(crate) struct Stream {
 #[derive(Debug)]
 pub(crate) struct StreamEvent {
     pub(crate) fd: OwnedFd,
-    /// Which of the opened events it is.
+    /// Its index among the opened events.
     pub(crate) number: usize,
 }
 
@@ -269,7 +269,7 @@ impl Sampler {
     const WATCHED: u64 = u64::MAX;
     const OVERFLOW: u64 = u64::MAX - 1;
 
-    /// All threads of the event that a stream was waited for by have ended: waits for its next.
+    /// All threads of the event by which a stream was awaited have ended: awaits its next event.
     fn next_of(&mut self, number: u64) -> Result<(), Errno> {
         let number = usize::try_from(number).unwrap_or(usize::MAX);
         let Some(stream) = self.streams.get_mut(number) else {

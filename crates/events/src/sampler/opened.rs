@@ -76,7 +76,7 @@ impl Opened {
 pub struct OpenedEvent {
     /// The request that the kernel accepted.
     pub setup: Setup,
-    /// Which of the events leads its group, if that is another one.
+    /// The index of the group's leader, if that is another event.
     pub leader: Option<usize>,
     /// The ids that its samples carry, and which thread each was opened for.
     pub ids: Vec<(u64, Tid)>,

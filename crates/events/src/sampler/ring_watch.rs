@@ -33,7 +33,7 @@ impl CpuRing {
         Self { cpu, ring }
     }
 
-    /// Whose samples it has.
+    /// The CPU whose samples it has.
     pub fn cpu(&self) -> u32 {
         self.cpu
     }

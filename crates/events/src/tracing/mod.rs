@@ -43,7 +43,7 @@ pub struct Stopped {
 /// Why a thread has stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// By [`Tracer::interrupt`], or because it is new.
+    /// Stopped by [`Tracer::interrupt`], or because it is new.
     Interrupted,
     /// Its process was stopped (SIGSTOP, Ctrl-Z): [`Tracer::leave_stopped`].
     GroupStop,

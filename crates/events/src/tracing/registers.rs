@@ -13,7 +13,7 @@ pub struct StoppedRegisters {
     pub ip: u64,
     /// The top of its stack.
     pub sp: u64,
-    /// All that a sample holds.
+    /// All registers of a sample.
     pub user: Option<UserRegisters>,
 }
 
@@ -40,7 +40,8 @@ pub(super) fn read(tid: Tid) -> Result<StoppedRegisters, Errno> {
     })
 }
 
-/// Of a 32-bit program: `user_regs_struct32`, which is words of 32 bits. Missing registers are 0.
+/// The registers of a 32-bit program: `user_regs_struct32`, which is words of 32 bits. Missing
+/// registers are 0.
 fn compat(bytes: &[u8]) -> Option<StoppedRegisters> {
     let word = |index: usize| {
         let start = index.checked_mul(4)?;

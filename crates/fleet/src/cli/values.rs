@@ -36,7 +36,7 @@ pub(super) struct Sides {
 /// A part of a data set.
 #[derive(Clone, Debug)]
 pub(super) struct Side {
-    /// As typed.
+    /// The name as typed.
     pub(super) name: String,
     part: Part,
 }
@@ -77,7 +77,7 @@ impl Side {
         })
     }
 
-    /// This part of a selection.
+    /// Restricts a selection to this part.
     pub(super) fn of(&self, mut selection: Selection) -> Selection {
         match &self.part {
             Part::Times(since, until) => {

@@ -138,7 +138,7 @@ impl Frames {
             || self.texts.bytes() > MOST_TEXT
     }
 
-    /// Of several rows of one stack, the first with the most symbols counts.
+    /// If a stack has several rows, the first with the most symbols counts.
     pub(crate) fn read(&mut self, bytes: Bytes) -> parquet::errors::Result<()> {
         let file = Groups::of(Table::Stacks, bytes)?;
         for group in 0..file.len() {

@@ -26,9 +26,9 @@ pub(crate) struct Found {
     pub(crate) sums: FxHashMap<(u16, StackHash), (u64, u64)>,
     /// Samples by how their stacks ended.
     pub(crate) ends: FxHashMap<Arc<str>, u64>,
-    /// Whose samples they are.
+    /// The hosts of the samples.
     pub(crate) hosts: BTreeSet<String>,
-    /// Which recordings they are from.
+    /// The recordings of the samples.
     pub(crate) runs: HashSet<RunId>,
     /// The file with the samples of each run of the current partition. If another has them, too,
     /// the data set is being compacted.

@@ -1,4 +1,4 @@
-//! Which samples are meant.
+//! The selection of samples.
 
 use crate::dataset::{Partition, date_of};
 use crate::run::Labels;
@@ -6,7 +6,7 @@ use crate::run::Labels;
 /// Samples of a time, a service, a machine, with labels; each is optional.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Selection {
-    /// From here, in µs since 1970.
+    /// The first time, in µs since 1970.
     pub(crate) since: Option<i64>,
     /// Up to before here.
     pub(crate) until: Option<i64>,
@@ -14,7 +14,7 @@ pub(crate) struct Selection {
     pub(crate) services: Vec<String>,
     /// Any of these.
     pub(crate) hosts: Vec<String>,
-    /// All of these.
+    /// All these labels must match.
     pub(crate) labels: Labels,
 }
 

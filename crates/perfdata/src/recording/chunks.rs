@@ -73,7 +73,7 @@ impl Chunks {
         }
     }
 
-    /// One user less; the last one frees the chunk.
+    /// Releases one use; the last one frees the chunk.
     pub(super) fn release(&mut self, number: u32) {
         let Some(chunk) = self.chunks.get_mut(number as usize) else {
             return;

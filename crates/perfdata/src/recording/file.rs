@@ -147,7 +147,7 @@ fn feature_sections(
 pub(crate) struct FileParts<'a> {
     /// Up to where the features describe each feature, which are 32 bytes.
     pub(crate) before_bits: &'a [u8],
-    /// From there to the end of the records.
+    /// The bytes from there to the end of the records.
     pub(crate) after_bits: &'a [u8],
     /// The content of each feature, by number.
     pub(crate) features: Vec<(u64, &'a [u8])>,

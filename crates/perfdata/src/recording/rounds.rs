@@ -57,7 +57,7 @@ impl Rounds {
         self.in_round = 0;
     }
 
-    /// No more comes: all is ready.
+    /// No more records come: all are ready.
     pub(super) fn finish(&mut self) {
         self.flush(u64::MAX);
     }

@@ -64,7 +64,7 @@ pub(crate) fn read(
 ///
 /// # Errors
 ///
-/// As for [`read`].
+/// The same errors as [`read`].
 pub(crate) fn read_with_symbolizer(
     inputs: &[PathBuf],
     flags: &SymbolFlags,
@@ -77,7 +77,7 @@ pub(crate) fn read_with_symbolizer(
 ///
 /// # Errors
 ///
-/// As for [`read`]; or there are no stack dumps, and `copies` requires them.
+/// The same errors as [`read`]; or there are no stack dumps, and `copies` requires them.
 pub(crate) fn read_copies(
     inputs: &[PathBuf],
     copies: StackCopies,

@@ -102,7 +102,7 @@ pub(crate) fn run(flags: ReportFlags) -> Result<ExitCode> {
 ///
 /// # Errors
 ///
-/// As for [`run`].
+/// The same errors as [`run`].
 pub(crate) fn script(flags: ScriptFlags) -> Result<ExitCode> {
     let profile = names::read(
         &flags.input.inputs,
@@ -122,7 +122,7 @@ pub(crate) fn script(flags: ScriptFlags) -> Result<ExitCode> {
 ///
 /// # Errors
 ///
-/// As for [`run`].
+/// The same errors as [`run`].
 pub(crate) fn draw_recording(recording: &Path, svg: &Path, filter: &Filter) -> Result<()> {
     let profile = names::read(
         &[recording.to_owned()],

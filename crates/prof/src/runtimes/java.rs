@@ -29,7 +29,7 @@ const LONGEST_ANSWER: u64 = 64 << 10;
 ///
 /// # Errors
 ///
-/// It does not do so.
+/// It does not write one.
 pub(super) fn ask_for_perf_map(pid: Pid) -> io::Result<Option<PerfMap>> {
     let process = Task::of(pid);
     let is_jvm = process.maps().is_ok_and(|maps| {

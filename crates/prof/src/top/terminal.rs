@@ -125,7 +125,7 @@ impl Drop for Screen {
     }
 }
 
-/// Only once: afterwards, others write to it.
+/// Restores the terminal once: afterwards, others write to it.
 fn give_back() {
     if TAKEN.swap(false, Ordering::SeqCst) {
         // Errors are ignored: a terminal that is gone needs nothing.

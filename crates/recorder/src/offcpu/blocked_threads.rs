@@ -87,7 +87,7 @@ impl ThreadSwitch {
 
 /// The state of a thread in /proc.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Registers {
+enum ThreadState {
     /// Where it is blocked.
     Sleeping { stack: u64, instruction: u64 },
     /// It is not blocked, or not yet.
@@ -200,7 +200,7 @@ impl BlockedThreadSampler {
         unseen.dedup();
         // A thread that is about to block is tried again in the next pass.
         unseen.retain(|&tid| match self.on {
-            true => self.look_at(tid, read, batch) == Some(Registers::Running),
+            true => self.look_at(tid, read, batch) == Some(ThreadState::Running),
             false => self.sleeps(tid),
         });
         self.unseen = unseen;
@@ -211,15 +211,15 @@ impl BlockedThreadSampler {
         tid: Tid,
         read: &mut LiveReads<'_>,
         batch: &mut Batch,
-    ) -> Option<Registers> {
+    ) -> Option<ThreadState> {
         let sleeper = self.threads.get_mut(&tid)?;
         let (pid, cpu, since) = (sleeper.pid, sleeper.cpu, sleeper.since?);
         let may_keep = self.files < Self::FILES;
         let had_file = sleeper.file.is_some();
-        let registers = sleeper.registers(tid, may_keep)?;
+        let state = sleeper.state(tid, may_keep)?;
         self.files += usize::from(sleeper.file.is_some() && !had_file);
-        let Registers::Sleeping { stack, instruction } = registers else {
-            return Some(registers);
+        let ThreadState::Sleeping { stack, instruction } = state else {
+            return Some(state);
         };
         self.stack.clear();
         let copied = LiveMemory::of(pid)?
@@ -266,7 +266,7 @@ impl BlockedThreadSampler {
             };
             batch.push_beyond(|bytes| (read.tail)(&copy, bytes));
         }
-        Some(registers)
+        Some(state)
     }
 }
 
@@ -294,7 +294,7 @@ impl BlockedThread {
     }
 
     /// Where the thread is; `None` if that is unknown.
-    fn registers(&mut self, tid: Tid, may_keep: bool) -> Option<Registers> {
+    fn state(&mut self, tid: Tid, may_keep: bool) -> Option<ThreadState> {
         let mut buffer = [0; 256];
         let opened = match self.file.take() {
             Some(file) => file,
@@ -308,16 +308,16 @@ impl BlockedThread {
 
 /// A line of /proc/PID/task/TID/syscall (proc(5)): `running`, or numbers of which the last two are
 /// the stack pointer and the instruction pointer.
-fn parse(line: &[u8]) -> Option<Registers> {
+fn parse(line: &[u8]) -> Option<ThreadState> {
     let line = std::str::from_utf8(line).ok()?.trim_end();
     if line == "running" {
-        return Some(Registers::Running);
+        return Some(ThreadState::Running);
     }
     let mut fields = line.rsplit(' ');
     let mut number = || u64::from_str_radix(fields.next()?.strip_prefix("0x")?, 16).ok();
     let (instruction, stack) = (number()?, number()?);
     // No user code: a kernel thread, or one that is ending.
-    (stack != 0).then_some(Registers::Sleeping { stack, instruction })
+    (stack != 0).then_some(ThreadState::Sleeping { stack, instruction })
 }
 
 /// Whether a thread waits for something other than a CPU.
@@ -335,11 +335,11 @@ mod tests {
     #[test]
     fn lines_of_proc() {
         let check = |line: &str, expected| assert_eq!(parse(line.as_bytes()), expected, "{line}");
-        let at = |stack, instruction| Some(Registers::Sleeping { stack, instruction });
+        let at = |stack, instruction| Some(ThreadState::Sleeping { stack, instruction });
         let call = "230 0x0 0x0 0x7ffe20 0x7ffe60 0x0 0x0 0x7fff60d3a808 0x7fcd18c2c503\n";
         check(call, at(0x7fff_60d3_a808, 0x7fcd_18c2_c503));
         check("-1 0x7ffe08 0x401000\n", at(0x7ffe08, 0x401000));
-        check("running\n", Some(Registers::Running));
+        check("running\n", Some(ThreadState::Running));
         check("-1 0x0 0x0\n", None);
         check("", None);
         check("0x1", None);
@@ -393,15 +393,15 @@ mod tests {
         let (pid, tid): (Pid, Tid) = (std::process::id() as Pid, tid.recv().expect("sent"));
         let mut sleeper = BlockedThread::new(pid);
         // It is about to block.
-        let registers = loop {
-            match sleeper.registers(tid, true) {
-                Some(Registers::Running) => std::thread::yield_now(),
+        let state = loop {
+            match sleeper.state(tid, true) {
+                Some(ThreadState::Running) => std::thread::yield_now(),
                 other => break other,
             }
         };
         assert!(
-            matches!(registers, Some(Registers::Sleeping { .. })),
-            "{registers:?}"
+            matches!(state, Some(ThreadState::Sleeping { .. })),
+            "{state:?}"
         );
         assert!(is_asleep(pid, tid) && sleeper.file.is_some());
         drop(sender);

@@ -43,7 +43,7 @@ struct BlockedState {
     pid: Pid,
     /// When it left its CPU; `None` if it does not wait.
     since: Option<u64>,
-    /// The same moment by the clock of the waits.
+    /// The start of sampling, by the clock of the waits.
     sampled_since: u64,
     /// The encoded sample of its wait; empty if there is none. Kept to reuse its memory.
     record: Vec<u8>,

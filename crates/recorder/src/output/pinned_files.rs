@@ -59,7 +59,7 @@ impl PinnedFiles {
 /// Pins files that may go away.
 #[derive(Debug, Default)]
 pub(crate) struct FilePinner {
-    /// By module's index.
+    /// By module index.
     files: Vec<Slot>,
     open: usize,
     own: Option<Root>,
@@ -72,7 +72,7 @@ pub(crate) struct FilePinner {
 #[derive(Debug, Default)]
 enum Slot {
     #[default]
-    UnseenWait,
+    Untried,
     Open(File),
     Failed {
         attempts: u8,
@@ -146,7 +146,7 @@ impl FilePinner {
             return;
         };
         let attempts = match slot {
-            Slot::UnseenWait => 1,
+            Slot::Untried => 1,
             Slot::Failed {
                 attempts,
                 pid: tried,

@@ -59,20 +59,20 @@ mod tests {
 
     #[test]
     fn batches_leave_in_order_when_all_their_records_are_done() {
-        let mut held = PendingBatches::default();
+        let mut pending = PendingBatches::default();
         for records in [1, 2, 0] {
-            held.push(batch(records));
+            pending.push(batch(records));
         }
-        assert_eq!(held.next(), 3);
-        held.done_with(1);
-        assert!(held.pop_done().is_none(), "the first still waits");
-        held.done_with(0);
-        assert_eq!(held.pop_done().map(|batch| batch.len()), Some(1));
-        assert!(held.pop_done().is_none());
-        assert!(held.get(0).is_none() && held.get(1).is_some());
-        held.done_with(1);
-        assert_eq!(held.pop_done().map(|batch| batch.len()), Some(2));
-        assert_eq!(held.pop_done().map(|batch| batch.len()), Some(0));
-        assert_eq!((held.next(), held.pop_done().is_none()), (3, true));
+        assert_eq!(pending.next(), 3);
+        pending.done_with(1);
+        assert!(pending.pop_done().is_none(), "the first still waits");
+        pending.done_with(0);
+        assert_eq!(pending.pop_done().map(|batch| batch.len()), Some(1));
+        assert!(pending.pop_done().is_none());
+        assert!(pending.get(0).is_none() && pending.get(1).is_some());
+        pending.done_with(1);
+        assert_eq!(pending.pop_done().map(|batch| batch.len()), Some(2));
+        assert_eq!(pending.pop_done().map(|batch| batch.len()), Some(0));
+        assert_eq!((pending.next(), pending.pop_done().is_none()), (3, true));
     }
 }

@@ -32,7 +32,7 @@ pub(crate) struct PeriodRandomizer {
     /// When periods were drawn last.
     drawn: Instant,
     /// Threads with short periods, by the event that they were sampled by.
-    short_period_threads: BTreeMap<(Tid, u64), ShortPeriodThread>,
+    short_period: BTreeMap<(Tid, u64), ShortPeriodThread>,
     /// The shortest of their periods, or the usual one.
     fastest: u64,
     context_pins: ContextPins,
@@ -93,9 +93,9 @@ impl PeriodRandomizer {
     const ENDED: usize = 256;
     /// A thread with fewer periods is short: of the last period, half is missing on average.
     const SHORT: u64 = 20;
-    /// So many threads are judged together.
+    /// The number of threads that are judged together.
     const MANY: u32 = 8;
-    /// Less than this part of all time is not worth the effort.
+    /// A smaller part of all time is ignored.
     const LITTLE: u64 = 100;
     /// For so long after short threads have ended, more are expected.
     const MEMORY: Duration = Duration::from_secs(1);
@@ -114,7 +114,7 @@ impl PeriodRandomizer {
             sampled_time: 0,
             since: now,
             drawn: now,
-            short_period_threads: BTreeMap::new(),
+            short_period: BTreeMap::new(),
             fastest: sample_period.period,
             context_pins: ContextPins::default(),
             ended: VecDeque::with_capacity(Self::ENDED),
@@ -131,16 +131,16 @@ impl PeriodRandomizer {
             return Some(period);
         }
         let key = (sample.tid, sample.id?);
-        if !self.short_period_threads.contains_key(&key) {
+        if !self.short_period.contains_key(&key) {
             if self.ended.contains(&key.0) {
                 return Some(period);
             }
-            if self.short_period_threads.len() >= Self::REMEMBERED {
-                self.short_period_threads.clear();
+            if self.short_period.len() >= Self::REMEMBERED {
+                self.short_period.clear();
                 self.fastest = self.sample_period.period;
             }
         }
-        let thread = self.short_period_threads.entry(key).or_default();
+        let thread = self.short_period.entry(key).or_default();
         if thread.age == 0 {
             thread.period = period;
             self.fastest = self.fastest.min(period);
@@ -190,17 +190,10 @@ impl PeriodRandomizer {
             self.ended.pop_front();
         }
         self.ended.push_back(tid);
-        while let Some((&key, _)) = self
-            .short_period_threads
-            .range((tid, 0)..=(tid, u64::MAX))
-            .next()
-        {
-            let removed = self.short_period_threads.remove(&key);
+        while let Some((&key, _)) = self.short_period.range((tid, 0)..=(tid, u64::MAX)).next() {
+            let removed = self.short_period.remove(&key);
             if removed.is_some_and(|thread| thread.period == self.fastest) {
-                let periods = self
-                    .short_period_threads
-                    .values()
-                    .map(|thread| thread.period);
+                let periods = self.short_period.values().map(|thread| thread.period);
                 self.fastest = periods.min().unwrap_or(self.sample_period.period);
             }
         }
@@ -314,21 +307,15 @@ mod tests {
     #[test]
     fn old_threads_with_short_periods_are_sampled_as_usual() {
         let mut period_randomizer = PeriodRandomizer::new(PACE);
-        let short_period_threads = sample(1, 7, 100);
+        let short_period = sample(1, 7, 100);
         let kept = |period_randomizer: &mut PeriodRandomizer, record: &Bytes, count| -> Vec<u64> {
             (0..count)
                 .filter_map(|_| keep(period_randomizer, record))
                 .collect()
         };
         // The first ten periods of 1000 are all kept; of the rest each tenth, for all ten.
-        assert_eq!(
-            kept(&mut period_randomizer, &short_period_threads, 99),
-            [100; 99]
-        );
-        assert_eq!(
-            kept(&mut period_randomizer, &short_period_threads, 100),
-            [1000; 10]
-        );
+        assert_eq!(kept(&mut period_randomizer, &short_period, 99), [100; 99]);
+        assert_eq!(kept(&mut period_randomizer, &short_period, 100), [1000; 10]);
         // A remainder is carried on.
         assert_eq!(
             kept(&mut period_randomizer, &sample(1, 7, 600), 10),
@@ -367,17 +354,11 @@ mod tests {
         }
         assert_eq!(period_randomizer.timeout(), None);
         // A late sample does not show that the thread lives.
-        assert_eq!(
-            keep(&mut period_randomizer, &short_period_threads),
-            Some(100)
-        );
+        assert_eq!(keep(&mut period_randomizer, &short_period), Some(100));
         assert_eq!(period_randomizer.timeout(), None);
         // A thread with the id of one that ended long ago is young.
         (0..PeriodRandomizer::ENDED).for_each(|_| period_randomizer.notice(&exit(3)));
-        assert_eq!(
-            kept(&mut period_randomizer, &short_period_threads, 99),
-            [100; 99]
-        );
+        assert_eq!(kept(&mut period_randomizer, &short_period, 99), [100; 99]);
         assert_eq!(period_randomizer.timeout(), often);
     }
 

@@ -57,7 +57,7 @@ pub(crate) struct PassSummary {
 pub(crate) enum Sleep {
     /// Until the next sample, but at most this long.
     UntilSample(Duration),
-    /// This long, unless a ring reaches its watermark before.
+    /// Sleep this long, unless a ring reaches its watermark before.
     For(Duration),
 }
 

@@ -15,7 +15,7 @@ pub(crate) struct Duplicates {
 }
 
 impl Duplicates {
-    /// From all opened events (id, thread), those of the `late` threads.
+    /// Selects those of the `late` threads from all opened events (id, thread).
     pub(crate) fn new<'a>(ids: impl Iterator<Item = &'a (u64, Tid)> + Clone, late: &[Tid]) -> Self {
         let of = |late: &Tid| {
             let own = ids.clone().filter(|(_, tid)| tid == late);

@@ -176,7 +176,7 @@ impl Session {
     pub(crate) fn run(&mut self, queue: &RecordQueue) -> Result<(), WriteError> {
         let mut order = RecordSorter::default();
         let mut ready = Vec::new();
-        let mut held = PendingBatches::default();
+        let mut pending = PendingBatches::default();
         let mut last_time = 0;
         let mut priority_boost = PriorityBoost::default();
         self.begin_files()?;
@@ -204,43 +204,43 @@ impl Session {
                 last_time = time.unwrap_or(last_time);
                 order.push(PendingRecord {
                     time: last_time,
-                    batch: held.next(),
+                    batch: pending.next(),
                     index,
                 });
             }
             order.end_pass(batch.begun, &mut ready);
-            held.push(batch);
-            self.process(&mut ready, &mut held, queue)?;
+            pending.push(batch);
+            self.process(&mut ready, &mut pending, queue)?;
             if self.is_full() {
                 return Ok(());
             }
         }
         order.finish(&mut ready);
-        self.process(&mut ready, &mut held, queue)?;
+        self.process(&mut ready, &mut pending, queue)?;
         self.end_waits()
     }
 
     fn process(
         &mut self,
         ready: &mut Vec<PendingRecord>,
-        held: &mut PendingBatches,
+        pending: &mut PendingBatches,
         queue: &RecordQueue,
     ) -> Result<(), WriteError> {
         for waiting in ready.drain(..) {
             self.turn(waiting.time)?;
             self.chain_builder.unwinds = queue.unwinds();
-            if let Some(batch) = held.get(waiting.batch) {
+            if let Some(batch) = pending.get(waiting.batch) {
                 self.record(batch, waiting.index)?;
             }
             if self.is_full() {
                 return Ok(());
             }
-            held.done_with(waiting.batch);
+            pending.done_with(waiting.batch);
         }
         if self.feedback != Feedback::default() {
             queue.report(std::mem::take(&mut self.feedback));
         }
-        while let Some(batch) = held.pop_done() {
+        while let Some(batch) = pending.pop_done() {
             queue.recycle(batch);
         }
         match self.output.in_order()? {

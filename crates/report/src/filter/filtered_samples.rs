@@ -17,7 +17,7 @@ pub(crate) struct FilteredSamples<'p> {
     symbolized: &'p SymbolizedProfile,
     event: u16,
     samples: Vec<Sample>,
-    /// By frame's number: which of its locations are shown, as a range of `locations`.
+    /// By frame id: its shown locations, as a range of `locations`.
     ends: Vec<u32>,
     locations: Vec<&'p Location>,
 }
@@ -167,7 +167,7 @@ impl<'p> FilteredSamples<'p> {
         std::iter::successors(Some(stack), |&stack| self.symbolized.prefix(stack))
     }
 
-    /// By stack's number: whether its samples are shown.
+    /// By stack id: whether its samples are shown.
     fn fates(&self, selection: &Selection<'_>) -> Vec<bool> {
         let profile = self.symbolized.profile();
         let mut found: Vec<(Seen, bool)> = Vec::with_capacity(profile.stacks.len());
@@ -187,7 +187,7 @@ impl<'p> FilteredSamples<'p> {
     }
 }
 
-/// That the recording has any.
+/// Checks that the recording has samples.
 pub(crate) fn check_samples(symbolized: &SymbolizedProfile) -> Result<(), Error> {
     let profile = symbolized.profile();
     match profile.samples.is_empty() {

@@ -15,9 +15,9 @@ pub(crate) struct Selection<'a> {
     filter: &'a Filter,
     /// The event to select, if only one.
     event: Option<u16>,
-    /// By thread name's number: whether `comm` matches.
+    /// By thread name id: whether `comm` matches.
     names: Vec<bool>,
-    /// By function's number.
+    /// By function id.
     functions: Vec<FunctionFilter>,
     /// First and last time that is let through.
     times: (u64, u64),

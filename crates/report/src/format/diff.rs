@@ -26,7 +26,7 @@ pub struct DiffOptions {
     pub after: String,
     /// The terminal's width in columns; `None` for pipes and files.
     pub width: Option<usize>,
-    /// At most so many rows.
+    /// The maximum number of rows.
     pub rows: Option<usize>,
     /// Leave out functions whose self share changed by less than so many percentage points.
     pub min_change: f64,

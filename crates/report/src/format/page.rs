@@ -69,7 +69,7 @@ impl Layout {
 
 /// A picture that inferno drew, in parts.
 pub(super) struct Page<'s> {
-    /// All before the frames.
+    /// The markup before the frames.
     head: &'s str,
     /// The frames, and the end of the picture.
     frames: &'s str,
@@ -128,7 +128,7 @@ impl<'s> Page<'s> {
         write!(out, "{STYLE}{legend}{}</svg>", frames(top))
     }
 
-    /// All before the frames, for a picture that is so high.
+    /// The markup before the frames, for a picture of this height.
     fn head(&self, height: usize) -> String {
         let at_bottom = |height: usize| {
             let y = height.saturating_sub(self.layout.below());

@@ -19,7 +19,7 @@ pub struct RunsOptions {
     pub verdict: String,
     /// Whether a run costs more than is allowed.
     pub costs_more: bool,
-    /// At most so many rows.
+    /// The maximum number of rows.
     pub rows: usize,
 }
 

@@ -17,7 +17,7 @@ pub struct TableOptions {
     pub width: Option<usize>,
     /// Whether to draw a bar beside each row's own share. Not for pipes.
     pub bars: bool,
-    /// At most so many rows.
+    /// The maximum number of rows.
     pub rows: Option<usize>,
     /// Leave out rows whose total share is below so many percent.
     pub min_percent: f64,

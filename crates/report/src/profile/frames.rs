@@ -83,7 +83,7 @@ impl Frames {
         self.frames.is_empty()
     }
 
-    /// All frames with their ids, in the order of their numbers.
+    /// All frames with their ids, in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = (FrameId, Frame)> {
         let numbers = 0_u32..;
         let ids = numbers.map(FrameId);

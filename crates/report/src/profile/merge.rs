@@ -90,7 +90,7 @@ fn close_gaps(profiles: &mut [Profile]) {
     }
 }
 
-/// From the numbers of one profile to those of another.
+/// Maps the ids of one profile to those of another.
 struct Map {
     events: Vec<u16>,
     names: Vec<NameId>,

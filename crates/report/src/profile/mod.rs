@@ -116,7 +116,7 @@ impl Profile {
 pub struct MissingData {
     /// The times of samples; consecutive ones are generated.
     pub times: bool,
-    /// Which threads and processes samples are of.
+    /// Whether it has the threads and processes of samples.
     pub threads: bool,
     /// How stacks ended and what was lost, so that there can be no verdict.
     pub quality: bool,

@@ -35,7 +35,7 @@ impl Names {
         id
     }
 
-    /// All names with their ids, in the order of their numbers.
+    /// All names with their ids, in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = (NameId, &str)> {
         let numbers = 0_u32..;
         numbers

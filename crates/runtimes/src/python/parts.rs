@@ -227,7 +227,7 @@ mod tests {
         assert!(!dispatch(&elf, &symbols(&program, &["evaluate", "tail"])));
     }
 
-    /// Those of pyenv have all symbols.
+    /// The interpreters of pyenv have all symbols.
     #[test]
     fn loops_have_no_other_parts_than_their_symbols_say() {
         let home = std::env::var("HOME").unwrap_or_default();

@@ -43,7 +43,7 @@ pub(super) const V3_13: Published = Published {
     instructions: 43,
 };
 
-/// The same of 3.14 (pycore_debug_offsets.h).
+/// The offsets of 3.14 (pycore_debug_offsets.h).
 pub(super) const V3_14: Published = Published {
     next_thread: 24,
     current_frame: 26,

@@ -52,7 +52,7 @@ pub(super) const V3_8: Layout = Layout {
     strings: V3_11.strings,
 };
 
-/// The same of 3.10.13. An instruction is two bytes here.
+/// The layout of 3.10.13. An instruction is two bytes here.
 const V3_10: Layout = Layout {
     frame: FrameLayout {
         instruction: Instruction::Index { at: 96, unit: 2 },
@@ -65,7 +65,7 @@ const V3_10: Layout = Layout {
     ..V3_8
 };
 
-/// The same of 3.11.7; the structures are the same in all of 3.11.
+/// The layout of 3.11.7; the structures are the same in all of 3.11.
 pub(super) const V3_11: Layout = Layout {
     interpreters: 40,
     next_interpreter: 0,
@@ -101,7 +101,7 @@ pub(super) const V3_11: Layout = Layout {
     },
 };
 
-/// The same of 3.12.1.
+/// The layout of 3.12.1.
 pub(super) const V3_12: Layout = Layout {
     interpreters: 40,
     next_interpreter: 0,

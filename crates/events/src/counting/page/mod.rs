@@ -160,7 +160,7 @@ impl<'a> Page<'a> {
     }
 }
 
-/// More attempts than a working kernel can disturb: then a system call is used.
+/// More attempts than a working kernel needs; then a system call is used.
 const ATTEMPTS: usize = 1000;
 
 #[inline]

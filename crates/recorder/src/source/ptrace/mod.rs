@@ -313,10 +313,10 @@ fn trace(
     hertz: u64,
     shared: &Shared,
 ) {
-    let mut sample_period = PollInterval::new(hertz, Instant::now());
+    let mut poll_interval = PollInterval::new(hertz, Instant::now());
     let mut was_off = false;
     loop {
-        let rest = sample_period.rest(Instant::now());
+        let rest = poll_interval.rest(Instant::now());
         if !rest.is_zero()
             && wait_readable(&[children.as_fd(), stopped.as_fd()], Some(rest)).is_err()
         {
@@ -330,7 +330,7 @@ fn trace(
         children.clear();
         tracees.attend();
         let begin = Instant::now();
-        if sample_period.rest(begin).is_zero() {
+        if poll_interval.rest(begin).is_zero() {
             let off = shared.off.load(Ordering::Acquire);
             if !off {
                 if was_off {
@@ -339,7 +339,7 @@ fn trace(
                 tracees.look();
             }
             was_off = off;
-            sample_period.looked(begin, Instant::now());
+            poll_interval.looked(begin, Instant::now());
             tracees.attend();
         }
         let all_ended = tracees.all_ended();

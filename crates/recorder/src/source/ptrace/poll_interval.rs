@@ -50,12 +50,12 @@ mod tests {
     #[test]
     fn quick_looks_come_at_the_rate() {
         let begin = Instant::now();
-        let mut sample_period = PollInterval::new(1000, begin);
+        let mut poll_interval = PollInterval::new(1000, begin);
         let (mut now, mut gaps) = (begin, Vec::new());
         for _ in 0..10_000 {
-            sample_period.looked(now, now);
-            gaps.push(sample_period.rest(now));
-            now += sample_period.rest(now);
+            poll_interval.looked(now, now);
+            gaps.push(poll_interval.rest(now));
+            now += poll_interval.rest(now);
         }
         let mean = (now - begin) / 10_000;
         assert!((990..1010).contains(&mean.as_micros()), "{mean:?}");
@@ -67,9 +67,9 @@ mod tests {
     #[test]
     fn slow_looks_take_half_of_the_time() {
         let begin = Instant::now();
-        let mut sample_period = PollInterval::new(1000, begin);
+        let mut poll_interval = PollInterval::new(1000, begin);
         let end = begin + Duration::from_millis(10);
-        sample_period.looked(begin, end);
-        assert_eq!(sample_period.rest(end), Duration::from_millis(10));
+        poll_interval.looked(begin, end);
+        assert_eq!(poll_interval.rest(end), Duration::from_millis(10));
     }
 }

@@ -60,9 +60,9 @@ struct Builder<'a, 'p> {
     symbolized: &'p SymbolizedProfile,
     selection: &'a Selection<'a>,
     nodes: Nodes,
-    /// By stack's number: the samples of the part of the tree that is being built.
+    /// By stack id: the samples of the part of the tree that is being built.
     weights: Vec<Weight>,
-    /// By stack's number: where it is in that part.
+    /// By stack id: its place in that part.
     places: Vec<Option<Place>>,
     /// The stacks that have a place.
     placed: Vec<StackId>,

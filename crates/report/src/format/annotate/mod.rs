@@ -21,7 +21,7 @@ use super::table::{columns, shorten};
 pub struct AnnotateOptions {
     /// The terminal's width in columns; longer lines are cut. `None` for pipes and files.
     pub width: Option<usize>,
-    /// So many lines without samples are shown before and after each that has some.
+    /// The number of lines without samples that are shown around each with samples.
     pub context: usize,
     /// Leave out listings whose total share is below so many percent.
     pub min_percent: f64,

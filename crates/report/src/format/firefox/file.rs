@@ -33,7 +33,7 @@ pub(super) struct Meta {
     pub(super) product: String,
     pub(super) stackwalk: u32,
     pub(super) debug: bool,
-    /// Of another format; not read.
+    /// Another format; not read.
     pub(super) version: u32,
     pub(super) preprocessed_profile_version: u32,
     #[serde(skip_serializing_if = "Option::is_none")]

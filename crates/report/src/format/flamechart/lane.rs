@@ -61,7 +61,7 @@ pub(super) struct Pen<'a, 'p> {
 struct Frame<'n> {
     name: &'n str,
     info: String,
-    /// From when to when, in nanoseconds.
+    /// Start and end, in nanoseconds.
     time: (u64, u64),
     y: usize,
     color: Color,

@@ -169,7 +169,7 @@ pub(super) struct Function {
     pub(super) filename_strindex: i32,
 }
 
-/// To a span of a trace: there is none but the empty one.
+/// A link to a span of a trace; only the empty one is used.
 #[derive(Clone, Copy, PartialEq, Eq, Message)]
 pub(super) struct Link {}
 

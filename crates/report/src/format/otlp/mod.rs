@@ -70,7 +70,7 @@ pub fn rejection(response: &[u8]) -> Option<String> {
     (partial.rejected_profiles > 0).then_some(partial.error_message)
 }
 
-/// From pprof's message.
+/// The translation of pprof's message.
 struct Translation {
     from: pb::Profile,
     strings: FxHashMap<String, i32>,

@@ -16,7 +16,7 @@ use super::message::{Function, Line, Location, Mapping};
 pub(super) struct Locations<'a, 'p> {
     shown: &'a FilteredSamples<'p>,
     locations: Vec<(FrameId, Location)>,
-    /// By frame's number: the location's id, 0 if there is none yet.
+    /// By frame id: the location's id, 0 if there is none yet.
     location_ids: Vec<u64>,
     functions: Vec<Function>,
     function_ids: FxHashMap<(i64, i64), u64>,

@@ -18,7 +18,7 @@ pub struct SvgOptions {
     pub title: String,
     /// Width in pixels; 1200 unless given.
     pub width: Option<usize>,
-    /// At most so many rows.
+    /// The maximum number of rows.
     pub rows: Option<usize>,
 }
 

@@ -1,5 +1,5 @@
-//! Modules that are two builds of one: `parser-old` and `parser-new`, `libz.so.1.2` and
-//! `libz.so.1.3`. Their functions are compared with each other.
+//! Pairs of modules that are builds of the same program: `parser-old` and `parser-new`,
+//! `libz.so.1.2` and `libz.so.1.3`. Their functions are compared with each other.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
