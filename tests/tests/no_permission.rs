@@ -48,7 +48,7 @@ fn samples(outcome: &Outcome) -> u64 {
 
 const EXPECTED: [(&str, f64); 3] = [("burn_sixty", 0.6), ("burn_thirty", 0.3), ("burn_ten", 0.1)];
 
-/// Records the shares program for so many milliseconds.
+/// Records the shares program for this many milliseconds.
 #[track_caller]
 fn check_fallback(session: &Session, errno: i32, milliseconds: &str) -> (Outcome, Stacks) {
     let (outcome, stacks) = record(session, errno, &SHARES, &[milliseconds]);

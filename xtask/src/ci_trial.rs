@@ -167,7 +167,7 @@ impl Trial {
         self.pairs.iter().filter(move |pair| pair.kind == kind)
     }
 
-    /// Makes so many pairs of a kind, less those that there are.
+    /// Makes pairs of a kind until there are this many.
     fn make(&mut self, kind: Kind, wanted: usize) -> Result<()> {
         let programs = kind.programs();
         for number in self.of(kind).count()..wanted {
@@ -289,7 +289,7 @@ fn plant(directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Builds `steps` with so many rounds more.
+/// Builds `steps` with this many extra rounds.
 fn build_steps(directory: &Path, name: &str, more: u32) -> Result<PathBuf> {
     let program = directory.join(name);
     let mut compile = Command::new("gcc");

@@ -6,7 +6,7 @@ use prof_model::{Pid, Tid};
 use rustix::io::Errno;
 use thiserror::Error;
 
-/// Stands for all threads in place of a thread id.
+/// Represents all threads, instead of a thread id.
 pub(crate) const EVERYBODY: Tid = -1;
 
 /// Why nothing can be sampled. The messages say what was tried, the kernel's error, and what to do.

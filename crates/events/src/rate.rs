@@ -10,6 +10,6 @@ pub enum Rate {
     Hertz(u64),
     /// As many samples per second as the kernel allows.
     Maximum,
-    /// One sample each so many events (nanoseconds for the clocks).
+    /// One sample each this many events (nanoseconds for the clocks).
     Period(u64),
 }

@@ -105,7 +105,7 @@ impl Module {
         }
     }
 
-    /// The name for users: the last component of its path, or the whole of a bracketed name;
+    /// The name for users: the last component of its path, or the whole bracketed name;
     /// [`printable`].
     pub fn short_name(&self) -> String {
         let name = self.path.file_name().unwrap_or(self.path.as_os_str());

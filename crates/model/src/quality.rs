@@ -96,7 +96,7 @@ pub enum SampledBy {
     Rate,
     /// A number of events per sample.
     Period,
-    /// Allocations: every one, or one per so many bytes.
+    /// Allocations: every one, or one per this many bytes.
     Allocations,
 }
 

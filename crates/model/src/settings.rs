@@ -42,7 +42,7 @@ pub enum CallGraphSettings {
     /// Not at all.
     #[default]
     None,
-    /// In a dump of so many bytes of the stack.
+    /// In a dump of this many bytes of the stack.
     Dump(u32),
     /// By the kernel, which followed frame pointers.
     FramePointers,

@@ -20,7 +20,7 @@ pub(crate) struct EventName {
     pub(crate) name: String,
 }
 
-/// Takes in the content of a feature's section.
+/// Reads the content of a feature's section.
 pub(crate) fn read(number: u64, content: &[u8], features: &mut Features) {
     let mut bytes = Bytes::new(content);
     let bytes = &mut bytes;

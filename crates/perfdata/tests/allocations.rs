@@ -9,7 +9,7 @@ use prof_perfdata::{
     Attr, AttrFlags, EventDescription, Features, Record, Recording, SampleType, Writer,
 };
 
-/// A recording of so many rounds of 1,000 samples each.
+/// A recording of this many rounds of 1,000 samples each.
 fn recording(rounds: u64) -> Vec<u8> {
     let event = EventDescription {
         attr: Attr {

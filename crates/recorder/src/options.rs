@@ -74,7 +74,7 @@ pub struct ResourceLimits {
 pub struct Storage {
     /// Compress records with zstd at this level, 1 to 22.
     pub compression: Option<i32>,
-    /// End after so many bytes of records.
+    /// End after this many bytes of records.
     pub max_size: Option<u64>,
     /// Continue in another file at times.
     pub rotation: Option<Rotation>,
@@ -209,7 +209,7 @@ pub struct Rotation {
 pub enum When {
     /// Only on request.
     OnRequest,
-    /// When it has so many bytes more than it began with.
+    /// When it has this many bytes more than it began with.
     Size(u64),
     /// After this time.
     Every(Duration),

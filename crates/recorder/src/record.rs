@@ -95,7 +95,7 @@ pub fn record(options: &Options, signals: &Signals) -> Result<Summary, Error> {
             .map_err(writing(options))?;
     }
     if matches!(options.target, Target::Cpus(_)) {
-        // Among so many, some will have ended before they can be examined once sampling begins.
+        // Among this many, some will have ended before they can be examined once sampling begins.
         let running = launch::running(&options.target);
         session
             .begin_processes(&running)

@@ -1,6 +1,6 @@
 //! Suggestions for mistyped names.
 
-/// At most so many suggestions.
+/// The most suggestions.
 const MOST: usize = 3;
 
 /// The names most similar to `given`, which is not among them: first those that contain it in

@@ -11,7 +11,7 @@ use super::stopwatch;
 use super::{Options, Place, machine, median};
 use crate::{process, workspace};
 
-/// An event, and a program that has it happen.
+/// An event, and a program that triggers it.
 struct Case {
     event: &'static str,
     /// The arguments of xtask/bench/hits.c: the kind of work, and how often.

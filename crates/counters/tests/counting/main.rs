@@ -15,7 +15,7 @@ use prof_counters::{Count, Counter, Target, event};
 
 const PAGES: u64 = 128;
 
-/// Makes so many page faults, and few others.
+/// Makes this many page faults, and few others.
 #[inline(never)]
 fn touch_pages() {
     let mut memory = memmap2::MmapMut::map_anon(PAGES as usize * 4096).unwrap();

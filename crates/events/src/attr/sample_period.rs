@@ -39,7 +39,7 @@ impl SamplePeriod {
         }
     }
 
-    /// After so many of the usual periods, a thread's age makes no difference.
+    /// After this many of the usual periods, a thread's age makes no difference.
     const OLD: u64 = 50;
 
     /// Samples up to this many of the shortest periods stand for the first of these as well.
@@ -105,7 +105,7 @@ impl SamplePeriod {
 
 /// `Σ k^-2.5` over all `k` from `first`, at least 1, to `last`.
 fn sum_of_terms(first: u64, last: u64) -> f64 {
-    /// Terms fall fast: after so many, the rest is nothing.
+    /// Terms fall fast: after this many, the rest is negligible.
     const TERMS: usize = 1000;
     static UP_TO: LazyLock<Vec<f64>> = LazyLock::new(|| {
         let terms = (1..=TERMS).map(|k| (k as f64).powf(-2.5));

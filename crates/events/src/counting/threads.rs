@@ -9,7 +9,7 @@
 //!     └─ thread ──────── ends: READ tid, count
 //! ```
 //!
-//! Two things stand in the way:
+//! Two things prevent this:
 //!
 //! - Between threads whose events are copies of each other's, the kernel prefers to swap counts
 //!   rather than events, and mixes them up if the events are of several kinds. It does not do so

@@ -54,7 +54,7 @@ impl<'a> Cursor<'a> {
         self.skip(length)
     }
 
-    /// Reads so many bytes, which must end between letters.
+    /// Reads this many bytes, which must end between letters.
     pub(super) fn skip(&mut self, bytes: usize) -> &'a str {
         let start = self.at;
         self.at = (start + bytes).min(self.text.len());

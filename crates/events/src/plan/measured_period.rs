@@ -12,7 +12,7 @@ use crate::system::System;
 
 /// Turns a rate into a period if possible: for a single event whose highest rate is known.
 pub(crate) fn with_sample_period(setup: Setup, system: &System, sizes: Sizes) -> Setup {
-    // So many samples from the first moments of a thread are not throttled.
+    // This many samples from the first moments of a thread are not throttled.
     let unthrottled = system.max_rate.saturating_mul(4);
     let highest = unthrottled.min(SamplePeriod::HIGHEST_RATE);
     let highest = match setup.sampling {

@@ -49,7 +49,7 @@ impl BufferRequest {
     /// the tail from the live target.
     const RING_WITH_DUMPS: RangeInclusive<u64> = 8 << 20..=16 << 20;
     const RING_WITHOUT: u64 = 512 << 10;
-    /// Most stacks are no deeper: rings are larger at high rates, to hold so much of each.
+    /// Most stacks are no deeper: rings are larger at high rates, to hold this much of each.
     const USUAL_STACK: u64 = 32 << 10;
     /// The part of memory that all rings together may take, for machines with very many CPUs.
     const PART_OF_MEMORY: u64 = 64;
@@ -225,7 +225,7 @@ mod tests {
         };
         check(None, 99, 4 << 20);
         check(None, 999, 4 << 20);
-        // Of 56 dumps, so many come in 45 ms.
+        // Of 56 dumps, this many come in 45 ms.
         check(Some(4 << 20), 999, (4 << 20) - 44 * (65_528 + 512));
         check(None, 4999, 2 << 20);
     }

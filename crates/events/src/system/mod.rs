@@ -75,8 +75,8 @@ pub(crate) fn memory() -> u64 {
     (info.totalram as u64).saturating_mul(info.mem_unit.into())
 }
 
-/// The most bytes of each of so many ring buffers: a power of two. For users with a limit, all of
-/// them together may be as large as the kernel allows to lock.
+/// The most bytes of each of this number of ring buffers: a power of two. For users with a limit,
+/// all of them together may be as large as the kernel allows to lock.
 pub fn largest_ring(rings: usize) -> u64 {
     const MOST: u64 = 1 << 30;
     const PAGE: u64 = 4096;
@@ -157,8 +157,8 @@ pub fn raise_limits() {
     }
 }
 
-/// Calls `work` with a stack of at least so many bytes: on a thread of its own if the limit on ours
-/// is lower. Signals then go to that thread, as if it were the only one.
+/// Calls `work` with a stack of at least this many bytes: on a thread of its own if the limit on
+/// ours is lower. Signals then go to that thread, as if it were the only one.
 ///
 /// # Errors
 ///

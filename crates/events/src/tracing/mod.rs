@@ -11,7 +11,7 @@
 //! ```
 //!
 //! The kernel ties all this to the thread that seizes, so a [`Tracer`] stays in one thread. When
-//! that ends, the kernel lets everything go that it traced.
+//! that ends, the kernel releases everything that it traced.
 
 mod calls;
 mod registers;

@@ -29,7 +29,7 @@ pub(super) struct QueryFlags {
     #[arg(value_name = "URL")]
     url: String,
 
-    /// Only from this time on: 2026-11-24T13:00:00Z, 2026-11-24, or so long ago (6h)
+    /// Only from this time on: 2026-11-24T13:00:00Z, 2026-11-24, or this long ago (6h)
     #[arg(long, value_name = "TIME", value_parser = time)]
     since: Option<i64>,
 
@@ -73,7 +73,7 @@ pub(super) struct QueryFlags {
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 
-    /// Show so many functions
+    /// The number of functions to show
     #[arg(long, value_name = "N", default_value_t = 20)]
     top: usize,
 

@@ -38,7 +38,7 @@ fn wrong(quality: &Quality, total: Coverage) -> impl Iterator<Item = &Coverage> 
 
 /// What is wrong with the samples of these threads, and what helps.
 fn what(one: &Coverage, quality: &Quality, total: &Coverage) -> (String, String) {
-    /// Threads with so many samples live long enough to be sampled.
+    /// Threads with this many samples live long enough to be sampled.
     const MANY: u64 = 20;
     let covered = one.share().unwrap_or(0.0);
     if covered > 1.0 {

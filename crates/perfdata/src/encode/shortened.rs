@@ -65,7 +65,7 @@ mod tests {
         }
     }
 
-    /// A sample with a dump of this size, of which the kernel filled so many bytes, and another
+    /// A sample with a dump of this size, of which the kernel filled this many bytes, and another
     /// field.
     fn record(capacity: usize, copied: usize) -> Vec<u8> {
         let stack: Vec<u8> = (0..capacity).map(|byte| byte as u8).collect();

@@ -51,7 +51,7 @@ impl Allowance {
         }
     }
 
-    /// Whether another record of so many bytes is too much.
+    /// Whether another record of this many bytes is too much.
     fn is_spent(&mut self, size: usize) -> bool {
         let left = (
             self.records.checked_sub(1),
@@ -90,7 +90,7 @@ impl Source {
         self.data.len() as u64
     }
 
-    /// Reads these records next. Nothing may be needed any more of those before.
+    /// Reads these records next. Earlier ones must no longer be needed.
     pub(super) fn go_on(&mut self, records: MappedFile) {
         self.data = 0..records.len();
         self.file = records;

@@ -625,7 +625,7 @@ fn flushed_records_survive_a_kill() {
     );
 }
 
-/// Takes so many bytes, then says that the disk is full.
+/// Takes this many bytes, then says that the disk is full.
 #[derive(Debug)]
 struct SmallDisk {
     bytes: Cursor<Vec<u8>>,

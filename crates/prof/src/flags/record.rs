@@ -71,7 +71,7 @@ pub(crate) struct SamplingFlags {
     )]
     pub alloc: Option<AllocFlag>,
 
-    /// With --alloc: sample every Nth call, or once every so many bytes (with K, M or G)
+    /// With --alloc: sample every Nth call, or once every N bytes (with K, M or G)
     #[arg(long, value_name = "N|BYTES", requires = "alloc", value_parser = EveryFlag::parse)]
     pub every: Option<EveryFlag>,
 
@@ -165,9 +165,9 @@ pub(crate) enum AllocFlag {
 /// `--every N|BYTES`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EveryFlag {
-    /// One sample per so many calls.
+    /// One sample per this many calls.
     Calls(u64),
-    /// One sample per so many bytes.
+    /// One sample per this many bytes.
     Bytes(u64),
 }
 

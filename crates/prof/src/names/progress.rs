@@ -85,7 +85,7 @@ struct Line {
 
 #[derive(Default)]
 struct State {
-    /// Addresses symbolized, of so many.
+    /// The number of symbolized addresses, and their total.
     resolved: Option<(usize, usize)>,
     /// The current downloads: name, bytes received, bytes in all.
     downloads: Vec<(String, u64, Option<u64>)>,

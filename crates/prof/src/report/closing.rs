@@ -13,7 +13,7 @@ use crate::names;
 pub(super) enum ReportQuality {
     /// The recording's verdict.
     Verdict(Verdict),
-    /// The format has no verdict; so many of its samples are invalid.
+    /// The format has no verdict; the number of invalid samples.
     Unknown {
         /// Samples that were left out.
         malformed: u64,

@@ -6,7 +6,7 @@ use prof_symbols::{SymbolOptions, Symbolizer};
 
 use super::picture::{Foot, Picture, Tree};
 
-/// A picture of folded stacks (`main;a;b 30`), as so many samples of `cpu-clock`, all whole.
+/// A picture of folded stacks (`main;a;b 30`), as this many samples of `cpu-clock`, all whole.
 pub(super) fn picture(stacks: &[&str]) -> Picture {
     let profile = profile(stacks);
     let picture = Picture::new(&profile, &Filter::default(), false);

@@ -41,7 +41,7 @@ fn fixed_parts(format: &str) -> Vec<String> {
     parts
 }
 
-/// The sentences of all crates that are linked into `prof`, but for those of tests.
+/// The sentences of all crates that are linked into `prof`, except those of tests.
 pub(crate) fn sentences() -> Vec<Sentence> {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let mut files = Vec::new();
@@ -85,7 +85,7 @@ fn is_sentence(text: &str) -> bool {
     !text.contains(['<', '\t']) && text.split(' ').filter(is_word).count() >= 3
 }
 
-/// The string literals of Rust code, but for the reasons in lint attributes.
+/// The string literals of Rust code, except the reasons in lint attributes.
 fn literals(code: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut rest = code;

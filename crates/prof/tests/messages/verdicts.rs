@@ -235,7 +235,7 @@ fn covered(names: &[(&str, u64, u64)]) -> Vec<Coverage> {
     names.iter().map(of).collect()
 }
 
-/// Probes of libc's functions, which so many programs do not use.
+/// Probes of libc's functions, which this many programs do not use.
 fn probes(programs: usize) -> ProbedPrograms {
     let programs = ["static", "container"].iter().take(programs);
     ProbedPrograms {

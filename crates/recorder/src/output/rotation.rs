@@ -38,7 +38,7 @@ impl RotationPolicy {
         self.requested.get_or_insert(at);
     }
 
-    /// What is due before a record of this time, in nanoseconds, after so many bytes of records.
+    /// What is due before a record of this time, in nanoseconds, after this many bytes of records.
     pub(crate) fn due(&mut self, time: u64, bytes: u64) -> Option<NextOutput> {
         let when = self.when?;
         if self.requested.is_some_and(|requested| requested < time) {

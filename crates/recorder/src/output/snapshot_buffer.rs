@@ -124,7 +124,7 @@ mod tests {
         contents
     }
 
-    /// Adds chunks that begin at these times, with so many bytes; expects these letters when they
+    /// Adds chunks that begin at these times, with this many bytes; expects these letters when they
     /// are requested.
     fn check(chunks: &[(u64, usize)], expected: &str) {
         let mut recent = SnapshotBuffer::new(Duration::from_nanos(100), 10);

@@ -85,7 +85,7 @@ struct ShortPeriodThread {
 }
 
 impl PeriodRandomizer {
-    /// A thread older than so many periods has been sampled evenly, whatever its own period.
+    /// A thread older than this many periods has been sampled evenly, whatever its own period.
     const OLD: u64 = 10;
     /// The most threads to remember; then it starts over.
     const REMEMBERED: usize = 4096;
@@ -232,7 +232,7 @@ impl PeriodRandomizer {
         });
     }
 
-    /// Whether so many short threads have ended lately that they matter.
+    /// Whether enough short threads have ended lately to matter.
     fn matter(&self) -> bool {
         let all = self.short_time.max(self.sampled_time);
         self.recent >= Self::MANY && self.short_time >= all / Self::LITTLE

@@ -36,7 +36,7 @@ impl TailReader {
     /// The most mappings to remember; then it starts over.
     const REMEMBERED: usize = 1024;
 
-    /// A reader of at most so many bytes beyond a dump.
+    /// A reader of at most this many bytes beyond a dump.
     pub(crate) fn new(limit: u64) -> Self {
         Self {
             limit,

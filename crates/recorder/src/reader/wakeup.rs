@@ -111,7 +111,8 @@ impl RecentSamples {
 }
 
 impl WakeupPolicy {
-    /// One sample in so many must need a wakeup of its own: without it, 99.5 % of stacks are whole.
+    /// One sample in this many must need a wakeup of its own: without it, 99.5 % of stacks are
+    /// whole.
     const WORTH: u32 = 200;
     /// The first samples each wake the reader, so that short programs benefit as well.
     const AT_FIRST: u32 = 32;
@@ -270,7 +271,7 @@ mod tests {
             Self { policy, now }
         }
 
-        /// Sleeps, then finds so many samples, with the session's feedback on them.
+        /// Sleeps, then finds this many samples, with the session's feedback on them.
         fn pass(&mut self, samples: u32, deep: u32, changed: u32) -> Sleep {
             let (sleep, _) = self.policy.sleep(self.now, false);
             let (Sleep::For(time) | Sleep::UntilSample(time)) = sleep;

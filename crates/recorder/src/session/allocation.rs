@@ -21,7 +21,7 @@ pub(crate) fn bytes(size: SizeArguments, registers: &UserRegisters) -> Option<u6
 /// `MAP_ANONYMOUS` of mmap(2).
 const MAP_ANONYMOUS: u64 = 0x20;
 
-/// Samples every so many bytes over all calls: decides which calls are kept, and their weights.
+/// Samples every this many bytes over all calls: decides which calls are kept, and their weights.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct EveryBytes {
     /// Bytes since the last multiple.

@@ -78,7 +78,7 @@ impl SnapshotCache {
     /// The most bytes of all their stacks, by default. A stack of 5,000 frames takes 200,000.
     pub(crate) const USUAL_BYTES: usize = 16 << 20;
 
-    /// A cache of at most so many bytes; 0 for none at all.
+    /// A cache of at most this many bytes; 0 for none at all.
     pub(crate) fn new(most_bytes: usize) -> Self {
         Self {
             threads: Vec::new(),

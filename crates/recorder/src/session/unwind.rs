@@ -49,8 +49,8 @@ struct UserStack<'a> {
 }
 
 impl ChainBuilder {
-    /// A builder that keeps unwind tables in so many bytes of memory, if that is limited, and then
-    /// no stacks: copying each would be the largest cost.
+    /// A builder that keeps unwind tables in this many bytes of memory, if that is limited, and
+    /// then no stacks: copying each would be the largest cost.
     pub(crate) fn new(memory: Option<usize>) -> Self {
         let unwinder = Unwinder::new(LiveFiles);
         Self {

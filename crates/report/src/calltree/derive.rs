@@ -68,7 +68,7 @@ impl<'p> CallTree<'p> {
         nodes.finish(self.symbolized, self.event, self.parts.clone())
     }
 
-    /// Adds the function at `id` and its callers, as they were in so many samples, below `place`;
+    /// Adds the function at `id` and its callers, as they were in this many samples, below `place`;
     /// returns the outermost one's node.
     fn outwards(
         &self,

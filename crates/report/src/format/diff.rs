@@ -28,7 +28,7 @@ pub struct DiffOptions {
     pub width: Option<usize>,
     /// The maximum number of rows.
     pub rows: Option<usize>,
-    /// Leave out functions whose self share changed by less than so many percentage points.
+    /// Leave out functions whose self share changed by less than this many percentage points.
     pub min_change: f64,
     /// Write a table for Markdown.
     pub markdown: bool,
@@ -253,7 +253,7 @@ fn legend(stacks: &[Stack], whole: u64) -> [Entry; 3] {
 struct Stack {
     /// Its frames, separated by `;`.
     frames: String,
-    /// Its weight in the other recording, scaled to the whole of the one with the widths.
+    /// Its weight in the other recording, scaled to the total of the one with the widths.
     compared: u64,
     /// Its weight in the recording that the widths are of.
     shown: u64,

@@ -33,7 +33,7 @@ pub struct FlameOptions {
     pub upwards: bool,
     /// Whether to merge from the innermost function outwards, to show the callers of hot functions.
     pub reversed: bool,
-    /// Leave out frames narrower than so many percent of the whole.
+    /// Leave out frames narrower than this percentage of the total.
     pub min_percent: f64,
 }
 
@@ -143,7 +143,7 @@ fn verdict_line(symbolized: &SymbolizedProfile) -> Option<String> {
     Some(printable(line).into_owned())
 }
 
-/// The command, the event and the verdict, in a line of about so many characters; the command is
+/// The command, the event and the verdict, in a line of about this many characters; the command is
 /// shortened.
 pub(super) fn described(symbolized: &SymbolizedProfile, counted: &str, length: usize) -> String {
     const SHORTEST: usize = 24;

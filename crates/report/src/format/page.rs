@@ -58,7 +58,7 @@ impl Layout {
         }
     }
 
-    /// How far from the bottom the lines are that inferno puts there.
+    /// The distance of inferno's lines at the bottom from the lower edge.
     fn below(self) -> usize {
         match self {
             Self::Downwards => 11,

@@ -19,7 +19,7 @@ pub struct TableOptions {
     pub bars: bool,
     /// The maximum number of rows.
     pub rows: Option<usize>,
-    /// Leave out rows whose total share is below so many percent.
+    /// Leave out rows whose total share is below this percentage.
     pub min_percent: f64,
 }
 

@@ -34,7 +34,7 @@ pub enum Frame {
     Named(NamedId),
     /// Stands outside of the outermost known frame where a stack is not whole, with the reason.
     Cut(StackEnd),
-    /// Stands where so many frames were left out of the middle of a stack.
+    /// Stands where this many frames were left out of the middle of a stack.
     LeftOut(u32),
     /// The root of all frames of time on a CPU, in a view of both.
     OnCpu,

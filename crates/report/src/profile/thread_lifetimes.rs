@@ -58,7 +58,7 @@ impl ThreadLifetimes {
         threads
     }
 
-    /// Takes all for so much earlier, in nanoseconds.
+    /// Moves all to earlier times, by this many nanoseconds.
     pub(super) fn move_back(&mut self, by: u64) {
         for life in &mut self.thread_lifetimes {
             for time in life.start.iter_mut().chain(&mut life.end) {

@@ -29,7 +29,7 @@ pub struct Line {
 pub enum Item {
     /// A call.
     Call(Call),
-    /// So many calls that were left out, and their weight.
+    /// The number of calls that were left out, and their weight.
     Rest {
         /// How many.
         count: usize,

@@ -40,7 +40,7 @@ pub struct Row {
 }
 
 impl<'p> Timeline<'p> {
-    /// Spreads the samples that pass `filter` over so many moments.
+    /// Spreads the samples that pass `filter` over this many moments.
     ///
     /// # Errors
     /// [`Error::NoSamples`], [`Error::NoSuchEvent`]; [`Error::Lacking`] if the profile holds no

@@ -65,7 +65,7 @@ fn run(command: &mut Command) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Whether perf may be used here. Without it these tests say nothing, so CI must have it.
+/// Whether perf may be used here. Without it these tests check nothing, so CI must have it.
 fn has_perf() -> bool {
     let mut probe = Command::new("perf");
     probe
@@ -208,7 +208,7 @@ fn same(ours: &PerfFrame, theirs: &PerfFrame) -> bool {
     ours.address == theirs.address && ours.module == theirs.module && names_agree
 }
 
-/// The table and the picture of a recording, named by so many threads.
+/// The table and the picture of a recording, named by this many threads.
 fn views(file: &Path, threads: usize) -> (String, String) {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
     let symbolized = pool.build().unwrap().install(|| loaded(file));

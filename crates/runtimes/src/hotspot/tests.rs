@@ -157,7 +157,8 @@ impl Machine {
         }
     }
 
-    /// Adds a blob of so many segments; returns the address of its code, 256 bytes after its start.
+    /// Adds a blob of this many segments; returns the address of its code, 256 bytes after its
+    /// start.
     fn blob(&mut self, name: &str, segments: u64, frame: i32, complete: i32) -> u64 {
         let first = self.next;
         self.next += segments;

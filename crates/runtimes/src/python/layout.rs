@@ -79,7 +79,7 @@ pub(super) struct FrameLayout {
 pub(super) enum Instruction {
     /// As its address.
     Address(u16),
-    /// As an index from the first one on, -1 before that; an instruction is so many units long.
+    /// As an index from the first one on, -1 before that; an instruction is this many units long.
     Index { at: u16, unit: u8 },
 }
 

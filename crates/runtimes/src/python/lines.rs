@@ -22,7 +22,7 @@ pub(super) struct Line {
 }
 
 impl LineTable {
-    /// The lines of a function that begins on the line `first` and has so many code units.
+    /// The lines of a function that begins on the line `first` and has this many code units.
     pub(super) fn lines(self, table: &[u8], first: u32, units: u64) -> Vec<Line> {
         match self {
             Self::ByteDeltas => byte_deltas(table, first, units),

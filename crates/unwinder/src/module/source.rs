@@ -45,7 +45,7 @@ impl Source {
         Ok(bytes)
     }
 
-    /// The size, if so many bytes are there from `offset` on and no more than `limit`.
+    /// The size, if this many bytes are there from `offset` on and no more than `limit`.
     pub(crate) fn check_range(
         &self,
         offset: u64,

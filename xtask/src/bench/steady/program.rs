@@ -37,7 +37,7 @@ enum Work {
     Words(Vec<String>),
     /// Like [`Words`](Self::Words), in milliseconds.
     Milliseconds(Vec<String>),
-    /// gcc, for a file of so many functions.
+    /// gcc, for a file of this many functions.
     Compilation(PathBuf),
 }
 

@@ -84,9 +84,9 @@ struct Records {
 }
 
 impl Shared {
-    /// With so many bytes of records, the reader should wake in any case.
+    /// With this many bytes of records, the reader should wake in any case.
     const MANY: usize = 2 << 20;
-    /// With so many bytes of records that are not read, samples are dropped.
+    /// With this many bytes of records that are not read, samples are dropped.
     const FULL: usize = 16 << 20;
 
     fn lock(&self) -> MutexGuard<'_, Records> {

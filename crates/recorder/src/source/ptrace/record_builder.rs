@@ -100,7 +100,7 @@ impl RecordBuilder {
         encode::read(&mut self.out, &self.attr, &stamp(pid, tid), used);
     }
 
-    /// The Python functions of a stopped thread. Its stack was copied up to so many bytes.
+    /// The Python functions of a stopped thread. Its stack was copied up to this many bytes.
     pub(super) fn python(
         &mut self,
         (pid, tid): (Pid, Tid),

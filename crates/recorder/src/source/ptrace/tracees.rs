@@ -49,7 +49,7 @@ struct Thread {
 }
 
 impl Thread {
-    /// The weight of a sample, at most `most`, that is taken when the thread has used so much CPU
+    /// The weight of a sample, at most `most`, that is taken when the thread has used this much CPU
     /// time; in nanoseconds.
     fn weigh(&mut self, time: u64, unattributed: &mut u64, most: u64) -> u64 {
         let mut weight = time.saturating_sub(self.accounted);

@@ -68,7 +68,7 @@ struct Builder<'a, 'p> {
     placed: Vec<StackId>,
     /// The stacks that are on the way into `places`; kept to save allocations.
     pending: Vec<StackId>,
-    /// How many samples of this part have a stack of which so many of the outermost frames were
+    /// How many samples of this part have a stack of which this many of the outermost frames were
     /// read from live memory.
     remote_read: FxHashMap<(StackId, u16), u64>,
     depths: OnceCell<Vec<u64>>,

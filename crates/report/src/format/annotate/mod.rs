@@ -23,7 +23,7 @@ pub struct AnnotateOptions {
     pub width: Option<usize>,
     /// The number of lines without samples that are shown around each with samples.
     pub context: usize,
-    /// Leave out listings whose total share is below so many percent.
+    /// Leave out listings whose total share is below this percentage.
     pub min_percent: f64,
     /// Whether own shares are coloured: red from 5 % on, green from 0.5 % on, as perf does.
     pub colors: bool,
@@ -104,7 +104,7 @@ const RED: &str = "\u{1b}[31m";
 const GREEN: &str = "\u{1b}[32m";
 const RESET: &str = "\u{1b}[m";
 
-/// The widths of the columns, and the whole of the shares.
+/// The widths of the columns, and the total of the shares.
 struct Layout<'a> {
     scale: Scale<'a>,
     total: Weight,

@@ -7,8 +7,8 @@ use super::super::page::MARGIN;
 /// The space above the lanes, in pixels.
 pub(super) const HEIGHT: usize = 22;
 
-/// Draws the axis of so many nanoseconds, with lines through all lanes, into a box (top and height)
-/// in pixels.
+/// Draws the axis of this many nanoseconds, with lines through all lanes, into a box (top and
+/// height) in pixels.
 pub(super) fn draw(duration: u64, (top, height): (usize, usize), width: usize) -> String {
     let mut axis = format!(
         "<svg id=\"axis\" x=\"{MARGIN}\" y=\"{top}\" width=\"{width}\" height=\"{height}\" \

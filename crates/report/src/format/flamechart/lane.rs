@@ -132,7 +132,7 @@ fn time(nanoseconds: u64) -> String {
     scaled(nanoseconds, &Unit::Nanoseconds)
 }
 
-/// The beginning of a name that fits so many pixels; nothing of it if that is hardly any.
+/// The beginning of a name that fits this many pixels; empty if too little fits.
 fn fitting(name: &str, pixels: f64) -> String {
     /// inferno's font: pixels of a character.
     const CHARACTER: f64 = 12.0 * 0.59;

@@ -131,7 +131,7 @@ impl<'a, 'p> Legend<'a, 'p> {
     }
 }
 
-/// The names of the two heaviest, and how many there are besides.
+/// The names of the two heaviest, and the number of others.
 fn heaviest(modules: &FxHashMap<&str, u64>) -> String {
     const SHOWN: usize = 2;
     let mut names: Vec<(&str, u64)> = modules.iter().map(|(name, own)| (*name, *own)).collect();

@@ -313,8 +313,8 @@ fn proportions(before: (u64, u64), after: (u64, u64)) -> f64 {
 }
 
 impl Certainty {
-    /// The certainty of a change by so many standard deviations of chance; NaN if there is nothing
-    /// to compare.
+    /// The certainty of a change by this many standard deviations of chance; NaN if there is
+    /// nothing to compare.
     fn of(z: f64) -> Self {
         match (z.partial_cmp(&2.576), z.partial_cmp(&1.960)) {
             (Some(Ordering::Greater | Ordering::Equal), _) => Self::Clear,

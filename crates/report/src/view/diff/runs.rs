@@ -283,7 +283,7 @@ mod tests {
     use crate::symbolize::SymbolizedProfile;
     use crate::testing::{TestProfile, everything};
 
-    /// Runs of 1,000 samples, so many of which are in `a`.
+    /// Runs of 1,000 samples, this many of which are in `a`.
     fn runs(hits: &[usize]) -> Vec<SymbolizedProfile> {
         let run = |&hits: &usize| {
             let samples = [vec!["t a 1"; hits], vec!["t b 1"; 1000 - hits]].concat();
@@ -333,7 +333,7 @@ mod tests {
         check(&[100, 100], &[112, 112], false);
     }
 
-    /// Runs of one function with so many samples.
+    /// Runs of one function with this many samples.
     fn check_cost(before: &[usize], after: &[usize], expected: (f64, bool)) {
         let run = |&samples: &usize| TestProfile::of(&vec!["t a 1"; samples]);
         let (before, after): (Vec<_>, Vec<_>) = (

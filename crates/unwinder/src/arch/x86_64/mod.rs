@@ -47,7 +47,7 @@ const SIGNAL_RETURN: [u8; 9] = [0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05];
 /// The caller's frame pointer and the return address.
 pub(super) const FRAME_RECORD: u32 = 16;
 
-/// The rule for a frame that ends with a frame record, so many bytes above a register.
+/// The rule for a frame that ends with a frame record, this many bytes above a register.
 pub(super) fn frame(register: u8, size: u32) -> Option<CompactRule> {
     let mut rule = CompactRule {
         cfa_register: register,

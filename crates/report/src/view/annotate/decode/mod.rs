@@ -33,7 +33,7 @@ pub(super) fn decode(code: &Code, syntax: Syntax) -> Option<Vec<Decoded>> {
     }
 }
 
-/// The instruction of so many bytes that begins at the byte `inside` the code.
+/// The instruction of this many bytes that begins at the byte `inside` the code.
 fn decoded(code: &Code, inside: u64, size: usize, text: String) -> Decoded {
     let offset = code.offset.0.wrapping_add(inside);
     Decoded {

@@ -5,7 +5,7 @@ use prof_symbols::Code;
 
 use super::{Decoded, Syntax, decoded};
 
-/// All instructions of `code`, which is for machines of so many bits.
+/// All instructions of `code`, which is for machines of this many bits.
 pub(super) fn decode(code: &Code, bits: u32, syntax: Syntax) -> Vec<Decoded> {
     let mut formatter: Box<dyn Formatter> = match syntax {
         Syntax::Att => Box::new(GasFormatter::new()),
