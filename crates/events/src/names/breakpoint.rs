@@ -43,7 +43,7 @@ fn length(cursor: &mut Cursor<'_>) -> Result<u64, Located> {
         length @ (1 | 2 | 4 | 8) => Ok(length),
         _ => {
             let text = cursor.since(start).to_owned();
-            let what = "a length that breakpoints have: 1, 2, 4 or 8 bytes";
+            let what = "a length of breakpoints: use 1, 2, 4 or 8 bytes";
             Err(cursor.from(start, Problem::BadNumber { text, what }))
         }
     }

@@ -368,8 +368,8 @@ mod tests {
         );
     }
 
-    /// `lived`: the sampled work of each thread. `reported`: the threads with a READ record, and its
-    /// count.
+    /// `lived`: the sampled work of each thread. `reported`: the threads with a READ record, and
+    /// its count.
     fn check_rest(
         owner: Tid,
         lived: &[(Tid, u64, bool)],
