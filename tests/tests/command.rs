@@ -256,7 +256,7 @@ fn attach(session: &Session, target: &Waiting) -> Child {
         .unwrap()
 }
 
-/// Waits for some tens of samples: a recording that has grown well beyond its header.
+/// Waits for tens of samples: a recording that has grown well beyond its header.
 fn until_recording(prof: &mut Child, file: &Path) {
     wait_until(prof, || {
         std::fs::metadata(file).is_ok_and(|data| data.len() > 16384)

@@ -10,10 +10,10 @@ use crate::member::{self, Baseline, Member};
 
 /// Reads a counter of the calling thread in the fastest way.
 ///
-/// That is without a system call if kernel and processor allow it (`rdpmc`), some ten nanoseconds
-/// instead of some hundred. It uses a system call for software events, while the event is not on
-/// the hardware, and in virtual machines that make `rdpmc` slow: it measures once which is faster,
-/// when it is created.
+/// It needs no system call if kernel and processor allow that (`rdpmc`): tens of nanoseconds
+/// instead of hundreds. It uses a system call for software events, while the event is not on the
+/// hardware, and in virtual machines that make `rdpmc` slow: it measures once which is faster, when
+/// it is created.
 ///
 /// It stays on its thread:
 ///

@@ -92,7 +92,7 @@ pub(crate) struct Options {
     /// The file for the table of --top.
     #[arg(long, default_value = "docs/results/top.md")]
     top_output: PathBuf,
-    /// How often the programs of that recording run: a round is some hundred thousand samples.
+    /// How often the programs of that recording run: a round is a few hundred thousand samples.
     #[arg(long, default_value_t = 10)]
     rounds: u32,
     /// Measures this build of prof instead of a new one.

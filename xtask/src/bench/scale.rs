@@ -123,7 +123,7 @@ fn programs(place: &Place, rounds: u32) -> Vec<PathBuf> {
     words
 }
 
-/// A recording of some hundred thousand samples a round.
+/// A recording of a few hundred thousand samples per round.
 pub(super) fn record(place: &Place, rounds: u32) -> Result<PathBuf> {
     let file = place.directory.join("scale.data");
     let mut record = Command::new(&place.prof);

@@ -76,7 +76,7 @@ struct OnCpu {
     _guard: Option<RawCounter>,
 }
 
-/// Large enough for the counts of some hundred threads that end between two readings, and small
+/// Large enough for the counts of a few hundred threads that end between two readings, and small
 /// enough for a plain user's limit on locked memory.
 const RING: u64 = 256 << 10;
 
