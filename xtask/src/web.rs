@@ -36,7 +36,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         ensure!(
             read(&made)? == read(&dist)?,
             "crates/report/web/dist/{file} does not match its source: run `cargo xtask web` and \
-             commit what it writes"
+             commit its output"
         );
     }
     Ok(())

@@ -35,7 +35,7 @@ pub(super) fn runner(flags: &TargetFlags) -> Result<Vec<OsString>> {
     match requested {
         Some(triple) if runner.is_empty() && !runs_here(&triple) => bail!(
             "programs for {triple} do not run on this machine ({}-linux): build and record them \
-             there, or name what runs them in {}",
+             there, or set a program that runs them in {}",
             env::consts::ARCH,
             variable(&triple)
         ),

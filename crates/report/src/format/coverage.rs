@@ -65,7 +65,7 @@ pub fn write(quality: &Quality, rows: Option<usize>, mut out: impl Write) -> io:
     if shown.iter().any(|one| one.correction().is_some()) {
         writeln!(
             out,
-            "* weights in reports are corrected by what the kernel counted"
+            "* weights in reports are corrected to the kernel's counts"
         )?;
     }
     Ok(())
