@@ -16,7 +16,7 @@ pub(crate) const VERBS: [&str; 4] = ["push", "collect", "query", "data"];
 ///
 /// It cannot be run. Otherwise this returns only if the verb is another one, or if a shell requests
 /// completions and there is no `prof-fleet`.
-pub(crate) fn run_if_asked() -> Result<()> {
+pub(crate) fn run_if_requested() -> Result<()> {
     let typed = prof_console::typed_words().map(|mut words| words.nth(1));
     let is_completing = typed.is_some();
     let verb = typed.unwrap_or_else(|| env::args_os().nth(1));

@@ -36,7 +36,7 @@ pub fn prof() -> ExitCode {
 }
 
 fn run_prof() -> ExitCode {
-    if let Err(error) = fleet::run_if_asked() {
+    if let Err(error) = fleet::run_if_requested() {
         return finish(Err(error));
     }
     match generate::complete() {

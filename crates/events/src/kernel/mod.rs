@@ -11,21 +11,21 @@ use prof_model::Tid;
 use rustix::io::Errno;
 
 use crate::attr::setup::Setup;
-use crate::request::target_threads::Whose;
+use crate::request::target_threads::MonitoredThreads;
 
 /// Opens the event on one CPU: disabled, or as a member of the group that `leader` leads on the
 /// same CPU for the same thread.
 pub(crate) fn open(
     setup: &Setup,
-    whose: Whose<'_>,
+    monitored: MonitoredThreads<'_>,
     cpu: u32,
     leader: Option<BorrowedFd<'_>>,
 ) -> Result<OwnedFd, Errno> {
     let mut attr = setup.attr();
-    let folder = match whose {
-        Whose::Thread(tid) => return open_attr(&mut attr, tid, Some(cpu), leader),
-        Whose::Everybody => return open_attr(&mut attr, -1, Some(cpu), leader),
-        Whose::Cgroup(folder) => folder,
+    let folder = match monitored {
+        MonitoredThreads::Thread(tid) => return open_attr(&mut attr, tid, Some(cpu), leader),
+        MonitoredThreads::Everybody => return open_attr(&mut attr, -1, Some(cpu), leader),
+        MonitoredThreads::Cgroup(folder) => folder,
     };
     let cpu = i32::try_from(cpu).map_err(|_| Errno::INVAL)?;
     let leader = leader.map_or(-1, |leader| leader.as_raw_fd());

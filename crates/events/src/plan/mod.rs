@@ -109,7 +109,7 @@ pub(crate) fn events(request: &Request, system: &System, sizes: Sizes) -> Vec<Pl
     // those map.
     let is_partial = |planned: &Planned| planned.setup.scope == Scope::Thread;
     if request.needs_tracking() || planned.iter().any(is_partial) {
-        track_apart(&mut planned, request, sizes);
+        track_separately(&mut planned, request, sizes);
     }
     if request.threads.are_all() && request.groups.iter().flat_map(|it| &it.events).any(is_hit) {
         // Our own work is sampled, too: if each hit woke us, our own switches, for example, would
@@ -141,7 +141,7 @@ fn exit_counted(planned: &[Planned]) -> Option<usize> {
 }
 
 /// Adds a separate event that reports threads and mappings, and switches if requested.
-fn track_apart(planned: &mut Vec<Planned>, request: &Request, sizes: Sizes) {
+fn track_separately(planned: &mut Vec<Planned>, request: &Request, sizes: Sizes) {
     let mut tracking = tracking(request, sizes);
     for Planned { setup, .. } in planned.iter_mut() {
         setup.reports.tracking = Tracking::Elsewhere;

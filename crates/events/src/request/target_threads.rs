@@ -37,7 +37,7 @@ pub struct CpuWide {
 
 /// The threads whose event is opened on a CPU.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Whose<'a> {
+pub(crate) enum MonitoredThreads<'a> {
     /// A thread's.
     Thread(Tid),
     /// All threads.
@@ -117,14 +117,14 @@ impl Threads {
 
     /// The kernel's target of these events. A tracking event is not bound to a cgroup: a thread
     /// that joins it may have started, and mapped its files, elsewhere.
-    pub(crate) fn whose(&self, tid: Tid, only_tracks: bool) -> Whose<'_> {
+    pub(crate) fn monitored(&self, tid: Tid, only_tracks: bool) -> MonitoredThreads<'_> {
         match self {
             Self::OnCpus(CpuWide {
                 cgroup: Some(folder),
                 ..
-            }) if !only_tracks => Whose::Cgroup(folder.as_fd()),
-            _ if tid == EVERYBODY => Whose::Everybody,
-            _ => Whose::Thread(tid),
+            }) if !only_tracks => MonitoredThreads::Cgroup(folder.as_fd()),
+            _ if tid == EVERYBODY => MonitoredThreads::Everybody,
+            _ => MonitoredThreads::Thread(tid),
         }
     }
 }

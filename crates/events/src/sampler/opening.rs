@@ -172,13 +172,14 @@ impl<'a> Opening<'a> {
             let group = leader.and_then(|leader| fds.get(leader)).map(AsFd::as_fd);
             let defined = Definition::new(&setup.spec).map(|defined| defined.map(Arc::new));
             setup.definition = defined.as_ref().ok().cloned().flatten();
-            let whose = |setup: &Setup| self.request.threads.whose(tid, setup.only_tracks());
-            let open = |setup: &Setup| kernel::open(setup, whose(setup), cpu, group);
+            let monitored =
+                |setup: &Setup| self.request.threads.monitored(tid, setup.only_tracks());
+            let open = |setup: &Setup| kernel::open(setup, monitored(setup), cpu, group);
             let asked = setup.sampling;
             let (fd, setup, mut said) =
                 fallback::fall_back(setup, self.system, open).map_err(|refused| {
                     let Refused { errno, setup } = refused;
-                    let alone = || kernel::open(&setup, whose(&setup), cpu, None).is_ok();
+                    let alone = || kernel::open(&setup, monitored(&setup), cpu, None).is_ok();
                     match leads {
                         Some(leads) if errno == Errno::INVAL && alone() => {
                             refusal::of_member(&setup.spec, &leads.setup.spec)
@@ -270,8 +271,11 @@ impl<'a> Opening<'a> {
                 let opened = stream.as_ref()?.events.get(first + leader)?;
                 Some(opened.fd.as_fd())
             });
-            let whose = self.request.threads.whose(tid, event.setup.only_tracks());
-            let fd = kernel::open(&event.setup, whose, cpu, leader).map_err(refused)?;
+            let monitored = self
+                .request
+                .threads
+                .monitored(tid, event.setup.only_tracks());
+            let fd = kernel::open(&event.setup, monitored, cpu, leader).map_err(refused)?;
             let id = kernel::id(fd.as_fd()).map_err(refused)?;
             if let Some(stream) = stream
                 && let Some(ring) = stream.events.first()

@@ -11,7 +11,7 @@ pub(super) fn coverage(quality: &Quality) -> impl Iterator<Item = String> {
     let total = Coverage::total(&quality.coverage);
     let wrong = wrong(quality, total.clone()).take(MOST);
     wrong.map(move |one| {
-        let (what, remedy) = what(one, quality, &total);
+        let (what, remedy) = problem_and_remedy(one, quality, &total);
         let corrected = match one.correction() {
             Some(_) => "; weights are corrected",
             None => "",
@@ -37,7 +37,7 @@ fn wrong(quality: &Quality, total: Coverage) -> impl Iterator<Item = &Coverage> 
 }
 
 /// What is wrong with the samples of these threads, and what helps.
-fn what(one: &Coverage, quality: &Quality, total: &Coverage) -> (String, String) {
+fn problem_and_remedy(one: &Coverage, quality: &Quality, total: &Coverage) -> (String, String) {
     /// Threads with this many samples live long enough to be sampled.
     const MANY: u64 = 20;
     let covered = one.share().unwrap_or(0.0);

@@ -63,10 +63,10 @@ fn write_table(flags: &OutputFlags, calls: &CallTree<'_>) -> Result<()> {
         (Rows::Parts(title), _) => Ok(groups(Groups::parts(calls), title, out)?),
         (Rows::Functions, None) => Ok(functions(Flat::new(calls), out)?),
         (Rows::Code(by), None) => Ok(groups(Groups::code(calls, by), title(by), out)?),
-        (Rows::Functions, Some(_)) => write_apart(Flat::by_part(calls), functions, out),
+        (Rows::Functions, Some(_)) => write_separated(Flat::by_part(calls), functions, out),
         (Rows::Code(by), Some(_)) => {
             let code = |part, out: &mut dyn io::Write| groups(part, title(by), out);
-            write_apart(Groups::code_by_part(calls, by), code, out)
+            write_separated(Groups::code_by_part(calls, by), code, out)
         }
     })
 }
@@ -79,7 +79,7 @@ fn title(by: CodeGroups) -> &'static str {
 }
 
 /// Writes tables with empty lines between them.
-fn write_apart<T>(
+fn write_separated<T>(
     tables: impl Iterator<Item = T>,
     write: impl Fn(T, &mut dyn io::Write) -> io::Result<()>,
     out: &mut dyn io::Write,

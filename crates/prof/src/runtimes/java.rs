@@ -30,7 +30,7 @@ const LONGEST_ANSWER: u64 = 64 << 10;
 /// # Errors
 ///
 /// It does not write one.
-pub(super) fn ask_for_perf_map(pid: Pid) -> io::Result<Option<PerfMap>> {
+pub(super) fn request_perf_map(pid: Pid) -> io::Result<Option<PerfMap>> {
     let process = Task::of(pid);
     let is_jvm = process.maps().is_ok_and(|maps| {
         let mut files = maps.iter().map(|entry| Path::new(&entry.path).to_owned());
@@ -50,7 +50,7 @@ pub(super) fn ask_for_perf_map(pid: Pid) -> io::Result<Option<PerfMap>> {
         let trigger = directory.join(format!(".attach_pid{inner}"));
         open_socket(&process, pid, &trigger, &socket)?;
     }
-    let answer = ask(&socket)?;
+    let answer = send_request(&socket)?;
     match answer.lines().next() {
         Some("0") if path.exists() => Ok(Some(PerfMap::inside(pid, path, held))),
         _ => {
@@ -107,7 +107,7 @@ fn open_socket(process: &Task, pid: Pid, trigger: &Path, socket: &Path) -> io::R
 
 /// Sends the request, and returns the answer: a line with a number, which is 0 for success, then
 /// text for users.
-fn ask(socket: &Path) -> io::Result<String> {
+fn send_request(socket: &Path) -> io::Result<String> {
     let mut stream = UnixStream::connect(socket)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;

@@ -68,7 +68,7 @@ impl RuntimeHelp {
     /// cannot be found later, also those of files that only the recorder can still open, and
     /// removes the perf maps that prof caused.
     pub(crate) fn finish(self, summary: &Summary, console: Console) {
-        let mut maps = self.ask_jvms(console);
+        let mut maps = self.request_from_jvms(console);
         let how = match maps.is_empty() {
             true => format!("set {} for them", self.variables.join(" and ")),
             false => "requested them".to_owned(),
@@ -107,12 +107,12 @@ impl RuntimeHelp {
     }
 
     /// The perf maps that the JVMs wrote.
-    fn ask_jvms(&self, console: Console) -> Vec<PerfMap> {
+    fn request_from_jvms(&self, console: Console) -> Vec<PerfMap> {
         let mut pids = descendants(&self.attached, &BTreeSet::new());
         pids.extend(&self.attached);
         let mut written = Vec::new();
         for pid in pids {
-            match java::ask_for_perf_map(pid) {
+            match java::request_perf_map(pid) {
                 Ok(map) => written.extend(map),
                 Err(error) => console.say(format_args!(
                     "the JVM {pid} did not name the code it compiled: {error}"

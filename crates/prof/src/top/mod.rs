@@ -138,7 +138,7 @@ impl Drop for Stopping {
 }
 
 /// Makes the recorder write the records that it keeps.
-fn ask_to_write() -> Result<()> {
+fn request_file() -> Result<()> {
     Ok(kill_process(getpid(), Signal::USR2)?)
 }
 

@@ -15,7 +15,7 @@ use super::picture::Picture;
 use super::style::Look;
 use super::terminal::{Keyboard, Screen, Waited};
 use super::watched::Watched;
-use super::{ask_to_write, views};
+use super::{request_file, views};
 use crate::flags::ShowFlags;
 
 /// The longest wait for a key or the end, if nothing else is due.
@@ -99,7 +99,7 @@ pub(super) fn run(
             Todo::Write if ended.is_some() => {
                 shown.app.message = Some("recording has ended".into());
             }
-            Todo::Write => ask_to_write()?,
+            Todo::Write => request_file()?,
             _ => {}
         }
     }

@@ -194,19 +194,19 @@ impl BlockedThreadSampler {
     }
 
     /// Reads the threads that were not sampled since they blocked, and adds their samples.
-    pub(crate) fn look(&mut self, read: &mut LiveReads<'_>, batch: &mut Batch) {
+    pub(crate) fn sample(&mut self, read: &mut LiveReads<'_>, batch: &mut Batch) {
         let mut unseen = std::mem::take(&mut self.unseen);
         unseen.sort_unstable();
         unseen.dedup();
         // A thread that is about to block is tried again in the next pass.
         unseen.retain(|&tid| match self.on {
-            true => self.look_at(tid, read, batch) == Some(ThreadState::Running),
+            true => self.sample_thread(tid, read, batch) == Some(ThreadState::Running),
             false => self.sleeps(tid),
         });
         self.unseen = unseen;
     }
 
-    fn look_at(
+    fn sample_thread(
         &mut self,
         tid: Tid,
         read: &mut LiveReads<'_>,

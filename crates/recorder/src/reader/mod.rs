@@ -295,12 +295,12 @@ impl<'a> Reader<'a> {
                 tail: &mut |copy, out| tail_reader.read(copy, out),
                 python: &mut |thread| python_reader.read(thread, false),
             };
-            blocked_threads.look(&mut read, &mut batch);
+            blocked_threads.sample(&mut read, &mut batch);
         }
         affinity.apply();
         self.counts.corrupt += u64::from(drained.corrupt);
         let now = Instant::now();
-        self.sleep.policy.looked(summary, now);
+        self.sleep.policy.pass_ended(summary, now);
         let hurried = self.sleep.policy.is_hurried(summary, now);
         let found = !batch.is_empty();
         // After the last pass with records, one empty batch says that everything before it is

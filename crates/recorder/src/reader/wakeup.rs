@@ -148,7 +148,7 @@ impl WakeupPolicy {
     }
 
     /// The reader has made a pass over the rings.
-    pub(crate) fn looked(&mut self, pass: PassSummary, now: Instant) {
+    pub(crate) fn pass_ended(&mut self, pass: PassSummary, now: Instant) {
         self.samples.refused += pass.refused;
         self.samples.add(pass.samples);
         if pass.samples > 0 {
@@ -281,7 +281,7 @@ mod tests {
                 full_copies: deep > 0,
                 ..PassSummary::default()
             };
-            self.policy.looked(pass, self.now);
+            self.policy.pass_ended(pass, self.now);
             self.policy.learn(Feedback {
                 deep,
                 changed,
@@ -336,7 +336,7 @@ mod tests {
                 refused: 1,
                 ..PassSummary::default()
             };
-            reader.policy.looked(pass, reader.now);
+            reader.policy.pass_ended(pass, reader.now);
             let changed = Feedback {
                 changed: 1,
                 ..Feedback::default()
@@ -358,7 +358,7 @@ mod tests {
             changes: true,
             ..PassSummary::default()
         };
-        reader.policy.looked(change, reader.now);
+        reader.policy.pass_ended(change, reader.now);
         let begin = reader.now;
         let mut wakeups = 0;
         while reader.now < begin + millis(2000) {
@@ -380,7 +380,7 @@ mod tests {
             changes: true,
             ..PassSummary::default()
         };
-        reader.policy.looked(change, reader.now);
+        reader.policy.pass_ended(change, reader.now);
         assert!(!reader.policy.is_hurried(change, reader.now));
         for samples in [50, 1, 0] {
             let sleep = reader.passes(50, samples, samples, samples);

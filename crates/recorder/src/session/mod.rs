@@ -279,7 +279,7 @@ impl Session {
     fn contents(&mut self) -> FileSummary {
         let mut statistics = std::mem::take(&mut self.statistics);
         let waits = self.waits.take_seen();
-        self.trackers.hotplug.look();
+        self.trackers.hotplug.poll();
         statistics.quality.changed_cpus = self.trackers.hotplug.changed().to_vec();
         statistics.quality.waits = Some(waits).filter(|waits| waits.seen < waits.waits);
         self.known_losses.reported += statistics.quality.losses.ring_full;
@@ -288,7 +288,7 @@ impl Session {
 
     /// Makes the file readable up to here, in case we are killed.
     fn checkpoint(&mut self) -> Result<(), WriteError> {
-        self.trackers.hotplug.look();
+        self.trackers.hotplug.poll();
         self.output.checkpoint()
     }
 

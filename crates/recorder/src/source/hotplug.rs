@@ -37,7 +37,7 @@ impl Hotplug {
     }
 
     /// Checks which CPUs are online, and reads which have changed.
-    pub(crate) fn look(&mut self) {
+    pub(crate) fn poll(&mut self) {
         while let Some(cpu) = self.events.as_ref().and_then(HotplugEvents::next) {
             self.note(cpu);
         }

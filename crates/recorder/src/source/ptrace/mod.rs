@@ -336,10 +336,10 @@ fn trace(
                 if was_off {
                     tracees.forget_time();
                 }
-                tracees.look();
+                tracees.poll();
             }
             was_off = off;
-            poll_interval.looked(begin, Instant::now());
+            poll_interval.polled(begin, Instant::now());
             tracees.attend();
         }
         let all_ended = tracees.all_ended();

@@ -27,7 +27,7 @@ impl PollInterval {
     }
 
     /// A pass took from `begin` to `end`: sets the next one.
-    pub(super) fn looked(&mut self, begin: Instant, end: Instant) {
+    pub(super) fn polled(&mut self, begin: Instant, end: Instant) {
         let due = (self.next + self.gap()).max(begin);
         let spent = end.saturating_duration_since(begin);
         self.next = due.max(end + spent);
@@ -53,7 +53,7 @@ mod tests {
         let mut poll_interval = PollInterval::new(1000, begin);
         let (mut now, mut gaps) = (begin, Vec::new());
         for _ in 0..10_000 {
-            poll_interval.looked(now, now);
+            poll_interval.polled(now, now);
             gaps.push(poll_interval.rest(now));
             now += poll_interval.rest(now);
         }
@@ -69,7 +69,7 @@ mod tests {
         let begin = Instant::now();
         let mut poll_interval = PollInterval::new(1000, begin);
         let end = begin + Duration::from_millis(10);
-        poll_interval.looked(begin, end);
+        poll_interval.polled(begin, end);
         assert_eq!(poll_interval.rest(end), Duration::from_millis(10));
     }
 }

@@ -154,7 +154,7 @@ impl Tracees {
     }
 
     /// Asks all running threads to stop.
-    pub(super) fn look(&mut self) {
+    pub(super) fn poll(&mut self) {
         for (&tid, thread) in &mut self.threads {
             if thread.stop_requested || thread.held {
                 continue;
