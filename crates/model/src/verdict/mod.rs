@@ -520,7 +520,7 @@ mod tests {
         };
         check(SampledBy::Rate, "a lower rate (-F)");
         check(SampledBy::Period, "a larger period (-c)");
-        check(SampledBy::Allocations, "(--every N, or a larger N)");
+        check(SampledBy::Allocations, "use --every N, or a larger N");
     }
 
     #[test]
