@@ -80,8 +80,8 @@ impl Choice {
     }
 
     /// What cargo itself would pass before the user's arguments.
-    pub(super) fn leading_arguments(&self) -> impl Iterator<Item = &'static str> {
-        self.is_benchmark().then_some("--bench").into_iter()
+    pub(super) fn leading_argument(&self) -> Option<&'static str> {
+        self.is_benchmark().then_some("--bench")
     }
 
     /// Whether cargo would build it with the profile `bench`.

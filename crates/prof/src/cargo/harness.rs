@@ -25,7 +25,8 @@ pub(super) fn functions() -> Option<Pattern> {
 /// flags for it.
 pub(super) fn profile_time(program: &Path, arguments: &[OsString], seconds: u32) -> Vec<OsString> {
     const FLAG: &[u8] = b"profile-time";
-    let is_flag = |argument: &OsString| argument.to_string_lossy().starts_with('-');
+    let is_flag =
+        |argument: &OsString| argument != "--bench" && argument.to_string_lossy().starts_with('-');
     let knows_flag = |program: MappedFile| program.windows(FLAG.len()).any(|it| it == FLAG);
     match arguments.iter().any(is_flag) || !MappedFile::open(program).is_ok_and(knows_flag) {
         true => Vec::new(),
@@ -46,6 +47,7 @@ mod tests {
             profile_time(program, &arguments, 3)
         };
         assert_eq!(flags(&program, &["parse"]), ["--profile-time", "3"]);
+        assert_eq!(flags(&program, &["--bench"]), ["--profile-time", "3"]);
         assert!(flags(&program, &["--sample-size", "10"]).is_empty());
         assert!(flags(Path::new("/bin/sh"), &[]).is_empty());
     }
