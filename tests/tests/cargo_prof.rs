@@ -115,6 +115,31 @@ fn unit_tests_are_drawn_without_what_calls_them() {
     };
     assert!(!draw(&[]));
     assert!(draw(&["--keep-harness"]));
+    // Stable Rust has no benchmarks inside a program, but libtest looks for them.
+    let benchmarks = Outcome::of(cargo_prof(&session, &["record", "--unit-bench", "hello"]));
+    benchmarks.assert_code(0);
+    assert!(benchmarks.stdout.contains("0 measured"), "{benchmarks}");
+}
+
+#[test]
+fn integration_tests_run_in_their_package() {
+    let session = Session::new();
+    package(&session);
+    std::fs::create_dir(session.path("tests")).unwrap();
+    let test = MAIN.replace("fn main()", "#[test]\nfn reads_its_package()");
+    let rounds = "std::fs::read(\"Cargo.toml\").unwrap().len() as u64 / 2";
+    let test = test.replace(
+        "std::env::args().nth(1).map_or(1, |text| text.parse().unwrap())",
+        rounds,
+    );
+    session.write("tests/whole.rs", test.as_bytes());
+    let manifest = session.path("Cargo.toml");
+    let mut command = cargo_prof(&session, &["--test", "whole", "--manifest-path"]);
+    command.arg(&manifest).current_dir(session.path("src"));
+    command.args(["-o", "whole.svg"]);
+    Outcome::of(command).assert_code(0);
+    let svg = std::fs::read_to_string(session.path("src/whole.svg")).unwrap();
+    assert!(svg.contains("whole::spin") && !svg.contains("test::run_test"));
 }
 
 #[test]
