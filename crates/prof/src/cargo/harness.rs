@@ -12,7 +12,7 @@ use prof_report::Pattern;
 pub(super) fn functions() -> Option<Pattern> {
     const DISPATCHERS: &str = "(^|[<(\\[,& ])test::|\
          ^<?(criterion::(bencher|benchmark|benchmark_group|routine|Criterion)\\b|\
-         divan::(benchmark|divan|entry|main|thread_pool|util|__private|Divan)\\b|\
+         divan::(bench|benchmark|divan|entry|main|thread_pool|util|__private|Divan)\\b|\
          core::ops::function::Fn|\
          core::panic::unwind_safe::|\
          std::(rt|panic|panicking|sys::backtrace|sys::thread|thread)\\b)|\
@@ -70,6 +70,7 @@ mod tests {
             "criterion::bencher::Bencher<M>::iter",
             "<criterion::routine::Function<M,F,T> as criterion::routine::Routine<M,T>>::bench",
             "divan::benchmark::BenchContext::bench_loop_threaded",
+            "divan::bench::Bencher<divan::bench::BencherConfig<GenI>>::bench_values",
             "<fn() as core::ops::function::FnOnce<()>>::call_once",
             "core::ops::function::FnOnce::call_once",
             "std::sys::backtrace::__rust_begin_short_backtrace",
