@@ -115,6 +115,31 @@ fn unit_tests_are_drawn_without_their_callers() {
     };
     assert!(!draw(&[]));
     assert!(draw(&["--keep-harness"]));
+    // Stable Rust has no benchmarks inside a program, but libtest looks for them.
+    let benchmarks = Outcome::of(cargo_prof(&session, &["record", "--unit-bench", "hello"]));
+    benchmarks.assert_code(0);
+    assert!(benchmarks.stdout.contains("0 measured"), "{benchmarks}");
+}
+
+#[test]
+fn integration_tests_run_in_their_package() {
+    let session = Session::new();
+    package(&session);
+    std::fs::create_dir(session.path("tests")).unwrap();
+    let test = MAIN.replace("fn main()", "#[test]\nfn reads_its_package()");
+    let rounds = "std::fs::read(\"Cargo.toml\").unwrap().len() as u64 / 2";
+    let test = test.replace(
+        "std::env::args().nth(1).map_or(1, |text| text.parse().unwrap())",
+        rounds,
+    );
+    session.write("tests/whole.rs", test.as_bytes());
+    let manifest = session.path("Cargo.toml");
+    let mut command = cargo_prof(&session, &["--test", "whole", "--manifest-path"]);
+    command.arg(&manifest).current_dir(session.path("src"));
+    command.args(["-o", "whole.svg"]);
+    Outcome::of(command).assert_code(0);
+    let svg = std::fs::read_to_string(session.path("src/whole.svg")).unwrap();
+    assert!(svg.contains("whole::spin") && !svg.contains("test::run_test"));
 }
 
 #[test]
@@ -184,7 +209,9 @@ fn each_benchmark_is_recorded_and_compared_with_its_baseline() {
     // Another build: the baseline keeps its names.
     let slower = BENCH.replace("quick(100", "slow(30_000_000) + quick(100");
     session.write("benches/sums.rs", slower.as_bytes());
-    let compared = run(&["--each=quick", "--baseline", "main", "--fail-above", "5"]);
+    // The last one is what users of cargo-flamegraph type.
+    let limit = ["--fail-above", "5", "--", "--bench"];
+    let compared = run(&[&["--each=quick", "--baseline", "main"][..], &limit].concat());
     compared
         .assert_code(3)
         .assert_says(&["sums::slow", " grew from 0.00 %"]);
@@ -235,15 +262,20 @@ fn flags_of_cargo_flamegraph_are_accepted_or_explained() {
         "--ignore-status",
         "-z",
         "-v",
+        "-i",
         "--",
         "10",
     ])
     .assert_code(0)
-    .assert_says(&["--root is not needed", "--compression-level is not needed"]);
+    .assert_says(&[
+        "--root is not needed",
+        "--compression-level is not needed",
+        "-i (--no-inherit) records the first thread only",
+    ]);
     run(&["--post-process", "sort"]).assert_refused(&["prof report --folded - | sort"]);
     run(&["-c", "record -F 99"]).assert_refused(&["prof needs no perf"]);
-    run(&["--reverse"]).assert_refused(&["cargo prof report"]);
-    run(&["--title", "T"]).assert_refused(&["cargo prof report"]);
+    run(&["--reverse", "--inverted"]).assert_refused(&["cargo prof report"]);
+    run(&["--title", "T", "--skip-after", "main"]).assert_refused(&["cargo prof report"]);
     run(&["--cmd", "record -F 99"]).assert_refused(&["prof needs no perf"]);
 }
 
@@ -275,7 +307,15 @@ fn flags_of_cargo_flamegraph_work_as_there() {
     assert_eq!(opened, "flamegraph.svg\n");
     // `fold` is a loop in `spin`, by its debug info alone.
     assert!(inlined.contains("hello::spin") && inlined.contains("fold"));
-    let bare = run(&["--no-inline", "--deterministic", "-r", "--", "100"]);
+    let bare = run(&[
+        "--no-inline",
+        "--deterministic",
+        "-r",
+        "-b",
+        "hello",
+        "--",
+        "100",
+    ]);
     assert!(bare.contains("hello::spin") && !bare.contains("fold"));
     // No test of the other one runs.
     let check = |kind: &str, ran: &str, other: &str| {

@@ -53,7 +53,7 @@ fn an_archive_does_not_go_through_a_link() {
         return;
     }
     let session = Session::new();
-    session.record(&[], &[&SHARES.build(), Path::new("50")]);
+    session.record(&[], &[&*SHARES.build(), Path::new("50")]);
     let data = session.path("prof.data");
     lchown(&data, Some(65534), Some(65534)).unwrap();
     let shared = session.path("shared");
@@ -74,7 +74,7 @@ fn an_archive_does_not_go_through_a_link() {
 #[test]
 fn all_that_is_written_is_for_its_owner_only() {
     let session = Session::new();
-    session.record(&[], &[&SHARES.build(), Path::new("50")]);
+    session.record(&[], &[&*SHARES.build(), Path::new("50")]);
     const OUTPUTS: &[&str] = &[
         "report --flamegraph=f.svg",
         "report --folded=f.txt",

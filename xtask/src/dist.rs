@@ -19,7 +19,8 @@ use crate::{process, workspace};
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Builds everything a second time, in another directory, and compares the bytes.
+    /// Builds the archives a second time, in another directory, packs the Debian packages again,
+    /// and compares the bytes.
     #[arg(long)]
     verify: bool,
     /// Leaves out the Debian packages (`cargo install cargo-deb`).
@@ -61,19 +62,23 @@ const MOST_BYTES: u64 = 20_000_000;
 pub(crate) fn run(options: &Options) -> Result<()> {
     let target = workspace::target_directory()?;
     let packages = target.join("packages");
-    let mut files = make(&target, &packages, options)?;
+    let mut files = archives(&target, &packages)?;
     if options.verify {
         let again = target.join("dist-again");
-        let others = make(&again, &again.join("packages"), options)?;
-        for (first, second) in files.iter().zip(&others) {
-            ensure!(
-                fs::read(first)? == fs::read(second)?,
-                "{} and {} differ: the build is not reproducible",
-                first.display(),
-                second.display()
-            );
+        ensure!(!files.is_empty(), "there is no archive to verify");
+        compare(&files, &archives(&again, &again.join("packages"))?)?;
+        println!("archives built twice: the same bytes");
+    }
+    if !options.no_deb {
+        // What builds the archives' programs to the same bytes builds these, too.
+        let programs = build(&target, None)?;
+        let packed = debian(&programs, &target, &packages)?;
+        if options.verify {
+            let again = target.join("dist-again/packages");
+            compare(&packed, &debian(&programs, &target, &again)?)?;
+            println!("Debian packages packed twice: the same bytes");
         }
-        println!("built twice: the same bytes");
+        files.extend(packed);
     }
     let mut sums = Command::new("sha256sum");
     sums.current_dir(&packages);
@@ -82,12 +87,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     fs::write(packages.join("SHA256SUMS"), &sums)?;
     print!("{sums}");
     println!("in {}", packages.display());
-    match options.no_deb {
+    files.retain(|file| file.extension() == Some("deb".as_ref()));
+    match files.is_empty() {
         true => Ok(()),
-        false => {
-            files.retain(|file| file.extension() == Some("deb".as_ref()));
-            check_debian(&files, options.install)
-        }
+        false => check_debian(&files, options.install),
     }
 }
 
@@ -110,8 +113,20 @@ fn check_debian(packages: &[PathBuf], install: bool) -> Result<()> {
     Ok(())
 }
 
-/// Builds below `target` and packs into `packages`.
-fn make(target: &Path, packages: &Path, options: &Options) -> Result<Vec<PathBuf>> {
+fn compare(files: &[PathBuf], others: &[PathBuf]) -> Result<()> {
+    for (first, second) in files.iter().zip(others) {
+        ensure!(
+            fs::read(first)? == fs::read(second)?,
+            "{} and {} differ: the build is not reproducible",
+            first.display(),
+            second.display()
+        );
+    }
+    Ok(())
+}
+
+/// Builds below `target` and packs archives into `packages`.
+fn archives(target: &Path, packages: &Path) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     fs::create_dir_all(packages).with_context(|| format!("cannot make {}", packages.display()))?;
     for (triple, linker) in TARGETS {
@@ -124,13 +139,15 @@ fn make(target: &Path, packages: &Path, options: &Options) -> Result<Vec<PathBuf
             println!("no archive for {triple}: {missing}");
             continue;
         }
+        let programs = build(target, Some((triple, linker)))?;
+        // Of another architecture's, only those of this one can be asked for documents.
+        let asked = match triple.starts_with(std::env::consts::ARCH) {
+            true => programs.clone(),
+            false => build(&workspace::target_directory()?, None)?,
+        };
         for package in &PACKAGES {
-            let programs = build(package, target, Some((triple, linker)))?;
-            files.push(archive(package, &programs, triple, packages)?);
+            files.push(archive(package, &programs, &asked, triple, packages)?);
         }
-    }
-    for package in PACKAGES.iter().filter(|_| !options.no_deb) {
-        files.push(debian(package, target, packages)?);
     }
     Ok(files)
 }
@@ -141,15 +158,16 @@ fn has_library(triple: &str) -> Result<bool> {
     Ok(Path::new(process::output(&mut rustc)?.trim()).is_dir())
 }
 
-/// Builds the programs of a package alone, so that no other package turns on features of its
-/// dependencies; returns their directory. The programs contain no paths of this machine.
-fn build(package: &Package, target: &Path, cross: Option<(&str, &str)>) -> Result<PathBuf> {
+/// Builds the programs of all packages at once, as they share most crates; returns their directory.
+/// The programs contain no paths of this machine.
+fn build(target: &Path, cross: Option<(&str, &str)>) -> Result<PathBuf> {
     let home = std::env::var("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|_| std::env::var("HOME").map(|home| Path::new(&home).join(".cargo")));
+    // The last one that fits is taken: the target directory may be in the checkout.
     let places = [
-        (target.to_owned(), "/target"),
         (workspace::root().to_owned(), "/prof"),
         (home.context("there is no HOME")?, "/cargo"),
+        (target.to_owned(), "/target"),
     ];
     let remap = |option: &str, separator: &str| -> Vec<String> {
         let places = places.iter();
@@ -160,8 +178,8 @@ fn build(package: &Package, target: &Path, cross: Option<(&str, &str)>) -> Resul
     let mut command = process::cargo();
     command.current_dir(workspace::root());
     command.args(["build", "--locked", "--profile", "dist"]);
-    command.args(["--package", package.name, "--bins"]);
-    command.arg("--target-dir").arg(target);
+    command.args(PACKAGES.map(|package| format!("--package={}", package.name)));
+    command.arg("--bins").arg("--target-dir").arg(target);
     command.env(
         "CARGO_ENCODED_RUSTFLAGS",
         remap("--remap-path-prefix", "=").join("\x1f"),
@@ -181,16 +199,18 @@ fn build(package: &Package, target: &Path, cross: Option<(&str, &str)>) -> Resul
     }
     process::run(&mut command)?;
     let programs = programs.join("dist");
-    let mut bytes = 0;
-    for program in package.programs {
-        bytes += fs::metadata(programs.join(program))?.len();
+    for package in &PACKAGES {
+        let mut bytes = 0;
+        for program in package.programs {
+            bytes += fs::metadata(programs.join(program))?.len();
+        }
+        let names = package.programs.join(" and ");
+        println!("{names} in {}: {bytes} bytes", programs.display());
+        ensure!(
+            bytes < MOST_BYTES,
+            "{names}: {bytes} bytes, more than {MOST_BYTES}"
+        );
     }
-    let names = package.programs.join(" and ");
-    println!("{names} in {}: {bytes} bytes", programs.display());
-    ensure!(
-        bytes < MOST_BYTES,
-        "{names}: {bytes} bytes, more than {MOST_BYTES}"
-    );
     Ok(programs)
 }
 
@@ -227,8 +247,15 @@ fn documents(package: &Package, programs: &Path, directory: &Path) -> Result<()>
     script(format!("{name}.fish"), "complete-fish")
 }
 
-/// Packs the programs and their documents; equal files make equal bytes.
-fn archive(package: &Package, programs: &Path, triple: &str, packages: &Path) -> Result<PathBuf> {
+/// Packs the programs and their documents, printed by those in `asked`; equal files make equal
+/// bytes.
+fn archive(
+    package: &Package,
+    programs: &Path,
+    asked: &Path,
+    triple: &str,
+    packages: &Path,
+) -> Result<PathBuf> {
     let name = format!("{}-{}-{triple}", package.name, env!("CARGO_PKG_VERSION"));
     let folder = packages.join(&name);
     if folder.exists() {
@@ -241,14 +268,7 @@ fn archive(package: &Package, programs: &Path, triple: &str, packages: &Path) ->
     for file in ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"] {
         fs::copy(workspace::root().join(file), folder.join(file))?;
     }
-    // Programs of another architecture do not run here; those of this one print the same.
-    match triple.starts_with(std::env::consts::ARCH) {
-        true => documents(package, programs, &folder)?,
-        false => {
-            let own = build(package, &workspace::target_directory()?, None)?;
-            documents(package, &own, &folder)?;
-        }
-    }
+    documents(package, asked, &folder)?;
     let path = packages.join(format!("{name}.tgz"));
     let mut tar = Command::new("tar");
     tar.arg("--directory").arg(packages);
@@ -268,17 +288,28 @@ fn archive(package: &Package, programs: &Path, triple: &str, packages: &Path) ->
     Ok(path)
 }
 
-/// The Debian package, of programs that use the system's C library.
-fn debian(package: &Package, target: &Path, packages: &Path) -> Result<PathBuf> {
+/// Packs programs, below `target`, that use the system's C library.
+fn debian(programs: &Path, target: &Path, packages: &Path) -> Result<Vec<PathBuf>> {
+    let packed = PACKAGES.iter();
+    packed
+        .map(|package| debian_package(package, programs, target, packages))
+        .collect()
+}
+
+fn debian_package(
+    package: &Package,
+    programs: &Path,
+    target: &Path,
+    packages: &Path,
+) -> Result<PathBuf> {
     let name = package.name;
-    let programs = build(package, target, None)?;
     // The folder that the package's manifest names.
     let folder = workspace::root().join("target/debian-files").join(name);
     if folder.exists() {
         fs::remove_dir_all(&folder)?;
     }
     fs::create_dir_all(&folder)?;
-    documents(package, &programs, &folder)?;
+    documents(package, programs, &folder)?;
     let date = date()?;
     let mut written = Command::new("date");
     written

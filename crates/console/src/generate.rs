@@ -107,7 +107,7 @@ pub fn generate(program: &str, pages: &[Command], kind: &str, out: &mut dyn Writ
     match kind {
         "list" => kinds.try_for_each(|kind| writeln!(out, "{kind}"))?,
         "reference" => {
-            writeln!(out, "# All flags\n")?;
+            writeln!(out, "# All flags of {program}\n")?;
             for page in pages {
                 reference::write(page, out)?;
             }
@@ -158,7 +158,7 @@ mod tests {
     /// own.
     fn generated(program: &'static str, kind: &str) -> String {
         let data = Command::new("data").subcommand(Command::new("check"));
-        let push = Command::new("push").arg(Arg::new("host").long("host-name"));
+        let push = Command::new("push").arg(Arg::new("host").long("host-name").value_name("HOST"));
         let push = push.about("Store recordings");
         let flags = Command::new("prof").subcommand(push).subcommand(data);
         let mut out = Vec::new();
@@ -189,5 +189,10 @@ mod tests {
         );
         check("man", &[".TH prof-fleet 1", "\nprof\\-push(1)\n"]);
         check("man-data", &["\nprof\\-data\\-check(1)\n"]);
+        let title = "# All flags of prof-fleet\n\n## prof-fleet\n";
+        check(
+            "reference",
+            &[title, "## prof push\n", "`--host-name <HOST>`"],
+        );
     }
 }

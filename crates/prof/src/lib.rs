@@ -52,7 +52,7 @@ fn run(cli: ProfCli) -> Result<ExitCode> {
         return generate::run(&cli.generate.unwrap_or_default());
     };
     match command {
-        ProfCommand::Record(flags) => needing_proc(|| record::run((*flags).into())),
+        ProfCommand::Record(flags) => needing_proc(|| record::verb(*flags)),
         ProfCommand::Report(flags) => report::run(*flags),
         ProfCommand::View(flags) => report::view(&flags),
         ProfCommand::Top(flags) => needing_proc(|| top::run(*flags)),

@@ -18,7 +18,7 @@ pub(super) fn refresh() -> Result<()> {
     process::run(test.env("PROF", prof).env("PROF_BLESS", "1"))
 }
 
-/// Builds the book of a copy of docs/, to which the reference of flags is added.
+/// Builds the book of a copy of docs/, to which the references of flags are added.
 pub(super) fn build_book() -> Result<()> {
     let prof = build()?;
     let target = workspace::target_directory()?;
@@ -27,12 +27,17 @@ pub(super) fn build_book() -> Result<()> {
         fs::remove_dir_all(&source)?;
     }
     copy(&workspace::root().join("docs"), &source)?;
-    let mut generate = Command::new(prof);
-    let reference = process::output(generate.args(["--generate", "reference"]))?;
-    fs::write(source.join("reference.md"), reference)?;
     let summary = source.join("SUMMARY.md");
-    let contents = fs::read_to_string(&summary).context("there is no SUMMARY.md")?;
-    fs::write(&summary, contents + "- [All flags](reference.md)\n")?;
+    let mut contents = fs::read_to_string(&summary).context("there is no SUMMARY.md")?;
+    contents += "\n# Reference\n\n";
+    for program in ["prof", "prof-fleet"] {
+        let mut generate = Command::new(prof.with_file_name(program));
+        let reference = process::output(generate.args(["--generate", "reference"]))?;
+        let page = format!("flags-of-{program}.md");
+        fs::write(source.join(&page), reference)?;
+        contents += &format!("- [All flags of {program}]({page})\n");
+    }
+    fs::write(&summary, contents)?;
     let book = target.join("book");
     let mut mdbook = Command::new("mdbook");
     mdbook
@@ -45,11 +50,12 @@ pub(super) fn build_book() -> Result<()> {
     Ok(())
 }
 
-/// Builds prof as it is now.
+/// Builds prof as it is now, and the programs beside it.
 pub(super) fn build() -> Result<std::path::PathBuf> {
     let mut build = process::cargo();
     build.current_dir(workspace::root());
-    process::run(build.args(["build", "--locked", "--package", "prof", "--bins"]))?;
+    build.args(["build", "--locked", "--bins"]);
+    process::run(build.args(["--package", "prof", "--package", "prof-fleet"]))?;
     Ok(workspace::target_directory()?.join("debug/prof"))
 }
 

@@ -9,14 +9,25 @@ use anyhow::{Context, Result};
 use super::Problem;
 use super::source::Source;
 
-/// Checks the Markdown files at the top and in docs/ with its folders.
+/// Checks the Markdown files at the top and in docs/ with its folders. Those in docs/ are pages of
+/// the book, or links to them are broken there.
 pub(super) fn check(root: &Path, sources: &[Source]) -> Result<Vec<Problem>> {
     let mut problems = Vec::new();
+    let docs = root.join("docs");
+    let summary = fs::read_to_string(docs.join("SUMMARY.md")).context("there is no SUMMARY.md")?;
+    let pages: Vec<&str> = links(&summary).into_iter().map(|(_, page)| page).collect();
     for file in documents(root)? {
         let text =
             fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
         let folder = file.parent().unwrap_or(root);
         let name = file.strip_prefix(root).unwrap_or(&file).display();
+        if let Ok(page) = file.strip_prefix(&docs)
+            && page != Path::new("SUMMARY.md")
+            && !pages.iter().any(|known| page == Path::new(known))
+        {
+            let place = format!("{name}:1");
+            problems.push(Problem::new(place, "is not in docs/SUMMARY.md"));
+        }
         for (line, target) in links(&text) {
             let path = target.split('#').next().unwrap_or_default();
             if !path.is_empty() && !folder.join(path).exists() {

@@ -95,6 +95,7 @@ mod tests {
                     "README.md",
                     "[map](docs/architecture.md#top) [us](https://x.y)",
                 ),
+                ("docs/SUMMARY.md", "- [The map](architecture.md)"),
                 ("docs/architecture.md", "`crates/model`, `crates/events`"),
                 ("crates/model/src/lib.rs", "#![forbid(unsafe_code)]\nmod a;"),
                 (
@@ -115,7 +116,9 @@ mod tests {
         check(
             &[
                 ("README.md", "see [this](docs/gone.md)"),
+                ("docs/SUMMARY.md", "- [The map](map.md)"),
                 ("docs/architecture.md", "`crates/model`"),
+                ("docs/map.md", ""),
                 ("crates/model/src/lib.rs", "fn f() { dbg!(1); }"),
                 (
                     "crates/report/src/lib.rs",
@@ -138,6 +141,7 @@ mod tests {
                 "crates/report/src/b.rs:3: eprintln! in a library: only binaries print",
                 "crates/report/src/b.rs:4: unsafe outside of crates/events and crates/filemap",
                 "README.md:1: link to docs/gone.md, which does not exist",
+                "docs/architecture.md:1: is not in docs/SUMMARY.md",
                 "docs/architecture.md: says nothing about `crates/events`",
                 "docs/architecture.md: says nothing about `crates/report`",
             ],

@@ -80,9 +80,9 @@ impl Choice {
         }
     }
 
-    /// The arguments that cargo itself would pass before the user's.
-    pub(super) fn leading_arguments(&self) -> impl Iterator<Item = &'static str> {
-        self.is_benchmark().then_some("--bench").into_iter()
+    /// The argument that cargo itself would pass before the user's.
+    pub(super) fn leading_argument(&self) -> Option<&'static str> {
+        self.is_benchmark().then_some("--bench")
     }
 
     /// Whether cargo would build it with the profile `bench`.

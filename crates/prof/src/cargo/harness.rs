@@ -12,7 +12,7 @@ use prof_report::Pattern;
 pub(super) fn functions() -> Option<Pattern> {
     const DISPATCHERS: &str = "(^|[<(\\[,& ])test::|\
          ^<?(criterion::(bencher|benchmark|benchmark_group|routine|Criterion)\\b|\
-         divan::(benchmark|divan|entry|main|thread_pool|util|__private|Divan)\\b|\
+         divan::(bench|benchmark|divan|entry|main|thread_pool|util|__private|Divan)\\b|\
          core::ops::function::Fn|\
          core::panic::unwind_safe::|\
          std::(rt|panic|panicking|sys::backtrace|sys::thread|thread)\\b)|\
@@ -25,7 +25,8 @@ pub(super) fn functions() -> Option<Pattern> {
 /// has given flags for it.
 pub(super) fn profile_time(program: &Path, arguments: &[OsString], seconds: u32) -> Vec<OsString> {
     const FLAG: &[u8] = b"profile-time";
-    let is_flag = |argument: &OsString| argument.to_string_lossy().starts_with('-');
+    let is_flag =
+        |argument: &OsString| argument != "--bench" && argument.to_string_lossy().starts_with('-');
     let knows_flag = |program: MappedFile| program.windows(FLAG.len()).any(|it| it == FLAG);
     match arguments.iter().any(is_flag) || !MappedFile::open(program).is_ok_and(knows_flag) {
         true => Vec::new(),
@@ -46,6 +47,7 @@ mod tests {
             profile_time(program, &arguments, 3)
         };
         assert_eq!(flags(&program, &["parse"]), ["--profile-time", "3"]);
+        assert_eq!(flags(&program, &["--bench"]), ["--profile-time", "3"]);
         assert!(flags(&program, &["--sample-size", "10"]).is_empty());
         assert!(flags(Path::new("/bin/sh"), &[]).is_empty());
     }
@@ -68,6 +70,7 @@ mod tests {
             "criterion::bencher::Bencher<M>::iter",
             "<criterion::routine::Function<M,F,T> as criterion::routine::Routine<M,T>>::bench",
             "divan::benchmark::BenchContext::bench_loop_threaded",
+            "divan::bench::Bencher<divan::bench::BencherConfig<GenI>>::bench_values",
             "<fn() as core::ops::function::FnOnce<()>>::call_once",
             "core::ops::function::FnOnce::call_once",
             "std::sys::backtrace::__rust_begin_short_backtrace",

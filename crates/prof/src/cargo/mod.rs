@@ -60,6 +60,12 @@ fn draw(mut flags: CargoRecordFlags) -> Result<ExitCode> {
 fn record(flags: CargoRecordFlags) -> Result<ExitCode> {
     let console = Console::new(flags.sampling.quiet, flags.sampling.verbose);
     answer(&flags.foreign, console)?;
+    if flags.sampling.no_inherit {
+        console.say(
+            "-i (--no-inherit) records the first thread only; flamegraphs have their roots at the \
+             top without it",
+        );
+    }
     let session = Session::build(&flags.target)?;
     let program = session.built.executable.display();
     console.detail(format_args!("recording {program}"));
@@ -193,7 +199,11 @@ impl Session {
 /// The command that cargo would run: its runner, the program, cargo's own arguments and the user's.
 fn argv(built: &Built, choice: &Choice, args: Vec<OsString>) -> impl Iterator<Item = OsString> {
     let program = built.executable.clone().into_os_string();
-    let leading = choice.leading_arguments().map(OsString::from);
+    let leading = choice.leading_argument();
+    // Users of cargo-flamegraph pass it themselves, and Criterion takes it once.
+    let args = args.into_iter();
+    let args = args.filter(move |arg| leading.is_none_or(|leading| arg != leading));
+    let leading = leading.map(OsString::from);
     let runner = built.runner.iter().cloned();
     runner.chain(once(program)).chain(leading).chain(args)
 }
@@ -213,12 +223,12 @@ fn answer(flags: &CargoFlamegraphFlags, console: Console) -> Result<()> {
              --call-graph"
         );
     }
-    if flags.flamechart || flags.palette.is_some() {
+    if flags.flamechart > 0 || !flags.palette.is_empty() {
         bail!(
             "--flamechart, --reverse, --inverted, --palette, --min-width, --image-width, --title, \
              --subtitle, --notes and --skip-after are for drawing: use `cargo prof record`, then \
              `cargo prof report` with --flamechart FILE, or --flamegraph FILE and --reverse, \
-             --inverted, --palette, --min-percent, --width, --title or --hide"
+             --palette, --min-percent, --width, --title or --hide; roots are at the top already"
         );
     }
     if flags.compression_level.is_some() {

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{ArgAction, Args, Subcommand, ValueEnum};
 use prof_report::Pattern;
 
 use super::annotate::AnnotateFlags;
@@ -168,12 +168,12 @@ pub(crate) struct CargoFlamegraphFlags {
     pub ignore_status: bool,
 
     /// How to draw: `prof report` does that
-    #[arg(long, hide = true, aliases = ["reverse", "inverted"])]
-    pub flamechart: bool,
+    #[arg(long, hide = true, action = ArgAction::Count, aliases = ["reverse", "inverted"])]
+    pub flamechart: u8,
 
     /// How to draw: `prof report` does that
     #[arg(long, hide = true, value_name = "VALUE", aliases = ["image-width", "min-width", "notes", "skip-after", "title", "subtitle"])]
-    pub palette: Option<OsString>,
+    pub palette: Vec<OsString>,
 }
 
 /// `cargo prof top [OPTIONS] [-- ARGS...]`
@@ -225,7 +225,7 @@ pub(crate) enum UnitKind {
 #[derive(Debug, Default, Args)]
 pub(crate) struct TargetFlags {
     /// Record this binary
-    #[arg(long, value_name = "NAME", group = "kind")]
+    #[arg(long, short_alias = 'b', value_name = "NAME", group = "kind")]
     pub bin: Option<String>,
 
     /// Record this example

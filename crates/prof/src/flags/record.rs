@@ -41,6 +41,10 @@ pub(crate) struct RecordFlags {
     /// Also write the recording as a page for browsers to this file, as `prof report --html` does
     #[arg(long, value_name = "FILE", conflicts_with = "rotation")]
     pub html: Option<PathBuf>,
+
+    /// perf's; refused, and the error names the replacement
+    #[arg(short = 'b', long, hide = true)]
+    pub branch_any: bool,
 }
 
 /// How to sample: the flags that `prof record` and `cargo prof` share.
@@ -93,10 +97,6 @@ pub(crate) struct SamplingFlags {
     /// Accepted for perf's sake: call graphs are recorded anyway
     #[arg(short = 'g', hide = true)]
     pub with_call_graph: bool,
-
-    /// perf's; refused, and the error names the replacement
-    #[arg(short = 'b', long, hide = true)]
-    pub branch_any: bool,
 
     /// Do not sample new threads and child processes: of a command, its first thread only
     #[arg(short = 'i', long)]

@@ -149,7 +149,6 @@ impl TopFlags {
             period: self.period,
             call_graph: self.call_graph,
             with_call_graph: self.with_call_graph,
-            branch_any: false,
             no_inherit: false,
             sampler: self.sampler,
             no_unwind: false,

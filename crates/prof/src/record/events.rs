@@ -14,10 +14,6 @@ use crate::flags::{AllocFlag, CallGraphFlag, EveryFlag, RateFlag, SamplingFlags}
 
 /// The events that the flags name, or the default one.
 pub(super) fn groups(target: &Target, flags: &SamplingFlags) -> Result<Vec<GroupRequest>> {
-    ensure!(
-        !flags.branch_any,
-        "-b: prof does not record branches; --call-graph lbr finds callers in the CPU's branch records"
-    );
     let mut groups = requested(target, flags)?;
     if flags.no_inherit {
         for event in groups.iter_mut().flat_map(|group| &mut group.events) {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitCode, ExitStatus};
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use prof_console::Console;
 use prof_model::{Verdict, counted};
 use prof_recorder::{
@@ -103,21 +103,28 @@ impl TargetRequest {
     }
 }
 
-impl From<RecordFlags> for Job {
-    fn from(flags: RecordFlags) -> Self {
-        Self {
-            target: target_request(flags.target, flags.sampling.output == Path::new("-")),
-            sampling: flags.sampling,
-            schedule: flags.schedule,
-            storage: flags.storage,
-            command_line: std::env::args_os().collect(),
-            pictures: Pictures {
-                flamegraph: flags.flamegraph,
-                html: flags.html,
-                filter: Filter::default(),
-            },
-        }
-    }
+/// `prof record`.
+///
+/// # Errors
+///
+/// Those of [`run`].
+pub(crate) fn verb(flags: RecordFlags) -> Result<ExitCode> {
+    ensure!(
+        !flags.branch_any,
+        "-b: prof does not record branches; --call-graph lbr finds callers in the CPU's branch records"
+    );
+    run(Job {
+        target: target_request(flags.target, flags.sampling.output == Path::new("-")),
+        sampling: flags.sampling,
+        schedule: flags.schedule,
+        storage: flags.storage,
+        command_line: std::env::args_os().collect(),
+        pictures: Pictures {
+            flamegraph: flags.flamegraph,
+            html: flags.html,
+            filter: Filter::default(),
+        },
+    })
 }
 
 /// The target of these flags. `stdout_is_taken`: the recording goes to the standard output, and the

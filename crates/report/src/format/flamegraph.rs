@@ -159,9 +159,12 @@ pub(super) fn described(symbolized: &SymbolizedProfile, counted: &str, length: u
     text
 }
 
-/// The recorded program, if the command line contains it; otherwise the whole command line.
+/// The recorded program, if the command line contains it; otherwise the whole command line. After
+/// `cargo prof --` there are arguments only.
 fn program(command_line: &[String]) -> String {
+    let is_cargo = command_line.first().is_some_and(|word| word == "cargo");
     let own = command_line.iter().position(|word| word == "--");
+    let own = own.filter(|_| !is_cargo);
     match own.map(|own| &command_line[own + 1..]) {
         Some(program) if !program.is_empty() => program.join(" "),
         _ => command_line.join(" "),
@@ -302,6 +305,17 @@ mod tests {
         ] {
             assert!(svg.contains(text), "{text}");
         }
+    }
+
+    #[test]
+    fn what_was_recorded_is_named() {
+        let check = |line: &str, expected: &str| {
+            let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            assert_eq!(program(&words), expected);
+        };
+        check("prof record -F 99 -- ./bin 7", "./bin 7");
+        check("prof record -p 7", "prof record -p 7");
+        check("cargo prof --bin b -- 7", "cargo prof --bin b -- 7");
     }
 
     #[test]
