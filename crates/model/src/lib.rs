@@ -31,7 +31,7 @@ pub use quality::{Losses, Quality, SampledBy, Unsampled, UnsampledCode, UnwindFa
 pub use registers::{RegisterAbi, UserRegisters};
 pub use settings::{CallGraphSettings, RecordingSettings};
 pub use stack::StackEnd;
-pub use text::{counted, is_printable, printable};
+pub use text::{byte_size, counted, is_printable, printable};
 pub use unseen::UnseenProcesses;
 pub use verdict::{Grade, Verdict};
 pub use waits::WaitCoverage;

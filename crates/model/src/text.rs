@@ -47,18 +47,35 @@ pub fn is_printable(character: char) -> bool {
 pub fn counted(count: u64, one: &str) -> String {
     match count {
         1 => format!("1 {one}"),
+        more if one.ends_with('s') => format!("{more} {one}es"),
         more => format!("{more} {one}s"),
+    }
+}
+
+/// An amount of memory or disk space: `512 bytes`, `66 KiB`, `12 MiB`.
+pub fn byte_size(bytes: u64) -> String {
+    match bytes {
+        few if few < 10 << 10 => format!("{few} bytes"),
+        some if some < 10 << 20 => format!("{} KiB", some >> 10),
+        many => format!("{} MiB", many >> 20),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{counted, printable};
+    use super::{byte_size, counted, printable};
+
+    #[test]
+    fn sizes_have_units() {
+        let sizes = [512, 10 << 10, 12 << 20].map(byte_size);
+        assert_eq!(sizes, ["512 bytes", "10 KiB", "12 MiB"]);
+    }
 
     #[test]
     fn one_is_not_many() {
         let numbers = [0, 1, 2].map(|count| counted(count, "sample"));
         assert_eq!(numbers, ["0 samples", "1 sample", "2 samples"]);
+        assert_eq!(counted(2, "process"), "2 processes");
     }
 
     #[test]

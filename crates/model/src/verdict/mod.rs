@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::quality::{Losses, Quality};
 use crate::settings::{CallGraphSettings, RecordingSettings};
-use crate::text::counted;
+use crate::text::{byte_size, counted};
 use crate::waits::WaitCoverage;
 use coverage::{coverage, misleads, unseen};
 use remedy::Cause;
@@ -310,8 +310,9 @@ fn ends_early(losses: &Losses) -> &'static str {
 
 fn size_limit(bytes: u64) -> String {
     format!(
-        "the recording reached its size limit (--max-size) of {bytes} bytes: it ends there, and \
-         later samples are missing"
+        "the recording reached its size limit (--max-size) of {}: it ends there, and later samples \
+         are missing",
+        byte_size(bytes)
     )
 }
 

@@ -26,7 +26,8 @@ impl Quality {
             let why = match (self.losses.samples(), self.every_event) {
                 (0, true) => "the event did not happen",
                 (0, false) => "the target used too little CPU time, or the event did not happen",
-                _ => "all samples were lost",
+                // The losses have lines of their own, with what helps.
+                _ => return "all samples were lost".to_owned(),
             };
             format!("{why}; {}", more_samples(self))
         })
@@ -112,6 +113,6 @@ mod tests {
         );
         let mut lost = at(999);
         lost.losses.ring_full = 3;
-        check(lost, "all samples were lost; record for longer");
+        check(lost, "all samples were lost");
     }
 }

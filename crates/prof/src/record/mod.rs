@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use prof_console::Console;
-use prof_model::{Verdict, counted};
+use prof_model::{Verdict, byte_size, counted};
 use prof_recorder::{
     Backend, CallGraph, Control, CpuTarget, Delay, Options, Program, Rotation, Schedule, Signals,
     Storage, Summary, Target,
@@ -351,7 +351,7 @@ fn print(console: Console, summary: &Summary, options: &Options, verdict: &Verdi
     console.say(format_args!(
         "wrote {wrote}: {}, {}, in {}",
         counted(summary.samples, "sample"),
-        Bytes(summary.bytes),
+        byte_size(summary.bytes),
         Seconds(summary.duration),
     ));
     console.detail(format_args!(
@@ -368,18 +368,6 @@ fn exit_code(status: Option<ExitStatus>, strict: bool, verdict: &Verdict) -> Exi
         Some(status) if !status.success() => exit::like(status),
         _ if strict && !verdict.grade.is_trusted() => exit::CHECK_FAILED.into(),
         _ => ExitCode::SUCCESS,
-    }
-}
-
-struct Bytes(u64);
-
-impl fmt::Display for Bytes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            bytes if bytes < 10 << 10 => write!(f, "{bytes} bytes"),
-            bytes if bytes < 10 << 20 => write!(f, "{} KiB", bytes >> 10),
-            bytes => write!(f, "{} MiB", bytes >> 20),
-        }
     }
 }
 

@@ -97,6 +97,7 @@ const CHANGES: &[Change] = &[
     ("no sample of an event that happens rarely", |it| {
         it.samples = 0;
         it.every_event = true;
+        it.sampled_by = SampledBy::Period;
     }),
     ("no sample, all lost", |it| {
         it.samples = 0;
