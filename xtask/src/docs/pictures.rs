@@ -36,7 +36,9 @@ pub(super) fn make() -> Result<()> {
     process::run(record.current_dir(&place).env("PATH", &path))?;
     let mut terminal = Command::new("python3");
     terminal.arg(sources.join("terminal.py"));
-    terminal.args(["top.html", STEPS, "prof", "top", "--", "python3", "shop.py", "20"]);
+    terminal.args([
+        "top.html", STEPS, "prof", "top", "--", "python3", "shop.py", "20",
+    ]);
     process::run(terminal.current_dir(&place).env("PATH", &path))?;
     let folder = workspace::root().join("docs/pictures");
     let mut node = Command::new("node");
