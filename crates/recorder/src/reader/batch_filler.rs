@@ -4,6 +4,7 @@
 use prof_perfdata::{Record, RecordFormat, Sample, encode};
 
 use crate::offcpu::blocked_threads::BlockedThreadSampler;
+use crate::python::maps_interpreter;
 use crate::python::readings::PythonReadings;
 use crate::queue::message::{StackCopy, StackTail};
 use crate::queue::pressure::{CUT_STACK, Pressure};
@@ -35,6 +36,7 @@ impl BatchFiller<'_> {
             Ok(Record::Sample(sample)) => self.sample(bytes, &sample, batch, space),
             Ok(record) => {
                 self.summary.changes |= changes_processes(&record);
+                self.summary.interpreters |= maps_interpreter(&record);
                 if let Some(period_randomizer) = &mut self.period_randomizer {
                     period_randomizer.notice(&record);
                 }

@@ -50,7 +50,7 @@ pub(crate) struct Reader<'a> {
     python: Arc<PythonReadings>,
     /// For blocked threads.
     python_reader: PythonReader,
-    /// Running once an interpreter is known.
+    /// Running once an interpreter is mapped.
     python_threads: Option<PythonThreads>,
     affinity: ReaderAffinity,
     sleep: ReaderSleep,
@@ -66,6 +66,8 @@ pub(crate) struct Reader<'a> {
     earlier: Option<&'a Target>,
     /// Whether the last pass found records: then another must follow for the order of time.
     found: bool,
+    /// Whether a process has mapped an interpreter of Python.
+    expects_python: bool,
 }
 
 /// How recording ended.
@@ -132,6 +134,7 @@ impl<'a> Reader<'a> {
             queue,
             counts: ReaderCounts::default(),
             found: false,
+            expects_python: false,
         }
     }
 
@@ -197,7 +200,12 @@ impl<'a> Reader<'a> {
                 wants_each,
             )
             .map_err(Error::sampling)?;
-        self.pass();
+        if self.pass().interpreters {
+            // Until another pass has followed, the session does not know the order of what was
+            // found, and does not look for the interpreter.
+            self.expects_python = true;
+            self.pass();
+        }
         if let Some(period_randomizer) = &mut self.period_randomizer {
             period_randomizer.vary(|id, period| self.source.set_period(id, period));
         }
@@ -238,11 +246,11 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Starts the threads that read Python frames, once an interpreter is known. If they cannot
-    /// start, stacks lack their Python frames, and are marked.
+    /// Starts the threads that read Python frames, once an interpreter is mapped, or known to the
+    /// session. If they cannot start, stacks lack their Python frames, and are marked.
     fn read_python(&mut self) {
-        let wanted = self.python_threads.is_none() && self.python.are_wanted();
-        if wanted && matches!(self.source, Source::Rings(_)) {
+        let wanted = self.expects_python || self.python.are_wanted();
+        if wanted && self.python_threads.is_none() && matches!(self.source, Source::Rings(_)) {
             let home = self.affinity.home();
             let threads = PythonThreads::start(&mut self.source, &self.format, &self.python, home);
             self.python_threads = threads.ok();
@@ -251,7 +259,7 @@ impl<'a> Reader<'a> {
     }
 
     /// One pass over all rings.
-    fn pass(&mut self) {
+    fn pass(&mut self) -> PassSummary {
         let (mut batch, space) = self.queue.start();
         batch.begun = system::monotonic_now();
         self.report_toggles(&mut batch);
@@ -312,6 +320,7 @@ impl<'a> Reader<'a> {
             self.queue.return_unused(batch);
         }
         self.found = found;
+        summary
     }
 }
 

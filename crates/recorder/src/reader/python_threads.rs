@@ -15,6 +15,7 @@ use prof_events::{AllowedCpus, CpuRing, RingWatch};
 use prof_model::Tid;
 use prof_perfdata::{Record, RecordFormat};
 
+use crate::python::maps_interpreter;
 use crate::python::reader::PythonReader;
 use crate::python::readings::PythonReadings;
 use crate::queue::message::SampledThread;
@@ -117,17 +118,21 @@ impl Shared {
             if self.ends.load(Ordering::Acquire) {
                 return;
             }
-            let mut is_much = false;
-            watch.look(|bytes| {
-                if let Ok(Record::Sample(sample)) = self.format.parse(bytes)
-                    && let Some(thread) = SampledThread::of(&sample)
-                    && let Some(time) = sample.time
-                    && let Some(reading) = reader.read(&thread, sleep.ended_by(&sample))
-                {
-                    is_much |= reader.leave((sample.tid, time), reading);
+            let mut is_urgent = false;
+            watch.look(|bytes| match self.format.parse(bytes) {
+                Ok(Record::Sample(sample)) => {
+                    if let Some(thread) = SampledThread::of(&sample)
+                        && let Some(time) = sample.time
+                        && let Some(reading) = reader.read(&thread, sleep.ended_by(&sample))
+                    {
+                        is_urgent |= reader.leave((sample.tid, time), reading);
+                    }
                 }
+                // Its process is not known to run Python before this is drained.
+                Ok(record) => is_urgent |= maps_interpreter(&record),
+                Err(_) => {}
             });
-            if (is_much || self.forwards.load(Ordering::Relaxed))
+            if (is_urgent || self.forwards.load(Ordering::Relaxed))
                 && !self.has_forwarded.swap(true, Ordering::AcqRel)
             {
                 let _ = (&self.forward).write(&[0]);

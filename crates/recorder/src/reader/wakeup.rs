@@ -48,6 +48,8 @@ pub(crate) struct PassSummary {
     pub(crate) full_copies: bool,
     /// Whether processes, threads or mappings changed.
     pub(crate) changes: bool,
+    /// Whether a process has mapped an interpreter of Python.
+    pub(crate) interpreters: bool,
     /// Samples whose stack tails may not be read.
     pub(crate) refused: u32,
 }
@@ -156,6 +158,9 @@ impl WakeupPolicy {
         }
         if pass.changes {
             self.changed(now);
+        }
+        if pass.interpreters {
+            self.expect_python();
         }
     }
 
@@ -394,7 +399,11 @@ mod tests {
         assert!(reader.policy.reads_python(reader.now));
         reader.passes(100, 1, 0, 0);
         assert!(!reader.policy.reads_python(reader.now));
-        reader.policy.expect_python();
+        let interpreter = PassSummary {
+            interpreters: true,
+            ..PassSummary::default()
+        };
+        reader.policy.pass_ended(interpreter, reader.now);
         assert!(reader.policy.reads_python(reader.now));
         reader.passes(100, 100, 0, 0);
         assert!(!reader.policy.reads_python(reader.now));

@@ -321,6 +321,7 @@ impl Session {
         }
         self.trackers.lifetimes.follow(&record, &self.processes);
         follow(&record, &mut self.processes, &mut self.modules);
+        (self.python).follow(&record, &self.processes, &self.modules);
         self.trackers.probes.follow(&record, &self.processes);
         self.output.write(bytes)
     }

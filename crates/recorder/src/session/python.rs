@@ -6,19 +6,20 @@
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::path::Path;
 use std::sync::Arc;
 
 use prof_model::{
-    AbsoluteAddress, Mapping, ModuleId, Modules, NoPython, Pid, Process, PythonFunction, StackEnd,
+    AbsoluteAddress, Mapping, ModuleId, Modules, NoPython, Pid, Process, Processes, PythonFunction,
+    StackEnd,
 };
-use prof_perfdata::{CpuMode, Mmap, Sample, StackNote, Stamp, context};
+use prof_perfdata::{CpuMode, Mmap, Record, Sample, StackNote, Stamp, context};
 use prof_runtimes::python::{Function, Interpreter, Library, PythonStack};
 use prof_unwinder::FRAME_LIMIT;
 
 use crate::output::mapped_file::open_mapped;
 use crate::python::reader::Now;
 use crate::python::readings::PythonReadings;
+use crate::python::{maps_interpreter, may_interpret};
 use crate::queue::message::PythonReading;
 
 /// Knows the interpreters of processes, and the functions that were seen.
@@ -61,6 +62,23 @@ impl PythonFrames {
             functions: HashMap::new(),
             paths: HashMap::new(),
             readings,
+        }
+    }
+
+    /// Finds the interpreter of a process as soon as it is mapped or inherited, because all samples
+    /// before lack their frames. The record was followed.
+    pub(crate) fn follow(&mut self, record: &Record<'_>, processes: &Processes, modules: &Modules) {
+        let pid = match record {
+            Record::Mmap(mmap) if maps_interpreter(record) => mmap.pid,
+            Record::Fork(task) if self.runs_python(task.parent_pid) => task.pid,
+            _ => return,
+        };
+        if let Some(process) = processes.get(pid) {
+            self.interpreter(Owner {
+                pid,
+                process,
+                modules,
+            });
         }
     }
 
@@ -156,18 +174,25 @@ impl PythonFrames {
             .collect()
     }
 
+    fn runs_python(&self, pid: Pid) -> bool {
+        let known = self.interpreters.get(&pid);
+        known.is_some_and(|known| known.interpreter.is_some())
+    }
+
     /// The interpreter of a process, if it has one.
     fn interpreter(&mut self, owner: Owner<'_>) -> Option<Arc<Interpreter>> {
         let Owner { pid, process, .. } = owner;
         let (generation, version) = (process.generation(), process.version());
+        // Where its data is not mapped yet, a version that publishes its layout is not readable.
+        let is_readable = |it: &Arc<Interpreter>| it.is_readable();
         if let Some(known) = self.interpreters.get(&pid)
             && known.generation == generation
-            && (known.interpreter.is_some() || known.version == version)
+            && (known.version == version || known.interpreter.as_ref().is_some_and(is_readable))
         {
             return known.interpreter.clone();
         }
         let interpreter = self.find(owner).map(Arc::new);
-        let readable = interpreter.clone().filter(|it| it.is_readable());
+        let readable = interpreter.clone().filter(is_readable);
         self.readings.learn(pid, readable);
         let known = Known {
             generation,
@@ -181,9 +206,8 @@ impl PythonFrames {
     fn find(&mut self, owner: Owner<'_>) -> Option<Interpreter> {
         let mut mappings = owner.process.space().iter();
         mappings.find_map(|mapping| {
-            let path: &Path = &owner.modules[mapping.module].path;
-            let name = path.file_name()?.to_str()?;
-            (mapping.executable && Library::is_named(name)).then_some(())?;
+            let path = &owner.modules[mapping.module].path;
+            (mapping.executable && may_interpret(path)).then_some(())?;
             let library = self.library(owner, mapping)?;
             let mut memory = Now::of(owner.pid)?;
             library.at(mapping.start.0, mapping.file_offset.0, &mut memory)

@@ -47,6 +47,7 @@ impl Session {
             }
             append(&mut out, attr, record);
             follow(record, &mut self.processes, &mut self.modules);
+            (self.python).follow(record, &self.processes, &self.modules);
             self.trackers.probes.follow(record, &self.processes);
         });
         self.output.write(&out)

@@ -3,11 +3,12 @@
 use std::fs::File;
 use std::ops::Range;
 
-use crate::Memory;
-use object::{Object, ObjectSegment, ObjectSymbol, ReadCache};
+use object::ReadCache;
 
+use super::elf::Elf;
 use super::frames::Interpreter;
 use super::parts;
+use crate::Memory;
 
 /// A file that contains an interpreter: an executable or libpython.
 #[derive(Clone, Debug)]
@@ -33,43 +34,34 @@ impl Library {
     /// 3.6.
     pub fn read(file: File) -> Option<Self> {
         let cache = ReadCache::new(file);
-        let elf = object::File::parse(&cache).ok()?;
+        let elf = Elf::parse(&cache)?;
         let (mut runtime, mut version, mut evaluation) = (None, None, Vec::new());
         let mut oldest = None;
-        for symbol in elf.dynamic_symbols().chain(elf.symbols()) {
-            let range = || symbol.address()..symbol.address().saturating_add(symbol.size());
-            match symbol.name_bytes() {
-                Ok(b"_PyRuntime") => runtime = Some(symbol.address()),
-                Ok(b"Py_Version") => version = Some(symbol.address()),
-                Ok(name) if since(name).is_some() => oldest = oldest.max(since(name)),
-                Ok(b"_PyEval_EvalFrameDefault" | b"_PyEval_EvalFrameDefault.cold")
-                    if symbol.size() > 0 && !evaluation.contains(&range()) =>
-                {
-                    evaluation.push(range());
-                }
-                _ => {}
+        elf.symbols(|name, range| match name {
+            b"_PyRuntime" => runtime = Some(range.start),
+            b"Py_Version" => version = Some(range.start),
+            b"_PyEval_EvalFrameDefault" | b"_PyEval_EvalFrameDefault.cold"
+                if !range.is_empty() && !evaluation.contains(&range) =>
+            {
+                evaluation.push(range);
             }
-        }
+            name => oldest = oldest.max(since(name)),
+        });
         let evaluation = Some(evaluation).filter(|ranges| !ranges.is_empty())?;
         let evaluation = parts::with_unnamed(&elf, evaluation);
         let version = version.and_then(|address| {
-            let mut segments = elf.segments();
-            let bytes = segments.find_map(|it| it.data_range(address, 8).ok().flatten())?;
+            let bytes = elf.at(address..address.saturating_add(8))?;
             u32::try_from(u64::from_le_bytes(*bytes.first_chunk()?)).ok()
         });
         // Otherwise the code of the loop is unknown.
         let version = version
             .or(oldest)
             .filter(|_| parts::dispatch(&elf, &evaluation));
-        let segments = elf.segments().map(|segment| {
-            let (start, length) = segment.file_range();
-            (start, length, segment.address())
-        });
         Some(Self {
             version,
             runtime,
             evaluation,
-            segments: segments.collect(),
+            segments: elf.segments().collect(),
         })
     }
 

@@ -18,6 +18,7 @@
 //! frame that points to its frame object.
 
 mod code;
+mod elf;
 mod frames;
 mod layout;
 mod library;

@@ -20,7 +20,8 @@ use gimli::{
     UnwindContext, UnwindSection, X86_64,
 };
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
-use object::{Architecture, File, Object, ObjectSection, ObjectSegment, ReadRef};
+
+use super::elf::Elf;
 
 type Bytes<'d> = EndianSlice<'d, LittleEndian>;
 type Fde<'d> = gimli::FrameDescriptionEntry<Bytes<'d>>;
@@ -33,16 +34,10 @@ const JUMPS: usize = 1 << 10;
 const PROGRAM: usize = 1 << 20;
 
 /// The parts of a function, including those without a symbol. Only for x86-64.
-pub(super) fn with_unnamed<'d, R: ReadRef<'d>>(
-    elf: &File<'d, R>,
-    named: Vec<Range<u64>>,
-) -> Vec<Range<u64>> {
+pub(super) fn with_unnamed(elf: &Elf<'_>, named: Vec<Range<u64>>) -> Vec<Range<u64>> {
     let mut parts = named;
-    let tables = match elf.architecture() {
-        Architecture::X86_64 => UnwindTables::of(elf),
-        _ => None,
-    };
-    let Some(tables) = tables else {
+    let tables = elf.is_x86_64().then(|| UnwindTables::of(elf));
+    let Some(tables) = tables.flatten() else {
         return parts;
     };
     let (mut next, mut jumps_left) = (0, JUMPS);
@@ -62,14 +57,13 @@ pub(super) fn with_unnamed<'d, R: ReadRef<'d>>(
 /// Whether the function itself dispatches each next Python instruction with an indirect jump:
 /// builds with `--with-tail-call-interp` have a function for each. Other architectures than x86-64
 /// are assumed to.
-pub(super) fn dispatch<'d, R: ReadRef<'d>>(elf: &File<'d, R>, parts: &[Range<u64>]) -> bool {
+pub(super) fn dispatch(elf: &Elf<'_>, parts: &[Range<u64>]) -> bool {
     let is_indirect = |it: Instruction| it.flow_control() == FlowControl::IndirectBranch;
-    elf.architecture() != Architecture::X86_64
-        || (parts.iter()).any(|part| instructions(elf, part).any(is_indirect))
+    !elf.is_x86_64() || (parts.iter()).any(|part| instructions(elf, part).any(is_indirect))
 }
 
 /// The jumps out of this code: their addresses and targets.
-fn jumps<'d, R: ReadRef<'d>>(elf: &File<'d, R>, code: &Range<u64>) -> Vec<(u64, u64)> {
+fn jumps(elf: &Elf<'_>, code: &Range<u64>) -> Vec<(u64, u64)> {
     let is_jump = |it: &Instruction| {
         let flow = it.flow_control();
         flow == FlowControl::ConditionalBranch || flow == FlowControl::UnconditionalBranch
@@ -81,14 +75,12 @@ fn jumps<'d, R: ReadRef<'d>>(elf: &File<'d, R>, code: &Range<u64>) -> Vec<(u64, 
         .collect()
 }
 
-fn instructions<'d, R: ReadRef<'d>>(
-    elf: &File<'d, R>,
+fn instructions<'d>(
+    elf: &Elf<'d>,
     code: &Range<u64>,
-) -> impl Iterator<Item = Instruction> + use<'d, R> {
-    let length = code.end.saturating_sub(code.start).min(LENGTH);
-    let mut segments = elf.segments();
-    let bytes = segments.find_map(|it| it.data_range(code.start, length).ok().flatten());
-    let bytes = bytes.unwrap_or_default();
+) -> impl Iterator<Item = Instruction> + use<'d> {
+    let end = code.end.min(code.start.saturating_add(LENGTH));
+    let bytes = elf.at(code.start..end).unwrap_or_default();
     Decoder::with_ip(64, bytes, code.start, DecoderOptions::NONE).into_iter()
 }
 
@@ -100,13 +92,9 @@ struct UnwindTables<'d> {
 }
 
 impl<'d> UnwindTables<'d> {
-    fn of<R: ReadRef<'d>>(elf: &File<'d, R>) -> Option<Self> {
-        let section = |name| {
-            let section = elf.section_by_name(name)?;
-            Some((section.address(), section.data().ok()?))
-        };
-        let (header_at, header) = section(".eh_frame_hdr")?;
-        let (frames_at, frames) = section(".eh_frame")?;
+    fn of(elf: &Elf<'d>) -> Option<Self> {
+        let (header_at, header) = elf.section(".eh_frame_hdr")?;
+        let (frames_at, frames) = elf.section(".eh_frame")?;
         let bases = BaseAddresses::default()
             .set_eh_frame_hdr(header_at)
             .set_eh_frame(frames_at);
@@ -150,9 +138,10 @@ const AT_A_START: CfaRule<usize> = CfaRule::RegisterAndOffset {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
     use std::path::{Path, PathBuf};
 
-    use object::{ObjectSymbol, ReadCache};
+    use object::ReadCache;
 
     use super::*;
 
@@ -193,23 +182,39 @@ mod tests {
         program
     }
 
-    /// The code of these symbols.
-    fn symbols(program: &Path, names: &[&str]) -> Vec<Range<u64>> {
+    fn with_elf<T>(program: &Path, look: impl FnOnce(&Elf<'_>) -> T) -> T {
         let cache = ReadCache::new(std::fs::File::open(program).unwrap());
-        let elf = File::parse(&cache).unwrap();
-        let of = |name: &&str| {
-            let symbol = elf.symbols().find(|it| it.name() == Ok(name));
-            let symbol = symbol.unwrap_or_else(|| panic!("{name} in {}", program.display()));
-            symbol.address()..symbol.address() + symbol.size()
-        };
-        names.iter().map(of).collect()
+        look(&Elf::parse(&cache).unwrap())
+    }
+
+    /// Names and code of the symbols that are `wanted`.
+    fn symbols(program: &Path, wanted: impl Fn(&str) -> bool) -> BTreeMap<String, Range<u64>> {
+        let mut found = BTreeMap::new();
+        with_elf(program, |elf| {
+            elf.symbols(|name, code| {
+                let name = String::from_utf8_lossy(name);
+                if wanted(&name) {
+                    found.insert(name.into_owned(), code);
+                }
+            });
+        });
+        found
+    }
+
+    /// The code of these symbols.
+    fn code(program: &Path, names: &[&str]) -> Vec<Range<u64>> {
+        let symbols = symbols(program, |name| names.contains(&name));
+        let of = |name: &&str| symbols.get(*name).cloned();
+        names.iter().map(|name| of(name).expect(name)).collect()
     }
 
     fn check(program: &Path, named: &[&str], expected: &[&str]) {
-        let cache = ReadCache::new(std::fs::File::open(program).unwrap());
-        let elf = File::parse(&cache).unwrap();
-        let parts = with_unnamed(&elf, symbols(program, named));
-        assert_eq!(parts, symbols(program, expected), "{}", program.display());
+        let parts = with_elf(program, |elf| with_unnamed(elf, code(program, named)));
+        assert_eq!(parts, code(program, expected), "{}", program.display());
+    }
+
+    fn dispatches(program: &Path, names: &[&str]) -> bool {
+        with_elf(program, |elf| dispatch(elf, &code(program, names)))
     }
 
     #[test]
@@ -222,9 +227,7 @@ mod tests {
         check(&program, &["evaluate"], &["evaluate", "evaluate.cold"]);
         // The last call of this one is a jump.
         check(&program, &["tail"], &["tail"]);
-        let cache = ReadCache::new(std::fs::File::open(&program).unwrap());
-        let elf = File::parse(&cache).unwrap();
-        assert!(!dispatch(&elf, &symbols(&program, &["evaluate", "tail"])));
+        assert!(!dispatches(&program, &["evaluate", "tail"]));
     }
 
     /// The interpreters of pyenv have all symbols.
@@ -234,19 +237,15 @@ mod tests {
         let versions = std::fs::read_dir(format!("{home}/.pyenv/versions"));
         let versions = versions.into_iter().flatten().flatten();
         for program in versions.map(|it| it.path().join("bin/python3")) {
-            let Ok(file) = std::fs::File::open(&program) else {
+            if !program.exists() {
                 continue;
-            };
-            let cache = ReadCache::new(file);
-            let elf = File::parse(&cache).unwrap();
-            let names = elf.symbols().filter_map(|it| it.name().ok());
-            let names = names.filter(|it| it.starts_with("_PyEval_EvalFrameDefault"));
-            let mut names: Vec<_> = names.collect();
+            }
+            let names = symbols(&program, |it| it.starts_with("_PyEval_EvalFrameDefault"));
             // `.cold` comes after it.
-            names.sort_unstable();
+            let names: Vec<_> = names.keys().map(String::as_str).collect();
             if let Some(first) = names.first().copied() {
                 check(&program, &[first], &names);
-                assert!(dispatch(&elf, &symbols(&program, &names)));
+                assert!(dispatches(&program, &names));
             }
         }
     }

@@ -1,0 +1,91 @@
+//! The file of an interpreter. Only the needed parts are read: the program runs meanwhile.
+
+use std::ffi::CStr;
+use std::fs;
+use std::ops::Range;
+
+use object::read::elf::{ElfFile, FileHeader, SectionHeader, Sym, SymbolTable};
+use object::{Architecture, File, Object, ObjectSection, ObjectSegment, ReadCache, ReadRef};
+
+type Bytes<'d> = &'d ReadCache<fs::File>;
+
+/// An ELF file.
+pub(super) struct Elf<'d> {
+    file: File<'d, Bytes<'d>>,
+    bytes: Bytes<'d>,
+}
+
+impl<'d> Elf<'d> {
+    /// The most bytes of an interpreter's file. CPython with debug info has 30 MB.
+    const SIZE: u64 = 1 << 27;
+    /// Bytes of a symbol's name; the rest is cut.
+    const NAME: usize = 64;
+
+    /// Parses the headers, of a file that is not too large.
+    pub(super) fn parse(bytes: Bytes<'d>) -> Option<Self> {
+        (bytes.len().ok()? <= Self::SIZE).then_some(())?;
+        let file = File::parse(bytes).ok()?;
+        Some(Self { file, bytes })
+    }
+
+    pub(super) fn is_x86_64(&self) -> bool {
+        self.file.architecture() == Architecture::X86_64
+    }
+
+    /// Calls `each` with the name and the address range of every symbol.
+    pub(super) fn symbols(&self, each: impl FnMut(&'d [u8], Range<u64>)) {
+        match &self.file {
+            File::Elf64(elf) => symbols_of(elf, each),
+            File::Elf32(elf) => symbols_of(elf, each),
+            _ => {}
+        }
+    }
+
+    /// File offset, length and address of each segment.
+    pub(super) fn segments(&self) -> impl Iterator<Item = (u64, u64, u64)> {
+        self.file.segments().map(|segment| {
+            let (start, length) = segment.file_range();
+            (start, length, segment.address())
+        })
+    }
+
+    /// The bytes at an address range, up to the end of their segment.
+    pub(super) fn at(&self, range: Range<u64>) -> Option<&'d [u8]> {
+        let (offset, length) = self.segments().find_map(|(start, length, address)| {
+            let at = range.start.checked_sub(address).filter(|&at| at < length)?;
+            let wanted = range.end.saturating_sub(range.start);
+            Some((start.checked_add(at)?, wanted.min(length - at)))
+        })?;
+        self.bytes.read_bytes_at(offset, length).ok()
+    }
+
+    /// The address and the bytes of a section.
+    pub(super) fn section(&self, name: &str) -> Option<(u64, &'d [u8])> {
+        let section = self.file.section_by_name(name)?;
+        Some((section.address(), section.data().ok()?))
+    }
+}
+
+/// Reads the table of names at once: reading each name takes two system calls.
+fn symbols_of<'d, E: FileHeader>(
+    elf: &ElfFile<'d, E, Bytes<'d>>,
+    mut each: impl FnMut(&'d [u8], Range<u64>),
+) {
+    let endian = elf.endian();
+    let names = |table: &SymbolTable<'d, E, Bytes<'d>>| {
+        let section = elf.elf_section_table().section(table.string_section());
+        section.ok()?.data(endian, elf.data()).ok()
+    };
+    for table in [elf.elf_dynamic_symbol_table(), elf.elf_symbol_table()] {
+        let names = names(table).unwrap_or_default();
+        for symbol in table.iter() {
+            let name = names.get(symbol.st_name(endian) as usize..);
+            let name = name.unwrap_or_default();
+            let name = name.get(..Elf::NAME).unwrap_or(name);
+            let name = CStr::from_bytes_until_nul(name).map_or(name, CStr::to_bytes);
+            let start: u64 = symbol.st_value(endian).into();
+            let size: u64 = symbol.st_size(endian).into();
+            each(name, start..start.saturating_add(size));
+        }
+    }
+}
