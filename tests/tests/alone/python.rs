@@ -95,9 +95,7 @@ fn known_callers(stacks: &Stacks, python: &Path) -> f64 {
 fn check(session: &Session, python: &Path, (sampler, threads): (&str, &str), at_least: f64) {
     build(session, python);
     let program = session.path("python_pairs.py");
-    // An interpreter is known some 30 ms after it began, later on a busy machine: in a run of this
-    // length, that does not decide.
-    let calls = if threads == "0" { "160000" } else { "120000" };
+    let calls = if threads == "0" { "80000" } else { "60000" };
     let command = [
         python.to_str(),
         program.to_str(),
