@@ -209,7 +209,7 @@ fn each_benchmark_is_recorded_and_compared_with_its_baseline() {
     // Another build: the baseline keeps its names.
     let slower = BENCH.replace("quick(100", "slow(30_000_000) + quick(100");
     session.write("benches/sums.rs", slower.as_bytes());
-    // The last one is what users of cargo-flamegraph type.
+    // Users of cargo-flamegraph type the last one.
     let limit = ["--fail-above", "5", "--", "--bench"];
     let compared = run(&[&["--each=quick", "--baseline", "main"][..], &limit].concat());
     compared

@@ -70,7 +70,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         println!("archives built twice: the same bytes");
     }
     if !options.no_deb {
-        // What builds the archives' programs to the same bytes builds these, too.
+        // The archives' programs were built to the same bytes; so are these.
         let programs = build(&target, None)?;
         let packed = debian(&programs, &target, &packages)?;
         if options.verify {
@@ -140,13 +140,13 @@ fn archives(target: &Path, packages: &Path) -> Result<Vec<PathBuf>> {
             continue;
         }
         let programs = build(target, Some((triple, linker)))?;
-        // Of another architecture's, only those of this one can be asked for documents.
-        let asked = match triple.starts_with(std::env::consts::ARCH) {
+        // Programs of another architecture do not run here; those of this one print the same documents.
+        let native = match triple.starts_with(std::env::consts::ARCH) {
             true => programs.clone(),
             false => build(&workspace::target_directory()?, None)?,
         };
         for package in &PACKAGES {
-            files.push(archive(package, &programs, &asked, triple, packages)?);
+            files.push(archive(package, &programs, &native, triple, packages)?);
         }
     }
     Ok(files)
@@ -247,12 +247,12 @@ fn documents(package: &Package, programs: &Path, directory: &Path) -> Result<()>
     script(format!("{name}.fish"), "complete-fish")
 }
 
-/// Packs the programs and their documents, printed by those in `asked`; equal files make equal
-/// bytes.
+/// Packs the programs and their documents, printed by the programs in `native`; equal files make
+/// equal bytes.
 fn archive(
     package: &Package,
     programs: &Path,
-    asked: &Path,
+    native: &Path,
     triple: &str,
     packages: &Path,
 ) -> Result<PathBuf> {
@@ -268,7 +268,7 @@ fn archive(
     for file in ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"] {
         fs::copy(workspace::root().join(file), folder.join(file))?;
     }
-    documents(package, asked, &folder)?;
+    documents(package, native, &folder)?;
     let path = packages.join(format!("{name}.tgz"));
     let mut tar = Command::new("tar");
     tar.arg("--directory").arg(packages);

@@ -18,7 +18,7 @@ pub(super) fn refresh() -> Result<()> {
     process::run(test.env("PROF", prof).env("PROF_BLESS", "1"))
 }
 
-/// Builds the book of a copy of docs/, to which the references of flags are added.
+/// Builds the book from a copy of docs/ with the references of flags.
 pub(super) fn build_book() -> Result<()> {
     let prof = build()?;
     let target = workspace::target_directory()?;

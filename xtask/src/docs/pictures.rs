@@ -15,7 +15,7 @@ use crate::{process, workspace};
 /// The steps in `prof top` before its picture is taken.
 const STEPS: &str = "see whole\nwait 6\ntype q";
 
-/// Prints where the interpreter is.
+/// Prints the path of the interpreter.
 const FIND_PYTHON: &str = "import os, sys; print(os.path.realpath(sys.executable))";
 
 /// Makes docs/pictures anew. It needs python3, node, chromium and chromedriver.

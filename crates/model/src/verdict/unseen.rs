@@ -17,7 +17,7 @@ impl Quality {
         ))
     }
 
-    /// Why there is no sample, and what helps.
+    /// Why there are no samples, and the remedy.
     pub fn why_no_samples(&self) -> String {
         let unseen = &self.unseen;
         let known = self.protected_program().or_else(|| left_running(unseen));
@@ -26,7 +26,7 @@ impl Quality {
             let why = match (self.losses.samples(), self.every_event) {
                 (0, true) => "the event did not happen",
                 (0, false) => "the target used too little CPU time, or the event did not happen",
-                // The losses have lines of their own, with what helps.
+                // The losses have lines of their own, with remedies.
                 _ => return "all samples were lost".to_owned(),
             };
             format!("{why}; {}", more_samples(self))
@@ -34,7 +34,7 @@ impl Quality {
     }
 }
 
-/// How many processes the command left running when it ended, and what helps.
+/// How many processes the command left running when it ended, and the remedy.
 fn left_running(unseen: &UnseenProcesses) -> Option<String> {
     let (processes, them) = match unseen.left_running {
         0 => return None,

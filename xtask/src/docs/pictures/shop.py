@@ -1,4 +1,4 @@
-"""A shop that packs its orders as JSON and adds up what was sold, in two threads: shop.py SECONDS"""
+"""A shop that packs its orders as JSON and adds up the sales, in two threads: shop.py SECONDS"""
 import json
 import queue
 import re
