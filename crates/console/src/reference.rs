@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use clap::builder::StyledStr;
+use clap::builder::{PossibleValue, StyledStr};
 use clap::{Arg, Command};
 
 /// Writes a chapter on `command`: its purpose, its usage, and its flags by heading.
@@ -48,13 +48,19 @@ fn flag(arg: &Arg) -> String {
 
 fn help(arg: &Arg) -> String {
     let mut text = arg.get_help().map(plain).unwrap_or_default();
-    let defaults = arg.get_default_values();
-    if arg.get_action().takes_values() && !defaults.is_empty() {
-        let defaults: Vec<_> = defaults
-            .iter()
-            .map(|value| value.to_string_lossy())
-            .collect();
+    if !arg.get_action().takes_values() {
+        return text;
+    }
+    let defaults = arg.get_default_values().iter();
+    let defaults: Vec<_> = defaults.map(|value| value.to_string_lossy()).collect();
+    if !defaults.is_empty() {
         text += &format!(" [default: {}]", defaults.join(", "));
+    }
+    let possible = arg.get_possible_values();
+    let possible = possible.iter().filter(|value| !value.is_hide_set());
+    let possible: Vec<_> = possible.map(PossibleValue::get_name).collect();
+    if !possible.is_empty() {
+        text += &format!(" [possible values: {}]", possible.join(", "));
     }
     text
 }
@@ -85,6 +91,7 @@ mod tests {
                 .long("freq")
                 .value_name("HZ")
                 .default_value("999")
+                .value_parser(["999", "max"])
                 .help("Samples per second")
                 .help_heading("Sampling"),
         );
@@ -93,7 +100,8 @@ mod tests {
         let text = String::from_utf8(out).unwrap();
         let expected = [
             "## demo\n\nDoes &lt;things>\n",
-            "**Sampling**\n\n- `-F, --freq <HZ>`: Samples per second [default: 999]\n",
+            "**Sampling**\n\n- `-F, --freq <HZ>`: Samples per second [default: 999] \
+             [possible values: 999, max]\n",
         ];
         for expected in expected {
             assert!(text.contains(expected), "{text}");

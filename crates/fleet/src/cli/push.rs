@@ -17,6 +17,7 @@ use crate::spool::Spool;
 
 /// The recordings to push, and the destination.
 #[derive(Debug, Args)]
+#[command(override_usage = "prof push [OPTIONS] FILE... URL")]
 pub(super) struct PushFlags {
     /// Recordings, and at the end where they go: a directory, s3://BUCKET/PREFIX,
     /// pyroscope+http://HOST:4040, or otlp+http://HOST:4318 (OTLP's profiles are alpha)
