@@ -140,7 +140,7 @@ fn archives(target: &Path, packages: &Path) -> Result<Vec<PathBuf>> {
             continue;
         }
         let programs = build(target, Some((triple, linker)))?;
-        // Programs of another architecture do not run here; those of this one print the same documents.
+        // Programs of another architecture do not run here; those of this one print the same.
         let native = match triple.starts_with(std::env::consts::ARCH) {
             true => programs.clone(),
             false => build(&workspace::target_directory()?, None)?,
