@@ -64,14 +64,19 @@ mod tests {
 
     #[test]
     fn a_child_is_found_by_its_name_and_we_are_not() {
-        let mut child = std::process::Command::new("sleep")
+        // Nobody else's: `named` waits for the first process of this name.
+        let name = format!("nap{}", std::process::id());
+        let directory = tempfile::tempdir().expect("a directory");
+        let program = directory.path().join(&name);
+        std::os::unix::fs::symlink("/bin/sleep", &program).expect("linked");
+        let mut child = std::process::Command::new(&program)
             .arg("60")
             .spawn()
             .expect("started");
-        let pattern: Pattern = "^sleep$".parse().expect("a pattern");
+        let pattern: Pattern = format!("^{name}$").parse().expect("a pattern");
         let signals = Signals::block().expect("signals");
         let found = named(&pattern, true, &signals).expect("found");
-        assert!(found.contains(&(child.id() as i32)), "{found:?}");
+        assert_eq!(found, [child.id() as i32]);
         child.kill().expect("killed");
         child.wait().expect("waited for");
         let nobody: Pattern = "^no-such-name$".parse().expect("a pattern");
