@@ -261,6 +261,18 @@ fn the_page_works_in_a_browser() {
     );
     assert!(colours.as_u64().unwrap() > 5, "{colours}");
 
+    // The verdict stays in sight, however far the page scrolls.
+    let top = browser.script(
+        "document.body.style.minHeight = '5000px';
+         scrollTo(0, 4000);
+         const top = document.querySelector('.verdict').getBoundingClientRect().top;
+         const scrolled = scrollY;
+         scrollTo(0, 0);
+         document.body.style.minHeight = '';
+         return scrolled > 3000 ? top : -1",
+    );
+    assert!((0.0..50.0).contains(&top.as_f64().unwrap()), "{top}");
+
     // Search, by the key for it.
     browser.keys("body", "/");
     browser.keys("input[type=search]", "burn_sixty");

@@ -392,7 +392,7 @@ class Page {
     const about = this.data.profiles.map(({ recording }) =>
       [recording.command, recording.hostname, recording.kernel && `Linux ${recording.kernel}`, recording.arch].filter(Boolean).map(clean).join(' · '),
     );
-    return h('header', {}, h('h1', {}, clean(this.data.title)), ...about.map((line) => h('p', { class: 'quiet' }, line)), ...verdicts);
+    return h('header', {}, h('h1', {}, clean(this.data.title)), ...about.map((line) => h('p', { class: 'quiet' }, line)), h('div', { class: 'verdicts' }, ...verdicts));
   }
 
   private toolbar(): HTMLElement {
