@@ -37,7 +37,7 @@ pub enum StackEnd {
     StaleRegisters = 11,
     /// The thread slept too short a time for its stack to be read meanwhile.
     NotSeen = 12,
-    /// Unwinding was cut off, because prof was told to end at once.
+    /// Unwinding was cut off, because prof had to end at once.
     NotUnwound = 13,
     /// The code is 32-bit code on a 64-bit kernel (compat mode): only the innermost function is
     /// known.

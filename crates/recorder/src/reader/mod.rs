@@ -66,8 +66,6 @@ pub(crate) struct Reader<'a> {
     earlier: Option<&'a Target>,
     /// Whether the last pass found records: then another must follow for the order of time.
     found: bool,
-    /// Whether a process has mapped an interpreter of Python.
-    expects_python: bool,
 }
 
 /// How recording ended.
@@ -134,7 +132,6 @@ impl<'a> Reader<'a> {
             queue,
             counts: ReaderCounts::default(),
             found: false,
-            expects_python: false,
         }
     }
 
@@ -189,7 +186,9 @@ impl<'a> Reader<'a> {
         {
             timeout = timeout.min(soon);
         }
-        self.read_python();
+        if self.python.are_wanted() {
+            self.start_python_threads();
+        }
         let wants_each =
             (self.blocked_threads.as_ref()).is_some_and(BlockedThreadSampler::are_urgent);
         let wake = (self.sleep)
@@ -201,10 +200,10 @@ impl<'a> Reader<'a> {
             )
             .map_err(Error::sampling)?;
         if self.pass().interpreters {
-            // Until another pass has followed, the session does not know the order of what was
-            // found, and does not look for the interpreter.
-            self.expects_python = true;
+            // The session looks for the interpreter once another pass has shown the order of its
+            // records.
             self.pass();
+            self.start_python_threads();
         }
         if let Some(period_randomizer) = &mut self.period_randomizer {
             period_randomizer.vary(|id, period| self.source.set_period(id, period));
@@ -246,11 +245,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Starts the threads that read Python frames, once an interpreter is mapped, or known to the
-    /// session. If they cannot start, stacks lack their Python frames, and are marked.
-    fn read_python(&mut self) {
-        let wanted = self.expects_python || self.python.are_wanted();
-        if wanted && self.python_threads.is_none() && matches!(self.source, Source::Rings(_)) {
+    /// Starts the threads that read Python frames, unless they run already. If they cannot start,
+    /// stacks lack their Python frames, and are marked.
+    fn start_python_threads(&mut self) {
+        if self.python_threads.is_none() && matches!(self.source, Source::Rings(_)) {
             let home = self.affinity.home();
             let threads = PythonThreads::start(&mut self.source, &self.format, &self.python, home);
             self.python_threads = threads.ok();
