@@ -21,7 +21,7 @@ pub struct Code {
     pub machine: Machine,
 }
 
-/// What machine code is for.
+/// The instruction set of machine code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Machine {

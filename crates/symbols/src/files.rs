@@ -1,4 +1,4 @@
-//! The files that together tell of one module.
+//! The files that together contain the symbols of one module.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::options::SymbolOptions;
 use crate::separate;
 use crate::status::ModuleStatus;
 
-/// The bytes of all files that tell of one module.
+/// The bytes of all files with symbols of one module.
 pub(crate) struct ModuleFiles {
     /// The file that ran.
     main: Located,
@@ -24,7 +24,7 @@ pub(crate) struct ModuleFiles {
     mini: Option<MappedFile>,
     /// The package of its split DWARF (`.dwp`).
     package: Option<Located>,
-    /// What came of the attempt to download what is missing, if it failed.
+    /// Why the download of missing files failed, if it did.
     downloads: Option<Problem>,
 }
 
@@ -64,9 +64,9 @@ impl ModuleFiles {
         this
     }
 
-    /// Whether DWARF (or, if inlined frames are not asked for, a symbol table) is missing.
+    /// Whether DWARF (or, if inlined frames are not requested, a symbol table) is missing.
     pub(crate) fn want_debug_info(&self, options: &SymbolOptions) -> bool {
-        // Not the vdso: nobody publishes debug info for it.
+        // Not the vdso: debug info for it is not published.
         let is_file = self.main.path.is_absolute();
         is_file
             && self.images().is_ok_and(|images| {
@@ -156,7 +156,7 @@ fn parsed(file: &Located) -> Option<Image<'_>> {
 }
 
 impl<'a> Images<'a> {
-    /// Those whose symbol tables tell of the module.
+    /// The images whose symbol tables belong to the module.
     pub(crate) fn with_symbols(&self) -> impl Iterator<Item = &Image<'a>> + Clone {
         let own = std::iter::once(&self.main);
         own.chain(self.debug.iter()).chain(self.mini.iter())

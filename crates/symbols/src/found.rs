@@ -6,9 +6,9 @@ use crate::files::ModuleFiles;
 use crate::query::Resolved;
 use crate::status::ModuleStatus;
 
-/// Who can answer a query.
+/// The source that can answer a query.
 pub(crate) enum Found {
-    /// Nobody else: it is answered.
+    /// No other source: this is the answer.
     Answer(Resolved),
     Kernel,
     Jit(Pid),

@@ -82,7 +82,7 @@ impl<'data> Image<'data> {
         Some(ElfAddress(segment.address.wrapping_add(distance)))
     }
 
-    /// Whether the program headers tell file offsets of code: those of a debug file may not.
+    /// Whether the program headers contain file offsets of code: those of a debug file may not.
     pub(crate) fn knows_where_code_was(&self) -> bool {
         self.segments
             .iter()

@@ -22,7 +22,7 @@ pub(crate) struct Located {
 /// build id in the debug directories.
 ///
 /// # Errors
-/// When it can't be had: the most telling of the reasons.
+/// It is unavailable: the most specific reason.
 pub(crate) fn module_file(
     module: &Module,
     places: &dyn Places,
@@ -62,7 +62,7 @@ fn kept_copy(id: BuildId, directories: &[PathBuf]) -> Option<Located> {
         })
 }
 
-/// Where a debug directory keeps what belongs to a build id.
+/// The path in a debug directory of the files of a build id.
 pub(crate) fn by_build_id(directory: &Path, id: BuildId, suffix: &str) -> PathBuf {
     let hex = id.to_string();
     // Two digits for each byte: a build id has at least one.

@@ -114,7 +114,7 @@ struct Lookup<'a> {
     dwarf: Option<Dwarf<'a>>,
 }
 
-/// What was asked for needs units that were left out.
+/// The query needs units that were left out.
 struct OtherUnit;
 
 /// The frames of some consecutive addresses.

@@ -108,7 +108,7 @@ fn without_clone(raw: &str) -> &str {
 
 /// The name for people of the function that the linker calls `raw`: Rust (v0, and legacy without
 /// its hash) and Itanium C++ names demangled and made [`readable`], others as they are; without
-/// the suffixes by which compilers tell parts and variants of a function apart.
+/// the suffixes by which compilers distinguish parts and variants of a function.
 ///
 /// ```
 /// # use prof_symbols::demangle;

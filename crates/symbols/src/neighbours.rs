@@ -1,4 +1,4 @@
-//! Which symbols of a table can name the addresses that are asked for: those that cover one, and
+//! Which symbols of a table can name the requested addresses: those that cover one, and
 //! the nearest ones before and after each.
 //!
 //! Tables have hundreds of thousands of symbols. Few addresses need few of them, and only theirs

@@ -13,7 +13,7 @@ pub enum Progress {
         /// Addresses asked for.
         total: usize,
     },
-    /// Debug info is being downloaded; told first before a server is asked.
+    /// Debug info is being downloaded; reported first before a server is asked.
     Download {
         /// The module's short name.
         module: String,

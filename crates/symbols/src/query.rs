@@ -27,7 +27,7 @@ pub enum Source<'a> {
 /// All the addresses of one module, each once.
 #[derive(Clone, Copy, Debug)]
 pub struct Query<'a> {
-    /// Where to look.
+    /// The module or process to search.
     pub source: Source<'a>,
     /// Sorted and distinct: lookup addresses, that is inside the instruction (the return
     /// address − 1 for callers). Unsorted ones are answered as well, only slower.
@@ -39,8 +39,8 @@ pub struct Query<'a> {
 pub struct SymbolFrame {
     /// The function's name, demangled as the options say.
     pub function: Arc<str>,
-    /// The source file that control is in *within this function*, as the compiler was told of it
-    /// (made absolute with the compilation directory).
+    /// The source file that control is in *within this function*, by the path that the compiler
+    /// recorded (made absolute with the compilation directory).
     pub file: Option<Arc<str>>,
     /// The line there, from 1. For a frame that others are inlined into, the line of the call.
     pub line: Option<u32>,
@@ -48,7 +48,7 @@ pub struct SymbolFrame {
     pub inlined: bool,
 }
 
-/// How much was known of the addresses that were asked for.
+/// How detailed symbols are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Detail {
     /// No names.
@@ -72,7 +72,7 @@ pub struct Resolved {
     pub(crate) ends: Vec<u32>,
     /// By the index of an address without a name: where its function begins, if that is known.
     pub(crate) starts: HashMap<usize, u64>,
-    /// For each address what has the same answer around it; empty if nobody knows.
+    /// For each address the range with the same answer; empty if unknown.
     pub(crate) extents: Vec<Option<Range<u64>>>,
 }
 
@@ -98,12 +98,12 @@ impl Resolved {
         self.downloads.as_deref()
     }
 
-    /// How many addresses were asked for.
+    /// The number of requested addresses.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether none were asked for.
+    /// Whether no addresses were requested.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }

@@ -20,7 +20,7 @@ pub enum ModuleStatus {
         path: PathBuf,
         /// The build id to look for debug files with.
         build_id: Option<BuildId>,
-        /// What came of asking debuginfod servers, if they were asked.
+        /// The result from debuginfod servers, if they were asked.
         downloads: Option<String>,
     },
     /// The file is gone.
@@ -112,11 +112,11 @@ impl ModuleStatus {
         }
     }
 
-    /// What is the matter, without the remedy.
+    /// The problem, without the remedy.
     pub fn reason(&self) -> String {
         match self {
             Self::Named => "symbols found".into(),
-            // The same words for all such files, which are many: they are told together.
+            // The same text for all such files, which are many: they are reported together.
             Self::Stripped { downloads, .. } => match downloads {
                 Some(problem) => format!("stripped, and {problem}"),
                 None => "stripped".into(),
@@ -158,7 +158,7 @@ impl ModuleStatus {
         }
     }
 
-    /// What to do about it, if there is something to be done.
+    /// The remedy, if there is one.
     pub fn remedy(&self) -> Option<String> {
         Some(match self {
             Self::Named => return None,

@@ -137,7 +137,7 @@ impl Symbolizer {
         }
     }
 
-    /// Whether what is found on this machine can be told from another machine's.
+    /// Whether symbols found on this machine are the same on any machine.
     fn is_same_anywhere(&self, source: Source<'_>) -> bool {
         match source {
             Source::File(module) => module.build_id.is_some(),
@@ -146,8 +146,8 @@ impl Symbolizer {
         }
     }
 
-    /// The files that tell of a module, downloaded if they are not on this machine. What was
-    /// downloaded for names is not downloaded again.
+    /// The files with symbols of a module, downloaded if they are not on this machine. Files
+    /// downloaded for symbols are not downloaded again.
     pub(crate) fn files_from_anywhere(
         &self,
         module: &Module,
@@ -164,7 +164,7 @@ impl Symbolizer {
         }
     }
 
-    /// The files that tell of a module, those on this machine.
+    /// The files with symbols of a module on this machine.
     fn files(&self, module: &Module) -> Result<ModuleFiles, ModuleStatus> {
         let main = locate::module_file(module, self.places.as_ref(), &self.options.debug_dirs)?;
         Ok(ModuleFiles::find(main, &self.options))

@@ -139,7 +139,7 @@ fn functions<'a, 'data: 'a>(
     })
 }
 
-/// What may be functions.
+/// Symbols that may be functions.
 fn symbols<'a, 'data: 'a>(
     image: &'a Image<'data>,
 ) -> impl Iterator<Item = object::Symbol<'data, 'a>> {

@@ -42,8 +42,7 @@ pub(crate) struct SampleRow {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct StackRow {
     pub(crate) stack: StackHash,
-    /// How many frames have names that somebody gave them. Of two rows of one stack, the one with
-    /// more is the better one.
+    /// How many frames have symbols. Of two rows of one stack, the one with more is better.
     pub(crate) named: i32,
     /// Stacks share their frames, where it is known that these are the same.
     pub(crate) frames: Vec<Arc<Frame>>,
@@ -70,7 +69,7 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
-    /// Whether somebody gave the function its name: others are called by where they are.
+    /// Whether the function has a symbol: others are called by their addresses.
     pub(crate) fn is_named(&self) -> bool {
         let rest = self.function.strip_prefix(&*self.module);
         !rest.is_some_and(|rest| rest.starts_with("+0x"))

@@ -118,7 +118,7 @@ impl PythonReader {
 }
 
 impl Program {
-    /// Of so many reads, which take a millisecond, nobody takes notice.
+    /// So many reads take a millisecond, which is not noticeable.
     const MANY_READS: u32 = 1_000;
     /// How long to rest after more, for each read, in nanoseconds: ten times as long as it takes.
     const REST: u64 = 10_000;

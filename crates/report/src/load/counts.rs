@@ -105,7 +105,7 @@ fn sampled_by(recording: &Recording) -> SampledBy {
     }
 }
 
-/// What the events' attributes tell.
+/// The settings in the events' attributes.
 fn settings(recording: &Recording) -> RecordingSettings {
     let attrs = || recording.events().iter().map(|event| &event.attr);
     let call_graph = attrs().next().map_or(CallGraphSettings::None, |attr| {
@@ -127,7 +127,7 @@ fn settings(recording: &Recording) -> RecordingSettings {
         unwound: !matches!(call_graph, CallGraphSettings::Dump(_)),
         by_clock: attrs().all(is_clock),
         rate: attrs().find_map(Attr::frequency),
-        // Who recorded is not known: rights are not advised.
+        // The user who recorded is unknown: no advice about permissions.
         root: true,
         ..RecordingSettings::default()
     }

@@ -35,7 +35,7 @@ pub(super) struct Waiting {
     pub(super) context: Context,
 }
 
-/// What a sample's thread was when it was sampled.
+/// The thread of a sample at its time.
 pub(super) struct Context {
     pub(super) process: Option<Arc<Process>>,
     pub(super) name: NameId,
@@ -46,7 +46,7 @@ pub(super) struct Finished<'a> {
     pub(super) sample: Sample<'a>,
     pub(super) chain: Chain,
     pub(super) unwound: bool,
-    /// What framehop says, if that is compared.
+    /// framehop's result, if requested.
     pub(super) second: Option<SecondOpinion>,
 }
 
@@ -65,7 +65,7 @@ impl SecondOpinion {
     }
 }
 
-/// Who unwinds.
+/// The unwinder.
 struct Engines {
     prof: Unwinder,
     framehop: Option<Framehop>,
@@ -112,7 +112,7 @@ impl Dumps {
         self.waiting.len() >= Self::MOST_WAITING || self.size >= Self::MOST_BYTES
     }
 
-    /// What waits, in order; nothing does from now on.
+    /// Takes the waiting samples, in order.
     pub(super) fn take(&mut self) -> Vec<Waiting> {
         self.size = 0;
         std::mem::take(&mut self.waiting)

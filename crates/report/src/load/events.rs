@@ -4,7 +4,7 @@ use prof_perfdata::{EventDescription, SampleType};
 
 use crate::profile::{Event, Unit};
 
-/// How the samples of an event tell their stacks.
+/// How the samples of an event store their stacks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Traits {
     /// They have call chains.

@@ -121,8 +121,8 @@ struct Weights {
 }
 
 impl Weights {
-    /// More samples than this nobody takes: so the weights count something else, of which samples
-    /// had various numbers.
+    /// No recording has more samples than this: larger weights count something else, of which
+    /// samples had various amounts.
     const MOST: u64 = 100_000_000;
 
     fn of(bytes: &[u8]) -> Self {
@@ -140,7 +140,7 @@ impl Weights {
         }
     }
 
-    /// How many samples a weight is of; 1 if that can't be told.
+    /// The number of samples of a weight; 1 if unknown.
     fn samples(&self, weight: u64) -> u64 {
         match self.counts {
             true => weight / self.divisor,
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn folded_stacks_are_told_from_other_texts() {
+    fn folded_stacks_are_distinguished_from_other_texts() {
         for (text, expected) in [
             (&b"main;f 3\n"[..], true),
             (b"# comment\nmain 3", true),

@@ -1,4 +1,4 @@
-//! Files of any format that profiles come in, told apart by what is in them.
+//! Files of any profile format, distinguished by their content.
 
 use std::fs::File;
 use std::io::{self, Read};

@@ -1,4 +1,4 @@
-//! Files to profiles: [`input`] tells formats apart. Of recordings, records are followed, stacks
+//! Files to profiles: [`input`] distinguishes formats. Of recordings, records are followed, stacks
 //! unwound where the file holds dumps, and everything interned.
 
 mod chain;
@@ -50,7 +50,7 @@ pub struct LoadOptions {
     pub stack_copies: StackCopies,
     /// Keeps the interpreter's own functions among those of Python programs.
     pub native: bool,
-    /// Is told how far it is, of recordings of prof and perf.
+    /// Receives the progress, for recordings of prof and perf.
     pub progress: Option<Arc<LoadProgress>>,
 }
 
@@ -109,7 +109,7 @@ struct Loader {
     processes: Processes,
     thread_names: ThreadNames,
     dumps: Option<Dumps>,
-    /// What comparing stacks with framehop's found, if that was asked for.
+    /// The comparison with framehop's stacks, if requested.
     checks: Option<StackChecks>,
     /// The frames of the current sample; kept to save allocations.
     chain: Chain,

@@ -22,10 +22,10 @@ impl LoadProgress {
     }
 }
 
-/// Tells how far one recording was read.
+/// Reports how far one recording was read.
 pub(super) struct Meter {
     progress: Option<Arc<LoadProgress>>,
-    /// Records to come before it tells again.
+    /// Records until the next report.
     until: u32,
     reported: u64,
 }

@@ -15,7 +15,7 @@ pub(super) struct Opinion<'a> {
     pub(super) end: StackEnd,
 }
 
-/// What was found so far.
+/// The results so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StackChecks {
     check: StackCheck,
@@ -102,7 +102,7 @@ impl StackChecks {
 
 /// How many frames are the same, from the innermost on.
 ///
-/// framehop does not tell which frames a signal interrupted: it takes their addresses for return
+/// framehop does not report which frames a signal interrupted: it takes their addresses for return
 /// addresses, and looks them up one byte lower.
 fn common(prof: &[u64], framehop: &[u64]) -> usize {
     prof.iter()

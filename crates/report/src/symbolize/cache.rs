@@ -37,7 +37,7 @@ struct Unanswered {
     address: u64,
 }
 
-/// What is known of a place, by the first address of what has the same names.
+/// The symbols of an address range, by its first address.
 #[derive(Debug, Default)]
 struct Known(BTreeMap<u64, Names>);
 

@@ -11,7 +11,7 @@ use crate::profile::{Frame, Profile};
 pub enum Language {
     /// Also of all native code of which nothing is known but names.
     C,
-    /// As far as names tell: `a::b`.
+    /// Recognized by its names: `a::b`.
     Cpp,
     /// Rust.
     Rust,
@@ -37,11 +37,11 @@ pub enum Language {
     Julia,
 }
 
-/// What tells a language.
+/// The signs of a language.
 struct Evidence {
     name: &'static str,
     aliases: &'static [&'static str],
-    /// How its source files end. C's tell nothing: C++ has been kept in `.c` and `.h`, too.
+    /// The extensions of its source files. C has none here: `.c` and `.h` can be C++.
     files: &'static [&'static str],
     /// How the files begin that run programs, and have compiled the run-time code beside them.
     runtimes: &'static [&'static str],
@@ -155,8 +155,8 @@ impl Language {
 
 /// The languages of a profile's functions.
 ///
-/// Source files tell, and names; without debug info the company that functions keep: `a::b` is Rust
-/// in a module with other functions that are, `a.b` is Go. Code that was made at run time is of the
+/// Found by source files and symbols; without debug info by the other functions of the module:
+/// `a::b` is Rust in a module with other Rust functions, `a.b` is Go. Code made at run time has the
 /// language that its process runs.
 pub struct Languages {
     /// By function's number.
@@ -164,7 +164,7 @@ pub struct Languages {
 }
 
 impl Languages {
-    /// Tells them.
+    /// Finds the language of each function.
     pub fn of(symbolized: &SymbolizedProfile) -> Self {
         let profile = symbolized.profile();
         let functions = symbolized.functions();
@@ -183,7 +183,7 @@ impl Languages {
                 known.has_file |= file.is_some();
             }
         }
-        let company: FxHashSet<(&str, Language)> = functions
+        let module_languages: FxHashSet<(&str, Language)> = functions
             .iter()
             .zip(&hints)
             .filter_map(|(function, hint)| {
@@ -193,8 +193,9 @@ impl Languages {
             .filter(|(module, _)| !module.is_empty())
             .collect();
         let native = |function: &Function, hint: &SourceHint| {
-            let beside =
-                |language| !hint.has_file && company.contains(&(&*function.module, language));
+            let beside = |language| {
+                !hint.has_file && module_languages.contains(&(&*function.module, language))
+            };
             native(&function.name, beside)
         };
         let languages = functions.iter().zip(&hints);
@@ -221,11 +222,11 @@ impl Languages {
 #[derive(Clone, Copy, Default)]
 struct SourceHint {
     language: Option<Language>,
-    /// Whether its source file is known, whatever that tells.
+    /// Whether its source file is known, with any extension.
     has_file: bool,
 }
 
-/// The language of native code by its name; `beside` says whether it may be in the company of one.
+/// The language of native code by its name; `beside` says whether its module has functions of one.
 fn native(name: &str, beside: impl Fn(Language) -> bool) -> Language {
     match Language::of_name(name) {
         Some(language) => language,

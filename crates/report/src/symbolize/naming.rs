@@ -24,7 +24,7 @@ pub struct ModuleNaming {
     pub named: usize,
 }
 
-/// What became of each module, those with the most unnamed samples first.
+/// The symbolization of each module, those with the most unnamed samples first.
 pub(super) fn of_modules(
     profile: &Profile,
     plan: &Plan,

@@ -28,7 +28,7 @@ pub(super) struct Cache {
     longest: Duration,
 }
 
-/// What the cache says of a file.
+/// The state of a file in the cache.
 pub(super) enum Cached {
     Here(PathBuf),
     KnownToBeMissing,
@@ -92,7 +92,7 @@ impl Cache {
             let is_partial = entry.file_name().as_bytes().starts_with(prefix.as_bytes());
             let changed = entry.metadata().and_then(|found| found.modified()).ok();
             let age = changed.and_then(|time| time.elapsed().ok());
-            // Nobody downloads for so long.
+            // No download takes so long.
             if is_partial && age.is_some_and(|age| age > self.longest) {
                 let _ = fs::remove_file(entry.path());
             }
@@ -119,12 +119,12 @@ pub(super) struct Download {
 }
 
 impl Download {
-    /// Where the bytes go.
+    /// The file for the bytes.
     pub(super) fn writer(&mut self) -> &mut File {
         self.file.as_file_mut()
     }
 
-    /// Gives the file its place, if it is what was asked for.
+    /// Moves the file to its path, if it is the requested one.
     pub(super) fn keep(self) -> io::Result<PathBuf> {
         let bytes = MappedFile::from_file(self.file.as_file())?;
         let image = Image::parse(&bytes).map_err(io::Error::other)?;

@@ -14,7 +14,7 @@ pub(super) struct Agent {
     largest: u64,
 }
 
-/// What happens during a download.
+/// An event of a download.
 pub(super) enum Event {
     Received { bytes: u64, total: Option<u64> },
     Done(Result<Download, Failed>),
@@ -46,10 +46,10 @@ impl Agent {
     }
 }
 
-/// Downloads `url` into `target` and tells how it goes; ends early if nobody listens.
+/// Downloads `url` into `target` and reports progress; ends early if the channel is closed.
 pub(super) fn download(agent: &Agent, url: &str, target: Download, events: &SyncSender<Event>) {
     let result = transfer(agent, url, target, events);
-    // Nobody listening means that the download was given up.
+    // A closed channel means that the download was given up.
     let _ = events.send(Event::Done(result));
 }
 

@@ -20,7 +20,7 @@ use crate::progress::{Progress, Watch};
 use cache::{Cache, Cached};
 use http::{Agent, Event, Failed};
 
-/// What a server has of a program.
+/// A file that a server has for a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// The program itself.
@@ -138,7 +138,7 @@ impl<'a> Client<'a> {
                 Err(RecvTimeoutError::Disconnected) => return Err(failed("gave up".into())),
             }
             if self.is_skipped() {
-                // The thread ends when it finds that nobody listens.
+                // The thread ends when it finds the channel closed.
                 return Err(Problem::Skipped);
             }
         }

@@ -83,9 +83,9 @@ fn endian(image: &Image<'_>) -> RunTimeEndian {
     }
 }
 
-/// What DWARF says of addresses, for many threads.
+/// DWARF lookups of addresses, for many threads.
 ///
-/// `addr2line` parses a unit when its first address is asked for and keeps it, but not across
+/// `addr2line` parses a unit when its first address is requested and keeps it, but not across
 /// threads: so each thread takes a context of its own from the pool.
 pub(crate) struct Dwarf<'a> {
     sections: Arc<gimli::Dwarf<Reader<'a>>>,
@@ -216,7 +216,7 @@ impl DwarfContext<'_, '_> {
 
 impl<'a> DwarfContext<'_, 'a> {
     /// The name that the debug info itself gives to a function at `address`: unlike the linker's,
-    /// it tells an async function from a closure.
+    /// it distinguishes an async function from a closure.
     fn own_name(&self, address: u64, offset: UnitOffset) -> Option<Reader<'a>> {
         // All it needs was loaded when the frames were looked up.
         let unit = self.context.find_dwarf_and_unit(address).skip_all_loads()?;

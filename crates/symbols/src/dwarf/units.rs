@@ -1,4 +1,4 @@
-//! Which units of a file are parsed: those that hold addresses that were asked for.
+//! Which units of a file are parsed: those that contain requested addresses.
 //!
 //! `addr2line` reads the abbreviations and the root of every unit before it answers the first
 //! question, which takes longer than all answers. It leaves units out whose root it can't read:

@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn other_versions_and_damage_are_told_apart() {
+    fn other_versions_and_damage_are_distinguished() {
         let check = |bytes: &[u8], expected| assert_eq!(read(bytes).unwrap_err(), expected);
         check(b"", EmbeddedError::Damaged);
         check(b"PSYM", EmbeddedError::Damaged);

@@ -65,7 +65,7 @@ struct Module {
     frames: Vec<u32>,
 }
 
-/// What a module is known by.
+/// The identity of a module.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Key {
     File(PathBuf, Option<BuildId>),
@@ -116,8 +116,8 @@ impl EmbeddedSymbols {
         bytes::read(bytes)
     }
 
-    /// Whether all modules of the recording are here, so that nothing else is to be believed that
-    /// can't be told from another machine's.
+    /// Whether all modules of the recording are here: then no other symbols count that may be of
+    /// another machine.
     pub(crate) fn is_whole(&self) -> bool {
         self.whole
     }

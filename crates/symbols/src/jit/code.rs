@@ -5,7 +5,7 @@ use std::ops;
 
 use crate::code::Machine;
 
-/// What a run-time compiler made.
+/// Code made by a run-time compiler.
 #[derive(Debug, Default)]
 pub(crate) struct JitCode {
     /// By start; without overlaps.
@@ -37,7 +37,7 @@ struct Range {
 pub(crate) struct Function {
     pub(crate) name: String,
     pub(crate) lines: Vec<Line>,
-    /// Where its machine code is in the file that tells of it; there may be less of it.
+    /// The range of its machine code in the map or dump; the file may end before.
     pub(crate) bytes: Option<ops::Range<u64>>,
 }
 
@@ -50,12 +50,12 @@ pub(crate) struct Line {
     pub(crate) line: u32,
 }
 
-/// What is left of a function where it was put last.
+/// The part of a function that later functions do not cover.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Extent {
     pub(crate) start: u64,
     pub(crate) end: u64,
-    /// Where its machine code is in the file that tells of it.
+    /// The range of its machine code in the map or dump.
     pub(crate) bytes: Option<ops::Range<u64>>,
 }
 

@@ -85,7 +85,7 @@ pub(crate) fn code(
     }
 }
 
-/// What a run-time compiler left of its code.
+/// The code that a file of a run-time compiler describes.
 struct Log {
     code: JitCode,
     path: PathBuf,

@@ -28,7 +28,7 @@ pub(super) fn open(
     pid: Pid,
     rights: Option<&Rights>,
 ) -> Result<File, Option<ModuleStatus>> {
-    // In a directory of ours, nobody but us and root mounts what others may not read.
+    // In a directory of ours, only we and root can mount files that others may not read.
     let opened = foreign::open_with(path, None, Links::Refuse);
     check(opened, path, pid, rights)
 }

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_told() {
+    fn missing_code_is_reported() {
         assert_eq!(code(TEXT, &[TEXT + 7]), Err(CodeError::NoBytes));
         assert_eq!(code(TEXT, &[16]), Err(CodeError::NoSymbol));
     }

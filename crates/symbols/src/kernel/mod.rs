@@ -29,7 +29,7 @@ use crate::status::ModuleStatus;
 use code::KernelMemory;
 use kallsyms::{KernelError, KernelSymbols};
 
-/// The kernel, read when its first address is asked for.
+/// The kernel's symbols, read when its first address is requested.
 #[derive(Default)]
 pub(crate) struct Kernel {
     symbols: OnceLock<Result<KernelSymbols, KernelError>>,
@@ -105,7 +105,7 @@ impl Kernel {
     }
 }
 
-/// What to add to recorded addresses: the kernel lies elsewhere after each boot.
+/// The offset to add to recorded addresses: the kernel is elsewhere after each boot.
 fn shift(symbols: &KernelSymbols, options: &SymbolOptions) -> u64 {
     match (options.recorded_kernel.text, symbols.text()) {
         (Some(recorded), Some(running)) => running.wrapping_sub(recorded),
@@ -157,7 +157,7 @@ fn by_kallsyms(
     resolved.file = Some(path.clone());
     for &address in addresses {
         let name = symbols.find(address.wrapping_add(shift));
-        // Modules are loaded anywhere: in another boot, nothing tells where they are.
+        // The kernel loads modules anywhere: their addresses in another boot are unknown.
         let name = name.filter(|name| shift == 0 || !name.ends_with(']'));
         resolved.push(name.map(|name| SymbolFrame {
             function: names.function(name.as_bytes()),

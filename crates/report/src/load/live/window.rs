@@ -25,7 +25,7 @@ pub(super) struct Window {
     left_out: Weight,
 }
 
-/// What tells samples apart, but for when they were taken.
+/// What distinguishes samples, except their time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Key {
     pid: Pid,

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn profiles_are_read_and_damaged_ones_told() {
+    fn profiles_are_read_and_damaged_ones_refused() {
         check(&[], 0, "1 samples");
         check(&profile()[..0], 1, "1 samples");
         // A sample like the first; one without anything; a field that is not known.
