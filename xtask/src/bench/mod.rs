@@ -10,6 +10,8 @@ mod machine;
 mod markdown;
 mod page;
 mod profiler;
+mod python;
+mod rates;
 mod scale;
 mod steady;
 mod stopwatch;
@@ -92,6 +94,20 @@ pub(crate) struct Options {
     /// The file for the table of --top.
     #[arg(long, default_value = "docs/results/top.md")]
     top_output: PathBuf,
+    /// Measures whole stacks and sampled time at four rates instead, of programs that are hard to
+    /// sample at low ones (root).
+    #[arg(long)]
+    hard_rates: bool,
+    /// The file for the table of --hard-rates.
+    #[arg(long, default_value = "docs/results/rates.md")]
+    hard_rates_output: PathBuf,
+    /// Measures the functions of this Python beside py-spy instead.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true,
+          default_missing_value = "/usr/bin/python3")]
+    python: Option<PathBuf>,
+    /// The file for the tables of --python.
+    #[arg(long, default_value = "docs/results/python.md")]
+    python_output: PathBuf,
     /// How often the programs of that recording run: a round is a few hundred thousand samples.
     #[arg(long, default_value_t = 10)]
     rounds: u32,
@@ -131,6 +147,12 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     }
     if options.top {
         return top::measure_all(&place, options);
+    }
+    if options.hard_rates {
+        return rates::measure_all(&place, options);
+    }
+    if let Some(python) = &options.python {
+        return python::measure_all(&place, options, python);
     }
     if let Some(recording) = &options.scale {
         return scale::measure_all(&place, options, recording.as_deref());

@@ -19,7 +19,7 @@ pub(super) struct Workload {
 /// All workloads whose names contain `only`; those whose programs are missing are left out with a
 /// loud line.
 pub(super) fn all(place: &Place, only: &str) -> Result<Vec<Workload>> {
-    let c = |name: &str, arguments: &[&str]| program(place, name, arguments);
+    let c = |name: &str, arguments: &[&str]| program(&place.directory, name, arguments);
     let mut workloads = vec![
         Workload {
             name: "shallow",
@@ -62,12 +62,12 @@ pub(super) fn all(place: &Place, only: &str) -> Result<Vec<Workload>> {
     Ok(workloads)
 }
 
-/// A program of tests/programs, built without frame pointers.
-fn program(place: &Place, name: &str, arguments: &[&str]) -> Result<Vec<PathBuf>> {
+/// A program of tests/programs with its arguments, built in `directory` without frame pointers.
+pub(super) fn program(directory: &Path, name: &str, arguments: &[&str]) -> Result<Vec<PathBuf>> {
     let source = workspace::root()
         .join("tests/programs")
         .join(format!("{name}.c"));
-    let binary = place.directory.join(name);
+    let binary = directory.join(name);
     let mut compile = Command::new("gcc");
     compile.args(["-O2", "-g", "-fomit-frame-pointer", "-pthread", "-o"]);
     process::run(compile.arg(&binary).arg(source))?;
@@ -92,7 +92,7 @@ pub(super) fn compilation(compiler: PathBuf) -> Vec<PathBuf> {
 
 /// A report, repeated, on a new recording of prof.
 fn prof_report(place: &Place) -> Result<Vec<PathBuf>> {
-    let threads = program(place, "threads", &["500"])?;
+    let threads = program(&place.directory, "threads", &["500"])?;
     let input = place.directory.join("input.data");
     record_at(place, &input, "4999", &threads)?;
     let mid = place.directory.join("middle.data");
