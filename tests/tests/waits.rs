@@ -318,8 +318,8 @@ fn waits_for_the_disk() {
     }
 }
 
-/// Disk waits are short, so that a plain user sees only some; these represent the others of their
-/// length.
+/// Disk waits are short, so that a plain user sees only some, fewer on a busy machine; these represent
+/// the others of their length, and what is left is marked.
 #[test]
 fn waits_of_plain_users_for_the_disk() {
     if !needs(AS_PLAIN_USER) {
@@ -329,11 +329,9 @@ fn waits_of_plain_users_for_the_disk() {
     let (recorded, _) = check_disk(&session);
     let stacks = recorded.physical_stacks();
     let seen = time_in(&stacks, &["main"]);
-    assert!(
-        seen * 2 > stacks.total(),
-        "{seen} of {} ns have a place",
-        stacks.total()
-    );
+    assert!(seen > 0, "{stacks}");
+    let unseen = time_in(&stacks, &["[wait, stack not seen]"]);
+    assert_eq!(seen + unseen, stacks.total(), "{stacks}");
 }
 
 /// Records a process that sleeps before, during and after: all of it, or its first thread.

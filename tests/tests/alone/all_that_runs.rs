@@ -37,30 +37,27 @@ fn stacks(recorded: &Recorded<'_>, filter: &[&str]) -> Stacks {
     Stacks::from_folded(&recorded.report(&options).stdout)
 }
 
-/// Three busy threads for each of two CPUs. The prof of the tests is hardly optimized;
-/// docs/design/reading.md has measurements of higher rates.
+/// Three busy threads for each of two CPUs, and what else runs: the reader has priority, so rings are
+/// read in time. Unwinding may be too slow beside much other load; then the verdict says so.
 #[test]
-fn all_cpus_of_a_busy_machine_lose_next_to_nothing() {
+fn rings_of_a_busy_machine_are_read_in_time() {
     if !needs(ALL) {
         return;
     }
     let session = Session::alone();
     let stranger = Endless::install(&session, "stranger");
     let strangers = [(); 2].map(|()| Endless::start(session.command(&stranger, ["60"])));
-    // Other load on a busy machine may be too much once.
-    let lost_few = (0..3).any(|_| loses_next_to_nothing(&session));
+    let recorded = record(&session, &["-a", "-e", "cpu-clock", "-F", "999"], "300");
     strangers.into_iter().for_each(Endless::end);
-    assert!(lost_few, "more than a thousandth was lost three times");
-}
-
-fn loses_next_to_nothing(session: &Session) -> bool {
-    let recorded = record(session, &["-a", "-e", "cpu-clock", "-F", "999"], "300");
     let json = recorded.report(&["--json", "-"]).stdout;
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     let losses = &json["quality"]["losses"];
-    let lost = ["ring_full", "queue_full", "malformed", "corrupt_rings"];
-    let lost = lost.map(|why| losses[why].as_u64().unwrap());
-    lost.iter().sum::<u64>() * 1000 <= recorded.samples()
+    let of_rings = ["ring_full", "malformed", "corrupt_rings"];
+    let of_rings = of_rings.map(|why| losses[why].as_u64().unwrap());
+    let lost: u64 = of_rings.iter().sum();
+    assert!(lost * 1000 <= recorded.samples(), "{losses}");
+    let said = recorded.outcome.stderr.contains("unwinding was too slow");
+    assert_eq!(said, losses["queue_full"] != 0, "{}", recorded.outcome);
 }
 
 #[test]
