@@ -33,7 +33,7 @@ NOINLINE int run(const char *name, uint64_t rounds) {
 }
 
 int main(int argc, char **argv) {
-    uint64_t rounds = argument(argc, argv, 2, 500) * MILLISECOND / 10;
+    uint64_t rounds = argument(argc, argv, 2, 200) * MILLISECOND / 10;
     for (int i = 0; i < 10; i++)
         if (argc < 2 || run(argv[1], rounds) != 0)
             return 1;

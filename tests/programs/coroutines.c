@@ -34,7 +34,7 @@ static void prepare(ucontext_t *context, char *stack, size_t size, void (*entry)
 
 int main(int argc, char **argv) {
     static char stacks[2][1 << 16];
-    rounds = argument(argc, argv, 1, 500) * MILLISECOND / 20;
+    rounds = argument(argc, argv, 1, 200) * MILLISECOND / 20;
     prepare(&first, stacks[0], sizeof stacks[0], first_entry);
     prepare(&second, stacks[1], sizeof stacks[1], second_entry);
     swapcontext(&outside, &first);

@@ -17,7 +17,7 @@ NOINLINE uint64_t descend(uint64_t depth, uint64_t rounds) {
 
 int main(int argc, char **argv) {
     uint64_t depth = argument(argc, argv, 1, 100);
-    uint64_t rounds = argument(argc, argv, 2, 500) * MILLISECOND;
+    uint64_t rounds = argument(argc, argv, 2, 200) * MILLISECOND;
     /* descend itself is a frame, as is the one with depth 0. */
     sink += descend(depth - 1, rounds);
     last_words();

@@ -39,7 +39,7 @@ NOINLINE void second(void) {
 }
 
 int main(int argc, char **argv) {
-    uint64_t rounds = argument(argc, argv, 1, 500) * MILLISECOND / STAY / 2;
+    uint64_t rounds = argument(argc, argv, 1, 200) * MILLISECOND / STAY / 2;
     for (uint64_t i = 0; i < rounds; i++) {
         first();
         second();

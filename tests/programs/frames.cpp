@@ -39,7 +39,7 @@ extern "C" NOINLINE void aligned_and_variable(int size, uint64_t rounds) {
 }
 
 int main(int argc, char **argv) {
-    uint64_t rounds = argument(argc, argv, 1, 500) * MILLISECOND / 100;
+    uint64_t rounds = argument(argc, argv, 1, 200) * MILLISECOND / 100;
     for (int i = 0; i < 100; i++)
         aligned_and_variable(100 + i, rounds);
     return 0;

@@ -35,7 +35,7 @@ NOINLINE uint64_t total(const std::vector<std::unique_ptr<shapes::Shape>> &all, 
 }
 
 int main(int argc, char **argv) {
-    uint64_t scale = argument(argc, argv, 1, 500) * MILLISECOND / 1200;
+    uint64_t scale = argument(argc, argv, 1, 200) * MILLISECOND / 1200;
     std::vector<std::unique_ptr<shapes::Shape>> all;
     for (int i = 0; i < 100; i++) {
         all.push_back(std::make_unique<shapes::Polygon<3>>());

@@ -23,7 +23,7 @@ NOINLINE int with_library(const char *path, uint64_t rounds) {
 }
 
 int main(int argc, char **argv) {
-    uint64_t rounds = argument(argc, argv, 3, 600) * MILLISECOND / 20;
+    uint64_t rounds = argument(argc, argv, 3, 200) * MILLISECOND / 20;
     for (int i = 0; i < 10; i++)
         if (with_library(argv[1], rounds) || with_library(argv[2], rounds))
             return 1;

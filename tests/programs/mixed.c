@@ -21,6 +21,6 @@ NOINLINE uint32_t divide(uint32_t rounds) {
 }
 
 int main(int argc, char **argv) {
-    sink += divide(argument(argc, argv, 1, 500) * MILLISECOND / 10);
+    sink += divide(argument(argc, argv, 1, 200) * MILLISECOND / 10);
     return 0;
 }

@@ -24,6 +24,6 @@ NOINLINE void decide(uint64_t rounds) {
 }
 
 int main(int argc, char **argv) {
-    decide(argument(argc, argv, 1, 500) * MILLISECOND);
+    decide(argument(argc, argv, 1, 200) * MILLISECOND);
     return 0;
 }

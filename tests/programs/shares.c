@@ -16,7 +16,7 @@ NOINLINE void work(uint64_t n) {
 }
 
 int main(int argc, char **argv) {
-    uint64_t total = argument(argc, argv, 1, 1000) * MILLISECOND / 10;
+    uint64_t total = argument(argc, argv, 1, 300) * MILLISECOND / 10;
     uint64_t random = 1;
     for (uint64_t done = 0; done < total;) {
         random = random * 6364136223846793005u + 1442695040888963407u;

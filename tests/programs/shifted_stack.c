@@ -15,7 +15,7 @@ NOINLINE void shifted(uint64_t bytes, uint64_t rounds) {
 }
 
 int main(int argc, char **argv) {
-    uint64_t rounds = argument(argc, argv, 1, 500) * MILLISECOND / 100;
+    uint64_t rounds = argument(argc, argv, 1, 200) * MILLISECOND / 100;
     for (int i = 0; i < 100; i++)
         shifted(1600 + 16 * (uint64_t)(i % 2), rounds);
     return 0;

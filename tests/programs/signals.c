@@ -35,7 +35,7 @@ NOINLINE void caller(void) {
 int main(int argc, char **argv) {
     static char stack[1 << 16];
     struct sigaction action;
-    rounds = argument(argc, argv, 2, 500) * MILLISECOND / 10;
+    rounds = argument(argc, argv, 2, 200) * MILLISECOND / 10;
     memset(&action, 0, sizeof action);
     action.sa_handler = handler;
     if (argc > 1 && strcmp(argv[1], "alternate") == 0) {

@@ -29,7 +29,7 @@ NOINLINE void *thread_main(void *unused) {
 
 int main(int argc, char **argv) {
     pthread_t threads[2];
-    rounds = argument(argc, argv, 1, 1000) * MILLISECOND;
+    rounds = argument(argc, argv, 1, 300) * MILLISECOND;
     for (int i = 0; i < 2; i++)
         pthread_create(&threads[i], NULL, thread_main, NULL);
     for (int i = 0; i < 2; i++)

@@ -13,6 +13,6 @@ NOINLINE void clocks(uint64_t times) {
 }
 
 int main(int argc, char **argv) {
-    clocks(argument(argc, argv, 1, 500) * 20000);
+    clocks(argument(argc, argv, 1, 200) * 20000);
     return 0;
 }

@@ -38,7 +38,7 @@ fn weights(folded: &str, callers: &str) -> (u64, u64) {
 #[test]
 fn tasks_read_as_they_were_written_and_executors_fold_away() {
     let session = Session::new();
-    let recorded = session.record(USER_CODE, &[build().to_str().unwrap(), "2000"]);
+    let recorded = session.record(USER_CODE, &[build().to_str().unwrap(), "700"]);
     let whole = recorded.report(&["--folded", "-"]).stdout;
     let folded = recorded.report(&["--fold-async", "--folded", "-"]).stdout;
 

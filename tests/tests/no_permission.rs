@@ -61,7 +61,7 @@ fn check_fallback(session: &Session, errno: i32, milliseconds: &str) -> (Outcome
 
 #[track_caller]
 fn check_shares(session: &Session) {
-    let (outcome, stacks) = check_fallback(session, EPERM, "2000");
+    let (outcome, stacks) = check_fallback(session, EPERM, "1000");
     let leaves = stacks.with_leaves(&EXPECTED.map(|(name, _)| name));
     assert_shares(&leaves, samples(&outcome), &EXPECTED);
 }

@@ -38,7 +38,7 @@ fn shallow_stacks() {
 fn deep_stacks() {
     check(
         Program::c(&["deep.c"]),
-        &["2000", "1000"],
+        &["2000", "400"],
         &["descend", "descend", "bottom"],
     );
 }

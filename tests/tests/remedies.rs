@@ -29,7 +29,7 @@ fn check_stacks(kept: &[&str], instead_of: &[&str], depth: &str, remedy: &str) {
     }
     let session = Session::new();
     let deep = DEEP.build();
-    let command = [deep.to_str().unwrap(), depth, "1000"];
+    let command = [deep.to_str().unwrap(), depth, "500"];
     let recorded = session.record(&[kept, instead_of].concat(), &command);
     let (before, reported) = (recorded.stacks().whole_share(), advice(&recorded));
     assert!(

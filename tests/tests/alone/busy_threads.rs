@@ -9,14 +9,14 @@ fn nothing_is_lost_and_every_stack_is_whole() {
     let binary = Program::c(&["threads.c"]).build();
     let recorded = session.record(
         &["-e", "cpu-clock", "-F", "999"],
-        &[binary.to_str().unwrap(), "1500"],
+        &[binary.to_str().unwrap(), "1000"],
     );
     recorded
         .outcome
         .assert_says(&["verdict: good: 100 % of", "no sample lost"]);
     let stacks = recorded.physical_stacks();
     assert!(
-        recorded.samples() > 2000,
+        recorded.samples() > 1000,
         "only {} samples",
         recorded.samples()
     );

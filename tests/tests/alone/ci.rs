@@ -33,7 +33,7 @@ fn ci(session: &Session, options: &[&str]) -> Outcome {
 #[test]
 fn a_function_that_grew_is_named() {
     let session = Session::new();
-    program(&session, 100, 200);
+    program(&session, 50, 100);
     ci(&session, &[]).assert_refused(&["prof ci --save-baseline"]);
     ci(&session, &["--save-baseline"]).assert_code(0);
     // Compare shares only: the total time also depends on other load on the machine.
@@ -43,7 +43,7 @@ fn a_function_that_grew_is_named() {
         same.stdout.starts_with("## prof ci: nothing grew"),
         "{same}"
     );
-    program(&session, 200, 200);
+    program(&session, 100, 100);
     let slower = ci(&session, &[]);
     slower.assert_code(3);
     assert!(
@@ -95,7 +95,7 @@ fn a_program_of_one_function_that_takes_longer_fails() {
 #[test]
 fn two_builds_are_compared_run_by_run() {
     let session = Session::alone();
-    program(&session, 200, 400);
+    program(&session, 50, 100);
     fs::copy(session.path("program"), session.path("before")).unwrap();
     let same = ci(&session, &["--versus", "./before", "--fail-above", "1:."]);
     same.assert_code(0);
@@ -103,7 +103,7 @@ fn two_builds_are_compared_run_by_run() {
         same.stdout.starts_with("## prof ci: nothing grew"),
         "{same}"
     );
-    program(&session, 400, 400);
+    program(&session, 100, 100);
     let slower = ci(&session, &["--versus", "./before"]);
     slower.assert_code(3);
     assert!(

@@ -19,7 +19,7 @@ fn recursion_of_100_frames() {
 #[track_caller]
 fn check_deep(depth: &str) {
     let session = Session::alone();
-    let command = [DEEP.build().to_str().unwrap(), depth, "2000"].map(String::from);
+    let command = [DEEP.build().to_str().unwrap(), depth, "1200"].map(String::from);
     let recorded = session.record(&["-e", "cpu-clock:u"], &command);
     let stacks = recorded.physical_stacks();
     stacks.assert_hottest(TO_THE_BOTTOM);
@@ -58,7 +58,7 @@ fn recursion_of_20000_frames_keeps_both_ends_and_marks_the_cut() {
     let binary = DEEP.build();
     let recorded = session.record(
         &["-e", "cpu-clock:u"],
-        &[binary.to_str().unwrap(), "20000", "1500"],
+        &[binary.to_str().unwrap(), "20000", "1200"],
     );
     let stacks = recorded.physical_stacks();
     stacks.assert_hottest(TO_THE_BOTTOM);
@@ -81,7 +81,7 @@ fn recursion_of_20000_frames_keeps_both_ends_and_marks_the_cut() {
 fn deep_stacks_are_read_before_they_change() {
     let session = Session::alone();
     let binary = Program::c(&["alternating_callers.c"]).build();
-    let command = [binary.to_str().unwrap(), "1000"];
+    let command = [binary.to_str().unwrap(), "500"];
     let recorded = session.record(&["-e", "cpu-clock:u", "-F", "1999"], &command);
     let stacks = recorded.physical_stacks();
     stacks.assert_whole(0.9);
@@ -130,7 +130,7 @@ fn frames_of_two_moments_are_not_joined() {
     ];
     let session = Session::alone();
     let binary = Program::c(&["returns.c"]).build();
-    let command = [binary.to_str().unwrap(), "1000"];
+    let command = [binary.to_str().unwrap(), "500"];
     let recorded = session.record(&["-e", "cpu-clock:u", "-F", "1999"], &command);
     let stacks = recorded.physical_stacks();
     let share = |is_right: bool| {

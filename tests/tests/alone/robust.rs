@@ -363,7 +363,7 @@ fn the_fastest_rate_keeps_shares_and_reports_throttling() {
     let session = Session::alone();
     let binary = SHARES.build();
     let options = ["-F", "max", "-e", "cpu-clock:u"];
-    let recorded = session.record(&options, &[binary.to_str().unwrap(), "1000"]);
+    let recorded = session.record(&options, &[binary.to_str().unwrap(), "500"]);
     let expected = [("burn_sixty", 0.6), ("burn_thirty", 0.3), ("burn_ten", 0.1)];
     let stacks = recorded.physical_stacks();
     let leaves = stacks.with_leaves(&expected.map(|(name, _)| name));
