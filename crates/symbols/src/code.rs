@@ -9,15 +9,15 @@ use crate::status::ModuleStatus;
 /// The machine code of one function, from the file that ran.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Code {
-    /// Where it is in the file.
+    /// Its offset in the file.
     pub offset: FileOffset,
-    /// Where it is by the file's own tables: what disassemblers print.
+    /// Its address by the file's own tables: the one that disassemblers print.
     pub address: ElfAddress,
     /// All of it, or the first mebibyte.
     pub bytes: Vec<u8>,
     /// How many more bytes it has.
     pub left_out: u64,
-    /// What it is for.
+    /// Its architecture.
     pub machine: Machine,
 }
 
@@ -48,7 +48,7 @@ pub enum CodeError {
     KernelMemory {
         /// `/proc/kcore`.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
     /// No symbol says where the function begins and ends.
@@ -75,7 +75,7 @@ impl Code {
 }
 
 impl Machine {
-    /// What the kernel's code is for.
+    /// The kernel's.
     pub(crate) fn of_this_machine() -> Self {
         match std::env::consts::ARCH {
             "x86_64" => Self::X86(64),

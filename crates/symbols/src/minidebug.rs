@@ -9,7 +9,7 @@ use crate::image::Image;
 /// Unpacked ones are a few percent of the program; more is not believed, in bytes.
 const LONGEST: u64 = 256 << 20;
 
-/// What the decoder itself may use, in KiB: enough for the dictionary of `xz -9`.
+/// The decoder's own memory limit in KiB: enough for the dictionary of `xz -9`.
 const MOST_MEMORY: u32 = 128 << 10;
 
 /// The ELF file within, if there is one.

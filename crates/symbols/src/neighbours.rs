@@ -14,7 +14,7 @@ pub(crate) struct Neighbours<'a> {
     before: Vec<u64>,
     /// For each address, the lowest start above it; the highest address if there is none.
     after: Vec<u64>,
-    /// Where symbols start that cover an address.
+    /// The starts of the symbols that cover an address.
     covering: Vec<u64>,
 }
 
@@ -52,7 +52,7 @@ impl<'a> Neighbours<'a> {
         }
     }
 
-    /// What is next to an address may be next to others as well.
+    /// The neighbours of an address may be those of others as well.
     pub(crate) fn spread(&mut self) {
         let mut highest = 0;
         for before in &mut self.before {

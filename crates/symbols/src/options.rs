@@ -13,7 +13,7 @@ pub struct SymbolOptions {
     pub inlines: bool,
     /// How names are written.
     pub demangle: Demangle,
-    /// Where separate debug files are: directories laid out as `/usr/lib/debug` is.
+    /// Directories with separate debug files, laid out as `/usr/lib/debug` is.
     pub debug_dirs: Vec<PathBuf>,
     /// The kernel's symbol table, `/proc/kallsyms` or a copy of it.
     pub kallsyms: PathBuf,
@@ -24,9 +24,9 @@ pub struct SymbolOptions {
     /// Where the kernel's own debug info may be. The build id decides; where none fits, there are
     /// names from `kallsyms` only.
     pub vmlinux: Vec<PathBuf>,
-    /// What the recording says of the kernel that it was made on.
+    /// The recording's description of its kernel.
     pub recorded_kernel: RecordedKernel,
-    /// Where programs leave their JIT maps (`perf-PID.map`), `/tmp` unless a test says otherwise.
+    /// The directory of JIT maps (`perf-PID.map`), `/tmp` unless a test says otherwise.
     pub jit_map_dir: PathBuf,
     /// Whether and how to ask debuginfod servers for debug info that is not on this machine.
     pub debuginfod: Option<Debuginfod>,
@@ -49,7 +49,7 @@ impl Default for SymbolOptions {
     }
 }
 
-/// Where distributions put `vmlinux` of the running kernel.
+/// The paths of the running kernel's `vmlinux` in distributions.
 fn usual_vmlinux() -> Vec<PathBuf> {
     let Ok(release) = std::fs::read_to_string("/proc/sys/kernel/osrelease") else {
         return Vec::new();
@@ -66,7 +66,7 @@ fn usual_vmlinux() -> Vec<PathBuf> {
     .into()
 }
 
-/// What a recording says of the kernel that it was made on. Without, it is taken to be the running
+/// A recording's description of its kernel. Without, it is taken to be the running
 /// one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecordedKernel {
@@ -107,7 +107,7 @@ pub struct Debuginfod {
 }
 
 impl Debuginfod {
-    /// What the environment asks for, by the variables that all debuginfod clients share; `None`
+    /// The environment's settings, by the variables that all debuginfod clients share; `None`
     /// if `DEBUGINFOD_URLS` is not set.
     pub fn from_environment() -> Option<Self> {
         Self::from_variables(|name| std::env::var(name).ok().filter(|value| !value.is_empty()))

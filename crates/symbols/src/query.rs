@@ -10,7 +10,7 @@ use prof_model::{Module, Pid};
 use crate::shorten::shorten;
 use crate::status::ModuleStatus;
 
-/// Where addresses are to be looked up, and so what kind of numbers they are.
+/// The space in which addresses are looked up, which says what kind of numbers they are.
 #[derive(Clone, Copy, Debug)]
 pub enum Source<'a> {
     /// A file or the vdso; the addresses are offsets in that file.
@@ -68,7 +68,7 @@ pub struct Resolved {
     pub(crate) downloads: Option<String>,
     /// The frames of all addresses, one address after the other.
     pub(crate) frames: Vec<SymbolFrame>,
-    /// Where the frames of each address end in `frames`.
+    /// The end of each address's frames in `frames`.
     pub(crate) ends: Vec<u32>,
     /// By the index of an address without a name: where its function begins, if that is known.
     pub(crate) starts: HashMap<usize, u64>,

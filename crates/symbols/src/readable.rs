@@ -40,7 +40,7 @@ pub fn readable(name: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// What the compiler calls things without a name, and what people call them.
+/// The compiler's words for things without a name, and those that people use.
 const KINDS: [(&str, &str); 10] = [
     ("closure", "closure"),
     ("closure_env", "closure"),

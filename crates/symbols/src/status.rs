@@ -25,7 +25,7 @@ pub enum ModuleStatus {
     },
     /// The file is gone.
     Missing {
-        /// Where it was.
+        /// Its path.
         path: PathBuf,
     },
     /// The file is another one than the one that was recorded: most likely it was rebuilt or
@@ -47,7 +47,7 @@ pub enum ModuleStatus {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
     /// The running kernel is another build than the one that was recorded.
@@ -63,7 +63,7 @@ pub enum ModuleStatus {
     NoJitMap {
         /// The process.
         pid: Pid,
-        /// Where the map should be.
+        /// The path where the map should be.
         path: PathBuf,
     },
     /// There is a map of run-time code, but it can't be trusted.

@@ -9,7 +9,7 @@ pub(crate) struct Symbol<'data> {
     pub(crate) start: u64,
     /// The address after the last, as the table says; `start` if it does not.
     pub(crate) end: u64,
-    /// Where an unsized one ends at the latest.
+    /// The latest end of an unsized one.
     pub(crate) limit: u64,
     /// How strongly the name is bound, the strongest lowest.
     pub(crate) rank: u8,

@@ -78,7 +78,7 @@ impl<'data> SymbolTable<'data> {
         })
     }
 
-    /// Where the function that `address` lies in begins and ends.
+    /// The bounds of the function that `address` lies in.
     pub(crate) fn range(&self, address: u64) -> Option<Range<u64>> {
         let symbol = self.find(address)?;
         let end = if symbol.end > symbol.start {
@@ -157,7 +157,7 @@ fn name<'data>(symbol: &object::Symbol<'data, '_>) -> Option<&'data [u8]> {
     symbol.name_bytes().ok().filter(|name| is_name(name))
 }
 
-/// Where sections of code end, by their numbers.
+/// The ends of sections of code, by section number.
 struct CodeSections(Vec<(usize, u64)>);
 
 impl CodeSections {
@@ -170,7 +170,7 @@ impl CodeSections {
         Self(ends.collect())
     }
 
-    /// Where that of a symbol ends.
+    /// The end of a symbol's section.
     fn end_for(&self, symbol: &object::Symbol<'_, '_>) -> Option<u64> {
         let index = symbol.section_index()?.0;
         let place = self.0.binary_search_by_key(&index, |&(index, _)| index);

@@ -111,9 +111,9 @@ fn frame(text: &str, profile: &mut Profile) -> FrameId {
     profile.frames.intern(Frame::Named(id))
 }
 
-/// What the weights of a file are.
+/// The kind of a file's weights.
 struct Weights {
-    /// What one sample weighs: 1, or if they can't be counts the largest number that divides them
+    /// The weight of one sample: 1, or if they can't be counts the largest number that divides them
     /// all, which is the period if all samples had the same.
     divisor: u64,
     /// Whether quotients are believable as numbers of samples.

@@ -4,11 +4,11 @@ use prof_model::{Pid, StackEnd, Tid};
 
 use crate::profile::{Event, Frame, FrameId, MissingData, Profile, Sample, StackId};
 
-/// What functions are called that stand for missing frames in outputs of ours: see
+/// The names of functions that stand for missing frames in our outputs: see
 /// [`crate::symbolize`].
 const MISSING: [&str; 2] = ["[truncated: ", "[... "];
 
-/// What the kernel's code is shown to be in.
+/// The module that the kernel's code is shown in.
 pub(super) const KERNEL: &str = "[kernel]";
 
 /// A profile whose samples come without times.
@@ -40,7 +40,7 @@ impl Imported {
         Self { profile, time: 0 }
     }
 
-    /// What is there so far.
+    /// The profile so far.
     pub(super) fn profile(&mut self) -> &mut Profile {
         &mut self.profile
     }

@@ -13,7 +13,7 @@ pub(super) struct Interner {
     processes: FxHashMap<Pid, Known>,
 }
 
-/// What is known of a process.
+/// The frames of a process's addresses.
 #[derive(Clone, Debug, Default)]
 struct Known {
     /// The [version](Process::version) of the process, if anything was heard of it.
@@ -27,7 +27,7 @@ struct Known {
 /// like it, which saves looking everything up again.
 #[derive(Clone, Debug, Default)]
 struct Path {
-    /// What stands outside of it.
+    /// The stack outside of it.
     base: Option<StackId>,
     addresses: Vec<u64>,
     stacks: Vec<StackId>,
@@ -37,7 +37,7 @@ struct Path {
 #[derive(Clone, Copy)]
 pub(super) struct Owner<'a> {
     pub(super) pid: Pid,
-    /// What is known of its mappings.
+    /// Its mappings.
     pub(super) process: Option<&'a Process>,
 }
 
@@ -73,7 +73,7 @@ impl Interner {
             .retain(|&pid, known| version(processes.get(pid)) == known.version);
     }
 
-    /// What is known of a process with its mappings of now.
+    /// A process with its present mappings.
     fn known(&mut self, pid: Pid, process: Option<&Process>) -> &mut Known {
         let known = self.processes.entry(pid).or_default();
         let version = version(process);
@@ -158,7 +158,7 @@ impl Interner {
         stack
     }
 
-    /// What an address of a process stands for.
+    /// The code that an address of a process stands for.
     pub(super) fn user_frame(
         &mut self,
         pid: Pid,

@@ -46,7 +46,7 @@ use thread_names::ThreadNames;
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct LoadOptions {
-    /// What to do with the copies of stacks that the file may hold.
+    /// The use of copies of stacks that the file may hold.
     pub stack_copies: StackCopies,
     /// Keeps the interpreter's own functions among those of Python programs.
     pub native: bool,
@@ -54,7 +54,7 @@ pub struct LoadOptions {
     pub progress: Option<Arc<LoadProgress>>,
 }
 
-/// What to do with copies of stacks (`perf record --call-graph dwarf`, `prof record --no-unwind`).
+/// The use of copies of stacks (`perf record --call-graph dwarf`, `prof record --no-unwind`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StackCopies {
     /// Such samples have the one frame they were in.

@@ -24,7 +24,7 @@ pub(super) struct Collector {
     groups: Groups,
     wall: Option<Wall>,
     corrections: Corrections,
-    /// What the current sample stands for; kept to save allocations.
+    /// The current sample's events and weights; kept to save allocations.
     weights: Vec<(usize, u64)>,
 }
 
@@ -113,7 +113,7 @@ impl Collector {
         self.counts.forget_frames();
     }
 
-    /// What the profile's events are.
+    /// The profile's events.
     pub(super) fn describe(&self, events: &[EventDescription]) -> Vec<Event> {
         let wall = self.wall.map(|_| Wall::event());
         events.iter().map(events::describe).chain(wall).collect()

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use prof_model::{Coverage, Pid, Process, Quality, Tid};
 use prof_perfdata::EventDescription;
 
-/// What to multiply the weights of samples by, by the names of their process and thread, where
+/// The factors of samples' weights, by the names of their process and thread, where
 /// the recorder knows that too little or too much was sampled ([`Coverage::correction`]).
 #[derive(Clone, Debug, Default)]
 pub(super) struct Corrections {
@@ -18,7 +18,7 @@ pub(super) struct Corrections {
 #[derive(Clone, Copy, Debug)]
 struct Correction {
     factor: f64,
-    /// What is still to be added to weights, because these are whole numbers: small ones would
+    /// The rest still to be added to weights, because these are whole numbers: small ones would
     /// never change otherwise.
     due: f64,
 }

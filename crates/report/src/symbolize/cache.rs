@@ -52,7 +52,7 @@ impl Known {
 #[derive(Debug)]
 struct Names {
     frames: Box<[SymbolFrame]>,
-    /// Where the function begins, if it has no name.
+    /// The function's start, if it has no name.
     start: Option<u64>,
     /// The first address that may have others.
     end: u64,
@@ -249,7 +249,7 @@ mod tests {
         }
     }
 
-    /// Where the code of this function is in our own file.
+    /// The place of this function's code in our own file.
     #[inline(never)]
     fn here() -> u64 {
         let address = std::hint::black_box(here as fn() -> u64) as usize as u64;

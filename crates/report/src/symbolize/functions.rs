@@ -16,7 +16,7 @@ pub struct Function {
     pub name: Arc<str>,
     /// The short name of the module it is in (`libc.so.6`), `[kernel]`, `[jit]` or empty.
     pub module: Arc<str>,
-    /// What kind of code it is.
+    /// The kind of code.
     pub kind: FunctionKind,
 }
 

@@ -19,17 +19,17 @@ pub enum Language {
     Go,
     /// Python.
     Python,
-    /// What a Java VM compiles.
+    /// Code that a Java VM compiles.
     Java,
-    /// What Node compiles.
+    /// Code that Node compiles.
     JavaScript,
     /// Ruby.
     Ruby,
     /// PHP.
     Php,
-    /// What .NET compiles.
+    /// Code that .NET compiles.
     CSharp,
-    /// What Erlang's machine compiles.
+    /// Code that Erlang's machine compiles.
     Erlang,
     /// Lua.
     Lua,
@@ -70,7 +70,7 @@ impl Language {
         self.evidence().name
     }
 
-    /// What else it is called.
+    /// Its other names.
     pub fn aliases(self) -> &'static [&'static str] {
         self.evidence().aliases
     }

@@ -37,7 +37,7 @@ pub struct SymbolizedProfile {
     naming: Vec<ModuleNaming>,
 }
 
-/// Where control is in one function of a frame.
+/// The position in one function of a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Location {
     /// The function.

@@ -82,10 +82,10 @@ pub(super) fn with_names<'a>(
     SymbolizedProfile::assembled(profile, Arc::new(named), naming)
 }
 
-/// What all waits are called, where running and waiting are in one view.
+/// The name of all waits, where running and waiting are in one view.
 pub(crate) const OFF_CPU: &str = "[off-CPU]";
 
-/// What the frames of a profile are called.
+/// The names of a profile's frames.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FrameNames {
     functions: Functions,
@@ -220,7 +220,7 @@ impl FrameNames {
     }
 }
 
-/// What stands in a view for the callers that are missing.
+/// The frame that stands for missing callers in a view.
 fn cut_label(end: StackEnd) -> String {
     match end {
         StackEnd::NotSeen => "[wait, stack not seen]".into(),

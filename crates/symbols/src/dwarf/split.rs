@@ -17,12 +17,12 @@ use super::{Reader, Sections};
 use crate::arena::Arena;
 use crate::image::Image;
 
-/// Where the split parts of one program's DWARF are.
+/// The places of one program's split DWARF.
 pub(crate) struct SplitFiles<'data> {
     /// The directory of the program.
     home: PathBuf,
     package: Option<Package<'data>>,
-    /// What was read so far.
+    /// The parts that were read so far.
     read: Arena<Sections<'static>>,
 }
 

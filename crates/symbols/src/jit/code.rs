@@ -16,7 +16,7 @@ pub(crate) struct JitCode {
     count: usize,
     size: usize,
     is_full: bool,
-    /// What the code is for, as far as is known.
+    /// The architecture of the code, as far as it is known.
     pub(crate) machine: Option<Machine>,
 }
 
@@ -25,7 +25,7 @@ struct Range {
     end: u64,
     /// Index of the function.
     function: usize,
-    /// Where the function began, before it was moved and cut.
+    /// The function's start before it was moved and cut.
     origin: u64,
     /// What to add to an address to get to where the function was when its lines were written
     /// down: it may have been moved since.
@@ -59,7 +59,7 @@ pub(crate) struct Extent {
     pub(crate) bytes: Option<ops::Range<u64>>,
 }
 
-/// What is known of an address.
+/// The code at an address.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Found<'a> {
     pub(crate) name: &'a str,
@@ -171,7 +171,7 @@ impl JitCode {
         (address < range.end).then_some((start, range))
     }
 
-    /// What is known of an address.
+    /// The code at an address.
     pub(crate) fn find(&self, address: u64) -> Option<Found<'_>> {
         let (_, range) = self.range(address)?;
         let function = self.functions.get(range.function)?;

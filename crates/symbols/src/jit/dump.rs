@@ -98,7 +98,7 @@ fn machine(number: u32) -> Machine {
 
 struct Reader {
     code: JitCode,
-    /// Where in the file the body of the current record is.
+    /// The file offset of the current record's body.
     position: u64,
     /// The lines of the function that comes next.
     pending: Vec<Line>,

@@ -10,7 +10,7 @@ pub(crate) struct KernelSymbols {
     functions: Vec<Function>,
     /// All names, end to end.
     names: String,
-    /// Where `_text` is: the kernel's first byte of code.
+    /// The address of `_text`: the kernel's first byte of code.
     text: Option<u64>,
 }
 
@@ -97,12 +97,12 @@ impl KernelSymbols {
         }
     }
 
-    /// Where `_text` is.
+    /// The address of `_text`.
     pub(crate) fn text(&self) -> Option<u64> {
         self.text
     }
 
-    /// Where the function at an absolute address begins, and where the next one does.
+    /// The starts of the function at an absolute address and of the next one.
     pub(crate) fn range(&self, address: u64) -> Option<Range<u64>> {
         let after = self.functions.partition_point(|f| f.start <= address);
         let start = self.functions.get(after.checked_sub(1)?)?.start;

@@ -83,7 +83,7 @@ impl LiveProfile {
         self.window.decay(time);
     }
 
-    /// What was sampled in this span, and what the whole recording is worth so far.
+    /// The samples of this span, and the total of the recording so far.
     pub fn profile(&self, span: Span) -> Profile {
         let profile = Profile {
             samples: self.window.samples(span),
@@ -92,7 +92,7 @@ impl LiveProfile {
         self.loader.complete(profile, &self.recording)
     }
 
-    /// What was sampled since the start in stacks that are not held any more, because they are
+    /// The total since the start of stacks that are not held any more, because they are
     /// rare and there were too many.
     pub fn left_out(&self) -> Weight {
         self.window.left_out()

@@ -30,7 +30,7 @@ fn event() -> EventDescription {
     }
 }
 
-/// What comes before the records, and then a process with a module.
+/// The start of a file, and then a process with a module.
 fn begin() -> LiveProfile {
     let events = [event()];
     let start = Writer::create_pipe(Cursor::new(Vec::new()), &events, &Features::default());

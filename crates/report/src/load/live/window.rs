@@ -11,7 +11,7 @@ use crate::profile::{NameId, Sample, Samples, StackId, Weight};
 /// Which samples to look at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Span {
-    /// What was sampled lately: weights halve every five seconds.
+    /// The recent samples: weights halve every five seconds.
     #[default]
     Recent,
     /// All since the start.
@@ -25,7 +25,7 @@ pub(super) struct Window {
     left_out: Weight,
 }
 
-/// What distinguishes samples, except their time.
+/// All that distinguishes samples, except their time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Key {
     pid: Pid,
@@ -39,7 +39,7 @@ struct Key {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Held {
-    /// What is left of it by now, and of its number.
+    /// Its present rest, and that of its number.
     recent: f64,
     recent_samples: f64,
     all: Weight,

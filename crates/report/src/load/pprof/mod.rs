@@ -66,7 +66,7 @@ struct Reader<'a> {
 struct Type {
     /// Which of a sample's values is of this type.
     position: usize,
-    /// What values are multiplied by.
+    /// The factor of values.
     factor: u64,
 }
 
@@ -182,7 +182,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// What locations refer to, by id.
+/// The functions and mappings of locations, by id.
 struct Tables<'a> {
     functions: FxHashMap<u64, &'a message::Function>,
     mappings: FxHashMap<u64, &'a Mapping>,
@@ -305,7 +305,7 @@ fn thread<'a>(message: &'a message::Tables, labels: &[Label]) -> Thread<'a> {
     thread
 }
 
-/// Where code without a name is.
+/// The place of code without a name.
 fn unnamed(
     message: &message::Tables,
     location: &Location,
