@@ -172,7 +172,7 @@ fn stack_of(
                 stack.close(anchor)?;
                 cframe = layout.previous_cframe(memory, anchor);
             }
-            Entry::Each => stack.end_activation(address),
+            Entry::Each => stack.end_activation(address)?,
             Entry::Flag | Entry::OnStack => {}
         }
         address = frame.previous;
@@ -184,19 +184,22 @@ impl PythonStack {
     /// Completes the frames of an activation.
     fn close(&mut self, anchor: u64) -> Result<(), Unknown> {
         let last = self.activations.last();
-        // A stack grows down; an activation without a frame begins or ends.
-        if last.is_some_and(|last| last.anchor >= anchor || last.end >= self.frames.len())
-            || self.frames.is_empty()
-        {
-            return Err(Unknown::Inconsistent);
+        // A stack grows down.
+        match last.is_some_and(|last| last.anchor >= anchor) {
+            true => Err(Unknown::Inconsistent),
+            false => self.end_activation(anchor),
         }
-        self.end_activation(anchor);
-        Ok(())
     }
 
-    fn end_activation(&mut self, anchor: u64) {
+    fn end_activation(&mut self, anchor: u64) -> Result<(), Unknown> {
+        let begin = self.activations.last().map_or(0, |last| last.end);
         let end = self.frames.len();
+        // An activation without a frame begins or ends.
+        if begin >= end {
+            return Err(Unknown::Inconsistent);
+        }
         self.activations.push(Activation { anchor, end });
+        Ok(())
     }
 
     /// Replaces anchors that are addresses of frames by the addresses of words that point to them.
