@@ -245,7 +245,7 @@ impl fmt::Display for Remedy {
                 "build this code with -fasynchronous-unwind-tables or -fno-omit-frame-pointer",
             ),
             Self::KeepFramePointers => f.write_str(
-                "have its run-time compiler keep frame pointers (java -XX:+PreserveFramePointer)",
+                "have its run-time compiler keep frame pointers (Java: -XX:+PreserveFramePointer)",
             ),
             Self::ReportIt => f.write_str("to report this bug, record with --no-unwind"),
         }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use prof_console::Console;
-use prof_model::{Verdict, byte_size, counted};
+use prof_model::{StackEnd, Verdict, byte_size, counted};
 use prof_recorder::{
     Backend, CallGraph, Control, CpuTarget, Delay, Options, Program, Rotation, Schedule, Signals,
     Storage, Summary, Target,
@@ -244,8 +244,8 @@ fn show(recording: &[PathBuf], embed: bool, pictures: &Pictures, console: Consol
     Ok(())
 }
 
-/// Only the outermost function's name shows whether the kernel's or the CPU's callers led to the
-/// root.
+/// Only the outermost function's name shows whether frame pointers, or the kernel's or the CPU's
+/// callers, led to the root.
 fn verdict(summary: &Summary, options: &Options) -> Result<Verdict> {
     let mut events = options.groups.iter().flat_map(|group| &group.events);
     let found_by_others = events.any(|event| {
@@ -254,7 +254,9 @@ fn verdict(summary: &Summary, options: &Options) -> Result<Verdict> {
             CallGraph::FramePointers | CallGraph::LastBranches
         )
     });
-    Ok(match found_by_others && !summary.files.is_empty() {
+    let ended = summary.quality.stacks.get(&StackEnd::FramePointersEnded);
+    let is_open = found_by_others || ended.is_some_and(|&stacks| stacks > 0);
+    Ok(match is_open && !summary.files.is_empty() {
         true => Verdict::new(&report::quality(&summary.files)?),
         false => Verdict::new(&summary.quality),
     })

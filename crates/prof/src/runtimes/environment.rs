@@ -30,10 +30,11 @@ const RUNTIMES: [Runtime; 2] = [
         executables: &["node", "nodejs"],
         is_known: || true,
     },
-    // <https://www.erlang.org/doc/apps/erts/beamasm#linux-perf-support>
+    // <https://www.erlang.org/doc/apps/erts/beamasm#linux-perf-support>; `true` would leave a dump
+    // of 11 MB in /tmp besides the map.
     Runtime {
         variable: "ERL_FLAGS",
-        arguments: "+JPperf true",
+        arguments: "+JPperf map",
         own: "JPperf",
         executables: &["beam.smp"],
         is_known: || erlang_release().is_some_and(|release| release >= 25),

@@ -94,10 +94,16 @@ fn ends_open(profile: &Profile, id: StackId) -> bool {
 }
 
 /// Whether processes or threads begin in a function of this name. `start_thread` and
-/// `__libc_start_main` are among them because what calls these keeps no frame pointer.
+/// `__libc_start_main` are among them because what calls these keeps no frame pointer. A process of
+/// Erlang has a stack of its own, whose outermost frame returns to `erts_beamasm:normal_exit/0`.
 fn is_entry(name: &str) -> bool {
     let exact = ["_start", "_dl_start", "_dl_start_user", "start_thread"];
-    let starts = ["clone", "__clone", "__libc_start"];
+    let starts = [
+        "clone",
+        "__clone",
+        "__libc_start",
+        "$erts_beamasm:normal_exit/0",
+    ];
     exact.contains(&name) || starts.iter().any(|start| name.starts_with(start))
 }
 
@@ -114,6 +120,7 @@ mod tests {
             "__clone",
             "__libc_start_main_impl",
             "start_thread",
+            "$erts_beamasm:normal_exit/0-CodeInfoPrologue",
         ] {
             check(name, true);
         }
