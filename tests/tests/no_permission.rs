@@ -103,6 +103,26 @@ fn weights_are_cpu_time_and_waits_are_not_interrupted() {
     assert!(interrupted < SLEEPS / 2, "{outcome}");
 }
 
+/// A thread that is asked to stop from another CPU may reach its next system call first.
+#[test]
+fn code_between_system_calls_keeps_its_share() {
+    if !needs(&[Need::Root]) {
+        return;
+    }
+    let session = Session::new();
+    let program = Program::c(&["clock_calls.c"]);
+    let events = session.record(&["-e", "cpu-clock"], &[program.build()]);
+    let expected = events.physical_stacks().self_share("between_calls");
+    for _ in 0..4 {
+        let (outcome, stacks) = record(&session, EPERM, &program, &[]);
+        let share = stacks.self_share("between_calls");
+        assert!(
+            (share - expected).abs() < 0.15,
+            "{share} instead of {expected}: {outcome}{stacks}"
+        );
+    }
+}
+
 #[test]
 fn threads() {
     let session = Session::new();
