@@ -318,8 +318,8 @@ fn waits_for_the_disk() {
     }
 }
 
-/// Disk waits are short, so that a plain user sees only some, fewer on a busy machine; these represent
-/// the others of their length, and what is left is marked.
+/// Disk waits are short, so that a plain user sees only some, fewer on a busy machine; these
+/// represent the others of their length, and what is left is marked.
 #[test]
 fn waits_of_plain_users_for_the_disk() {
     if !needs(AS_PLAIN_USER) {

@@ -37,8 +37,8 @@ fn stacks(recorded: &Recorded<'_>, filter: &[&str]) -> Stacks {
     Stacks::from_folded(&recorded.report(&options).stdout)
 }
 
-/// Three busy threads for each of two CPUs, and what else runs: the reader has priority, so rings are
-/// read in time. Unwinding may be too slow beside much other load; then the verdict says so.
+/// Three busy threads for each of two CPUs, and what else runs: the reader has priority, so rings
+/// are read in time. Unwinding may be too slow beside much other load; then the verdict says so.
 #[test]
 fn rings_of_a_busy_machine_are_read_in_time() {
     if !needs(ALL) {

@@ -16,6 +16,7 @@ mod frame_pointers;
 mod poll_interval;
 mod record_builder;
 mod tracees;
+mod tracer_cpu;
 
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};

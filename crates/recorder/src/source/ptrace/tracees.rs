@@ -1,15 +1,15 @@
 //! The traced threads: followed as they come and go, stopped when they run, and sampled.
 
 use std::collections::{HashMap, HashSet};
-use std::time::Duration;
 
+use prof_events::LiveMemory;
 use prof_events::tracing::{Errno, Stopped, Tracer, Why};
-use prof_events::{AllowedCpus, LiveMemory};
 use prof_model::{Pid, Tid};
 use prof_procfs::Task;
 
 use super::frame_pointers::FramePointers;
 use super::record_builder::{Mapped, RecordBuilder, ThreadSample};
+use super::tracer_cpu::TracerCpu;
 
 /// The state of all targets.
 pub(super) struct Tracees {
@@ -29,40 +29,6 @@ pub(super) struct Tracees {
     /// Chains of frame pointers, if requested.
     frames: Option<FramePointers>,
     cpu: TracerCpu,
-}
-
-/// The CPU of the tracing thread: that of the thread it stops next.
-///
-/// An interrupt of another CPU takes some microseconds, in a virtual machine many, and a thread
-/// stops sooner if its next system call ends before: calls would get the samples of other code. A
-/// timer of its own CPU stops it wherever it is.
-struct TracerCpu {
-    /// The CPUs on which it may run.
-    allowed: Option<AllowedCpus>,
-    at: Option<u32>,
-}
-
-impl TracerCpu {
-    /// How long to let a thread run on after having come to its CPU, which it may have noticed.
-    const PAUSE: Duration = Duration::from_micros(50);
-
-    fn of_this_thread() -> Self {
-        Self {
-            allowed: AllowedCpus::of_this_thread(),
-            at: None,
-        }
-    }
-
-    /// Moves there, if that is allowed.
-    fn move_to(&mut self, cpu: u32) {
-        if self.at != Some(cpu)
-            && let Some(there) = self.allowed.and_then(|allowed| allowed.only(cpu))
-            && there.run_there()
-        {
-            self.at = Some(cpu);
-            std::thread::sleep(Self::PAUSE);
-        }
-    }
 }
 
 #[derive(Default)]
