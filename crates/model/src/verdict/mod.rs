@@ -105,7 +105,7 @@ impl Verdict {
             0 => "no user stacks".to_owned(),
             _ => format!(
                 "{} of {} whole",
-                percent(whole),
+                percent_reached(whole),
                 counted(stacks, "user stack")
             ),
         };
@@ -207,7 +207,7 @@ fn with_python(quality: &Quality) -> String {
     match share(python.known, python.all()) {
         Some(known) => format!(
             ", {} of Python stacks show Python functions",
-            percent(known)
+            percent_reached(known)
         ),
         None => String::new(),
     }
@@ -368,6 +368,12 @@ fn share(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
+/// Rounded down, so that a share below the bound of a grade does not look like one that reaches it.
+fn percent_reached(share: f64) -> String {
+    let down = (share * 1000.0 + 1e-6).floor() / 1000.0;
+    percent(if down > 0.0 { down } else { share })
+}
+
 /// A share as a percentage that never rounds up to 100 or down to 0.
 fn percent(share: f64) -> String {
     let rounded = (share * 1000.0).round() / 10.0;
@@ -468,7 +474,7 @@ mod tests {
         use StackEnd::{NoUnwindInfo, Root};
         let one = "100 % of 1 user stack whole, no sample lost";
         check(&[(Root, 1)], 0, Grade::TooFewSamples, one);
-        let few = "96.6 % of 29 user stacks whole, no sample lost";
+        let few = "96.5 % of 29 user stacks whole, no sample lost";
         let ends = [(Root, 28), (NoUnwindInfo, 1)];
         check(&ends, 0, Grade::TooFewSamples, few);
         let mut quality = quality(&[(Root, 29)], 0);
@@ -497,6 +503,17 @@ mod tests {
             0,
             Grade::Good,
             "99.9 % of 100000 user stacks whole, no sample lost",
+        );
+    }
+
+    /// 99.487 %.
+    #[test]
+    fn a_share_just_under_a_grade_does_not_look_like_it() {
+        check(
+            &[(StackEnd::Root, 194), (StackEnd::Loop, 1)],
+            0,
+            Grade::Fair,
+            "99.4 % of 195 user stacks whole, no sample lost",
         );
     }
 

@@ -36,13 +36,14 @@ pub(super) fn request_perf_map(pid: Pid) -> io::Result<Option<PerfMap>> {
         let mut files = maps.iter().map(|entry| Path::new(&entry.path).to_owned());
         files.any(|file| file.file_name() == Some("libjvm.so".as_ref()))
     });
-    let Some(inner) = process.status().ok().and_then(|status| status.inner_pid()) else {
+    let inner = process.status().ok().and_then(|status| status.inner_pid());
+    let Some(inner) = inner.filter(|_| is_jvm) else {
         return Ok(None);
     };
     let held = hold_tmp(&process)?;
     let directory = descriptor(&held);
     let path = directory.join(file_name(inner));
-    if !is_jvm || path.exists() {
+    if path.exists() {
         return Ok(None);
     }
     let socket = directory.join(format!(".java_pid{inner}"));
