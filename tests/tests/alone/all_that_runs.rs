@@ -57,7 +57,7 @@ fn rings_of_a_busy_machine_are_read_in_time() {
     let lost: u64 = of_rings.iter().sum();
     assert!(lost * 1000 <= recorded.samples(), "{losses}");
     let said = recorded.outcome.stderr.contains("unwinding was too slow");
-    assert_eq!(said, losses["queue_full"] != 0, "{}", recorded.outcome);
+    assert!(said || losses["queue_full"] == 0, "{}", recorded.outcome);
 }
 
 #[test]

@@ -10,7 +10,8 @@ pub fn perf_record(directory: &Path, args: &[&str], program: &[&str]) -> Option<
     let perf = perf()?;
     let file = directory.join("perf.data");
     let mut command = Command::new(perf);
-    command.arg("record").args(args);
+    // perf 6.1 aborts if several of them add the same files to its cache.
+    command.args(["record", "--no-buildid-cache"]).args(args);
     let piped = args.contains(&"-");
     if piped {
         let out = std::fs::File::create(&file).expect("a file to pipe into");
