@@ -8,7 +8,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::{Options, Place, machine, median};
+use super::{Options, Place, counts_of_prof, machine, median};
 use crate::{process, workspace};
 
 const HERTZ: &str = "999";
@@ -135,7 +135,7 @@ fn run(place: &Place, way: &Way, (python, threads): (&Path, &str)) -> Result<Run
     let program = [python, "python_pairs.py".as_ref(), CALLS.as_ref()].map(PathBuf::from);
     let words = way.words.iter().cloned().chain(program);
     let words = words.chain([threads.into(), clocks.clone()]);
-    let (all, _) = place.stopwatch.measure(&place.directory, words)?;
+    let (all, said) = place.stopwatch.measure(&place.directory, words)?;
     let text = fs::read_to_string(&clocks)?;
     let mut clocks = text.split_whitespace().map(str::parse::<f64>);
     let mut next = || {
@@ -154,11 +154,16 @@ fn run(place: &Place, way: &Way, (python, threads): (&Path, &str)) -> Result<Run
         }
         _ => fs::read_to_string(place.directory.join("python.raw"))?,
     };
+    let mut pairs = Pairs::of(&folded);
+    if way.name == "prof" {
+        // Its stacks weigh nanoseconds.
+        pairs.samples = counts_of_prof(&said)?.samples;
+    }
     Ok(Run {
         wall,
         cpu,
         own_cpu: all.cpu.as_secs_f64() - cpu,
-        pairs: Pairs::of(&folded),
+        pairs,
     })
 }
 
