@@ -167,6 +167,21 @@ fn signal_handlers_on_an_alternate_stack() {
     check_handler("alternate");
 }
 
+/// Two callers raise the signal at the same depth, so the handler's stack is the same for both, and
+/// the interrupted stack is read later.
+#[test]
+fn interrupted_stacks_of_two_moments_are_not_joined() {
+    let session = Session::new();
+    let binary = Program::c(&["signals.c"]).build();
+    let command = [binary.to_str().unwrap(), "turns", "1000"];
+    let stacks = session.record(USER_CODE, &command).physical_stacks();
+    let wrong = stacks.share(|frames| {
+        let has = |name| frames.iter().any(|frame| frame == name);
+        has("in_left") && has("right") || has("in_right") && has("left")
+    });
+    assert!(wrong < 0.02, "{wrong}:\n{stacks}");
+}
+
 #[test]
 fn frames_of_odd_shape() {
     if !needs(&[Need::Tool("g++")]) {

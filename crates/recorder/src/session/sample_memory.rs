@@ -1,5 +1,6 @@
 //! The target's memory at the time when a sample is unwound.
 
+use std::hash::{DefaultHasher, Hasher};
 use std::ops::Range;
 
 use prof_events::LiveMemory;
@@ -18,6 +19,7 @@ pub(crate) struct SampleMemory<'a> {
     earlier: Option<&'a StackSnapshot>,
     found: &'a [u64],
     recalled: bool,
+    left_dump: Option<DefaultHasher>,
     java: Option<JavaMachine<'a>>,
 }
 
@@ -35,6 +37,7 @@ impl<'a> SampleMemory<'a> {
             earlier,
             found,
             recalled: false,
+            left_dump: None,
             java: None,
         }
     }
@@ -47,6 +50,11 @@ impl<'a> SampleMemory<'a> {
     /// Whether the stack of an earlier sample was used.
     pub(crate) fn has_recalled(&self) -> bool {
         self.recalled
+    }
+
+    /// If the stack continues on another one: a number for the bytes of the dump that led there.
+    pub(crate) fn left_dump(&self) -> Option<u64> {
+        self.left_dump.as_ref().map(DefaultHasher::finish)
     }
 }
 
@@ -88,6 +96,11 @@ impl Memory for SampleMemory<'_> {
 
     fn bytecodes(&mut self, method: u64) -> Option<Range<u64>> {
         self.java.as_mut()?.bytecodes(method)
+    }
+
+    fn leave_dump(&mut self, overlap: &[u8]) {
+        let hasher = self.left_dump.get_or_insert_default();
+        hasher.write(overlap);
     }
 
     fn mapping(&mut self, address: u64) -> Option<Range<u64>> {

@@ -188,7 +188,14 @@ impl UserUnwinder {
             self.tail_change.set_ambiguous(stack.tid);
         }
         let is_proven = now.is_prompt() && !memory.has_recalled();
-        if unwound.remote_read > 0 && !is_proven && self.tail_change.is_ambiguous(stack.tid) {
+        let is_ambiguous = match memory.left_dump() {
+            Some(place) => {
+                let frames = unwound.end.is_whole().then_some(outer);
+                (self.tail_change).is_ambiguous_place(stack.tid, place, frames)
+            }
+            None => !is_proven && self.tail_change.is_ambiguous(stack.tid),
+        };
+        if unwound.remote_read > 0 && is_ambiguous {
             chain.truncate(beyond_copy);
             unwound = Unwound::at_once(StackEnd::Stale);
         }

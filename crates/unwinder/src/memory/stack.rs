@@ -281,6 +281,7 @@ impl<'a> Stack<'a> {
             .memory
             .read(self.dump.start.wrapping_add(first as u64), now);
         if count == copied.len() && now == copied {
+            self.memory.leave_dump(copied);
             Ok(())
         } else {
             Err(StackEnd::Stale)

@@ -106,6 +106,12 @@ pub trait Memory {
         None
     }
 
+    /// The walk continues on another stack, in live memory. `overlap` is the part of the dump that
+    /// led there, and is unchanged; but it may be the same whenever that code runs.
+    fn leave_dump(&mut self, overlap: &[u8]) {
+        let _ = overlap;
+    }
+
     /// The mapping of the live target that contains `address` (a line of /proc/PID/maps), if known:
     /// a stack is not followed past the end of its mapping. Called at most a few times per stack,
     /// only for stacks deeper than their dump.
