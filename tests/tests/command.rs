@@ -47,6 +47,36 @@ fn a_death_by_signal_is_128_and_the_signal() {
     }
 }
 
+/// Daemons and wrappers ignore SIGCHLD, and everything that they start inherits that.
+#[test]
+fn ends_of_children_may_be_ignored() {
+    let session = Session::new();
+    let verbs = [
+        "record",
+        "record --sampler ptrace",
+        "stat -e task-clock",
+        "top --stdio",
+    ];
+    for verb in verbs {
+        let script = format!("trap '' CHLD; exec \"$0\" {verb} -- grep SigIgn /proc/self/status");
+        let words = [
+            "-c".as_ref(),
+            script.as_ref(),
+            prof_tests::prof().as_os_str(),
+        ];
+        let outcome = Outcome::of(session.command(Path::new("bash"), words));
+        outcome.assert_code(0);
+        let mut printed = outcome.stdout.lines().chain(outcome.stderr.lines());
+        let line = printed.find(|line| line.contains("SigIgn"));
+        let ignored = line.and_then(|line| line.split_ascii_whitespace().last());
+        let ignored = ignored.and_then(|set| u64::from_str_radix(set, 16).ok());
+        assert!(
+            ignored.is_some_and(|set| set >> 16 & 1 == 1),
+            "{verb}: {outcome}"
+        );
+    }
+}
+
 #[test]
 fn commands_that_cannot_be_started() {
     let session = Session::new();

@@ -172,18 +172,18 @@ impl HeldCommand {
         let mut command = program.command()?;
         let (wait, go) = io::pipe()?;
         let (pid, report) = io::pipe()?;
-        let mask = signals.mask_before();
+        let state = signals.state_before();
         let held = Held {
             wait,
             go: go.as_raw_fd(),
             report,
         };
-        // SAFETY: between fork and exec the closure makes system calls only: read, write, close
-        // and sigmask; it neither allocates nor takes locks. Closing `go` is right because the
+        // SAFETY: between fork and exec the closure makes system calls only: read, write, close,
+        // sigaction and sigmask; it neither allocates nor takes locks. Closing `go` is right: the
         // child's copy of it is used by nobody.
         unsafe {
             command.pre_exec(move || {
-                libc::pthread_sigmask(libc::SIG_SETMASK, &raw const mask, std::ptr::null_mut());
+                state.restore();
                 held.report_and_wait()
             });
         }

@@ -30,12 +30,40 @@ pub fn survive_file_size_limit() {
 /// blocked with them, for [`Signals::children`].
 ///
 /// Signals are not handled, only blocked, so dispositions do not change: a SIGHUP that `nohup`
-/// ignores stays ignored, for us and for the command. Dropping it restores the signal mask of the
-/// current thread; pending signals are then delivered.
+/// ignores stays ignored, for us and for the command. Only an ignored SIGCHLD stays ignored for the
+/// command alone: nobody can wait for children that are ignored. Dropping it restores the signal
+/// mask of the current thread; pending signals are then delivered.
 #[derive(Debug)]
 pub struct Signals {
     fd: OwnedFd,
-    before: libc::sigset_t,
+    before: SignalState,
+}
+
+/// What a command inherits of signals.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SignalState {
+    mask: libc::sigset_t,
+    ignores_children: bool,
+}
+
+impl SignalState {
+    /// Restores it in this thread, for the program that it executes. It may be called between fork
+    /// and exec.
+    pub(crate) fn restore(&self) {
+        if self.ignores_children {
+            set_disposition(libc::SIGCHLD, libc::SIG_IGN);
+        }
+        // SAFETY: the mask is valid, and the call writes nothing.
+        unsafe {
+            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.mask, ptr::null_mut());
+        }
+    }
+}
+
+/// Sets what a signal does, to the default or to nothing; returns what it did.
+fn set_disposition(signal: i32, disposition: libc::sighandler_t) -> libc::sighandler_t {
+    // SAFETY: neither the default nor ignoring runs code of ours.
+    unsafe { libc::signal(signal, disposition) }
 }
 
 /// Readable when a child, or a thread that we trace, has stopped or ended (SIGCHLD).
@@ -201,9 +229,14 @@ impl Signals {
         let mut before = MaybeUninit::<libc::sigset_t>::uninit();
         // SAFETY: both sets are valid for the call, which fills in `before` when it succeeds, and
         // it fails only for an unknown first argument.
-        let before = unsafe {
+        let mask = unsafe {
             libc::pthread_sigmask(libc::SIG_BLOCK, &raw const blocked, before.as_mut_ptr());
             before.assume_init()
+        };
+        let children = set_disposition(libc::SIGCHLD, libc::SIG_DFL);
+        let before = SignalState {
+            mask,
+            ignores_children: children == libc::SIG_IGN,
         };
         Ok(Self { fd, before })
     }
@@ -230,8 +263,8 @@ impl Signals {
         Ok(ChildSignals { fd })
     }
 
-    /// The previous signal mask, for a command that we start.
-    pub(crate) fn mask_before(&self) -> libc::sigset_t {
+    /// The previous state, for a command that we start.
+    pub(crate) fn state_before(&self) -> SignalState {
         self.before
     }
 }
@@ -280,9 +313,6 @@ impl AsFd for Signals {
 
 impl Drop for Signals {
     fn drop(&mut self) {
-        // SAFETY: the set is the one that pthread_sigmask gave us.
-        unsafe {
-            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, ptr::null_mut())
-        };
+        self.before.restore();
     }
 }
