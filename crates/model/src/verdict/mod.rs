@@ -110,6 +110,8 @@ impl Verdict {
             ),
         };
         summary += &match lost {
+            // How many are missing is unknown.
+            0 if quality.losses.truncated_file => String::new(),
             0 => ", no sample lost".to_owned(),
             _ => format!(
                 ", {} ({}) lost",
@@ -138,7 +140,7 @@ impl Verdict {
             Grade::Good | Grade::Fair if has_few_samples(quality) => Grade::TooFewSamples,
             // The size of this loss is unknown.
             Grade::Good if quality.losses.corrupt_rings > 0 => Grade::Fair,
-            Grade::Good if quality.losses.too_large_file => Grade::Fair,
+            Grade::Good if quality.losses.truncated_file => Grade::Fair,
             Grade::Good if !quality.changed_cpus.is_empty() => Grade::Fair,
             Grade::Good if misleads(quality) => Grade::Fair,
             Grade::Good if probes::misses_much(quality) => Grade::Fair,
@@ -419,6 +421,15 @@ mod tests {
         let verdict = Verdict::new(&quality);
         assert_eq!(verdict.grade, Grade::Fair);
         assert!(verdict.problems()[0].starts_with("a ring buffer held garbage once"));
+    }
+
+    #[test]
+    fn a_recording_that_was_cut_off_is_never_good() {
+        let mut quality = quality(&[(StackEnd::Root, 100)], 0);
+        quality.losses.truncated_file = true;
+        let verdict = Verdict::new(&quality);
+        assert_eq!(verdict.grade, Grade::Fair);
+        assert_eq!(verdict.summary(), "100 % of 100 user stacks whole");
     }
 
     #[test]
