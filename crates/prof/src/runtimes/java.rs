@@ -36,8 +36,10 @@ pub(super) fn request_perf_map(pid: Pid) -> io::Result<Option<PerfMap>> {
         let mut files = maps.iter().map(|entry| Path::new(&entry.path).to_owned());
         files.any(|file| file.file_name() == Some("libjvm.so".as_ref()))
     });
-    let inner = process.status().ok().and_then(|status| status.inner_pid());
-    let Some(inner) = inner.filter(|_| is_jvm) else {
+    if !is_jvm {
+        return Ok(None);
+    }
+    let Some(inner) = process.status().ok().and_then(|status| status.inner_pid()) else {
         return Ok(None);
     };
     let held = hold_tmp(&process)?;
@@ -141,5 +143,23 @@ impl Trigger {
 impl Drop for Trigger {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_zombie_is_no_jvm() {
+        let mut child = std::process::Command::new("true").spawn().expect("started");
+        let pid = child.id() as Pid;
+        let ended = || Task::of(pid).stat().is_ok_and(|it| it.state.has_ended());
+        while !ended() {
+            std::thread::yield_now();
+        }
+        let requested = request_perf_map(pid);
+        assert!(requested.is_ok_and(|map| map.is_none()));
+        child.wait().expect("waited for");
     }
 }
