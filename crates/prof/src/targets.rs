@@ -47,6 +47,9 @@ fn matching(pattern: &Pattern) -> Vec<i32> {
 /// off after 15 bytes.
 fn is_named(pid: i32, pattern: &Pattern) -> bool {
     let process = Task::of(pid);
+    if process.stat().is_ok_and(|stat| stat.state.has_ended()) {
+        return false;
+    }
     let first = process.program();
     let program = Path::new(OsStr::from_bytes(&first)).file_name();
     let names = [
@@ -78,6 +81,16 @@ mod tests {
         let found = named(&pattern, true, &signals).expect("found");
         assert_eq!(found, [child.id() as i32]);
         child.kill().expect("killed");
+        // It is a zombie until its parent waits for it.
+        let ended = || {
+            Task::of(child.id() as i32)
+                .stat()
+                .is_ok_and(|it| it.state.has_ended())
+        };
+        while !ended() {
+            std::thread::yield_now();
+        }
+        assert!(matching(&pattern).is_empty());
         child.wait().expect("waited for");
         let nobody: Pattern = "^no-such-name$".parse().expect("a pattern");
         let error = named(&nobody, false, &signals).expect_err("nobody");
