@@ -73,9 +73,9 @@ fn candidates(cause: Cause, quality: &Quality) -> Vec<Remedy> {
             vec![Remedy::KeepFramePointers, Remedy::UnwindTables]
         }
         Cause::Stack(StackEnd::StaleRegisters) => vec![Remedy::CpuClock],
-        Cause::Stack(StackEnd::NotCode | StackEnd::UnreadableMemory | StackEnd::Loop) => {
-            vec![Remedy::ReportIt]
-        }
+        // Unreadable memory is no bug: the process has ended, or the kernel's copy ended at a page
+        // that was not in memory.
+        Cause::Stack(StackEnd::NotCode | StackEnd::Loop) => vec![Remedy::ReportIt],
         Cause::Stack(_) => Vec::new(),
         Cause::FullRings => {
             let rings = quality.settings.as_ref();
