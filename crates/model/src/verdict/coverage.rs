@@ -1,7 +1,8 @@
 //! How much of threads' work has samples, in words.
 
+use super::percent::percent;
 use super::remedy::{self, Cause};
-use super::{percent, share};
+use super::share;
 use crate::coverage::Coverage;
 use crate::quality::{Quality, Unsampled, UnsampledCode};
 

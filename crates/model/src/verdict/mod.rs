@@ -1,6 +1,7 @@
 //! The verdict on a recording: is it good, what is wrong with it, and what to do.
 
 mod coverage;
+mod percent;
 mod probes;
 mod remedy;
 mod unseen;
@@ -15,6 +16,7 @@ use crate::settings::{CallGraphSettings, RecordingSettings};
 use crate::text::{byte_size, counted};
 use crate::waits::WaitCoverage;
 use coverage::{coverage, misleads, unseen};
+use percent::{lost_shown, percent, whole_shown};
 use remedy::Cause;
 
 /// How far a profile can be trusted.
@@ -105,7 +107,7 @@ impl Verdict {
             0 => "no user stacks".to_owned(),
             _ => format!(
                 "{} of {} whole",
-                percent_reached(whole),
+                percent(whole_shown(whole)),
                 counted(stacks, "user stack")
             ),
         };
@@ -116,7 +118,7 @@ impl Verdict {
             _ => format!(
                 ", {} ({}) lost",
                 counted(lost, "sample"),
-                percent(lost_share)
+                percent(lost_shown(lost_share))
             ),
         };
         if quality.remote_read > 0 {
@@ -209,7 +211,7 @@ fn with_python(quality: &Quality) -> String {
     match share(python.known, python.all()) {
         Some(known) => format!(
             ", {} of Python stacks show Python functions",
-            percent_reached(known)
+            percent(whole_shown(known))
         ),
         None => String::new(),
     }
@@ -370,29 +372,6 @@ fn share(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
-/// Rounded down, so that a share below the bound of a grade does not look like one that reaches it.
-fn percent_reached(share: f64) -> String {
-    let down = (share * 1000.0 + 1e-6).floor() / 1000.0;
-    percent(if down > 0.0 { down } else { share })
-}
-
-/// A share as a percentage that never rounds up to 100 or down to 0.
-fn percent(share: f64) -> String {
-    let rounded = (share * 1000.0).round() / 10.0;
-    let honest = if share < 1.0 && rounded >= 100.0 {
-        99.9
-    } else if share > 0.0 && rounded <= 0.0 {
-        return "under 0.1 %".into();
-    } else {
-        rounded
-    };
-    if honest.fract() == 0.0 {
-        format!("{honest:.0} %")
-    } else {
-        format!("{honest:.1} %")
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -430,6 +409,19 @@ mod tests {
         let verdict = Verdict::new(&quality);
         assert_eq!(verdict.grade, Grade::Fair);
         assert_eq!(verdict.summary(), "100 % of 100 user stacks whole");
+    }
+
+    #[test]
+    fn shares_that_miss_a_limit_do_not_show_it() {
+        use StackEnd::{NoUnwindInfo, Root};
+        let whole = "99.4 % of 195 user stacks whole, no sample lost";
+        check(&[(Root, 194), (NoUnwindInfo, 1)], 0, Grade::Fair, whole);
+        let lost = "100 % of 1994 user stacks whole, 2 samples (0.2 %) lost";
+        check(&[(Root, 1994)], 2, Grade::Fair, lost);
+        let just = "99.5 % of 200 user stacks whole, no sample lost";
+        check(&[(Root, 199), (NoUnwindInfo, 1)], 0, Grade::Good, just);
+        let few = "100 % of 999 user stacks whole, 1 sample (0.1 %) lost";
+        check(&[(Root, 999)], 1, Grade::Good, few);
     }
 
     #[test]
@@ -485,7 +477,7 @@ mod tests {
         use StackEnd::{NoUnwindInfo, Root};
         let one = "100 % of 1 user stack whole, no sample lost";
         check(&[(Root, 1)], 0, Grade::TooFewSamples, one);
-        let few = "96.5 % of 29 user stacks whole, no sample lost";
+        let few = "96.6 % of 29 user stacks whole, no sample lost";
         let ends = [(Root, 28), (NoUnwindInfo, 1)];
         check(&ends, 0, Grade::TooFewSamples, few);
         let mut quality = quality(&[(Root, 29)], 0);
@@ -514,17 +506,6 @@ mod tests {
             0,
             Grade::Good,
             "99.9 % of 100000 user stacks whole, no sample lost",
-        );
-    }
-
-    /// 99.487 %.
-    #[test]
-    fn a_share_just_under_a_grade_does_not_look_like_it() {
-        check(
-            &[(StackEnd::Root, 194), (StackEnd::Loop, 1)],
-            0,
-            Grade::Fair,
-            "99.4 % of 195 user stacks whole, no sample lost",
         );
     }
 
