@@ -7,7 +7,9 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use prof_tests::{Compiler, Need, Outcome, Program, Recorded, Session, Stacks, needs};
+use prof_tests::{
+    Compiler, Need, Outcome, Program, Recorded, Session, Stacks, needs, signal, wait_until,
+};
 use serde_json::Value;
 
 const AS_ROOT: &[Need] = &[Need::Root];
@@ -336,11 +338,22 @@ fn waits_of_plain_users_for_the_disk() {
 
 /// Records a process that sleeps before, during and after: all of it, or its first thread.
 fn check_attached(session: &Session) {
-    check_attached_by(session, "-p", 2);
-    check_attached_by(session, "-t", 0);
+    check_attached_by(session, "-p", 2, false);
+    check_attached_by(session, "-t", 0, false);
+    check_attached_by(session, "-p", 2, true);
 }
 
-fn check_attached_by(session: &Session, flag: &str, others: u64) {
+/// Whether all threads of a process are in a state (proc(5)).
+fn are_in_state(pid: &str, state: &str) -> bool {
+    let mut tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+    tasks.all(|task| {
+        let stat = std::fs::read_to_string(task.unwrap().path().join("stat")).unwrap();
+        let (_, fields) = stat.rsplit_once(')').unwrap();
+        fields.split_ascii_whitespace().next() == Some(state)
+    })
+}
+
+fn check_attached_by(session: &Session, flag: &str, others: u64, stopped: bool) {
     let program = session.install(&Program::c(&["asleep.c"]).build());
     let mut command = session.command(&program, ["0"; 0]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -350,9 +363,17 @@ fn check_attached_by(session: &Session, flag: &str, others: u64) {
     output.read_line(&mut ready).unwrap();
     assert_eq!(ready, "ready\n");
     let pid = target.id().to_string();
+    if stopped {
+        wait_until(&mut target, || are_in_state(&pid, "S"));
+        signal("-STOP", &pid);
+        wait_until(&mut target, || are_in_state(&pid, "T"));
+    }
     let before = Instant::now();
     let recorded = session.run(["record", "--off-cpu", "-d", "500ms", flag, &pid]);
     let longest = before.elapsed().as_nanos() as u64;
+    if stopped {
+        signal("-CONT", &pid);
+    }
     drop(target.stdin.take());
     target.wait().unwrap();
     recorded.assert_code(0);

@@ -26,9 +26,9 @@ impl State {
         self.0 == b'R'
     }
 
-    /// Whether it waits for something other than a CPU.
+    /// Whether it waits for something other than a CPU, or is stopped (SIGSTOP, a tracer).
     pub fn is_blocked(self) -> bool {
-        matches!(self.0, b'S' | b'D')
+        matches!(self.0, b'S' | b'D' | b'T' | b't')
     }
 
     /// Whether it has ended, and its parent may not have waited for it.
