@@ -114,6 +114,8 @@ fn delays_pass_before_sampling_begins() {
     };
     assert_eq!(record("10000000"), 0);
     assert!(record("1") > 20);
+    let outcome = session.run(["record", "-D", "10000000", "--", "true"]);
+    outcome.assert_says(&["the recording ended before sampling was enabled"]);
     let outcome = session.run(["record", "-D", "-2", "--", "true"]);
     outcome.assert_refused(&["-1"]);
     let outcome = session.run(["record", "-D", "-1", "--", "true"]);

@@ -11,6 +11,9 @@ pub struct UnseenProcesses {
     pub protected: Option<Box<str>>,
     /// How many processes the command left running when it and the recording ended.
     pub left_running: u64,
+    /// Whether sampling was never enabled: the recording ended before the delay was over, or before
+    /// a request to enable it.
+    pub never_enabled: bool,
 }
 
 impl UnseenProcesses {
@@ -18,6 +21,7 @@ impl UnseenProcesses {
         if self.protected.is_none() {
             self.protected.clone_from(&other.protected);
         }
+        self.never_enabled |= other.never_enabled;
         self.left_running = self.left_running.max(other.left_running);
     }
 

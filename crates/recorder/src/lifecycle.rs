@@ -31,6 +31,8 @@ pub(crate) struct RecordingControl<'a> {
     exit: Option<ExitStatus>,
     /// Whether sampling is enabled.
     sampling: bool,
+    /// Whether sampling was ever enabled.
+    was_enabled: bool,
     /// When it is enabled after a delay.
     begins: Option<Instant>,
     deadline: Option<Instant>,
@@ -54,6 +56,7 @@ impl<'a> RecordingControl<'a> {
             again: schedule.again,
             exit: None,
             sampling: schedule.delay == Delay::None,
+            was_enabled: schedule.delay == Delay::None,
             begins: match schedule.delay {
                 Delay::After(time) => begin.checked_add(time),
                 Delay::None | Delay::UntilEnabled => None,
@@ -66,6 +69,11 @@ impl<'a> RecordingControl<'a> {
             signals,
             stopped_by: None,
         }
+    }
+
+    /// Whether sampling was ever enabled.
+    pub(crate) fn was_enabled(&self) -> bool {
+        self.was_enabled
     }
 
     /// The signal that ended the recording, if one did.
@@ -162,6 +170,7 @@ impl<'a> RecordingControl<'a> {
 
     fn set_sampling(&mut self, source: &mut Source, on: bool) -> Result<(), Error> {
         (self.sampling, self.begins) = (on, None);
+        self.was_enabled |= on;
         let before = system::monotonic_now();
         source.set_sampling(on)?;
         // The change took effect between these two times.

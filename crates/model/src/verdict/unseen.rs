@@ -20,6 +20,10 @@ impl Quality {
     /// Why there are no samples, and the remedy.
     pub fn why_no_samples(&self) -> String {
         let unseen = &self.unseen;
+        if unseen.never_enabled {
+            return "the recording ended before sampling was enabled (--delay, --control)"
+                .to_owned();
+        }
         let known = self.protected_program().or_else(|| left_running(unseen));
         let known = known.or_else(|| self.why_probes_were_not_hit());
         known.unwrap_or_else(|| {
@@ -59,6 +63,7 @@ mod tests {
             let unseen = UnseenProcesses {
                 protected: protected.map(Into::into),
                 left_running,
+                never_enabled: false,
             };
             let why = Quality {
                 unseen,
@@ -70,6 +75,13 @@ mod tests {
         check(None, 0, "too little CPU time");
         check(None, 1, "left 1 process running");
         check(None, 2, "record them with -p PID");
+        let mut delayed = Quality::default();
+        delayed.unseen.never_enabled = true;
+        let why = delayed.why_no_samples();
+        assert!(
+            why.ends_with("before sampling was enabled (--delay, --control)"),
+            "{why}"
+        );
         check(Some("sudo"), 1, "sudo is not sampled: it gains privileges");
         let mut quality = Quality::default();
         quality.unseen.protected = Some("sudo".into());

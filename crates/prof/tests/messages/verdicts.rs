@@ -115,6 +115,10 @@ const CHANGES: &[Change] = &[
         it.samples = 0;
         it.unseen.left_running = 3;
     }),
+    ("no sample, ended before the delay", |it| {
+        it.samples = 0;
+        it.unseen.never_enabled = true;
+    }),
     ("no sample, probes in other programs", |it| {
         it.samples = 0;
         it.probes = Some(probes(1));
@@ -208,7 +212,7 @@ const CHANGES: &[Change] = &[
     ("a protected program", |it| {
         it.unseen = UnseenProcesses {
             protected: Some("sudo".into()),
-            left_running: 0,
+            ..UnseenProcesses::default()
         };
     }),
     ("a protected program, as a plain user", |it| {

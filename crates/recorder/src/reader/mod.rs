@@ -75,6 +75,8 @@ pub(crate) struct Outcome {
     pub(crate) exit: Option<ExitStatus>,
     /// The signal that ended it, if one did.
     pub(crate) stopped_by: Option<i32>,
+    /// Whether sampling was ever enabled.
+    pub(crate) was_enabled: bool,
     /// How long it took.
     pub(crate) duration: Duration,
     /// When sampling ended, by the clock of the records.
@@ -170,6 +172,7 @@ impl<'a> Reader<'a> {
             counts: self.source.counts(),
             exit: control.wait_for_command().map_err(Error::sampling)?,
             stopped_by: control.stopped_by(),
+            was_enabled: control.was_enabled(),
             duration,
             ended,
             wakeups: self.sleep.wakeups,

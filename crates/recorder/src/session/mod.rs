@@ -345,6 +345,7 @@ impl Session {
         last.quality.losses.ring_full += lost.saturating_sub(self.known_losses.reported);
         last.quality.size_limit = self.output.max_size.filter(|_| full);
         last.quality.unseen.left_running = self.left_running(outcome);
+        last.quality.unseen.never_enabled = outcome.is_some_and(|it| !it.was_enabled);
         let counts = outcome.map_or(&[][..], |outcome| &outcome.counts);
         let (covered_event, unsampled) = self.trackers.lifetimes.subject();
         let probes = self
