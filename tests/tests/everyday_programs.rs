@@ -101,6 +101,36 @@ fn rustc() {
 }
 
 /// Go moves to other stacks to allocate and to collect garbage. Stripped, it has no CFI.
+/// C that Go calls runs on another stack. The kernel's chain leads back, if C has frame pointers.
+#[test]
+fn go_that_calls_c() {
+    if !needs(&[Need::Tool("go"), Need::Tool("gcc")]) {
+        return;
+    }
+    let session = Session::new();
+    for (name, flags) in [("plain", "-O2"), ("linked", "-O2 -fno-omit-frame-pointer")] {
+        let binary = session.path(name);
+        let built = Command::new("go")
+            .args(["build", "-o"])
+            .arg(&binary)
+            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/programs/cgo.go"))
+            .env("GO111MODULE", "off")
+            .env("CGO_CFLAGS", flags)
+            .env("GOCACHE", std::env::temp_dir().join("prof-tests-go"))
+            .status();
+        assert!(built.expect("go runs").success());
+        let recorded = session.record(&["-e", "cpu-clock:u"], &[&binary]);
+        let stacks = recorded.physical_stacks();
+        let whole = stacks.share(|frames| frames.iter().any(|frame| frame == "main.callC"));
+        if name == "plain" {
+            let said = ["no unwind information", "-fno-omit-frame-pointer"];
+            recorded.outcome.assert_says(&said);
+        } else {
+            assert!(whole > 0.95, "{whole}:\n{stacks}");
+        }
+    }
+}
+
 #[test]
 fn go() {
     if !needs(&[Need::Tool("go")]) {

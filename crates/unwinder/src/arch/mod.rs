@@ -205,6 +205,14 @@ impl Architecture {
         }
     }
 
+    /// Whether these bytes end with the call by which Go calls C, on another stack.
+    pub(crate) fn calls_c_from_go(self, before: &[u8]) -> bool {
+        match self {
+            Self::X86_64 => x86_64::calls_c_from_go(before),
+            Self::Aarch64 => false,
+        }
+    }
+
     /// Whether a thread that was interrupted after these bytes has just been created by `clone`.
     pub(crate) fn is_new_thread(self, before: &[u8], registers: &Registers) -> bool {
         match self {

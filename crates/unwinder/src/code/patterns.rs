@@ -69,6 +69,17 @@ pub(crate) fn switches_stack(code: &mut ProcessCode<'_>, place: &CodeMapping, ta
         .is_some_and(|(before, _)| code.architecture().switches_stack(before))
 }
 
+/// Whether the code before `target` is Go's, and has called C on the thread's own stack.
+pub(crate) fn calls_c_from_go(
+    code: &mut ProcessCode<'_>,
+    place: &CodeMapping,
+    target: u64,
+) -> bool {
+    let mut bytes = [0; 16];
+    code.around(place, target, 16, &mut bytes)
+        .is_some_and(|(before, _)| code.architecture().calls_c_from_go(before))
+}
+
 /// Whether the code at `target`, which was never called, is known to end a coroutine.
 pub(crate) fn ends_coroutine(code: &mut ProcessCode<'_>, place: &CodeMapping, target: u64) -> bool {
     let mut bytes = [0; 40];

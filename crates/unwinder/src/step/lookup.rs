@@ -2,7 +2,8 @@
 
 use crate::cache::rule_cache::CachedRule;
 use crate::code::patterns::{
-    ends_coroutine, ends_goroutine, is_return_address, starts_goroutine, switches_stack,
+    calls_c_from_go, ends_coroutine, ends_goroutine, is_return_address, starts_goroutine,
+    switches_stack,
 };
 use crate::code::{KnownCode, ProcessCode};
 use crate::frame::Frame;
@@ -52,6 +53,11 @@ fn make_rule(code: &mut ProcessCode<'_>, frame: &Frame, place: &CodeMapping) -> 
     }
     if !frame.interrupted && switches_stack(code, place, returned_to) {
         return Some(plain(Rule::StackSwitch));
+    }
+    if !frame.interrupted && calls_c_from_go(code, place, returned_to) {
+        // Go's CFI is wrong there, and the goroutine's stack cannot be proven to be of the sample's
+        // moment: its callers are known if the kernel's chain leads on.
+        return None;
     }
     let address = place.elf_address(frame.lookup_address());
     if let Some(rule) = cfi_rule(code, place, address) {

@@ -217,6 +217,19 @@ pub(super) fn switches_stack(before: &[u8]) -> bool {
         || load_and_call.is_some_and(|bytes| bytes.starts_with(&MORESTACK))
 }
 
+/// Whether these bytes end with the call of C in Go's `runtime.asmcgocall`: `mov ..., (%rsp); mov
+/// %rbx, %rdi; mov %rbx, %rcx; call *%rax`. What it saves is the depth of Go's stack, or the stack
+/// pointer.
+pub(super) fn calls_c_from_go(before: &[u8]) -> bool {
+    const CALL: [u8; 8] = [0x48, 0x89, 0xdf, 0x48, 0x89, 0xd9, 0xff, 0xd0];
+    before.strip_suffix(&CALL).is_some_and(|rest| {
+        matches!(
+            rest,
+            [.., 0x48, 0x89, 0x7c | 0x54, 0x24, _] | [.., 0x48, 0x89, 0x3c | 0x14, 0x24]
+        )
+    })
+}
+
 /// Whether these bytes end with the system call clone or clone3, perhaps with a test of its result,
 /// and the result is 0.
 pub(super) fn is_new_thread(before: &[u8], registers: &Registers) -> bool {
