@@ -125,7 +125,7 @@ impl Dumps {
         recording: &'a Recording,
         traits: &EventTraits,
         modules: &Modules,
-    ) -> Vec<Option<Finished<'a>>> {
+    ) -> impl Iterator<Item = Option<Finished<'a>>> + use<'a> {
         let chunks = waiting.par_chunks(Self::CHUNK).map(|chunk| {
             let idle = self.idle().pop();
             let mut engines = idle.unwrap_or_else(|| Engines::new(self.copies));
@@ -150,7 +150,7 @@ impl Dumps {
             finished
         });
         let chunks: Vec<_> = chunks.collect();
-        chunks.into_iter().flatten().collect()
+        chunks.into_iter().flatten()
     }
 
     fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Engines>> {

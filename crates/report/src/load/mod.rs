@@ -203,7 +203,7 @@ impl Loader {
         let collector = &mut self.collector;
         let (traits, modules) = (&collector.traits, &collector.profile.modules);
         let finished = dumps.unwind(&waiting, recording, traits, modules);
-        for (finished, waiting) in finished.into_iter().zip(&waiting) {
+        for (finished, waiting) in finished.zip(&waiting) {
             let Some(mut finished) = finished else {
                 continue;
             };
