@@ -79,7 +79,7 @@ impl Symbolizer {
         }
         queries
             .par_iter()
-            .zip(&found)
+            .zip(found)
             .map(|(query, found)| {
                 let mut resolved = self.answer(query, found, &done);
                 if self.options.demangle == Demangle::Short {
@@ -170,14 +170,14 @@ impl Symbolizer {
         Ok(ModuleFiles::find(main, &self.options))
     }
 
-    fn answer(&self, query: &Query<'_>, found: &Found, done: &(dyn Fn(usize) + Sync)) -> Resolved {
+    fn answer(&self, query: &Query<'_>, found: Found, done: &(dyn Fn(usize) + Sync)) -> Resolved {
         let addresses = query.addresses;
         match found {
-            Found::Answer(resolved) => resolved.clone(),
+            Found::Answer(resolved) => resolved,
             Found::Kernel => self.kernel.resolve(addresses, &self.options),
-            Found::Jit(pid) => jit::resolve(*pid, addresses, self.places.as_ref(), &self.options),
-            Found::Files(Ok(files)) => module::resolve(files, addresses, &self.options, done),
-            Found::Files(Err((status, _))) => Resolved::unnamed(status.clone(), addresses.len()),
+            Found::Jit(pid) => jit::resolve(pid, addresses, self.places.as_ref(), &self.options),
+            Found::Files(Ok(files)) => module::resolve(&files, addresses, &self.options, done),
+            Found::Files(Err((status, _))) => Resolved::unnamed(status, addresses.len()),
         }
     }
 }

@@ -1,15 +1,17 @@
 //! The kernel's functions, from `/proc/kallsyms`.
 
-use std::io::{self, BufRead, BufReader};
+use std::borrow::Cow;
+use std::fs::File;
+use std::io::{self, Read};
 use std::ops::Range;
 use std::path::Path;
 
 /// The running kernel's functions and those of its modules and BPF programs.
 pub(crate) struct KernelSymbols {
-    /// By address; one for each address.
+    /// The list as the kernel gives it: of its hundred thousand names, few are requested.
+    list: Vec<u8>,
+    /// By address; those of one address in the order of the list.
     functions: Vec<Function>,
-    /// All names, end to end.
-    names: String,
     /// The address of `_text`: the kernel's first byte of code.
     text: Option<u64>,
 }
@@ -17,7 +19,8 @@ pub(crate) struct KernelSymbols {
 #[derive(Clone, Copy)]
 struct Function {
     start: u64,
-    name: (u32, u32),
+    /// Where its name is in the list.
+    name: usize,
 }
 
 /// Why there are no kernel symbols.
@@ -31,70 +34,48 @@ pub(crate) enum KernelError {
 
 /// Farther behind the last function's start than this is not in it, in bytes.
 const LONGEST: u64 = 1 << 20;
+/// Lists are shorter than this, in bytes: they need not be copied while they grow. What is not used
+/// of it is no memory.
+const LONG_LIST: usize = 32 << 20;
+/// Lines are longer than this on average, in bytes.
+const SHORT_LINE: usize = 40;
 
 impl KernelSymbols {
     /// Reads `/proc/kallsyms` or a copy of it.
     pub(crate) fn read(path: &Path) -> Result<Self, KernelError> {
-        let file = std::fs::File::open(path).map_err(KernelError::Io)?;
-        Self::parse(BufReader::with_capacity(1 << 16, file))
+        let mut list = Vec::with_capacity(LONG_LIST);
+        let mut file = File::open(path).map_err(KernelError::Io)?;
+        file.read_to_end(&mut list).map_err(KernelError::Io)?;
+        Self::parse(list)
     }
 
-    fn parse(mut input: impl BufRead) -> Result<Self, KernelError> {
-        let mut this = Self {
-            functions: Vec::new(),
-            names: String::new(),
-            text: None,
-        };
-        let mut line = Vec::new();
-        let mut hidden = false;
-        while input
-            .read_until(b'\n', &mut line)
-            .map_err(KernelError::Io)?
-            > 0
-        {
-            if let Some(function) = parse_line(&line) {
-                match function.address {
-                    0 => hidden = true,
-                    _ => this.push(&function),
+    fn parse(list: Vec<u8>) -> Result<Self, KernelError> {
+        let mut functions = Vec::with_capacity(list.len() / SHORT_LINE);
+        let (mut text, mut hidden) = (None, false);
+        let mut end = 0;
+        for line in list.split_inclusive(|&byte| byte == b'\n') {
+            end += line.len();
+            match parse_start(line) {
+                Some((0, _)) => hidden = true,
+                Some((start, name)) => {
+                    if name == b"_text\n" {
+                        text = Some(start);
+                    }
+                    let name = end - name.len();
+                    functions.push(Function { start, name });
                 }
+                None => {}
             }
-            line.clear();
         }
-        if this.functions.is_empty() && hidden {
+        if functions.is_empty() && hidden {
             return Err(KernelError::Hidden);
         }
-        let Self {
-            functions, names, ..
-        } = &mut this;
-        let name = |function: &Function| {
-            let (start, end) = function.name;
-            names.get(start as usize..end as usize).unwrap_or_default()
-        };
-        functions.sort_by(|a, b| {
-            let key = |f| (underscores(name(f)), name(f).len());
-            (a.start.cmp(&b.start)).then_with(|| key(a).cmp(&key(b)))
-        });
-        functions.dedup_by_key(|function| function.start);
-        Ok(this)
-    }
-
-    fn push(&mut self, line: &Line<'_>) {
-        if line.name == "_text" {
-            self.text = Some(line.address);
-        }
-        let start = self.names.len();
-        self.names.push_str(line.name);
-        if let Some(module) = line.module {
-            self.names.push_str(" [");
-            self.names.push_str(module);
-            self.names.push(']');
-        }
-        if let (Ok(start), Ok(end)) = (u32::try_from(start), u32::try_from(self.names.len())) {
-            self.functions.push(Function {
-                start: line.address,
-                name: (start, end),
-            });
-        }
+        functions.sort_by_key(|function| function.start);
+        Ok(Self {
+            list,
+            functions,
+            text,
+        })
     }
 
     /// The address of `_text`.
@@ -113,41 +94,45 @@ impl KernelSymbols {
         (address - start <= LONGEST).then_some(start..next)
     }
 
-    /// The function at an absolute address; those of modules as `name [module]`.
-    pub(crate) fn find(&self, address: u64) -> Option<&str> {
-        let after = self.functions.partition_point(|f| f.start <= address);
-        let function = self.functions.get(after.checked_sub(1)?)?;
-        if address - function.start > LONGEST {
-            return None;
-        }
-        let (start, end) = function.name;
-        self.names.get(start as usize..end as usize)
+    /// The function at an absolute address; those of modules as `name [module]`. Of several names
+    /// for one address, that with the fewest underscores in front, or else the shortest.
+    pub(crate) fn find(&self, address: u64) -> Option<Cow<'_, str>> {
+        let Range { start, .. } = self.range(address)?;
+        let first = self.functions.partition_point(|f| f.start < start);
+        let functions = self.functions.get(first..)?.iter();
+        let names = functions
+            .take_while(|function| function.start == start)
+            .filter_map(|function| self.name(function));
+        names.min_by_key(|name| {
+            let rest = name.trim_start_matches('_');
+            (name.len() - rest.len(), name.len())
+        })
+    }
+
+    fn name(&self, function: &Function) -> Option<Cow<'_, str>> {
+        let rest = self.list.get(function.name..)?;
+        let line = std::str::from_utf8(rest.split(|&byte| byte == b'\n').next()?).ok()?;
+        let mut fields = line.split_ascii_whitespace();
+        let name = fields.next()?;
+        Some(match fields.next() {
+            Some(module) if module.starts_with('[') => format!("{name} {module}").into(),
+            _ => name.into(),
+        })
     }
 }
 
-struct Line<'a> {
-    address: u64,
-    name: &'a str,
-    module: Option<&'a str>,
-}
-
-/// `ffffffff81000000 T _stext` or `ffffffffc0000000 t init_module\t[ext4]`; `None` for data.
-fn parse_line(line: &[u8]) -> Option<Line<'_>> {
-    let (address, rest) = line.split_at_checked(line.iter().position(|&byte| byte == b' ')?)?;
-    let [b' ', b't' | b'T' | b'w' | b'W', b' ', rest @ ..] = rest else {
+/// The address in `ffffffff81000000 T _stext` or `ffffffffc0000000 t init_module\t[ext4]`, and the
+/// line from the name on; `None` for data.
+fn parse_start(line: &[u8]) -> Option<(u64, &[u8])> {
+    let (address, rest) = line.split_first_chunk::<16>()?;
+    let [b' ', b't' | b'T' | b'w' | b'W', b' ', name @ ..] = rest else {
         return None;
     };
-    let address = std::str::from_utf8(address).ok()?;
-    let mut fields = std::str::from_utf8(rest).ok()?.split_ascii_whitespace();
-    Some(Line {
-        address: u64::from_str_radix(address, 16).ok()?,
-        name: fields.next()?,
-        module: (fields.next()).and_then(|field| field.strip_prefix('[')?.strip_suffix(']')),
-    })
-}
-
-fn underscores(name: &str) -> usize {
-    name.bytes().take_while(|&byte| byte == b'_').count()
+    let mut start = 0;
+    for &digit in address {
+        start = start << 4 | u64::from(char::from(digit).to_digit(16)?);
+    }
+    Some((start, name))
 }
 
 #[cfg(test)]
@@ -167,8 +152,10 @@ ffffffffc0000000 t do_three\t[ext4]
 
     #[test]
     fn functions_are_found_with_their_module() -> Result<(), KernelError> {
-        let symbols = KernelSymbols::parse(TEXT.as_bytes())?;
-        let check = |address, expected| assert_eq!(symbols.find(address), expected, "{address:x}");
+        let symbols = KernelSymbols::parse(TEXT.into())?;
+        let check = |address, expected| {
+            assert_eq!(symbols.find(address).as_deref(), expected, "{address:x}");
+        };
         check(0xffff_ffff_8000_0000, None);
         check(0xffff_ffff_8100_0000, Some("_text"));
         check(0xffff_ffff_8100_0101, Some("do_one"));
@@ -183,7 +170,7 @@ ffffffffc0000000 t do_three\t[ext4]
     fn zeros_mean_that_the_kernel_hides_them() {
         let hidden = "0000000000000000 T _stext\n0000000000000000 t x\t[m]\n";
         assert!(matches!(
-            KernelSymbols::parse(hidden.as_bytes()),
+            KernelSymbols::parse(hidden.into()),
             Err(KernelError::Hidden)
         ));
     }
