@@ -100,7 +100,6 @@ fn rustc() {
     check(USER_CODE, &command, &["rustc"], &["rustc_driver"]);
 }
 
-/// Go moves to other stacks to allocate and to collect garbage. Stripped, it has no CFI.
 /// C that Go calls runs on another stack. The kernel's chain leads back, if C has frame pointers.
 #[test]
 fn go_that_calls_c() {
@@ -131,6 +130,7 @@ fn go_that_calls_c() {
     }
 }
 
+/// Go moves to other stacks to allocate and to collect garbage. Stripped, it has no CFI.
 #[test]
 fn go() {
     if !needs(&[Need::Tool("go")]) {
