@@ -254,12 +254,16 @@ fn verdict(summary: &Summary, options: &Options) -> Result<Verdict> {
             CallGraph::FramePointers | CallGraph::LastBranches
         )
     });
-    let ended = summary.quality.stacks.get(&StackEnd::FramePointersEnded);
-    let is_open = found_by_others || ended.is_some_and(|&stacks| stacks > 0);
-    Ok(match is_open && !summary.files.is_empty() {
-        true => Verdict::new(&report::quality(&summary.files)?),
-        false => Verdict::new(&summary.quality),
-    })
+    let quality = &summary.quality;
+    let ended = quality.stacks.get(&StackEnd::FramePointersEnded);
+    // Names take time, so half a percent of the stacks is left alone.
+    let is_open = ended.is_some_and(|&stacks| stacks > quality.user_stacks() / 200);
+    Ok(
+        match (found_by_others || is_open) && !summary.files.is_empty() {
+            true => Verdict::new(&report::quality(&summary.files)?),
+            false => Verdict::new(quality),
+        },
+    )
 }
 
 fn schedule(flags: ScheduleFlags, duration: Option<Duration>, quiet: bool) -> Result<Schedule> {
