@@ -1,9 +1,8 @@
 /* Deep recursion that returns at once, each time for another caller, and shallow calls in between.
  * The innermost function reveals the caller, so that a stack with any other outer part is wrong:
  * returns MILLISECONDS [FRAMES] */
-#include <time.h>
-
 #include "burn.h"
+#include "cpu_now.h"
 
 DEFINE_SINK;
 DEFINE_LAST_WORDS
@@ -45,12 +44,6 @@ NOINLINE void shallow(uint64_t depth) {
     else
         shallow(depth - 1);
     sink += (uint64_t)room[0];
-}
-
-NOINLINE uint64_t cpu_now(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
 int main(int argc, char **argv) {
