@@ -97,10 +97,10 @@ pub(crate) struct Options {
     /// Measures whole stacks and sampled time at four rates instead, of programs that are hard to
     /// sample at low ones (root).
     #[arg(long)]
-    hard_rates: bool,
-    /// The file for the table of --hard-rates.
+    by_rate: bool,
+    /// The file for the table of --by-rate.
     #[arg(long, default_value = "docs/results/rates.md")]
-    hard_rates_output: PathBuf,
+    by_rate_output: PathBuf,
     /// Measures the functions of this Python beside py-spy instead.
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true,
           default_missing_value = "/usr/bin/python3")]
@@ -148,7 +148,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     if options.top {
         return top::measure_all(&place, options);
     }
-    if options.hard_rates {
+    if options.by_rate {
         return rates::measure_all(&place, options);
     }
     if let Some(python) = &options.python {

@@ -20,7 +20,16 @@ const THREADS: [&str; 2] = ["0", "2"];
 /// A profiler with its options, which come before the program; without any, the program alone.
 struct Way {
     name: &'static str,
+    output: Output,
     words: Vec<PathBuf>,
+}
+
+/// What a run leaves.
+#[derive(Clone, Copy)]
+enum Output {
+    Nothing,
+    Recording,
+    FoldedStacks,
 }
 
 /// One run of the program, in seconds.
@@ -44,8 +53,8 @@ struct Pairs {
 
 /// Measures, and writes the page.
 pub(super) fn measure_all(place: &Place, options: &Options, python: &Path) -> Result<()> {
-    let (ways, page) = (ways(place)?, page(place, options, python)?);
-    let mut page = page;
+    let ways = ways(place)?;
+    let mut page = page(place, options, python)?;
     for threads in THREADS {
         let mut runs: Vec<Vec<Run>> = ways.iter().map(|_| Vec::new()).collect();
         for repetition in 1..=options.repetitions {
@@ -64,18 +73,23 @@ pub(super) fn measure_all(place: &Place, options: &Options, python: &Path) -> Re
 }
 
 fn ways(place: &Place) -> Result<Vec<Way>> {
-    let way = |name, program: PathBuf, options: &[&str]| {
+    let way = |name, output, program: PathBuf, options: &[&str]| {
         let options = options.iter().map(PathBuf::from);
         let words = [program].into_iter().chain(options).collect();
-        Way { name, words }
+        Way {
+            name,
+            output,
+            words,
+        }
     };
     let record = ["record", "-F", HERTZ, "-o", "python.data", "--"];
     let mut ways = vec![
         Way {
             name: "alone",
+            output: Output::Nothing,
             words: Vec::new(),
         },
-        way("prof", place.prof.clone(), &record),
+        way("prof", Output::Recording, place.prof.clone(), &record),
     ];
     let environment = workspace::target_directory()?.join("bench/py-spy");
     let py_spy = match process::find("py-spy") {
@@ -96,7 +110,7 @@ fn ways(place: &Place) -> Result<Vec<Way>> {
         ("py-spy --nonblocking", Some("--nonblocking")),
     ] {
         let options: Vec<_> = record.into_iter().chain(option).chain(["--"]).collect();
-        ways.push(way(name, py_spy.clone(), &options));
+        ways.push(way(name, Output::FoldedStacks, py_spy.clone(), &options));
     }
     Ok(ways)
 }
@@ -145,20 +159,20 @@ fn run(place: &Place, way: &Way, (python, threads): (&Path, &str)) -> Result<Run
             .context("time")
     };
     let (wall, cpu) = (next()?, next()?);
-    let folded = match way.name {
-        "alone" => String::new(),
-        "prof" => {
+    let pairs = match way.output {
+        Output::Nothing => Pairs::default(),
+        Output::Recording => {
             let mut report = Command::new(&place.prof);
             report.args(["report", "--folded", "-", "-i", "python.data"]);
-            process::output(report.current_dir(&place.directory))?
+            let folded = process::output(report.current_dir(&place.directory))?;
+            Pairs {
+                // Its stacks weigh nanoseconds.
+                samples: counts_of_prof(&said)?.samples,
+                ..Pairs::of(&folded)
+            }
         }
-        _ => fs::read_to_string(place.directory.join("python.raw"))?,
+        Output::FoldedStacks => Pairs::of(&fs::read_to_string(place.directory.join("python.raw"))?),
     };
-    let mut pairs = Pairs::of(&folded);
-    if way.name == "prof" {
-        // Its stacks weigh nanoseconds.
-        pairs.samples = counts_of_prof(&said)?.samples;
-    }
     Ok(Run {
         wall,
         cpu,
@@ -214,7 +228,7 @@ fn table(page: &mut String, ways: &[Way], runs: &[Vec<Run>]) -> Result<()> {
             "| {} | {wall:.2} | {slowdown:.3} | {cpu:.2} |",
             way.name
         )?;
-        if way.words.is_empty() {
+        if let Output::Nothing = way.output {
             writeln!(page, " | | | | |")?;
             continue;
         }

@@ -56,7 +56,7 @@ pub(super) fn measure_all(place: &Place, options: &Options) -> Result<()> {
     let cases = cases(&directory)?;
     let mut page = format!(
         "# Rates\n\n\
-         Written by `cargo xtask bench --hard-rates`: {}. {}.\n\
+         Written by `cargo xtask bench --by-rate`: {}. {}.\n\
          Measured build: {}.\n\
          `cpu-clock:u`; medians of {} runs. *whole*: stacks that reach their root; *sampled*: what \
          the samples stand for, of the kernel's count.\n\n\
@@ -83,7 +83,7 @@ pub(super) fn measure_all(place: &Place, options: &Options) -> Result<()> {
         }
     }
     fs::remove_dir_all(&directory)?;
-    let output = workspace::root().join(&options.hard_rates_output);
+    let output = workspace::root().join(&options.by_rate_output);
     fs::write(&output, &page).with_context(|| format!("cannot write {}", output.display()))?;
     println!("\n{page}\nwritten to {}", output.display());
     Ok(())
