@@ -1,7 +1,7 @@
 //! Real programs whose length is chosen.
 
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -19,9 +19,11 @@ pub(super) struct Program {
 }
 
 /// All programs, with descriptions.
-pub(super) const ABOUT: [(&str, &str); 7] = [
+pub(super) const ABOUT: [(&str, &str); 9] = [
     ("python3", "writes and reads JSON"),
     ("gcc", "`gcc -O2` of one large file"),
+    ("rustc", "`rustc -O` of one large file"),
+    ("ripgrep", "a regular expression in many files, two threads"),
     ("sqlite3", "a query over generated numbers"),
     ("node", "sorts, JSON, regular expressions"),
     ("idle server", "an HTTP server of python3 without requests"),
@@ -39,6 +41,10 @@ enum Work {
     Milliseconds(Vec<String>),
     /// gcc, for a file of this many functions.
     Compilation(PathBuf),
+    /// rustc, for a file of this many functions.
+    RustCompilation(PathBuf),
+    /// ripgrep, for this many files.
+    Search(PathBuf),
 }
 
 const NODE: &str = "
@@ -83,6 +89,8 @@ pub(super) fn all(only: &str) -> Vec<Program> {
         let work = match name {
             "python3" => python("json").map(Work::Words),
             "gcc" => process::find("gcc").map(Work::Compilation),
+            "rustc" => rustc().map(Work::RustCompilation),
+            "ripgrep" => process::find("rg").map(Work::Search),
             "sqlite3" => with("sqlite3", &[":memory:", SQL]).map(Work::Words),
             "node" => with("node", &["-e", NODE, "COUNT"]).map(Work::Words),
             "busy server" => python("busy").map(Work::Words),
@@ -111,15 +119,22 @@ impl Program {
                 Ok(words.map(PathBuf::from).collect())
             }
             Work::Compilation(compiler) => {
-                let file = place.directory.join(format!("functions-{count}.c"));
-                std::fs::write(&file, functions(count))
-                    .with_context(|| format!("cannot write {}", file.display()))?;
-                let options = ["-O2", "-c", "-o", "/dev/null"].map(PathBuf::from);
-                Ok([compiler.clone()]
-                    .into_iter()
-                    .chain(options)
-                    .chain([file])
-                    .collect())
+                let file = written(place, &format!("functions-{count}.c"), || c_source(count))?;
+                let options = ["-O2", "-c", "-o", "/dev/null"];
+                Ok(words(compiler, &options, [file]))
+            }
+            Work::RustCompilation(compiler) => {
+                let file = written(place, &format!("functions_{count}.rs"), || {
+                    rust_source(count)
+                })?;
+                let options = ["-O", "--crate-type=lib", "--emit=obj", "-o", "/dev/null"];
+                Ok(words(compiler, &options, [file]))
+            }
+            Work::Search(ripgrep) => {
+                let file = written(place, "searched.c", || c_source(20_000))?;
+                let options = ["--threads=2", "--count", r"keys\[[ij]\] .*\d+[13579]\b.*;"];
+                let files = (0..count).map(|_| file.clone());
+                Ok(words(ripgrep, &options, files))
             }
         }
     }
@@ -142,8 +157,57 @@ impl Program {
     }
 }
 
-/// A file that a compiler has to work at.
-fn functions(count: u64) -> String {
+/// The compiler itself, not the one that chooses among several.
+fn rustc() -> Option<PathBuf> {
+    let mut rustc = Command::new("rustc");
+    let root = process::output(rustc.args(["--print", "sysroot"])).ok()?;
+    Some(PathBuf::from(root.trim()).join("bin/rustc"))
+}
+
+/// A program, its options, and the files that it reads.
+fn words(
+    program: &Path,
+    options: &[&str],
+    files: impl IntoIterator<Item = PathBuf>,
+) -> Vec<PathBuf> {
+    let options = options.iter().map(PathBuf::from);
+    let start = [program.to_owned()].into_iter().chain(options);
+    start.chain(files).collect()
+}
+
+/// A file of this name, which is written unless it is there.
+fn written(place: &Place, name: &str, text: impl FnOnce() -> String) -> Result<PathBuf> {
+    let file = place.directory.join(name);
+    if !file.exists() {
+        std::fs::write(&file, text())
+            .with_context(|| format!("cannot write {}", file.display()))?;
+    }
+    Ok(file)
+}
+
+fn rust_source(count: u64) -> String {
+    let mut text = String::new();
+    for number in 0..count {
+        let _ = writeln!(
+            text,
+            "pub fn f{number}(map: &mut std::collections::BTreeMap<u32, String>, keys: &[u32]) -> f64 {{
+    let mut sum = {number}.0;
+    for (at, key) in keys.iter().enumerate() {{
+        match key & 3 {{
+            0 => sum += map.get(&(key + {number})).map_or(1.0, |it| it.len() as f64),
+            1 => sum *= if *key > {number} {{ 1.5 }} else {{ 0.5 }},
+            2 => drop(map.insert(*key, format!(\"{{at}} of {number}\"))),
+            _ => sum -= keys.iter().skip(at).map(|it| it ^ {number}).max().unwrap_or(0) as f64,
+        }}
+    }}
+    sum
+}}"
+        );
+    }
+    text
+}
+
+fn c_source(count: u64) -> String {
     let mut text = String::from("struct pair { int key; double value; struct pair *next; };\n");
     for number in 0..count {
         let _ = writeln!(
