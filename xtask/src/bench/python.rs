@@ -13,7 +13,7 @@ use crate::{process, workspace};
 
 const HERTZ: &str = "999";
 /// Calls of each thread: some seconds.
-const CALLS: &str = "60000";
+const CALLS: &str = "300000";
 /// How many threads call besides the main one: numbers of runs.
 const THREADS: [&str; 2] = ["0", "2"];
 
