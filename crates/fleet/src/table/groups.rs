@@ -15,6 +15,7 @@ use parquet::file::statistics::Statistics;
 use super::column::Nested;
 use super::pages::Pages;
 use super::schema::Table;
+use super::thrift::is_known_file;
 
 /// The most rows that a row group may have.
 const MOST_ROWS: usize = 1 << 20;
@@ -39,6 +40,11 @@ impl Groups {
     /// Reads where they are. The file's own schema does not count: it has these columns, or is
     /// damaged.
     pub(crate) fn of(table: Table, file: Bytes) -> Result<Self> {
+        if !is_known_file(&file) {
+            return Err(ParquetError::General(
+                "its description is of another kind than prof writes".into(),
+            ));
+        }
         let options = ReadOptionsBuilder::new();
         let options = options.with_parquet_schema(table.descriptor()).build();
         let values = file.len().saturating_mul(VALUES_PER_BYTE);

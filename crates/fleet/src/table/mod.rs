@@ -7,6 +7,7 @@ mod rows;
 mod samples;
 mod schema;
 mod stacks;
+mod thrift;
 
 pub(crate) use groups::{Groups, Texts};
 pub(crate) use rows::{Frame, RunRow, SampleRow, StackHash, StackRow};

@@ -14,6 +14,8 @@ use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::serialized_reader::SerializedPageReader;
 use zstd_safe::DCtx;
 
+use super::thrift::are_known_pages;
+
 /// The most bytes that the pages of a column take, unpacked.
 const MOST_BYTES: usize = 256 << 20;
 
@@ -41,6 +43,12 @@ impl Pages {
         let start = start.unwrap_or_else(|| column.data_page_offset());
         if start < 0 || column.compressed_size() < 0 {
             return Err(damaged("a column begins before the file"));
+        }
+        let (start, length) = column.byte_range();
+        let end = start.saturating_add(length);
+        let bytes = file.get(start as usize..end as usize);
+        if !bytes.is_some_and(are_known_pages) {
+            return Err(damaged("a page is of another kind than prof writes"));
         }
         let described = column.column_descr();
         // They are unpacked here, where there is a bound.
@@ -99,7 +107,7 @@ impl Pages {
                     statistics,
                 })
             }
-            _ => Err(damaged("a page is of another kind than prof writes")),
+            _ => Err(damaged("a page is encoded in another way than prof does")),
         }
     }
 
