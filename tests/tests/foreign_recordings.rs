@@ -86,3 +86,24 @@ fn frame_pointers_and_no_stacks_can_be_requested() {
     let recorded = session.record(&["--call-graph", "none"], &[&binary]);
     assert_eq!(recorded.physical_stacks().hottest(), ["bottom"]);
 }
+
+#[test]
+fn code_without_its_file_does_not_lack_unwind_information() {
+    if !needs(&[Need::Tool("perf")]) {
+        return;
+    }
+    let session = Session::new();
+    let (file, binary) = (session.path("perf.data"), session.path("program"));
+    std::fs::copy(SHARES.build(), &binary).unwrap();
+    perf_record(&["-F", "999", "--call-graph", "dwarf"], &file, &[&binary]);
+    std::fs::remove_file(&binary).unwrap();
+    let outcome = session.run(["report", "-i", file.to_str().unwrap()]);
+    let why = "the file of the code is missing, was replaced, or may not be read (most in ";
+    let verdict = &outcome.stdout;
+    assert!(verdict.contains(why), "{outcome}");
+    assert!(
+        verdict.contains("; record with prof, and leave out --no-unwind"),
+        "{outcome}"
+    );
+    assert!(!verdict.contains("no unwind information"), "{outcome}");
+}

@@ -45,11 +45,14 @@ pub enum StackEnd {
     /// The Java VM says that its code there has no frame that can be followed, or the frame does
     /// not match what it says.
     JitFrame = 15,
+    /// The code's file, which has the unwind information, could not be opened, or is another one
+    /// now.
+    NoFile = 16,
 }
 
 impl StackEnd {
     /// Every way to end, in the order of their numbers.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Root,
         Self::TruncatedDump,
         Self::NoUnwindInfo,
@@ -66,6 +69,7 @@ impl StackEnd {
         Self::NotUnwound,
         Self::CompatMode,
         Self::JitFrame,
+        Self::NoFile,
     ];
 
     /// The frames that every kernel stack has: the entry and its handler in C. Code that does
@@ -128,6 +132,7 @@ impl StackEnd {
             Self::NotUnwound => "not unwound, because prof had to end at once",
             Self::CompatMode => "32-bit code: prof unwinds 64-bit programs only",
             Self::JitFrame => "code of the Java VM without a frame to follow, or changed since",
+            Self::NoFile => "the file of the code is missing, was replaced, or may not be read",
         }
     }
 }

@@ -72,6 +72,8 @@ fn candidates(cause: Cause, quality: &Quality) -> Vec<Remedy> {
         Cause::Stack(StackEnd::NoUnwindInfo) => {
             vec![Remedy::KeepFramePointers, Remedy::UnwindTables]
         }
+        // prof opens files while their programs run.
+        Cause::Stack(StackEnd::NoFile) => vec![Remedy::UnwindWhileRecording],
         Cause::Stack(StackEnd::StaleRegisters) => vec![Remedy::CpuClock],
         // Unreadable memory is no bug: the process has ended, or the kernel's copy ended at a page
         // that was not in memory.

@@ -61,9 +61,13 @@ pub(crate) fn guess(
         remember_guess(step.code, step.frame, place, &rule);
         return Ok(caller);
     }
+    let otherwise = match place.lacks_file {
+        true => StackEnd::NoFile,
+        false => StackEnd::NoUnwindInfo,
+    };
     // If nothing else works either, the guess was right and its memory is missing.
-    without_cfi(step, place, StackEnd::NoUnwindInfo).map_err(|end| match unreadable {
-        Some(reason) if end == StackEnd::NoUnwindInfo => reason,
+    without_cfi(step, place, otherwise).map_err(|end| match unreadable {
+        Some(reason) if end == otherwise => reason,
         _ => end,
     })
 }

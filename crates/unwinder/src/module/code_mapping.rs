@@ -17,6 +17,8 @@ pub(crate) struct CodeMapping {
     bias: u64,
     /// Whether the module's file could be read.
     pub(crate) has_tables: bool,
+    /// Whether its file could not be opened, or was another one.
+    pub(crate) lacks_file: bool,
 }
 
 impl CodeMapping {
@@ -40,6 +42,7 @@ impl CodeMapping {
             module: mapping.module,
             bias: bias.map_or(0, |bias| elf_address(mapping, bias, 0)),
             has_tables: bias.is_some(),
+            lacks_file: modules.lacks_file(mapping.module),
         }
     }
 

@@ -43,6 +43,8 @@ enum Slot {
     Failed {
         attempts: u8,
         pid: Pid,
+        /// It has a file, which could not be opened or was another one.
+        lacks_file: bool,
     },
 }
 
@@ -114,7 +116,12 @@ impl ModuleStore {
                     tables: Box::new(tables),
                     used: now,
                 },
-                Err(_) => Slot::Failed { attempts, pid },
+                Err(error) => Slot::Failed {
+                    attempts,
+                    pid,
+                    lacks_file: module.kind == ModuleKind::File
+                        && matches!(error, ModuleError::Io(_) | ModuleError::BuildIdDiffers),
+                },
             };
             self.forget_oldest(index);
         }
@@ -125,6 +132,12 @@ impl ModuleStore {
             }
             _ => None,
         }
+    }
+
+    /// Whether a module has no tables because its file could not be opened, or was another one.
+    pub(crate) fn lacks_file(&self, module: ModuleId) -> bool {
+        let slot = self.slots.get(module.index());
+        matches!(slot, Some(Slot::Failed { lacks_file, .. }) if *lacks_file)
     }
 
     /// Drops the least recently used ones until the rest is within the limits; but not these.
