@@ -107,3 +107,21 @@ fn code_without_its_file_does_not_lack_unwind_information() {
     );
     assert!(!verdict.contains("no unwind information"), "{outcome}");
 }
+
+#[test]
+fn directories_of_perf_are_read_if_one_file_has_the_samples() {
+    if !needs(&[Need::Tool("perf")]) {
+        return;
+    }
+    let session = Session::new();
+    let directory = session.path("kcore");
+    std::fs::create_dir(&directory).unwrap();
+    let file = directory.join("data");
+    perf_record(&["-F", "999"], &file, &[&SHARES.build()]);
+    assert_eq!(report(&session, &directory).hottest(), ["burn_sixty"]);
+
+    let directory = session.path("threads");
+    perf_record(&["-F", "999", "--threads"], &directory, &[&SHARES.build()]);
+    let outcome = session.run(["report", "-i", directory.to_str().unwrap()]);
+    outcome.assert_refused(&["it is a directory of many files; record without --threads"]);
+}

@@ -89,6 +89,9 @@ pub enum InputError {
          `main;work 12`), nor a pprof profile"
     )]
     Unknown,
+    /// A directory with a file for each thread that wrote it.
+    #[error("it is a directory of many files; record without --threads")]
+    ManyFiles,
     /// A gzipped file that is cut off or damaged.
     #[error("its gzip data is damaged or cut off: {0}")]
     Gzip(io::Error),

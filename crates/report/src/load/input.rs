@@ -96,7 +96,23 @@ fn open(path: &Path) -> Result<MappedFile, Error> {
     {
         read(&mut File::open(path).map_err(cannot_read)?)?;
     } else {
-        return Ok(MappedFile::open(path)?);
+        return open_recording(path);
     }
     Ok(MappedFile::from(bytes))
+}
+
+/// Maps a file, or the one that `perf record --kcore` writes into a directory of this name.
+fn open_recording(path: &Path) -> Result<MappedFile, Error> {
+    // Those of `perf record --threads`: one for each ring.
+    if path.join("data.0").exists() {
+        return Err(Error::Input {
+            path: path.to_owned(),
+            source: Box::new(InputError::ManyFiles),
+        });
+    }
+    let inner = path.join("data");
+    Ok(MappedFile::open(match inner.is_file() {
+        true => &inner,
+        false => path,
+    })?)
 }
