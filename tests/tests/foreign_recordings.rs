@@ -1,8 +1,9 @@
 //! `prof report` reads recordings of `perf record`, and unwinds the stack dumps in a file.
 
 use std::path::Path;
+use std::process::Command;
 
-use prof_tests::{Need, Program, Session, Stacks, Variant, needs, perf_record};
+use prof_tests::{Need, Outcome, Program, Session, Stacks, Variant, needs, perf_record};
 
 const SHARES: Program = Program::c(&["shares.c"]);
 
@@ -124,4 +125,31 @@ fn directories_of_perf_are_read_if_one_file_has_the_samples() {
     perf_record(&["-F", "999", "--threads"], &directory, &[&SHARES.build()]);
     let outcome = session.run(["report", "-i", directory.to_str().unwrap()]);
     outcome.assert_refused(&["it is a directory of many files; record without --threads"]);
+}
+
+#[test]
+fn garbage_frame_pointers_that_lead_to_data_are_no_code() {
+    if !needs(&[Need::Tool("perf")]) {
+        return;
+    }
+    let session = Session::new();
+    let file = session.path("perf.data");
+    // Mappings of data are recorded with -d. At page faults, frame pointers may be anything.
+    let mut perf = Command::new("perf");
+    perf.args([
+        "record",
+        "--quiet",
+        "-e",
+        "page-faults",
+        "-c",
+        "1",
+        "-d",
+        "-g",
+        "-o",
+    ]);
+    perf.arg(&file).arg(DEEP.build());
+    Outcome::of(perf).assert_code(0);
+    let outcome = session.run(["report", "-i", file.to_str().unwrap()]);
+    outcome.assert_code(0);
+    assert!(!outcome.stdout.contains("run-time code"), "{outcome}");
 }

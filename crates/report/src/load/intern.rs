@@ -197,7 +197,9 @@ fn mark(profile: &mut Profile, stack: Option<StackId>, frame: Frame) -> StackId 
 
 fn locate(pid: Pid, process: Option<&Process>, address: u64, profile: &mut Profile) -> Frame {
     let at = AbsoluteAddress(address);
-    let Some(mapping) = process.and_then(|process| process.space().find(at)) else {
+    let mapping = process.and_then(|process| process.space().find(at));
+    // A garbage frame pointer leads to data.
+    let Some(mapping) = mapping.filter(|mapping| mapping.executable) else {
         return Frame::Unknown(address);
     };
     let module = &profile.modules[mapping.module];
