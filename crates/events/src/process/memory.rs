@@ -1,6 +1,7 @@
 //! The memory of a running process.
 
 use std::num::NonZero;
+use std::ops::Range;
 
 use prof_model::Pid;
 use rustix::io::Errno;
@@ -32,6 +33,24 @@ impl LiveMemory {
         unsafe { self.read_to(address, buffer.as_mut_ptr(), buffer.len()) }
     }
 
+    /// Copies these ranges of memory, one after the other, with one system call, and returns how
+    /// many bytes: fewer than the buffer's size if some range is not readable to its end, or there
+    /// are more than 1,024.
+    ///
+    /// # Errors
+    ///
+    /// As for [`read`](Self::read).
+    pub fn read_ranges(self, ranges: &[Range<u64>], buffer: &mut [u8]) -> Result<usize, Errno> {
+        let remote: Vec<_> = (ranges.iter().take(libc::UIO_MAXIOV as usize))
+            .map(|range| libc::iovec {
+                iov_base: range.start as *mut libc::c_void,
+                iov_len: range.end.saturating_sub(range.start) as usize,
+            })
+            .collect();
+        // SAFETY: the buffer is ours to write.
+        unsafe { self.read_vectors(&remote, buffer.as_mut_ptr(), buffer.len()) }
+    }
+
     /// Appends at most `length` bytes from `address` on to `out`, and returns how many.
     ///
     /// # Errors
@@ -54,18 +73,38 @@ impl LiveMemory {
     ///
     /// `length` bytes at `to` must be valid for writes.
     unsafe fn read_to(self, address: u64, to: *mut u8, length: usize) -> Result<usize, Errno> {
-        let local = libc::iovec {
-            iov_base: to.cast(),
-            iov_len: length,
-        };
         let remote = libc::iovec {
             iov_base: address as *mut libc::c_void,
             iov_len: length,
         };
-        // SAFETY: the local vector is the caller's memory, valid for writes; the remote one is
-        // only a number to the kernel.
+        // SAFETY: as the caller promises.
+        unsafe { self.read_vectors(&[remote], to, length) }
+    }
+
+    /// # Safety
+    ///
+    /// `length` bytes at `to` must be valid for writes.
+    unsafe fn read_vectors(
+        self,
+        remote: &[libc::iovec],
+        to: *mut u8,
+        length: usize,
+    ) -> Result<usize, Errno> {
+        let local = libc::iovec {
+            iov_base: to.cast(),
+            iov_len: length,
+        };
+        // SAFETY: the local vector is the caller's memory, valid for writes; the remote ones are
+        // only numbers to the kernel.
         let read = unsafe {
-            libc::process_vm_readv(self.pid.get(), &raw const local, 1, &raw const remote, 1, 0)
+            libc::process_vm_readv(
+                self.pid.get(),
+                &raw const local,
+                1,
+                remote.as_ptr(),
+                remote.len() as libc::c_ulong,
+                0,
+            )
         };
         usize::try_from(read).map_err(|_| {
             Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
@@ -87,6 +126,11 @@ mod tests {
         let mut out = vec![1];
         assert_eq!(memory.append(here.as_ptr() as u64, 50, &mut out), Ok(50));
         assert_eq!(out.get(1..), here.get(..50));
+        let start = here.as_ptr() as u64;
+        let parts = [start..start + 10, start + 90..start + 100];
+        assert_eq!(memory.read_ranges(&parts, &mut copy), Ok(20));
+        let partly = [start..start + 10, 0..10, start..start + 10];
+        assert_eq!(memory.read_ranges(&partly, &mut copy), Ok(10));
         assert_eq!(memory.read(0, &mut copy), Err(Errno::FAULT));
         assert!(LiveMemory::of(0).is_none());
     }

@@ -56,6 +56,11 @@ impl Memory for Now {
         self.reads += 1;
         self.live.read(address, buffer).unwrap_or(0)
     }
+
+    fn read_ranges(&mut self, ranges: &[Range<u64>], buffer: &mut [u8]) -> usize {
+        self.reads = self.reads.saturating_add(ranges.len() as u32);
+        self.live.read_ranges(ranges, buffer).unwrap_or(0)
+    }
 }
 
 impl PythonReader {

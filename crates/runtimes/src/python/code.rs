@@ -38,6 +38,8 @@ pub struct Functions {
     bytes: usize,
     /// Counts the stacks.
     stack: u64,
+    /// Code objects of this stack that were not compared with memory yet.
+    unchecked: Vec<u64>,
 }
 
 /// A code object.
@@ -45,12 +47,12 @@ pub struct Functions {
 struct Code {
     /// Its first bytes without the reference count: they do not change while it lives.
     head: Head,
-    name: Vec<u8>,
+    name: Text,
     instructions: (u64, u64),
     function: Arc<Function>,
     lines: Vec<Line>,
-    /// The stack for which it was compared with memory.
-    checked: u64,
+    /// The last stack that it is on.
+    stack: u64,
 }
 
 /// Distinguishes a code object from another one at the same address.
@@ -77,10 +79,51 @@ impl Functions {
     const TABLE: usize = 64 << 10;
     /// Code units of a function, at most.
     const UNITS: u64 = 16 << 20;
+    /// Code objects to compare with memory at once: each is two ranges of it, of 1,024 at most.
+    const AT_ONCE: usize = 256;
 
-    /// Starts another stack: known code objects are compared with memory again.
+    /// Starts another stack, for which [`are_current`](Self::are_current) compares known code
+    /// objects with memory again.
     pub(super) fn begin(&mut self) {
         self.stack += 1;
+        self.unchecked.clear();
+    }
+
+    /// Whether the known code objects that were used for this stack are still those in memory;
+    /// those that are not are known no more. All are compared at once: to read each alone would take
+    /// most of the time of a stack.
+    pub(super) fn are_current(&mut self, memory: &mut impl Memory, layout: &Layout) -> bool {
+        let unchecked = std::mem::take(&mut self.unchecked);
+        let mut outdated = Vec::new();
+        for some in unchecked.chunks(Self::AT_ONCE) {
+            let known = |address: &u64| self.known.get(address);
+            let ranges = some.iter().filter_map(|address| {
+                let code = known(address)?;
+                let name = code.head.qualname..code.head.qualname.checked_add(code.name.end())?;
+                Some([*address..address.checked_add(CODE_SIZE as u64)?, name])
+            });
+            let ranges: Vec<_> = ranges.flatten().collect();
+            let length = |range: &Range<u64>| (range.end - range.start) as usize;
+            let mut bytes = vec![0; ranges.iter().map(length).sum()];
+            let count = memory.read_ranges(&ranges, &mut bytes);
+            let mut rest = bytes.get(..count).unwrap_or_default();
+            outdated.extend(some.iter().filter(|&address| {
+                let is_same = known(address).and_then(|code| {
+                    let (head, after) = rest.split_at_checked(CODE_SIZE)?;
+                    let (name, after) = after.split_at_checked(code.name.end() as usize)?;
+                    rest = after;
+                    let head = Head::of(head, layout, *address)?;
+                    Some(head == code.head && code.name.is(name, layout))
+                });
+                is_same != Some(true)
+            }));
+        }
+        for address in &outdated {
+            if let Some(code) = self.known.remove(address) {
+                self.bytes -= code.footprint();
+            }
+        }
+        outdated.is_empty()
     }
 
     fn remember(&mut self, address: u64, code: Code) {
@@ -101,19 +144,16 @@ impl Functions {
         address: u64,
         instruction: u64,
     ) -> Option<PythonFrame> {
-        let known = self.known.get(&address);
-        if known.is_none_or(|known| known.checked != self.stack) {
-            let head = Head::read(memory, layout, address)?;
-            let name = text(memory, layout, head.qualname, Self::NAME)?;
-            match self.known.get_mut(&address) {
-                Some(known) if known.head == head && known.name == name.as_bytes() => {
-                    known.checked = self.stack;
-                }
-                _ => {
-                    let code = Code::read(memory, layout, head, name)?;
-                    let checked = self.stack;
-                    self.remember(address, Code { checked, ..code });
-                }
+        match self.known.get_mut(&address) {
+            Some(known) if known.stack == self.stack => {}
+            Some(known) => {
+                known.stack = self.stack;
+                self.unchecked.push(address);
+            }
+            None => {
+                let code = Code::read(memory, layout, address)?;
+                let stack = self.stack;
+                self.remember(address, Code { stack, ..code });
             }
         }
         let code = self.known.get(&address)?;
@@ -154,7 +194,10 @@ impl Head {
     fn read(memory: &mut impl Memory, layout: &Layout, address: u64) -> Option<Self> {
         let mut bytes = [0; CODE_SIZE];
         let count = memory.read(address, &mut bytes);
-        let bytes = bytes.get(..count)?;
+        Self::of(bytes.get(..count)?, layout, address)
+    }
+
+    fn of(bytes: &[u8], layout: &Layout, address: u64) -> Option<Self> {
         let fields = &layout.code;
         let (code, units) = match fields.instructions {
             // PyVarObject.ob_size: code units, of two bytes each.
@@ -173,7 +216,9 @@ impl Head {
 }
 
 impl Code {
-    fn read(memory: &mut impl Memory, layout: &Layout, head: Head, name: String) -> Option<Self> {
+    fn read(memory: &mut impl Memory, layout: &Layout, address: u64) -> Option<Self> {
+        let head = Head::read(memory, layout, address)?;
+        let name = Text::read(memory, layout, head.qualname, Functions::NAME)?;
         let (start, units) = match layout.code.instructions {
             Instructions::Inside(_) => (head.code, head.units),
             Instructions::Bytes(_) => (
@@ -182,7 +227,7 @@ impl Code {
             ),
         };
         (1..=Functions::UNITS).contains(&units).then_some(())?;
-        let file = text(memory, layout, head.filename, Functions::FILE)?;
+        let file = Text::read(memory, layout, head.filename, Functions::FILE)?;
         let size = word(memory, head.linetable.checked_add(16)?)?;
         let size = usize::try_from(size).ok()?.min(Functions::TABLE);
         let mut table = vec![0; size];
@@ -190,21 +235,22 @@ impl Code {
         table.truncate(count);
         Some(Self {
             head,
-            name: name.clone().into_bytes(),
             instructions: (start, start.checked_add(units * 2)?),
             function: Arc::new(Function {
-                name,
-                file,
+                name: name.decoded(),
+                file: file.decoded(),
                 first_line: head.first_line,
             }),
+            name,
             lines: layout.code.lines.lines(&table, head.first_line, units),
-            checked: 0,
+            stack: 0,
         })
     }
 
     /// Bytes of memory that it uses.
     fn footprint(&self) -> usize {
-        let texts = 2 * self.name.capacity() + self.function.file.capacity();
+        let texts = self.name.characters.capacity() + self.function.name.capacity();
+        let texts = texts + self.function.file.capacity();
         size_of::<Self>() + texts + self.lines.capacity() * size_of::<Line>()
     }
 
@@ -214,39 +260,85 @@ impl Code {
     }
 }
 
-/// The text of a `str`, up to `limit` bytes.
-fn text(memory: &mut impl Memory, layout: &Layout, address: u64, limit: usize) -> Option<String> {
-    let mut head = [0; 40];
-    let count = memory.read(address, &mut head);
-    let head = head.get(..count)?;
-    let length = word_at(head, 16).filter(|&length| length <= Functions::CHARACTERS)?;
-    let state = u32::from_le_bytes(
-        *head
-            .get(usize::from(layout.strings.state)..)?
-            .first_chunk()?,
-    );
-    // `interned` has two bits up to 3.11, 3.12 and 3.13, then the kind has three.
-    let (kind, compact, ascii) = (state >> 2 & 7, state >> 5 & 1 == 1, state >> 6 & 1 == 1);
-    if !compact || !matches!(kind, 1 | 2 | 4) {
-        return None;
+/// The text of a `str`.
+#[derive(Debug)]
+struct Text {
+    form: Form,
+    /// Up to a limit.
+    characters: Vec<u8>,
+}
+
+/// How a `str` stores its characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Form {
+    /// Where they begin in the object.
+    start: u16,
+    /// The bytes of each.
+    unit: u8,
+    /// How many there are.
+    length: u64,
+}
+
+impl Form {
+    /// The bytes of a `str` object before its characters.
+    const HEAD: usize = 40;
+
+    fn of(head: &[u8], layout: &Layout) -> Option<Self> {
+        let length = word_at(head, 16).filter(|&length| length <= Functions::CHARACTERS)?;
+        let state = head.get(usize::from(layout.strings.state)..)?;
+        let state = u32::from_le_bytes(*state.first_chunk()?);
+        // `interned` has two bits up to 3.11, 3.12 and 3.13, then the kind has three.
+        let (kind, compact, ascii) = (state >> 2 & 7, state >> 5 & 1 == 1, state >> 6 & 1 == 1);
+        if !compact || !matches!(kind, 1 | 2 | 4) {
+            return None;
+        }
+        Some(Self {
+            start: match ascii {
+                true => layout.strings.ascii,
+                false => layout.strings.compact,
+            },
+            unit: kind as u8,
+            length,
+        })
     }
-    let start = match ascii {
-        true => layout.strings.ascii,
-        false => layout.strings.compact,
-    };
-    let size = length.checked_mul(kind.into())?;
-    let size = usize::try_from(size).ok()?.min(limit);
-    let mut bytes = vec![0; size];
-    if memory.read(address.checked_add(start.into())?, &mut bytes) < size {
-        return None;
+}
+
+impl Text {
+    /// Reads the text at this address, up to `limit` bytes.
+    fn read(memory: &mut impl Memory, layout: &Layout, address: u64, limit: usize) -> Option<Self> {
+        let mut head = [0; Form::HEAD];
+        let count = memory.read(address, &mut head);
+        let form = Form::of(head.get(..count)?, layout)?;
+        let size = form.length.checked_mul(form.unit.into())?;
+        let size = usize::try_from(size).ok()?.min(limit);
+        let mut characters = vec![0; size];
+        let start = address.checked_add(form.start.into())?;
+        let is_read = memory.read(start, &mut characters) == size;
+        is_read.then_some(Self { form, characters })
     }
-    let unit = kind as usize;
-    let characters = bytes.chunks_exact(unit).map(|it| {
-        let code = it
-            .iter()
-            .rev()
-            .fold(0, |code, &byte| code << 8 | u32::from(byte));
-        char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER)
-    });
-    Some(characters.collect())
+
+    /// How many bytes from the object's first on are known.
+    fn end(&self) -> u64 {
+        let end = usize::from(self.form.start) + self.characters.len();
+        end.max(Form::HEAD) as u64
+    }
+
+    /// Whether these bytes are an object with this text.
+    fn is(&self, object: &[u8], layout: &Layout) -> bool {
+        let characters = object.get(usize::from(self.form.start)..);
+        Form::of(object, layout) == Some(self.form)
+            && characters.is_some_and(|characters| characters.starts_with(&self.characters))
+    }
+
+    fn decoded(&self) -> String {
+        let characters = self.characters.chunks_exact(self.form.unit.into());
+        let code = |bytes: &[u8]| {
+            let bytes = bytes.iter().rev();
+            bytes.fold(0, |code, &byte| code << 8 | u32::from(byte))
+        };
+        let characters = characters.map(|bytes| char::from_u32(code(bytes)));
+        characters
+            .map(|character| character.unwrap_or(char::REPLACEMENT_CHARACTER))
+            .collect()
+    }
 }

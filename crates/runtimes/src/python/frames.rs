@@ -117,6 +117,21 @@ impl Interpreter {
     ) -> Result<PythonStack, Unknown> {
         let layout = self.layout.as_ref().ok_or(Unknown::Version)?;
         functions.begin();
+        let stack = Self::assemble(layout, memory, states, native, functions);
+        match functions.are_current(memory, layout) {
+            true => stack,
+            // Other code objects are in the place of known ones.
+            false => Self::assemble(layout, memory, states, native, functions),
+        }
+    }
+
+    fn assemble(
+        layout: &Layout,
+        memory: &mut impl Memory,
+        states: &ThreadStates,
+        native: &NativeStack<'_>,
+        functions: &mut Functions,
+    ) -> Result<PythonStack, Unknown> {
         let mut stacks = Vec::new();
         for &state in &states.addresses {
             let mut stack = stack_of(layout, memory, state, functions)?;
