@@ -1,9 +1,9 @@
 //! Facts about the code around an address that has no CFI: found once for each address, because
 //! that takes a thousand times as long as a step.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use prof_model::ModuleId;
+use prof_model::{ModuleId, Process};
 
 use crate::rule::CompactRule;
 
@@ -62,9 +62,29 @@ impl<T: Copy> CodeFacts<T> {
     }
 }
 
+/// Addresses of run-time code that have a property, as long as their process maps nothing new.
+#[derive(Debug, Default)]
+pub(crate) struct RunTimeFacts(HashSet<(u64, u64)>);
+
+impl RunTimeFacts {
+    /// The most addresses to remember; then it starts over.
+    const PLACES: usize = 1 << 16;
+
+    pub(crate) fn holds(&self, process: &Process, address: u64) -> bool {
+        self.0.contains(&(process.version(), address))
+    }
+
+    pub(crate) fn insert(&mut self, process: &Process, address: u64) {
+        if self.0.len() >= Self::PLACES {
+            self.0.clear();
+        }
+        self.0.insert((process.version(), address));
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use prof_model::{Module, Modules};
+    use prof_model::{AbsoluteAddress, FileOffset, Mapping, Module, Modules, Processes};
 
     use super::*;
 
@@ -94,5 +114,29 @@ mod tests {
         known.insert((there, 0), 7);
         assert_eq!(known.get((here, 0)), None);
         assert_eq!(known.get((there, 0)), Some(7));
+    }
+
+    #[test]
+    fn facts_of_run_time_code_hold_until_more_is_mapped() {
+        let mut modules = Modules::default();
+        let mapping = Mapping {
+            start: AbsoluteAddress(0x1000),
+            end: AbsoluteAddress(0x2000),
+            file_offset: FileOffset(0),
+            module: modules.intern(Module::from_path("//anon")),
+            executable: true,
+        };
+        let mut processes = Processes::default();
+        let mut facts = RunTimeFacts::default();
+        for pid in [1, 2] {
+            processes.map(pid, mapping);
+        }
+        facts.insert(processes.get(1).expect("mapped"), 0x1800);
+        let holds = |processes: &Processes| {
+            [1, 2].map(|pid| facts.holds(processes.get(pid).expect("mapped"), 0x1800))
+        };
+        assert_eq!(holds(&processes), [true, false]);
+        processes.map(1, mapping);
+        assert_eq!(holds(&processes), [false, false]);
     }
 }

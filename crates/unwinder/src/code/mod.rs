@@ -7,7 +7,7 @@ use std::ops::Range;
 use prof_model::{AbsoluteAddress, ModuleId};
 
 use crate::arch::{Architecture, Layout};
-use crate::cache::code_facts::{Candidates, CodeAddress, CodeFacts};
+use crate::cache::code_facts::{Candidates, CodeAddress, CodeFacts, RunTimeFacts};
 use crate::cache::known_edges::KnownEdges;
 use crate::cache::rule_cache::RuleCache;
 use crate::cfi::UnwindContext;
@@ -29,6 +29,9 @@ pub(crate) struct KnownCode {
     pub(crate) thread_starts: CodeFacts<bool>,
     pub(crate) edges: KnownEdges,
     pub(crate) trampolines: CodeFacts<CompactRule>,
+    /// Run-time code that is none of them: reading it from the target would take longer than all
+    /// other steps of a stack.
+    pub(crate) no_trampolines: RunTimeFacts,
     /// Rules for run-time code without unwind tables.
     pub(crate) stubs: CodeFacts<CompactRule>,
     pub(crate) cfi: UnwindContext,
@@ -44,6 +47,7 @@ impl KnownCode {
             thread_starts: CodeFacts::default(),
             edges: KnownEdges::default(),
             trampolines: CodeFacts::default(),
+            no_trampolines: RunTimeFacts::default(),
             stubs: CodeFacts::default(),
             cfi: UnwindContext::new(),
         }
@@ -53,7 +57,7 @@ impl KnownCode {
 /// The code of one process.
 pub(crate) struct ProcessCode<'w> {
     pub(crate) known: &'w mut KnownCode,
-    target: &'w Target<'w>,
+    pub(crate) target: &'w Target<'w>,
     /// The mappings used last.
     recent: [Option<CodeMapping>; RECENT],
     next: usize,

@@ -17,6 +17,9 @@ pub(super) fn leave_trampoline(step: &mut Step<'_, '_>, place: &CodeMapping) -> 
     let at = (place.module, address);
     let rule = match step.code.known.trampolines.get(at) {
         Some(rule) => rule,
+        None if (step.code.known.no_trampolines).holds(step.code.target.process, address) => {
+            return None;
+        }
         None => trampoline_rule(step, address)?,
     };
     let registers = apply(step, &rule).ok()?;
@@ -32,5 +35,10 @@ fn trampoline_rule(step: &mut Step<'_, '_>, address: u64) -> Option<CompactRule>
     let first = address.checked_sub(BEFORE as u64)?;
     let count = step.stack.read_elsewhere(first, &mut bytes);
     let (before, after) = bytes.get(..count)?.split_at_checked(BEFORE)?;
-    step.code.architecture().trampoline(before, after)
+    let rule = step.code.architecture().trampoline(before, after);
+    if rule.is_none() && count == bytes.len() {
+        let process = step.code.target.process;
+        step.code.known.no_trampolines.insert(process, address);
+    }
+    rule
 }
