@@ -90,8 +90,8 @@ impl Functions {
     }
 
     /// Whether the known code objects that were used for this stack are still those in memory;
-    /// those that are not are known no more. All are compared at once: to read each alone would take
-    /// most of the time of a stack.
+    /// those that are not are known no more. All are compared at once: to read each alone would
+    /// take most of the time of a stack.
     pub(super) fn are_current(&mut self, memory: &mut impl Memory, layout: &Layout) -> bool {
         let unchecked = std::mem::take(&mut self.unchecked);
         let mut outdated = Vec::new();
