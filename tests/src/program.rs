@@ -130,7 +130,8 @@ impl Program {
     /// If it does not compile.
     pub fn build_as(&self, variant: Variant) -> PathBuf {
         let mut hasher = DefaultHasher::new();
-        (self, variant, sources_hash()).hash(&mut hasher);
+        // The folder, because debug info names it.
+        (self, variant, sources_hash(), folder()).hash(&mut hasher);
         let directory = target::cache().join(format!("{:016x}", hasher.finish()));
         let output = directory.join(self.name());
         if !output.exists() {
