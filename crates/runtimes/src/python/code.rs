@@ -113,7 +113,7 @@ impl Functions {
                     let (name, after) = after.split_at_checked(code.name.end() as usize)?;
                     rest = after;
                     let head = Head::of(head, layout, *address)?;
-                    Some(head == code.head && code.name.is(name, layout))
+                    Some(head == code.head && code.name.matches(name, layout))
                 });
                 is_same != Some(true)
             }));
@@ -324,7 +324,7 @@ impl Text {
     }
 
     /// Whether these bytes are an object with this text.
-    fn is(&self, object: &[u8], layout: &Layout) -> bool {
+    fn matches(&self, object: &[u8], layout: &Layout) -> bool {
         let characters = object.get(usize::from(self.form.start)..);
         Form::of(object, layout) == Some(self.form)
             && characters.is_some_and(|characters| characters.starts_with(&self.characters))
