@@ -93,7 +93,7 @@ impl<'a> RecordingControl<'a> {
 
     /// Makes waits for records end when a decision is due.
     pub(crate) fn watch(&self, source: &mut Source) -> io::Result<()> {
-        source.watch(self.signals.as_fd())?;
+        source.watch_signals(self.signals.as_fd())?;
         if let Some(commands) = &self.commands {
             source.watch(commands.as_fd())?;
         }

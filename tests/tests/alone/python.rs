@@ -283,3 +283,37 @@ fn waits_of_a_plain_user_have_functions() {
     });
     assert!(share > 0.9, "{share}: {stacks}");
 }
+
+/// Writes how often the thread of its parent that reads the rings has slept. Computes before.
+const WATCHING: &str = "\
+import glob, os, sys
+def work():
+    total = 0
+    while os.times().user < 2:
+        total += sum(range(1000))
+work()
+for thread in glob.glob(f'/proc/{os.getppid()}/task/*'):
+    if open(thread + '/comm').read() == 'reader\\n':
+        status = open(thread + '/status').read().split()
+        sleeps = status[status.index('voluntary_ctxt_switches:') + 1]
+        open(sys.argv[1], 'w').write(sleeps)
+";
+
+/// The samples of Python wake the threads that read its frames, and no other: the rings fill
+/// meanwhile.
+#[test]
+fn only_the_readers_of_python_wake_with_each_sample() {
+    if !needs(&[Need::Tool("python3")]) {
+        return;
+    }
+    let session = Session::alone();
+    let program = session.write("watching.py", WATCHING.as_bytes());
+    let sleeps = session.path("sleeps");
+    let python = PathBuf::from("/usr/bin/python3");
+    let options = ["-e", "cpu-clock:u", "-F", "999"];
+    let recorded = session.record(&options, &[python, program, sleeps.clone()]);
+    let sleeps = std::fs::read_to_string(sleeps).expect("the program has found the thread");
+    let sleeps: u64 = sleeps.parse().expect("a number");
+    let samples = recorded.samples();
+    assert!(sleeps < samples / 4, "{sleeps} of {samples}");
+}

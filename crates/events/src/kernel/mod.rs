@@ -8,6 +8,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use perf_event_open_sys as sys;
 use prof_model::Tid;
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
 use crate::attr::setup::Setup;
@@ -189,6 +190,14 @@ pub(crate) fn set_async(event: BorrowedFd<'_>, on: bool) -> Result<(), Errno> {
     let flags = if on { libc::O_ASYNC } else { 0 };
     // SAFETY: no memory is involved. An event has no other flags that could be set.
     check(unsafe { libc::fcntl(event.as_raw_fd(), libc::F_SETFL, flags) }).map(drop)
+}
+
+/// Whether all threads that the event counts have ended.
+pub(crate) fn has_hung_up(event: BorrowedFd<'_>) -> Result<bool, Errno> {
+    let mut polled = [PollFd::from_borrowed_fd(event, PollFlags::empty())];
+    rustix::event::poll(&mut polled, Some(&Timespec::default()))?;
+    let [polled] = polled;
+    Ok(polled.revents().contains(PollFlags::HUP))
 }
 
 /// Sets the period of the event, and of events that inherit it later.

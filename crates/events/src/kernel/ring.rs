@@ -104,6 +104,13 @@ impl Ring {
         *seen = head;
     }
 
+    /// Whether it is time to drain it: the kernel's watermark for it is a quarter, too.
+    pub(crate) fn is_filling(&self) -> bool {
+        let head = self.head().load(Ordering::Relaxed);
+        let tail = self.tail().load(Ordering::Relaxed);
+        head.wrapping_sub(tail) >= (self.size / 4) as u64
+    }
+
     /// The record at `tail`, or `None` if none can be there.
     fn record(&mut self, tail: u64, head: u64) -> Option<&[u8]> {
         let available = usize::try_from(head.wrapping_sub(tail)).ok()?;

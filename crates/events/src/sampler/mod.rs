@@ -5,17 +5,14 @@ pub(crate) mod opened;
 mod opening;
 pub(crate) mod overflow_signal;
 pub(crate) mod ring_watch;
+pub(crate) mod wait;
 
 use std::collections::HashMap;
 use std::io;
-use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use prof_model::Tid;
-use rustix::event::Timespec;
-use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 
 use crate::attr::setup::{Scope, Setup};
@@ -45,13 +42,10 @@ pub struct Sampler {
     /// Waits for one event of each stream, and for what [`Sampler::watch`] added. It holds
     /// nothing open, so it may be closed before or after the events.
     pub(crate) waiter: OwnedFd,
-}
-
-/// The reason why a wait ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wake {
-    /// Whether all threads that were sampled have ended.
-    pub all_ended: bool,
+    /// The signals to this process, if they are watched.
+    pub(crate) signals: Option<OwnedFd>,
+    /// Whether rings that fill do not end a wait: threads watch them.
+    pub(crate) leaves_rings: bool,
 }
 
 /// One CPU's events and the ring they share.
@@ -140,17 +134,22 @@ impl Sampler {
         if !self.opened.can_signal_each_overflow() {
             return Ok(());
         }
-        let Some(mut overflow_signal) = self.overflow_signal.take() else {
-            let overflow_signal =
-                OverflowSignal::begin(self.events_that(|setup| !setup.only_tracks()))?;
-            let data = EventData::new_u64(Self::OVERFLOW);
-            epoll::add(&self.waiter, overflow_signal.as_fd(), data, EventFlags::IN)?;
-            self.overflow_signal = Some(overflow_signal);
-            return self.signal_each_overflow(on);
-        };
-        let set = overflow_signal.set(on, self.events_that(|setup| !setup.only_tracks()));
-        self.overflow_signal = Some(overflow_signal);
-        Ok(set?)
+        let mut signal = self.take_overflow_signal()?;
+        let set = signal.set(on, self.events_that(|setup| !setup.only_tracks()));
+        let to_watches = signal.goes_to_watches();
+        self.overflow_signal = Some(signal);
+        set?;
+        Ok(self.leave_rings(on && to_watches)?)
+    }
+
+    /// The signal, to be put back.
+    fn take_overflow_signal(&mut self) -> io::Result<OverflowSignal> {
+        if let Some(signal) = self.overflow_signal.take() {
+            return Ok(signal);
+        }
+        let signal = OverflowSignal::begin(self.events_that(|setup| !setup.only_tracks()))?;
+        self.wait_for_overflow(&signal)?;
+        Ok(signal)
     }
 
     /// The ring of each CPU, to be watched by a thread that runs there.
@@ -160,18 +159,27 @@ impl Sampler {
         rings.collect()
     }
 
-    /// Sends the signal of each sample of a CPU, if [enabled](Self::signal_each_overflow), to a
-    /// thread that watches its ring.
+    /// From now on, sends the signal of each sample of a CPU, if
+    /// [enabled](Self::signal_each_overflow), to the thread that watches its ring, instead of
+    /// ending the wait: with each CPU, its thread.
     ///
     /// # Errors
     ///
-    /// When there is no such thread.
-    pub fn signal_watch(&self, cpu: u32, tid: Tid) -> Result<(), Errno> {
-        let streams = self.streams.iter().filter(|stream| stream.cpu == cpu);
-        let mut events = streams.flat_map(|stream| &stream.events);
-        events.try_for_each(|event| {
-            kernel::signal_thread(event.fd.as_fd(), tid, ThreadSignal::NUMBER)
-        })
+    /// When there is no such thread, or the process has no more file descriptors.
+    pub fn signal_watches(&mut self, watches: &[(u32, Tid)]) -> io::Result<()> {
+        if !self.opened.can_signal_each_overflow() {
+            return Ok(());
+        }
+        let mut signal = self.take_overflow_signal()?;
+        for &(cpu, tid) in watches {
+            let streams = self.streams.iter().filter(|stream| stream.cpu == cpu);
+            for event in streams.flat_map(|stream| &stream.events) {
+                kernel::signal_thread(event.fd.as_fd(), tid, ThreadSignal::NUMBER)?;
+            }
+        }
+        signal.leave_to_watches();
+        self.overflow_signal = Some(signal);
+        Ok(())
     }
 
     /// The counting events: those that sample, and the exit counters.
@@ -211,95 +219,6 @@ impl Sampler {
             stream.exit_counters.drain(|record| each(number, record));
         }
         total
-    }
-
-    /// Makes [`wait`](Self::wait) also end when `fd`, which must stay open, is readable.
-    ///
-    /// # Errors
-    ///
-    /// When the system refuses to wait for it: it is an ordinary file.
-    pub fn watch(&self, fd: BorrowedFd<'_>) -> io::Result<()> {
-        let data = EventData::new_u64(Self::WATCHED);
-        epoll::add(&self.waiter, fd, data, EventFlags::IN)?;
-        Ok(())
-    }
-
-    /// Undoes [`watch`](Self::watch).
-    ///
-    /// # Errors
-    ///
-    /// When it is not watched.
-    pub fn unwatch(&self, fd: BorrowedFd<'_>) -> io::Result<()> {
-        Ok(epoll::delete(&self.waiter, fd)?)
-    }
-
-    /// Waits until a ring has filled to its wake-up mark, a sample comes that is to be
-    /// [signalled](Self::signal_each_overflow), something that is watched can be read,
-    /// all sampled threads have ended, or the time is over.
-    ///
-    /// # Errors
-    ///
-    /// When the system refuses to wait, which does not happen.
-    pub fn wait(&mut self, timeout: Option<Duration>) -> io::Result<Wake> {
-        let timeout = timeout.and_then(|time| Timespec::try_from(time).ok());
-        let mut buffer = [const { MaybeUninit::uninit() }; 64];
-        let ready = match epoll::wait(&self.waiter, &mut buffer, timeout.as_ref()) {
-            Ok((ready, _)) => &*ready,
-            Err(Errno::INTR) => &[],
-            Err(errno) => return Err(errno.into()),
-        };
-        for event in ready {
-            // Copied out, because the kernel's structure is packed.
-            let (flags, data) = (event.flags, event.data);
-            if flags.intersects(EventFlags::HUP | EventFlags::ERR) {
-                self.next_of(data.u64())?;
-            }
-            if data.u64() == Self::OVERFLOW
-                && let Some(overflow_signal) = &self.overflow_signal
-            {
-                overflow_signal.clear();
-            }
-        }
-        let over = |stream: &Stream| stream.waiting >= stream.events.len();
-        Ok(Wake {
-            all_ended: self.streams.iter().all(over),
-        })
-    }
-
-    const WATCHED: u64 = u64::MAX;
-    const OVERFLOW: u64 = u64::MAX - 1;
-
-    /// All threads of the event by which a stream was awaited have ended: awaits its next event.
-    fn next_of(&mut self, number: u64) -> Result<(), Errno> {
-        let number = usize::try_from(number).unwrap_or(usize::MAX);
-        let Some(stream) = self.streams.get_mut(number) else {
-            return Ok(());
-        };
-        if let Some(ended) = stream.events.get(stream.waiting) {
-            epoll::delete(&self.waiter, &ended.fd)?;
-        }
-        stream.waiting += 1;
-        match self.streams.get(number) {
-            Some(stream) => self.wait_for(number, stream),
-            None => Ok(()),
-        }
-    }
-
-    pub(crate) fn wait_for(&self, number: usize, stream: &Stream) -> Result<(), Errno> {
-        let Some(event) = stream.events.get(stream.waiting) else {
-            return Ok(());
-        };
-        let data = EventData::new_u64(number as u64);
-        epoll::add(&self.waiter, &event.fd, data, EventFlags::IN)
-    }
-
-    /// The end of all threads makes the counters permanently readable, so it is reported once.
-    pub(crate) fn wait_for_exits(&self, stream: &Stream) -> Result<(), Errno> {
-        let Some(event) = stream.exit_counters.waiting() else {
-            return Ok(());
-        };
-        let data = EventData::new_u64(Self::WATCHED);
-        epoll::add(&self.waiter, event, data, EventFlags::IN | EventFlags::ET)
     }
 
     /// Gives the event of this id, and those that inherit it from now on, another period.

@@ -125,6 +125,8 @@ impl<'a> Opening<'a> {
         })?;
         let mut sampler = Sampler {
             waiter,
+            signals: None,
+            leaves_rings: false,
             streams: Vec::with_capacity(cpus.len()),
             context_pins: Vec::with_capacity(threads.len()),
             reach: ProbeReach::default(),

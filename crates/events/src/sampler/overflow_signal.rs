@@ -17,25 +17,26 @@ use rustix::io::Errno;
 use crate::kernel;
 use crate::process::signals::ThreadSignal;
 
-/// Signals samples to the thread that requested it.
+/// Signals samples to the thread that requested it, or to those that watch the rings.
 #[derive(Debug)]
 pub(crate) struct OverflowSignal {
-    signal: ThreadSignal,
+    /// `None` if it goes to the threads that watch the rings.
+    own: Option<ThreadSignal>,
     on: bool,
 }
 
 impl OverflowSignal {
-    /// Makes these events signal the calling thread for each sample.
-    pub(crate) fn begin<'a>(
-        events: impl Iterator<Item = BorrowedFd<'a>> + Clone,
-    ) -> io::Result<Self> {
+    /// Makes these events signal the calling thread for each sample, once it is
+    /// [enabled](Self::set).
+    pub(crate) fn begin<'a>(events: impl Iterator<Item = BorrowedFd<'a>>) -> io::Result<Self> {
         let signal = ThreadSignal::block()?;
-        for event in events.clone() {
+        for event in events {
             kernel::signal_thread(event, ThreadSignal::this_thread(), ThreadSignal::NUMBER)?;
         }
-        let mut overflow_signal = Self { signal, on: false };
-        overflow_signal.set(true, events)?;
-        Ok(overflow_signal)
+        Ok(Self {
+            own: Some(signal),
+            on: false,
+        })
     }
 
     /// Enables or disables the signal of the same events, by a system call for each.
@@ -58,13 +59,23 @@ impl OverflowSignal {
 
     /// Drops the signals that have come so far.
     pub(crate) fn clear(&self) {
-        self.signal.clear();
+        if let Some(own) = &self.own {
+            own.clear();
+        }
     }
-}
 
-impl AsFd for OverflowSignal {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.signal.as_fd()
+    /// The signals were redirected to the threads that watch the rings.
+    pub(crate) fn leave_to_watches(&mut self) {
+        self.own = None;
+    }
+
+    pub(crate) fn goes_to_watches(&self) -> bool {
+        self.own.is_none()
+    }
+
+    /// Readable when a sample has come, unless that is left to the threads that watch.
+    pub(crate) fn readable(&self) -> Option<BorrowedFd<'_>> {
+        self.own.as_ref().map(AsFd::as_fd)
     }
 }
 
@@ -100,10 +111,13 @@ mod tests {
         let mut overflow_signal = OverflowSignal::begin(events()).expect("a descriptor");
         let mut check = |overflow_signal: &OverflowSignal, expected: bool| {
             sampled(&mut ring, 3);
-            let signalled = wait_readable(&[overflow_signal.as_fd()], Some(Duration::ZERO));
+            let readable = overflow_signal.readable().expect("our own");
+            let signalled = wait_readable(&[readable], Some(Duration::ZERO));
             assert_eq!(signalled.ok(), Some(expected));
         };
         kernel::enable(event.as_fd()).expect("it goes on");
+        check(&overflow_signal, false);
+        overflow_signal.set(true, events()).expect("a descriptor");
         check(&overflow_signal, true);
         overflow_signal.set(false, events()).expect("a descriptor");
         check(&overflow_signal, false);

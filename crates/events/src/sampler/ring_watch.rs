@@ -49,7 +49,7 @@ impl CpuRing {
 }
 
 impl RingWatch {
-    /// The thread that watches, for [`Sampler::signal_watch`](crate::Sampler::signal_watch).
+    /// The thread that watches, for [`Sampler::signal_watches`](crate::Sampler::signal_watches).
     pub fn this_thread() -> Tid {
         ThreadSignal::this_thread()
     }
@@ -65,8 +65,11 @@ impl RingWatch {
     }
 
     /// Hands out the records that have come since it was last called, unless they were drained.
-    pub fn look(&mut self, each: impl FnMut(&[u8])) {
-        locked(&self.ring).peek(&mut self.seen, each);
+    /// Returns whether it is time to drain the ring.
+    pub fn look(&mut self, each: impl FnMut(&[u8])) -> bool {
+        let mut ring = locked(&self.ring);
+        ring.peek(&mut self.seen, each);
+        ring.is_filling()
     }
 }
 

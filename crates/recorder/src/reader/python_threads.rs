@@ -70,12 +70,13 @@ impl PythonThreads {
             threads: Vec::new(),
             forwarded,
         };
+        let mut watches = Vec::new();
         for ring in source.cpu_rings() {
             let cpu = ring.cpu();
             let there = home.and_then(|home| home.only(cpu));
-            let tid = threads.add(ring, there)?;
-            source.signal_watch(cpu, tid)?;
+            watches.push((cpu, threads.add(ring, there)?));
         }
+        source.signal_watches(&watches)?;
         Ok(threads)
     }
 
@@ -96,7 +97,8 @@ impl PythonThreads {
         Ok(tid)
     }
 
-    /// Whether each sample is to wake the reader of the rings, after its Python frames were read.
+    /// Whether each sample is to wake the reader of the rings, after its Python frames were read:
+    /// otherwise only if a ring fills, or something is urgent.
     pub(crate) fn forward(&self, on: bool) {
         self.shared.forwards.store(on, Ordering::Relaxed);
     }
@@ -119,7 +121,7 @@ impl Shared {
                 return;
             }
             let mut is_urgent = false;
-            watch.look(|bytes| match self.format.parse(bytes) {
+            let is_filling = watch.look(|bytes| match self.format.parse(bytes) {
                 Ok(Record::Sample(sample)) => {
                     if let Some(thread) = SampledThread::of(&sample)
                         && let Some(time) = sample.time
@@ -132,7 +134,7 @@ impl Shared {
                 Ok(record) => is_urgent |= maps_interpreter(&record),
                 Err(_) => {}
             });
-            if (is_urgent || self.forwards.load(Ordering::Relaxed))
+            if (is_urgent || is_filling || self.forwards.load(Ordering::Relaxed))
                 && !self.has_forwarded.swap(true, Ordering::AcqRel)
             {
                 let _ = (&self.forward).write(&[0]);

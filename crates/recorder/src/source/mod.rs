@@ -131,6 +131,14 @@ impl Source {
         }
     }
 
+    /// Like [`watch`](Self::watch), of the signals to this process.
+    pub(crate) fn watch_signals(&mut self, fd: BorrowedFd<'_>) -> io::Result<()> {
+        match self {
+            Self::Rings(sampler) => sampler.watch_signals(fd),
+            Self::Ptrace(ptrace) => ptrace.watch(fd),
+        }
+    }
+
     pub(crate) fn unwatch(&mut self, fd: BorrowedFd<'_>) -> io::Result<()> {
         match self {
             Self::Rings(sampler) => sampler.unwatch(fd),
@@ -168,9 +176,9 @@ impl Source {
     }
 
     /// Sends the signal of each sample of a CPU to the thread that watches its ring.
-    pub(crate) fn signal_watch(&self, cpu: u32, tid: Tid) -> io::Result<()> {
+    pub(crate) fn signal_watches(&mut self, watches: &[(u32, Tid)]) -> io::Result<()> {
         match self {
-            Self::Rings(sampler) => Ok(sampler.signal_watch(cpu, tid)?),
+            Self::Rings(sampler) => sampler.signal_watches(watches),
             Self::Ptrace(_) => Ok(()),
         }
     }
