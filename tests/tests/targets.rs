@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Stdio};
 
-use prof_tests::{Endless, Outcome, Program, Session, signal, wait_until};
+use prof_tests::{Endless, Outcome, Program, Session, copy_executable, signal, wait_until};
 
 /// A program under a name of its own, which says that it is ready and ends when we let it.
 fn start(session: &Session, name: &str) -> Child {
@@ -193,6 +193,19 @@ fn a_process_that_comes_later_is_waited_for() {
     let prof = waiting(&session, "^prof-later-1$");
     let target = start(&session, "prof-later-1");
     check_recorded(&session, prof, target);
+}
+
+#[test]
+fn a_process_that_ends_at_once_is_followed_by_the_next_one() {
+    let session = Session::new();
+    copy_executable(Path::new("/bin/sleep"), &session.path("prof-brief"));
+    let prof = waiting(&session, "^prof-brief$");
+    let script = "for i in $(seq 50); do ./prof-brief 0; done; exec ./prof-brief 1";
+    let shell = session.command(Path::new("/bin/sh"), ["-c", script]);
+    Outcome::of(shell).assert_code(0);
+    let output = prof.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
 }
 
 #[test]

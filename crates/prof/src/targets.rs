@@ -1,4 +1,4 @@
-//! Running processes by their names.
+//! Targets, and running processes by their names.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -7,8 +7,40 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use prof_procfs::{Task, processes};
-use prof_recorder::Signals;
+use prof_recorder::{Signals, Target};
 use prof_report::Pattern;
+
+/// The requested target.
+pub(crate) enum TargetRequest {
+    /// A known target.
+    Known(Target),
+    /// Running processes with a matching name, or the first one to start.
+    Named {
+        /// The pattern for their name.
+        pattern: Pattern,
+        /// Whether to wait for one.
+        wait: bool,
+    },
+}
+
+impl TargetRequest {
+    /// Finds processes by their names, if requested.
+    ///
+    /// # Errors
+    ///
+    /// No process matches.
+    pub(crate) fn find(&self, signals: &Signals) -> Result<Target> {
+        match self {
+            Self::Known(target) => Ok(target.clone()),
+            Self::Named { pattern, wait } => named(pattern, *wait, signals).map(Target::Processes),
+        }
+    }
+
+    /// Whether others take the place of processes that end before they can be sampled.
+    pub(crate) fn is_by_name(&self) -> bool {
+        matches!(self, Self::Named { .. })
+    }
+}
 
 /// The processes with a matching name, in ascending order; if there is none and `wait` is set,
 /// waits for one.
@@ -16,7 +48,7 @@ use prof_report::Pattern;
 /// # Errors
 ///
 /// There is none, or a signal arrived while waiting.
-pub(crate) fn named(pattern: &Pattern, wait: bool, signals: &Signals) -> Result<Vec<i32>> {
+fn named(pattern: &Pattern, wait: bool, signals: &Signals) -> Result<Vec<i32>> {
     /// Short enough not to miss much of a new process.
     const INTERVAL: Duration = Duration::from_millis(5);
     loop {

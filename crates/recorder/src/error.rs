@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use prof_events::tracing::Errno;
 use prof_model::Pid;
 use thiserror::Error;
 
@@ -97,6 +98,16 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether the process to be sampled does not exist, or has ended.
+    pub fn has_no_target(&self) -> bool {
+        match self {
+            Self::Events(prof_events::Error::Open { errno, .. }) => *errno == Errno::SRCH,
+            Self::Events(prof_events::Error::NoProcess { .. }) => true,
+            Self::Tracing { source, .. } => Errno::from_io_error(source) == Some(Errno::SRCH),
+            _ => false,
+        }
+    }
+
     /// A system call failed while recording.
     pub(crate) fn sampling(source: std::io::Error) -> Self {
         Self::Sampling { source }

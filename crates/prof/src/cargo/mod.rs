@@ -22,8 +22,9 @@ use crate::flags::{
     CargoFlags, CargoFlamegraphFlags, CargoPictureFlags, CargoRecordFlags, CargoStatFlags,
     CargoTopFlags, CargoVerb, SamplingFlags, ScheduleFlags, StorageFlags, TargetFlags,
 };
-use crate::record::{self, Job, Pictures, TargetRequest};
+use crate::record::{self, Job, Pictures};
 use crate::report;
+use crate::targets::TargetRequest;
 use build::Built;
 use choose::Choice;
 

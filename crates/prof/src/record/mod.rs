@@ -15,7 +15,7 @@ use prof_recorder::{
     Backend, CallGraph, Control, CpuTarget, Delay, Options, Program, Rotation, Schedule, Signals,
     Storage, Summary, Target,
 };
-use prof_report::{Filter, Pattern};
+use prof_report::Filter;
 
 use crate::exit;
 use crate::flags::{
@@ -26,7 +26,7 @@ use crate::names;
 use crate::output::ensure_writable;
 use crate::report;
 use crate::runtimes::RuntimeHelp;
-use crate::targets;
+use crate::targets::TargetRequest;
 
 /// A recording to make.
 pub(crate) struct Job {
@@ -71,35 +71,6 @@ impl Pictures {
             drawn(page);
         }
         Ok(())
-    }
-}
-
-/// The requested target.
-pub(crate) enum TargetRequest {
-    /// A known target.
-    Known(Target),
-    /// Running processes with a matching name, or the first one to start.
-    Named {
-        /// The pattern for their name.
-        pattern: Pattern,
-        /// Whether to wait for one.
-        wait: bool,
-    },
-}
-
-impl TargetRequest {
-    /// Finds processes by their names, if requested.
-    ///
-    /// # Errors
-    ///
-    /// No process matches.
-    pub(crate) fn find(self, signals: &Signals) -> Result<Target> {
-        match self {
-            Self::Known(target) => Ok(target),
-            Self::Named { pattern, wait } => {
-                targets::named(&pattern, wait, signals).map(Target::Processes)
-            }
-        }
     }
 }
 
@@ -157,22 +128,7 @@ pub(crate) fn target_request(flags: TargetSelection, stdout_is_taken: bool) -> T
 ///
 /// Nothing could be recorded, or the recording could not be written or drawn.
 pub(crate) fn run(job: Job) -> Result<ExitCode> {
-    // Errors are reported now, not after a long recording.
-    job.pictures
-        .paths()
-        .try_for_each(|path| ensure_writable(path))?;
-    if is_picture(&job.sampling.output) {
-        anyhow::bail!(
-            "-o names the recording, not a picture: use --flamegraph {}",
-            job.sampling.output.display()
-        );
-    }
-    let read_again = job.pictures.paths().count() > 0 || job.sampling.embed_symbols;
-    if read_again && job.sampling.output == Path::new("-") {
-        anyhow::bail!(
-            "--flamegraph, --html and --embed-symbols need a file, not -o -: name one with -o"
-        );
-    }
+    check(&job)?;
     // Before any thread starts: threads inherit the blocked signals.
     let signals = match job.storage.when() {
         Some(_) => Signals::block_with_rotation(),
@@ -181,22 +137,29 @@ pub(crate) fn run(job: Job) -> Result<ExitCode> {
     .context("cannot watch for signals")?;
     prof_events::remove_leftovers();
     let console = Console::new(job.sampling.quiet, job.sampling.verbose);
-    let mut target = job.target.find(&signals)?;
+    let target = job.target.find(&signals)?;
     // Symbols can be embedded in a file only.
     let is_left_alone = job.sampling.no_runtime_help || job.sampling.output == Path::new("-");
-    let runtimes = match is_left_alone {
+    let help = |target: &mut Target| match is_left_alone {
         true => RuntimeHelp::none(),
-        false => RuntimeHelp::prepare(&mut target),
+        false => RuntimeHelp::prepare(target),
     };
     let schedule = schedule(job.schedule, job.sampling.duration, job.sampling.quiet)?;
     let mut options = options(target, &job.sampling, schedule, job.command_line)?;
     options.storage = storage(&job.storage, job.sampling.quiet);
-    let summary = match prof_recorder::record(&options, &signals) {
-        Ok(summary) => summary,
-        Err(error) => {
-            let code = exit::code_of(&error);
-            Console::error(&error.into());
-            return Ok(code);
+    let mut runtimes = help(&mut options.target);
+    let summary = loop {
+        match prof_recorder::record(&options, &signals) {
+            Ok(summary) => break summary,
+            Err(error) if job.target.is_by_name() && error.has_no_target() => {
+                options.target = job.target.find(&signals)?;
+                runtimes = help(&mut options.target);
+            }
+            Err(error) => {
+                let code = exit::code_of(&error);
+                Console::error(&error.into());
+                return Ok(code);
+            }
         }
     };
     runtimes.finish(&summary, console);
@@ -221,6 +184,26 @@ pub(crate) fn run(job: Job) -> Result<ExitCode> {
         }
         (shown, exit) => shown.map(|()| exit_code(exit, job.sampling.strict, &verdict)),
     }
+}
+
+/// Reports errors now, not after a long recording.
+fn check(job: &Job) -> Result<()> {
+    job.pictures
+        .paths()
+        .try_for_each(|path| ensure_writable(path))?;
+    if is_picture(&job.sampling.output) {
+        anyhow::bail!(
+            "-o names the recording, not a picture: use --flamegraph {}",
+            job.sampling.output.display()
+        );
+    }
+    let read_again = job.pictures.paths().count() > 0 || job.sampling.embed_symbols;
+    if read_again && job.sampling.output == Path::new("-") {
+        anyhow::bail!(
+            "--flamegraph, --html and --embed-symbols need a file, not -o -: name one with -o"
+        );
+    }
+    Ok(())
 }
 
 /// Whether a path is that of a picture, by its extension.
