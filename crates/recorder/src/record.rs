@@ -16,12 +16,12 @@ use crate::coverage::CoverageTracker;
 use crate::error::Error;
 use crate::launch;
 use crate::lifecycle::Running;
+use crate::live::readings::LiveReadings;
 use crate::offcpu::blocked_threads::BlockedThreadSampler;
 use crate::options::{Delay, Options, Schedule, Target};
 use crate::output::file::is_stdout;
 use crate::output::output_files::OutputFiles;
 use crate::probe_coverage::ProbeCoverage;
-use crate::python::readings::PythonReadings;
 use crate::queue::record_queue::RecordQueue;
 use crate::reader::drain;
 use crate::reader::{Input, Outcome, Reader};
@@ -73,8 +73,8 @@ pub fn record(options: &Options, signals: &Signals) -> Result<Summary, Error> {
     let blocked_threads = BlockedThreadSampler::new(&mut opened, attached);
     let rings = descriptions(&opened)?;
     let format = RecordFormat::new(&rings)?;
-    let python = source.python_readings();
-    let mut session = session(options, &opened, &rings, Arc::clone(&python))?;
+    let live = source.live_readings();
+    let mut session = session(options, &opened, &rings, Arc::clone(&live))?;
     let held = match (options.target.command(), command) {
         (Some(program), Some(Starting::Launcher(launcher))) => {
             Some(launch::hold(launcher, program, signals)?)
@@ -108,7 +108,7 @@ pub fn record(options: &Options, signals: &Signals) -> Result<Summary, Error> {
         read_tail: options.unwind,
         limits: options.limits,
         blocked_threads,
-        python,
+        live,
         target: &options.target,
     };
     let recorded = run(options, signals, input, (session, &before), start)?;
@@ -190,7 +190,7 @@ fn session(
     options: &Options,
     opened: &Opened,
     rings: &[EventDescription],
-    python: Arc<PythonReadings>,
+    live: Arc<LiveReadings>,
 ) -> Result<Session, Error> {
     let mut written: Vec<EventDescription> = Vec::new();
     let mut events = Vec::new();
@@ -239,7 +239,7 @@ fn session(
         hotplug: Hotplug::new(&opened.cpus, &options.target),
     };
     let chain_builder = ChainBuilder::new(options.limits.map(|limits| limits.memory));
-    let session = Session::new(format, events, output, trackers, (chain_builder, python));
+    let session = Session::new(format, events, output, trackers, (chain_builder, live));
     Ok(session.stored(&options.storage))
 }
 

@@ -51,6 +51,24 @@ fn recursion_is_counted_to_the_frame() {
     }
 }
 
+/// Watchers read the stacks of samples; the rings fill meanwhile.
+#[test]
+fn the_reader_does_not_wake_for_each_deep_stack() {
+    let session = Session::alone();
+    let program = Program::rust(&["up_and_down.rs"]).build();
+    let command = [program.to_str().unwrap(), "2000"];
+    let recorded = session.record(&["-v", "-e", "cpu-clock:u", "-F", "999"], &command);
+    let words = recorded.outcome.stderr.split("the reader woke ").nth(1);
+    let count = words.and_then(|words| words.split(' ').next());
+    let woken: u64 = count
+        .and_then(|count| count.replace(',', "").parse().ok())
+        .expect("a count");
+    let samples = recorded.samples();
+    // At the start it does, and on a busy machine there are few samples.
+    assert!(woken < samples / 2 + 50, "{woken} of {samples}");
+    recorded.stacks().assert_whole(0.98);
+}
+
 /// A record's size has 16 bits: no chain of 20,000 frames fits. Both ends are kept.
 #[test]
 fn recursion_of_20000_frames_keeps_both_ends_and_marks_the_cut() {

@@ -79,6 +79,13 @@ impl Batch {
         Some((beyond, at))
     }
 
+    /// Gives the last sample pushed its stack tail.
+    pub(crate) fn push_tail(&mut self, tail: StackTail, bytes: &[u8]) {
+        let at = self.bytes.len();
+        self.bytes.extend_from_slice(bytes);
+        self.share_beyond(tail, at);
+    }
+
     /// Gives the last sample pushed the stack tail that was read for another sample.
     pub(crate) fn share_beyond(&mut self, beyond: StackTail, at: usize) {
         if let Some(entry) = self.entries.last_mut() {

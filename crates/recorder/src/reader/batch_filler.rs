@@ -3,25 +3,22 @@
 
 use prof_perfdata::{Record, RecordFormat, Sample, encode};
 
+use crate::live::last_sleep::LastSleep;
+use crate::live::maps_interpreter;
+use crate::live::readings::LiveReadings;
+use crate::live::stack_tail::TailReader;
 use crate::offcpu::blocked_threads::BlockedThreadSampler;
-use crate::python::maps_interpreter;
-use crate::python::readings::PythonReadings;
 use crate::queue::message::{StackCopy, StackTail};
 use crate::queue::pressure::{CUT_STACK, Pressure};
 use crate::queue::record_queue::{Batch, FreeSpace, ReaderCounts};
-use crate::reader::affinity::ReaderAffinity;
-use crate::reader::last_sleep::LastSleep;
 use crate::reader::short_threads::PeriodRandomizer;
-use crate::reader::stack_tail::TailReader;
 use crate::reader::wakeup::PassSummary;
 
 /// Fills a batch with records of the rings.
 pub(super) struct BatchFiller<'a> {
     pub(super) format: &'a RecordFormat,
     pub(super) tail_reader: Option<&'a mut TailReader>,
-    pub(super) python: &'a PythonReadings,
-    /// `Some` if each sample is read at once.
-    pub(super) affinity: Option<&'a mut ReaderAffinity>,
+    pub(super) live: &'a LiveReadings,
     pub(super) period_randomizer: Option<&'a mut PeriodRandomizer>,
     pub(super) blocked_threads: Option<&'a mut BlockedThreadSampler>,
     pub(super) counts: &'a mut ReaderCounts,
@@ -52,6 +49,7 @@ impl BatchFiller<'_> {
 
     fn sample(&mut self, bytes: &[u8], sample: &Sample<'_>, batch: &mut Batch, space: &FreeSpace) {
         self.summary.samples += 1;
+        let live = self.live.take(sample);
         let pressure = space.pressure(batch);
         if pressure == Pressure::Full {
             self.counts.dropped += 1;
@@ -74,7 +72,7 @@ impl BatchFiller<'_> {
         if let (Some(weight), Some(attr)) = (weight, self.format.attr(sample.event)) {
             attr.set_sample_period(batch.last_mut(), weight);
         }
-        if let Some(reading) = self.python.take(sample) {
+        if let Some(reading) = live.python {
             batch.push_python(reading);
         }
         // Under pressure the tail is read later, when the stack is unwound, which is too late for
@@ -84,12 +82,17 @@ impl BatchFiller<'_> {
             && let Some(copy) = StackCopy::full(sample)
         {
             let refused = tail_reader.refused();
-            let is_prompt = self.last_sleep.ended_by(sample);
-            read_tail(tail_reader, &copy, is_prompt, batch);
-            self.summary.full_copies |= tail_reader.refused() == refused;
-            if let (Some(affinity), Some(cpu)) = (&mut self.affinity, sample.cpu) {
-                affinity.deep_stack(cpu);
+            match live.tail {
+                Some((tail, bytes)) => {
+                    batch.push_tail(tail, &bytes);
+                    self.live.reuse(bytes);
+                }
+                None => {
+                    let is_prompt = self.last_sleep.ended_by(sample);
+                    read_tail(tail_reader, &copy, is_prompt, batch);
+                }
             }
+            self.summary.full_copies |= tail_reader.refused() == refused;
         }
     }
 }

@@ -1,41 +1,37 @@
 //! The thread that drains the rings, and decides when recording ends.
 
-pub(crate) mod affinity;
 pub(crate) mod batch_filler;
 pub(crate) mod context_pin;
 pub(crate) mod drain;
-mod last_sleep;
-mod python_threads;
 pub(crate) mod short_threads;
 mod sleep;
-pub(crate) mod stack_tail;
 pub(crate) mod wakeup;
+mod watchers;
 
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use prof_events::Signals;
 use prof_events::system::{self, Ahead};
+use prof_events::{AllowedCpus, Signals};
 use prof_perfdata::RecordFormat;
 
 use crate::error::Error;
 use crate::launch;
 use crate::lifecycle::{RecordingControl, Running};
+use crate::live::python::PythonReader;
+use crate::live::readings::LiveReadings;
+use crate::live::stack_tail::TailReader;
 use crate::offcpu::blocked_threads::{BlockedThreadSampler, LiveReads};
 use crate::options::{Delay, ResourceLimits, Schedule, Target};
-use crate::python::reader::PythonReader;
-use crate::python::readings::PythonReadings;
 use crate::queue::message::{Known, Message};
 use crate::queue::pressure::Pressure;
 use crate::queue::record_queue::{Batch, ReaderCounts, RecordQueue};
-use crate::reader::affinity::ReaderAffinity;
 use crate::reader::batch_filler::BatchFiller;
-use crate::reader::python_threads::PythonThreads;
 use crate::reader::short_threads::PeriodRandomizer;
 use crate::reader::sleep::ReaderSleep;
-use crate::reader::stack_tail::TailReader;
 use crate::reader::wakeup::PassSummary;
+use crate::reader::watchers::{WatcherSettings, Watchers};
 use crate::source::Source;
 use crate::summary::Wakeups;
 
@@ -47,12 +43,16 @@ pub(crate) struct Reader<'a> {
     /// Whether stack tails are read.
     read_tail: bool,
     tail_reader: TailReader,
-    python: Arc<PythonReadings>,
+    /// What watchers read.
+    live: Arc<LiveReadings>,
     /// For blocked threads.
     python_reader: PythonReader,
-    /// Running once an interpreter is mapped.
-    python_threads: Option<PythonThreads>,
-    affinity: ReaderAffinity,
+    /// Running once stacks or interpreters need them.
+    watchers: Option<Watchers>,
+    /// Whether watchers can be started: samples can signal them.
+    can_watch: bool,
+    /// The CPUs on which threads of this process may run.
+    home: Option<AllowedCpus>,
     sleep: ReaderSleep,
     queue: &'a RecordQueue,
     counts: ReaderCounts,
@@ -99,8 +99,8 @@ pub(crate) struct Input<'a> {
     /// Limits on resources; `None`: as much as whole stacks need.
     pub(crate) limits: Option<ResourceLimits>,
     pub(crate) blocked_threads: Option<BlockedThreadSampler>,
-    /// The Python frames that were read.
-    pub(crate) python: Arc<PythonReadings>,
+    /// What is read of the live target.
+    pub(crate) live: Arc<LiveReadings>,
     /// The target that may have run before sampling.
     pub(crate) target: &'a Target,
 }
@@ -113,9 +113,11 @@ impl<'a> Reader<'a> {
             read_tail,
             limits,
             blocked_threads,
-            python,
+            live,
             target,
         } = input;
+        let can_watch =
+            matches!(source, Source::Rings(_)) && source.opened().can_signal_each_overflow();
         let tail = limits.map_or(TailReader::USUAL_LIMIT, |_| TailReader::SMALL_LIMIT);
         Self {
             format,
@@ -127,10 +129,11 @@ impl<'a> Reader<'a> {
             source,
             read_tail,
             tail_reader: TailReader::new(tail),
-            python_reader: PythonReader::new(Arc::clone(&python)),
-            python,
-            python_threads: None,
-            affinity: ReaderAffinity::new(),
+            python_reader: PythonReader::new(Arc::clone(&live)),
+            live,
+            watchers: None,
+            can_watch,
+            home: AllowedCpus::of_this_thread(),
             queue,
             counts: ReaderCounts::default(),
             found: false,
@@ -160,7 +163,7 @@ impl<'a> Reader<'a> {
         self.pass();
         while !self.step(&mut control)? {}
         self.source.end();
-        self.python_threads = None;
+        self.watchers = None;
         let ended = system::monotonic_now();
         self.pass();
         // The session writes its records while we wait for a command that is slow to end.
@@ -189,15 +192,17 @@ impl<'a> Reader<'a> {
         {
             timeout = timeout.min(soon);
         }
-        if self.python.are_wanted() {
-            self.start_python_threads();
+        let has_interpreters = self.live.has_interpreters();
+        let plan = self.sleep.plan(self.queue, has_interpreters);
+        if plan.tails || has_interpreters {
+            self.start_watchers();
         }
         let wants_each =
             (self.blocked_threads.as_ref()).is_some_and(BlockedThreadSampler::are_urgent);
         let wake = (self.sleep)
             .wait(
-                &mut self.source,
-                (self.queue, self.python_threads.as_ref()),
+                plan,
+                (&mut self.source, self.watchers.as_ref()),
                 timeout,
                 wants_each,
             )
@@ -206,7 +211,7 @@ impl<'a> Reader<'a> {
             // The session looks for the interpreter once another pass has shown the order of its
             // records.
             self.pass();
-            self.start_python_threads();
+            self.start_watchers();
         }
         if let Some(period_randomizer) = &mut self.period_randomizer {
             period_randomizer.vary(|id, period| self.source.set_period(id, period));
@@ -248,15 +253,20 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Starts the threads that read Python frames, unless they run already. If they cannot start,
-    /// stacks lack their Python frames, and are marked.
-    fn start_python_threads(&mut self) {
-        if self.python_threads.is_none() && matches!(self.source, Source::Rings(_)) {
-            let home = self.affinity.home();
-            let threads = PythonThreads::start(&mut self.source, &self.format, &self.python, home);
-            self.python_threads = threads.ok();
-            self.sleep.policy.expect_python();
+    /// Starts the watchers, unless they run already. If they cannot start, each sample wakes this
+    /// thread for its stack, and stacks lack their Python frames, and are marked.
+    fn start_watchers(&mut self) {
+        if self.watchers.is_some() || !self.can_watch {
+            return;
         }
+        let settings = WatcherSettings {
+            format: self.format.clone(),
+            tail_limit: self.tail_reader.limit(),
+            shortest: self.sleep.policy.shortest(),
+        };
+        let watchers = Watchers::start(&mut self.source, settings, &self.live, self.home);
+        self.watchers = watchers.ok();
+        self.can_watch = self.watchers.is_some();
     }
 
     /// One pass over all rings.
@@ -273,9 +283,8 @@ impl<'a> Reader<'a> {
             format,
             read_tail,
             tail_reader,
-            python,
+            live,
             python_reader,
-            affinity,
             counts,
             period_randomizer,
             blocked_threads,
@@ -286,8 +295,7 @@ impl<'a> Reader<'a> {
         let mut take = BatchFiller {
             format,
             tail_reader: read_tail.then_some(&mut *tail_reader),
-            python,
-            affinity: sleep.until_sample.then_some(&mut *affinity),
+            live,
             period_randomizer: period_randomizer.as_mut(),
             blocked_threads: blocked_threads.as_mut(),
             counts,
@@ -306,7 +314,6 @@ impl<'a> Reader<'a> {
             };
             blocked_threads.sample(&mut read, &mut batch);
         }
-        affinity.apply();
         self.counts.corrupt += u64::from(drained.corrupt);
         let now = Instant::now();
         self.sleep.policy.pass_ended(summary, now);

@@ -6,22 +6,31 @@ use std::time::{Duration, Instant};
 
 use prof_events::{Opened, Wake};
 
+use crate::live::last_sleep::LastSleep;
 use crate::queue::record_queue::RecordQueue;
-use crate::reader::last_sleep::LastSleep;
-use crate::reader::python_threads::PythonThreads;
 use crate::reader::wakeup::{Sleep, SleepReason, WakeupPolicy};
+use crate::reader::watchers::{WatcherDuty, Watchers};
 use crate::source::Source;
 use crate::summary::Wakeups;
 
 /// Sleeps as the policy says, and counts the reasons.
 pub(super) struct ReaderSleep {
     pub(super) policy: WakeupPolicy,
-    /// Whether the next sample ends it.
-    pub(super) until_sample: bool,
     pub(super) last: LastSleep,
     /// When the reader last woke.
     woke: Instant,
     pub(super) wakeups: Wakeups,
+}
+
+/// The next sleep.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SleepPlan {
+    /// Whether the next sample ends it.
+    each: bool,
+    longest: Duration,
+    /// What watchers read meanwhile.
+    pub(super) tails: bool,
+    python: bool,
 }
 
 impl ReaderSleep {
@@ -33,43 +42,56 @@ impl ReaderSleep {
     pub(super) fn new(opened: &Opened, poll_interval: Option<Duration>) -> Self {
         Self {
             policy: WakeupPolicy::new(opened, poll_interval, Instant::now()),
-            until_sample: true,
             last: LastSleep::begin(),
             woke: Instant::now(),
             wakeups: Wakeups::default(),
         }
     }
 
-    /// Sleeps until there is something to do, or for `timeout`. `wants_each` says that each sample
-    /// ends it, whatever the policy says. The threads that read Python frames wake for each sample
-    /// if that is worth it.
-    pub(super) fn wait(
-        &mut self,
-        source: &mut Source,
-        (queue, python): (&RecordQueue, Option<&PythonThreads>),
-        timeout: Duration,
-        wants_each: bool,
-    ) -> io::Result<Wake> {
+    /// Decides about the next sleep, with the news of the session.
+    pub(super) fn plan(&mut self, queue: &RecordQueue, has_interpreters: bool) -> SleepPlan {
         self.policy.learn(queue.take_feedback());
-        let full = queue.percent_full();
-        let (sleep, reason) = self.policy.sleep(Instant::now(), full >= Self::MANY);
+        if has_interpreters {
+            self.policy.have_interpreters();
+        }
+        let (now, full) = (Instant::now(), queue.percent_full());
+        let (sleep, reason) = self.policy.sleep(now, full >= Self::MANY);
         self.count(reason);
         let (each, longest) = match sleep {
             Sleep::UntilSample(longest) => (true, longest),
             Sleep::For(longest) => (false, longest),
         };
-        self.until_sample = each;
-        let each = each || wants_each;
-        let reads_python =
-            python.is_some() && full < Self::TOO_MANY && self.policy.reads_python(Instant::now());
-        source.signal_each_overflow(each || reads_python)?;
-        if let Some(python) = python {
-            python.forward(each);
+        SleepPlan {
+            each,
+            longest,
+            tails: self.policy.reads_tails(reason),
+            python: full < Self::TOO_MANY && self.policy.reads_python(now),
+        }
+    }
+
+    /// Sleeps until there is something to do, or for `timeout`. `wants_each` says that each sample
+    /// ends it, whatever the plan says. The watchers wake for each sample if that is worth it.
+    pub(super) fn wait(
+        &mut self,
+        plan: SleepPlan,
+        (source, watchers): (&mut Source, Option<&Watchers>),
+        timeout: Duration,
+        wants_each: bool,
+    ) -> io::Result<Wake> {
+        let watch = watchers.is_some() && (plan.tails || plan.python);
+        // What each sample would wake this thread for, watchers read.
+        let each = wants_each || plan.each && !(watch && plan.tails);
+        source.signal_each_overflow(each || watch)?;
+        if let Some(watchers) = watchers {
+            watchers.set_duty(WatcherDuty {
+                read_tails: plan.tails,
+                forward: each,
+            });
         }
         self.last = LastSleep::begin();
-        let wake = source.wait(longest.min(timeout))?;
-        if let Some(python) = python {
-            python.clear();
+        let wake = source.wait(plan.longest.min(timeout))?;
+        if let Some(watchers) = watchers {
+            watchers.clear();
         }
         if each {
             thread::sleep(self.policy.gather(self.woke, Instant::now()));

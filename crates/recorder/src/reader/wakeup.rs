@@ -3,12 +3,15 @@
 //! ```text
 //!   stacks                         the reader wakes                     wakeups a second, at 99 Hz
 //!   fit in the dump                when a ring is a quarter full        2
-//!   are deeper, do not change      every 5 ms                           200
-//!   are deeper, and change         with each sample (overflow signal)   99
+//!   are deeper, do not change      every 5 ms; at lower rates as if     200
+//!                                  they changed
+//!   are deeper, and change         when a ring is a quarter full; a     2
+//!                                  watcher with each sample             99
 //! ```
-//! The tail of a stack must be read before the program changes it. Each wakeup costs the program
-//! more than the sample itself, so it must be worth it: one sample in [`WakeupPolicy::WORTH`] must
-//! need it. All threads are judged together, because those that inherit an event share its signal.
+//! The tail of a stack must be read before the program changes it. Each wakeup of a
+//! [watcher](crate::reader::watchers) costs the program more than the sample itself, so it must be
+//! worth it: one sample in [`WakeupPolicy::WORTH`] must need it. All threads are judged together,
+//! because those that inherit an event share its signal.
 //!
 //! If processes come and go, or map code, their files must be opened while they exist. So the
 //! reader wakes soon after such a record, and less and less often the longer there is none. If
@@ -34,7 +37,12 @@ pub(crate) struct WakeupPolicy {
     quiet_after: Duration,
     /// The least time between two wakeups if the rate of samples is unknown.
     shortest: Duration,
+    /// Whether samples are rarer than wakeups every [`SHORT`](Self::SHORT) would be.
+    is_rare: bool,
     samples: RecentSamples,
+    /// Whether a stack ever filled its dump.
+    has_full_copies: bool,
+    has_interpreters: bool,
     /// When processes, threads or mappings changed.
     last_change: Instant,
     last_sample: Instant,
@@ -132,18 +140,23 @@ impl WakeupPolicy {
     const SHORTEST: Duration = Duration::from_micros(200);
 
     pub(crate) fn new(opened: &Opened, poll_interval: Option<Duration>, now: Instant) -> Self {
-        let mut rates = opened.events.iter().map(|event| event.setup.highest_rate());
+        let rates: Vec<_> = (opened.events.iter())
+            .map(|event| event.setup.highest_rate())
+            .collect();
         let events = u32::try_from(opened.ids().count()).unwrap_or(u32::MAX);
         let switching = Self::QUIET_PER_EVENT.saturating_mul(events);
         Self {
             can_signal: opened.can_signal_each_overflow(),
             poll_interval,
             quiet_after: switching.clamp(Self::QUIET_AFTER, Self::QUIET),
-            shortest: match rates.all(|rate| rate.is_some()) {
+            shortest: match rates.iter().all(Option::is_some) {
                 true => Duration::ZERO,
                 false => Self::SHORTEST,
             },
+            is_rare: rates.iter().all(|rate| rate.is_some_and(Self::is_rare)),
             samples: RecentSamples::default(),
+            has_full_copies: false,
+            has_interpreters: false,
             last_change: now,
             last_sample: now,
         }
@@ -153,6 +166,7 @@ impl WakeupPolicy {
     pub(crate) fn pass_ended(&mut self, pass: PassSummary, now: Instant) {
         self.samples.refused += pass.refused;
         self.samples.add(pass.samples);
+        self.has_full_copies |= pass.full_copies;
         if pass.samples > 0 {
             self.last_sample = now;
         }
@@ -205,7 +219,11 @@ impl WakeupPolicy {
             Some(_) if lags => (Sleep::For(Self::SHORT), SleepReason::Lag),
             Some(reason) => (Sleep::UntilSample(settled), reason),
             None if self.pays(self.samples.deep) => {
-                (Sleep::For(Self::SHORT), SleepReason::DeepTails)
+                let sleep = match self.is_rare {
+                    true => Sleep::UntilSample(settled),
+                    false => Sleep::For(Self::SHORT),
+                };
+                (sleep, SleepReason::DeepTails)
             }
             None => calm,
         }
@@ -213,8 +231,16 @@ impl WakeupPolicy {
 
     /// A process runs Python. Until the session has unwound its samples, any of them may contain
     /// Python.
-    pub(crate) fn expect_python(&mut self) {
+    fn expect_python(&mut self) {
         self.samples.python = self.samples.all;
+    }
+
+    /// There are interpreters: if this is new, they ran before they were sampled.
+    pub(crate) fn have_interpreters(&mut self) {
+        if !self.has_interpreters {
+            self.has_interpreters = true;
+            self.expect_python();
+        }
     }
 
     /// Whether Python frames should be read with each sample.
@@ -223,9 +249,29 @@ impl WakeupPolicy {
         is_quiet || self.is_at_first() || self.pays(self.samples.python)
     }
 
+    /// Whether stack tails should be read with each sample, given the reason for a sleep.
+    pub(crate) fn reads_tails(&self, reason: SleepReason) -> bool {
+        match reason {
+            SleepReason::ChangingTails => true,
+            SleepReason::Start => self.has_full_copies,
+            SleepReason::DeepTails => self.is_rare,
+            _ => false,
+        }
+    }
+
+    /// The least time between two wakeups by samples.
+    pub(crate) fn shortest(&self) -> Duration {
+        self.shortest
+    }
+
     /// Stacks that an early wakeup has saved, or would have.
     fn worthwhile(&self) -> u32 {
         self.samples.changed.saturating_sub(self.samples.refused)
+    }
+
+    /// Whether so many samples a second are fewer than wakeups every [`SHORT`](Self::SHORT).
+    fn is_rare(rate: u64) -> bool {
+        u128::from(rate) * Self::SHORT.as_nanos() < 1_000_000_000
     }
 
     fn is_at_first(&self) -> bool {
@@ -269,7 +315,10 @@ mod tests {
                 poll_interval: None,
                 quiet_after: WakeupPolicy::QUIET_AFTER,
                 shortest: Duration::ZERO,
+                is_rare: false,
                 samples: RecentSamples::default(),
+                has_full_copies: false,
+                has_interpreters: false,
                 last_change: now,
                 last_sample: now,
             };
@@ -310,6 +359,16 @@ mod tests {
         let mut reader = Reader::new();
         assert_eq!(reader.pass(1, 0, 0), Sleep::UntilSample(millis(5)));
         assert_eq!(reader.passes(31, 1, 0, 0), Sleep::For(millis(500)));
+    }
+
+    #[test]
+    fn rare_deep_stacks_are_read_as_they_come() {
+        let mut reader = Reader::new();
+        reader.policy.is_rare = true;
+        reader.passes(100, 1, 0, 0);
+        let sleep = reader.passes(100, 1, 1, 0);
+        assert_eq!(sleep, Sleep::UntilSample(millis(500)));
+        assert!(reader.policy.reads_tails(SleepReason::DeepTails));
     }
 
     #[test]

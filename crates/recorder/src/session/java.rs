@@ -8,8 +8,8 @@ use prof_model::{Mapping, ModuleId, Pid};
 use prof_runtimes::hotspot::{Frames, HotSpot, Library};
 use prof_unwinder::{JitCode, JitFrames, Target};
 
+use crate::live::python::Now;
 use crate::output::mapped_file::open_mapped;
-use crate::python::reader::Now;
 
 /// Keeps the virtual machines of processes.
 #[derive(Debug, Default)]

@@ -26,6 +26,7 @@ use prof_model::{Modules, Pid, Processes, Quality, StackEnd};
 use prof_perfdata::{Attr, Record, RecordFormat, WriteError, follow};
 
 use crate::coverage::CoverageTracker;
+use crate::live::readings::LiveReadings;
 use crate::offcpu::tracker::OffCpuTracker;
 use crate::options::Storage;
 use crate::output::file_summary::FileSummary;
@@ -33,7 +34,6 @@ use crate::output::output_files::{OutputFiles, Written};
 use crate::output::pinned_files::{FilePinner, PinnedFiles};
 use crate::output::rotation::NextOutput;
 use crate::probe_coverage::ProbeCoverage;
-use crate::python::readings::PythonReadings;
 use crate::queue::message::{Content, Known, Message};
 use crate::queue::pending_batches::PendingBatches;
 use crate::queue::record_queue::{Batch, Feedback, Popped, ReaderCounts, RecordQueue};
@@ -130,7 +130,7 @@ impl Session {
         events: Vec<SessionEvent>,
         output: OutputFiles,
         trackers: Trackers,
-        (chain_builder, python): (ChainBuilder, Arc<PythonReadings>),
+        (chain_builder, python): (ChainBuilder, Arc<LiveReadings>),
     ) -> Self {
         Self {
             format,

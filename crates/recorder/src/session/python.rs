@@ -16,10 +16,10 @@ use prof_perfdata::{CpuMode, Mmap, Record, Sample, StackNote, Stamp, context};
 use prof_runtimes::python::{Function, Interpreter, Library, PythonStack};
 use prof_unwinder::FRAME_LIMIT;
 
+use crate::live::python::Now;
+use crate::live::readings::LiveReadings;
+use crate::live::{maps_interpreter, may_interpret};
 use crate::output::mapped_file::open_mapped;
-use crate::python::reader::Now;
-use crate::python::readings::PythonReadings;
-use crate::python::{maps_interpreter, may_interpret};
 use crate::queue::message::PythonReading;
 
 /// Knows the interpreters of processes, and the functions that were seen.
@@ -32,7 +32,7 @@ pub(crate) struct PythonFrames {
     /// Paths by function, which are made once.
     paths: HashMap<Arc<Function>, u64>,
     /// Where the reading threads find the interpreters.
-    readings: Arc<PythonReadings>,
+    readings: Arc<LiveReadings>,
 }
 
 /// What is known of a process.
@@ -55,7 +55,7 @@ impl PythonFrames {
     /// Functions of a recording, at most.
     const FUNCTIONS: usize = 1 << 17;
 
-    pub(crate) fn new(readings: Arc<PythonReadings>) -> Self {
+    pub(crate) fn new(readings: Arc<LiveReadings>) -> Self {
         Self {
             interpreters: HashMap::new(),
             libraries: HashMap::new(),

@@ -7,7 +7,7 @@ use prof_events::LiveMemory;
 use prof_model::Pid;
 use prof_unwinder::{JitCode, Memory};
 
-use crate::reader::stack_tail::TailReader;
+use crate::live::stack_tail::TailReader;
 use crate::session::java::JavaMachine;
 use crate::session::stack_snapshot::{SampledStack, StackSnapshot};
 

@@ -18,8 +18,8 @@ use prof_events::{
 use prof_model::{CallGraphSettings, Fallback, Pid, Tid};
 
 use crate::error::Error;
+use crate::live::readings::LiveReadings;
 use crate::options::Backend;
-use crate::python::readings::PythonReadings;
 use crate::source::ptrace::PtraceSampler;
 
 /// A source of records.
@@ -184,10 +184,10 @@ impl Source {
     }
 
     /// Where to store Python frames: the tracing thread does that, if there is one.
-    pub(crate) fn python_readings(&self) -> Arc<PythonReadings> {
+    pub(crate) fn live_readings(&self) -> Arc<LiveReadings> {
         match self {
             Self::Rings(_) => Arc::default(),
-            Self::Ptrace(ptrace) => ptrace.python_readings(),
+            Self::Ptrace(ptrace) => ptrace.live_readings(),
         }
     }
 

@@ -34,8 +34,8 @@ use prof_procfs::settings::setting;
 use prof_procfs::{Status, Task};
 
 use crate::error::Error;
-use crate::python::reader::PythonReader;
-use crate::python::readings::PythonReadings;
+use crate::live::python::PythonReader;
+use crate::live::readings::LiveReadings;
 use poll_interval::PollInterval;
 use record_builder::RecordBuilder;
 use tracees::Tracees;
@@ -51,7 +51,7 @@ pub(crate) struct PtraceSampler {
     /// Other descriptors that end a wait.
     watched: Vec<(RawFd, OwnedFd)>,
     arrivals: PipeReader,
-    python: Arc<PythonReadings>,
+    python: Arc<LiveReadings>,
     tracing: Option<Tracing>,
     drained: Vec<u8>,
 }
@@ -171,7 +171,7 @@ impl PtraceSampler {
     }
 
     /// Where the tracing thread stores Python frames.
-    pub(crate) fn python_readings(&self) -> Arc<PythonReadings> {
+    pub(crate) fn live_readings(&self) -> Arc<LiveReadings> {
         Arc::clone(&self.python)
     }
 

@@ -9,8 +9,9 @@ use prof_model::{Pid, Tid, UserRegisters};
 use prof_perfdata::{Attr, Comm, CpuMode, Mmap, Record, Stamp, Task, encode};
 
 use super::PtraceSampler;
+use crate::live::python::PythonReader;
+use crate::live::readings::LiveReading;
 use crate::output::synthesize::{self, BuildIds};
-use crate::python::reader::PythonReader;
 use crate::queue::message::{PythonReading, SampledThread};
 
 /// Encodes records for the session, which treats them like those of a ring.
@@ -120,8 +121,12 @@ impl RecordBuilder {
 
     pub(super) fn sampled(&mut self, seen: ThreadSample<'_>) {
         let time = system::monotonic_now();
-        if let Some(reading) = seen.python {
-            self.python.leave((seen.tid, time), reading);
+        if seen.python.is_some() {
+            let reading = LiveReading {
+                python: seen.python,
+                tail: None,
+            };
+            self.python.readings().leave((seen.tid, time), reading);
         }
         let sample = encode::NewSample {
             mode: CpuMode::User,

@@ -46,6 +46,11 @@ impl TailReader {
         }
     }
 
+    /// The most bytes that are read beyond a dump.
+    pub(crate) fn limit(&self) -> u64 {
+        self.limit
+    }
+
     /// Another pass over the rings begins.
     pub(crate) fn begin_pass(&mut self) {
         self.in_pass.clear();

@@ -1,7 +1,7 @@
-//! Threads that read the Python frames of samples at once, one on each CPU.
+//! Threads that read what only the live target shows, one on each CPU.
 //!
-//! A reader that wakes on another CPU comes 25 µs after the sample: by then, the sampled thread has
-//! called and returned. A reader that wakes on the sample's own CPU runs in the place of the
+//! A thread that wakes on another CPU comes 25 µs after the sample: by then, the sampled thread has
+//! called and returned. A thread that wakes on the sample's own CPU runs in the place of the
 //! sampled thread, which cannot go on meanwhile.
 
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
@@ -9,41 +9,64 @@ use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use prof_events::system::{self, Ahead};
 use prof_events::{AllowedCpus, CpuRing, RingWatch};
 use prof_model::Tid;
-use prof_perfdata::{Record, RecordFormat};
+use prof_perfdata::{Record, RecordFormat, Sample};
 
-use crate::python::maps_interpreter;
-use crate::python::reader::PythonReader;
-use crate::python::readings::PythonReadings;
-use crate::queue::message::SampledThread;
-use crate::reader::last_sleep::LastSleep;
+use crate::live::last_sleep::LastSleep;
+use crate::live::maps_interpreter;
+use crate::live::python::PythonReader;
+use crate::live::readings::{LiveReading, LiveReadings};
+use crate::live::stack_tail::TailReader;
+use crate::queue::message::{SampledThread, StackCopy, StackTail};
 use crate::source::Source;
 
 /// The threads; dropping it ends them.
 #[derive(Debug)]
-pub(crate) struct PythonThreads {
+pub(crate) struct Watchers {
     shared: Arc<Shared>,
     threads: Vec<(Tid, JoinHandle<()>)>,
     forwarded: PipeReader,
 }
 
+/// What the threads need to know.
+#[derive(Clone, Debug)]
+pub(crate) struct WatcherSettings {
+    /// The format of the records in the rings.
+    pub(crate) format: RecordFormat,
+    /// The most bytes of a stack's tail that are read.
+    pub(crate) tail_limit: u64,
+    /// The least time between two looks at a ring.
+    pub(crate) shortest: Duration,
+}
+
+/// What the threads do with a sample besides reading frames of Python.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WatcherDuty {
+    /// Read the tails of stacks.
+    pub(crate) read_tails: bool,
+    /// Wake the reader of the rings: otherwise only if a ring fills, or something is urgent.
+    pub(crate) forward: bool,
+}
+
 #[derive(Debug)]
 struct Shared {
-    format: RecordFormat,
-    readings: Arc<PythonReadings>,
-    /// Whether the reader of the rings, too, is to come with each sample.
+    settings: WatcherSettings,
+    readings: Arc<LiveReadings>,
+    /// The [`WatcherDuty`].
+    reads_tails: AtomicBool,
     forwards: AtomicBool,
-    /// Whether it was woken: whether there is a byte in the pipe.
+    /// Whether the reader of the rings was woken: whether there is a byte in the pipe.
     has_forwarded: AtomicBool,
     forward: PipeWriter,
     /// Whether the threads are to end.
     ends: AtomicBool,
 }
 
-impl PythonThreads {
+impl Watchers {
     /// Starts a thread for each CPU that is sampled, of those at `home`. From now on they get the
     /// signals of samples.
     ///
@@ -52,16 +75,17 @@ impl PythonThreads {
     /// When the process has no more descriptors or threads.
     pub(crate) fn start(
         source: &mut Source,
-        format: &RecordFormat,
-        readings: &Arc<PythonReadings>,
+        settings: WatcherSettings,
+        readings: &Arc<LiveReadings>,
         home: Option<AllowedCpus>,
     ) -> io::Result<Self> {
         let (forwarded, forward) = io::pipe()?;
         source.watch(forwarded.as_fd())?;
         let mut threads = Self {
             shared: Arc::new(Shared {
-                format: format.clone(),
+                settings,
                 readings: Arc::clone(readings),
+                reads_tails: AtomicBool::new(false),
                 forwards: AtomicBool::new(true),
                 has_forwarded: AtomicBool::new(false),
                 forward,
@@ -90,17 +114,20 @@ impl PythonThreads {
             let _ = ready.send(RingWatch::this_thread());
             shared.run(watch);
         };
-        let thread = thread::Builder::new().name("python".into()).spawn(run)?;
+        let thread = thread::Builder::new().name("watcher".into()).spawn(run)?;
         let tid = is_ready.recv();
         let tid = tid.map_err(|_| io::Error::other("a thread ended before it began"))?;
         self.threads.push((tid, thread));
         Ok(tid)
     }
 
-    /// Whether each sample is to wake the reader of the rings, after its Python frames were read:
-    /// otherwise only if a ring fills, or something is urgent.
-    pub(crate) fn forward(&self, on: bool) {
-        self.shared.forwards.store(on, Ordering::Relaxed);
+    pub(crate) fn set_duty(&self, duty: WatcherDuty) {
+        let WatcherDuty {
+            read_tails,
+            forward,
+        } = duty;
+        self.shared.reads_tails.store(read_tails, Ordering::Relaxed);
+        self.shared.forwards.store(forward, Ordering::Relaxed);
     }
 
     /// The reader of the rings has come.
@@ -113,21 +140,23 @@ impl PythonThreads {
 
 impl Shared {
     fn run(&self, mut watch: RingWatch) {
-        let mut reader = PythonReader::new(Arc::clone(&self.readings));
+        let mut readers = Readers {
+            python: PythonReader::new(Arc::clone(&self.readings)),
+            tails: TailReader::new(self.settings.tail_limit),
+        };
         loop {
             let sleep = LastSleep::begin();
             watch.wait();
             if self.ends.load(Ordering::Acquire) {
                 return;
             }
+            let read_tails = self.reads_tails.load(Ordering::Relaxed);
             let mut is_urgent = false;
-            let is_filling = watch.look(|bytes| match self.format.parse(bytes) {
+            let is_filling = watch.look(|bytes| match self.settings.format.parse(bytes) {
                 Ok(Record::Sample(sample)) => {
-                    if let Some(thread) = SampledThread::of(&sample)
-                        && let Some(time) = sample.time
-                        && let Some(reading) = reader.read(&thread, sleep.ended_by(&sample))
-                    {
-                        is_urgent |= reader.leave((sample.tid, time), reading);
+                    let reading = readers.read(&sample, sleep, read_tails);
+                    if let (Some(reading), Some(time)) = (reading, sample.time) {
+                        is_urgent |= self.readings.leave((sample.tid, time), reading);
                     }
                 }
                 // Its process is not known to run Python before this is drained.
@@ -139,11 +168,41 @@ impl Shared {
             {
                 let _ = (&self.forward).write(&[0]);
             }
+            if !self.settings.shortest.is_zero() {
+                thread::sleep(self.settings.shortest);
+            }
         }
     }
 }
 
-impl Drop for PythonThreads {
+/// What a thread reads with.
+struct Readers {
+    python: PythonReader,
+    tails: TailReader,
+}
+
+impl Readers {
+    /// Reads what belongs to a sample that ended this sleep, or came later.
+    fn read(
+        &mut self,
+        sample: &Sample<'_>,
+        sleep: LastSleep,
+        read_tails: bool,
+    ) -> Option<LiveReading> {
+        let is_prompt = sleep.ended_by(sample);
+        let thread = SampledThread::of(sample)?;
+        let python = self.python.read(&thread, is_prompt);
+        let copy = StackCopy::full(sample).filter(|_| read_tails);
+        let tail = copy.and_then(|copy| {
+            let mut bytes = self.python.readings().buffer();
+            let tail = self.tails.read(&copy, &mut bytes)?;
+            Some((StackTail { is_prompt, ..tail }, bytes))
+        });
+        (python.is_some() || tail.is_some()).then_some(LiveReading { python, tail })
+    }
+}
+
+impl Drop for Watchers {
     fn drop(&mut self) {
         self.shared.ends.store(true, Ordering::Release);
         for (tid, thread) in self.threads.drain(..) {

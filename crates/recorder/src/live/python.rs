@@ -16,14 +16,14 @@ use prof_runtimes::python::{
     Functions, Interpreter, NativeStack, PythonStack, Thread, ThreadStates, Unknown,
 };
 
-use crate::python::readings::PythonReadings;
+use crate::live::readings::LiveReadings;
 use crate::queue::message::{PythonReading, SampledThread};
 
 /// Reads the frames of interpreters that are known, with what one thread of the recorder remembers
 /// of them.
 #[derive(Debug)]
 pub(crate) struct PythonReader {
-    shared: Arc<PythonReadings>,
+    shared: Arc<LiveReadings>,
     programs: HashMap<Pid, Program>,
 }
 
@@ -68,11 +68,16 @@ impl PythonReader {
     const PROGRAMS: usize = 1024;
     const THREADS: usize = 4096;
 
-    pub(crate) fn new(shared: Arc<PythonReadings>) -> Self {
+    pub(crate) fn new(shared: Arc<LiveReadings>) -> Self {
         Self {
             shared,
             programs: HashMap::new(),
         }
+    }
+
+    /// Where readings are left for their samples.
+    pub(crate) fn readings(&self) -> &LiveReadings {
+        &self.shared
     }
 
     /// What the thread runs; `None` if its process is not known to run Python. `is_prompt` is
@@ -113,12 +118,6 @@ impl PythonReader {
             }
         }
         Some(PythonReading { stack })
-    }
-
-    /// Stores the reading for the sample of a thread at this time. Returns whether so many wait
-    /// that the rings should be drained at once.
-    pub(crate) fn leave(&self, sample: (Tid, u64), reading: PythonReading) -> bool {
-        self.shared.leave(sample, reading)
     }
 }
 

@@ -1,14 +1,16 @@
-//! Frames of Python, read from live targets for their samples.
+//! What only the live target shows, read right after a sample: the tail of its stack, and frames of
+//! Python.
 //!
 //! ```text
-//!   reader:  drains a mapping of an interpreter ──> starts the threads that read
-//!   session: finds an interpreter ──> PythonReadings ──> at each sample: PythonReader, at once
-//!                                     PythonReadings <── its frames
-//!   reader:  drains the sample <───── PythonReadings
+//!   sample ── signal ──> watcher of its CPU ── reads ──> LiveReadings      and the target runs on
+//!   reader:  drains the ring, seldom <── samples + LiveReadings ──> session
+//!   session: finds an interpreter ──> LiveReadings ──> watchers
 //! ```
 
-pub(crate) mod reader;
+pub(crate) mod last_sleep;
+pub(crate) mod python;
 pub(crate) mod readings;
+pub(crate) mod stack_tail;
 
 use std::path::Path;
 
