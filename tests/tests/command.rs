@@ -308,7 +308,35 @@ fn ctrl_c_with_a_pid_leaves_the_target_running() {
     assert_valid(&session, "prof.data");
 }
 
-/// Like `timeout`: one signal to the process, and one to its group.
+/// Under `nohup`, the end of the terminal does not end the recording.
+#[test]
+fn hangups_that_are_ignored_do_not_end_the_recording() {
+    let session = Session::new();
+    let mut target = Waiting::start(session.command(&waits(), NONE));
+    let script = format!(
+        "trap '' HUP; exec \"$0\" record -e {CLOCK} -p {}",
+        target.pid()
+    );
+    let mut shell = session.command(Path::new("/bin/sh"), ["-c", &script]);
+    let mut prof = shell
+        .arg(prof_tests::prof())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let file = session.path("prof.data");
+    until_recording(&mut prof, &file);
+    signal("-HUP", prof.id());
+    let before = std::fs::metadata(&file).unwrap().len();
+    wait_until(&mut prof, || {
+        std::fs::metadata(&file).is_ok_and(|data| data.len() > 2 * before)
+    });
+    signal("-INT", prof.id());
+    assert!(prof.wait().unwrap().success());
+    target.assert_ends_well();
+}
+
+/// Like `timeout`: one signal to the process, and one to its group. The command is recorded to its
+/// end.
 #[test]
 fn two_signals_at_once_are_one() {
     let session = Session::new();
@@ -321,7 +349,7 @@ fn two_signals_at_once_are_one() {
                 "--",
                 "sh",
                 "-c",
-                "while :; do :; done",
+                "trap 'for i in 1 2 3 4 5 6 7 8 9; do :; done; exit 5' INT; while :; do :; done",
             ])
             .process_group(0)
             .stderr(Stdio::piped())
@@ -341,8 +369,31 @@ fn two_signals_at_once_are_one() {
             said.contains("twice.data") && said.contains("verdict: "),
             "{said}"
         );
+        assert_eq!(output.status.code(), Some(5), "{said}");
         std::fs::remove_file(file).unwrap();
     }
+}
+
+#[test]
+fn a_later_signal_ends_the_recording_of_a_command_that_goes_on() {
+    let session = Session::new();
+    let binary = waits();
+    let ignores = "trap '' INT; exec \"$0\"";
+    let command = ["sh", "-c", ignores, binary.to_str().unwrap()];
+    let arguments = [&["record", "-e", CLOCK, "--"], &command[..]].concat();
+    let mut prof = Waiting::start(session.prof(arguments));
+    // Those at once count as one.
+    while prof.child.try_wait().unwrap().is_none() {
+        signal("-INT", prof.pid());
+    }
+    let (code, said) = prof.wait();
+    assert_eq!(code, Some(130), "{said}");
+    assert!(said.contains("the command goes on"), "{said}");
+    drop(prof.child.stdin.take());
+    let mut rest = String::new();
+    prof.output.read_to_string(&mut rest).unwrap();
+    assert_eq!(rest, "done\n");
+    assert_valid(&session, "prof.data");
 }
 
 #[test]

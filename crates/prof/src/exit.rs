@@ -23,6 +23,11 @@ pub(crate) fn like(status: ExitStatus) -> ExitCode {
     code.unwrap_or(FAILURE).into()
 }
 
+/// The status that a shell would show for a command that this signal ended.
+pub(crate) fn by_signal(signal: i32) -> ExitCode {
+    u8::try_from(SIGNAL_BASE + signal).unwrap_or(FAILURE).into()
+}
+
 /// The status for a recording that failed.
 pub(crate) fn code_of(error: &Error) -> ExitCode {
     match error {

@@ -41,7 +41,18 @@ pub(crate) struct RecordingControl<'a> {
     rotation_requested: bool,
     toggles: Vec<(bool, u64)>,
     signals: &'a Signals,
-    stopped_by: Option<i32>,
+    stop: Option<Stop>,
+    /// Whether the command was told to end.
+    was_asked_to_end: bool,
+    left_running: bool,
+}
+
+/// The signal that ends the recording.
+#[derive(Clone, Copy, Debug)]
+struct Stop {
+    signal: i32,
+    /// When the first one came.
+    first: Instant,
 }
 
 impl<'a> RecordingControl<'a> {
@@ -67,7 +78,9 @@ impl<'a> RecordingControl<'a> {
             rotation_requested: false,
             toggles: Vec::new(),
             signals,
-            stopped_by: None,
+            stop: None,
+            was_asked_to_end: false,
+            left_running: false,
         }
     }
 
@@ -78,7 +91,12 @@ impl<'a> RecordingControl<'a> {
 
     /// The signal that ended the recording, if one did.
     pub(crate) fn stopped_by(&self) -> Option<i32> {
-        self.stopped_by
+        self.stop.map(|stop| stop.signal)
+    }
+
+    /// Whether the command did not end, and a second signal ended the recording without it.
+    pub(crate) fn left_running(&self) -> bool {
+        self.left_running
     }
 
     /// Whether another file was requested since the last call.
@@ -134,7 +152,7 @@ impl<'a> RecordingControl<'a> {
         if !command.has_ended().map_err(Error::sampling)? {
             return Ok(false);
         }
-        if self.again == 0 || self.stopped_by.is_some() {
+        if self.again == 0 || self.stop.is_some() {
             // Its status is collected when sampling has ended.
             return Ok(true);
         }
@@ -205,24 +223,33 @@ impl<'a> RecordingControl<'a> {
     /// A signal ends the recording of processes. A command gets it, too, and is recorded to its
     /// end; if it does not end, a second signal ends the recording without it.
     fn interrupted(&mut self, interrupt: Interrupt) -> bool {
-        let again = self.stopped_by.replace(interrupt.signal).is_some();
-        match &self.running {
-            Running::Command(command, _) => {
-                if !interrupt.from_terminal {
-                    command.signal(interrupt.signal);
-                }
-                if again {
-                    self.running = Running::Others;
-                }
-                again
-            }
-            Running::Others => true,
+        /// `timeout` signals prof, and then the whole group: both mean the same.
+        const AT_ONCE: Duration = Duration::from_millis(100);
+        let (now, before) = (Instant::now(), self.stop);
+        self.stop = Some(Stop {
+            signal: interrupt.signal,
+            first: before.map_or(now, |stop| stop.first),
+        });
+        let Running::Command(command, _) = &self.running else {
+            return true;
+        };
+        if before.is_some_and(|stop| now.duration_since(stop.first) < AT_ONCE) {
+            return false;
         }
+        if !interrupt.from_terminal {
+            command.signal(interrupt.signal);
+        }
+        if self.was_asked_to_end {
+            self.running = Running::Others;
+            self.left_running = true;
+        }
+        std::mem::replace(&mut self.was_asked_to_end, true)
     }
 
     /// Asks the command to end (SIGTERM).
-    pub(crate) fn terminate(&self) {
+    pub(crate) fn terminate(&mut self) {
         if let Running::Command(command, _) = &self.running {
+            self.was_asked_to_end = true;
             command.signal(SIGTERM);
         }
     }
@@ -239,12 +266,9 @@ impl<'a> RecordingControl<'a> {
             }
             prof_events::wait_readable(&[command.as_fd(), self.signals.as_fd()], None)?;
             while let Some(interrupt) = self.signals.next() {
-                if interrupt.rotates() {
-                    continue;
+                if !interrupt.rotates() {
+                    self.interrupted(interrupt);
                 }
-                self.stopped_by.get_or_insert(interrupt.signal);
-                // It got a signal before and did not end: it is left running.
-                self.interrupted(interrupt);
             }
         }
     }

@@ -364,6 +364,7 @@ fn summary(options: &Options, opened: &Opened, recorded: Recorded) -> Result<Sum
         quality,
         exit: outcome.exit,
         stopped_by: outcome.stopped_by,
+        left_running: outcome.left_running,
         kept: finished.kept.into(),
         wakeups: Wakeups {
             session: session_wakeups,

@@ -29,6 +29,8 @@ pub struct Summary {
     pub exit: Option<ExitStatus>,
     /// The signal that ended the recording, if one did.
     pub stopped_by: Option<i32>,
+    /// Whether the command did not end after that signal, and was left running after another one.
+    pub left_running: bool,
     /// Pinned files with symbols for the recording, which only we can still open.
     pub kept: Arc<PinnedFiles>,
     /// How often prof itself woke, and why.

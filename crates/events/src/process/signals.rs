@@ -30,9 +30,10 @@ pub fn survive_file_size_limit() {
 /// blocked with them, for [`Signals::children`].
 ///
 /// Signals are not handled, only blocked, so dispositions do not change: a SIGHUP that `nohup`
-/// ignores stays ignored, for us and for the command. Only an ignored SIGCHLD stays ignored for the
-/// command alone: nobody can wait for children that are ignored. Dropping it restores the signal
-/// mask of the current thread; pending signals are then delivered.
+/// ignores stays ignored, for us and for the command. The others end a recording even if they are
+/// ignored, as they are for the background jobs of a shell's script. Only an ignored SIGCHLD stays
+/// ignored for the command alone: nobody can wait for children that are ignored. Dropping it
+/// restores the signal mask of the current thread; pending signals are then delivered.
 #[derive(Debug)]
 pub struct Signals {
     fd: OwnedFd,
@@ -64,6 +65,15 @@ impl SignalState {
 fn set_disposition(signal: i32, disposition: libc::sighandler_t) -> libc::sighandler_t {
     // SAFETY: neither the default nor ignoring runs code of ours.
     unsafe { libc::signal(signal, disposition) }
+}
+
+/// Whether nothing happens when this signal comes.
+fn is_ignored(signal: i32) -> bool {
+    // SAFETY: a `sigaction` of zeros is valid.
+    let mut action: libc::sigaction = unsafe { mem::zeroed() };
+    // SAFETY: the pointer is valid for the call, which only writes what the action is.
+    unsafe { libc::sigaction(signal, ptr::null(), &raw mut action) };
+    action.sa_sigaction == libc::SIG_IGN
 }
 
 /// Readable when a child, or a thread that we trace, has stopped or ended (SIGCHLD).
@@ -219,7 +229,10 @@ impl Signals {
     }
 
     fn block_these(watched: &[i32]) -> io::Result<Self> {
-        let watched = set(watched);
+        // Linux queues ignored signals, too, while they are blocked.
+        let is_watched = |&signal: &i32| signal != libc::SIGHUP || !is_ignored(signal);
+        let watched: Vec<i32> = watched.iter().copied().filter(is_watched).collect();
+        let watched = set(&watched);
         let fd = signalfd(&watched)?;
         let mut blocked = watched;
         // SAFETY: the set is initialized, and the signals' numbers valid.

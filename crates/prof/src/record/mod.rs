@@ -182,6 +182,9 @@ pub(crate) fn run(job: Job) -> Result<ExitCode> {
             Console::error(&error);
             Ok(exit::like(status))
         }
+        (shown, None) if summary.left_running => {
+            shown.map(|()| exit::by_signal(summary.stopped_by.unwrap_or_default()))
+        }
         (shown, exit) => shown.map(|()| exit_code(exit, job.sampling.strict, &verdict)),
     }
 }
@@ -343,6 +346,9 @@ fn print(console: Console, summary: &Summary, options: &Options, verdict: &Verdi
         byte_size(summary.bytes),
         Seconds(summary.duration),
     ));
+    if summary.left_running {
+        console.say("the command goes on: a second signal ended the recording before it");
+    }
     console.detail(format_args!(
         "sampled {}, {per_sample} bytes per sample",
         summary.events.join(", ")

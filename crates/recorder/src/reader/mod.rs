@@ -75,6 +75,8 @@ pub(crate) struct Outcome {
     pub(crate) exit: Option<ExitStatus>,
     /// The signal that ended it, if one did.
     pub(crate) stopped_by: Option<i32>,
+    /// Whether the command was left running.
+    pub(crate) left_running: bool,
     /// Whether sampling was ever enabled.
     pub(crate) was_enabled: bool,
     /// How long it took.
@@ -175,6 +177,7 @@ impl<'a> Reader<'a> {
             counts: self.source.counts(),
             exit: control.wait_for_command().map_err(Error::sampling)?,
             stopped_by: control.stopped_by(),
+            left_running: control.left_running(),
             was_enabled: control.was_enabled(),
             duration,
             ended,
