@@ -219,14 +219,15 @@ fn exceptions() {
     assert!(thrown > 0.3, "{thrown}:\n{stacks}");
 }
 
-#[test]
-fn libraries_that_come_and_go() {
+/// Two libraries, the second built with these flags, which are mapped in turn.
+#[track_caller]
+fn check_libraries(options: &[&str], flags: &'static [&'static str]) {
     let session = Session::new();
     let loader = Program::c(&["loader.c"]).build();
     let library = |flags| Program::new(&["plugin.c"], Compiler::Gcc, flags).build();
     let a = library(&["-shared", "-fPIC", "-DNAME=a"]);
-    let b = library(&["-shared", "-fPIC", "-DNAME=b", "-DPADDING"]);
-    let stacks = session.record(USER_CODE, &[loader, a, b]).physical_stacks();
+    let stacks = session.record(options, &[loader, a, library(flags)]);
+    let stacks = stacks.physical_stacks();
     stacks.assert_whole(0.999);
     for inside in ["in_a", "in_b"] {
         let path = ["main", "with_library", "call", "entry", inside];
@@ -236,6 +237,19 @@ fn libraries_that_come_and_go() {
             "{share} in {inside}:\n{stacks}"
         );
     }
+}
+
+#[test]
+fn libraries_that_come_and_go() {
+    const PADDED: &[&str] = &["-shared", "-fPIC", "-DNAME=b", "-DPADDING"];
+    check_libraries(USER_CODE, PADDED);
+}
+
+#[test]
+fn libraries_of_the_same_size_that_come_and_go() {
+    const SAME_SIZE: &[&str] = &["-shared", "-fPIC", "-DNAME=b"];
+    check_libraries(USER_CODE, SAME_SIZE);
+    check_libraries(&["--sampler", "ptrace"], SAME_SIZE);
 }
 
 #[test]

@@ -10,6 +10,10 @@ pub struct Stat {
     pub name: Vec<u8>,
     /// Its state.
     pub state: State,
+    /// Page faults so far: of all threads, if it is of a process.
+    pub faults: u64,
+    /// The size of the address space, in bytes.
+    pub size: u64,
     /// The CPU that it ran on last.
     pub cpu: u32,
     /// The scheduling policy (sched.h): 1 is SCHED_FIFO.
@@ -55,13 +59,19 @@ impl Stat {
         let name = line.get(open + 1..close)?.to_vec();
         let rest = std::str::from_utf8(line.get(close + 1..)?).ok()?;
         let mut fields = rest.split_ascii_whitespace();
-        // State is the third field, processor the 39th, policy the 41st.
+        // State is the third field, minor and major faults the tenth and the twelfth, the size the
+        // 23rd, processor the 39th, policy the 41st.
         let state = State(*fields.next()?.as_bytes().first()?);
-        let cpu = fields.nth(35)?.parse().ok()?;
+        let minor: u64 = fields.nth(6)?.parse().ok()?;
+        let major: u64 = fields.nth(1)?.parse().ok()?;
+        let size = fields.nth(10)?.parse().ok()?;
+        let cpu = fields.nth(15)?.parse().ok()?;
         let policy = fields.nth(1)?.parse().ok()?;
         Some(Self {
             name,
             state,
+            faults: minor.saturating_add(major),
+            size,
             cpu,
             policy,
         })
@@ -82,7 +92,9 @@ mod tests {
             let found = stat.as_ref();
             let found = found.map(|stat| (&*stat.name, stat.state.is_runnable()));
             assert_eq!(found, expected, "{line}");
-            assert!(stat.is_none_or(|stat| (stat.cpu, stat.policy) == (6, 1)));
+            // The first of these numbers is in the fourth field.
+            let numbers = stat.map(|stat| (stat.faults, stat.size, stat.cpu, stat.policy));
+            assert!(numbers.is_none_or(|numbers| numbers == (7 + 9, 20, 6, 1)));
         };
         check(&format!("12 (sh) R {rest}"), Some((b"sh", true)));
         check(&format!("12 (a) R (b) S {rest}"), Some((b"a) R (b", false)));

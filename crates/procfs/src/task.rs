@@ -166,11 +166,6 @@ impl Task {
         self.first_number("schedstat")
     }
 
-    /// Pages of the address space: changes with nearly every mapping.
-    pub fn pages(&self) -> Option<u64> {
-        self.first_number("statm")
-    }
-
     /// Its root directory.
     pub fn root(&self) -> PathBuf {
         self.folder.join("root")
@@ -268,7 +263,6 @@ mod tests {
         assert!(task.threads().is_ok_and(|threads| threads.contains(&pid)));
         assert!(processes().contains(&pid));
         assert!(task.cpu_time().is_some_and(|time| time > 0));
-        assert!(task.pages().is_some_and(|pages| pages > 0));
         assert_eq!(task.status().unwrap().pid(), Some(pid));
         assert_eq!(
             fs::read_link(task.exe()).unwrap(),

@@ -66,7 +66,9 @@ impl Thread {
 #[derive(Default)]
 struct Process {
     threads: usize,
-    pages: u64,
+    /// The size of its address space, and its page faults: with neither changed, it runs no code
+    /// of a new mapping.
+    memory: (u64, u64),
     mapped: HashSet<Mapped>,
 }
 
@@ -280,10 +282,10 @@ impl Tracees {
         let Some(process) = self.processes.get_mut(&pid) else {
             return;
         };
-        if let Some(pages) = Task::of(pid).pages()
-            && pages != process.pages
+        if let Ok(stat) = Task::of(pid).stat()
+            && (stat.size, stat.faults) != process.memory
         {
-            process.pages = pages;
+            process.memory = (stat.size, stat.faults);
             self.builder.mapped(pid, &mut process.mapped);
         }
     }
@@ -310,7 +312,7 @@ impl Tracees {
         if is_process && let Some(parent_thread) = self.processes.get(&parent.0) {
             let copy = Process {
                 threads: 0,
-                pages: parent_thread.pages,
+                memory: (0, 0),
                 mapped: parent_thread.mapped.clone(),
             };
             self.processes.insert(pid, copy);
