@@ -94,6 +94,7 @@ impl CoverageTracker {
         }
         match record {
             Record::Fork(task) => self.begin(task.tid, processes),
+            Record::Comm(comm) if comm.exec => self.exec(comm.pid, processes),
             Record::Throttle(throttle) => self.throttle(throttle, Counted::stop),
             Record::Unthrottle(throttle) => self.throttle(throttle, Counted::go_on),
             Record::Exit(task) => self.end((task.pid, task.tid), processes),
@@ -134,6 +135,19 @@ impl CoverageTracker {
                 });
             }
             self.add(tid, thread, processes);
+        }
+    }
+
+    /// A process executes another program. If a thread other than the main one asked for it, the
+    /// main one has ended, and the thread goes on under its id.
+    fn exec(&mut self, pid: Pid, processes: &Processes) {
+        let goes_on = |(tid, thread): &(&Tid, &Thread)| {
+            thread.pid == pid && **tid != pid && thread.names.is_none()
+        };
+        let thread = self.threads.iter().find(goes_on).map(|(&tid, _)| tid);
+        if let Some(thread) = thread.and_then(|tid| self.threads.remove(&tid)) {
+            self.begin(pid, processes);
+            self.threads.insert(pid, thread);
         }
     }
 
@@ -366,6 +380,27 @@ mod tests {
                 coverage("main", 1, 150, 100, 1)
             ]
         );
+    }
+
+    #[test]
+    fn a_thread_that_executes_a_program_becomes_the_main_one() {
+        let mut processes = Processes::default();
+        processes.rename(1, 1, "before");
+        processes.fork((1, 1), (1, 2));
+        let mut tracker = lifetimes(&[(7, 1)]);
+        tracker.weigh((1, 1), 7, 200);
+        tracker.weigh((1, 2), 7, 300);
+        tracker.end((1, 1), &processes);
+        tracker.counted((1, 1), 7, 200);
+        tracker.exec(1, &processes);
+        processes.rename(1, 1, "after");
+        tracker.weigh((1, 1), 7, 1000);
+        tracker.end((1, 1), &processes);
+        tracker.counted((1, 1), 7, 1300);
+        let all = tracker.finish(&[(7, 1500)], 0.0, &processes);
+        let found = all.iter().map(|one| (&*one.process, one.used, one.sampled));
+        let expected = [("after", 1300, 1300), ("before", 200, 200)];
+        assert_eq!(found.collect::<Vec<_>>(), expected);
     }
 
     /// `lived`: the sampled work of each thread. `reported`: the threads with a READ record, and
