@@ -174,6 +174,29 @@ fn go() {
     }
 }
 
+/// Go asks the vDSO for the time on another stack.
+#[test]
+fn go_asks_for_the_time() {
+    if !needs(&[Need::Tool("go")]) {
+        return;
+    }
+    let session = Session::new();
+    let binary = session.path("clocks");
+    let built = Command::new("go")
+        .args(["build", "-o"])
+        .arg(&binary)
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/programs/clocks.go"))
+        .env("GO111MODULE", "off")
+        .env("GOCACHE", std::env::temp_dir().join("prof-tests-go"))
+        .status();
+    assert!(built.expect("go runs").success());
+    let recorded = session.record(&["-e", "cpu-clock:u"], &[&binary]);
+    assert_whole(&recorded, 95.0);
+    let stacks = recorded.physical_stacks();
+    let called = stacks.share(|frames| frames.iter().any(|frame| frame == "main.untilLater"));
+    assert!(called > 0.95, "{called}:\n{stacks}");
+}
+
 #[track_caller]
 fn assert_whole(recorded: &Recorded<'_>, percent: f64) {
     let verdict = &recorded.outcome.stderr;

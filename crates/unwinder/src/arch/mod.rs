@@ -205,6 +205,14 @@ impl Architecture {
         }
     }
 
+    /// Whether Go calls the vDSO between these bytes, on another stack.
+    pub(crate) fn calls_vdso_from_go(self, before: &[u8], after: &[u8]) -> bool {
+        match self {
+            Self::X86_64 => x86_64::calls_vdso_from_go(before, after),
+            Self::Aarch64 => false,
+        }
+    }
+
     /// Whether these bytes end with the call by which Go calls C, on another stack.
     pub(crate) fn calls_c_from_go(self, before: &[u8]) -> bool {
         match self {

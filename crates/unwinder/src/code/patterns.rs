@@ -69,6 +69,19 @@ pub(crate) fn switches_stack(code: &mut ProcessCode<'_>, place: &CodeMapping, ta
         .is_some_and(|(before, _)| code.architecture().switches_stack(before))
 }
 
+/// Whether the code around `target` is Go's, and has called the vDSO on another stack than its
+/// caller's.
+pub(crate) fn calls_vdso_from_go(
+    code: &mut ProcessCode<'_>,
+    place: &CodeMapping,
+    target: u64,
+) -> bool {
+    const BEFORE: usize = 72;
+    let mut bytes = [0; BEFORE + 56];
+    code.around(place, target, BEFORE, &mut bytes)
+        .is_some_and(|(before, after)| code.architecture().calls_vdso_from_go(before, after))
+}
+
 /// Whether the code before `target` is Go's, and has called C on the thread's own stack.
 pub(crate) fn calls_c_from_go(
     code: &mut ProcessCode<'_>,

@@ -2,8 +2,8 @@
 
 use crate::cache::rule_cache::CachedRule;
 use crate::code::patterns::{
-    calls_c_from_go, ends_coroutine, ends_goroutine, is_return_address, starts_goroutine,
-    switches_stack,
+    calls_c_from_go, calls_vdso_from_go, ends_coroutine, ends_goroutine, is_return_address,
+    starts_goroutine, switches_stack,
 };
 use crate::code::{KnownCode, ProcessCode};
 use crate::frame::Frame;
@@ -51,7 +51,10 @@ fn make_rule(code: &mut ProcessCode<'_>, frame: &Frame, place: &CodeMapping) -> 
     if !frame.interrupted && ends_goroutine(code, place, returned_to) {
         return Some(plain(Rule::GoroutineEnd));
     }
-    if !frame.interrupted && switches_stack(code, place, returned_to) {
+    if !frame.interrupted
+        && (switches_stack(code, place, returned_to)
+            || calls_vdso_from_go(code, place, returned_to))
+    {
         return Some(plain(Rule::StackSwitch));
     }
     if !frame.interrupted && calls_c_from_go(code, place, returned_to) {

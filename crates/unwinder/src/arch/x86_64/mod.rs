@@ -217,6 +217,17 @@ pub(super) fn switches_stack(before: &[u8]) -> bool {
         || load_and_call.is_some_and(|bytes| bytes.starts_with(&MORESTACK))
 }
 
+/// Go's `time.now`, `runtime.nanotime1` and `runtime.walltime`: `and $-16, %rsp` on the scheduler's
+/// stack, `call *%rax`, and `mov %r12, %rsp` back again.
+pub(super) fn calls_vdso_from_go(before: &[u8], after: &[u8]) -> bool {
+    const ALIGN: [u8; 4] = [0x48, 0x83, 0xe4, 0xf0];
+    const CALL: [u8; 2] = [0xff, 0xd0];
+    const BACK: [u8; 3] = [0x4c, 0x89, 0xe4];
+    before.ends_with(&CALL)
+        && before.windows(ALIGN.len()).any(|bytes| bytes == ALIGN)
+        && after.windows(BACK.len()).any(|bytes| bytes == BACK)
+}
+
 /// Whether these bytes end with the call of C in Go's `runtime.asmcgocall`: `mov ..., (%rsp); mov
 /// %rbx, %rdi; mov %rbx, %rcx; call *%rax`. What it saves is the depth of Go's stack, or the stack
 /// pointer.
