@@ -1,9 +1,11 @@
 //! Views of real recordings: pictures over time, merged threads, and common properties of all
 //! outputs.
 
+use std::collections::HashMap;
 use std::path::Path;
 
-use prof_tests::{Need, Outcome, Program, Recorded, Session, USER_CODE, needs};
+use prof_tests::{Need, Outcome, Program, Recorded, Session, USER_CODE, needs, perf_record};
+use serde_json::Value;
 
 const THREADS: Program = Program::c(&["threads.c"]);
 
@@ -260,6 +262,57 @@ fn scripts_have_the_samples_of_all_events() {
     };
     assert_eq!(script(&[]), [true, true]);
     assert_eq!(script(&["--event", "page-faults:u"]), [false, true]);
+}
+
+#[test]
+fn events_are_found_by_their_whole_names_first() {
+    let session = Session::new();
+    let program = Program::c(&["threads.c"]).build();
+    let recorded = session.record(&["-e", "cpu-clock:u,cpu-clock"], &[&program]);
+    let shown = |event: &str| {
+        let json = recorded.report(&["--event", event, "--json", "-"]).stdout;
+        let json: Value = serde_json::from_str(&json).unwrap();
+        json["event"]["name"].clone()
+    };
+    for event in ["cpu-clock", "cpu-clock:u"] {
+        assert_eq!(shown(event), event);
+    }
+}
+
+#[test]
+fn callers_have_no_self_weight_of_what_they_call() {
+    let session = Session::new();
+    let program = Program::c(&["shares.c"]).build();
+    let recorded = session.record(USER_CODE, &[program]);
+    let own = |options: &[&str]| -> HashMap<String, u64> {
+        let json = recorded.report(&[options, &["--json", "-"]].concat());
+        let json: Value = serde_json::from_str(&json.stdout).unwrap();
+        let functions = json["functions"].as_array().unwrap().iter();
+        let own = functions.map(|it| (&it["name"], &it["self"]["value"]));
+        own.map(|(name, own)| (name.as_str().unwrap().to_owned(), own.as_u64().unwrap()))
+            .collect()
+    };
+    let (all, callers) = (own(&[]), own(&["--callers", "^burn_sixty$"]));
+    assert!(callers.len() > 1, "{callers:?}");
+    for (name, own) in callers {
+        let expected = if name == "burn_sixty" { all[&name] } else { 0 };
+        assert_eq!(own, expected, "{name}");
+    }
+    let text = recorded.report(&["--callers", "^burn_sixty$"]).stdout;
+    assert!(!text.contains("Self"), "{text}");
+}
+
+#[test]
+fn recordings_without_times_have_no_timeline() {
+    if !needs(&[Need::Tool("perf")]) {
+        return;
+    }
+    let session = Session::new();
+    let program = Program::c(&["threads.c"]).build();
+    let file = session.path("perf.data");
+    perf_record(&["-e", "cpu-clock", "--no-timestamp"], &file, &[&program]);
+    let outcome = session.run(["report", "-i", "perf.data", "--timeline"]);
+    outcome.assert_refused(&["no times"]);
 }
 
 #[test]

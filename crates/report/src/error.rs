@@ -22,10 +22,7 @@ pub enum Error {
         source: Box<InputError>,
     },
     /// A filter or view needs data that the profile lacks.
-    #[error(
-        "{asked} cannot be used: this profile has no {lacking}, which only recordings have \
-         (prof.data, perf.data)"
-    )]
+    #[error("{asked} cannot be used: this profile has no {lacking}; recordings of prof have")]
     Lacking {
         /// The filter or view.
         asked: &'static str,

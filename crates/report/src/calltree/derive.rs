@@ -2,11 +2,27 @@
 
 use std::collections::BTreeSet;
 
+use rustc_hash::FxHashMap;
+
 use super::nodes::Nodes;
-use super::{CallTree, Label, NodeId};
+use super::{CallTree, Label, Node, NodeId};
 use crate::error::Error;
 use crate::pattern::Pattern;
+use crate::profile::Weight;
 use crate::suggest;
+use crate::symbolize::FunctionId;
+
+/// The own weights of functions.
+#[derive(Default)]
+struct OwnWeights(FxHashMap<FunctionId, Weight>);
+
+impl OwnWeights {
+    fn add(&mut self, node: &Node) {
+        if let Label::Function(function) = node.label {
+            *self.0.entry(function).or_default() += node.own;
+        }
+    }
+}
 
 impl<'p> CallTree<'p> {
     /// The callees of the functions that match `pattern`: their subtrees, merged, below one node
@@ -41,22 +57,31 @@ impl<'p> CallTree<'p> {
     pub fn callers_of(&self, pattern: &Pattern) -> Result<Self, Error> {
         let mut nodes = Nodes::default();
         let mut inside = vec![false; self.nodes.len()];
+        let mut own = OwnWeights::default();
         for (id, node) in self.nodes() {
             inside[id.index()] = inside[node.parent.index()];
-            if !inside[id.index()] && self.matches(id, pattern) {
+            let matches = self.matches(id, pattern);
+            if matches {
+                own.add(node);
+            }
+            if !inside[id.index()] && matches {
                 inside[id.index()] = true;
                 let outermost = self.outwards(&mut nodes, NodeId::ROOT, id, node.total.samples);
                 nodes.add(outermost, node.total);
             }
         }
-        self.derived(nodes, pattern)
+        let mut tree = self.derived(nodes, pattern)?;
+        tree.upside_down = Some(own.0);
+        Ok(tree)
     }
 
     /// The tree upside down: from the sampled functions to their callers, in each group of the
     /// split.
     pub fn inverted(&self) -> Self {
         let mut nodes = Nodes::default();
+        let mut own = OwnWeights::default();
         for (id, node) in self.nodes().filter(|(_, node)| node.own.samples > 0) {
+            own.add(node);
             let part = self.path(id).into_iter().next().map(|id| self[id].label);
             let start = match part {
                 Some(label @ Label::Part(_)) => nodes.child(NodeId::ROOT, label, false),
@@ -65,7 +90,9 @@ impl<'p> CallTree<'p> {
             let outermost = self.outwards(&mut nodes, start, id, node.own.samples);
             nodes.add(outermost, node.own);
         }
-        nodes.finish(self.symbolized, self.event, self.parts.clone())
+        let mut tree = nodes.finish(self.symbolized, self.event, self.parts.clone());
+        tree.upside_down = Some(own.0);
+        tree
     }
 
     /// Adds the function at `id` and its callers, as they were in this many samples, below `place`;

@@ -8,6 +8,8 @@ mod nodes;
 #[cfg(test)]
 mod tests;
 
+use rustc_hash::FxHashMap;
+
 use crate::error::{Error, NoSamples};
 use crate::filter::Filter;
 use crate::filter::selection::Selection;
@@ -89,6 +91,9 @@ pub struct CallTree<'p> {
     /// The end of each node's children in `children`.
     ends: Vec<u32>,
     parts: Vec<String>,
+    /// The functions' own weights, if the tree is upside down: its nodes' own weights are those of
+    /// the stacks that begin there.
+    upside_down: Option<FxHashMap<FunctionId, Weight>>,
 }
 
 impl Node {
@@ -109,6 +114,16 @@ impl NodeId {
 }
 
 impl<'p> CallTree<'p> {
+    /// Whether children are callers, not callees.
+    pub fn is_upside_down(&self) -> bool {
+        self.upside_down.is_some()
+    }
+
+    /// The functions' own weights, if the tree is upside down.
+    pub(crate) fn own_weights(&self) -> Option<&FxHashMap<FunctionId, Weight>> {
+        self.upside_down.as_ref()
+    }
+
     /// Merges the stacks that `filter` lets through.
     ///
     /// # Errors

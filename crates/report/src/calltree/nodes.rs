@@ -92,6 +92,7 @@ impl Nodes {
             children: Vec::new(),
             ends: Vec::new(),
             parts,
+            upside_down: None,
         };
         (tree.children, tree.ends) = sorted_children(&tree);
         tree

@@ -5,7 +5,7 @@ use prof_symbols::is_async_plumbing;
 use crate::error::Error;
 use crate::filter::Filter;
 use crate::pattern::Pattern;
-use crate::profile::{Event, MissingData, Sample};
+use crate::profile::{Event, Profile, Sample};
 use crate::symbolize::{
     Function, FunctionId, FunctionKind, Languages, Location, SymbolizedProfile,
 };
@@ -62,7 +62,7 @@ impl<'a> Selection<'a> {
         event: Option<u16>,
     ) -> Result<Self, Error> {
         let profile = symbolized.profile();
-        check_missing_data(filter, profile.missing_data)?;
+        check_missing_data(filter, profile)?;
         let matches = |pattern: &Option<Pattern>, name: &str| {
             pattern.as_ref().is_none_or(|pattern| pattern.matches(name))
         };
@@ -150,12 +150,16 @@ impl<'a> Selection<'a> {
 }
 
 /// Rejects conditions on data that the profile lacks.
-fn check_missing_data(filter: &Filter, missing_data: MissingData) -> Result<(), Error> {
+fn check_missing_data(filter: &Filter, profile: &Profile) -> Result<(), Error> {
+    let missing_data = profile.missing_data;
     let timed = filter.since.is_some() || filter.until.is_some();
     let threaded = filter.comm.is_some() || !filter.pids.is_empty() || !filter.tids.is_empty();
     let (asked, lacking) = match () {
         () if timed && missing_data.times => ("--since and --until", "times"),
         () if threaded && missing_data.threads => ("--comm, --pid and --tid", "threads"),
+        () if !filter.cpus.is_empty() && profile.samples.iter().all(|it| it.cpu.is_none()) => {
+            ("--cpu", "CPUs")
+        }
         () => return Ok(()),
     };
     Err(Error::Lacking { asked, lacking })
@@ -183,8 +187,8 @@ impl FunctionFilter {
     }
 }
 
-/// The requested event, or else all time if the recording has it, or the first one that has
-/// samples.
+/// The requested event, by its whole name or by that without modifiers; or else all time if the
+/// recording has it, or the first one that has samples.
 fn choose_event(symbolized: &SymbolizedProfile, asked: Option<&str>) -> Result<u16, Error> {
     let profile = symbolized.profile();
     let is_asked = |event: &Event| match asked {
@@ -198,8 +202,9 @@ fn choose_event(symbolized: &SymbolizedProfile, asked: Option<&str>) -> Result<u
         .enumerate()
         .filter(|(_, (event, _))| is_asked(event))
         .min_by_key(|(index, (event, count))| {
+            let is_other = asked.is_some_and(|asked| event.name != asked);
             let is_part = event.name != Event::WALL_CLOCK;
-            (*count == 0, is_part, *index)
+            (is_other, *count == 0, is_part, *index)
         })
         .map(|(index, _)| index as u16)
         .ok_or_else(|| Error::NoSuchEvent {

@@ -62,11 +62,17 @@ impl<'a> Layout<'a> {
 
     fn header(&self, out: &mut impl Write) -> io::Result<()> {
         let [share, total, own] = &self.titles;
+        let numbers = self.numbers([share, total, own]);
+        writeln!(out, "{numbers}Function")
+    }
+
+    /// The columns before a function. A tree of callers has none of functions' own weights.
+    fn numbers(&self, [share, total, own]: [&str; 3]) -> String {
         let weight = self.weight;
-        writeln!(
-            out,
-            "{share:>7}  {total:>weight$}  {own:>weight$}  Function"
-        )
+        match self.tree.is_upside_down() {
+            true => format!("{share:>7}  {total:>weight$}  "),
+            false => format!("{share:>7}  {total:>weight$}  {own:>weight$}  "),
+        }
     }
 
     fn line(&self, out: &mut impl Write, line: &Line) -> io::Result<()> {
@@ -86,10 +92,7 @@ impl<'a> Layout<'a> {
                 format!("… {} more", grouped(count as u64)),
             ),
         };
-        let share = self.share(total);
-        let total = self.scale.number(total);
-        let weight = self.weight;
-        let numbers = format!("{share:>7}  {total:>weight$}  {own:>weight$}  ");
+        let numbers = self.numbers([&self.share(total), &self.scale.number(total), &own]);
         let indentation = indentation(line);
         let used = columns(&numbers) + columns(&indentation);
         let name = match self.width {

@@ -81,6 +81,7 @@ impl Collector {
             let stack = interner.stack(Some(root), chain, owner, profile);
             (event, stack)
         });
+        profile.missing_data.times |= sample.time.is_none();
         self.groups.weights(sample, &mut self.weights);
         for &(event, period) in &self.weights {
             let sample = Sample {

@@ -91,7 +91,9 @@ pub(super) fn weigh(
         match step {
             Step::Enter(id) => {
                 if let Label::Function(function) = tree[id].label {
-                    weights[kind(waits.owner(id).unwrap_or(function))].own += tree[id].own;
+                    if !tree.is_upside_down() {
+                        weights[kind(waits.owner(id).unwrap_or(function))].own += tree[id].own;
+                    }
                     let kind = kind(function);
                     // Only the outermost of recursive calls counts: it contains the others.
                     if active[kind] == 0 {
@@ -104,6 +106,9 @@ pub(super) fn weigh(
             }
             Step::Leave(kind) => active[kind] -= 1,
         }
+    }
+    for (&function, &own) in tree.own_weights().into_iter().flatten() {
+        weights[kind(function)].own += own;
     }
     weights
 }
