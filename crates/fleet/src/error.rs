@@ -84,6 +84,12 @@ pub(crate) enum Error {
         /// Its message.
         message: String,
     },
+    /// A data set that is not there.
+    #[error("there is no data set in {url}: no such directory")]
+    NoDirectory {
+        /// The text as typed.
+        url: String,
+    },
     /// A URL that names no destination.
     #[error(
         "{url} is no destination: name a directory, s3://BUCKET/PREFIX, \

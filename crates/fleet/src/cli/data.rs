@@ -40,13 +40,13 @@ const CHECK_FAILED: u8 = 3;
 pub(super) fn run(flags: &DataFlags) -> Result<ExitCode> {
     match &flags.verb {
         DataVerb::Compact(flags) => {
-            let done = compact(&Store::open(&flags.url)?)?;
+            let done = compact(&Store::open_existing(&flags.url)?)?;
             let before = counted(done.before as u64, "file");
             say(&format!("{before} became {}", done.after));
             Ok(ExitCode::SUCCESS)
         }
         DataVerb::Check(flags) => {
-            let health = check(&Store::open(&flags.url)?)?;
+            let health = check(&Store::open_existing(&flags.url)?)?;
             write_stdout(|out| Ok(write(&health, out)?))?;
             Ok(match health.is_bad() {
                 true => CHECK_FAILED.into(),

@@ -96,7 +96,7 @@ impl QueryFlags {
 
 /// Answers.
 pub(super) fn run(flags: &QueryFlags) -> Result<()> {
-    let store = Store::open(&flags.url)?;
+    let store = Store::open_existing(&flags.url)?;
     let filter = Filter {
         event: flags.event.clone(),
         function: flags.function.clone(),

@@ -30,6 +30,10 @@ impl Directory {
         Self { root: root.into() }
     }
 
+    pub(super) fn exists(&self) -> bool {
+        self.root.is_dir()
+    }
+
     /// Writes a file with a temporary name, and renames it unless the name is taken.
     pub(super) fn put_new(&self, path: &str, bytes: &[u8]) -> Result<bool, Error> {
         let path = self.root.join(path);

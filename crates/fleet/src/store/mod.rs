@@ -48,6 +48,19 @@ impl Store {
         }
     }
 
+    /// The store at an address, of which something is to be read.
+    ///
+    /// # Errors
+    /// Those of [`open`](Self::open); it is a directory that does not exist.
+    pub(crate) fn open_existing(url: &str) -> Result<Self, Error> {
+        match Self::open(url)? {
+            Self::Directory(directory) if !directory.exists() => Err(Error::NoDirectory {
+                url: url.to_owned(),
+            }),
+            store => Ok(store),
+        }
+    }
+
     /// Stores a file, unless there is one of this path. Returns whether there was none.
     ///
     /// # Errors
