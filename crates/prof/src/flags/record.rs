@@ -60,7 +60,7 @@ pub(crate) struct SamplingFlags {
     #[arg(long, conflicts_with = "events")]
     pub off_cpu: bool,
 
-    /// Record both where threads run and where they wait (wall-clock time)
+    /// Record both where threads run and where they wait (wall-clock time, but for waits for a CPU)
     #[arg(long, conflicts_with_all = ["events", "off_cpu"])]
     pub wall: bool,
 
