@@ -405,3 +405,18 @@ fn plain_users_waits_that_began_before_count_from_the_begin() {
         check_attached(&Session::plain_user());
     }
 }
+
+/// Threads that wake to read Python would be samples themselves, each of which wakes them.
+#[test]
+fn waits_on_all_cpus_beside_python_are_not_lost() {
+    if !needs(&[Need::Root, Need::Tool("python3")]) {
+        return;
+    }
+    let session = Session::alone();
+    let options = ["-a", "--call-graph", "dwarf,8192", "--off-cpu"];
+    let command = ["python3", "-c", "sum(range(20_000_000))"];
+    // The load of a busy machine may be too high: prof says so then.
+    let mut runs = (0..10).map(|_| session.record(&options, &command));
+    let whole = runs.find(|it| it.outcome.stderr.contains("no sample lost"));
+    assert!(whole.is_some(), "no run without a loss");
+}
