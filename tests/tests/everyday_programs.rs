@@ -153,7 +153,7 @@ fn go() {
         // Stopped threads are in system calls, too, and at the begin of signal handlers.
         let stopped = session.record(&["--sampler", "ptrace"], &[&binary]);
         // Other stacks than the current one are read while the program goes on.
-        let changed = "the outer part changed before it could be read";
+        let changed = "the first one changed before it could be read";
         let stacks = stopped.physical_stacks();
         let late = stacks.share(|frames| frames.iter().any(|frame| frame.contains(changed)));
         assert!(late < 0.2, "{late}:\n{stacks}");

@@ -48,11 +48,14 @@ pub enum StackEnd {
     /// The code's file, which has the unwind information, could not be opened, or is another one
     /// now.
     NoFile = 16,
+    /// The sample's own stack led to another one (from a signal handler's, or a run-time's), which
+    /// had changed after the sample.
+    OtherStack = 17,
 }
 
 impl StackEnd {
     /// Every way to end, in the order of their numbers.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Root,
         Self::TruncatedDump,
         Self::NoUnwindInfo,
@@ -70,6 +73,7 @@ impl StackEnd {
         Self::CompatMode,
         Self::JitFrame,
         Self::NoFile,
+        Self::OtherStack,
     ];
 
     /// The frames that every kernel stack has: the entry and its handler in C. Code that does
@@ -133,6 +137,10 @@ impl StackEnd {
             Self::CompatMode => "32-bit code: prof unwinds 64-bit programs only",
             Self::JitFrame => "code of the Java VM without a frame to follow, or changed since",
             Self::NoFile => "the file of the code is missing, was replaced, or may not be read",
+            Self::OtherStack => {
+                "sampled on a second stack (of a signal handler, say), and the first one changed \
+                 before it could be read"
+            }
         }
     }
 }

@@ -75,6 +75,12 @@ impl Unwinder {
         let first = frames.len();
         let mut stack = Stack::new(user.dump, top, &mut self.block, memory);
         let unwound = unwind_in(&mut self.code, target, &sampled, &mut stack, frames);
+        if unwound.end == StackEnd::Stale && stack.left_dump() {
+            return Unwound {
+                end: StackEnd::OtherStack,
+                ..unwound
+            };
+        }
         if unwound.end != StackEnd::Stale || !stack.joined_live() {
             return unwound;
         }

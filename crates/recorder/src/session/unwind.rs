@@ -197,7 +197,10 @@ impl UserUnwinder {
         };
         if unwound.remote_read > 0 && is_ambiguous {
             chain.truncate(beyond_copy);
-            unwound = Unwound::at_once(StackEnd::Stale);
+            unwound = Unwound::at_once(match memory.left_dump() {
+                Some(_) => StackEnd::OtherStack,
+                None => StackEnd::Stale,
+            });
         }
         let was_read = unwound.remote_read > 0 && stack.beyond.is_some();
         // A tail that was read when the overlap had changed is of another moment.

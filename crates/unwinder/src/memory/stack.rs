@@ -65,6 +65,8 @@ pub(crate) struct Stack<'a> {
     outermost: u64,
     /// Whether live memory was accepted as the continuation of the dump.
     joined_live: bool,
+    /// Whether the walk went on in memory that does not continue the dump.
+    left_dump: bool,
     /// Why live memory is not used any more.
     failed: Option<StackEnd>,
 }
@@ -88,6 +90,7 @@ impl<'a> Stack<'a> {
             blocks_left: BLOCKS,
             outermost: dump.start,
             joined_live: false,
+            left_dump: false,
             failed: None,
         }
     }
@@ -106,6 +109,11 @@ impl<'a> Stack<'a> {
     /// Whether live memory was accepted as the continuation of the dump.
     pub(crate) fn joined_live(&self) -> bool {
         self.joined_live
+    }
+
+    /// Whether the walk went on in memory that does not continue the dump: on another stack.
+    pub(crate) fn left_dump(&self) -> bool {
+        self.left_dump
     }
 
     /// The word at `address`.
@@ -269,6 +277,7 @@ impl<'a> Stack<'a> {
     /// Reads memory that does not continue the dump: the stack under a signal handler that runs on
     /// its own. It checks that the place in the dump that led there has not changed.
     fn load_elsewhere(&mut self, address: u64) -> Result<(), StackEnd> {
+        self.left_dump = true;
         self.bounds = self.memory.mapping(address);
         self.from_snapshot = false;
         self.fill(address & !15, address)?;

@@ -188,7 +188,7 @@ fn the_copy_may_start_elsewhere_than_at_the_stack_pointer() {
         assert_eq!(answer, (StackEnd::UnreadableMemory, false, false));
         let changed = [&[0x55; 8][..], &higher[8..]].concat();
         let answer = unwind(higher_start, &changed, live);
-        assert_eq!(answer, (StackEnd::Stale, false, false));
+        assert_eq!(answer, (StackEnd::OtherStack, false, false));
     }
 }
 
