@@ -7,6 +7,8 @@ use prof_tests::{
     Need, Outcome, Program, Session, USER_CODE, Variant, needs, perf_record, perf_script,
 };
 
+const PHASES: Program = Program::c(&["phases.c"]);
+
 /// Installs a program whose code is in one file, except the kernel's.
 fn install(session: &Session) -> std::path::PathBuf {
     session.install(&Program::cpp(&["inlining.cpp"]).build_as(Variant::STATIC))
@@ -156,6 +158,29 @@ fn recordings_of_perf_can_be_archived() {
     run(&session, &["archive", file]);
     std::fs::remove_file(&program).unwrap();
     assert_same(&before, &views(&session, file, run));
+}
+
+/// To perf, a file that was mapped before the recording began and again during it is two: `/proc`
+/// does not show the generation of its inode.
+#[test]
+fn recordings_of_running_programs_can_be_archived() {
+    if !needs(&[Need::Tool("perf")]) {
+        return;
+    }
+    // Beside other sessions, which request build ids, the kernel gives them to perf, too.
+    let session = Session::alone();
+    let program = session.install(&PHASES.build_as(Variant::STATIC));
+    let script = "\"$0\" 2000 300 & exec perf record -q -g --buildid-all -e cpu-clock:u \
+                  -o perf.data -p $!";
+    let arguments = ["-c".as_ref(), script.as_ref(), program.as_os_str()];
+    Outcome::of(session.command(Path::new("sh"), arguments)).assert_code(0);
+    let before = views(&session, "perf.data", run);
+    for function in ["before_exec", "after_exec"] {
+        assert!(before[0].contains(function), "{}", before[0]);
+    }
+    run(&session, &["archive", "perf.data"]);
+    std::fs::remove_file(&program).unwrap();
+    assert_same(&before, &views(&session, "perf.data", run));
 }
 
 #[test]

@@ -123,19 +123,31 @@ impl EmbeddedSymbols {
     }
 
     /// The answer to a query, if its module is here.
+    ///
+    /// A file may be here more than once: one that was mapped before the recording began and again
+    /// during it is two modules of the recording, because `/proc` does not show the generation of
+    /// its inode.
     pub(crate) fn answer(&self, query: &Query<'_>) -> Option<Resolved> {
         let key = Key::of(query.source);
-        let module = self.modules.iter().find(|module| module.key == key)?;
-        let status = match &module.problem {
+        let is_asked = |module: &&Module| module.key == key;
+        let modules: Vec<&Module> = self.modules.iter().filter(is_asked).collect();
+        let problems: Option<Vec<&String>> = modules
+            .iter()
+            .map(|module| module.problem.as_ref())
+            .collect();
+        let status = match problems.as_deref() {
             None => ModuleStatus::Named,
-            Some(reason) => ModuleStatus::Archived {
-                reason: reason.clone(),
+            Some(problems) => ModuleStatus::Archived {
+                reason: (*problems.first()?).clone(),
             },
         };
         let mut resolved = Resolved::unnamed(status, 0);
-        resolved.detail = module.detail;
-        for address in query.addresses {
-            resolved.push_all(self.frames_at(module, *address).unwrap_or_default());
+        let details = modules.iter().map(|module| module.detail);
+        resolved.detail = details.max().unwrap_or(Detail::Nothing);
+        for &address in query.addresses {
+            let mut answers = modules.iter().filter_map(|it| self.frames_at(it, address));
+            let named = answers.find(|frames| !frames.is_empty());
+            resolved.push_all(named.unwrap_or_default());
         }
         Some(resolved)
     }

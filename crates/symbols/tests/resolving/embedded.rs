@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use crate::common::{build, module, offsets_of, options};
-use prof_model::Module;
+use prof_model::{FileIdentity, Module};
 use prof_symbols::{
     EmbeddedError, EmbeddedSymbols, ModuleStatus, Query, Source, SymbolOptions, Symbolizer,
 };
@@ -80,5 +80,35 @@ fn damaged_bytes_are_refused_or_read_but_never_trip_it() {
                 assert_eq!(symbolizer.resolve(&[query])[0].len(), query.addresses.len());
             }
         }
+    }
+}
+
+#[test]
+fn a_file_that_is_two_modules_has_the_names_of_both() {
+    let (directory, program) = build("gcc", &["-g"]);
+    let offsets = offsets_of(&program, "middle");
+    let (first, rest) = offsets.split_at(1);
+    // As perf records it: mapped before the recording began, and again during it.
+    let of_generation = |generation| Module {
+        identity: Some(FileIdentity {
+            device: (8, 1),
+            inode: 1,
+            generation,
+        }),
+        ..module(&program)
+    };
+    let modules = [of_generation(0), of_generation(77)];
+    let query = |module, addresses| Query {
+        source: Source::File(module),
+        addresses,
+    };
+    let queries = [query(&modules[0], first), query(&modules[1], rest)];
+    let answers = Symbolizer::new(options(directory.path())).resolve(&queries);
+    let symbols = EmbeddedSymbols::new(&queries, &answers);
+    drop(directory);
+    let symbolizer = Symbolizer::new(SymbolOptions::default()).with_embedded(symbols);
+    for module in &modules {
+        let again = symbolizer.resolve(&[query(module, &offsets)]).remove(0);
+        assert_eq!(again.named(), offsets.len());
     }
 }
