@@ -4,10 +4,13 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use prof_tests::{
-    Need, Outcome, Program, Session, USER_CODE, Variant, needs, perf_record, perf_script,
+    Need, Outcome, Program, Session, Stacks, USER_CODE, Variant, copy_executable, needs,
+    perf_record, perf_script,
 };
 
 const PHASES: Program = Program::c(&["phases.c"]);
+const SHARES: Program = Program::c(&["shares.c"]);
+const NO_BUILD_ID: Variant = Variant::new("no build id", &["-Wl,--build-id=none"]);
 
 /// Installs a program whose code is in one file, except the kernel's.
 fn install(session: &Session) -> std::path::PathBuf {
@@ -181,6 +184,65 @@ fn recordings_of_running_programs_can_be_archived() {
     run(&session, &["archive", "perf.data"]);
     std::fs::remove_file(&program).unwrap();
     assert_same(&before, &views(&session, "perf.data", run));
+}
+
+/// Records two programs without build ids, one after the other at the path `app`. The second stays.
+fn record_two_of_one_path(session: &Session) {
+    let app = session.path("app");
+    for (program, file) in [(&PHASES, "first.data"), (&SHARES, "second.data")] {
+        let _ = std::fs::rename(&app, session.path("old"));
+        copy_executable(&program.build_as(NO_BUILD_ID), &app);
+        let options = [USER_CODE, &["-o", file]].concat();
+        session.record(&options, &[app.to_str().unwrap(), "300"]);
+    }
+}
+
+#[test]
+fn two_recordings_of_one_path_without_build_ids_keep_their_names() {
+    let session = Session::new();
+    record_two_of_one_path(&session);
+    let folded = |files: &[&str]| {
+        let inputs = files.iter().flat_map(|file| ["-i", file]);
+        let options = ["report", "--no-inline", "--folded", "-"];
+        run(
+            &session,
+            &options.into_iter().chain(inputs).collect::<Vec<_>>(),
+        )
+    };
+    let weight = |folded: &str, function: &str| {
+        let stacks = Stacks::from_folded(folded);
+        let with = |(frames, _): &(&[String], u64)| frames.iter().any(|it| it == function);
+        stacks
+            .iter()
+            .filter(with)
+            .map(|(_, weight)| weight)
+            .sum::<u64>()
+    };
+    let second = weight(&folded(&["second.data"]).stdout, "work");
+    for files in [["first.data", "second.data"], ["second.data", "first.data"]] {
+        let both = folded(&files);
+        both.assert_says(&["missing in app", "several files of this path"]);
+        assert_eq!(weight(&both.stdout, "work"), second, "{both}");
+    }
+    // The first program has its names if they were stored in time.
+    std::fs::rename(session.path("app"), session.path("new")).unwrap();
+    std::fs::rename(session.path("old"), session.path("app")).unwrap();
+    run(&session, &["archive", "first.data"]);
+    std::fs::rename(session.path("new"), session.path("app")).unwrap();
+    let first = weight(&folded(&["first.data"]).stdout, "after_exec");
+    let both = folded(&["first.data", "second.data"]).stdout;
+    assert!(first > 0);
+    assert_eq!(weight(&both, "after_exec"), first, "{both}");
+    let names = ["work", "burn_sixty", "burn_thirty", "burn_ten"];
+    let wrong = |(frames, _): &(&[String], u64)| {
+        let has = |name: &str| frames.iter().any(|it| it == name);
+        has("after_exec") && names.iter().any(|name| has(name))
+    };
+    assert_eq!(
+        Stacks::from_folded(&both).iter().filter(wrong).count(),
+        0,
+        "{both}"
+    );
 }
 
 #[test]

@@ -3,9 +3,13 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 
-use prof_tests::{Compiler, Need, Program, Session, USER_CODE, Variant, copy_executable, needs};
+use prof_tests::{
+    Compiler, Need, Program, Session, Stacks, USER_CODE, Variant, copy_executable, needs,
+};
 
 const SHARES: Program = Program::c(&["shares.c"]);
+const PHASES: Program = Program::c(&["phases.c"]);
+const NO_BUILD_ID: Variant = Variant::new("no build id", &["-Wl,--build-id=none"]);
 const STUBS: Program = Program::new(&["stubs.c"], Compiler::Gcc, &["-fno-builtin"]);
 
 /// Each kind of stub has its section and its unwind table.
@@ -22,6 +26,38 @@ fn stubs_of_the_linker_have_names_and_callers() {
         let path = ["main", "through_stubs", "labs@plt"].map(String::from);
         let share = stacks.share(|frames| frames.ends_with(&path));
         assert!(share > 0.01, "{share} in stubs by {flags:?}:\n{stacks}");
+    }
+}
+
+/// Two programs that have no build id, one after the other at one path.
+#[test]
+fn programs_of_one_path_without_build_ids_keep_their_names() {
+    let replaced = "cp before app && ./app 300 && mv app old && cp after app && ./app 300";
+    // As containers do, each with its own file at the path.
+    let mounted = "touch app && for program in before after; do \
+                   unshare -m sh -c \"mount --bind $program app && ./app 300\"; done";
+    let scripts = match needs(&[Need::MountNamespaces]) {
+        true => &[replaced, mounted][..],
+        false => &[replaced],
+    };
+    for script in scripts {
+        let session = Session::new();
+        let programs = [(&PHASES, "before"), (&SHARES, "after")];
+        for (program, name) in programs {
+            copy_executable(&program.build_as(NO_BUILD_ID), &session.path(name));
+        }
+        let recorded = session.record(USER_CODE, &["sh", "-c", script]);
+        let outcome = recorded.report(&["--no-inline", "--folded", "-", "--module", "app"]);
+        let stacks = Stacks::from_folded(&outcome.stdout);
+        let share = |function: &str| stacks.share(|frames| frames.iter().any(|it| it == function));
+        for function in ["after_exec", "work"] {
+            assert!(share(function) > 0.3, "{script}: {outcome}");
+        }
+        assert!(!outcome.stdout.contains("app+0x"), "{script}: {outcome}");
+        assert!(
+            !outcome.stderr.contains("missing in app"),
+            "{script}: {outcome}"
+        );
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use prof_filemap::MappedFile;
 use prof_perfdata::Recording;
 use prof_report::{LoadOptions, SymbolizedProfile};
-use prof_symbols::{Debuginfod, EmbeddedSymbols, SymbolOptions, Symbolizer};
+use prof_symbols::{AmbiguousPaths, Debuginfod, EmbeddedSymbols, SymbolOptions, Symbolizer};
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 
@@ -159,6 +159,7 @@ fn recorded_program(profile: &prof_report::Profile) -> String {
 fn symbolizer(path: &Path, profile: &prof_report::Profile) -> Result<Symbolizer, Error> {
     let symbolizer = Symbolizer::new(SymbolOptions {
         recorded_kernel: profile.kernel,
+        ambiguous_paths: AmbiguousPaths::of(&profile.modules),
         debuginfod: Debuginfod::from_environment(),
         ..SymbolOptions::default()
     });

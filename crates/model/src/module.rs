@@ -67,6 +67,16 @@ pub struct FileIdentity {
     pub generation: u64,
 }
 
+impl FileIdentity {
+    /// Whether both may name the same file. `/proc` does not show generations, so that records
+    /// made from it have zero where the kernel's have a number.
+    pub fn may_be(&self, other: &Self) -> bool {
+        let generations = [self.generation, other.generation];
+        (self.device, self.inode) == (other.device, other.inode)
+            && (self.generation == other.generation || generations.contains(&0))
+    }
+}
+
 /// The kind of a module, which decides where its tables are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum ModuleKind {

@@ -38,6 +38,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod ambiguous_paths;
 mod arena;
 mod code;
 mod debuginfod;
@@ -69,6 +70,7 @@ mod symbolizer;
 mod table;
 mod vdso;
 
+pub use ambiguous_paths::AmbiguousPaths;
 pub use code::{Code, CodeError, Machine};
 pub use embedded::{EmbeddedError, EmbeddedSymbols};
 pub use names::demangle;

@@ -1,14 +1,14 @@
 //! Finding the file that ran.
 
 use std::io;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use prof_filemap::MappedFile;
 use prof_model::{BuildId, Module, ModuleKind};
+use prof_procfs::without_deleted;
 
 use crate::image::Image;
-use crate::options::Places;
+use crate::options::{Places, SymbolOptions};
 use crate::status::ModuleStatus;
 use crate::vdso;
 
@@ -26,23 +26,28 @@ pub(crate) struct Located {
 pub(crate) fn module_file(
     module: &Module,
     places: &dyn Places,
-    directories: &[PathBuf],
+    options: &SymbolOptions,
 ) -> Result<Located, ModuleStatus> {
     if module.kind == ModuleKind::Vdso {
         return vdso_image(module);
     }
-    let own = without_deleted(&module.path);
+    let own = without_deleted(&module.path).to_owned();
     let mut worst = ModuleStatus::Missing {
         path: module.path.clone(),
     };
     for path in places.candidates(module).into_iter().chain([own]) {
         match checked(&path, module.build_id) {
+            Ok(_) if !options.ambiguous_paths.accept(module, &path) => {
+                worst = ModuleStatus::OtherFile { path };
+            }
             Ok(located) => return Ok(located),
             Err(status) if telling(&status) > telling(&worst) => worst = status,
             Err(_) => {}
         }
     }
-    let kept = module.build_id.and_then(|id| kept_copy(id, directories));
+    let kept = module
+        .build_id
+        .and_then(|id| kept_copy(id, &options.debug_dirs));
     kept.ok_or(worst)
 }
 
@@ -140,18 +145,9 @@ fn unreadable(path: &Path, error: &dyn std::error::Error) -> ModuleStatus {
 /// Which of several failures the user should hear of: the highest.
 fn telling(status: &ModuleStatus) -> u8 {
     match status {
-        ModuleStatus::BuildIdDiffers { .. } => 3,
+        ModuleStatus::BuildIdDiffers { .. } | ModuleStatus::OtherFile { .. } => 3,
         ModuleStatus::NoPermission { .. } => 2,
         ModuleStatus::Unreadable { .. } => 1,
         _ => 0,
-    }
-}
-
-/// The kernel appends ` (deleted)` to the path of a mapped file that is gone; its place may have
-/// been taken by a copy of the same.
-fn without_deleted(path: &Path) -> PathBuf {
-    match path.as_os_str().as_bytes().strip_suffix(b" (deleted)") {
-        Some(kept) => PathBuf::from(std::ffi::OsString::from_vec(kept.to_vec())),
-        None => path.into(),
     }
 }

@@ -6,6 +6,8 @@ use std::time::Duration;
 use prof_filemap::Rights;
 use prof_model::{BuildId, Module, Pid};
 
+use crate::ambiguous_paths::AmbiguousPaths;
+
 /// How to turn addresses into names.
 #[derive(Clone, Debug)]
 pub struct SymbolOptions {
@@ -26,6 +28,8 @@ pub struct SymbolOptions {
     pub vmlinux: Vec<PathBuf>,
     /// The recording's description of its kernel.
     pub recorded_kernel: RecordedKernel,
+    /// The recording's paths that are several files.
+    pub ambiguous_paths: AmbiguousPaths,
     /// The directory of JIT maps (`perf-PID.map`), `/tmp` unless a test says otherwise.
     pub jit_map_dir: PathBuf,
     /// Whether and how to ask debuginfod servers for debug info that is not on this machine.
@@ -43,6 +47,7 @@ impl Default for SymbolOptions {
             kcore: "/proc/kcore".into(),
             vmlinux: usual_vmlinux(),
             recorded_kernel: RecordedKernel::default(),
+            ambiguous_paths: AmbiguousPaths::default(),
             jit_map_dir: "/tmp".into(),
             debuginfod: None,
         }

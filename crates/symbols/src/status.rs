@@ -38,6 +38,12 @@ pub enum ModuleStatus {
         /// The build id of the file there now, if it has one.
         found: Option<BuildId>,
     },
+    /// The recording has several files of this path, and without build ids nothing says that this
+    /// is the one that ran. Its symbols are not used.
+    OtherFile {
+        /// The file.
+        path: PathBuf,
+    },
     /// The file may not be read by this user.
     NoPermission {
         /// The file.
@@ -99,6 +105,7 @@ impl ModuleStatus {
             Self::Stripped { path, .. }
             | Self::Missing { path }
             | Self::BuildIdDiffers { path, .. }
+            | Self::OtherFile { path }
             | Self::NoPermission { path }
             | Self::Unreadable { path, .. }
             | Self::NoJitMap { path, .. }
@@ -134,6 +141,11 @@ impl ModuleStatus {
                 let path = path.display();
                 format!("{path} is not the file that ran ({found}, recorded {recorded})")
             }
+            Self::OtherFile { path } => format!(
+                "the recording has several files of this path without build ids, and {} may be \
+                 another one",
+                path.display()
+            ),
             Self::NoPermission { path } => format!("no permission to read {}", path.display()),
             Self::Unreadable { path, reason } => {
                 format!("cannot read {}: {reason}", path.display())
@@ -175,6 +187,9 @@ impl ModuleStatus {
             Self::BuildIdDiffers { .. } => {
                 "record again, or put back the file that was recorded".into()
             }
+            Self::OtherFile { .. } => "link the program with a build id (gcc -Wl,--build-id, \
+                                       go build -ldflags=-B=gobuildid), and record again"
+                .into(),
             Self::NoPermission { .. } => {
                 "make the file readable, or report as a user who may read it".into()
             }

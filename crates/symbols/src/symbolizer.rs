@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use prof_model::{Module, ModuleKind};
 use rayon::prelude::*;
 
+use crate::ambiguous_paths::AmbiguousPaths;
 use crate::download;
 use crate::embedded::EmbeddedSymbols;
 use crate::files::ModuleFiles;
@@ -58,6 +59,11 @@ impl Symbolizer {
         }
     }
 
+    /// Replaces the paths that are several files, for a recording in progress.
+    pub fn set_ambiguous_paths(&mut self, paths: AmbiguousPaths) {
+        self.options.ambiguous_paths = paths;
+    }
+
     /// Names all addresses of all queries. The answers come in the order of the queries.
     pub fn resolve(&self, queries: &[Query<'_>]) -> Vec<Resolved> {
         self.resolve_watched(queries, Watch::default())
@@ -98,7 +104,7 @@ impl Symbolizer {
         let Some(embedded) = &self.embedded else {
             return self.find_here(query.source);
         };
-        match embedded.answer(query) {
+        match embedded.answer(query, &self.options.ambiguous_paths) {
             Some(resolved) if resolved.status().is_named() => Found::Answer(resolved),
             Some(resolved) => self.find_better(query.source, resolved),
             None if !embedded.is_whole() || self.is_same_anywhere(query.source) => {
@@ -166,7 +172,7 @@ impl Symbolizer {
 
     /// The files with symbols of a module on this machine.
     fn files(&self, module: &Module) -> Result<ModuleFiles, ModuleStatus> {
-        let main = locate::module_file(module, self.places.as_ref(), &self.options.debug_dirs)?;
+        let main = locate::module_file(module, self.places.as_ref(), &self.options)?;
         Ok(ModuleFiles::find(main, &self.options))
     }
 

@@ -9,7 +9,7 @@ use clap_complete::engine::{CompletionCandidate, PathCompleter, ValueCompleter};
 use prof_events::names::{Catalog, cache_events, hardware_events, software_events};
 use prof_procfs::Task;
 use prof_report::{LoadOptions, SymbolizedProfile};
-use prof_symbols::{EmbeddedSymbols, SymbolOptions, Symbolizer};
+use prof_symbols::{AmbiguousPaths, EmbeddedSymbols, SymbolOptions, Symbolizer};
 
 /// Events of this machine; for a list with commas, those for its last element.
 pub(super) fn events(typed: &OsStr) -> Vec<CompletionCandidate> {
@@ -78,6 +78,7 @@ fn recorded_functions(recording: &Path) -> Option<BTreeSet<String>> {
     // The user waits for the shell: no debug info and no network.
     let symbolizer = Symbolizer::new(SymbolOptions {
         inlines: false,
+        ambiguous_paths: AmbiguousPaths::of(&profile.modules),
         ..SymbolOptions::default()
     });
     let symbolizer = match stored {

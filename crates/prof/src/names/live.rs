@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use prof_model::{Module, Pid};
 use prof_report::Profile;
-use prof_symbols::{Places, Symbolizer};
+use prof_symbols::{AmbiguousPaths, Places, Symbolizer};
 
 use super::places::Living;
 use super::{Detail, options};
@@ -23,6 +23,8 @@ pub(crate) struct LiveSymbols {
     /// The processes that were examined.
     pids: BTreeSet<Pid>,
     looked: Option<Instant>,
+    /// The number of modules whose files are told apart.
+    modules: usize,
 }
 
 impl LiveSymbols {
@@ -44,8 +46,14 @@ impl LiveSymbols {
             }
             self.pids = pids;
         }
+        let known = std::mem::replace(&mut self.modules, profile.modules.len());
         let symbolizer = match self.symbolizer.take() {
-            Some(symbolizer) => symbolizer,
+            Some(mut symbolizer) => {
+                if known != self.modules {
+                    symbolizer.set_ambiguous_paths(AmbiguousPaths::of(&profile.modules));
+                }
+                symbolizer
+            }
             None => {
                 let flags = SymbolFlags {
                     servers: ServerFlags {

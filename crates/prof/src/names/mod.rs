@@ -16,7 +16,9 @@ use prof_perfdata::Recording;
 use prof_recorder::PinnedFiles;
 use prof_report::symbolize::{ModuleNaming, StoredNames};
 use prof_report::{LoadOptions, LoadProgress, Profile, StackCopies, SymbolizedProfile};
-use prof_symbols::{Debuginfod, Demangle, EmbeddedSymbols, Source, SymbolOptions, Symbolizer};
+use prof_symbols::{
+    AmbiguousPaths, Debuginfod, Demangle, EmbeddedSymbols, Source, SymbolOptions, Symbolizer,
+};
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
 use crate::flags::{ServerFlags, SymbolFlags};
@@ -239,6 +241,7 @@ fn options(profile: &Profile, flags: &SymbolFlags, detail: Detail) -> Result<Sym
         inlines: detail == Detail::Inlines,
         demangle,
         recorded_kernel: profile.kernel,
+        ambiguous_paths: AmbiguousPaths::of(&profile.modules),
         debuginfod: debuginfod(&flags.servers)?,
         ..SymbolOptions::default()
     })

@@ -158,8 +158,15 @@ fn writer(path: &Path) -> Option<Pid> {
 }
 
 /// Whether a module of the recording is this one of the recorder, which may lack a build id.
+/// Without one, only the inode tells several files of one path apart.
 fn is_same(kept: &Module, module: &Module) -> bool {
-    kept.path == module.path && (kept.build_id.is_none() || kept.build_id == module.build_id)
+    let is_other_file = match (kept.identity, module.identity) {
+        (Some(kept), Some(module)) => !kept.may_be(&module),
+        _ => false,
+    };
+    kept.path == module.path
+        && !is_other_file
+        && (kept.build_id.is_none() || kept.build_id == module.build_id)
 }
 
 fn below(root: &Path, path: &Path) -> PathBuf {

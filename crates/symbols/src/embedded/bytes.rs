@@ -4,22 +4,26 @@
 //! is stored plus one, zero meaning none.
 //!
 //! ```text
-//!   "PSYM" version=1 whole (1 if all modules are here, else 0)
+//!   "PSYM" version=2 whole (1 if all modules are here, else 0)
 //!   [ string: [byte] ]
 //!   [ frame: function, file?, line?, inlined ]
-//!   [ module: kind (0 file: path [byte], build id [byte] | 1 kernel | 2 run-time code: pid),
+//!   [ module: kind (0 file: path [byte], build id [byte] | 1 kernel | 2 run-time code: pid
+//!                   | 3 file without build id: path [byte],
+//!                       device: major, minor; inode, generation),
 //!             detail, problem [byte], [ address: distance to the one before, [frame] ] ]
 //! ```
+//!
+//! Version 1 has no modules of kind 3: files without a build id are of kind 0 there.
 
 use std::sync::Arc;
 
-use prof_model::BuildId;
+use prof_model::{BuildId, FileIdentity};
 
-use super::{EmbeddedError, EmbeddedSymbols, Frame, Key, Module, path_bytes, path_of};
+use super::{EmbeddedError, EmbeddedSymbols, FileKey, Frame, Key, Module, path_bytes, path_of};
 use crate::query::Detail;
 
 const MAGIC: &[u8] = b"PSYM";
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 
 pub(super) fn write(symbols: &EmbeddedSymbols) -> Vec<u8> {
     let mut out = Output(MAGIC.to_vec());
@@ -44,18 +48,7 @@ pub(super) fn write(symbols: &EmbeddedSymbols) -> Vec<u8> {
 }
 
 fn write_module(out: &mut Output, module: &Module) {
-    match &module.key {
-        Key::File(path, build_id) => {
-            out.number(0);
-            out.bytes(path_bytes(path));
-            out.bytes(build_id.as_ref().map_or(&[], BuildId::as_bytes));
-        }
-        Key::Kernel => out.number(1),
-        Key::Jit(pid) => {
-            out.number(2);
-            out.number(u64::from(pid.cast_unsigned()));
-        }
-    }
+    write_key(out, &module.key);
     out.number(match module.detail {
         Detail::Nothing => 0,
         Detail::Functions => 1,
@@ -77,11 +70,37 @@ fn write_module(out: &mut Output, module: &Module) {
     }
 }
 
+fn write_key(out: &mut Output, key: &Key) {
+    match key {
+        Key::File(path, FileKey::Identity(Some(identity))) => {
+            out.number(3);
+            out.bytes(path_bytes(path));
+            out.number(identity.device.0.into());
+            out.number(identity.device.1.into());
+            out.number(identity.inode);
+            out.number(identity.generation);
+        }
+        Key::File(path, file) => {
+            out.number(0);
+            out.bytes(path_bytes(path));
+            out.bytes(match file {
+                FileKey::BuildId(id) => id.as_bytes(),
+                FileKey::Identity(_) => &[],
+            });
+        }
+        Key::Kernel => out.number(1),
+        Key::Jit(pid) => {
+            out.number(2);
+            out.number(u64::from(pid.cast_unsigned()));
+        }
+    }
+}
+
 pub(super) fn read(bytes: &[u8]) -> Result<EmbeddedSymbols, EmbeddedError> {
     let rest = bytes.strip_prefix(MAGIC).ok_or(EmbeddedError::Damaged)?;
     let mut input = Input(rest);
     match input.number() {
-        Some(VERSION) => {}
+        Some(1..=VERSION) => {}
         Some(version) => return Err(EmbeddedError::UnknownVersion(version)),
         None => return Err(EmbeddedError::Damaged),
     }
@@ -105,15 +124,7 @@ fn read_all(input: &mut Input<'_>) -> Option<EmbeddedSymbols> {
 }
 
 fn read_module(input: &mut Input<'_>) -> Option<Module> {
-    let key = match input.number()? {
-        0 => {
-            let path = path_of(input.bytes()?);
-            Key::File(path, BuildId::new(input.bytes()?))
-        }
-        1 => Key::Kernel,
-        2 => Key::Jit(input.small()?.cast_signed()),
-        _ => return None,
-    };
+    let key = read_key(input)?;
     let detail = match input.number()? {
         0 => Detail::Nothing,
         1 => Detail::Functions,
@@ -136,6 +147,29 @@ fn read_module(input: &mut Input<'_>) -> Option<Module> {
         addresses,
         ends,
         frames,
+    })
+}
+
+fn read_key(input: &mut Input<'_>) -> Option<Key> {
+    Some(match input.number()? {
+        0 => {
+            let path = path_of(input.bytes()?);
+            let build_id = BuildId::new(input.bytes()?);
+            let file = build_id.map_or(FileKey::Identity(None), FileKey::BuildId);
+            Key::File(path, file)
+        }
+        1 => Key::Kernel,
+        2 => Key::Jit(input.small()?.cast_signed()),
+        3 => {
+            let path = path_of(input.bytes()?);
+            let identity = FileIdentity {
+                device: (input.small()?, input.small()?),
+                inode: input.number()?,
+                generation: input.number()?,
+            };
+            Key::File(path, FileKey::Identity(Some(identity)))
+        }
+        _ => return None,
     })
 }
 
@@ -240,12 +274,29 @@ mod tests {
         check_bad(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2]);
     }
 
+    /// Version 1 has no inodes.
+    #[test]
+    fn the_first_version_is_read() {
+        let frames = b"\x01\x01f\x01\0\0\0\0";
+        let module = b"\x01\0\x02/p\0\x01\0\x01\x10\x01\0";
+        let bytes = [&b"PSYM\x01\x01"[..], frames, module].concat();
+        let symbols = read(&bytes).unwrap();
+        let key = Key::File("/p".into(), FileKey::Identity(None));
+        assert_eq!(symbols.modules[0].key, key);
+        assert_eq!(&*symbols.frame(0).unwrap().function, "f");
+        assert_eq!(symbols.modules[0].addresses, [0x10]);
+        let mut again = bytes;
+        again[MAGIC.len()] = 2;
+        assert_eq!(write(&symbols), again);
+    }
+
     #[test]
     fn other_versions_and_damage_are_distinguished() {
         let check = |bytes: &[u8], expected| assert_eq!(read(bytes).unwrap_err(), expected);
         check(b"", EmbeddedError::Damaged);
         check(b"PSYM", EmbeddedError::Damaged);
-        check(b"PSYM\x02", EmbeddedError::UnknownVersion(2));
+        check(b"PSYM\x03", EmbeddedError::UnknownVersion(3));
+        check(b"PSYM\x00", EmbeddedError::UnknownVersion(0));
         check(b"PSYM\x01\x01\xff\xff\xff\xff\x0f", EmbeddedError::Damaged);
     }
 }

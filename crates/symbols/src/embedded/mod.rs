@@ -6,8 +6,9 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use prof_model::{BuildId, Pid};
+use prof_model::{BuildId, FileIdentity, Pid};
 
+use crate::ambiguous_paths::AmbiguousPaths;
 use crate::query::{Detail, Query, Resolved, Source, SymbolFrame};
 use crate::status::ModuleStatus;
 
@@ -68,17 +69,46 @@ struct Module {
 /// The identity of a module.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Key {
-    File(PathBuf, Option<BuildId>),
+    File(PathBuf, FileKey),
     Kernel,
     Jit(Pid),
+}
+
+/// Which of the files of one path.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum FileKey {
+    BuildId(BuildId),
+    /// Without a build id: by its inode, if that was recorded and stored.
+    Identity(Option<FileIdentity>),
 }
 
 impl Key {
     fn of(source: Source<'_>) -> Self {
         match source {
-            Source::File(module) => Self::File(module.path.clone(), module.build_id),
+            Source::File(module) => {
+                let inode = || FileKey::Identity(module.identity);
+                let file = module.build_id.map_or_else(inode, FileKey::BuildId);
+                Self::File(module.path.clone(), file)
+            }
             Source::Kernel => Self::Kernel,
             Source::Jit { pid } => Self::Jit(pid),
+        }
+    }
+
+    /// Whether what is stored under this key answers queries about `source`.
+    fn answers(&self, source: Source<'_>, ambiguous: &AmbiguousPaths) -> bool {
+        match (self, source) {
+            (Self::File(path, FileKey::BuildId(id)), Source::File(module)) => {
+                module.build_id == Some(*id) && *path == module.path
+            }
+            (Self::File(path, FileKey::Identity(identity)), Source::File(module)) => {
+                module.build_id.is_none()
+                    && *path == module.path
+                    && ambiguous.are_of(module, *identity)
+            }
+            (Self::Kernel, Source::Kernel) => true,
+            (Self::Jit(stored), Source::Jit { pid }) => *stored == pid,
+            _ => false,
         }
     }
 }
@@ -127,9 +157,8 @@ impl EmbeddedSymbols {
     /// A file may be here more than once: one that was mapped before the recording began and again
     /// during it is two modules of the recording, because `/proc` does not show the generation of
     /// its inode.
-    pub(crate) fn answer(&self, query: &Query<'_>) -> Option<Resolved> {
-        let key = Key::of(query.source);
-        let is_asked = |module: &&Module| module.key == key;
+    pub(crate) fn answer(&self, query: &Query<'_>, ambiguous: &AmbiguousPaths) -> Option<Resolved> {
+        let is_asked = |module: &&Module| module.key.answers(query.source, ambiguous);
         let modules: Vec<&Module> = self.modules.iter().filter(is_asked).collect();
         let problems: Option<Vec<&String>> = modules
             .iter()

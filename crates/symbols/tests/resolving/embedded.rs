@@ -2,10 +2,14 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
 use crate::common::{build, module, offsets_of, options};
-use prof_model::{FileIdentity, Module};
+use prof_model::{FileIdentity, Module, Modules};
 use prof_symbols::{
-    EmbeddedError, EmbeddedSymbols, ModuleStatus, Query, Source, SymbolOptions, Symbolizer,
+    AmbiguousPaths, EmbeddedError, EmbeddedSymbols, ModuleStatus, Query, Source, SymbolOptions,
+    Symbolizer,
 };
 
 #[test]
@@ -83,32 +87,120 @@ fn damaged_bytes_are_refused_or_read_but_never_trip_it() {
     }
 }
 
+/// A program without a build id, with `middle` under another name, and offsets in that function.
+fn build_without_id(name: &str) -> (tempfile::TempDir, Module, Vec<u64>) {
+    let rename = format!("-Dmiddle={name}");
+    let (directory, program) = build("gcc", &["-g", "-Wl,--build-id=none", &rename]);
+    let offsets = offsets_of(&program, name);
+    let inode = std::fs::metadata(&program).unwrap().ino();
+    let module = with_inode(&program, inode, 0);
+    (directory, module, offsets)
+}
+
+fn with_inode(path: &Path, inode: u64, generation: u64) -> Module {
+    Module {
+        identity: Some(FileIdentity {
+            device: (8, 1),
+            inode,
+            generation,
+        }),
+        ..Module::from_path(path)
+    }
+}
+
+fn ambiguous(modules: &[&Module]) -> AmbiguousPaths {
+    let mut all = Modules::default();
+    for module in modules {
+        all.intern((*module).clone());
+    }
+    AmbiguousPaths::of(&all)
+}
+
+/// The outermost function at each address, or nothing.
+fn functions(symbolizer: &Symbolizer, module: &Module, addresses: &[u64]) -> Vec<Option<String>> {
+    let source = Source::File(module);
+    let answer = symbolizer.resolve(&[Query { source, addresses }]).remove(0);
+    let last = |index| answer.frames(index).last();
+    let names = (0..answer.len()).map(|index| Some(last(index)?.function.to_string()));
+    names.collect()
+}
+
+/// Stores the symbols of these modules, which are renamed to `path`, and reads them again.
+fn stored(path: &Path, modules: &[(&Module, &[u64])]) -> EmbeddedSymbols {
+    let query = |&(module, addresses)| Query {
+        source: Source::File(module),
+        addresses,
+    };
+    let queries: Vec<_> = modules.iter().map(query).collect();
+    let answers = Symbolizer::new(SymbolOptions::default()).resolve(&queries);
+    let renamed: Vec<Module> = modules
+        .iter()
+        .map(|&(module, _)| Module {
+            path: path.into(),
+            ..module.clone()
+        })
+        .collect();
+    let queries: Vec<_> = queries
+        .iter()
+        .zip(&renamed)
+        .map(|(query, module)| Query {
+            source: Source::File(module),
+            ..*query
+        })
+        .collect();
+    EmbeddedSymbols::from_bytes(&EmbeddedSymbols::new(&queries, &answers).to_bytes()).unwrap()
+}
+
+fn with_stored(symbols: EmbeddedSymbols, ambiguous_paths: AmbiguousPaths) -> Symbolizer {
+    let options = SymbolOptions {
+        ambiguous_paths,
+        ..SymbolOptions::default()
+    };
+    Symbolizer::new(options).with_embedded(symbols)
+}
+
+#[test]
+fn two_programs_of_one_path_without_build_ids_keep_their_names() {
+    let (_one, alpha, of_alpha) = build_without_id("alpha");
+    let (_other, beta, of_beta) = build_without_id("beta");
+    let path = Path::new("/app/program");
+    let symbols = stored(path, &[(&alpha, &of_alpha), (&beta, &of_beta)]);
+    let at_path = |module: &Module| Module {
+        path: path.into(),
+        ..module.clone()
+    };
+    let (alpha, beta) = (at_path(&alpha), at_path(&beta));
+    let symbolizer = with_stored(symbols, ambiguous(&[&alpha, &beta]));
+    let check = |module: &Module, addresses: &[u64], name: Option<&str>| {
+        let expected = vec![name.map(str::to_owned); addresses.len()];
+        assert_eq!(functions(&symbolizer, module, addresses), expected);
+    };
+    check(&alpha, &of_alpha, Some("alpha"));
+    check(&beta, &of_beta, Some("beta"));
+    // The kernel's records of the same file have its generation.
+    let inode = beta.identity.unwrap().inode;
+    check(&with_inode(path, inode, 77), &of_beta, Some("beta"));
+    // A third file of this path.
+    check(&with_inode(path, 1, 77), &of_beta, None);
+    check(&Module::from_path(path), &of_beta, None);
+}
+
 #[test]
 fn a_file_that_is_two_modules_has_the_names_of_both() {
     let (directory, program) = build("gcc", &["-g"]);
     let offsets = offsets_of(&program, "middle");
     let (first, rest) = offsets.split_at(1);
     // As perf records it: mapped before the recording began, and again during it.
-    let of_generation = |generation| Module {
-        identity: Some(FileIdentity {
-            device: (8, 1),
-            inode: 1,
-            generation,
-        }),
-        ..module(&program)
+    let with_generation = |generation| Module {
+        build_id: module(&program).build_id,
+        ..with_inode(&program, 1, generation)
     };
-    let modules = [of_generation(0), of_generation(77)];
-    let query = |module, addresses| Query {
-        source: Source::File(module),
-        addresses,
-    };
-    let queries = [query(&modules[0], first), query(&modules[1], rest)];
-    let answers = Symbolizer::new(options(directory.path())).resolve(&queries);
-    let symbols = EmbeddedSymbols::new(&queries, &answers);
+    let (before, during) = (with_generation(0), with_generation(77));
+    let symbols = stored(&program, &[(&before, first), (&during, rest)]);
     drop(directory);
-    let symbolizer = Symbolizer::new(SymbolOptions::default()).with_embedded(symbols);
-    for module in &modules {
-        let again = symbolizer.resolve(&[query(module, &offsets)]).remove(0);
-        assert_eq!(again.named(), offsets.len());
+    let symbolizer = with_stored(symbols, ambiguous(&[&before, &during]));
+    for module in [&before, &during] {
+        let found = functions(&symbolizer, module, &offsets);
+        assert!(found.iter().all(Option::is_some), "{found:?}");
     }
 }

@@ -3,12 +3,14 @@
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::common::{build, chains, module, offsets_of, options, resolve};
-use prof_model::{BuildId, Module};
-use prof_symbols::{ModuleStatus, Places, Query, Source, SymbolOptions, Symbolizer};
+use prof_model::{BuildId, FileIdentity, Module, Modules};
+use prof_symbols::{
+    AmbiguousPaths, ModuleStatus, Places, Query, Source, SymbolOptions, Symbolizer,
+};
 
 #[track_caller]
 fn check(module: &Module, offsets: &[u64], expected: &ModuleStatus) -> String {
@@ -49,6 +51,85 @@ fn a_program_that_was_rebuilt_is_not_used() {
     let message = check(&module, &offsets_of(&program, "middle"), &status);
     assert!(message.contains("recorded 0707"), "{message}");
     assert!(message.contains("record again"), "{message}");
+}
+
+/// Without build ids, a file is used for any inode of its path, or only for its own if there are
+/// several.
+#[test]
+fn of_several_programs_of_one_path_only_the_one_with_its_inode_is_named() {
+    let (_directory, program) = build("gcc", &["-Wl,--build-id=none"]);
+    let offsets = offsets_of(&program, "middle");
+    let found = fs::metadata(&program).unwrap();
+    let device = (
+        rustix::fs::major(found.dev()),
+        rustix::fs::minor(found.dev()),
+    );
+    let other_device = (device.0 + 1, 0);
+    let file = |device, inode, generation| Module {
+        identity: Some(FileIdentity {
+            device,
+            inode,
+            generation,
+        }),
+        ..Module::from_path(&program)
+    };
+    let own = |generation| file(device, found.ino(), generation);
+    let other = |generation| file(device, found.ino() + 1, generation);
+    let elsewhere = |generation| file(other_device, found.ino(), generation);
+    let unknown = Module::from_path(&program);
+    let deleted = Module {
+        path: format!("{} (deleted)", program.display()).into(),
+        ..other(7)
+    };
+    let with_id = Module {
+        build_id: BuildId::new(&[7; 20]),
+        ..unknown.clone()
+    };
+    let check = |asked: &Module, others: &[&Module], is_named: bool| {
+        let mut modules = Modules::default();
+        for module in [&[asked], others].concat() {
+            modules.intern(module.clone());
+        }
+        let options = SymbolOptions {
+            ambiguous_paths: AmbiguousPaths::of(&modules),
+            ..options(Path::new("/nowhere"))
+        };
+        let resolved = resolve(options, asked, &offsets);
+        assert_eq!(
+            resolved.status().is_named(),
+            is_named,
+            "{asked:?} {others:?}"
+        );
+        if !is_named {
+            let path = program.clone();
+            assert_eq!(resolved.status(), &ModuleStatus::OtherFile { path });
+        }
+    };
+    // Alone: any copy will do.
+    check(&own(7), &[], true);
+    check(&other(7), &[], true);
+    check(&unknown, &[], true);
+    check(&deleted, &[], true);
+    // Records made from /proc have no generation.
+    check(&own(0), &[&own(7)], true);
+    check(&own(7), &[&own(0)], true);
+    check(&other(0), &[&other(7)], true);
+    // Two files.
+    check(&own(7), &[&other(7)], true);
+    check(&own(7), &[&other(8), &own(0), &deleted], true);
+    check(&other(7), &[&own(7)], false);
+    check(&deleted, &[&own(7)], false);
+    check(&own(7), &[&with_id], true);
+    check(&other(7), &[&with_id], false);
+    check(&unknown, &[&own(7)], false);
+    // An inode that was used again.
+    check(&own(7), &[&own(8)], false);
+    check(&own(0), &[&own(7), &own(8)], false);
+    // Inodes of another device, or of a file system that shows another one.
+    check(&own(7), &[&elsewhere(7)], true);
+    check(&elsewhere(7), &[&own(7)], false);
+    check(&elsewhere(7), &[&other(7)], true);
+    check(&elsewhere(7), &[&file((99, 1), found.ino(), 7)], false);
 }
 
 #[test]
