@@ -50,6 +50,8 @@ fn frame(symbolized: &SymbolizedProfile, id: FrameId, mut put: impl FnMut(&[u8])
                     put(b"p");
                     put(module.path.as_os_str().as_encoded_bytes());
                     put(&[0]);
+                    // Other programs may have this path, in containers and on other machines.
+                    put_names(symbolized, id, &mut put);
                 }
             }
             put(&offset.0.to_le_bytes());
@@ -68,10 +70,66 @@ fn frame(symbolized: &SymbolizedProfile, id: FrameId, mut put: impl FnMut(&[u8])
         // Code made at run time, what came with names, and marks of what is missing.
         _ => {
             put(b"n");
-            for location in symbolized.locations(id) {
-                put(symbolized[location.function].name.as_bytes());
-                put(&[0]);
-            }
+            put_names(symbolized, id, &mut put);
         }
+    }
+}
+
+/// Hands over the names of a frame's functions.
+fn put_names(symbolized: &SymbolizedProfile, id: FrameId, put: &mut impl FnMut(&[u8])) {
+    for location in symbolized.locations(id) {
+        put(symbolized[location.function].name.as_bytes());
+        put(&[0]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prof_model::{FileIdentity, FileOffset, Module};
+    use prof_report::Profile;
+    use prof_symbols::{SymbolOptions, Symbolizer};
+
+    use super::*;
+
+    /// The number of a stack of this frame in our own program, as if it had no build id.
+    fn number_of(inode: u64, offset: u64, is_named: bool) -> StackHash {
+        let mut profile = Profile::default();
+        let path = std::env::current_exe().expect("our path");
+        let module = profile.modules.intern(Module {
+            identity: Some(FileIdentity {
+                device: (8, 1),
+                inode,
+                generation: 0,
+            }),
+            ..Module::from_path(path)
+        });
+        let offset = FileOffset(offset);
+        let frame = profile.frames.intern(Frame::Module { module, offset });
+        profile.stacks.intern(None, frame);
+        let profile = match is_named {
+            true => SymbolizedProfile::new(profile, &Symbolizer::new(SymbolOptions::default())),
+            false => SymbolizedProfile::without_names(profile),
+        };
+        of_stacks(&profile)[0]
+    }
+
+    #[test]
+    fn without_a_build_id_names_tell_programs_apart_and_inodes_do_not() {
+        let address = of_stacks as fn(&SymbolizedProfile) -> Vec<StackHash> as usize as u64;
+        let maps = std::fs::read_to_string("/proc/self/maps").expect("our maps");
+        let offset = maps.lines().find_map(|line| {
+            let hex = |word: &str| u64::from_str_radix(word, 16).ok();
+            let (start, rest) = line.split_once('-')?;
+            let mut rest = rest.split(' ');
+            let (start, end) = (hex(start)?, hex(rest.next()?)?);
+            let offset = hex(rest.nth(1)?)?;
+            (start..end)
+                .contains(&address)
+                .then(|| address - start + offset)
+        });
+        let offset = offset.expect("our code is mapped");
+        assert_eq!(number_of(1, offset, true), number_of(2, offset, true));
+        assert_ne!(number_of(1, offset, true), number_of(1, offset + 1, true));
+        assert_ne!(number_of(1, offset, true), number_of(1, offset, false));
     }
 }

@@ -8,7 +8,7 @@ use prof_needs::{met, python, tools};
 use prof_recorder::{Options, Program, Signals, Target};
 use tempfile::TempDir;
 
-use super::{Weights, all_weights, build, errors, fleet, weights};
+use super::{PROGRAM, Weights, all_weights, build, errors, fleet, weights};
 
 /// Recordings, and an empty data set.
 pub(super) struct Session {
@@ -292,6 +292,34 @@ fn stripped_functions_are_called_as_in_the_report() {
     assert!(known.len() > 2, "{known:?}");
     session.pushed(&recording, "a");
     assert_eq!(of_program(session.query(&[])), known);
+}
+
+/// Programs of one layout and one path, as in containers, differ only in their functions' names.
+#[test]
+fn programs_of_one_path_without_build_ids_are_told_apart() {
+    if !tools(&["gcc"]) {
+        return;
+    }
+    let session = Session::new();
+    let record = |name: &str, (parse, render): (&str, &str)| {
+        let source = PROGRAM.replace("parse", parse).replace("render", render);
+        fs::write(session.path("work.c"), source).unwrap();
+        let built = Command::new("gcc")
+            .args(["-g", "-O1", "-fno-inline", "-Wl,--build-id=none", "-o"])
+            .args([session.path("work"), session.path("work.c")])
+            .status();
+        assert!(built.unwrap().success());
+        session.record(name)
+    };
+    let shop = record("shop", ("parse", "render"));
+    session.pushed(&shop, "a");
+    session.pushed(&record("bank", ("count", "divide")), "b");
+    let of_shop = session.query(&["--host", "a"]);
+    let of_bank = session.query(&["--host", "b"]);
+    assert!(of_shop["parse"] > of_shop["render"], "{of_shop:?}");
+    assert!(!of_shop.contains_key("count"), "{of_shop:?}");
+    assert!(of_bank["count"] > of_bank["divide"], "{of_bank:?}");
+    assert!(!of_bank.contains_key("parse"), "{of_bank:?}");
 }
 
 #[test]
