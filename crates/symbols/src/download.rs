@@ -42,13 +42,16 @@ fn is_wanting(found: &Found, options: &SymbolOptions) -> bool {
     match found {
         Found::Files(Ok(files)) => files.want_debug_info(options),
         Found::Files(Err((_, build_id))) => build_id.is_some(),
+        Found::Partly(parts) => is_wanting(&parts.1, options),
         _ => false,
     }
 }
 
 fn complete(found: &mut Found, client: &Client<'_>, options: &SymbolOptions) {
-    let Found::Files(files) = found else {
-        return;
+    let files = match found {
+        Found::Files(files) => files,
+        Found::Partly(parts) => return complete(&mut parts.1, client, options),
+        _ => return,
     };
     if let Err((status, Some(id))) = files {
         let name = status.path().and_then(|path| path.file_name());

@@ -2,6 +2,7 @@
 
 use prof_model::{BuildId, Pid};
 
+use crate::embedded::Stored;
 use crate::files::ModuleFiles;
 use crate::query::Resolved;
 use crate::status::ModuleStatus;
@@ -10,6 +11,8 @@ use crate::status::ModuleStatus;
 pub(crate) enum Found {
     /// No other source: this is the answer.
     Answer(Resolved),
+    /// Stored symbols, and the source of those that are missing there.
+    Partly(Box<(Stored, Found)>),
     Kernel,
     Jit(Pid),
     /// The module's files; or what is wrong with them and the build id to ask others for.

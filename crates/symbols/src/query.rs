@@ -162,6 +162,35 @@ impl Resolved {
         self.ends.push(end);
     }
 
+    /// The answer for all of `addresses`: that of `rest` for those of them that are in `missing`,
+    /// which is in the same order. Of the two, the status is the one that explains missing names.
+    pub(crate) fn completed(self, addresses: &[u64], missing: &[u64], rest: &Self) -> Self {
+        let status = match rest.status.is_named() {
+            true => self.status.clone(),
+            false => rest.status.clone(),
+        };
+        let mut all = Self {
+            detail: self.detail.max(rest.detail),
+            file: rest.file.clone(),
+            downloads: rest.downloads.clone(),
+            ..Self::unnamed(status, 0)
+        };
+        let mut next = 0;
+        for (index, address) in addresses.iter().enumerate() {
+            let frames = match missing.get(next) == Some(address) {
+                true => {
+                    let start = rest.unnamed_start(next);
+                    all.starts.extend(start.map(|start| (index, start)));
+                    next += 1;
+                    rest.frames(next - 1)
+                }
+                false => self.frames(index),
+            };
+            all.push_all(frames.iter().cloned());
+        }
+        all
+    }
+
     /// An answer without any names.
     pub(crate) fn unnamed(status: ModuleStatus, addresses: usize) -> Self {
         Self {

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use crate::ambiguous_paths::AmbiguousPaths;
 use crate::download;
-use crate::embedded::EmbeddedSymbols;
+use crate::embedded::{EmbeddedSymbols, Stored};
 use crate::files::ModuleFiles;
 use crate::found::Found;
 use crate::jit;
@@ -105,8 +105,11 @@ impl Symbolizer {
             return self.find_here(query.source);
         };
         match embedded.answer(query, &self.options.ambiguous_paths) {
-            Some(resolved) if resolved.status().is_named() => Found::Answer(resolved),
-            Some(resolved) => self.find_better(query.source, resolved),
+            Some(stored) if !stored.has_names() => self.find_better(query.source, stored.resolved),
+            Some(stored) if !stored.missing.is_empty() && self.is_same_anywhere(query.source) => {
+                Found::Partly(Box::new((stored, self.find_here(query.source))))
+            }
+            Some(stored) => Found::Answer(stored.resolved),
             None if !embedded.is_whole() || self.is_same_anywhere(query.source) => {
                 self.find_here(query.source)
             }
@@ -166,7 +169,9 @@ impl Symbolizer {
         match found {
             Found::Files(Ok(files)) => Ok(files),
             Found::Files(Err((status, _))) => Err(status),
-            Found::Answer(_) | Found::Kernel | Found::Jit(_) => Err(ModuleStatus::NotEmbedded),
+            Found::Answer(_) | Found::Partly(_) | Found::Kernel | Found::Jit(_) => {
+                Err(ModuleStatus::NotEmbedded)
+            }
         }
     }
 
@@ -180,6 +185,15 @@ impl Symbolizer {
         let addresses = query.addresses;
         match found {
             Found::Answer(resolved) => resolved,
+            Found::Partly(parts) => {
+                let (Stored { resolved, missing }, found) = *parts;
+                let rest = Query {
+                    addresses: &missing,
+                    ..*query
+                };
+                let rest = self.answer(&rest, found, done);
+                resolved.completed(addresses, &missing, &rest)
+            }
             Found::Kernel => self.kernel.resolve(addresses, &self.options),
             Found::Jit(pid) => jit::resolve(pid, addresses, self.places.as_ref(), &self.options),
             Found::Files(Ok(files)) => module::resolve(&files, addresses, &self.options, done),

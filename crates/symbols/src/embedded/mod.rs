@@ -28,6 +28,21 @@ pub struct EmbeddedSymbols {
     whole: bool,
 }
 
+/// An answer from stored symbols.
+pub(crate) struct Stored {
+    pub(crate) resolved: Resolved,
+    /// The addresses that nothing is stored of, in the order of the query: they come from another
+    /// recording, which is reported together with the one that carries symbols.
+    pub(crate) missing: Vec<u64>,
+}
+
+impl Stored {
+    /// Whether the module had names: all that there are, or some.
+    pub(crate) fn has_names(&self) -> bool {
+        self.resolved.status().is_named() || self.resolved.named() > 0
+    }
+}
+
 /// Why stored symbols could not be read.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -152,12 +167,12 @@ impl EmbeddedSymbols {
         self.whole
     }
 
-    /// The answer to a query, if its module is here.
+    /// The answer to a query, if its module is here with any of the addresses.
     ///
     /// A file may be here more than once: one that was mapped before the recording began and again
     /// during it is two modules of the recording, because `/proc` does not show the generation of
     /// its inode.
-    pub(crate) fn answer(&self, query: &Query<'_>, ambiguous: &AmbiguousPaths) -> Option<Resolved> {
+    pub(crate) fn answer(&self, query: &Query<'_>, ambiguous: &AmbiguousPaths) -> Option<Stored> {
         let is_asked = |module: &&Module| module.key.answers(query.source, ambiguous);
         let modules: Vec<&Module> = self.modules.iter().filter(is_asked).collect();
         let problems: Option<Vec<&String>> = modules
@@ -173,12 +188,18 @@ impl EmbeddedSymbols {
         let mut resolved = Resolved::unnamed(status, 0);
         let details = modules.iter().map(|module| module.detail);
         resolved.detail = details.max().unwrap_or(Detail::Nothing);
+        let mut missing = Vec::new();
         for &address in query.addresses {
-            let mut answers = modules.iter().filter_map(|it| self.frames_at(it, address));
-            let named = answers.find(|frames| !frames.is_empty());
-            resolved.push_all(named.unwrap_or_default());
+            let answers = modules.iter().filter_map(|it| self.frames_at(it, address));
+            match answers.max_by_key(Vec::len) {
+                Some(frames) => resolved.push_all(frames),
+                None => {
+                    missing.push(address);
+                    resolved.push(None);
+                }
+            }
         }
-        Some(resolved)
+        (missing.len() < query.addresses.len()).then_some(Stored { resolved, missing })
     }
 
     fn frames_at(&self, module: &Module, address: u64) -> Option<Vec<SymbolFrame>> {

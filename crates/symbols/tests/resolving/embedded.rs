@@ -204,3 +204,35 @@ fn a_file_that_is_two_modules_has_the_names_of_both() {
         assert!(found.iter().all(Option::is_some), "{found:?}");
     }
 }
+
+/// As if two recordings of a program were reported together, of which one carries its symbols.
+#[test]
+fn addresses_without_stored_symbols_are_looked_up_in_the_file() {
+    let (directory, program) = build("gcc", &["-g"]);
+    let module = module(&program);
+    let middle = offsets_of(&program, "middle");
+    let outer = offsets_of(&program, "outer");
+    let symbols = stored(&program, &[(&module, &middle)]);
+    let symbolizer = with_stored(symbols, AmbiguousPaths::default());
+    let mut all = [&middle[..], &outer].concat();
+    all.sort_unstable();
+    let expected = |of_outer: Option<&str>| -> Vec<Option<String>> {
+        let name = |offset| match middle.contains(offset) {
+            true => Some("middle".to_owned()),
+            false => of_outer.map(str::to_owned),
+        };
+        all.iter().map(name).collect()
+    };
+    assert_eq!(
+        functions(&symbolizer, &module, &all),
+        expected(Some("outer"))
+    );
+    drop(directory);
+    assert_eq!(functions(&symbolizer, &module, &all), expected(None));
+    for addresses in [&all, &outer] {
+        let source = Source::File(&module);
+        let answer = symbolizer.resolve(&[Query { source, addresses }]).remove(0);
+        let path = program.clone();
+        assert_eq!(answer.status(), &ModuleStatus::Missing { path });
+    }
+}
