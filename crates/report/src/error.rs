@@ -55,8 +55,8 @@ pub enum Error {
     #[error(transparent)]
     InvalidPattern(#[from] InvalidPattern),
     /// Two recordings that can't be compared.
-    #[error("{before} and {after} count different things; compare recordings of the same event")]
-    DifferentUnits {
+    #[error("{before} and {after} measure different things; compare recordings of the same event")]
+    DifferentEvents {
         /// The event of the first recording.
         before: String,
         /// The event of the second one.

@@ -22,7 +22,7 @@ use crate::output::{write_file, write_stdout};
 ///
 /// # Errors
 ///
-/// A recording cannot be read or has no samples to compare, the two count different things, or an
+/// A recording cannot be read or has no samples to compare, the two measure different things, or an
 /// output cannot be written.
 pub(crate) fn run(flags: DiffFlags) -> Result<ExitCode> {
     let detail = Detail::new(flags.filter.no_inline && flags.html.is_none());

@@ -8,7 +8,7 @@ use inferno::flamegraph::color::StrokeColor;
 use crate::calltree::{CallTree, Label, NodeId};
 use crate::error::Error;
 use crate::profile::Weight;
-use crate::view::diff::{Basis, Certainty, Diff, Row, check_units};
+use crate::view::diff::{Basis, Certainty, Diff, Row, check_events};
 
 use super::flamegraph::{FlameOptions, verdict};
 use super::folded;
@@ -97,10 +97,19 @@ pub fn write(diff: &Diff, options: &DiffOptions, mut out: impl Write) -> io::Res
 fn heading(diff: &Diff, options: &DiffOptions, out: &mut impl Write) -> io::Result<()> {
     // Markdown would join lines to a paragraph.
     let end = if options.markdown { "\\" } else { "" };
-    let count = |weight: Weight| grouped(weight.samples);
-    let (before, after) = (count(diff.before), count(diff.after));
-    writeln!(out, "before: {}, {before} samples{end}", options.before)?;
-    writeln!(out, "after:  {}, {after} samples{end}", options.after)?;
+    let events = diff.events.as_ref();
+    let samples = |weight: Weight, event: Option<&String>| {
+        let of = event.map(|event| format!(" of {event}"));
+        format!(
+            "{} samples{}",
+            grouped(weight.samples),
+            of.unwrap_or_default()
+        )
+    };
+    let before = samples(diff.before, events.map(|(before, _)| before));
+    let after = samples(diff.after, events.map(|(_, after)| after));
+    writeln!(out, "before: {}, {before}{end}", options.before)?;
+    writeln!(out, "after:  {}, {after}{end}", options.after)?;
     let whole = |what| {
         let after = percent(diff.whole.after.own);
         let certainty = certainty(diff.whole.certainty);
@@ -169,7 +178,7 @@ pub(super) fn escape(cell: &str) -> String {
 /// visible as well. Both are scaled to the same whole.
 ///
 /// # Errors
-/// [`Error::DifferentUnits`], those of `out`.
+/// [`Error::DifferentEvents`], those of `out`.
 pub fn flamegraph(
     before: &CallTree<'_>,
     after: &CallTree<'_>,
@@ -177,7 +186,7 @@ pub fn flamegraph(
     options: &FlameOptions,
     out: impl Write,
 ) -> Result<(), Error> {
-    check_units(before, after)?;
+    check_events(before, after)?;
     let (narrow, wide) = if gone {
         (after, before)
     } else {
@@ -381,6 +390,36 @@ mod tests {
         };
         check(None, 0.0, "\n\nno function changed\n");
         check(Some(3), 0.5, "changed by 0.5 percentage points\n");
+    }
+
+    #[test]
+    fn events_that_differ_are_named() {
+        let check = |names: [&str; 2], expected: [&str; 2]| {
+            let [before, after] = names.map(|name| {
+                let mut test = TestProfile::new();
+                test.profile.events[0].name = name.into();
+                test.line("t main 1");
+                test.finish()
+            });
+            let tree = |profile| CallTree::new(profile, &everything(), Split::Name).unwrap();
+            let diff = Diff::new(&tree(&before), &tree(&after), Basis::default()).unwrap();
+            let mut text = Vec::new();
+            write(&diff, &DiffOptions::default(), &mut text).unwrap();
+            let text = String::from_utf8(text).unwrap();
+            let lines: Vec<&str> = text.lines().take(2).collect();
+            assert_eq!(lines, expected);
+        };
+        check(
+            ["cpu-clock", "task-clock:u"],
+            [
+                "before: , 1 samples of cpu-clock",
+                "after:  , 1 samples of task-clock:u",
+            ],
+        );
+        check(
+            ["cpu-clock"; 2],
+            ["before: , 1 samples", "after:  , 1 samples"],
+        );
     }
 
     #[test]

@@ -18,8 +18,44 @@ impl Event {
 
     /// Whether its samples are waits: time that threads spend off the CPUs.
     pub(crate) fn is_off_cpu(&self) -> bool {
-        self.name.split(':').next() == Some("offcpu-time")
+        self.base() == "offcpu-time"
     }
+
+    /// Its name without modifiers (`:u`).
+    fn base(&self) -> &str {
+        let name = &*self.name;
+        name.split_once(':').map_or(name, |(base, _)| base)
+    }
+
+    /// The kind of time that it measures, by our names and those in pprof profiles.
+    fn time(&self) -> Option<Time> {
+        match self.base() {
+            "cpu-clock" | "task-clock" | "cpu" => Some(Time::OnCpu),
+            "offcpu-time" | "off-cpu" => Some(Time::OffCpu),
+            Self::WALL_CLOCK | "wall" => Some(Time::Wall),
+            _ => None,
+        }
+    }
+
+    /// Whether weights of both may be compared: those of an unstated unit may be anything.
+    pub(crate) fn compares_with(&self, other: &Self) -> bool {
+        if [&self.unit, &other.unit].contains(&&Unit::Unstated) {
+            return true;
+        }
+        let same_time = match (self.time(), other.time()) {
+            (Some(time), Some(other)) => time == other,
+            _ => true,
+        };
+        self.unit == other.unit && same_time
+    }
+}
+
+/// Whose time a clock measures. Times of different kinds must not be compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Time {
+    OnCpu,
+    OffCpu,
+    Wall,
 }
 
 /// The unit of a weight. Weights of different units must not be added.
@@ -64,11 +100,6 @@ impl Unit {
             Self::Unstated => "units",
         }
     }
-
-    /// Whether weights in both units may be compared: an unstated unit is accepted.
-    pub(crate) fn compares_with(&self, other: &Self) -> bool {
-        self == other || *self == Self::Unstated || *other == Self::Unstated
-    }
 }
 
 #[cfg(test)]
@@ -84,5 +115,36 @@ mod tests {
         check("cycles:k", "cycles");
         check("sched:sched_switch", "events");
         check("page-faults", "page faults");
+    }
+
+    #[test]
+    fn events_that_measure_different_things_do_not_compare() {
+        let event = |name: &str| {
+            let unit = match name {
+                "" => Unit::Unstated,
+                "cpu" | "wall" | "off-cpu" | "delay" | Event::WALL_CLOCK => Unit::Nanoseconds,
+                name => Unit::of_event(name),
+            };
+            let name = name.to_owned();
+            Event { name, unit }
+        };
+        let check = |first, second, expected| {
+            for (first, second) in [(first, second), (second, first)] {
+                let found = event(first).compares_with(&event(second));
+                assert_eq!(found, expected, "{first} {second}");
+            }
+        };
+        check("cpu-clock", "cpu-clock:u", true);
+        check("task-clock", "cpu-clock", true);
+        check("cpu", "task-clock:u", true);
+        check("off-cpu", "offcpu-time", true);
+        check("delay", "cpu-clock", true);
+        check("", "offcpu-time", true);
+        check("", "page-faults", true);
+        check("cpu-clock", "offcpu-time:u", false);
+        check("task-clock", "wall-clock", false);
+        check("wall", "offcpu-time", false);
+        check("cpu-clock", "cycles", false);
+        check("page-faults", "cycles", false);
     }
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use crate::calltree::CallTree;
 use crate::error::Error;
-use crate::profile::Weight;
+use crate::profile::{Event, Unit, Weight};
 use crate::view::flat::Flat;
 
 /// Functions of two recordings side by side, the largest change of self weight first.
@@ -24,6 +24,8 @@ pub struct Diff {
     pub before: Weight,
     /// The weight of everything after.
     pub after: Weight,
+    /// The names of the events before and after, if both are known and they differ.
+    pub events: Option<(String, String)>,
     /// Everything, compared like a function.
     pub whole: Row,
     /// One row for each function of either.
@@ -104,8 +106,8 @@ impl Diff {
     /// Compares two trees.
     ///
     /// # Errors
-    /// [`Error::DifferentUnits`] if their weights count different things, [`Error::Lacking`] if
-    /// there are no times for rates.
+    /// [`Error::DifferentEvents`] if these measure different things, [`Error::Lacking`] if there
+    /// are no times for rates.
     pub fn new(before: &CallTree<'_>, after: &CallTree<'_>, basis: Basis) -> Result<Self, Error> {
         let scales = Scales::new(before, after, basis)?;
         let mut sides: BTreeMap<Key, (Side, Side)> = BTreeMap::new();
@@ -133,6 +135,7 @@ impl Diff {
             basis,
             before: before.total(),
             after: after.total(),
+            events: different_names(before.event(), after.event()),
             whole: chance.row((Arc::from("all"), Arc::from("")), wholes),
             rows,
         })
@@ -149,9 +152,9 @@ impl Scales {
     fn new(before: &CallTree<'_>, after: &CallTree<'_>, basis: Basis) -> Result<Self, Error> {
         let same = before.event().unit == after.event().unit;
         if basis == Basis::Weight || same {
-            check_units(before, after)?;
+            check_events(before, after)?;
         } else {
-            return Err(different_units(before, after));
+            return Err(different_events(before, after));
         }
         let whole = |tree: &CallTree<'_>| tree.total().value.max(1) as f64;
         let after = match basis {
@@ -241,17 +244,25 @@ impl Chance {
     }
 }
 
-/// Refuses to compare different units.
-pub(crate) fn check_units(before: &CallTree<'_>, after: &CallTree<'_>) -> Result<(), Error> {
-    let unit = |tree: &CallTree<'_>| tree.event().unit.clone();
-    match unit(before).compares_with(&unit(after)) {
+/// Refuses to compare events that measure different things.
+pub(crate) fn check_events(before: &CallTree<'_>, after: &CallTree<'_>) -> Result<(), Error> {
+    match before.event().compares_with(after.event()) {
         true => Ok(()),
-        false => Err(different_units(before, after)),
+        false => Err(different_events(before, after)),
     }
 }
 
-fn different_units(before: &CallTree<'_>, after: &CallTree<'_>) -> Error {
-    Error::DifferentUnits {
+/// The names of two events, if they differ; folded stacks have none.
+fn different_names(before: &Event, after: &Event) -> Option<(String, String)> {
+    let is_known = [before, after]
+        .iter()
+        .all(|event| event.unit != Unit::Unstated);
+    let differ = is_known && before.name != after.name;
+    differ.then(|| (before.name.clone(), after.name.clone()))
+}
+
+fn different_events(before: &CallTree<'_>, after: &CallTree<'_>) -> Error {
+    Error::DifferentEvents {
         before: before.event().name.clone(),
         after: after.event().name.clone(),
     }
@@ -369,5 +380,20 @@ mod tests {
         check_basis(Basis::Rate, &before, &after, (-4.5, Certainty::Noise));
         let heavier = ["t a 20"; 11];
         check_basis(Basis::Rate, &before, &heavier, (1900.0, Certainty::Clear));
+    }
+
+    #[test]
+    fn waits_are_no_cpu_time() {
+        let [on, off] = ["cpu-clock:u", "offcpu-time"].map(|event| {
+            let mut test = TestProfile::new();
+            test.profile.events[0].name = event.into();
+            test.line("t a 1");
+            test.finish()
+        });
+        let tree = |profile| CallTree::new(profile, &everything(), Split::Nothing).unwrap();
+        let refused = Diff::new(&tree(&on), &tree(&off), Basis::Weight).unwrap_err();
+        let expected = "cpu-clock:u and offcpu-time measure different things; compare recordings \
+                        of the same event";
+        assert_eq!(refused.to_string(), expected);
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::calltree::CallTree;
 use crate::error::Error;
 
-use super::{Key, Side, builds, by_name, check_units, student};
+use super::{Key, Side, builds, by_name, check_events, student};
 
 /// The order of the runs of two groups.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -87,7 +87,7 @@ impl RunsDiff {
     ///
     /// # Errors
     /// [`Error::TooFewRuns`] with fewer than two runs on a side, [`Error::UnpairedRuns`] if runs
-    /// have no partner, [`Error::DifferentUnits`] if their weights count different things.
+    /// have no partner, [`Error::DifferentEvents`] if these measure different things.
     pub fn new(
         before: &[CallTree<'_>],
         after: &[CallTree<'_>],
@@ -101,7 +101,7 @@ impl RunsDiff {
             return Err(Error::UnpairedRuns);
         }
         for tree in before.iter().chain(after) {
-            check_units(&before[0], tree)?;
+            check_events(&before[0], tree)?;
         }
         let newer = Group::new(after, |side| side);
         let names = newer.functions();
