@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use prof_console::Console;
 use prof_model::Verdict;
 use prof_report::format::flamegraph::FlameOptions;
@@ -39,8 +39,8 @@ pub(crate) fn run(flags: DiffFlags) -> Result<ExitCode> {
         );
     }
     let filter = Filter::from(flags.filter);
-    let tree_before = CallTree::new(&before, &filter, Split::default())?;
-    let tree_after = CallTree::new(&after, &filter, Split::default())?;
+    let tree_before = tree(&flags.before, &before, &filter)?;
+    let tree_after = tree(&flags.after, &after, &filter)?;
     let graphs = [(&flags.flamegraph, false), (&flags.flamegraph_before, true)];
     for (path, gone) in graphs {
         if let Some(path) = path {
@@ -95,6 +95,11 @@ pub(crate) fn run(flags: DiffFlags) -> Result<ExitCode> {
         true => ExitCode::SUCCESS,
         false => exit::CHECK_FAILED.into(),
     })
+}
+
+/// The tree of one of the recordings, whose name an error tells.
+fn tree<'p>(path: &Path, profile: &'p SymbolizedProfile, filter: &Filter) -> Result<CallTree<'p>> {
+    CallTree::new(profile, filter, Split::default()).with_context(|| path.display().to_string())
 }
 
 /// The functions that grew by more than the limit, in words.

@@ -224,6 +224,8 @@ const DIFF: &[&str] = &[
     "folded folded.after --normalize rate",
     "folded folded.after --normalize rate --since 1s",
     "folded folded.after --function nothing",
+    "perf-4.14-branches folded --event cycles",
+    "folded perf-4.14-branches --event cycles",
     "folded folded.after --json nowhere/file",
     "folded folded.after --flamegraph nowhere/file",
     "folded text",
