@@ -125,10 +125,13 @@ fn growth_beyond_a_limit_has_a_status_of_its_own() {
     );
     check(&["--fail-above", "20", "--normalize", "run"], 0, &[]);
     check(&["--normalize", "rate"], 1, &["no times"]);
-    // A change from ten to thirteen of a hundred can be chance.
+    // Changes that can be chance: from ten to thirteen of a hundred, or one of three.
     session.write("before", b"main;parse 10\nmain;draw 90\n");
     session.write("after", b"main;parse 13\nmain;draw 87\n");
     check(&["--fail-above", "1"], 0, &[]);
+    session.write("before", b"main;draw 23\n");
+    session.write("after", b"main;draw 2\nmain;parse 1\n");
+    check(&["--fail-above", "2"], 0, &[]);
 }
 
 #[test]

@@ -360,8 +360,19 @@ fn changes_on_the_page_are_those_of_the_diff() {
     let session = Session::new();
     record(&session, "a.data", 100);
     record(&session, "b.data", 300);
-    let page = write_page(&session, &["diff", "a.data", "b.data"]);
-    let diff = session.run(["diff", "a.data", "b.data", "--json", "-"]);
+    check_changes(&session, ["a.data", "b.data"]);
+    // The samples of these weigh more and less.
+    let threads = THREADS.build();
+    for (file, time) in [("a.data", "50"), ("b.data", "150")] {
+        let options = ["-e", "page-faults", "-F", "50", "-o", file];
+        session.record(&options, &[threads.as_os_str(), time.as_ref()]);
+    }
+    check_changes(&session, ["a.data", "b.data"]);
+}
+
+fn check_changes(session: &Session, [before, after]: [&str; 2]) {
+    let page = write_page(session, &["diff", before, after]);
+    let diff = session.run(["diff", before, after, "--json", "-"]);
     let diff: Value = serde_json::from_str(&diff.stdout).unwrap();
     let share = |share: &Value| format!("{:.9}", share.as_f64().unwrap());
     let expected = diff["functions"].as_array().unwrap().iter().map(|row| {

@@ -112,9 +112,9 @@ fn beyond(limit: &GrowthLimit, diff: &Diff) -> Vec<String> {
             Some(pattern) if !pattern.matches(&row.function) => return None,
             Some(_) => {
                 let sides = (row.before.total, row.after.total);
-                (row.total_change(), row.total_certainty, sides.0, sides.1)
+                (row.total_change(), row.total_certainty(), sides.0, sides.1)
             }
-            None => (row.change(), row.certainty, row.before.own, row.after.own),
+            None => (row.change(), row.certainty(), row.before.own, row.after.own),
         };
         is_beyond(change, certainty).then(|| {
             format!(

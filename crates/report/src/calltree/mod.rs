@@ -86,6 +86,9 @@ pub struct CallTree<'p> {
     symbolized: &'p SymbolizedProfile,
     event: u16,
     nodes: Vec<Node>,
+    /// By node: the squared weights of its own samples, added up. Nodes at the end may lack them,
+    /// if they are 0; trees derived from others lack all.
+    squares: Vec<f64>,
     /// Children of all nodes, one node after the other, heaviest first.
     children: Vec<NodeId>,
     /// The end of each node's children in `children`.
@@ -166,6 +169,12 @@ impl<'p> CallTree<'p> {
     /// The weight of everything.
     pub fn total(&self) -> Weight {
         self[NodeId::ROOT].total
+    }
+
+    /// The squared weights of a node's own samples, added up: the less equal the weights, the more
+    /// of the node's weight is chance.
+    pub(crate) fn squares(&self, id: NodeId) -> f64 {
+        self.squares.get(id.index()).copied().unwrap_or_default()
     }
 
     /// All nodes, each after its parent.

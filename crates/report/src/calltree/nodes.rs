@@ -10,6 +10,8 @@ use crate::symbolize::SymbolizedProfile;
 /// Nodes with their own weights; those of whole subtrees are summed up at the end.
 pub(super) struct Nodes {
     nodes: Vec<Node>,
+    /// As in [`CallTree`].
+    squares: Vec<f64>,
     numbers: Numbers,
 }
 
@@ -17,6 +19,7 @@ impl Default for Nodes {
     fn default() -> Self {
         let mut root = Self {
             nodes: Vec::new(),
+            squares: Vec::new(),
             numbers: Numbers::default(),
         };
         root.child(NodeId::ROOT, Label::All, false);
@@ -50,6 +53,12 @@ impl Nodes {
     /// Adds to a node's own weight.
     pub(super) fn add(&mut self, id: NodeId, weight: Weight) {
         self.nodes[id.index()].own += weight;
+    }
+
+    /// Adds to the squared weights of a node's own samples.
+    pub(super) fn add_squares(&mut self, id: NodeId, squares: f64) {
+        self.squares.resize(self.nodes.len(), 0.0);
+        self.squares[id.index()] += squares;
     }
 
     /// Adds to the number of samples in which a node was read from live memory.
@@ -89,6 +98,7 @@ impl Nodes {
             symbolized,
             event,
             nodes: self.nodes,
+            squares: self.squares,
             children: Vec::new(),
             ends: Vec::new(),
             parts,

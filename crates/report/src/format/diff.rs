@@ -112,7 +112,7 @@ fn heading(diff: &Diff, options: &DiffOptions, out: &mut impl Write) -> io::Resu
     writeln!(out, "after:  {}, {after}{end}", options.after)?;
     let whole = |what| {
         let after = percent(diff.whole.after.own);
-        let certainty = certainty(diff.whole.certainty);
+        let certainty = certainty(diff.whole.certainty());
         format!("self {what} in percent of the total before; total after: {after} % ({certainty})")
     };
     let what = match diff.basis {
@@ -128,7 +128,7 @@ fn cells(row: &Row) -> [String; 6] {
         percent(row.before.own),
         percent(row.after.own),
         format!("{:+.2}", row.change() * 100.0),
-        certainty(row.certainty).into(),
+        certainty(row.certainty()).into(),
         row.function.to_string(),
         row.module.to_string(),
     ]

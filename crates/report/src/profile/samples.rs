@@ -34,6 +34,14 @@ pub struct Sample {
     pub remote_read: u16,
 }
 
+impl Sample {
+    /// The squares of the weights of the samples that it is, added up. Samples that come as one
+    /// count as equal.
+    pub(crate) fn squares(&self) -> f64 {
+        (self.period as f64).powi(2) / self.count.max(1) as f64
+    }
+}
+
 /// The samples of a profile, column by column.
 #[derive(Clone, Debug, Default)]
 pub struct Samples {

@@ -84,6 +84,63 @@ pub(super) fn weigh(
     kind: impl Fn(FunctionId) -> usize,
 ) -> Vec<Weights> {
     let mut weights = vec![Weights::default(); count];
+    visit(tree, of, count, &kind, |part, kind, id| match part {
+        // The nodes' own weights are of outermost functions then.
+        Part::Own if tree.is_upside_down() => {}
+        Part::Own => weights[kind].own += tree[id].own,
+        Part::Total => weights[kind].total += tree[id].total,
+    });
+    for (&function, &own) in tree.own_weights().into_iter().flatten() {
+        weights[kind(function)].own += own;
+    }
+    weights
+}
+
+/// The squared weights of each function's samples, added up.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Squares {
+    pub(super) own: f64,
+    pub(super) total: f64,
+}
+
+/// By function.
+pub(super) fn squares(tree: &CallTree<'_>) -> Vec<Squares> {
+    let nodes: Vec<_> = tree.nodes().map(|(id, node)| (id, node.parent)).collect();
+    let mut totals: Vec<f64> = nodes.iter().map(|&(id, _)| tree.squares(id)).collect();
+    // Children come after their parents.
+    for &(id, parent) in nodes.iter().skip(1).rev() {
+        totals[parent.index()] += totals[id.index()];
+    }
+    let count = tree.symbolized().functions().len();
+    let mut squares = vec![Squares::default(); count];
+    let root = NodeId::ROOT;
+    visit(
+        tree,
+        root,
+        count,
+        FunctionId::index,
+        |part, kind, id| match part {
+            Part::Own => squares[kind].own += tree.squares(id),
+            Part::Total => squares[kind].total += totals[id.index()],
+        },
+    );
+    squares
+}
+
+/// What a node adds to a kind of code.
+enum Part {
+    Own,
+    Total,
+}
+
+/// Calls `add` with each node and each kind that it counts for.
+fn visit(
+    tree: &CallTree<'_>,
+    of: NodeId,
+    count: usize,
+    kind: impl Fn(FunctionId) -> usize,
+    mut add: impl FnMut(Part, usize, NodeId),
+) {
     let mut active = vec![0_u32; count];
     let waits = Waits::of(tree);
     let mut steps = vec![Step::Enter(of)];
@@ -91,13 +148,11 @@ pub(super) fn weigh(
         match step {
             Step::Enter(id) => {
                 if let Label::Function(function) = tree[id].label {
-                    if !tree.is_upside_down() {
-                        weights[kind(waits.owner(id).unwrap_or(function))].own += tree[id].own;
-                    }
+                    add(Part::Own, kind(waits.owner(id).unwrap_or(function)), id);
                     let kind = kind(function);
                     // Only the outermost of recursive calls counts: it contains the others.
                     if active[kind] == 0 {
-                        weights[kind].total += tree[id].total;
+                        add(Part::Total, kind, id);
                     }
                     active[kind] += 1;
                     steps.push(Step::Leave(kind));
@@ -107,10 +162,6 @@ pub(super) fn weigh(
             Step::Leave(kind) => active[kind] -= 1,
         }
     }
-    for (&function, &own) in tree.own_weights().into_iter().flatten() {
-        weights[kind(function)].own += own;
-    }
-    weights
 }
 
 /// Assigns the self weight of off-CPU time. Each wait ends in the scheduler, which explains

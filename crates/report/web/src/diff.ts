@@ -1,6 +1,7 @@
 // Two recordings compared: function by function, and as a flamegraph of changes.
 
 import { ROOT, type CallTree } from './calltree';
+import { chance, type Part } from './chance';
 import { functions, type FunctionRow } from './flat';
 import type { Box } from './graph';
 
@@ -17,14 +18,19 @@ export interface DiffRow {
 
 /** Every function of either recording, the largest change of the self share first. */
 export function compare(before: CallTree, after: CallTree): DiffRow[] {
-  const sides = [before, after].map((tree) => byName(tree)) as [Map<string, FunctionRow>, Map<string, FunctionRow>];
+  const sides = [before, after].map((tree) => byName(tree)) as [Map<string, Side>, Map<string, Side>];
+  const wholes = [before, after].map((tree, index) => {
+    const squares = [...sides[index]!.values()].reduce((sum, side) => sum + side.squares, 0);
+    return { weight: tree.total[ROOT]!, squares };
+  }) as [Part, Part];
+  const samples = [before.totalSamples[ROOT]!, after.totalSamples[ROOT]!] as const;
   const rows = [...new Set([...sides[0].keys(), ...sides[1].keys()])].map((key) => {
     const [one, other] = [sides[0].get(key) ?? null, sides[1].get(key) ?? null];
     const [name, module] = key.split('\0') as [string, string];
     const own: [number, number] = [(one?.own ?? 0) / (before.total[ROOT] || 1), (other?.own ?? 0) / (after.total[ROOT] || 1)];
     const total: [number, number] = [(one?.total ?? 0) / (before.total[ROOT] || 1), (other?.total ?? 0) / (after.total[ROOT] || 1)];
-    const hits = [one?.ownSamples ?? 0, other?.ownSamples ?? 0] as const;
-    const certainty = certaintyOf(hits, [before.totalSamples[ROOT]!, after.totalSamples[ROOT]!]);
+    const parts = [one, other].map((side) => ({ weight: side?.own ?? 0, squares: side?.squares ?? 0 })) as [Part, Part];
+    const certainty = certaintyOf(chance(parts, wholes, samples));
     return { name, module, before: one, after: other, own, total, certainty };
   });
   const change = (row: DiffRow) => Math.abs(row.own[1] - row.own[0]);
@@ -32,10 +38,17 @@ export function compare(before: CallTree, after: CallTree): DiffRow[] {
   return rows.sort((a, b) => change(b) - change(a) || totalChange(b) - totalChange(a));
 }
 
-function byName(tree: CallTree): Map<string, FunctionRow> {
+interface Side extends FunctionRow {
+  /** The squared weights of its own samples, added up. */
+  squares: number;
+}
+
+function byName(tree: CallTree): Map<string, Side> {
   const { profile } = tree;
-  const found = new Map<string, FunctionRow>();
-  for (const row of functions(tree)) {
+  const found = new Map<string, Side>();
+  const squares = squaresOf(tree);
+  for (const of of functions(tree)) {
+    const row = { ...of, squares: squares[of.id]! };
     const key = `${profile.strings[profile.functionName[row.id]!]!}\0${profile.strings[profile.functionModule[row.id]!]!}`;
     const known = found.get(key);
     if (!known) found.set(key, row);
@@ -44,17 +57,28 @@ function byName(tree: CallTree): Map<string, FunctionRow> {
       known.total += row.total;
       known.ownSamples += row.ownSamples;
       known.totalSamples += row.totalSamples;
+      known.squares += row.squares;
     }
   }
   return found;
 }
 
-/** The two-proportion z test, with the bounds of `prof diff`. */
-function certaintyOf(hits: readonly [number, number], samples: readonly [number, number]): DiffRow['certainty'] {
-  const pooled = (hits[0] + hits[1]) / (samples[0] + samples[1]);
-  const variance = pooled * (1 - pooled) * (1 / samples[0] + 1 / samples[1]);
-  const z = Math.abs(hits[1] / samples[1] - hits[0] / samples[0]) / Math.sqrt(variance);
-  return z >= 2.576 ? 'clear' : z >= 1.96 ? 'likely' : 'noise';
+/** By function: the squared weights of its own samples, added up. Samples that come as one count as equal. */
+function squaresOf(tree: CallTree): Float64Array {
+  const { profile, shape, owners, selected } = tree;
+  const squares = new Float64Array(profile.functionName.length);
+  for (let index = 0; index < selected.count; index++) {
+    const at = selected.positions[index]!;
+    const node = shape.nodeOfStack[profile.sampleStack[at]!]!;
+    if (node === ROOT) continue;
+    squares[owners[node]!]! += profile.samplePeriod[at]! ** 2 / Math.max(1, profile.sampleCount[at]!);
+  }
+  return squares;
+}
+
+/** The bounds of `prof diff`. */
+function certaintyOf(chance: number): DiffRow['certainty'] {
+  return chance <= 0.01 ? 'clear' : chance <= 0.05 ? 'likely' : 'noise';
 }
 
 /** A call in both recordings; its width is its share of one of them. */

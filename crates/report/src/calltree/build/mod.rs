@@ -62,6 +62,8 @@ struct Builder<'a, 'p> {
     nodes: Nodes,
     /// By stack id: the samples of the part of the tree that is being built.
     weights: Vec<Weight>,
+    /// By stack id: the squared weights of these samples, added up.
+    squares: Vec<f64>,
     /// By stack id: its place in that part.
     places: Vec<Option<Place>>,
     /// The stacks that have a place.
@@ -89,6 +91,7 @@ impl<'a, 'p> Builder<'a, 'p> {
             selection,
             nodes: Nodes::default(),
             weights: vec![Weight::default(); symbolized.profile().stacks.len()],
+            squares: vec![0.0; symbolized.profile().stacks.len()],
             places: vec![None; symbolized.profile().stacks.len()],
             placed: Vec::new(),
             pending: Vec::new(),
@@ -101,9 +104,11 @@ impl<'a, 'p> Builder<'a, 'p> {
     fn add_part(&mut self, root: NodeId, samples: &[u32]) {
         for stack in self.weigh(samples) {
             let weight = std::mem::take(&mut self.weights[stack.index()]);
+            let squares = std::mem::take(&mut self.squares[stack.index()]);
             let place = self.place(root, stack);
             if self.takes(place) {
                 self.nodes.add(place.node, weight);
+                self.nodes.add_squares(place.node, squares);
             }
         }
         remote_read::mark(self);
@@ -124,6 +129,7 @@ impl<'a, 'p> Builder<'a, 'p> {
                 stacks.push(sample.stack);
             }
             *weight += Weight::of(&sample);
+            self.squares[sample.stack.index()] += sample.squares();
             if sample.remote_read > 0 {
                 let key = (sample.stack, sample.remote_read);
                 *self.remote_read.entry(key).or_default() += 1;

@@ -89,8 +89,8 @@ fn row(row: &DiffRow) -> Row<'_> {
         module: &row.module,
         before: side(&row.before),
         after: side(&row.after),
-        self_certainty: certainty(row.certainty),
-        total_certainty: certainty(row.total_certainty),
+        self_certainty: certainty(row.certainty()),
+        total_certainty: certainty(row.total_certainty()),
     }
 }
 

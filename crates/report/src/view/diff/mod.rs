@@ -1,19 +1,22 @@
 //! The changes between two recordings, function by function, and whether they exceed noise.
 
 mod builds;
+mod chance;
+mod exact;
 mod runs;
 mod student;
 
 pub use runs::{RunOrder, RunsDiff, RunsRow};
 
-use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::calltree::CallTree;
 use crate::error::Error;
 use crate::profile::{Event, Unit, Weight};
-use crate::view::flat::Flat;
+use crate::view::flat::{self, Flat, Squares};
+
+use chance::Chance;
 
 /// Functions of two recordings side by side, the largest change of self weight first.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,10 +60,10 @@ pub struct Row {
     pub before: Side,
     /// In the second recording.
     pub after: Side,
-    /// How sure the change of the self weight is.
-    pub certainty: Certainty,
-    /// The certainty of the change of its total.
-    pub total_certainty: Certainty,
+    /// The probability that chance alone changes the self weight as much.
+    pub chance: f64,
+    /// The same for its total.
+    pub total_chance: f64,
 }
 
 /// A function in one recording. Shares are as the [`Basis`] says; the first recording's are
@@ -75,6 +78,10 @@ pub struct Side {
     pub samples: u64,
     /// Samples with the function anywhere on their stack.
     pub total_samples: u64,
+    /// The squared shares of the samples that `own` adds up.
+    pub squares: f64,
+    /// The squared shares of those that `total` adds up.
+    pub total_squares: f64,
 }
 
 /// Whether a change can be chance.
@@ -100,6 +107,16 @@ impl Row {
     pub fn total_change(&self) -> f64 {
         self.after.total - self.before.total
     }
+
+    /// How sure the change of the self weight is.
+    pub fn certainty(&self) -> Certainty {
+        Certainty::of(self.chance)
+    }
+
+    /// How sure the change of its total is.
+    pub fn total_certainty(&self) -> Certainty {
+        Certainty::of(self.total_chance)
+    }
 }
 
 impl Diff {
@@ -119,9 +136,16 @@ impl Diff {
         for (key, side) in borrow_modules(&second, &first) {
             sides.entry(key).or_default().1 = side;
         }
-        let all = |tree: &CallTree<'_>, scale| Side::of(tree.total(), tree.total(), scale);
+        let all = |tree: &CallTree<'_>, scale| {
+            let squares = tree.nodes().map(|(id, _)| tree.squares(id)).sum();
+            let squares = Squares {
+                own: squares,
+                total: squares,
+            };
+            Side::of((tree.total(), tree.total()), squares, scale)
+        };
         let wholes = (all(before, scales.before), all(after, scales.after));
-        let chance = Chance::new(wholes, basis);
+        let chance = Chance::new(wholes.into(), [scales.before, scales.after], basis);
         let mut rows: Vec<Row> = sides
             .into_iter()
             .map(|(key, sides)| chance.row(key, sides))
@@ -192,55 +216,15 @@ fn seconds(tree: &CallTree<'_>) -> Result<f64, Error> {
 }
 
 impl Side {
-    fn of(own: Weight, total: Weight, scale: f64) -> Self {
+    fn of((own, total): (Weight, Weight), squares: Squares, scale: f64) -> Self {
         Self {
             own: own.value as f64 * scale,
             total: total.value as f64 * scale,
             samples: own.samples,
             total_samples: total.samples,
+            squares: squares.own * scale * scale,
+            total_squares: squares.total * scale * scale,
         }
-    }
-}
-
-/// How sure changes are, given these wholes.
-struct Chance {
-    wholes: (Side, Side),
-    basis: Basis,
-}
-
-impl Chance {
-    fn new(wholes: (Side, Side), basis: Basis) -> Self {
-        Self { wholes, basis }
-    }
-
-    fn row(&self, (function, module): Key, (before, after): (Side, Side)) -> Row {
-        Row {
-            function,
-            module,
-            before,
-            after,
-            certainty: self.certainty((before.own, before.samples), (after.own, after.samples)),
-            total_certainty: self.certainty(
-                (before.total, before.total_samples),
-                (after.total, after.total_samples),
-            ),
-        }
-    }
-
-    /// The certainty of a change from one share, with its samples, to another.
-    fn certainty(&self, before: (f64, u64), after: (f64, u64)) -> Certainty {
-        let (first, second) = (self.wholes.0, self.wholes.1);
-        Certainty::of(match self.basis {
-            Basis::Weight => proportions((before.1, first.samples), (after.1, second.samples)),
-            Basis::Run | Basis::Rate => {
-                // Each sample has this weight; their number varies by its square root.
-                let variance = |whole: Side, samples: u64| {
-                    (whole.own / whole.samples as f64).powi(2) * samples as f64
-                };
-                let variance = variance(first, before.1) + variance(second, after.1);
-                (after.0 - before.0).abs() / variance.sqrt()
-            }
-        })
     }
 }
 
@@ -273,16 +257,20 @@ type Key = (Arc<str>, Arc<str>);
 /// The functions of a tree; those of one name and module as one.
 fn by_name(tree: &CallTree<'_>, scale: f64) -> BTreeMap<Key, Side> {
     let flat = Flat::new(tree);
+    let squares = flat::squares(tree);
     let mut sides: BTreeMap<Key, Side> = BTreeMap::new();
     for row in &flat.rows {
         let function = &tree.symbolized()[row.function];
         let key = (Arc::clone(&function.name), Arc::clone(&function.module));
         let side = sides.entry(key).or_default();
-        let more = Side::of(row.own, row.total, scale);
+        let squares = squares[row.function.index()];
+        let more = Side::of((row.own, row.total), squares, scale);
         side.own += more.own;
         side.total += more.total;
         side.samples += more.samples;
         side.total_samples += more.total_samples;
+        side.squares += more.squares;
+        side.total_squares += more.total_squares;
     }
     sides
 }
@@ -311,26 +299,15 @@ fn borrow_modules(of: &BTreeMap<Key, Side>, from: &BTreeMap<Key, Side>) -> BTree
     of.iter().map(named).collect()
 }
 
-/// The two-proportion z test of `hits` of `samples`, before and after.
-fn proportions(before: (u64, u64), after: (u64, u64)) -> f64 {
-    let (hits, samples) = (
-        [before.0 as f64, after.0 as f64],
-        [before.1 as f64, after.1 as f64],
-    );
-    let pooled = (hits[0] + hits[1]) / (samples[0] + samples[1]);
-    let variance = pooled * (1.0 - pooled) * (1.0 / samples[0] + 1.0 / samples[1]);
-    let distance = (hits[1] / samples[1] - hits[0] / samples[0]).abs();
-    distance / variance.sqrt()
-}
-
 impl Certainty {
-    /// The certainty of a change by this many standard deviations of chance; NaN if there is
-    /// nothing to compare.
-    fn of(z: f64) -> Self {
-        match (z.partial_cmp(&2.576), z.partial_cmp(&1.960)) {
-            (Some(Ordering::Greater | Ordering::Equal), _) => Self::Clear,
-            (_, Some(Ordering::Greater | Ordering::Equal)) => Self::Likely,
-            _ => Self::Noise,
+    /// The certainty of a change that chance makes with this probability.
+    fn of(chance: f64) -> Self {
+        if chance <= 0.01 {
+            Self::Clear
+        } else if chance <= 0.05 {
+            Self::Likely
+        } else {
+            Self::Noise
         }
     }
 }
@@ -341,24 +318,6 @@ mod tests {
     use crate::calltree::Split;
     use crate::testing::{TestProfile, everything};
 
-    #[test]
-    fn chance_and_change() {
-        let check = |before, after, expected| {
-            for (before, after) in [(before, after), (after, before)] {
-                let found = Certainty::of(proportions(before, after));
-                assert_eq!(found, expected, "{before:?} {after:?}");
-            }
-        };
-        check((100, 1000), (100, 1000), Certainty::Noise);
-        check((100, 1000), (110, 1000), Certainty::Noise);
-        check((100, 1000), (130, 1000), Certainty::Likely);
-        check((100, 1000), (150, 1000), Certainty::Clear);
-        check((1, 10), (3, 10), Certainty::Noise);
-        check((0, 10), (0, 10), Certainty::Noise);
-        check((10, 10), (10, 10), Certainty::Noise);
-        check((0, 0), (1, 10), Certainty::Noise);
-    }
-
     /// Expects for `a` this change of its self share in points, and this certainty.
     fn check_basis(basis: Basis, before: &[&str], after: &[&str], expected: (f64, Certainty)) {
         let (before, after) = (TestProfile::of(before), TestProfile::of(after));
@@ -366,7 +325,7 @@ mod tests {
         let diff = Diff::new(&tree(&before), &tree(&after), basis).unwrap();
         let row = diff.rows.iter().find(|row| &*row.function == "a").unwrap();
         let change = (row.change() * 1000.0).round() / 10.0;
-        assert_eq!((change, row.certainty), expected, "{basis:?} {diff:?}");
+        assert_eq!((change, row.certainty()), expected, "{basis:?} {diff:?}");
     }
 
     #[test]
@@ -382,6 +341,57 @@ mod tests {
         check_basis(Basis::Rate, &before, &heavier, (1900.0, Certainty::Clear));
     }
 
+    /// Expects for `a` this certainty of its self share, by shares and by runs.
+    fn check_weights(before: &[(usize, &str)], after: &[(usize, &str)], expected: [Certainty; 2]) {
+        let lines = |counts: &[(usize, &str)]| {
+            let lines = counts.iter().map(|&(count, line)| vec![line; count]);
+            TestProfile::of(&lines.collect::<Vec<_>>().concat())
+        };
+        for (before, after) in [(before, after), (after, before)] {
+            let (first, second) = (lines(before), lines(after));
+            let tree = |profile| CallTree::new(profile, &everything(), Split::Nothing).unwrap();
+            let found = [Basis::Weight, Basis::Run].map(|basis| {
+                let diff = Diff::new(&tree(&first), &tree(&second), basis).unwrap();
+                let row = diff.rows.iter().find(|row| &*row.function == "a").unwrap();
+                row.certainty()
+            });
+            assert_eq!(found, expected, "{before:?} {after:?}");
+        }
+    }
+
+    #[test]
+    fn as_many_waits_that_are_longer_are_a_change() {
+        let before = [(100, "t a 2"), (100, "t b 10")];
+        let after = [(100, "t a 60"), (100, "t b 10")];
+        check_weights(&before, &after, [Certainty::Clear; 2]);
+    }
+
+    #[test]
+    fn short_waits_among_long_ones_are_a_change() {
+        let before = [(1000, "t a 1"), (20, "t b 100")];
+        let after = [(20, "t b 100"), (20, "t c 1")];
+        check_weights(&before, &after, [Certainty::Clear; 2]);
+    }
+
+    #[test]
+    fn one_long_wait_is_chance() {
+        let before = [(100, "t a 1"), (1000, "t b 1")];
+        let after = [(100, "t a 1"), (1, "t a 1000"), (1000, "t b 1")];
+        check_weights(&before, &after, [Certainty::Noise; 2]);
+        // So is one that another function has.
+        let after = [(100, "t a 1"), (1, "t b 1000"), (1000, "t b 1")];
+        check_weights(&before, &after, [Certainty::Noise; 2]);
+    }
+
+    #[test]
+    fn recordings_of_different_rates_compare() {
+        let before = [(100, "t a 10"), (300, "t b 10")];
+        let after = [(1000, "t a 1"), (3000, "t b 1")];
+        check_weights(&before, &after, [Certainty::Noise; 2]);
+        let after = [(1500, "t a 1"), (2500, "t b 1")];
+        check_weights(&before, &after, [Certainty::Clear; 2]);
+    }
+
     #[test]
     fn waits_are_no_cpu_time() {
         let [on, off] = ["cpu-clock:u", "offcpu-time"].map(|event| {
@@ -395,5 +405,23 @@ mod tests {
         let expected = "cpu-clock:u and offcpu-time measure different things; compare recordings \
                         of the same event";
         assert_eq!(refused.to_string(), expected);
+    }
+
+    #[test]
+    fn few_samples_are_chance() {
+        let before = [(23, "t a 1")];
+        let after = [(2, "t a 1"), (1, "t b 1")];
+        check_weights(&before, &after, [Certainty::Noise, Certainty::Clear]);
+        let none = [(2000, "t b 1")];
+        check_weights(
+            &none,
+            &[(4, "t a 1"), (1996, "t b 1")],
+            [Certainty::Noise; 2],
+        );
+        check_weights(
+            &none,
+            &[(7, "t a 1"), (1993, "t b 1")],
+            [Certainty::Likely; 2],
+        );
     }
 }
