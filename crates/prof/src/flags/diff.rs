@@ -49,7 +49,8 @@ pub(crate) struct DiffFlags {
 
     /// Exit with status 3 if the self share of a function grew by more than POINTS percentage
     /// points, beyond chance; with REGEX, if the share of a matching function and all that it calls
-    /// did. With `--normalize run` or `rate`, growth of the total counts, too. May be repeated
+    /// did. Over all functions together, chance does this in 1 of 100 comparisons. With
+    /// `--normalize run` or `rate`, growth of the total counts, too. May be repeated
     #[arg(long, value_name = "POINTS[:REGEX]")]
     pub(crate) fail_above: Vec<GrowthLimit>,
 

@@ -8,7 +8,7 @@ use prof_console::Console;
 use prof_model::Verdict;
 use prof_report::format::flamegraph::FlameOptions;
 use prof_report::format::{diff, json};
-use prof_report::view::diff::{Basis, Certainty, Diff};
+use prof_report::view::diff::{Basis, Diff, Judged};
 use prof_report::{CallTree, Filter, Split, SymbolizedProfile};
 
 use super::html::{self, Named};
@@ -84,13 +84,11 @@ pub(crate) fn run(flags: DiffFlags) -> Result<ExitCode> {
     }
     print_verdict(&flags.before, &before);
     print_verdict(&flags.after, &after);
-    let grown: Vec<String> = flags
-        .fail_above
-        .iter()
-        .flat_map(|limit| beyond(limit, &diff))
-        .collect();
+    let judged = flags.fail_above.iter();
+    let judged = judged.flat_map(|limit| judged_by(limit, &diff)).collect();
+    let grown = diff.grown(judged);
     let console = Console::new(false, false);
-    grown.iter().for_each(|line| console.say(line));
+    grown.iter().for_each(|one| console.say(in_words(one)));
     Ok(match grown.is_empty() {
         true => ExitCode::SUCCESS,
         false => exit::CHECK_FAILED.into(),
@@ -102,31 +100,29 @@ fn tree<'p>(path: &Path, profile: &'p SymbolizedProfile, filter: &Filter) -> Res
     CallTree::new(profile, filter, Split::default()).with_context(|| path.display().to_string())
 }
 
-/// The functions that grew by more than the limit, in words.
-fn beyond(limit: &GrowthLimit, diff: &Diff) -> Vec<String> {
-    let is_beyond =
-        |change: f64, certainty| change * 100.0 > limit.points && certainty != Certainty::Noise;
+/// What the limit applies to.
+fn judged_by<'a>(limit: &GrowthLimit, diff: &'a Diff) -> Vec<Judged<'a>> {
     let whole = (diff.basis != Basis::Weight && limit.function.is_none()).then_some(&diff.whole);
-    let grown = whole.into_iter().chain(&diff.rows).filter_map(|row| {
-        let (change, certainty, before, after) = match &limit.function {
-            Some(pattern) if !pattern.matches(&row.function) => return None,
-            Some(_) => {
-                let sides = (row.before.total, row.after.total);
-                (row.total_change(), row.total_certainty(), sides.0, sides.1)
-            }
-            None => (row.change(), row.certainty(), row.before.own, row.after.own),
-        };
-        is_beyond(change, certainty).then(|| {
-            format!(
-                "{} grew from {:.2} % to {:.2} %, by more than {} points",
-                row.function,
-                before * 100.0,
-                after * 100.0,
-                limit.points
-            )
-        })
+    let rows = whole.into_iter().chain(&diff.rows);
+    let pattern = limit.function.as_ref();
+    let matching = rows.filter(|row| pattern.is_none_or(|it| it.matches(&row.function)));
+    let judged = matching.map(|row| Judged {
+        row,
+        with_callees: pattern.is_some(),
+        points: limit.points,
     });
-    grown.collect()
+    judged.collect()
+}
+
+fn in_words(grown: &Judged<'_>) -> String {
+    let (before, after) = grown.shares();
+    format!(
+        "{} grew from {:.2} % to {:.2} %, by more than {} points",
+        grown.row.function,
+        before * 100.0,
+        after * 100.0,
+        grown.points
+    )
 }
 
 /// A comparison is only as good as the worse of its sides.

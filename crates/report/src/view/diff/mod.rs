@@ -3,9 +3,11 @@
 mod builds;
 mod chance;
 mod exact;
+mod growth;
 mod runs;
 mod student;
 
+pub use growth::Judged;
 pub use runs::{RunOrder, RunsDiff, RunsRow};
 
 use std::collections::BTreeMap;
@@ -17,6 +19,10 @@ use crate::profile::{Event, Unit, Weight};
 use crate::view::flat::{self, Flat, Squares};
 
 use chance::Chance;
+
+/// The share of comparisons in which chance may look like a certain change, whatever the number of
+/// functions that are judged.
+const FALSE_ALARMS: f64 = 0.01;
 
 /// Functions of two recordings side by side, the largest change of self weight first.
 #[derive(Clone, Debug, PartialEq)]
@@ -104,17 +110,17 @@ impl Row {
     }
 
     /// Change of the share with all it called.
-    pub fn total_change(&self) -> f64 {
+    pub(crate) fn total_change(&self) -> f64 {
         self.after.total - self.before.total
     }
 
     /// How sure the change of the self weight is.
-    pub fn certainty(&self) -> Certainty {
+    pub(crate) fn certainty(&self) -> Certainty {
         Certainty::of(self.chance)
     }
 
     /// How sure the change of its total is.
-    pub fn total_certainty(&self) -> Certainty {
+    pub(crate) fn total_certainty(&self) -> Certainty {
         Certainty::of(self.total_chance)
     }
 }

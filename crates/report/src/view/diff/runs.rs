@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::calltree::CallTree;
 use crate::error::Error;
 
-use super::{Key, Side, builds, by_name, check_events, student};
+use super::{FALSE_ALARMS, Key, Side, builds, by_name, check_events, student};
 
 /// The order of the runs of two groups.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,10 +64,6 @@ impl RunsRow {
         self.change().abs() > self.noise
     }
 }
-
-/// The share of comparisons in which chance may look like a certain change, whatever the number of
-/// functions.
-const FALSE_ALARMS: f64 = 0.01;
 
 /// Degrees of freedom of a variance that is calculated, not estimated.
 const KNOWN: usize = 1000;
