@@ -58,7 +58,7 @@ pub(crate) struct DiffFlags {
     #[arg(short = 'n', long, value_name = "ROWS", value_parser = parse_rows)]
     pub(crate) limit: Option<usize>,
 
-    /// Omit functions whose self share changed by less than POINTS percentage points
+    /// Omit functions whose share changed by less than POINTS percentage points
     #[arg(long, value_name = "POINTS", default_value_t = 0.0)]
     pub(crate) min_change: f64,
 

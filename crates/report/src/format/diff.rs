@@ -8,7 +8,7 @@ use inferno::flamegraph::color::StrokeColor;
 use crate::calltree::{CallTree, Label, NodeId};
 use crate::error::Error;
 use crate::profile::Weight;
-use crate::view::diff::{Basis, Certainty, Diff, Row, check_events};
+use crate::view::diff::{Basis, Certainty, Diff, Row, Side, check_events};
 
 use super::flamegraph::{FlameOptions, verdict};
 use super::folded;
@@ -28,7 +28,7 @@ pub struct DiffOptions {
     pub width: Option<usize>,
     /// The maximum number of rows.
     pub rows: Option<usize>,
-    /// Leave out functions whose self share changed by less than this many percentage points.
+    /// Leave out functions whose share changed by less than this many percentage points.
     pub min_change: f64,
     /// Write a table for Markdown.
     pub markdown: bool,
@@ -43,55 +43,45 @@ const TITLES: [&str; 6] = [
     "Module",
 ];
 
-/// Writes the rows of `diff`, without functions that did not change at all.
+/// Shares that differ by less than this are equal but for rounding.
+const EQUAL: f64 = 1e-9;
+
+/// Which weight of functions a table shows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Share {
+    Own,
+    /// With all that they call.
+    Total,
+}
+
+/// Writes the rows of `diff`, without functions that did not change at all: a table of self shares,
+/// and one of the total shares of functions that call others, the largest change first.
 ///
-/// The columns: self share before and after in percent, change in percentage points, how sure it
-/// is, function, module.
+/// The columns: share before and after in percent, change in percentage points, how sure it is,
+/// function, module.
 ///
 /// # Errors
 /// Those of `out`.
 pub fn write(diff: &Diff, options: &DiffOptions, mut out: impl Write) -> io::Result<()> {
     heading(diff, options, &mut out)?;
-    let shown: Vec<[String; 6]> = diff
-        .rows
-        .iter()
-        .filter(|row| row.change() != 0.0 && row.change().abs() * 100.0 >= options.min_change)
-        .take(options.rows.unwrap_or(usize::MAX))
-        .map(cells)
-        .collect();
-    if shown.is_empty() && options.rows != Some(0) {
-        return match options.min_change {
-            0.0 => writeln!(out, "no function changed"),
-            least => writeln!(out, "no function changed by {least} percentage points"),
-        };
+    let by = match options.min_change {
+        0.0 => String::new(),
+        least => format!(" by {least} percentage points"),
+    };
+    let own = Table::new(diff, Share::Own, options);
+    let total = Table::new(diff, Share::Total, options);
+    match (own.rows.is_empty(), total.rows.is_empty()) {
+        _ if options.rows == Some(0) => own.write(options, &mut out),
+        (true, true) => writeln!(out, "no function changed{by}"),
+        (true, false) => writeln!(out, "no self share changed{by}"),
+        _ => own.write(options, &mut out),
+    }?;
+    if total.rows.is_empty() {
+        return Ok(());
     }
-    if options.markdown {
-        writeln!(out, "| {} |", TITLES.join(" | "))?;
-        writeln!(out, "|--:|--:|--:|---|---|---|")?;
-        for cells in &shown {
-            writeln!(
-                out,
-                "| {} |",
-                cells.each_ref().map(|cell| escape(cell)).join(" | ")
-            )?;
-        }
-    } else {
-        let names = shown.iter().map(|cells| cells[4].chars().count());
-        let longest = names.max().unwrap_or(0).max(TITLES[4].len());
-        let names = longest.min(options.width.map_or(60, |width| {
-            // The width left by the other columns and twenty for the module.
-            width.saturating_sub(60).max(20)
-        }));
-        for cells in [&TITLES.map(String::from)].into_iter().chain(&shown) {
-            line(cells, names, options.width.is_some(), &mut out)?;
-        }
-    }
-    let left = diff.rows.len() - shown.len();
-    match left {
-        0 => Ok(()),
-        1 => writeln!(out, "\n… 1 more function"),
-        _ => writeln!(out, "\n… {} more functions", grouped(left as u64)),
-    }
+    let title = "total weight: each function with all that it calls";
+    writeln!(out, "\n{title}\n")?;
+    total.write(options, &mut out)
 }
 
 fn heading(diff: &Diff, options: &DiffOptions, out: &mut impl Write) -> io::Result<()> {
@@ -123,15 +113,92 @@ fn heading(diff: &Diff, options: &DiffOptions, out: &mut impl Write) -> io::Resu
     writeln!(out, "{what}\n")
 }
 
-fn cells(row: &Row) -> [String; 6] {
-    [
-        percent(row.before.own),
-        percent(row.after.own),
-        format!("{:+.2}", row.change() * 100.0),
-        certainty(row.certainty()).into(),
-        row.function.to_string(),
-        row.module.to_string(),
-    ]
+impl Share {
+    fn change(self, row: &Row) -> f64 {
+        match self {
+            Self::Own => row.change(),
+            Self::Total => row.total_change(),
+        }
+    }
+
+    /// Whether the row belongs to the table. The total of a function that calls nothing is its self
+    /// weight.
+    fn is_of(self, row: &Row) -> bool {
+        let calls = |side: &Side| side.total_samples > side.samples;
+        self == Self::Own || calls(&row.before) || calls(&row.after)
+    }
+
+    fn cells(self, row: &Row) -> [String; 6] {
+        let (before, after, sure) = match self {
+            Self::Own => (row.before.own, row.after.own, row.certainty()),
+            Self::Total => (row.before.total, row.after.total, row.total_certainty()),
+        };
+        [
+            percent(before),
+            percent(after),
+            format!("{:+.2}", self.change(row) * 100.0),
+            certainty(sure).into(),
+            row.function.to_string(),
+            row.module.to_string(),
+        ]
+    }
+}
+
+/// The rows to write, and how many more there are.
+struct Table {
+    rows: Vec<[String; 6]>,
+    left: usize,
+}
+
+impl Table {
+    fn new(diff: &Diff, share: Share, options: &DiffOptions) -> Self {
+        let mut rows: Vec<&Row> = diff.rows.iter().filter(|row| share.is_of(row)).collect();
+        let change = |row: &Row| share.change(row).abs();
+        rows.sort_by(|a, b| change(b).total_cmp(&change(a)));
+        let shown: Vec<[String; 6]> = rows
+            .iter()
+            .filter(|row| change(row) > EQUAL && change(row) * 100.0 >= options.min_change)
+            .take(options.rows.unwrap_or(usize::MAX))
+            .map(|row| share.cells(row))
+            .collect();
+        Self {
+            left: rows.len() - shown.len(),
+            rows: shown,
+        }
+    }
+
+    fn write(&self, options: &DiffOptions, out: &mut impl Write) -> io::Result<()> {
+        match options.markdown {
+            true => self.markdown(out)?,
+            false => self.text(options, out)?,
+        }
+        match self.left {
+            0 => Ok(()),
+            1 => writeln!(out, "\n… 1 more function"),
+            more => writeln!(out, "\n… {} more functions", grouped(more as u64)),
+        }
+    }
+
+    fn markdown(&self, out: &mut impl Write) -> io::Result<()> {
+        writeln!(out, "| {} |", TITLES.join(" | "))?;
+        writeln!(out, "|--:|--:|--:|---|---|---|")?;
+        self.rows.iter().try_for_each(|cells| {
+            let cells = cells.each_ref().map(|cell| escape(cell));
+            writeln!(out, "| {} |", cells.join(" | "))
+        })
+    }
+
+    fn text(&self, options: &DiffOptions, out: &mut impl Write) -> io::Result<()> {
+        let names = self.rows.iter().map(|cells| cells[4].chars().count());
+        let longest = names.max().unwrap_or(0).max(TITLES[4].len());
+        let names = longest.min(options.width.map_or(60, |width| {
+            // The width left by the other columns and twenty for the module.
+            width.saturating_sub(60).max(20)
+        }));
+        let titles = TITLES.map(String::from);
+        let mut lines = [&titles].into_iter().chain(&self.rows);
+        lines.try_for_each(|cells| line(cells, names, options.width.is_some(), out))
+    }
 }
 
 fn certainty(certainty: Certainty) -> &'static str {
@@ -390,6 +457,36 @@ mod tests {
         };
         check(None, 0.0, "\n\nno function changed\n");
         check(Some(3), 0.5, "changed by 0.5 percentage points\n");
+    }
+
+    #[test]
+    fn totals_change_where_no_self_share_does() {
+        let before = TestProfile::of(&["t disk;sleep 10", "t net;sleep 2"]);
+        let after = TestProfile::of(&["t disk;sleep 10", "t net;sleep 100"]);
+        let check = |min_change, expected: &[&str]| {
+            let tree = |profile| CallTree::new(profile, &everything(), Split::Name).unwrap();
+            let diff = Diff::new(&tree(&before), &tree(&after), Basis::default()).unwrap();
+            let options = DiffOptions {
+                min_change,
+                ..DiffOptions::default()
+            };
+            let mut text = Vec::new();
+            write(&diff, &options, &mut text).unwrap();
+            let text = String::from_utf8(text).unwrap();
+            let lines: Vec<&str> = text.lines().skip(4).collect();
+            assert_eq!(lines, expected);
+        };
+        let expected = [
+            "no self share changed",
+            "",
+            "total weight: each function with all that it calls",
+            "",
+            "Before %  After %   Change  Certainty  Function  Module",
+            "   83.33     9.09   -74.24  noise      disk      demo",
+            "   16.67    90.91   +74.24  noise      net       demo",
+        ];
+        check(0.0, &expected);
+        check(80.0, &["no function changed by 80 percentage points"]);
     }
 
     #[test]
