@@ -2,6 +2,7 @@
 
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::{io, ptr, slice};
 
 use memmap2::{MmapOptions, MmapRaw};
@@ -17,9 +18,13 @@ use perf_event_open_sys::bindings::perf_event_mmap_page;
 ///
 /// It owns the map only. The kernel keeps the buffer alive as long as it is mapped or an event
 /// writes to it, so events may be closed before or after.
+///
+/// One thread drains it. Another one may look at it meanwhile, through a view of its own.
 #[derive(Debug)]
 pub struct Ring {
-    map: MmapRaw,
+    map: Arc<MmapRaw>,
+    /// Held to move the tail, and while another thread looks.
+    tail_lock: Arc<Mutex<()>>,
     page: usize,
     /// Bytes of the data part: a power of two.
     size: usize,
@@ -58,9 +63,21 @@ impl Ring {
     fn over(map: MmapRaw, page: usize, size: usize) -> Self {
         assert!(map.len() >= page + size, "the map holds page and data");
         Self {
-            map,
+            map: Arc::new(map),
+            tail_lock: Arc::default(),
             page,
             size,
+            scratch: Vec::new(),
+        }
+    }
+
+    /// The same ring, for another thread to [`peek`](Self::peek) into.
+    pub(crate) fn view(&self) -> Self {
+        Self {
+            map: Arc::clone(&self.map),
+            tail_lock: Arc::clone(&self.tail_lock),
+            page: self.page,
+            size: self.size,
             scratch: Vec::new(),
         }
     }
@@ -75,22 +92,30 @@ impl Ring {
         while tail != head {
             let Some(record) = self.record(tail, head) else {
                 drained.corrupt = true;
-                self.tail().store(head, Ordering::Release);
+                self.move_tail(head);
                 break;
             };
             let length = record.len() as u64;
             each(record);
             drained.bytes += length;
             tail = tail.wrapping_add(length);
-            // Release: we are done reading before the kernel may write here again.
-            self.tail().store(tail, Ordering::Release);
+            self.move_tail(tail);
         }
         drained
+    }
+
+    /// Returns the space up to `tail` to the kernel.
+    fn move_tail(&self, tail: u64) {
+        let _nobody_looks = locked(&self.tail_lock);
+        // Release: we are done reading before the kernel may write here again.
+        self.tail().store(tail, Ordering::Release);
     }
 
     /// Passes on the complete records after the position `seen`, without draining them: they are
     /// drained later, or were meanwhile.
     pub(crate) fn peek(&mut self, seen: &mut u64, mut each: impl FnMut(&[u8])) {
+        let tail_lock = Arc::clone(&self.tail_lock);
+        let _nothing_is_freed = locked(&tail_lock);
         let head = self.head().load(Ordering::Acquire);
         let tail = self.tail().load(Ordering::Relaxed);
         let is_there = head.wrapping_sub(*seen) <= head.wrapping_sub(tail);
@@ -144,7 +169,8 @@ impl Ring {
         }
         // SAFETY: start + length lies within the data part, which lies within the map, which lives
         // as long as self. The callers request only bytes between tail and head, where the kernel
-        // does not write until the tail is moved, which only `drain` does, after the slice is gone.
+        // does not write until the tail is moved. Only `drain` does that: after its own slice is
+        // gone, and with the lock that `peek` holds as long as its slices live.
         Some(unsafe { slice::from_raw_parts(self.map.as_ptr().add(self.page + start), length) })
     }
 
@@ -162,6 +188,11 @@ impl Ring {
     fn header(&self) -> *mut perf_event_mmap_page {
         self.map.as_mut_ptr().cast()
     }
+}
+
+fn locked(lock: &Mutex<()>) -> MutexGuard<'_, ()> {
+    // A panic of another thread does not affect the kernel's ring.
+    lock.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -10,7 +10,6 @@ pub(crate) mod wait;
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Arc, Mutex};
 
 use prof_model::Tid;
 use rustix::io::Errno;
@@ -52,8 +51,8 @@ pub struct Sampler {
 #[derive(Debug)]
 pub(crate) struct Stream {
     pub(crate) cpu: u32,
-    /// Shared with the thread that watches it on that CPU.
-    pub(crate) ring: Arc<Mutex<Ring>>,
+    /// A thread on that CPU may look at it, too.
+    pub(crate) ring: Ring,
     /// The first one owns the ring. None is closed before the sampler is dropped, because a closed
     /// event loses the counts of its threads' children.
     pub(crate) events: Vec<StreamEvent>,
@@ -155,7 +154,7 @@ impl Sampler {
     /// The ring of each CPU, to be watched by a thread that runs there.
     pub fn cpu_rings(&self) -> Vec<CpuRing> {
         let rings = self.streams.iter();
-        let rings = rings.map(|stream| CpuRing::new(stream.cpu, Arc::clone(&stream.ring)));
+        let rings = rings.map(|stream| CpuRing::new(stream.cpu, &stream.ring));
         rings.collect()
     }
 
@@ -213,7 +212,7 @@ impl Sampler {
     pub fn drain(&mut self, mut each: impl FnMut(usize, &[u8])) -> Drained {
         let mut total = Drained::default();
         for (number, stream) in self.streams.iter_mut().enumerate() {
-            let drained = ring_watch::locked(&stream.ring).drain(|record| each(number, record));
+            let drained = stream.ring.drain(|record| each(number, record));
             total.bytes += drained.bytes;
             total.corrupt |= drained.corrupt;
             stream.exit_counters.drain(|record| each(number, record));

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use prof_model::{Fallback, Tid};
 use rustix::event::epoll;
@@ -314,7 +314,7 @@ impl<'a> Opening<'a> {
         })?;
         Ok(Stream {
             cpu,
-            ring: Arc::new(Mutex::new(ring)),
+            ring,
             events: vec![StreamEvent { fd, number: 0 }],
             exit_counters: ExitCounters::default(),
             waiting: 0,

@@ -6,8 +6,6 @@
 //!   later:  the sampler drains both rings
 //! ```
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
 use prof_model::Tid;
 
 use crate::kernel::ring::Ring;
@@ -17,19 +15,20 @@ use crate::process::signals::ThreadSignal;
 #[derive(Debug)]
 pub struct CpuRing {
     cpu: u32,
-    ring: Arc<Mutex<Ring>>,
+    ring: Ring,
 }
 
 /// The ring of a CPU, for the thread that watches it, to which its samples send signals.
 #[derive(Debug)]
 pub struct RingWatch {
-    ring: Arc<Mutex<Ring>>,
+    ring: Ring,
     /// The position up to which it was read.
     seen: u64,
 }
 
 impl CpuRing {
-    pub(crate) fn new(cpu: u32, ring: Arc<Mutex<Ring>>) -> Self {
+    pub(crate) fn new(cpu: u32, ring: &Ring) -> Self {
+        let ring = ring.view();
         Self { cpu, ring }
     }
 
@@ -67,14 +66,7 @@ impl RingWatch {
     /// Hands out the records that have come since it was last called, unless they were drained.
     /// Returns whether it is time to drain the ring.
     pub fn look(&mut self, each: impl FnMut(&[u8])) -> bool {
-        let mut ring = locked(&self.ring);
-        ring.peek(&mut self.seen, each);
-        ring.is_filling()
+        self.ring.peek(&mut self.seen, each);
+        self.ring.is_filling()
     }
-}
-
-/// Locks the ring to read or drain it.
-pub(crate) fn locked(ring: &Mutex<Ring>) -> MutexGuard<'_, Ring> {
-    // A panic does not affect the kernel's ring.
-    ring.lock().unwrap_or_else(PoisonError::into_inner)
 }

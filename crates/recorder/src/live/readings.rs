@@ -103,6 +103,22 @@ impl LiveReadings {
         waiting.bytes > Self::MANY
     }
 
+    /// Forgets what was read for samples before this time, all of which have been drained: some
+    /// while they were read.
+    pub(crate) fn forget_before(&self, time: u64) {
+        let mut waiting = self.lock();
+        let Waiting {
+            by_sample, bytes, ..
+        } = &mut *waiting;
+        by_sample.retain(|&(_, sampled), reading| {
+            let waits = sampled >= time;
+            if !waits {
+                *bytes -= reading.footprint();
+            }
+            waits
+        });
+    }
+
     /// An empty buffer for the tail of a stack.
     pub(crate) fn buffer(&self) -> Vec<u8> {
         self.lock().spare.pop().unwrap_or_default()

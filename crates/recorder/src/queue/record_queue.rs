@@ -179,6 +179,8 @@ pub(crate) struct RecordQueue {
 /// The session's feedback on the samples that it has unwound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Feedback {
+    /// Stacks that were unwound.
+    pub(crate) unwound: u32,
     /// Stacks that were deeper than their dumps.
     pub(crate) deep: u32,
     /// Stacks that needed an early reading: beyond the dump, they had changed since the sample
@@ -318,6 +320,7 @@ impl RecordQueue {
     /// Gives the reader feedback on unwound samples.
     pub(crate) fn report(&self, feedback: Feedback) {
         let mut state = self.lock();
+        state.feedback.unwound += feedback.unwound;
         state.feedback.deep += feedback.deep;
         state.feedback.changed += feedback.changed;
         state.feedback.python += feedback.python;

@@ -23,7 +23,8 @@ pub(super) struct BatchFiller<'a> {
     pub(super) blocked_threads: Option<&'a mut BlockedThreadSampler>,
     pub(super) counts: &'a mut ReaderCounts,
     pub(super) summary: PassSummary,
-    pub(super) last_sleep: LastSleep,
+    /// `None` if samples do not wake this thread, but watchers.
+    pub(super) last_sleep: Option<LastSleep>,
 }
 
 impl BatchFiller<'_> {
@@ -88,7 +89,7 @@ impl BatchFiller<'_> {
                     self.live.reuse(bytes);
                 }
                 None => {
-                    let is_prompt = self.last_sleep.ended_by(sample);
+                    let is_prompt = self.last_sleep.is_some_and(|it| it.ended_by(sample));
                     read_tail(tail_reader, &copy, is_prompt, batch);
                 }
             }

@@ -108,6 +108,9 @@ pub(crate) struct Input<'a> {
 }
 
 impl<'a> Reader<'a> {
+    /// How long the kernel may take from a sample's time to its record in the ring, in nanoseconds.
+    const WRITING: u64 = 10_000_000;
+
     pub(crate) fn new(input: Input<'a>, queue: &'a RecordQueue) -> Self {
         let Input {
             source,
@@ -197,8 +200,11 @@ impl<'a> Reader<'a> {
         }
         let has_interpreters = self.live.has_interpreters();
         let plan = self.sleep.plan(self.queue, has_interpreters);
-        if plan.tails || has_interpreters {
+        let wants_watchers = plan.tails || has_interpreters;
+        if wants_watchers && self.watchers.is_none() && self.can_watch {
             self.start_watchers();
+            // For samples that came meanwhile.
+            self.pass();
         }
         let wants_each =
             (self.blocked_threads.as_ref()).is_some_and(BlockedThreadSampler::are_urgent);
@@ -292,6 +298,7 @@ impl<'a> Reader<'a> {
             period_randomizer,
             blocked_threads,
             sleep,
+            watchers,
             ..
         } = self;
         tail_reader.begin_pass();
@@ -303,10 +310,13 @@ impl<'a> Reader<'a> {
             blocked_threads: blocked_threads.as_mut(),
             counts,
             summary: PassSummary::default(),
-            last_sleep: sleep.last,
+            last_sleep: watchers.is_none().then_some(sleep.last),
         };
         let drained = source.drain(|_, record| take.record(record, &mut batch, &space));
         let mut summary = take.summary;
+        if watchers.is_some() {
+            live.forget_before(batch.begun.saturating_sub(Self::WRITING));
+        }
         summary.refused = tail_reader.refused();
         if let Some(blocked_threads) = blocked_threads
             && space.pressure(&batch) == Pressure::Low

@@ -42,6 +42,8 @@ pub(crate) struct WakeupPolicy {
     samples: RecentSamples,
     /// Whether a stack ever filled its dump.
     has_full_copies: bool,
+    /// How many stacks the session has unwound, of the first ones.
+    unwound: u32,
     has_interpreters: bool,
     /// When processes, threads or mappings changed.
     last_change: Instant,
@@ -156,6 +158,7 @@ impl WakeupPolicy {
             is_rare: rates.iter().all(|rate| rate.is_some_and(Self::is_rare)),
             samples: RecentSamples::default(),
             has_full_copies: false,
+            unwound: 0,
             has_interpreters: false,
             last_change: now,
             last_sample: now,
@@ -185,6 +188,7 @@ impl WakeupPolicy {
 
     /// The session has unwound samples.
     pub(crate) fn learn(&mut self, feedback: Feedback) {
+        self.unwound = self.unwound.saturating_add(feedback.unwound);
         let samples = &mut self.samples;
         samples.deep = samples.deep.saturating_add(feedback.deep);
         samples.changed = samples.changed.saturating_add(feedback.changed);
@@ -274,8 +278,11 @@ impl WakeupPolicy {
         u128::from(rate) * Self::SHORT.as_nanos() < 1_000_000_000
     }
 
+    /// Whether there are few samples yet, or the session has not said which of the first stacks
+    /// change.
     fn is_at_first(&self) -> bool {
-        self.samples.all < Self::AT_FIRST
+        let is_unknown = self.has_full_copies && self.unwound < Self::AT_FIRST;
+        self.samples.all < Self::AT_FIRST || is_unknown
     }
 
     fn pays(&self, needed: u32) -> bool {
@@ -318,6 +325,7 @@ mod tests {
                 is_rare: false,
                 samples: RecentSamples::default(),
                 has_full_copies: false,
+                unwound: 0,
                 has_interpreters: false,
                 last_change: now,
                 last_sample: now,
@@ -337,6 +345,7 @@ mod tests {
             };
             self.policy.pass_ended(pass, self.now);
             self.policy.learn(Feedback {
+                unwound: samples,
                 deep,
                 changed,
                 python: 0,

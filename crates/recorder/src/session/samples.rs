@@ -99,6 +99,7 @@ impl Session {
         if weight.is_of_mappings() && self.is_internal(sample.pid) {
             return None;
         }
+        self.feedback.unwound += 1;
         self.feedback.deep += u32::from(note.remote_read > 0);
         // If the dump is not full, the reader can read no more: an early reading changes nothing.
         let changed =
