@@ -42,7 +42,7 @@ pub(crate) struct RecordingControl<'a> {
     toggles: Vec<(bool, u64)>,
     signals: &'a Signals,
     stop: Option<Stop>,
-    /// Whether the command was told to end.
+    /// Whether the command got a signal to end.
     was_asked_to_end: bool,
     left_running: bool,
 }

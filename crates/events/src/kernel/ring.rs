@@ -129,11 +129,11 @@ impl Ring {
         *seen = head;
     }
 
-    /// Whether it is time to drain it: the kernel's watermark for it is a quarter, too.
-    pub(crate) fn is_filling(&self) -> bool {
+    /// Bytes that were not drained yet.
+    pub(crate) fn filled(&self) -> u64 {
         let head = self.head().load(Ordering::Relaxed);
         let tail = self.tail().load(Ordering::Relaxed);
-        head.wrapping_sub(tail) >= (self.size / 4) as u64
+        head.wrapping_sub(tail)
     }
 
     /// The record at `tail`, or `None` if none can be there.

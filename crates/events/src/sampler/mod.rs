@@ -154,7 +154,8 @@ impl Sampler {
     /// The ring of each CPU, to be watched by a thread that runs there.
     pub fn cpu_rings(&self) -> Vec<CpuRing> {
         let rings = self.streams.iter();
-        let rings = rings.map(|stream| CpuRing::new(stream.cpu, &stream.ring));
+        let watermark = self.opened.sizes.wakeup.into();
+        let rings = rings.map(|stream| CpuRing::new(stream.cpu, &stream.ring, watermark));
         rings.collect()
     }
 

@@ -16,20 +16,26 @@ use crate::process::signals::ThreadSignal;
 pub struct CpuRing {
     cpu: u32,
     ring: Ring,
+    /// From so many bytes on, it is to be drained.
+    watermark: u64,
 }
 
 /// The ring of a CPU, for the thread that watches it, to which its samples send signals.
 #[derive(Debug)]
 pub struct RingWatch {
     ring: Ring,
+    watermark: u64,
     /// The position up to which it was read.
     seen: u64,
 }
 
 impl CpuRing {
-    pub(crate) fn new(cpu: u32, ring: &Ring) -> Self {
-        let ring = ring.view();
-        Self { cpu, ring }
+    pub(crate) fn new(cpu: u32, ring: &Ring, watermark: u64) -> Self {
+        Self {
+            cpu,
+            ring: ring.view(),
+            watermark,
+        }
     }
 
     /// The CPU whose samples it has.
@@ -42,6 +48,7 @@ impl CpuRing {
         ThreadSignal::block_here();
         RingWatch {
             ring: self.ring,
+            watermark: self.watermark,
             seen: 0,
         }
     }
@@ -64,9 +71,9 @@ impl RingWatch {
     }
 
     /// Hands out the records that have come since it was last called, unless they were drained.
-    /// Returns whether it is time to drain the ring.
+    /// Returns whether the ring has filled to the mark at which the kernel wakes its reader.
     pub fn look(&mut self, each: impl FnMut(&[u8])) -> bool {
         self.ring.peek(&mut self.seen, each);
-        self.ring.is_filling()
+        self.ring.filled() >= self.watermark
     }
 }

@@ -23,7 +23,7 @@ pub(crate) struct LiveSymbols {
     /// The processes that were examined.
     pids: BTreeSet<Pid>,
     looked: Option<Instant>,
-    /// The number of modules whose files are told apart.
+    /// The number of modules that the symbolizer knows the files of.
     modules: usize,
 }
 

@@ -2,10 +2,10 @@
 //!
 //! ```text
 //!   stacks                         the reader wakes                     wakeups a second, at 99 Hz
-//!   fit in the dump                when a ring is a quarter full        2
+//!   fit in the dump                when a ring is half full             2
 //!   are deeper, do not change      every 5 ms; at lower rates as if     200
 //!                                  they changed
-//!   are deeper, and change         when a ring is a quarter full; a     2
+//!   are deeper, and change         when a ring is half full; a          2
 //!                                  watcher with each sample             99
 //! ```
 //! The tail of a stack must be read before the program changes it. Each wakeup of a
