@@ -1,5 +1,6 @@
 //! Programs that people have: a shell pipeline, python3, gcc, sqlite3, rustc.
 
+use std::path::Path;
 use std::process::Command;
 
 use prof_tests::{Need, Program, Recorded, Session, Stacks, USER_CODE, needs};
@@ -100,6 +101,22 @@ fn rustc() {
     check(USER_CODE, &command, &["rustc"], &["rustc_driver"]);
 }
 
+/// Builds a Go program of ours as `binary`, with these options and environment.
+fn build_go(binary: &Path, source: &str, options: &[&str], variables: &[(&str, &str)]) {
+    let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs");
+    let built = Command::new("go")
+        .arg("build")
+        .args(options)
+        .arg("-o")
+        .arg(binary)
+        .arg(programs.join(source))
+        .env("GO111MODULE", "off")
+        .env("GOCACHE", std::env::temp_dir().join("prof-tests-go"))
+        .envs(variables.iter().copied())
+        .status();
+    assert!(built.expect("go runs").success());
+}
+
 /// C that Go calls runs on another stack. The kernel's chain leads back, if C has frame pointers.
 #[test]
 fn go_that_calls_c() {
@@ -109,15 +126,7 @@ fn go_that_calls_c() {
     let session = Session::new();
     for (name, flags) in [("plain", "-O2"), ("linked", "-O2 -fno-omit-frame-pointer")] {
         let binary = session.path(name);
-        let built = Command::new("go")
-            .args(["build", "-o"])
-            .arg(&binary)
-            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/programs/cgo.go"))
-            .env("GO111MODULE", "off")
-            .env("CGO_CFLAGS", flags)
-            .env("GOCACHE", std::env::temp_dir().join("prof-tests-go"))
-            .status();
-        assert!(built.expect("go runs").success());
+        build_go(&binary, "cgo.go", &[], &[("CGO_CFLAGS", flags)]);
         let recorded = session.record(&["-e", "cpu-clock:u"], &[&binary]);
         let stacks = recorded.physical_stacks();
         let whole = stacks.share(|frames| frames.iter().any(|frame| frame == "main.callC"));
@@ -139,17 +148,7 @@ fn go() {
     let session = Session::new();
     for (name, flags) in [("plain", ""), ("stripped", "-s -w")] {
         let binary = session.path(name);
-        let built = Command::new("go")
-            .args(["build", "-ldflags", flags, "-o"])
-            .arg(&binary)
-            .arg(concat!(
-                env!("CARGO_MANIFEST_DIR"),
-                "/programs/goroutines.go"
-            ))
-            .env("GO111MODULE", "off")
-            .env("GOCACHE", std::env::temp_dir().join("prof-tests-go"))
-            .status();
-        assert!(built.expect("go runs").success());
+        build_go(&binary, "goroutines.go", &["-ldflags", flags], &[]);
         // Stopped threads are in system calls, too, and at the begin of signal handlers.
         let stopped = session.record(&["--sampler", "ptrace"], &[&binary]);
         // Other stacks than the current one are read while the program goes on.
@@ -182,14 +181,7 @@ fn go_asks_for_the_time() {
     }
     let session = Session::new();
     let binary = session.path("clocks");
-    let built = Command::new("go")
-        .args(["build", "-o"])
-        .arg(&binary)
-        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/programs/clocks.go"))
-        .env("GO111MODULE", "off")
-        .env("GOCACHE", std::env::temp_dir().join("prof-tests-go"))
-        .status();
-    assert!(built.expect("go runs").success());
+    build_go(&binary, "clocks.go", &[], &[]);
     let recorded = session.record(&["-e", "cpu-clock:u"], &[&binary]);
     assert_whole(&recorded, 95.0);
     let stacks = recorded.physical_stacks();
