@@ -52,6 +52,10 @@ fn named(pattern: &Pattern, wait: bool, signals: &Signals) -> Result<Vec<i32>> {
     /// Short enough not to miss much of a new process.
     const INTERVAL: Duration = Duration::from_millis(5);
     loop {
+        // Also if each process that is found ends before it can be sampled.
+        if signals.next().is_some_and(|signal| !signal.rotates()) {
+            bail!("no process that matches '{pattern}' started");
+        }
         let found = matching(pattern);
         if !found.is_empty() {
             return Ok(found);
@@ -61,9 +65,6 @@ fn named(pattern: &Pattern, wait: bool, signals: &Signals) -> Result<Vec<i32>> {
                 "no process matches '{pattern}': this regular expression must match its name as \
                  in `ps -e`, or the name of its program (--wait waits for one)"
             );
-        }
-        if signals.next().is_some_and(|signal| !signal.rotates()) {
-            bail!("no process that matches '{pattern}' started");
         }
         std::thread::sleep(INTERVAL);
     }
