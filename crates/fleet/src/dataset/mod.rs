@@ -2,6 +2,7 @@
 
 mod number;
 mod partition;
+mod pushed;
 mod rows;
 
 use std::collections::{BTreeMap, HashSet};
@@ -15,6 +16,8 @@ use crate::error::Error;
 use crate::run::Run;
 use crate::store::Store;
 use crate::table::{RunRow, SampleRow, Table, runs_file, samples_file, stacks_file};
+use number::NumberedStack;
+use pushed::PushedStacks;
 
 pub(crate) use partition::{Partition, date_of, table_prefix};
 pub(crate) use rows::end_name;
@@ -23,11 +26,15 @@ pub(crate) use rows::end_name;
 #[derive(Debug)]
 pub(crate) struct DataSet {
     store: Store,
+    pushed: PushedStacks,
 }
 
 impl DataSet {
     pub(crate) fn new(store: Store) -> Self {
-        Self { store }
+        Self {
+            store,
+            pushed: PushedStacks::default(),
+        }
     }
 }
 
@@ -42,10 +49,16 @@ impl Destination for DataSet {
         if self.store.has(&last)? {
             return Ok(Pushed::Known);
         }
-        for (path, bytes) in files(run)? {
-            self.store.put_new(&path, bytes)?;
+        let days = days(run, &self.pushed);
+        for day in &days {
+            for (path, bytes) in day.files(run)? {
+                self.store.put_new(&path, bytes)?;
+            }
         }
         self.store.put_new(&last, runs_file(&[row])?)?;
+        for day in days {
+            self.pushed.add(&day.partition, &day.stacks);
+        }
         Ok(Pushed::Stored)
     }
 }
@@ -58,28 +71,49 @@ fn partition(run: &Run, date: &str) -> Partition {
     }
 }
 
-/// Paths and bytes of stacks and samples, by the days that the run is of: stacks are looked for
-/// among those of the samples' day.
-fn files(run: &Run) -> Result<Vec<(String, Bytes)>, Error> {
+/// What a run has of one day.
+struct Day {
+    partition: Partition,
+    samples: Vec<SampleRow>,
+    /// Those of the samples that are not there yet.
+    stacks: Vec<NumberedStack>,
+}
+
+/// The days that a run is of: stacks are looked for among those of the samples' day.
+fn days(run: &Run, pushed: &PushedStacks) -> Vec<Day> {
     let rows = rows::of(run);
     let mut days: BTreeMap<String, Vec<SampleRow>> = BTreeMap::new();
     for row in rows.samples {
         days.entry(date_of(row.time)).or_default().push(row);
     }
-    let mut files = Vec::new();
-    for (date, samples) in days {
+    let day = |(date, samples): (String, Vec<SampleRow>)| {
         let partition = partition(run, &date);
         let used: HashSet<_> = samples.iter().map(|row| row.stack).collect();
-        let stacks = rows.stacks.iter().filter(|row| used.contains(&row.stack));
-        let stacks = stacks_file(&stacks.collect::<Vec<_>>())?;
-        files.push((
-            partition.file(Table::Stacks, &content_name(&stacks)),
-            stacks,
-        ));
-        let path = partition.file(Table::Samples, &run.id.to_string());
-        files.push((path, samples_file(&samples)?));
+        let stacks = rows.stacks.iter().copied();
+        let stacks = stacks.filter(|stack| used.contains(&stack.hash));
+        Day {
+            stacks: pushed.without(&partition, stacks),
+            partition,
+            samples,
+        }
+    };
+    days.into_iter().map(day).collect()
+}
+
+impl Day {
+    /// Paths and bytes, of stacks first.
+    fn files(&self, run: &Run) -> Result<Vec<(String, Bytes)>, Error> {
+        let mut files = Vec::new();
+        if !self.stacks.is_empty() {
+            let rows = rows::of_stacks(&run.profile, &self.stacks);
+            let stacks = stacks_file(&rows.iter().collect::<Vec<_>>())?;
+            let name = content_name(&stacks);
+            files.push((self.partition.file(Table::Stacks, &name), stacks));
+        }
+        let path = self.partition.file(Table::Samples, &run.id.to_string());
+        files.push((path, samples_file(&self.samples)?));
+        Ok(files)
     }
-    Ok(files)
 }
 
 /// A file's name by what is in it.

@@ -6,18 +6,46 @@ use ring::digest::{Context, SHA256};
 
 use crate::table::StackHash;
 
-/// The numbers of all stacks of a profile, by their index.
+/// A stack of a profile, with its number.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NumberedStack {
+    pub(super) id: StackId,
+    pub(super) hash: StackHash,
+    /// How many of its functions have symbols.
+    pub(super) named: i32,
+}
+
+/// All stacks of a profile, by their index.
 ///
-/// Each is made of the number of its callers, so that one pass does. They depend on names only
-/// where nothing else is the same on two machines.
-pub(super) fn of_stacks(profile: &SymbolizedProfile) -> Vec<StackHash> {
+/// Each number is made of the number of the stack's callers, so that one pass does. They depend on
+/// names only where nothing else is the same on two machines.
+pub(super) fn of_stacks(profile: &SymbolizedProfile) -> Vec<NumberedStack> {
     let stacks = &profile.profile().stacks;
-    let mut numbers = vec![StackHash::default(); stacks.len()];
+    let mut numbered: Vec<NumberedStack> = Vec::with_capacity(stacks.len());
     for id in stacks.iter() {
-        let callers = profile.prefix(id).map(|callers| numbers[callers.index()]);
-        numbers[id.index()] = number(profile, callers, id);
+        let callers = profile.prefix(id).map(|callers| numbered[callers.index()]);
+        let named = named(profile, stacks.frame(id));
+        numbered.push(NumberedStack {
+            id,
+            hash: number(profile, callers.map(|callers| callers.hash), id),
+            named: callers.map_or(0, |callers| callers.named) + named,
+        });
     }
-    numbers
+    numbered
+}
+
+/// How many functions of a frame have symbols.
+fn named(profile: &SymbolizedProfile, frame: FrameId) -> i32 {
+    let functions = profile.locations(frame).iter();
+    let functions = functions.map(|location| &profile[location.function]);
+    let named = functions.map(|function| i32::from(has_symbol(&function.name, &function.module)));
+    named.sum()
+}
+
+/// Functions without symbols are called by their module and address.
+fn has_symbol(function: &str, module: &str) -> bool {
+    let rest = function.strip_prefix(module);
+    !rest.is_some_and(|rest| rest.starts_with("+0x"))
 }
 
 fn number(profile: &SymbolizedProfile, callers: Option<StackHash>, id: StackId) -> StackHash {
@@ -110,12 +138,12 @@ mod tests {
             true => SymbolizedProfile::new(profile, &Symbolizer::new(SymbolOptions::default())),
             false => SymbolizedProfile::without_names(profile),
         };
-        of_stacks(&profile)[0]
+        of_stacks(&profile)[0].hash
     }
 
     #[test]
     fn without_a_build_id_names_tell_programs_apart_and_inodes_do_not() {
-        let address = of_stacks as fn(&SymbolizedProfile) -> Vec<StackHash> as usize as u64;
+        let address = of_stacks as fn(&SymbolizedProfile) -> Vec<NumberedStack> as usize as u64;
         let maps = std::fs::read_to_string("/proc/self/maps").expect("our maps");
         let offset = maps.lines().find_map(|line| {
             let hex = |word: &str| u64::from_str_radix(word, 16).ok();

@@ -1,22 +1,22 @@
 //! A run as rows of the tables.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 
 use prof_model::{Pid, StackEnd};
 use prof_report::SymbolizedProfile;
 use prof_report::profile::{Frame as ProfileFrame, FrameId, NameId, StackId};
-use rustc_hash::{FxHashMap, FxHasher};
+use rustc_hash::FxHashMap;
 
-use super::number;
+use super::number::{self, NumberedStack};
 use crate::run::Run;
-use crate::table::{Frame, SampleRow, StackHash, StackRow};
+use crate::table::{Frame, SampleRow, StackRow};
 
-/// Samples and stacks, each sorted.
+/// Samples, sorted, and their stacks, sorted and each once.
 pub(super) struct Rows {
     pub(super) samples: Vec<SampleRow>,
-    pub(super) stacks: Vec<StackRow>,
+    pub(super) stacks: Vec<NumberedStack>,
 }
 
 /// What samples of one row have in common.
@@ -57,7 +57,7 @@ pub(super) fn of(run: &Run) -> Rows {
             *comm = (sample.name, is_main);
         }
     }
-    let numbers = number::of_stacks(&run.profile);
+    let numbered = number::of_stacks(&run.profile);
     let names: Vec<Arc<str>> = profile.names.iter().map(|(_, name)| name.into()).collect();
     let events: Vec<(Arc<str>, Arc<str>)> = profile
         .events
@@ -76,7 +76,7 @@ pub(super) fn of(run: &Run) -> Rows {
             pid: key.pid,
             comm: Arc::clone(&names[comms.get(&key.pid)?.0.index()]),
             thread: Arc::clone(&names[key.name.index()]),
-            stack: numbers[key.stack.index()],
+            stack: numbered[key.stack.index()].hash,
             weight: whole(weight),
             count: whole(count),
             stack_end: Arc::clone(ends.get(&key.end)?),
@@ -86,10 +86,11 @@ pub(super) fn of(run: &Run) -> Rows {
     });
     let mut samples: Vec<SampleRow> = samples.collect();
     samples.sort_unstable();
-    Rows {
-        samples,
-        stacks: stack_rows(&run.profile, sums.keys().map(|key| key.stack), &numbers),
-    }
+    let mut stacks: Vec<NumberedStack> =
+        sums.keys().map(|key| numbered[key.stack.index()]).collect();
+    stacks.sort_unstable_by_key(|numbered| (numbered.hash, Reverse(numbered.named)));
+    stacks.dedup_by_key(|numbered| numbered.hash);
+    Rows { samples, stacks }
 }
 
 /// The reason in a word, as recordings have it.
@@ -98,51 +99,37 @@ pub(crate) fn end_name(end: StackEnd) -> Arc<str> {
     name.as_str().unwrap_or_default().into()
 }
 
-fn stack_rows(
-    profile: &SymbolizedProfile,
-    stacks: impl Iterator<Item = StackId>,
-    numbers: &[StackHash],
-) -> Vec<StackRow> {
-    let hasher = BuildHasherDefault::<FxHasher>::default();
-    let mut rows: HashMap<StackHash, StackRow, _> = HashMap::with_hasher(hasher);
+/// The rows of some stacks.
+pub(super) fn of_stacks(profile: &SymbolizedProfile, stacks: &[NumberedStack]) -> Vec<StackRow> {
     let mut frames = Frames::default();
-    for id in stacks {
-        let stack = numbers[id.index()];
-        rows.entry(stack).or_insert_with(|| {
-            let path = std::iter::successors(Some(id), |&id| profile.prefix(id));
-            let path = path.map(|id| profile.profile().stacks.frame(id));
-            let mut path: Vec<FrameId> = path.collect();
-            path.reverse();
-            let mut row = StackRow {
-                stack,
-                named: 0,
-                frames: Vec::new(),
-            };
-            for frame in path {
-                let (functions, named) = frames.of(profile, frame);
-                row.named += named;
-                row.frames.extend_from_slice(functions);
-            }
-            row
-        });
-    }
-    let mut rows: Vec<StackRow> = rows.into_values().collect();
-    rows.sort_unstable_by_key(|row| row.stack);
-    rows
+    let row = |numbered: &NumberedStack| {
+        let path = std::iter::successors(Some(numbered.id), |&id| profile.prefix(id));
+        let path = path.map(|id| profile.profile().stacks.frame(id));
+        let path: Vec<FrameId> = path.collect();
+        let mut row = StackRow {
+            stack: numbered.hash,
+            named: numbered.named,
+            frames: Vec::new(),
+        };
+        for frame in path.into_iter().rev() {
+            row.frames.extend_from_slice(frames.of(profile, frame));
+        }
+        row
+    };
+    stacks.iter().map(row).collect()
 }
 
-/// The rows' frames of each frame of a profile, the outermost function first, and how many of them
-/// have names.
+/// The rows' frames of each frame of a profile, the outermost function first.
 #[derive(Default)]
 struct Frames {
-    known: FxHashMap<FrameId, (Vec<Arc<Frame>>, i32)>,
+    known: FxHashMap<FrameId, Vec<Arc<Frame>>>,
     texts: FxHashMap<String, Arc<str>>,
 }
 
 impl Frames {
-    fn of(&mut self, profile: &SymbolizedProfile, id: FrameId) -> (&[Arc<Frame>], i32) {
+    fn of(&mut self, profile: &SymbolizedProfile, id: FrameId) -> &[Arc<Frame>] {
         let Self { known, texts } = self;
-        let (frames, named) = known.entry(id).or_insert_with(|| {
+        known.entry(id).or_insert_with(|| {
             let (build_id, address) = place(profile, id);
             let build_id = build_id.map(|id| {
                 let shared = texts.entry(id).or_insert_with_key(|id| id.as_str().into());
@@ -162,11 +149,8 @@ impl Frames {
                     line: location.line.and_then(|line| i32::try_from(line).ok()),
                 })
             });
-            let frames: Vec<_> = frames.collect();
-            let named = frames.iter().map(|frame| i32::from(frame.is_named())).sum();
-            (frames, named)
-        });
-        (frames, *named)
+            frames.collect()
+        })
     }
 }
 

@@ -51,7 +51,7 @@ pub(crate) struct StackRow {
 /// A function on a stack.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Frame {
-    /// Its name; `module+0xoffset` if it has none.
+    /// Its name; `module+0xoffset` if it has no symbol.
     pub(crate) function: Arc<str>,
     /// The short name of the file it is in, `[kernel]`, `[jit]` or empty.
     pub(crate) module: Arc<str>,
@@ -66,14 +66,6 @@ pub(crate) struct Frame {
     /// Source file and line.
     pub(crate) file: Option<Arc<str>>,
     pub(crate) line: Option<i32>,
-}
-
-impl Frame {
-    /// Whether the function has a symbol: others are called by their addresses.
-    pub(crate) fn is_named(&self) -> bool {
-        let rest = self.function.strip_prefix(&*self.module);
-        !rest.is_some_and(|rest| rest.starts_with("+0x"))
-    }
 }
 
 /// A recording as a whole.

@@ -81,3 +81,25 @@ fn a_recording_over_midnight_is_of_two_days() {
     assert_eq!(session.files("stacks").len(), 2);
     assert_eq!(session.data("check").0, Some(0));
 }
+
+#[test]
+fn stacks_that_one_push_brought_are_not_brought_again() {
+    if !tools(&["gcc"]) {
+        return;
+    }
+    let session = Session::new();
+    let recording = session.record("recording");
+    let noon = Duration::from_secs(20_000 * 86_400 + 43_200);
+    let minute = Duration::from_secs(60);
+    let day = Duration::from_secs(86_400);
+    let times = [noon, noon + minute, noon + day];
+    let recordings = times.map(|time| recorded_at(&recording, time));
+    session.all_pushed(&recordings, "a");
+    // One of each day.
+    assert_eq!(session.files("stacks").len(), 2);
+    let whole = weights(&recording);
+    assert_eq!(session.query(&[]), sum(&sum(&whole, &whole), &whole));
+    let next_day = ["--since", "2024-10-05"];
+    assert_eq!(session.query(&next_day), whole);
+    assert_eq!(session.data("check").0, Some(0));
+}

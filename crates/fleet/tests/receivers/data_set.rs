@@ -37,7 +37,7 @@ impl Session {
         recording
     }
 
-    fn push(&self, recording: &Path, host: &str) -> Command {
+    fn push(&self, recordings: &[PathBuf], host: &str) -> Command {
         let mut push = fleet();
         push.args([
             "push",
@@ -48,12 +48,16 @@ impl Session {
             "--label",
             "zone=a",
         ]);
-        push.arg(recording).arg(&self.data);
+        push.args(recordings).arg(&self.data);
         push
     }
 
     pub(super) fn pushed(&self, recording: &Path, host: &str) -> String {
-        let output = self.push(recording, host).output().unwrap();
+        self.all_pushed(&[recording.to_owned()], host)
+    }
+
+    pub(super) fn all_pushed(&self, recordings: &[PathBuf], host: &str) -> String {
+        let output = self.push(recordings, host).output().unwrap();
         assert!(output.status.success(), "{}", errors(&output));
         errors(&output)
     }
@@ -189,7 +193,10 @@ fn killed_pushes_change_nothing() {
     for number in 0..50 {
         // Nothing is there that an earlier push has done.
         session.data = session.folder.path().join(format!("data-{number}"));
-        let mut push = session.push(&recording, "a").spawn().unwrap();
+        let mut push = session
+            .push(std::slice::from_ref(&recording), "a")
+            .spawn()
+            .unwrap();
         // A complete push creates more files and folders than that.
         while entries(&session.data) < number % 13 && push.try_wait().unwrap().is_none() {
             std::thread::yield_now();
@@ -227,7 +234,7 @@ fn frames_are_symbolized_later_with_the_file() {
     let session = Session::new();
     let recording = session.record("recording");
     let pushed = session
-        .push(&recording, "a")
+        .push(std::slice::from_ref(&recording), "a")
         .args(["--symbols", "later"])
         .output();
     assert!(pushed.unwrap().status.success());
