@@ -22,6 +22,20 @@ const WITH_FRAME_POINTERS: Program = Program::new(
     &["-fno-omit-frame-pointer", "-fno-optimize-sibling-calls"],
 );
 
+/// Functions of many shapes that keep a frame pointer, without and with optimization.
+const SHAPES: [Program; 2] = [
+    Program::new(
+        &["waits_in_shapes.c"],
+        Compiler::Gcc,
+        &["-O0", "-fno-omit-frame-pointer"],
+    ),
+    Program::new(
+        &["waits_in_shapes.c"],
+        Compiler::Gcc,
+        &["-fno-omit-frame-pointer", "-fno-optimize-sibling-calls"],
+    ),
+];
+
 /// The program's measurements: function and nanoseconds.
 fn own_clock(recorded: &Recorded<'_>) -> BTreeMap<String, u64> {
     let lines = recorded.outcome.stdout.lines();
@@ -101,6 +115,38 @@ fn plain_users_see_through_frame_pointers() {
     if needs(AS_PLAIN_USER) {
         check_waits(&Session::plain_user(), WITH_FRAME_POINTERS);
     }
+}
+
+#[test]
+fn frame_pointers_are_found_by_the_code_before() {
+    if !needs(AS_PLAIN_USER) {
+        return;
+    }
+    for program in SHAPES {
+        let session = Session::plain_user();
+        let binary = session.install(&program.build());
+        let stacks = session.record(&["--off-cpu"], &[binary]).stacks();
+        stacks.assert_whole(0.95);
+        for function in ["in_loop", "in_branch", "in_switch", "behind_early_exit"] {
+            let waited = time_in(&stacks, &["main", function]);
+            assert!(waited > 80_000_000, "{program:?}, {function}: {stacks}");
+        }
+    }
+}
+
+#[test]
+fn frame_pointers_that_a_plain_user_cannot_see_are_named() {
+    if !needs(AS_PLAIN_USER) {
+        return;
+    }
+    let session = Session::plain_user();
+    let binary = session.install(&SHAPES[0].build());
+    let command = [binary.as_os_str(), "variable".as_ref()];
+    let recorded = session.record(&["--off-cpu"], &command);
+    recorded.outcome.assert_says(&[
+        "registers of a blocked thread are hidden from plain users",
+        "record as root",
+    ]);
 }
 
 #[test]

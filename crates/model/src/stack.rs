@@ -51,11 +51,14 @@ pub enum StackEnd {
     /// The sample's own stack led to another one (from a signal handler's, or a run-time's), which
     /// had changed after the sample.
     OtherStack = 17,
+    /// The callers depend on a register that is not known: of a blocked thread, a plain user sees
+    /// no other ones than the program counter and the stack pointer.
+    HiddenRegisters = 18,
 }
 
 impl StackEnd {
     /// Every way to end, in the order of their numbers.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Root,
         Self::TruncatedDump,
         Self::NoUnwindInfo,
@@ -74,6 +77,7 @@ impl StackEnd {
         Self::JitFrame,
         Self::NoFile,
         Self::OtherStack,
+        Self::HiddenRegisters,
     ];
 
     /// The frames that every kernel stack has: the entry and its handler in C. Code that does
@@ -141,6 +145,7 @@ impl StackEnd {
                 "sampled on a second stack (of a signal handler, say), and the first one changed \
                  before it could be read"
             }
+            Self::HiddenRegisters => "registers of a blocked thread are hidden from plain users",
         }
     }
 }

@@ -72,6 +72,7 @@ fn candidates(cause: Cause, quality: &Quality) -> Vec<Remedy> {
         Cause::Stack(StackEnd::NoUnwindInfo) => {
             vec![Remedy::KeepFramePointers, Remedy::UnwindTables]
         }
+        Cause::Stack(StackEnd::HiddenRegisters) => vec![Remedy::Root],
         // prof opens files while their programs run.
         Cause::Stack(StackEnd::NoFile) => vec![Remedy::UnwindWhileRecording],
         Cause::Stack(StackEnd::StaleRegisters) => vec![Remedy::CpuClock],

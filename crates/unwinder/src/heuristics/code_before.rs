@@ -7,6 +7,7 @@ use crate::module::code_mapping::CodeMapping;
 use crate::rule::CompactRule;
 use crate::step::Step;
 use crate::step::apply::apply;
+use crate::step::call_edges::check_call;
 use crate::step::check::validate;
 
 /// A step by what the function has done so far, for code that never returns; and its rule.
@@ -68,5 +69,8 @@ pub(super) fn guess_by_prologue(step: &mut Step<'_, '_>, place: &CodeMapping) ->
         return None;
     }
     let registers = apply(step, &rule).ok()?;
-    validate(step, registers)
+    let caller = validate(step, registers)?;
+    let caller_place = step.code.locate(caller.frame.lookup_address())?;
+    check_call(step, place, &caller_place, &caller.frame).ok()?;
+    Some(caller)
 }

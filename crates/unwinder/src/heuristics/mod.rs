@@ -16,7 +16,7 @@ use crate::module::code_mapping::CodeMapping;
 use crate::registers::Registers;
 use crate::rule::{CompactRule, Rule};
 use crate::step::Step;
-use crate::step::apply::apply;
+use crate::step::apply::{apply, without_register};
 use crate::step::check::validate;
 use crate::step::lookup::remember_guess;
 use code_before::{guess_by_code_before, guess_by_prologue};
@@ -63,7 +63,7 @@ pub(crate) fn guess(
     }
     let otherwise = match place.lacks_file {
         true => StackEnd::NoFile,
-        false => StackEnd::NoUnwindInfo,
+        false => without_register(step.frame),
     };
     // If nothing else works either, the guess was right and its memory is missing.
     without_cfi(step, place, otherwise).map_err(|end| match unreadable {
@@ -124,6 +124,14 @@ fn signal_registers(step: &mut Step<'_, '_>) -> Result<Registers, StackEnd> {
 /// A step back to the stack from which Go's `systemstack` came.
 fn leave_other_stack(step: &mut Step<'_, '_>) -> Result<Caller, StackEnd> {
     follow_frame_pointer(step, u64::MAX).ok_or_else(|| match step.stack.failure() {
+        _ if step
+            .frame
+            .registers
+            .get(step.frame.layout.frame_pointer)
+            .is_none() =>
+        {
+            StackEnd::HiddenRegisters
+        }
         Some(end) => end,
         // The memory is not a frame any more.
         None if step.from_live => StackEnd::Stale,

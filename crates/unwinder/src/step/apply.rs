@@ -5,6 +5,7 @@ use prof_model::StackEnd;
 use crate::cache::rule_cache::CachedRule;
 use crate::cfi::FrameState;
 use crate::code::KnownCode;
+use crate::frame::Frame;
 use crate::memory::stack::Stack;
 use crate::module::code_mapping::CodeMapping;
 use crate::registers::Registers;
@@ -14,7 +15,7 @@ use crate::step::Step;
 /// The caller's registers by a compact rule.
 pub(crate) fn apply(step: &mut Step<'_, '_>, rule: &CompactRule) -> Result<Registers, StackEnd> {
     let base = step.frame.registers.get(rule.cfa_register);
-    let mut base = base.ok_or(StackEnd::NoUnwindInfo)?;
+    let mut base = base.ok_or_else(|| without_register(step.frame))?;
     if let Some(offset) = rule.cfa_through {
         base = step.read(base.wrapping_add_signed(i64::from(offset)))?;
     }
@@ -45,6 +46,14 @@ pub(crate) fn apply(step: &mut Step<'_, '_>, rule: &CompactRule) -> Result<Regis
     caller.set(layout.stack_pointer, cfa);
     caller.set(layout.program_counter, target & layout.address_mask);
     Ok(caller)
+}
+
+/// The end of a stack whose rule needs a register that is not known.
+pub(crate) fn without_register(frame: &Frame) -> StackEnd {
+    match frame.registers.get(frame.layout.frame_pointer) {
+        Some(_) => StackEnd::NoUnwindInfo,
+        None => StackEnd::HiddenRegisters,
+    }
 }
 
 /// The caller's registers by a complete evaluation of the CFI.

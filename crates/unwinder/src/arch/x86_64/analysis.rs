@@ -61,7 +61,8 @@ pub(in crate::arch) fn analyze_from_entry(
 pub(in crate::arch) fn follow_to(code: Code<'_>, start: u64, target: u64) -> Option<CompactRule> {
     let (mut window, mut clobbers) = (Window::default(), Clobbers::new());
     let mut state = State::new(start);
-    // Code after the end of a path is reached by an earlier branch.
+    // Code after the end of a path is reached by an earlier branch; code after a jump of a function
+    // that has a frame, which is no tail call, from further down with the same frame.
     let mut at_branch = None;
     while state.at < target {
         let instruction = window.decode(code, state.at)?;
@@ -70,6 +71,7 @@ pub(in crate::arch) fn follow_to(code: Code<'_>, start: u64, target: u64) -> Opt
             Kind::Next => state.run(&instruction, &mut clobbers),
             Kind::Call => state.call(),
             Kind::Branch(_) => at_branch = Some(state),
+            Kind::Jump(_) | Kind::IndirectJump if state.has_frame() => {}
             _ => {
                 let next = state.at;
                 state = at_branch?;

@@ -167,6 +167,11 @@ impl State {
         }
     }
 
+    /// Whether the stack pointer is lower than at the start.
+    pub(super) fn has_frame(&self) -> bool {
+        matches!(self.get(machine::SP), Value::Register(RSP, offset) if offset < 0)
+    }
+
     /// The rule for the current place, if the walk began at the function's start.
     pub(super) fn rule_from_entry(&self) -> Option<CompactRule> {
         let relative_to = |register| match self.get(register) {
