@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use prof_tests::{Need, Outcome, Program, Session, Stacks, Variant, needs, perf_record};
+use prof_tests::{Endless, Need, Outcome, Program, Session, Stacks, Variant, needs, perf_record};
 
 const SHARES: Program = Program::c(&["shares.c"]);
 
@@ -49,6 +49,32 @@ fn frame_pointer_chains_of_perf() {
         &[&DEEP.build_as(variant)],
     );
     report(&session, &file).assert_hottest(THROUGH_FRAME_POINTERS);
+}
+
+#[test]
+fn processes_without_mappings_are_not_called_good() {
+    if !needs(&[Need::Tool("perf")]) {
+        return;
+    }
+    let session = Session::new();
+    let file = session.path("perf.data");
+    let program = Endless::install(&session, "endless");
+    let program = Endless::start(session.command(&program, ["60"]));
+    let pid = program.pid().to_string();
+    let mut perf = Command::new("perf");
+    perf.args(["record", "--quiet", "--synth=task", "-e", "cpu-clock:u"]);
+    perf.args(["-F", "999", "--call-graph", "dwarf", "-p", &pid, "-o"]);
+    perf.arg(&file).args(["--", "sleep", "0.3"]);
+    Outcome::of(perf).assert_code(0);
+    let outcome = session.run(["report", "--strict", "-i", file.to_str().unwrap()]);
+    let words = [
+        "verdict: BAD: 0 % of ",
+        "the recording does not say what code the process had mapped",
+    ];
+    for expected in words {
+        assert!(outcome.stdout.contains(expected), "{outcome}");
+    }
+    assert!(!outcome.status.success(), "{outcome}");
 }
 
 #[test]

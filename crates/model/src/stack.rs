@@ -54,11 +54,13 @@ pub enum StackEnd {
     /// The callers depend on a register that is not known: of a blocked thread, a plain user sees
     /// no other ones than the program counter and the stack pointer.
     HiddenRegisters = 18,
+    /// The process has no mappings, as far as the recording says.
+    NoMappings = 19,
 }
 
 impl StackEnd {
     /// Every way to end, in the order of their numbers.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::Root,
         Self::TruncatedDump,
         Self::NoUnwindInfo,
@@ -78,6 +80,7 @@ impl StackEnd {
         Self::NoFile,
         Self::OtherStack,
         Self::HiddenRegisters,
+        Self::NoMappings,
     ];
 
     /// The frames that every kernel stack has: the entry and its handler in C. Code that does
@@ -146,6 +149,7 @@ impl StackEnd {
                  before it could be read"
             }
             Self::HiddenRegisters => "registers of a blocked thread are hidden from plain users",
+            Self::NoMappings => "the recording does not say what code the process had mapped",
         }
     }
 }

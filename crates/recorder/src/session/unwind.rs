@@ -128,9 +128,9 @@ impl ChainBuilder {
         let unwound = self.users.unwind(&target, &registers, &stack, chain);
         let mut end = entry.end(unwound.end, kernel_frames);
         if end == StackEnd::NoUserState && !in_kernel {
-            // It ran there, so there was a program whose mappings are unknown.
+            // It ran there, so there was a program.
             chain.push(sample.ip);
-            end = StackEnd::NotCode;
+            end = StackEnd::NoMappings;
         }
         StackNote {
             end,

@@ -186,55 +186,45 @@ fn unwind(
         chain.note = StackNote::new(StackEnd::NoUserState);
         return (true, None);
     };
-    let (Some(start), Some(process)) = (saved.stack_pointer(), process) else {
+    let Some(start) = saved.stack_pointer() else {
         return (false, None);
     };
+    let unknown = Process::default();
+    let process = process.unwrap_or(&unknown);
     let target = Target {
         pid: sample.pid,
         process,
         modules,
     };
-    let dump = StackDump {
-        start,
-        bytes: stack.bytes,
-        full: stack.is_full(),
+    let user = UserState {
+        registers: &registers,
+        dump: StackDump {
+            start,
+            bytes: stack.bytes,
+            full: stack.is_full(),
+        },
     };
     chain.user.clear();
-    let frames = &mut chain.user;
     let unwound = match &mut engines.framehop {
-        Some(framehop) if !engines.compares => framehop.unwind_dump(
-            &target,
-            &UserState {
-                registers: &registers,
-                dump,
-            },
-            frames,
-        ),
-        _ => (engines.prof).unwind_dump(
-            &target,
-            &UserState {
-                registers: &registers,
-                dump,
-            },
-            frames,
-        ),
+        Some(framehop) if !engines.compares => {
+            framehop.unwind_dump(&target, &user, &mut chain.user)
+        }
+        _ => (engines.prof).unwind_dump(&target, &user, &mut chain.user),
     };
     let compared = engines.framehop.as_mut().filter(|_| engines.compares);
     let second = compared.map(|framehop| {
         let mut frames = Vec::new();
-        let end = (framehop.unwind_dump(
-            &target,
-            &UserState {
-                registers: &registers,
-                dump,
-            },
-            &mut frames,
-        ))
-        .end;
+        let end = framehop.unwind_dump(&target, &user, &mut frames).end;
         SecondOpinion { frames, end }
     });
+    let mut end = entry.end(unwound.end, chain.kernel.len());
+    if end == StackEnd::NoUserState && !in_kernel {
+        // It ran there, so there was a program.
+        chain.user.push(sample.ip);
+        end = StackEnd::NoMappings;
+    }
     chain.note = StackNote {
-        end: entry.end(unwound.end, chain.kernel.len()),
+        end,
         remote_read: unwound.remote_read,
         elided: unwound.elided,
         elided_at: unwound.elided_at,
