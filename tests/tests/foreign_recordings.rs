@@ -9,8 +9,16 @@ const SHARES: Program = Program::c(&["shares.c"]);
 
 const DEEP: Program = Program::c(&["deep.c"]);
 
-/// Leaves have no frame pointer, so that the caller of `bottom` is missing; there are more of it.
-const THROUGH_FRAME_POINTERS: &[&str] = &["descend", "descend", "bottom"];
+/// Functions that call no others have no frame pointer, so that the caller of `bottom` is missing.
+const THROUGH_FRAME_POINTERS: &[&str] = &[
+    "descend",
+    "descend",
+    "[... one frame left out ...]",
+    "bottom",
+];
+
+const NO_CALLER: &str = "the innermost function keeps no frame pointer, so that its caller is \
+                         missing";
 
 fn report(session: &Session, file: &Path) -> Stacks {
     let file = file.to_str().unwrap();
@@ -49,6 +57,8 @@ fn frame_pointer_chains_of_perf() {
         &[&DEEP.build_as(variant)],
     );
     report(&session, &file).assert_hottest(THROUGH_FRAME_POINTERS);
+    let outcome = session.run(["report", "-i", file.to_str().unwrap()]);
+    assert!(outcome.stdout.contains(NO_CALLER), "{outcome}");
 }
 
 #[test]
@@ -110,6 +120,9 @@ fn frame_pointers_and_no_stacks_can_be_requested() {
     recorded
         .physical_stacks()
         .assert_hottest(THROUGH_FRAME_POINTERS);
+    recorded
+        .outcome
+        .assert_says(&[NO_CALLER, "use --call-graph dwarf"]);
     let recorded = session.record(&["--call-graph", "none"], &[&binary]);
     assert_eq!(recorded.physical_stacks().hottest(), ["bottom"]);
 }

@@ -246,6 +246,21 @@ impl Quality {
         *self.stacks.entry(end).or_default() += 1;
     }
 
+    /// Takes over how many stacks lack the caller of their innermost function. Only the report
+    /// finds that: the recorder counted them with the other chains of frame pointers.
+    pub fn take_skipped_callers(&mut self, found: &Self) {
+        let skipped = found.stacks.get(&StackEnd::SkippedCaller);
+        let open = self.stacks.get_mut(&StackEnd::FramePointersEnded);
+        if let (Some(&skipped), Some(open)) = (skipped, open) {
+            let skipped = skipped.min(*open);
+            *open -= skipped;
+            self.stacks.insert(StackEnd::SkippedCaller, skipped);
+            let failures = found.failures.iter();
+            let failures = failures.filter(|failure| failure.end == StackEnd::SkippedCaller);
+            self.failures.extend(failures.cloned());
+        }
+    }
+
     /// The share of the samples taken or due that are missing from the recording.
     pub fn lost_share(&self) -> f64 {
         let lost = self.losses.samples();

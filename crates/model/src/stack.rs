@@ -56,11 +56,14 @@ pub enum StackEnd {
     HiddenRegisters = 18,
     /// The process has no mappings, as far as the recording says.
     NoMappings = 19,
+    /// The innermost function keeps no frame pointer, so that a chain of frame pointers begins with
+    /// its caller's caller.
+    SkippedCaller = 20,
 }
 
 impl StackEnd {
     /// Every way to end, in the order of their numbers.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::Root,
         Self::TruncatedDump,
         Self::NoUnwindInfo,
@@ -81,6 +84,7 @@ impl StackEnd {
         Self::OtherStack,
         Self::HiddenRegisters,
         Self::NoMappings,
+        Self::SkippedCaller,
     ];
 
     /// The frames that every kernel stack has: the entry and its handler in C. Code that does
@@ -149,6 +153,9 @@ impl StackEnd {
                  before it could be read"
             }
             Self::HiddenRegisters => "registers of a blocked thread are hidden from plain users",
+            Self::SkippedCaller => {
+                "the innermost function keeps no frame pointer, so that its caller is missing"
+            }
             Self::NoMappings => "the recording does not say what code the process had mapped",
         }
     }

@@ -1,6 +1,6 @@
 //! The unwinder: its state from sample to sample, and the entry to a walk.
 
-use prof_model::{RegisterAbi, StackEnd, UserRegisters};
+use prof_model::{AbsoluteAddress, RegisterAbi, StackEnd, UserRegisters};
 
 use crate::arch::Architecture;
 use crate::code::{KnownCode, ProcessCode};
@@ -11,6 +11,9 @@ use crate::memory::stack::{Block, Stack};
 use crate::memory::target::{Memory, Target, Unwound, UserState};
 use crate::module::files::ModuleFiles;
 use crate::module::store::ModuleStore;
+use crate::registers::Registers;
+use crate::rule::Rule;
+use crate::step::lookup::find_rule;
 use crate::walk::walk;
 
 /// The most frames of a stack: with kernel frames and the rest of the record it stays within the
@@ -95,6 +98,24 @@ impl Unwinder {
         }
         frames.drain(first..second);
         again
+    }
+
+    /// Whether code at this address keeps a frame pointer there, which leads to its caller; `None`
+    /// if that is unknown.
+    pub fn keeps_frame_pointer(
+        &mut self,
+        target: &Target<'_>,
+        address: AbsoluteAddress,
+    ) -> Option<bool> {
+        let layout = self.code.layout;
+        let mut registers = Registers::default();
+        registers.set(layout.program_counter, address.0);
+        let mut code = ProcessCode::new(&mut self.code, target);
+        let place = code.locate(address.0)?;
+        match find_rule(&mut code, &Frame::sampled(registers, layout), &place).rule {
+            Rule::Compact(rule) => Some(rule.cfa_register == layout.frame_pointer),
+            _ => None,
+        }
     }
 
     /// The registers to start with, given the user's registers of a sample (`saved`) and those of

@@ -69,6 +69,7 @@ fn candidates(cause: Cause, quality: &Quality) -> Vec<Remedy> {
                 Remedy::UnwindTables,
             ]
         }
+        Cause::Stack(StackEnd::SkippedCaller) => vec![Remedy::CallGraphDwarf],
         Cause::Stack(StackEnd::NoUnwindInfo) => {
             vec![Remedy::KeepFramePointers, Remedy::UnwindTables]
         }

@@ -59,7 +59,11 @@ impl Counts {
     pub(super) fn finish(mut self, profile: &Profile, recording: &Recording) -> Quality {
         self.quality.failures = self.failures(profile);
         let mut quality = match &recording.features().quality {
-            Some(recorded) if !self.unwound => recorded.clone(),
+            Some(recorded) if !self.unwound => {
+                let mut quality = recorded.clone();
+                quality.take_skipped_callers(&self.quality);
+                quality
+            }
             Some(recorded) => {
                 self.quality.losses = recorded.losses;
                 self.quality.probes.clone_from(&recorded.probes);

@@ -99,7 +99,12 @@ impl Interner {
         let root = root.map(|root| mark(profile, None, root));
         let mut stack = root;
         if note.end.counts() && !note.end.is_whole() {
-            stack = Some(mark(profile, stack, Frame::Cut(note.end)));
+            let outer = match note.end {
+                // The gap is further in.
+                StackEnd::SkippedCaller => StackEnd::FramePointersEnded,
+                end => end,
+            };
+            stack = Some(mark(profile, stack, Frame::Cut(outer)));
         }
         stack = match note.elided {
             0 => self.user_part(stack, &chain.user, owner, profile),

@@ -16,6 +16,7 @@ mod pprof;
 mod progress;
 mod python;
 mod samples;
+mod skipped_callers;
 mod stack_check;
 mod thread_names;
 mod wall;

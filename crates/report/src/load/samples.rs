@@ -1,6 +1,6 @@
 //! Samples to those of a profile: their stacks interned, their weights corrected, all counted.
 
-use prof_model::{Process, Quality};
+use prof_model::{CallGraphSettings, Process, Quality, StackEnd};
 use prof_perfdata::EventDescription;
 
 use super::chain::Chain;
@@ -9,6 +9,7 @@ use super::events::{self, EventTraits};
 use super::groups::Groups;
 use super::intern::{Interner, Owner};
 use super::python::fold_interpreter;
+use super::skipped_callers::SkippedCallers;
 use super::wall::Wall;
 use super::weights::Corrections;
 use crate::profile::{Event, NameId, Profile, Sample};
@@ -21,6 +22,9 @@ pub(super) struct Collector {
     pub(super) counts: Counts,
     /// Keeps the interpreter's own functions among those of Python programs.
     native: bool,
+    /// The recorder unwound stacks, which may go on by frame pointers further out.
+    unwinds: bool,
+    skipped_callers: SkippedCallers,
     groups: Groups,
     wall: Option<Wall>,
     corrections: Corrections,
@@ -32,12 +36,16 @@ impl Collector {
     /// For a recording of this quality, if it says. Whether it is `native` says if the
     /// interpreter's own functions stay.
     pub(super) fn new(quality: Option<&Quality>, native: bool) -> Self {
+        let settings = quality.and_then(|quality| quality.settings.as_ref());
         Self {
             profile: Profile::default(),
             traits: EventTraits::default(),
             interner: Interner::default(),
             counts: Counts::default(),
             native,
+            unwinds: settings
+                .is_some_and(|known| known.call_graph != CallGraphSettings::FramePointers),
+            skipped_callers: SkippedCallers::default(),
             groups: Groups::default(),
             wall: None,
             corrections: Corrections::new(quality),
@@ -68,14 +76,20 @@ impl Collector {
             fold_interpreter(chain, process, &self.profile.modules);
         }
         let (pid, tid) = (sample.pid, sample.tid);
+        if let (true, Some(process)) = (self.is_by_frame_pointers(sample, chain), process) {
+            (self.skipped_callers).mark(chain, pid, process, &self.profile.modules);
+        }
         let owner = Owner { pid, process };
         let (interner, profile) = (&mut self.interner, &mut self.profile);
         let stack = interner.stack(None, chain, owner, profile);
         let is_partial = chain.note.end.counts() && !chain.note.end.is_whole();
-        let outermost = chain.user.last().filter(|_| is_partial);
-        let outermost =
-            outermost.map(|&address| interner.user_frame(pid, process, address, profile));
-        self.counts.stack(chain.note, outermost);
+        let place = match chain.note.end {
+            StackEnd::SkippedCaller => chain.user.first(),
+            _ => chain.user.last(),
+        };
+        let place = place.filter(|_| is_partial);
+        let place = place.map(|&address| interner.user_frame(pid, process, address, profile));
+        self.counts.stack(chain.note, place);
         let wall = self.wall.and_then(|wall| wall.place(sample.event));
         let wall = wall.map(|(event, root)| {
             let stack = interner.stack(Some(root), chain, owner, profile);
@@ -106,6 +120,13 @@ impl Collector {
                 });
             }
         }
+    }
+
+    /// Whether a chain comes from the kernel, which followed frame pointers.
+    fn is_by_frame_pointers(&self, sample: &prof_perfdata::Sample<'_>, chain: &Chain) -> bool {
+        let by_branches = self.traits.of(sample.event).open_calls && sample.branches.is_some();
+        let is_unwound = self.unwinds || sample.user_stack.is_some();
+        chain.note.end == StackEnd::FramePointersEnded && !is_unwound && !by_branches
     }
 
     /// Frames and stacks have other numbers from now on.

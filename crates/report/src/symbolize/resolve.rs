@@ -236,6 +236,7 @@ fn left_out_label(count: u32) -> String {
             "[... over {} frames left out ...]",
             grouped(10_u64.pow(digits))
         ),
+        _ if count == 1 => "[... one frame left out ...]".into(),
         _ => "[... a few frames left out ...]".into(),
     }
 }

@@ -1,0 +1,56 @@
+//! The caller that a chain of frame pointers lacks.
+//!
+//! ```text
+//!   main ─▶ middle ─▶ leaf       leaf keeps no frame pointer, as compilers have it for functions
+//!                                that call no other: rbp is still that of middle, so that
+//!   chain: leaf, main            the first return address is the one into main
+//! ```
+
+use prof_model::{AbsoluteAddress, FileOffset, ModuleId, Modules, Pid, Process, StackEnd};
+use prof_unwinder::{Target, Unwinder};
+use rustc_hash::FxHashMap;
+
+use super::chain::Chain;
+use super::files::RecordedFiles;
+
+/// Finds chains that lack a caller.
+#[derive(Default)]
+pub(super) struct SkippedCallers {
+    unwinder: Option<Unwinder>,
+    /// Whether code at these places keeps no frame pointer.
+    known: FxHashMap<(ModuleId, FileOffset), bool>,
+}
+
+impl SkippedCallers {
+    /// Marks the gap behind the innermost function of a chain, if the caller is missing there.
+    pub(super) fn mark(
+        &mut self,
+        chain: &mut Chain,
+        pid: Pid,
+        process: &Process,
+        modules: &Modules,
+    ) {
+        let [innermost, _, ..] = chain.user[..] else {
+            return;
+        };
+        let at = AbsoluteAddress(innermost);
+        let Some(mapping) = process.space().find(at) else {
+            return;
+        };
+        let key = (mapping.module, mapping.file_offset_of(at));
+        let target = Target {
+            pid,
+            process,
+            modules,
+        };
+        let unwinder = &mut self.unwinder;
+        let is_skipped = *self.known.entry(key).or_insert_with(|| {
+            let unwinder = unwinder.get_or_insert_with(|| Unwinder::new(RecordedFiles));
+            unwinder.keeps_frame_pointer(&target, at) == Some(false)
+        });
+        if is_skipped {
+            chain.note.end = StackEnd::SkippedCaller;
+            (chain.note.elided, chain.note.elided_at) = (1, 1);
+        }
+    }
+}
