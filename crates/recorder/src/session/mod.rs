@@ -308,6 +308,7 @@ impl Session {
             Record::Switch(switch) => return self.switch(switch),
             Record::Exit(task) => {
                 self.trackers.duplicates.forget(task.tid);
+                self.chain_builder.forget_thread(task.tid);
                 if let Some(unseen) = self.waits.forget(task.tid) {
                     self.unseen(unseen, task.stamp.time.unwrap_or(task.time))?;
                 }
@@ -317,6 +318,7 @@ impl Session {
                     self.chain_builder.forget(task.pid);
                 }
             }
+            Record::Comm(comm) if comm.exec => self.chain_builder.forget_thread(comm.tid),
             _ => {}
         }
         self.trackers.lifetimes.follow(&record, &self.processes);

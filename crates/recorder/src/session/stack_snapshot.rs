@@ -117,6 +117,14 @@ impl SnapshotCache {
         self.forget_others(index);
     }
 
+    /// Forgets the stack of a thread.
+    pub(crate) fn forget(&mut self, tid: Tid) {
+        let known = self.threads.iter().position(|stack| stack.tid == tid);
+        if let Some(index) = known {
+            self.bytes -= self.threads.swap_remove(index).bytes.capacity();
+        }
+    }
+
     /// Drops other stacks than this one until they fit: if more threads alternate than can be
     /// stored, the one that was not seen for longest would be the next.
     fn forget_others(&mut self, mut index: usize) {
@@ -201,6 +209,9 @@ mod tests {
         check(99, &[]);
         check(u64::MAX, &[]);
         assert!(earlier.of(8).is_none());
+        earlier.forget(7);
+        assert!(earlier.of(7).is_none());
+        assert_eq!(earlier.bytes, 0);
     }
 
     #[test]

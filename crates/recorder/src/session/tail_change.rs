@@ -91,6 +91,11 @@ impl TailChange {
         thread.has_ambiguous_place
     }
 
+    /// Forgets a thread.
+    pub(crate) fn forget(&mut self, tid: Tid) {
+        self.threads.retain(|thread| thread.tid != tid);
+    }
+
     fn of(&mut self, tid: Tid) -> Option<&mut ThreadTail> {
         self.threads.iter_mut().find(|thread| thread.tid == tid)
     }
@@ -131,6 +136,16 @@ mod tests {
         check(1, 10, &[3, 1], true);
         check(1, 20, &[3, 1], true);
         check(2, 10, &[3, 1], false);
+    }
+
+    #[test]
+    fn the_next_thread_of_a_number_is_another_one() {
+        let mut tail_change = TailChange::default();
+        assert!(tail_change.changes(1, &[2, 1]));
+        tail_change.set_ambiguous(1);
+        tail_change.forget(1);
+        assert!(tail_change.changes(1, &[2, 1]));
+        assert!(!tail_change.is_ambiguous(1));
     }
 
     #[test]

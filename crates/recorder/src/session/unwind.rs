@@ -73,6 +73,13 @@ impl ChainBuilder {
         }
     }
 
+    /// Forgets the stacks of a thread that has ended, whose number may be used again, or that runs
+    /// another program now.
+    pub(crate) fn forget_thread(&mut self, tid: Tid) {
+        self.users.earlier.forget(tid);
+        self.users.tail_change.forget(tid);
+    }
+
     /// Forgets a process that has ended.
     pub(crate) fn forget(&mut self, pid: Pid) {
         self.users.java.forget(pid);
