@@ -89,6 +89,22 @@ fn online() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
+/// Newer kernels free the memory of a process after its EXIT record.
+#[test]
+fn the_end_of_a_process_has_its_name() {
+    if !needs(ALL) {
+        return;
+    }
+    let session = Session::alone();
+    let exits = Program::c(&["exits.c"]).build();
+    let options = ["-a", "-e", "cpu-clock", "-F", "1999"];
+    let recorded = session.record(&options, &[exits.to_str().unwrap(), "200"]);
+    let end = ["--function", "^exit_mmap$", "--sort", "comm"];
+    let names = recorded.report(&end).stdout;
+    assert!(names.contains("  exits\n"), "{names}");
+    assert!(!names.contains("  :"), "{names}");
+}
+
 #[test]
 fn a_commands_status_passes_through() {
     if !needs(ALL) {

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use crate::calltree::Split;
 use crate::filter::Filter;
-use crate::profile::{NameId, Profile, Sample};
+use crate::profile::{NameId, Profile, Sample, is_unnamed};
 
 /// The groups of a profile, in the order of their first sample.
 pub(crate) struct Groups<'p> {
@@ -66,7 +66,9 @@ impl<'p> Groups<'p> {
     /// The index of a sample's group, from zero in the order of first samples.
     pub(crate) fn number(&mut self, sample: &Sample) -> u32 {
         let key = self.key(sample);
-        let (name, is_main) = (sample.name, sample.pid == sample.tid);
+        let name = sample.name;
+        let is_named = !is_unnamed(&self.profile.names[name], sample.tid);
+        let is_main = is_named && sample.pid == sample.tid;
         let parts = &mut self.parts;
         let number = *self.numbers.entry(key).or_insert_with(|| {
             parts.push(Part { key, name, is_main });
@@ -75,7 +77,7 @@ impl<'p> Groups<'p> {
         // The last name: the first ones are often those of the parent. A process has the name of
         // its main thread.
         let part = &mut parts[number as usize];
-        if is_main || !part.is_main {
+        if is_named && (is_main || !part.is_main) {
             (part.name, part.is_main) = (name, is_main);
         }
         number

@@ -162,6 +162,24 @@ fn threads_are_merged_by_name() {
     check(Split::Name, Some("worker-1$"), &["worker-*;main 2"]);
 }
 
+#[test]
+fn a_thread_without_a_name_takes_none_from_its_group() {
+    let symbolized = TestProfile::of(&[
+        ":1/1/1 main 1",
+        "worker/1/2 main 2",
+        ":2/1/2 main 3",
+        ":9/9/9 main 4",
+    ]);
+    let check = |split, expected: &[&str]| {
+        assert_eq!(folded(&symbolized, &Filter::default(), split), expected);
+    };
+    check(
+        Split::Thread,
+        &[":1 1/1;main 1", ":9 9/9;main 4", "worker 1/2;main 5"],
+    );
+    check(Split::Process, &[":9 9;main 4", "worker 1;main 6"]);
+}
+
 fn lines(tree: &CallTree<'_>) -> Vec<String> {
     let mut text = Vec::new();
     folded::write(tree, &mut text).unwrap();

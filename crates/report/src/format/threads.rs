@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use prof_model::{Pid, Tid};
 
 use crate::filter::filtered_samples::FilteredSamples;
-use crate::profile::{NameId, Sample};
+use crate::profile::{NameId, Names, Sample, is_unnamed};
 
 /// The threads of which samples are shown.
 pub(super) struct Threads<'p> {
@@ -18,7 +18,7 @@ pub(super) struct Threads<'p> {
 pub(super) struct Thread<'p> {
     pub(super) pid: Pid,
     pub(super) tid: Tid,
-    /// Its last name: the first ones are often its parent's.
+    /// Its last name.
     pub(super) name: &'p str,
     /// Its visible samples, in time order. At least one.
     pub(super) samples: Vec<Sample>,
@@ -35,7 +35,7 @@ impl<'p> Threads<'p> {
         let thread = |((pid, tid), samples): (_, Vec<Sample>)| Thread {
             pid,
             tid,
-            name: samples.last().map_or("", |sample| &names[sample.name]),
+            name: last_name(&samples, names),
             samples,
         };
         let processes = process_names(shown);
@@ -60,10 +60,24 @@ impl<'p> Threads<'p> {
     }
 }
 
+/// The last name of a thread: the first ones are often its parent's.
+fn last_name<'p>(samples: &[Sample], names: &'p Names) -> &'p str {
+    let mut last = samples
+        .iter()
+        .rev()
+        .map(|sample| (sample, &names[sample.name]));
+    let named = last
+        .clone()
+        .find(|(sample, name)| !is_unnamed(name, sample.tid));
+    named.or_else(|| last.next()).map_or("", |(_, name)| name)
+}
+
 fn process_names(shown: &FilteredSamples<'_>) -> BTreeMap<Pid, NameId> {
-    let mut best: BTreeMap<Pid, ((bool, Tid), NameId)> = BTreeMap::new();
-    for sample in shown.symbolized().profile().samples.iter() {
-        let rank = (sample.tid != sample.pid, sample.tid);
+    let profile = shown.symbolized().profile();
+    let mut best: BTreeMap<Pid, ((bool, bool, Tid), NameId)> = BTreeMap::new();
+    for sample in profile.samples.iter() {
+        let is_unnamed = is_unnamed(&profile.names[sample.name], sample.tid);
+        let rank = (is_unnamed, sample.tid != sample.pid, sample.tid);
         let known = best.entry(sample.pid).or_insert((rank, sample.name));
         if rank <= known.0 {
             *known = (rank, sample.name);
@@ -72,4 +86,29 @@ fn process_names(shown: &FilteredSamples<'_>) -> BTreeMap<Pid, NameId> {
     best.into_iter()
         .map(|(pid, (_, name))| (pid, name))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{TestProfile, everything};
+
+    #[test]
+    fn a_thread_without_a_name_takes_none_from_its_process() {
+        let symbolized = TestProfile::of(&[
+            ":1/1/1 main 1",
+            "worker/1/2 main 2",
+            ":2/1/2 main 3",
+            ":9/9/9 main 4",
+        ]);
+        let filter = everything();
+        let shown = FilteredSamples::new(&symbolized, &filter).unwrap();
+        let threads = Threads::new(&shown);
+        let names: Vec<&str> = threads.iter().map(|thread| thread.name).collect();
+        assert_eq!(names, [":1", "worker", ":9"]);
+        assert_eq!(
+            [1, 9].map(|pid| threads.process_name(pid)),
+            ["worker", ":9"]
+        );
+    }
 }

@@ -25,7 +25,7 @@ mod weights;
 use std::path::Path;
 use std::sync::Arc;
 
-use prof_model::{Modules, Pid, Processes};
+use prof_model::{Modules, Pid, Processes, Tid};
 use prof_perfdata::{ClockData, Record, Recording, Sample, follow};
 use prof_symbols::RecordedKernel;
 
@@ -144,7 +144,7 @@ impl Loader {
             Record::Lost(lost) | Record::LostSamples(lost) => counts.lost(lost.count),
             Record::Throttle(_) => counts.throttled(),
             _ => {
-                self.thread_names.forget_changed(record);
+                self.thread_names.follow(record, &self.processes);
                 self.live_and_die(record);
                 let modules = &mut self.collector.profile.modules;
                 follow(record, &mut self.processes, modules);
@@ -255,10 +255,11 @@ impl Loader {
         self.modules_seen = modules.len();
     }
 
-    /// Frames, stacks and names have other numbers from now on.
-    fn forget_numbers(&mut self) {
+    /// Frames, stacks and names have other numbers from now on, and of ended threads only these are
+    /// needed.
+    fn renumber(&mut self, is_needed: impl FnMut(Pid, Tid) -> bool) {
         self.collector.forget_numbers();
-        self.thread_names = ThreadNames::default();
+        self.thread_names.renumber(is_needed);
     }
 
     fn finish(mut self, recording: &Recording) -> Profile {

@@ -1,24 +1,44 @@
 //! What threads are called at the moment.
 
-use prof_model::{Pid, Process, Tid};
+use std::sync::Arc;
+
+use prof_model::{Pid, Process, Processes, Tid};
 use prof_perfdata::Record;
 use rustc_hash::FxHashMap;
 
-use crate::profile::{NameId, Names};
+use crate::profile::{NameId, Names, unnamed};
 
-/// Remembers the names of threads until one may have changed.
+/// Remembers the names of threads.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ThreadNames {
+    /// Until one may have changed.
     known: FxHashMap<(Pid, Tid), NameId>,
+    /// Of threads that have ended, until others have their ids. The kernel writes the EXIT record
+    /// before the thread's work is done: it has yet to free the memory of the process.
+    ended: FxHashMap<(Pid, Tid), Arc<str>>,
 }
 
 impl ThreadNames {
-    /// Forgets all if `record` may be about a name. A thread without a name of its own has that of
-    /// its process, so that one name can be that of many.
-    pub(super) fn forget_changed(&mut self, record: &Record<'_>) {
-        if let Record::Comm(_) | Record::Fork(_) | Record::Exit(_) = record {
-            self.known.clear();
+    /// Handles a record, before `processes` does.
+    ///
+    /// A thread without a name of its own has that of its process, so that one name can be that of
+    /// many.
+    pub(super) fn follow(&mut self, record: &Record<'_>, processes: &Processes) {
+        match record {
+            Record::Comm(_) => {}
+            Record::Fork(task) => {
+                self.ended.remove(&(task.pid, task.tid));
+            }
+            Record::Exit(task) => {
+                let (pid, tid) = (task.pid, task.tid);
+                let process = processes.get(pid);
+                if let Some(name) = process.and_then(|process| process.name(pid, tid)) {
+                    self.ended.insert((pid, tid), Arc::clone(name));
+                }
+            }
+            _ => return,
         }
+        self.known.clear();
     }
 
     /// The name of a thread; `:` and its number if it has none.
@@ -29,46 +49,99 @@ impl ThreadNames {
         process: Option<&Process>,
         names: &mut Names,
     ) -> NameId {
-        let known = self.known.entry((pid, tid));
-        *known.or_insert_with(
-            || match process.and_then(|process| process.name(pid, tid)) {
+        let ended = &self.ended;
+        *self.known.entry((pid, tid)).or_insert_with(|| {
+            let own = process.and_then(|process| process.own_name(tid));
+            let main = || process.and_then(|process| process.own_name(pid));
+            let name = own
+                .or_else(|| ended.get(&(pid, tid)))
+                .or_else(main)
+                .or_else(|| ended.get(&(pid, pid)));
+            match name {
                 Some(name) => names.intern(name),
-                None => names.intern(&format!(":{tid}")),
-            },
-        )
+                None => names.intern(&unnamed(tid)),
+            }
+        })
+    }
+
+    /// How many names of ended threads it holds.
+    pub(super) fn ended(&self) -> usize {
+        self.ended.len()
+    }
+
+    /// Names have other numbers from now on, and of ended threads only these are needed.
+    pub(super) fn renumber(&mut self, mut is_needed: impl FnMut(Pid, Tid) -> bool) {
+        self.known.clear();
+        self.ended.retain(|&(pid, tid), _| is_needed(pid, tid));
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use prof_model::Processes;
-    use prof_perfdata::{Comm, Stamp};
+    use prof_model::Modules;
+    use prof_perfdata::{Comm, Stamp, Task, follow};
 
     use super::*;
 
-    #[test]
-    fn a_name_is_remembered_until_it_may_have_changed() {
-        let mut processes = Processes::default();
-        let mut names = Names::default();
-        let mut threads = ThreadNames::default();
-        let mut check = |processes: &Processes, record: Option<Record<'_>>, expected: [&str; 2]| {
-            if let Some(record) = record {
-                threads.forget_changed(&record);
-            }
-            let ids = [1, 2].map(|tid| threads.get(1, tid, processes.get(1), &mut names));
-            assert_eq!(ids.map(|id| names[id].to_owned()), expected);
-        };
-        check(&processes, None, [":1", ":2"]);
-        processes.rename(1, 1, "sh");
-        let comm = Record::Comm(Comm {
+    fn comm(tid: Tid, exec: bool, name: &str) -> Record<'_> {
+        Record::Comm(Comm {
             stamp: Stamp::default(),
             pid: 1,
-            tid: 1,
-            exec: true,
-            name: "sh".as_ref(),
-        });
-        check(&processes, Some(comm), ["sh", "sh"]);
-        processes.rename(1, 1, "python3");
-        check(&processes, Some(comm), ["python3", "python3"]);
+            tid,
+            exec,
+            name: name.as_ref(),
+        })
+    }
+
+    fn task((parent_pid, parent_tid): (Pid, Tid), (pid, tid): (Pid, Tid)) -> Task {
+        Task {
+            stamp: Stamp::default(),
+            pid,
+            tid,
+            parent_pid,
+            parent_tid,
+            time: 0,
+            existed: false,
+        }
+    }
+
+    /// Follows the records one after the other, and looks at the names of threads 1 and 2 of
+    /// process 1 after each.
+    fn check(steps: &[(Record<'_>, [&str; 2])]) {
+        let (mut processes, mut modules) = (Processes::default(), Modules::default());
+        let mut names = Names::default();
+        let mut threads = ThreadNames::default();
+        for (record, expected) in steps {
+            threads.follow(record, &processes);
+            follow(record, &mut processes, &mut modules);
+            let ids = [1, 2].map(|tid| threads.get(1, tid, processes.get(1), &mut names));
+            assert_eq!(ids.map(|id| names[id].to_owned()), *expected, "{record:?}");
+        }
+    }
+
+    #[test]
+    fn a_name_is_remembered_until_it_may_have_changed() {
+        check(&[
+            (Record::Exit(task((1, 1), (1, 1))), [":1", ":2"]),
+            (comm(1, true, "sh"), ["sh", "sh"]),
+            (comm(1, true, "python3"), ["python3", "python3"]),
+        ]);
+    }
+
+    #[test]
+    fn threads_keep_their_names_after_their_end_until_others_have_their_ids() {
+        let fork = |parent, child| Record::Fork(task(parent, child));
+        let exit = |tid| Record::Exit(task((1, 1), (1, tid)));
+        check(&[
+            (comm(1, true, "server"), ["server", "server"]),
+            (fork((1, 1), (1, 2)), ["server", "server"]),
+            (comm(2, false, "worker"), ["server", "worker"]),
+            (exit(1), ["server", "worker"]),
+            (exit(2), ["server", "worker"]),
+            // Of an unknown parent.
+            (fork((9, 9), (1, 1)), [":1", "worker"]),
+            (comm(1, true, "ls"), ["ls", "worker"]),
+            (fork((1, 1), (1, 2)), ["ls", "ls"]),
+        ]);
     }
 }

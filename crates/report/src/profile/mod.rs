@@ -30,6 +30,7 @@ pub use frames::{Frame, FrameId, Frames};
 pub use function_kind::FunctionKind;
 pub use named::{NamedFrame, NamedFrames, NamedId};
 pub use names::{NameId, Names};
+pub(crate) use names::{is_unnamed, unnamed};
 pub use samples::{Sample, Samples, Weight};
 pub use stack_check::{Answer, CodePlace, Difference, StackCheck};
 pub use stacks::{StackId, Stacks};

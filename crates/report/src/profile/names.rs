@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use prof_model::printable;
+use prof_model::{Tid, printable};
 use rustc_hash::FxHashMap;
 
 /// A name's number in [`Names`].
@@ -42,6 +42,17 @@ impl Names {
             .map(NameId)
             .zip(self.names.iter().map(|name| &**name))
     }
+}
+
+/// The substitute for the name of a thread that no record names.
+pub(crate) fn unnamed(tid: Tid) -> String {
+    format!(":{tid}")
+}
+
+/// Whether the name of a thread is that substitute.
+pub(crate) fn is_unnamed(name: &str, tid: Tid) -> bool {
+    let number = name.strip_prefix(':');
+    number.is_some_and(|number| number.parse() == Ok(tid))
 }
 
 impl std::ops::Index<NameId> for Names {

@@ -11,7 +11,9 @@ mod window;
 use std::time::Duration;
 
 use prof_filemap::MappedFile;
+use prof_model::{Pid, Tid};
 use prof_perfdata::{Error, Recording};
+use rustc_hash::FxHashSet;
 
 use super::{LoadOptions, Loader, StackCopies};
 use crate::profile::{Profile, StackId, Weight};
@@ -71,8 +73,7 @@ impl LiveProfile {
         samples.iter().for_each(|sample| self.window.add(&sample));
         loader.collector.profile.thread_lifetimes = Default::default();
         self.window.drop_lightest();
-        let names = loader.collector.profile.names.iter().count();
-        if loader.collector.profile.stacks.len() + names > self.most_stacks {
+        if self.size() > self.most_stacks {
             self.drop_unused();
         }
         Ok(())
@@ -96,6 +97,17 @@ impl LiveProfile {
     /// rare and there were too many.
     pub fn left_out(&self) -> Weight {
         self.window.left_out()
+    }
+
+    /// How many stacks and names there are.
+    fn size(&self) -> usize {
+        let Loader {
+            collector,
+            thread_names,
+            ..
+        } = &self.loader;
+        let profile = &collector.profile;
+        profile.stacks.len() + profile.names.iter().count() + thread_names.ended()
     }
 
     /// Makes all tables anew of what the window holds.
@@ -129,9 +141,10 @@ impl LiveProfile {
             let stack = renamed[stack.index()].unwrap_or(stack);
             (stack, profile.names.intern(&names[name]))
         });
-        let left = profile.stacks.len() + profile.names.iter().count();
-        self.most_stacks = Self::FEW_STACKS.max(2 * left);
-        self.loader.forget_numbers();
+        let threads: FxHashSet<(Pid, Tid)> = self.window.threads().collect();
+        self.loader
+            .renumber(|pid, tid| threads.contains(&(pid, tid)));
+        self.most_stacks = Self::FEW_STACKS.max(2 * self.size());
     }
 }
 

@@ -156,6 +156,11 @@ impl Window {
         self.held.keys().map(|key| key.stack)
     }
 
+    /// The threads of all samples.
+    pub(super) fn threads(&self) -> impl Iterator<Item = (Pid, Tid)> {
+        self.held.keys().map(|key| (key.pid, key.tid))
+    }
+
     /// Stacks and names have other numbers from now on.
     pub(super) fn rename(&mut self, mut number: impl FnMut(StackId, NameId) -> (StackId, NameId)) {
         let held = std::mem::take(&mut self.held);
