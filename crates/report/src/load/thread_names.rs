@@ -41,7 +41,8 @@ impl ThreadNames {
         self.known.clear();
     }
 
-    /// The name of a thread; `:` and its number if it has none.
+    /// The name of a thread; `:` and its number if it has none. No record of perf names the idle
+    /// task.
     pub(super) fn get(
         &mut self,
         pid: Pid,
@@ -59,6 +60,7 @@ impl ThreadNames {
                 .or_else(|| ended.get(&(pid, pid)));
             match name {
                 Some(name) => names.intern(name),
+                None if (pid, tid) == (0, 0) => names.intern("swapper"),
                 None => names.intern(&unnamed(tid)),
             }
         })
@@ -126,6 +128,13 @@ mod tests {
             (comm(1, true, "sh"), ["sh", "sh"]),
             (comm(1, true, "python3"), ["python3", "python3"]),
         ]);
+    }
+
+    #[test]
+    fn the_idle_task_has_a_name() {
+        let mut names = Names::default();
+        let idle = ThreadNames::default().get(0, 0, None, &mut names);
+        assert_eq!(&names[idle], "swapper");
     }
 
     #[test]
