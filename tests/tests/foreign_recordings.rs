@@ -98,6 +98,40 @@ fn samples_of_perf_without_stacks() {
     assert_eq!(report(&session, &file).hottest(), ["burn_sixty"]);
 }
 
+/// perf repeats at the end what the kernel has said of each ring.
+#[test]
+fn losses_of_perf_count_once() {
+    if !needs(&[Need::Tool("perf")]) {
+        return;
+    }
+    let session = Session::new();
+    let file = session.path("perf.data");
+    // A ring has room for one sample and a half.
+    let small = ["-e", "cpu-clock", "-c", "100000", "-m", "4"];
+    let dumps = ["--call-graph", "dwarf,8192"];
+    perf_record(
+        &[small.as_slice(), &dumps].concat(),
+        &file,
+        &[&SHARES.build()],
+    );
+    let mut perf = Command::new("perf");
+    perf.args(["report", "-D", "-i"]).arg(&file);
+    let records = Outcome::of(perf).stdout;
+    let sum = |before: &str| -> Option<u64> {
+        let counts = records.lines().filter_map(|line| line.rsplit_once(before));
+        let counts = counts.filter_map(|(_, count)| count.trim().parse::<u64>().ok());
+        counts.reduce(|sum, count| sum + count)
+    };
+    let totals = sum(": lost samples :");
+    let expected = totals.or_else(|| sum(": lost:")).unwrap();
+    let outcome = session.run(["report", "-i", file.to_str().unwrap(), "--json", "-"]);
+    let json: serde_json::Value = serde_json::from_str(&outcome.stdout).unwrap();
+    assert_eq!(
+        json["quality"]["losses"]["ring_full"], expected,
+        "{outcome}"
+    );
+}
+
 #[test]
 fn our_own_dumps_unwind_to_the_same_stacks() {
     let session = Session::new();

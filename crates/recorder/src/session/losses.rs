@@ -21,7 +21,7 @@ impl Session {
                     count: dropped,
                 };
                 self.out.clear();
-                encode::lost_samples(&mut self.out, attr, &lost);
+                encode::lost(&mut self.out, attr, &lost);
                 self.output.files.write_live(&self.out)
             }
             _ => Ok(()),

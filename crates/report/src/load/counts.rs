@@ -5,23 +5,31 @@ use std::cmp::Reverse;
 use prof_model::{
     CallGraphSettings, Quality, RecordingSettings, SampledBy, StackEnd, UnwindFailure,
 };
-use prof_perfdata::{Attr, Recording, SampleType, StackNote};
+use prof_perfdata::{Attr, Lost, Recording, SampleType, StackNote};
 use rustc_hash::FxHashMap;
 
+use super::events::Traits;
+use super::losses::ReportedLosses;
 use crate::profile::{Frame, FrameId, Frames, Profile};
 
 /// Counts of what was met.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counts {
     quality: Quality,
+    losses: ReportedLosses,
     failures: FxHashMap<(StackEnd, FrameId), u64>,
     unwound: bool,
 }
 
 impl Counts {
-    pub(super) fn lost(&mut self, samples: u64) {
-        let lost = &mut self.quality.losses.ring_full;
-        *lost = lost.saturating_add(samples);
+    /// Records that found a ring full.
+    pub(super) fn lost(&mut self, lost: &Lost) {
+        self.losses.add_records(lost);
+    }
+
+    /// Samples that an event with these traits lost.
+    pub(super) fn lost_samples(&mut self, lost: &Lost, traits: Traits) {
+        self.losses.add_samples(lost, traits);
     }
 
     pub(super) fn throttled(&mut self) {
@@ -58,6 +66,7 @@ impl Counts {
     /// All in all: what was counted here, and what the recorder counted if it did.
     pub(super) fn finish(mut self, profile: &Profile, recording: &Recording) -> Quality {
         self.quality.failures = self.failures(profile);
+        self.quality.losses.ring_full = self.losses.sum();
         let mut quality = match &recording.features().quality {
             Some(recorded) if !self.unwound => {
                 let mut quality = recorded.clone();

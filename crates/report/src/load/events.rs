@@ -1,6 +1,6 @@
 //! What the events of a recording say about its samples.
 
-use prof_perfdata::{EventDescription, SampleType};
+use prof_perfdata::{EventDescription, ReadFormat, SampleType};
 
 use crate::profile::{Event, Unit};
 
@@ -11,6 +11,10 @@ pub(super) struct Traits {
     pub(super) chains: bool,
     /// Their last branches are the calls that have not returned (`--call-graph lbr`).
     pub(super) open_calls: bool,
+    /// The kernel counts the samples that it loses.
+    pub(super) counts_losses: bool,
+    /// It has no samples: it is there for the sake of other records.
+    pub(super) is_dummy: bool,
 }
 
 /// The traits of all events.
@@ -19,6 +23,9 @@ pub(super) struct EventTraits(Vec<Traits>);
 
 /// `PERF_SAMPLE_BRANCH_CALL_STACK`
 const CALL_STACK: u64 = 1 << 11;
+
+/// `PERF_TYPE_SOFTWARE` with `PERF_COUNT_SW_DUMMY`
+const DUMMY: (u32, u64) = (1, 9);
 
 impl EventTraits {
     /// Learns what is new; returns whether anything is.
@@ -29,6 +36,8 @@ impl EventTraits {
         let traits = |event: &EventDescription| Traits {
             chains: event.attr.sample_type.contains(SampleType::CALLCHAIN),
             open_calls: event.attr.branch_sample_type & CALL_STACK != 0,
+            counts_losses: event.attr.read_format.contains(ReadFormat::LOST),
+            is_dummy: (event.attr.kind, event.attr.config) == DUMMY,
         };
         self.0 = events.iter().map(traits).collect();
         true
@@ -38,6 +47,8 @@ impl EventTraits {
         self.0.get(event).copied().unwrap_or(Traits {
             chains: true,
             open_calls: false,
+            counts_losses: false,
+            is_dummy: false,
         })
     }
 }

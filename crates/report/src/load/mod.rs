@@ -12,6 +12,7 @@ mod imported;
 mod input;
 mod intern;
 mod live;
+mod losses;
 mod pprof;
 mod progress;
 mod python;
@@ -141,7 +142,10 @@ impl Loader {
         let counts = &mut self.collector.counts;
         match record {
             Record::Sample(sample) => return self.sample(sample),
-            Record::Lost(lost) | Record::LostSamples(lost) => counts.lost(lost.count),
+            Record::Lost(lost) => counts.lost(lost),
+            Record::LostSamples(lost) => {
+                counts.lost_samples(lost, self.collector.traits.of(lost.stamp.event));
+            }
             Record::Throttle(_) => counts.throttled(),
             _ => {
                 self.thread_names.follow(record, &self.processes);
