@@ -34,7 +34,7 @@ struct Key {
 pub(super) fn of(run: &Run) -> Rows {
     let profile = run.profile.profile();
     let mut sums: FxHashMap<Key, (u64, u64)> = FxHashMap::default();
-    let mut comms: FxHashMap<Pid, (NameId, bool)> = FxHashMap::default();
+    let comms = profile.process_names();
     for sample in profile.samples.iter() {
         if usize::from(sample.event) >= run.own_events {
             continue;
@@ -50,12 +50,6 @@ pub(super) fn of(run: &Run) -> Rows {
         let (weight, count) = sums.entry(key).or_default();
         *weight = weight.saturating_add(sample.period);
         *count = count.saturating_add(sample.count);
-        // A process goes by its main thread, if that was sampled, and by its last name.
-        let is_main = sample.pid == sample.tid;
-        let comm = comms.entry(sample.pid).or_insert((sample.name, is_main));
-        if is_main || !comm.1 {
-            *comm = (sample.name, is_main);
-        }
     }
     let numbered = number::of_stacks(&run.profile);
     let names: Vec<Arc<str>> = profile.names.iter().map(|(_, name)| name.into()).collect();
@@ -74,7 +68,7 @@ pub(super) fn of(run: &Run) -> Rows {
             event: Arc::clone(event),
             unit: Arc::clone(unit),
             pid: key.pid,
-            comm: Arc::clone(&names[comms.get(&key.pid)?.0.index()]),
+            comm: Arc::clone(&names[comms.get(&key.pid)?.index()]),
             thread: Arc::clone(&names[key.name.index()]),
             stack: numbered[key.stack.index()].hash,
             weight: whole(weight),

@@ -38,8 +38,6 @@ enum Key {
 struct Part {
     key: Key,
     name: NameId,
-    /// Whether it is the name of a process's main thread.
-    is_main: bool,
 }
 
 impl<'p> Groups<'p> {
@@ -68,17 +66,14 @@ impl<'p> Groups<'p> {
         let key = self.key(sample);
         let name = sample.name;
         let is_named = !is_unnamed(&self.profile.names[name], sample.tid);
-        let is_main = is_named && sample.pid == sample.tid;
         let parts = &mut self.parts;
         let number = *self.numbers.entry(key).or_insert_with(|| {
-            parts.push(Part { key, name, is_main });
+            parts.push(Part { key, name });
             parts.len() as u32 - 1
         });
-        // The last name: the first ones are often those of the parent. A process has the name of
-        // its main thread.
-        let part = &mut parts[number as usize];
-        if is_named && (is_main || !part.is_main) {
-            (part.name, part.is_main) = (name, is_main);
+        // The last name: the first ones are often those of the parent.
+        if is_named {
+            parts[number as usize].name = name;
         }
         number
     }
@@ -97,6 +92,10 @@ impl<'p> Groups<'p> {
 
     /// The names of all groups, by index (`cc1`, `worker 123/456`, `CPU 3`).
     pub(crate) fn into_names(self) -> Vec<String> {
+        let processes = match self.split {
+            Split::Process => self.profile.process_names(),
+            _ => FxHashMap::default(),
+        };
         let name = |part: &Part| {
             let name = &self.names[part.name.index()];
             match part.key {
@@ -104,7 +103,10 @@ impl<'p> Groups<'p> {
                 Key::Name(_) => name.to_string(),
                 Key::Thread(pid, tid) => format!("{name} {pid}/{tid}"),
                 Key::Threads(pid, _) => format!("{name} {pid}"),
-                Key::Process(pid) => format!("{} {pid}", &self.profile.names[part.name]),
+                Key::Process(pid) => {
+                    let name = processes.get(&pid).copied().unwrap_or(part.name);
+                    format!("{} {pid}", &self.profile.names[name])
+                }
                 Key::Cpu(Some(cpu)) => format!("CPU {cpu}"),
                 Key::Cpu(None) => "CPU unknown".into(),
             }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use prof_model::{Pid, Tid};
+use rustc_hash::FxHashMap;
 
 use crate::filter::filtered_samples::FilteredSamples;
 use crate::profile::{NameId, Names, Sample, is_unnamed};
@@ -10,8 +11,9 @@ use crate::profile::{NameId, Names, Sample, is_unnamed};
 /// The threads of which samples are shown.
 pub(super) struct Threads<'p> {
     threads: Vec<Thread<'p>>,
+    names: &'p Names,
     /// By process: its name.
-    processes: BTreeMap<Pid, &'p str>,
+    processes: FxHashMap<Pid, NameId>,
 }
 
 /// One thread.
@@ -38,13 +40,10 @@ impl<'p> Threads<'p> {
             name: last_name(&samples, names),
             samples,
         };
-        let processes = process_names(shown);
         Self {
             threads: by_thread.into_iter().map(thread).collect(),
-            processes: processes
-                .into_iter()
-                .map(|(pid, name)| (pid, &names[name]))
-                .collect(),
+            names,
+            processes: shown.symbolized().profile().process_names(),
         }
     }
 
@@ -53,10 +52,10 @@ impl<'p> Threads<'p> {
         self.threads.iter()
     }
 
-    /// The name of a process: that of its main thread if it was ever sampled, otherwise that of
-    /// the thread with the lowest id.
+    /// The name of a process.
     pub(super) fn process_name(&self, pid: Pid) -> &'p str {
-        self.processes.get(&pid).copied().unwrap_or_default()
+        let name = self.processes.get(&pid);
+        name.map_or("", |&name| &self.names[name])
     }
 }
 
@@ -70,22 +69,6 @@ fn last_name<'p>(samples: &[Sample], names: &'p Names) -> &'p str {
         .clone()
         .find(|(sample, name)| !is_unnamed(name, sample.tid));
     named.or_else(|| last.next()).map_or("", |(_, name)| name)
-}
-
-fn process_names(shown: &FilteredSamples<'_>) -> BTreeMap<Pid, NameId> {
-    let profile = shown.symbolized().profile();
-    let mut best: BTreeMap<Pid, ((bool, bool, Tid), NameId)> = BTreeMap::new();
-    for sample in profile.samples.iter() {
-        let is_unnamed = is_unnamed(&profile.names[sample.name], sample.tid);
-        let rank = (is_unnamed, sample.tid != sample.pid, sample.tid);
-        let known = best.entry(sample.pid).or_insert((rank, sample.name));
-        if rank <= known.0 {
-            *known = (rank, sample.name);
-        }
-    }
-    best.into_iter()
-        .map(|(pid, (_, name))| (pid, name))
-        .collect()
 }
 
 #[cfg(test)]

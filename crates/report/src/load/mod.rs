@@ -29,6 +29,7 @@ use std::sync::Arc;
 use prof_model::{Modules, Pid, Processes, Tid};
 use prof_perfdata::{ClockData, Record, Recording, Sample, follow};
 use prof_symbols::RecordedKernel;
+use rustc_hash::FxHashSet;
 
 use crate::error::InputError;
 use crate::profile::{Header, Profile};
@@ -271,6 +272,17 @@ impl Loader {
         self.complete(profile, recording)
     }
 
+    /// Gives the sampled processes the names of their main threads, which may have no samples.
+    fn name_processes(&self, profile: &mut Profile) {
+        let sampled: FxHashSet<Pid> = profile.samples.iter().map(|sample| sample.pid).collect();
+        for pid in sampled {
+            if let Some(name) = self.thread_names.main(pid, self.processes.get(pid)) {
+                let name = profile.names.intern(name);
+                profile.main_names.insert(pid, name);
+            }
+        }
+    }
+
     /// Adds what is known of the recording as a whole.
     fn complete(&self, mut profile: Profile, recording: &Recording) -> Profile {
         let features = recording.features();
@@ -288,6 +300,7 @@ impl Loader {
         profile.clock_zero = features.clock.and_then(|clock| zero(clock).try_into().ok());
         profile.symbols = features.symbols.clone();
         profile.kernel = kernel(&self.processes, &profile.modules);
+        self.name_processes(&mut profile);
         profile.events = self.collector.describe(recording.events());
         profile.quality = self.collector.counts.clone().finish(&profile, recording);
         profile.stack_check = self.checks.as_ref().map(|checks| checks.finish(&profile));

@@ -66,6 +66,13 @@ impl ThreadNames {
         })
     }
 
+    /// The last name of a process's main thread, if any record says.
+    pub(super) fn main<'a>(&'a self, pid: Pid, process: Option<&'a Process>) -> Option<&'a str> {
+        let living = process.and_then(|process| process.own_name(pid));
+        let name = living.or_else(|| self.ended.get(&(pid, pid)));
+        name.map(|name| &**name)
+    }
+
     /// How many names of ended threads it holds.
     pub(super) fn ended(&self) -> usize {
         self.ended.len()

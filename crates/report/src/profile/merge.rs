@@ -28,6 +28,9 @@ impl Profile {
             self.samples.push(map.sample(sample));
         }
         self.samples.sort_by_time();
+        let main_names = other.main_names.iter();
+        let main_names = main_names.map(|(&pid, name)| (pid, map.names[name.index()]));
+        self.main_names.extend(main_names);
         self.thread_lifetimes.append(other.thread_lifetimes);
         self.quality.add(&other.quality);
         self.symbols = self.symbols.take().or(other.symbols);

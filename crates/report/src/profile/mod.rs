@@ -13,6 +13,7 @@ mod function_kind;
 mod merge;
 mod named;
 mod names;
+mod process_names;
 mod samples;
 mod stack_check;
 mod stacks;
@@ -20,8 +21,9 @@ mod thread_lifetimes;
 
 use std::borrow::Cow;
 
-use prof_model::{Modules, Quality, printable};
+use prof_model::{Modules, Pid, Quality, printable};
 use prof_symbols::RecordedKernel;
+use rustc_hash::FxHashMap;
 
 use crate::error::Error;
 
@@ -53,6 +55,8 @@ pub struct Profile {
     pub stacks: Stacks,
     /// Thread names.
     pub names: Names,
+    /// The last names of main threads, sampled or not, as far as the recording says.
+    pub(crate) main_names: FxHashMap<Pid, NameId>,
     /// The samples, in time order.
     pub samples: Samples,
     /// When threads began and ended.

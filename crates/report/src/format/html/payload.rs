@@ -268,17 +268,16 @@ fn add_samples<'a>(
 
 fn threads_of<'a>(profile: &'a Profile, first_samples: &[Sample]) -> Vec<Thread<'a>> {
     let name = |sample: &Sample| &profile.names[sample.name];
-    let main = first_samples
-        .iter()
-        .filter(|sample| sample.pid == sample.tid);
-    let processes: FxHashMap<_, _> = main.map(|sample| (sample.pid, name(sample))).collect();
+    let processes = profile.process_names();
     first_samples
         .iter()
         .map(|sample| Thread {
             pid: sample.pid,
             tid: sample.tid,
             name: name(sample),
-            process: processes.get(&sample.pid).copied().unwrap_or(""),
+            process: processes
+                .get(&sample.pid)
+                .map_or("", |&name| &profile.names[name]),
         })
         .collect()
 }

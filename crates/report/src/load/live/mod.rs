@@ -141,7 +141,10 @@ impl LiveProfile {
             let stack = renamed[stack.index()].unwrap_or(stack);
             (stack, profile.names.intern(&names[name]))
         });
-        let threads: FxHashSet<(Pid, Tid)> = self.window.threads().collect();
+        let threads = self.window.threads();
+        let threads: FxHashSet<(Pid, Tid)> = threads
+            .flat_map(|(pid, tid)| [(pid, tid), (pid, pid)])
+            .collect();
         self.loader
             .renumber(|pid, tid| threads.contains(&(pid, tid)));
         self.most_stacks = Self::FEW_STACKS.max(2 * self.size());

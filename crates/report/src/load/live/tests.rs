@@ -40,15 +40,7 @@ fn begin() -> LiveProfile {
         time: Some(1),
         ..Stamp::default()
     };
-    let mut records = Vec::new();
-    let comm = Comm {
-        stamp,
-        pid: TASK,
-        tid: TASK,
-        exec: false,
-        name: OsStr::new("server"),
-    };
-    encode::comm(&mut records, &events[0].attr, &comm).unwrap();
+    let mut records = comm(TASK, "server");
     let mmap = Mmap {
         stamp,
         mode: CpuMode::User,
@@ -69,8 +61,28 @@ fn begin() -> LiveProfile {
     live
 }
 
+fn comm(tid: i32, name: &str) -> Vec<u8> {
+    let mut record = Vec::new();
+    let comm = Comm {
+        stamp: Stamp {
+            time: Some(1),
+            ..Stamp::default()
+        },
+        pid: TASK,
+        tid,
+        exec: false,
+        name: OsStr::new(name),
+    };
+    encode::comm(&mut record, &event().attr, &comm).unwrap();
+    record
+}
+
 /// Samples of 1 ms, each with a stack of these addresses, innermost first.
 fn samples(stacks: impl IntoIterator<Item = Vec<u64>>) -> Vec<u8> {
+    samples_of(TASK, stacks)
+}
+
+fn samples_of(tid: i32, stacks: impl IntoIterator<Item = Vec<u64>>) -> Vec<u8> {
     let attr = event().attr;
     let mut records = Vec::new();
     for stack in stacks {
@@ -80,7 +92,7 @@ fn samples(stacks: impl IntoIterator<Item = Vec<u64>>) -> Vec<u8> {
             mode: CpuMode::User,
             ip: stack[0],
             pid: TASK,
-            tid: TASK,
+            tid,
             time: 2,
             id: 1,
             period: 1_000_000,
@@ -116,6 +128,17 @@ fn records_come_in_pieces() {
     live.pass(Duration::from_secs(5));
     assert_eq!(total(&live, Span::Recent).value, 1_500_000);
     assert_eq!(total(&live, Span::All).value, 3_000_000);
+}
+
+#[test]
+fn a_process_has_the_name_of_a_main_thread_that_has_no_samples() {
+    let mut live = begin();
+    live.push(comm(8, "worker")).unwrap();
+    live.push(samples_of(8, [vec![0x2000]])).unwrap();
+    let profile = live.profile(Span::All);
+    let sample = profile.samples.iter().next().unwrap();
+    assert_eq!(&profile.names[sample.name], "worker");
+    assert_eq!(&profile.names[profile.process_names()[&TASK]], "server");
 }
 
 #[test]
