@@ -1,8 +1,8 @@
 //! Processes, threads, the kernel and its settings from /proc: proc(5) as typed values.
 //!
 //! ```text
-//!   Task ── a process or thread ──> Status, Stat, Maps, threads, children, its files
-//!   kernel ── loaded modules, where the kernel's code is     settings ── sysctls, cpuinfo, mounts
+//!   Task ── a process or thread ──> Status, Stat, ThreadState, Maps, threads, cgroups, its files
+//!   kernel ── release, modules, symbols     settings ── sysctls, cpuinfo, mounts
 //! ```
 //!
 //! The crate `procfs` has more, but reads paths as UTF-8 and fails on files that lack a line of a
@@ -15,6 +15,7 @@ mod maps;
 pub mod settings;
 mod stat;
 mod status;
+mod syscall;
 mod task;
 mod vdso;
 
@@ -22,5 +23,6 @@ pub use error::Error;
 pub use maps::{Maps, MapsEntry, Permissions, without_deleted};
 pub use stat::{Stat, State};
 pub use status::{Ids, Seccomp, Status};
+pub use syscall::ThreadState;
 pub use task::{Namespace, Task, descendants, descriptor, identity, processes};
 pub use vdso::own_vdso;

@@ -153,6 +153,15 @@ impl Task {
         threads.map_err(|source| Error::Read { path, source })
     }
 
+    /// The paths of its cgroups: one, or one for each hierarchy of the first version of cgroups.
+    /// None if it has ended.
+    pub fn cgroups(&self) -> Vec<String> {
+        let text = self.read("cgroup").unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        let paths = text.lines().filter_map(|line| line.splitn(3, ':').nth(2));
+        paths.map(String::from).collect()
+    }
+
     /// The children of this thread; none if the kernel does not list them (CONFIG_PROC_CHILDREN).
     fn children(&self) -> Vec<i32> {
         let text = self.read("children").unwrap_or_default();
@@ -264,6 +273,7 @@ mod tests {
         assert!(processes().contains(&pid));
         assert!(task.cpu_time().is_some_and(|time| time > 0));
         assert_eq!(task.status().unwrap().pid(), Some(pid));
+        assert!(task.cgroups().iter().all(|path| path.starts_with('/')));
         assert_eq!(
             fs::read_link(task.exe()).unwrap(),
             std::env::current_exe().unwrap()
@@ -277,7 +287,7 @@ mod tests {
     #[test]
     fn nobody() {
         let nobody = Task::of(i32::MAX);
-        assert!(!nobody.exists() && nobody.name().is_empty());
+        assert!(!nobody.exists() && nobody.name().is_empty() && nobody.cgroups().is_empty());
         let error = nobody.status().unwrap_err();
         assert!(error.to_string().starts_with("/proc/2147483647/status: "));
         assert_eq!(io::Error::from(error).kind(), io::ErrorKind::NotFound);

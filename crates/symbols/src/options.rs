@@ -56,10 +56,9 @@ impl Default for SymbolOptions {
 
 /// The paths of the running kernel's `vmlinux` in distributions.
 fn usual_vmlinux() -> Vec<PathBuf> {
-    let Ok(release) = std::fs::read_to_string("/proc/sys/kernel/osrelease") else {
+    let Some(release) = prof_procfs::kernel::release() else {
         return Vec::new();
     };
-    let release = release.trim();
     [
         format!("/usr/lib/debug/boot/vmlinux-{release}"),
         format!("/usr/lib/debug/lib/modules/{release}/vmlinux"),

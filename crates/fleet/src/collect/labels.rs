@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use prof_procfs::Task;
+
 use crate::otlp;
 use crate::run::Labels;
 
@@ -42,11 +44,10 @@ pub(super) fn of_pod(directory: &Path) -> Labels {
 
 /// The container that a process is in.
 pub(super) fn of_process(pid: i32) -> Labels {
-    let lines = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
-    let paths = lines.lines().filter_map(|line| line.splitn(3, ':').nth(2));
     // With the first version of cgroups there are several, of which some have more.
+    let paths = Task::of(pid).cgroups().into_iter();
     paths
-        .map(of_cgroup)
+        .map(|path| of_cgroup(&path))
         .max_by_key(Labels::len)
         .unwrap_or_default()
 }

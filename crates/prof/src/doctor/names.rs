@@ -1,8 +1,6 @@
 //! Where symbols come from.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader};
-
+use prof_procfs::kernel::shows_addresses;
 use prof_procfs::settings::setting;
 use prof_symbols::Debuginfod;
 
@@ -18,16 +16,9 @@ pub(super) fn checks(machine: &Machine) -> Vec<Check> {
 fn kernel_symbols(machine: &Machine) -> Check {
     const NAME: &str = "kernel-symbols";
     const COST: &str = "kernel functions have no names";
-    let Ok(file) = File::open("/proc/kallsyms") else {
+    let Ok(shown) = shows_addresses() else {
         return Check::no(NAME, "/proc/kallsyms cannot be read", COST);
     };
-    let mut lines = BufReader::new(file).lines().map_while(Result::ok);
-    // Per-CPU symbols may be at zero, so one line proves nothing.
-    let shown = lines
-        .by_ref()
-        .take(10_000)
-        .filter_map(|line| Some(line.split_once(' ')?.0.trim_matches('0').is_empty()))
-        .any(|is_zero| !is_zero);
     if shown {
         return Check::ok(NAME, "/proc/kallsyms shows them");
     }

@@ -17,7 +17,7 @@ use std::os::unix::fs::FileExt;
 use prof_events::{LiveMemory, Opened, OpenedEvent, Stacks, Weight, system};
 use prof_model::{Pid, RegisterAbi, Tid, UserRegisters};
 use prof_perfdata::{Attr, CpuMode, Record, Switch, encode};
-use prof_procfs::Task;
+use prof_procfs::{Task, ThreadState};
 
 use crate::queue::message::{
     Content, Known, Message, PythonReading, SampledThread, StackCopy, StackTail,
@@ -83,15 +83,6 @@ impl ThreadSwitch {
             blocks: switch.out && !switch.preempted,
         })
     }
-}
-
-/// The state of a thread in /proc.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ThreadState {
-    /// Where it is blocked.
-    Sleeping { stack: u64, instruction: u64 },
-    /// It is not blocked, or not yet.
-    Running,
 }
 
 impl BlockedThreadSampler {
@@ -176,21 +167,21 @@ impl BlockedThreadSampler {
     }
 
     fn switched(&mut self, switch: &ThreadSwitch) {
-        let sleeper =
+        let thread =
             (self.threads.entry(switch.tid)).or_insert_with(|| BlockedThread::new(switch.pid));
-        if sleeper.switched(switch) {
+        if thread.switched(switch) {
             self.unseen.push(switch.tid);
         }
     }
 
     fn sleeps(&self, tid: Tid) -> bool {
-        let sleeper = self.threads.get(&tid);
-        sleeper.is_some_and(|sleeper| sleeper.since.is_some())
+        let thread = self.threads.get(&tid);
+        thread.is_some_and(|thread| thread.since.is_some())
     }
 
     fn forget(&mut self, tid: Tid) {
-        let sleeper = self.threads.remove(&tid);
-        self.files -= usize::from(sleeper.is_some_and(|sleeper| sleeper.file.is_some()));
+        let thread = self.threads.remove(&tid);
+        self.files -= usize::from(thread.is_some_and(|thread| thread.file.is_some()));
     }
 
     /// Reads the threads that were not sampled since they blocked, and adds their samples.
@@ -212,12 +203,12 @@ impl BlockedThreadSampler {
         read: &mut LiveReads<'_>,
         batch: &mut Batch,
     ) -> Option<ThreadState> {
-        let sleeper = self.threads.get_mut(&tid)?;
-        let (pid, cpu, since) = (sleeper.pid, sleeper.cpu, sleeper.since?);
+        let thread = self.threads.get_mut(&tid)?;
+        let (pid, cpu, since) = (thread.pid, thread.cpu, thread.since?);
         let may_keep = self.files < Self::FILES;
-        let had_file = sleeper.file.is_some();
-        let state = sleeper.state(tid, may_keep)?;
-        self.files += usize::from(sleeper.file.is_some() && !had_file);
+        let had_file = thread.file.is_some();
+        let state = thread.state(tid, may_keep)?;
+        self.files += usize::from(thread.file.is_some() && !had_file);
         let ThreadState::Sleeping { stack, instruction } = state else {
             return Some(state);
         };
@@ -302,22 +293,8 @@ impl BlockedThread {
         };
         let length = opened.read_at(&mut buffer, 0).ok()?;
         self.file = may_keep.then_some(opened);
-        parse(buffer.get(..length)?)
+        ThreadState::parse(buffer.get(..length)?)
     }
-}
-
-/// A line of /proc/PID/task/TID/syscall (proc(5)): `running`, or numbers of which the last two are
-/// the stack pointer and the instruction pointer.
-fn parse(line: &[u8]) -> Option<ThreadState> {
-    let line = std::str::from_utf8(line).ok()?.trim_end();
-    if line == "running" {
-        return Some(ThreadState::Running);
-    }
-    let mut fields = line.rsplit(' ');
-    let mut number = || u64::from_str_radix(fields.next()?.strip_prefix("0x")?, 16).ok();
-    let (instruction, stack) = (number()?, number()?);
-    // No user code: a kernel thread, or one that is ending.
-    (stack != 0).then_some(ThreadState::Sleeping { stack, instruction })
 }
 
 /// Whether a thread waits for something other than a CPU.
@@ -333,22 +310,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_of_proc() {
-        let check = |line: &str, expected| assert_eq!(parse(line.as_bytes()), expected, "{line}");
-        let at = |stack, instruction| Some(ThreadState::Sleeping { stack, instruction });
-        let call = "230 0x0 0x0 0x7ffe20 0x7ffe60 0x0 0x0 0x7fff60d3a808 0x7fcd18c2c503\n";
-        check(call, at(0x7fff_60d3_a808, 0x7fcd_18c2_c503));
-        check("-1 0x7ffe08 0x401000\n", at(0x7ffe08, 0x401000));
-        check("running\n", Some(ThreadState::Running));
-        check("-1 0x0 0x0\n", None);
-        check("", None);
-        check("0x1", None);
-        check("1 2 3", None);
-    }
-
-    #[test]
     fn threads_sleep_since_they_left_their_latest_cpu() {
-        let mut sleeper = BlockedThread::new(7);
+        let mut blocked = BlockedThread::new(7);
         let mut check = |time: u64, (out, preempted): (bool, bool), expected: Option<u64>| {
             let stamp = Stamp {
                 pid: Some(7),
@@ -364,9 +327,9 @@ mod tests {
                 other: None,
             });
             let switch = switch.expect("a whole stamp");
-            let slept = sleeper.since;
-            let sleeps = sleeper.switched(&switch);
-            assert_eq!(sleeper.since, expected, "{switch:?}");
+            let slept = blocked.since;
+            let sleeps = blocked.switched(&switch);
+            assert_eq!(blocked.since, expected, "{switch:?}");
             assert_eq!(sleeps, expected.is_some() && expected != slept);
         };
         let (back, leaves, preempted) = ((false, false), (true, false), (true, true));
@@ -391,10 +354,10 @@ mod tests {
             receiver.recv()
         });
         let (pid, tid): (Pid, Tid) = (std::process::id() as Pid, tid.recv().expect("sent"));
-        let mut sleeper = BlockedThread::new(pid);
+        let mut blocked = BlockedThread::new(pid);
         // It is about to block.
         let state = loop {
-            match sleeper.state(tid, true) {
+            match blocked.state(tid, true) {
                 Some(ThreadState::Running) => std::thread::yield_now(),
                 other => break other,
             }
@@ -403,7 +366,7 @@ mod tests {
             matches!(state, Some(ThreadState::Sleeping { .. })),
             "{state:?}"
         );
-        assert!(is_asleep(pid, tid) && sleeper.file.is_some());
+        assert!(is_asleep(pid, tid) && blocked.file.is_some());
         drop(sender);
         assert!(thread.join().expect("ended").is_err());
         // The kernel removes it from /proc later than it wakes who joins it.

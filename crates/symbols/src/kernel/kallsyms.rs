@@ -6,6 +6,8 @@ use std::io::{self, Read};
 use std::ops::Range;
 use std::path::Path;
 
+use prof_procfs::kernel::KernelSymbol;
+
 /// The running kernel's functions and those of its modules and BPF programs.
 pub(crate) struct KernelSymbols {
     /// The list as the kernel gives it: of its hundred thousand names, few are requested.
@@ -53,19 +55,23 @@ impl KernelSymbols {
         let mut functions = Vec::with_capacity(list.len() / SHORT_LINE);
         let (mut text, mut hidden) = (None, false);
         let mut end = 0;
-        for line in list.split_inclusive(|&byte| byte == b'\n') {
+        for line in list.split(|&byte| byte == b'\n') {
             end += line.len();
-            match parse_start(line) {
-                Some((0, _)) => hidden = true,
-                Some((start, name)) => {
-                    if name == b"_text\n" {
-                        text = Some(start);
+            match KernelSymbol::parse(line).filter(KernelSymbol::is_code) {
+                Some(KernelSymbol { address: 0, .. }) => hidden = true,
+                Some(KernelSymbol { address, name, .. }) => {
+                    if name == b"_text" {
+                        text = Some(address);
                     }
-                    let name = end - name.len();
-                    functions.push(Function { start, name });
+                    functions.push(Function {
+                        start: address,
+                        name: end - name.len(),
+                    });
                 }
                 None => {}
             }
+            // The line break.
+            end += 1;
         }
         if functions.is_empty() && hidden {
             return Err(KernelError::Hidden);
@@ -119,20 +125,6 @@ impl KernelSymbols {
             _ => name.into(),
         })
     }
-}
-
-/// The address in `ffffffff81000000 T _stext` or `ffffffffc0000000 t init_module\t[ext4]`, and the
-/// line from the name on; `None` for data.
-fn parse_start(line: &[u8]) -> Option<(u64, &[u8])> {
-    let (address, rest) = line.split_first_chunk::<16>()?;
-    let [b' ', b't' | b'T' | b'w' | b'W', b' ', name @ ..] = rest else {
-        return None;
-    };
-    let mut start = 0;
-    for &digit in address {
-        start = start << 4 | u64::from(char::from(digit).to_digit(16)?);
-    }
-    Some((start, name))
 }
 
 #[cfg(test)]
