@@ -8,7 +8,8 @@ use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use object::{Object, ReadCache};
+use object::read::elf::NoteIterator;
+use object::{Endianness, Object, ReadCache, elf};
 use prof_filemap::foreign;
 use prof_model::{BuildId, FileIdentity, Pid, Tid};
 use prof_perfdata::{Comm, CpuMode, Mmap, Record, Stamp};
@@ -170,23 +171,14 @@ pub(crate) fn kernel_build_id() -> Option<BuildId> {
 }
 
 /// The description of the `NT_GNU_BUILD_ID` note among ELF notes.
-pub(crate) fn note_build_id(mut notes: &[u8]) -> Option<BuildId> {
-    const NT_GNU_BUILD_ID: u32 = 3;
-    loop {
-        let (header, rest) = notes.split_first_chunk::<12>()?;
-        let field = |at: usize| {
-            let bytes = header.get(at..at + 4)?.try_into().ok()?;
-            Some(u32::from_ne_bytes(bytes))
-        };
-        let name_size = field(0)? as usize;
-        let size = field(4)? as usize;
-        let name = rest.get(..name_size)?;
-        let description = rest.get(name_size.next_multiple_of(4)..)?;
-        if name == b"GNU\0" && field(8)? == NT_GNU_BUILD_ID {
-            return BuildId::new(description.get(..size)?);
-        }
-        notes = description.get(size.next_multiple_of(4)..)?;
-    }
+pub(crate) fn note_build_id(notes: &[u8]) -> Option<BuildId> {
+    let endian = Endianness::default();
+    let notes = NoteIterator::<elf::FileHeader64<Endianness>>::new(endian, 4, notes).ok()?;
+    let mut notes = notes.map_while(Result::ok);
+    let found = notes.find(|note| {
+        note.name() == elf::ELF_NOTE_GNU && note.n_type(endian) == elf::NT_GNU_BUILD_ID
+    })?;
+    BuildId::new(found.desc())
 }
 
 #[cfg(test)]

@@ -1,5 +1,8 @@
 //! Reads the unwind tables from a module's file.
 
+use object::LittleEndian as LE;
+use object::elf::{ELF_NOTE_GNU, FileHeader64, NT_GNU_BUILD_ID};
+use object::read::elf::NoteIterator;
 use prof_model::BuildId;
 
 use super::ModuleError;
@@ -127,25 +130,14 @@ fn decompress(section: &Section, bytes: Vec<u8>) -> Result<Vec<u8>, ModuleError>
 /// The GNU build id note.
 pub(super) fn build_id(source: &Source, headers: &Headers) -> Option<BuildId> {
     const NOTES_LIMIT: u64 = 1 << 16;
-    const NT_GNU_BUILD_ID: u32 = 3;
     headers.notes.iter().find_map(|segment| {
         let bytes = source
             .read_range(segment.file_offset, segment.file_size, NOTES_LIMIT)
             .ok()?;
-        let mut rest = &bytes[..];
-        while let Some((head, tail)) = rest.split_first_chunk::<12>() {
-            let field = |at: usize| {
-                u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]])
-            };
-            let padded = |size: u32| (size as usize).next_multiple_of(4);
-            let (name_size, size) = (field(0), field(4));
-            let name = tail.get(..name_size as usize)?;
-            let content = tail.get(padded(name_size)..)?;
-            if field(8) == NT_GNU_BUILD_ID && name == b"GNU\0" {
-                return BuildId::new(content.get(..size as usize)?);
-            }
-            rest = content.get(padded(size)..)?;
-        }
-        None
+        let notes = NoteIterator::<FileHeader64<LE>>::new(LE, 4, &bytes).ok()?;
+        let mut notes = notes.map_while(Result::ok);
+        let found =
+            notes.find(|it| it.name() == ELF_NOTE_GNU && it.n_type(LE) == NT_GNU_BUILD_ID)?;
+        BuildId::new(found.desc())
     })
 }
