@@ -22,7 +22,8 @@ pub enum StackEnd {
     NotCode = 4,
     /// The walk returned to a frame where it had been.
     Loop = 5,
-    /// More frames than a sample can hold: the middle is left out.
+    /// The walk stopped after 1,048,576 frames. (A stack that is only too deep for its record loses
+    /// frames in the middle, and keeps the end of its walk.)
     FrameLimit = 6,
     /// The stack tail was read from the live target, but had changed after the sample.
     Stale = 7,
@@ -137,7 +138,7 @@ impl StackEnd {
             Self::UnreadableMemory => "stack memory could not be read",
             Self::NotCode => "a return address is not in any code",
             Self::Loop => "the callers form a loop",
-            Self::FrameLimit => "more frames than a sample can hold (the middle is left out)",
+            Self::FrameLimit => "more than 1,048,576 frames",
             Self::Stale => "the outer part changed before it could be read",
             Self::NoUserState => "no user stack",
             Self::NotRecorded => "stacks were not recorded",

@@ -29,7 +29,8 @@ pub enum Grade {
     Fair,
     /// Too few samples to decide between good and fair. `--strict` refuses these, too.
     TooFewSamples,
-    /// Too few samples to call it good or fair. `--strict` refuses these, too.
+    /// There are no samples, fewer than 95 % of the stacks are whole, or more than 1 % of the
+    /// samples are lost. `--strict` refuses these.
     Bad,
 }
 
