@@ -24,7 +24,7 @@ static long now(void) {
     return time.tv_sec * 1000000000 + time.tv_nsec;
 }
 
-static void nap(int milliseconds) {
+static void sleep_ms(int milliseconds) {
     struct timespec time = {0, milliseconds * 1000000L};
     nanosleep(&time, NULL);
 }
@@ -55,7 +55,7 @@ static void until_it_waits_for(int number) {
             return;
         }
         if (file >= 0) close(file);
-        nap(1);
+        sleep_ms(1);
     }
 }
 
@@ -84,23 +84,23 @@ int main(int argc, char **argv) {
         if (pipe(ends[i]) != 0) return 1;
     pthread_create(&thread, NULL, waits, NULL);
     until_it_waits_for(0);
-    nap(100);
+    sleep_ms(100);
     let_go(0);
     until_it_waits_for(1);
-    nap(100);
+    sleep_ms(100);
     before_on = now();
     request("enable");
     on = now();
-    nap(100);
+    sleep_ms(100);
     before_go = now();
     let_go(1);
     until_it_waits_for(2);
     go = now();
-    nap(100);
+    sleep_ms(100);
     before_off = now();
     request("disable");
     off = now();
-    nap(100);
+    sleep_ms(100);
     let_go(2);
     pthread_join(thread, NULL);
     printf("from_on %ld %ld\n", before_go - on, go - before_on);

@@ -40,14 +40,14 @@ static struct times since(struct times before) {
     return (struct times){after.clock - before.clock, after.queued - before.queued};
 }
 
-static void nap(int milliseconds) {
+static void sleep_ms(int milliseconds) {
     struct timespec time = {0, milliseconds * 1000000L};
     nanosleep(&time, NULL);
 }
 
 NOINLINE struct times sleeps(void) {
     struct times before = now();
-    for (int i = 0; i < 20; i++) nap(10);
+    for (int i = 0; i < 20; i++) sleep_ms(10);
     return since(before);
 }
 
@@ -69,9 +69,9 @@ NOINLINE struct times reads(void) {
 NOINLINE static void *helper(void *unused) {
     pthread_mutex_lock(&lock);
     if (write(held[1], "x", 1) != 1) _exit(1);
-    nap(200);
+    sleep_ms(200);
     pthread_mutex_unlock(&lock);
-    nap(200);
+    sleep_ms(200);
     if (write(ends[1], "x", 1) != 1) _exit(1);
     return unused;
 }

@@ -55,7 +55,7 @@ const STORMS: [Storm; 3] = [
     },
 ];
 
-/// The most memory that a storm may use: rings, backlog and unwinder are bounded.
+/// The most memory that a storm may use: rings, queue and unwinder are bounded.
 const MEMORY_KIB: u64 = 300 << 10;
 
 struct Place {

@@ -38,9 +38,9 @@ impl StackNote {
     /// The raw bytes of the note.
     ///
     /// ```text
-    ///   0      1     2           4                    8                   12
-    ///   ├──────┼─────┼───────────┼────────────────────┼────────────────────┤
-    ///   │ 0xd7 │ end │ read_back │ elided             │ elided_at          │
+    ///   0      1     2             4                    8                   12
+    ///   ├──────┼─────┼─────────────┼────────────────────┼────────────────────┤
+    ///   │ 0xd7 │ end │ remote_read │ elided             │ elided_at          │
     /// ```
     pub fn to_raw(self) -> [u8; Self::SIZE] {
         let mut raw = [0; Self::SIZE];

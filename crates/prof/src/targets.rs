@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn a_child_is_found_by_its_name_and_we_are_not() {
         // Nobody else's: `named` waits for the first process of this name.
-        let name = format!("nap{}", std::process::id());
+        let name = format!("sleep{}", std::process::id());
         let directory = tempfile::tempdir().expect("a directory");
         let program = directory.path().join(&name);
         std::os::unix::fs::symlink("/bin/sleep", &program).expect("linked");

@@ -65,7 +65,7 @@ pub enum Error {
         "the ptrace sampler shows the CPU time of user code, no other events: leave out -e, or \
          use -e cpu-clock:u"
     )]
-    NotByStops,
+    NotByPtrace,
     /// The ptrace sampler samples threads, not CPUs.
     #[error(
         "the ptrace sampler samples commands, processes and threads, not whole CPUs: leave out \

@@ -37,7 +37,7 @@ fn recording_settings(opened: &Opened, unwound: bool) -> RecordingSettings {
         0 => online,
         cpus => cpus,
     };
-    let by_stops = opened.sizes.ring == 0;
+    let by_ptrace = opened.sizes.ring == 0;
     RecordingSettings {
         call_graph: match setups().next().map(|setup| setup.stacks) {
             Some(Stacks::Dump(bytes)) => {
@@ -50,10 +50,10 @@ fn recording_settings(opened: &Opened, unwound: bool) -> RecordingSettings {
         unwound,
         by_clock: setups().all(|setup| setup.spec.is_clock()),
         rate: setups().find_map(|setup| match setup.sampling {
-            Sampling::Hertz(rate) | Sampling::Paced(rate, _) => Some(rate),
+            Sampling::Hertz(rate) | Sampling::MeasuredPeriod(rate, _) => Some(rate),
             Sampling::Period(_) | Sampling::Never => None,
         }),
-        max_rate: match by_stops {
+        max_rate: match by_ptrace {
             true => FASTEST,
             false => system.map_or(0, |system| system.max_rate),
         },
@@ -66,7 +66,7 @@ fn recording_settings(opened: &Opened, unwound: bool) -> RecordingSettings {
 /// What determines how many samples there are.
 fn sampled_by(opened: &Opened) -> SampledBy {
     let setups = || opened.events.iter().map(|event| &event.setup);
-    let by_rate = |sampling| matches!(sampling, Sampling::Hertz(_) | Sampling::Paced(..));
+    let by_rate = |sampling| matches!(sampling, Sampling::Hertz(_) | Sampling::MeasuredPeriod(..));
     if setups().any(|setup| matches!(setup.weight, Weight::Allocation { .. })) {
         SampledBy::Allocations
     } else if setups().any(|setup| by_rate(setup.sampling)) {

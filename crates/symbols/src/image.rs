@@ -21,9 +21,9 @@ struct Segment {
 
 /// The smallest page: mappings are cut at multiples of it.
 const PAGE: u64 = 4096;
-/// More than this is not believed of a compressed section's own claim, in bytes.
+/// Compressed sections that claim to be larger are refused, in bytes.
 const MAX_SECTION: u64 = 4 << 30;
-/// Nor is a better ratio than deflate can reach.
+/// So are those that claim a better ratio than deflate can reach.
 const MAX_RATIO: u64 = 1032;
 
 impl<'data> Image<'data> {

@@ -6,7 +6,7 @@ use lzma_rust2::XzReader;
 
 use crate::image::Image;
 
-/// Unpacked ones are a few percent of the program; more is not believed, in bytes.
+/// Unpacked ones are a few percent of the program; larger ones are refused, in bytes.
 const LONGEST: u64 = 256 << 20;
 
 /// The decoder's own memory limit in KiB: enough for the dictionary of `xz -9`.

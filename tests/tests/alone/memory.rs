@@ -19,7 +19,7 @@ fn peak(pid: u32) -> u64 {
 /// This many bytes of a recording hold at least some 10,000 samples.
 const STRETCH: u64 = 2 << 20;
 
-/// The most memory that rings, backlog and unwinder may use together.
+/// The most memory that rings, queue and unwinder may use together.
 const MOST: u64 = 100 << 20;
 
 /// Whether memory grew by less than 13 bytes per sample in the last stretch. The kernel counts
@@ -46,7 +46,7 @@ fn memory_does_not_grow_with_the_number_of_samples() {
     output.read_line(&mut ready).unwrap();
     let file = session.path("prof.data");
     let mut peaks = Vec::new();
-    // The backlog fills now and then on a busy machine, up to its bound. A leak per sample would
+    // The queue fills now and then on a busy machine, up to its bound. A leak per sample would
     // grow in every stretch.
     while peaks.len() < 10 && !ends_flat(&peaks) {
         let enough = STRETCH * (peaks.len() as u64 + 1);

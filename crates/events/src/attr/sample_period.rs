@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn weights_make_up_for_chance() {
         let sample_period =
-            SamplePeriod::new(1_000_000_000, 1000, SamplePeriod::HIGHEST_RATE).expect("a pace");
+            SamplePeriod::new(1_000_000_000, 1000, SamplePeriod::HIGHEST_RATE).expect("a period");
         // The expected sum of samples of ages up to this.
         let due = |age: u64| {
             let head = age.min(sample_period.shortest * SamplePeriod::HEAD);
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn the_usual_period_is_drawn_last() {
         let sample_period =
-            SamplePeriod::new(1_000_000_000, 1000, SamplePeriod::HIGHEST_RATE).expect("a pace");
+            SamplePeriod::new(1_000_000_000, 1000, SamplePeriod::HIGHEST_RATE).expect("a period");
         assert_eq!(
             (sample_period.draw(0.0), sample_period.draw(1.0)),
             (20_000, 1_000_000)

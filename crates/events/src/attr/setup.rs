@@ -36,7 +36,7 @@ pub enum Sampling {
     /// One sample per this many events.
     Period(u64),
     /// This many samples per second, as a period that prof has computed ([`SamplePeriod`]).
-    Paced(u64, SamplePeriod),
+    MeasuredPeriod(u64, SamplePeriod),
     /// Never: the event is counted, and its group's leader samples.
     Never,
 }
@@ -196,7 +196,7 @@ impl Setup {
         };
         let mut attr = shown.attr();
         attr.size = ATTR_SIZE as u32;
-        if let Sampling::Paced(hertz, _) = self.sampling {
+        if let Sampling::MeasuredPeriod(hertz, _) = self.sampling {
             // The requested rate; each sample has its own period anyway.
             attr.set_freq(1);
             attr.__bindgen_anon_1.sample_freq = hertz;
@@ -247,7 +247,7 @@ impl Setup {
     /// The most samples per second of a busy CPU; `None` if unknown.
     pub fn highest_rate(&self) -> Option<u64> {
         match self.sampling {
-            Sampling::Hertz(hertz) | Sampling::Paced(hertz, _) => Some(hertz),
+            Sampling::Hertz(hertz) | Sampling::MeasuredPeriod(hertz, _) => Some(hertz),
             Sampling::Period(period) => {
                 Some(sample_period::per_second_at_most(&self.spec)? / period.max(1))
             }
@@ -258,7 +258,7 @@ impl Setup {
     /// The periods, if prof chooses them.
     pub fn sample_period(&self) -> Option<SamplePeriod> {
         match self.sampling {
-            Sampling::Paced(_, sample_period) => Some(sample_period),
+            Sampling::MeasuredPeriod(_, sample_period) => Some(sample_period),
             _ => None,
         }
     }
@@ -329,7 +329,7 @@ impl Setup {
                 attr.__bindgen_anon_1.sample_freq = hertz;
             }
             Sampling::Period(period) => attr.__bindgen_anon_1.sample_period = period,
-            Sampling::Paced(_, sample_period) => {
+            Sampling::MeasuredPeriod(_, sample_period) => {
                 attr.__bindgen_anon_1.sample_period = sample_period.period
             }
             Sampling::Never => {}

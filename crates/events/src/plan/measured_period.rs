@@ -19,10 +19,10 @@ pub(crate) fn with_sample_period(setup: Setup, system: &System, sizes: Sizes) ->
         Sampling::Hertz(hertz) => highest.min(SamplePeriod::unlost_rate(sizes, hertz)),
         _ => highest,
     };
-    paced_by(setup, highest, cycles_per_second)
+    with_period(setup, highest, cycles_per_second)
 }
 
-fn paced_by(
+fn with_period(
     setup: Setup,
     highest: u64,
     cycles_per_second: impl FnOnce(&Setup) -> Option<u64>,
@@ -40,7 +40,7 @@ fn paced_by(
         events_per_second.and_then(|number| SamplePeriod::new(number, hertz, highest));
     match sample_period {
         Some(sample_period) => Setup {
-            sampling: Sampling::Paced(hertz, sample_period),
+            sampling: Sampling::MeasuredPeriod(hertz, sample_period),
             ..setup
         },
         None => setup,
@@ -168,7 +168,7 @@ mod tests {
     fn where_cycles_cannot_be_measured_the_kernel_keeps_the_rate() {
         let check = |measured: Option<u64>, expected: Option<u64>| {
             let with_sample_period =
-                paced_by(setup("cycles"), SamplePeriod::HIGHEST_RATE, |_| measured);
+                with_period(setup("cycles"), SamplePeriod::HIGHEST_RATE, |_| measured);
             assert_eq!(
                 with_sample_period
                     .sample_period()
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_requested_period_is_kept() {
-        let check = |sampling, paced_by_us: bool| {
+        let check = |sampling, measured_by_us: bool| {
             let setup = Setup {
                 sampling,
                 ..setup("cpu-clock")
@@ -194,7 +194,7 @@ mod tests {
                 with_sample_period(setup, &system(), SIZES)
                     .sample_period()
                     .is_some(),
-                paced_by_us
+                measured_by_us
             );
         };
         check(Sampling::Period(77), false);

@@ -101,14 +101,14 @@ fn add_flags(command: &mut Command, flags: &TargetFlags) {
     for features in &flags.features {
         command.arg("--features").arg(features);
     }
-    let switches = [
+    let without_values = [
         (flags.all_features, "--all-features"),
         (flags.no_default_features, "--no-default-features"),
         (flags.locked, "--locked"),
         (flags.offline, "--offline"),
     ];
     command.args(
-        switches
+        without_values
             .into_iter()
             .filter(|(on, _)| *on)
             .map(|(_, name)| name),

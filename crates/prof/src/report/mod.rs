@@ -37,7 +37,7 @@ pub(crate) fn run(flags: ReportFlags) -> Result<ExitCode> {
     let inputs = flags.inputs().to_vec();
     let output = &flags.output;
     output.check_standard_output()?;
-    // The page has its own switch for inlined functions.
+    // The page has its own checkbox for inlined functions.
     let no_inline = flags.filter.no_inline && output.files.html.is_none();
     let copies = match output.text.check_stacks {
         true => StackCopies::Check,

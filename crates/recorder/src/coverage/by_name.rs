@@ -167,15 +167,15 @@ pub(super) fn half_blind(opened: &Opened) -> Option<u64> {
     const SECOND: u64 = 1_000_000_000;
     let setup = &opened.reported_event()?.setup;
     let modifiers = setup.spec.modifiers;
-    let by_stops = |fallback| matches!(fallback, &Fallback::Ptrace { .. });
-    if opened.fallbacks.iter().any(by_stops) {
+    let by_ptrace = |fallback| matches!(fallback, &Fallback::Ptrace { .. });
+    if opened.fallbacks.iter().any(by_ptrace) {
         return None;
     }
     if !setup.spec.is_clock() || modifiers.user && modifiers.kernel {
         return None;
     }
     match setup.sampling {
-        Sampling::Hertz(hertz) | Sampling::Paced(hertz, _) => SECOND.checked_div(hertz),
+        Sampling::Hertz(hertz) | Sampling::MeasuredPeriod(hertz, _) => SECOND.checked_div(hertz),
         Sampling::Period(period) => Some(period),
         Sampling::Never => None,
     }

@@ -22,7 +22,7 @@ use crate::reader::context_pin::ContextPins;
 pub(crate) struct PeriodRandomizer {
     sample_period: SamplePeriod,
     /// The events that threads inherit from, by their ids.
-    families: HashMap<u64, InheritedEvent>,
+    inherited: HashMap<u64, InheritedEvent>,
     /// Short threads that have ended lately: the counters are halved from time to time.
     recent: u32,
     /// Their work, and the sampled work of all threads meanwhile.
@@ -108,7 +108,7 @@ impl PeriodRandomizer {
         let now = Instant::now();
         Self {
             sample_period,
-            families: HashMap::new(),
+            inherited: HashMap::new(),
             recent: 0,
             short_time: 0,
             sampled_time: 0,
@@ -177,12 +177,12 @@ impl PeriodRandomizer {
         let now = Instant::now();
         self.recent = self.recent.saturating_add(1);
         self.short_time = self.short_time.saturating_add(count);
-        let family = self.families.entry(id).or_insert(InheritedEvent {
+        let event = self.inherited.entry(id).or_insert(InheritedEvent {
             last: now,
             varied: false,
             draws: StratifiedDraws::default(),
         });
-        family.last = now;
+        event.last = now;
     }
 
     fn forget(&mut self, tid: Tid) {
@@ -208,7 +208,7 @@ impl PeriodRandomizer {
             self.short_time /= 2;
             self.sampled_time /= 2;
         }
-        if self.families.is_empty() {
+        if self.inherited.is_empty() {
             return;
         }
         let (sample_period, many) = (self.sample_period, self.matter());
@@ -219,13 +219,13 @@ impl PeriodRandomizer {
             self.drawn = now;
         }
         let random = &mut self.random;
-        self.families.retain(|&id, family| {
-            let recent = now.duration_since(family.last) < Self::MEMORY;
+        self.inherited.retain(|&id, event| {
+            let recent = now.duration_since(event.last) < Self::MEMORY;
             if recent && many && due {
-                family.varied = true;
-                set_period(id, sample_period.draw(family.draws.next(random)));
-            } else if family.varied && !(recent && many) {
-                family.varied = false;
+                event.varied = true;
+                set_period(id, sample_period.draw(event.draws.next(random)));
+            } else if event.varied && !(recent && many) {
+                event.varied = false;
                 set_period(id, sample_period.period);
             }
             recent
@@ -240,7 +240,7 @@ impl PeriodRandomizer {
 
     /// The time until the next pass; `None` if it is not urgent.
     pub(crate) fn timeout(&self) -> Option<Duration> {
-        let varied = self.families.values().any(|family| family.varied);
+        let varied = self.inherited.values().any(|event| event.varied);
         let draw = varied.then(|| Self::SOON.saturating_sub(self.drawn.elapsed()));
         // A thread that lives on with a short period fills the ring accordingly.
         let often = self.fastest as f64 / self.sample_period.period as f64;
@@ -257,7 +257,7 @@ mod tests {
 
     use super::*;
 
-    const PACE: SamplePeriod = SamplePeriod {
+    const PERIOD: SamplePeriod = SamplePeriod {
         period: 1000,
         shortest: 20,
     };
@@ -306,7 +306,7 @@ mod tests {
 
     #[test]
     fn old_threads_with_short_periods_are_sampled_as_usual() {
-        let mut period_randomizer = PeriodRandomizer::new(PACE);
+        let mut period_randomizer = PeriodRandomizer::new(PERIOD);
         let short_period = sample(1, 7, 100);
         let kept = |period_randomizer: &mut PeriodRandomizer, record: &Bytes, count| -> Vec<u64> {
             (0..count)
@@ -365,9 +365,9 @@ mod tests {
     #[test]
     fn short_threads_count_once_they_matter() {
         let check = |ends: u32, count: u64, sampled: u64, expected: bool| {
-            let mut period_randomizer = PeriodRandomizer::new(PACE);
+            let mut period_randomizer = PeriodRandomizer::new(PERIOD);
             for _ in 0..sampled {
-                keep(&mut period_randomizer, &sample(1, 7, PACE.period));
+                keep(&mut period_randomizer, &sample(1, 7, PERIOD.period));
             }
             for _ in 0..ends {
                 end(count, 7).see(|record| period_randomizer.notice(record));

@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_runs_ahead_while_its_backlog_is_full() {
+    fn a_thread_runs_ahead_while_its_queue_is_full() {
         // On a separate thread, whose priority ends with it.
         let checked = thread::spawn(|| {
             let may = may_be_ahead();

@@ -47,7 +47,7 @@ impl Source {
             Err(prof_events::Error::Open { errno, advice, .. })
                 if backend == Backend::Automatic
                     && !request.threads.are_all()
-                    && suits_stops(request).is_some()
+                    && suits_ptrace(request).is_some()
                     && Trial::UserCode.run().is_err() =>
             {
                 let reason = format!("{errno}: {advice}");
@@ -61,7 +61,7 @@ impl Source {
         if request.threads.are_all() {
             return Err(Error::NotOfCpus);
         }
-        let event = suits_stops(request).ok_or(Error::NotByStops)?;
+        let event = suits_ptrace(request).ok_or(Error::NotByPtrace)?;
         if event.spec.terms.inherit == Some(false) {
             return Err(Error::FollowsChildren);
         }
@@ -70,7 +70,7 @@ impl Source {
             Rate::Maximum => FASTEST,
             Rate::Period(period) => (1_000_000_000 / period.max(1)).clamp(1, FASTEST),
         };
-        let opened = opened_by_stops(event, hertz, request.user_chains, reason)?;
+        let opened = opened_for_ptrace(event, hertz, request.user_chains, reason)?;
         let threads = request.threads.clone();
         let mut ptrace = PtraceSampler::new(opened, hertz, threads, signals)?;
         ptrace.set_sampling(request.toggling != Toggling::BeginsDisabled);
@@ -223,7 +223,7 @@ pub(crate) const FASTEST: u64 = 999;
 const LARGEST_DUMP: u32 = MAX_STACK_DUMP - CallGraphSettings::RECORD_REST;
 
 /// The event, if stops can replace it: time or cycles, of user code.
-fn suits_stops(request: &Request) -> Option<&EventRequest> {
+fn suits_ptrace(request: &Request) -> Option<&EventRequest> {
     let [group] = request.groups.as_slice() else {
         return None;
     };
@@ -236,7 +236,7 @@ fn suits_stops(request: &Request) -> Option<&EventRequest> {
 }
 
 /// The event that would do what stops do.
-fn opened_by_stops(
+fn opened_for_ptrace(
     event: &EventRequest,
     hertz: u64,
     user_chain: bool,
@@ -265,7 +265,7 @@ fn opened_by_stops(
             build_ids: true,
             lost_counts: false,
         },
-        ..Setup::new(spec.ok_or(Error::NotByStops)?, Sampling::Hertz(hertz))
+        ..Setup::new(spec.ok_or(Error::NotByPtrace)?, Sampling::Hertz(hertz))
     };
     Ok(Opened {
         events: vec![OpenedEvent {

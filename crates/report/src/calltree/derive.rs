@@ -42,7 +42,7 @@ impl<'p> CallTree<'p> {
             };
             let place = nodes.child(parent, node.label, node.inlined);
             nodes.add(place, node.own);
-            nodes.add_read_back(place, node.remote_read);
+            nodes.add_remote_read(place, node.remote_read);
             places[id.index()] = Some(place);
         }
         self.derived(nodes, pattern)
@@ -106,8 +106,8 @@ impl<'p> CallTree<'p> {
     ) -> NodeId {
         while let Label::Function(_) = self[id].label {
             place = nodes.child(place, self[id].label, self[id].inlined);
-            if self[id].is_read_back() {
-                nodes.add_read_back(place, samples);
+            if self[id].is_remote_read() {
+                nodes.add_remote_read(place, samples);
             }
             id = self[id].parent;
         }

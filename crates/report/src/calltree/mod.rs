@@ -101,7 +101,7 @@ pub struct CallTree<'p> {
 
 impl Node {
     /// Whether it was read from live memory in most of its samples.
-    pub fn is_read_back(&self) -> bool {
+    pub fn is_remote_read(&self) -> bool {
         self.remote_read > self.total.samples / 2
     }
 }

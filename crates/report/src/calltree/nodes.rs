@@ -62,12 +62,12 @@ impl Nodes {
     }
 
     /// Adds to the number of samples in which a node was read from live memory.
-    pub(super) fn add_read_back(&mut self, id: NodeId, samples: u64) {
+    pub(super) fn add_remote_read(&mut self, id: NodeId, samples: u64) {
         self.nodes[id.index()].remote_read += samples;
     }
 
     /// Marks the callers of all nodes that were read from live memory in the same samples, too.
-    pub(super) fn read_back_callers(&mut self) {
+    pub(super) fn remote_read_callers(&mut self) {
         // Children come after their parents.
         for index in (1..self.nodes.len()).rev() {
             let Node {

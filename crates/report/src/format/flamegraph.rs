@@ -191,7 +191,7 @@ fn colors(
             Label::Function(function) => {
                 let manner = Manner {
                     inlined: node.inlined,
-                    remote_read: node.is_read_back(),
+                    remote_read: node.is_remote_read(),
                 };
                 if is_drawn(tree, id, options) {
                     legend.add(function, manner, node.own.value);
@@ -207,7 +207,7 @@ fn colors(
 
 /// Attributes of the frames that were read from live memory, in inferno's syntax.
 fn italics(tree: &CallTree<'_>) -> io::Result<FuncFrameAttrsMap> {
-    let nodes = tree.nodes().filter(|(_, node)| node.is_read_back());
+    let nodes = tree.nodes().filter(|(_, node)| node.is_remote_read());
     let functions = nodes.filter(|(_, node)| matches!(node.label, Label::Function(_)));
     let names: BTreeSet<String> = functions.map(|(id, _)| marked(tree, id)).collect();
     let line = |name| format!("{name}\tg_extra=font-style=\"italic\"\n");
@@ -255,7 +255,7 @@ fn mark(tree: &CallTree<'_>, node: &Node) -> &'static str {
     };
     match tree.symbolized()[function].kind {
         FunctionKind::Kernel => "_[k]",
-        _ if node.is_read_back() && !node.inlined => "_[w]",
+        _ if node.is_remote_read() && !node.inlined => "_[w]",
         FunctionKind::Jit => "_[j]",
         _ if node.inlined => "_[i]",
         _ => "",
@@ -328,7 +328,7 @@ mod tests {
         let symbolized = test.finish();
         let tree = CallTree::new(&symbolized, &everything(), Split::Name).unwrap();
         let marked = |tree: &CallTree<'_>| -> BTreeSet<String> {
-            let nodes = tree.nodes().filter(|(_, node)| node.is_read_back());
+            let nodes = tree.nodes().filter(|(_, node)| node.is_remote_read());
             let functions = nodes.filter(|(_, node)| matches!(node.label, Label::Function(_)));
             functions.map(|(id, _)| tree.name(id).to_owned()).collect()
         };

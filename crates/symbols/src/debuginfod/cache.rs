@@ -3,7 +3,7 @@
 //! ```text
 //!   CACHE/<build id>/debuginfo       the file, mode 0400; empty if no server has it
 //!   CACHE/<build id>/executable
-//!   CACHE/cache_miss_s               for how many seconds an empty one is believed
+//!   CACHE/cache_miss_s               for how many seconds an empty one counts
 //! ```
 
 use std::fs::{self, File, OpenOptions, Permissions};
@@ -35,8 +35,8 @@ pub(super) enum Cached {
     Unknown,
 }
 
-/// For how long a missing file is believed to stay missing, unless the cache says otherwise.
-const BELIEVE_MISSING: Duration = Duration::from_secs(600);
+/// For how long a file counts as missing, unless the cache says otherwise.
+const MISSING_FOR: Duration = Duration::from_secs(600);
 
 impl Cache {
     pub(super) fn new(options: &Debuginfod) -> Self {
@@ -59,7 +59,7 @@ impl Cache {
             .ok()
             .and_then(|time| time.elapsed().ok());
         match age {
-            Some(age) if age <= self.believe_missing() => Cached::KnownToBeMissing,
+            Some(age) if age <= self.missing_for() => Cached::KnownToBeMissing,
             _ => Cached::Unknown,
         }
     }
@@ -99,11 +99,11 @@ impl Cache {
         }
     }
 
-    fn believe_missing(&self) -> Duration {
+    fn missing_for(&self) -> Duration {
         fs::read_to_string(self.directory.join("cache_miss_s"))
             .ok()
             .and_then(|text| text.trim().parse().ok())
-            .map_or(BELIEVE_MISSING, Duration::from_secs)
+            .map_or(MISSING_FOR, Duration::from_secs)
     }
 
     fn path(&self, id: BuildId, kind: Kind) -> PathBuf {

@@ -54,7 +54,7 @@ pub(super) fn leave_jit_code(
         JitFrames::Fixed { size, complete } => leave_compiled(step, place, &code, (size, complete)),
         JitFrames::Unknown => leave_stub(step, place, &code),
     };
-    let caller = registers.and_then(|registers| believe(step, registers));
+    let caller = registers.and_then(|registers| validate_caller(step, registers));
     Some(caller.map_err(|end| match end {
         StackEnd::UnreadableMemory => StackEnd::JitFrame,
         end => end,
@@ -239,7 +239,7 @@ fn sender_registers(
 }
 
 /// The caller with these registers, if it is further up the stack and can have made a call.
-fn believe(step: &mut Step<'_, '_>, registers: Registers) -> Result<Caller, StackEnd> {
+fn validate_caller(step: &mut Step<'_, '_>, registers: Registers) -> Result<Caller, StackEnd> {
     let end = match step.from_live {
         true => StackEnd::Stale,
         false => StackEnd::JitFrame,

@@ -29,7 +29,7 @@ pub(super) fn build<'p>(
         };
         builder.add_part(root, &samples);
     }
-    builder.nodes.read_back_callers();
+    builder.nodes.remote_read_callers();
     builder
         .nodes
         .finish(symbolized, selection.event(), parts.into_names())

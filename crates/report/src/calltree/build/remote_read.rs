@@ -20,7 +20,7 @@ pub(super) fn mark(builder: &mut Builder<'_, '_>) {
             last = builder.symbolized.prefix(id);
         }
         if let Some(place) = last.and_then(|last| builder.places[last.index()]) {
-            builder.nodes.add_read_back(place.node, samples);
+            builder.nodes.add_remote_read(place.node, samples);
         }
     }
 }
