@@ -48,8 +48,8 @@ mod summary;
 pub use control::Control;
 pub use error::Error;
 pub use options::{
-    Backend, CpuTarget, Delay, Live, Options, ResourceLimits, Rotation, Schedule, Storage, Target,
-    When,
+    Backend, CpuTarget, Delay, Options, ResourceLimits, Rotation, Schedule, Storage, Streaming,
+    Target, When,
 };
 pub use output::pinned_files::{PinnedFiles, PinnedProcess, PinnedRoot};
 pub use prof_events::{

@@ -78,18 +78,18 @@ pub struct Storage {
     pub max_size: Option<u64>,
     /// Continue in another file at times.
     pub rotation: Option<Rotation>,
-    /// Write only requested files, and pass the recording to a live reader. There is no other
+    /// Write only requested files, and pass the recording on while it is made. There is no other
     /// rotation then.
-    pub live: Option<Live>,
+    pub streaming: Option<Streaming>,
 }
 
 impl Storage {
     /// When another file, or another chunk in memory, begins.
     pub(crate) fn when(&self) -> Option<When> {
-        match &self.live {
-            Some(live) => Some(When::Snapshot {
-                time: live.time,
-                bytes: live.bytes,
+        match &self.streaming {
+            Some(streaming) => Some(When::Snapshot {
+                time: streaming.time,
+                bytes: streaming.bytes,
             }),
             None => self.rotation.as_ref().map(|rotation| rotation.when),
         }
@@ -102,7 +102,7 @@ impl Storage {
 /// [`Signals::block_with_rotation`](crate::Signals::block_with_rotation) was called: the local time
 /// is added to the name of the output.
 #[derive(Clone, Debug)]
-pub struct Live {
+pub struct Streaming {
     /// Receives the recording in pipe form: first everything before the records, then whole
     /// records, at least once a second if there are any. Recording waits while the channel is full.
     pub stream: SyncSender<Vec<u8>>,

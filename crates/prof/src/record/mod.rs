@@ -287,7 +287,7 @@ fn storage(flags: &StorageFlags, quiet: bool) -> Storage {
             most_files: flags.switch_max_files.map(|most| most as usize),
             completed: (!quiet).then_some(print_completed),
         }),
-        live: None,
+        streaming: None,
     }
 }
 

@@ -29,7 +29,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use prof_console::Console;
 use prof_recorder::{
-    Error, Live, Options, ResourceLimits, Schedule, Signals, Storage, Summary, Target,
+    Error, Options, ResourceLimits, Schedule, Signals, Storage, Streaming, Summary, Target,
 };
 use rustix::process::{Signal, getpid, kill_process};
 
@@ -76,7 +76,7 @@ pub(crate) fn run(flags: TopFlags) -> Result<ExitCode> {
     let arguments = std::env::args_os().collect();
     let mut options = record::options(target, &sampling, Schedule::default(), arguments)?;
     options.storage = Storage {
-        live: Some(Live {
+        streaming: Some(Streaming {
             stream: stream_in,
             written: written_in,
             time: KEPT.0,

@@ -2,11 +2,11 @@
 
 pub(crate) mod file;
 pub(crate) mod file_summary;
-pub(crate) mod live;
 pub(crate) mod mapped_file;
 pub(crate) mod output_files;
 pub(crate) mod pinned_files;
 pub(crate) mod rotation;
 pub(crate) mod snapshot_buffer;
+pub(crate) mod streaming;
 pub(crate) mod synthesize;
 pub(crate) mod synthesize_state;

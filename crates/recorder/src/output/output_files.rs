@@ -14,12 +14,12 @@ use prof_model::Quality;
 use prof_perfdata::{ClockData, CpuCounts, EventDescription, Features, WriteError, Writer};
 
 use crate::error::Error;
-use crate::options::{Live, Options};
+use crate::options::{Options, Streaming};
 use crate::options::{Rotation, When};
 use crate::output::file::{Output, is_stdout};
 use crate::output::file_summary::FileSummary;
-use crate::output::live::LiveOutput;
 use crate::output::snapshot_buffer::SnapshotBuffer;
+use crate::output::streaming::StreamedOutput;
 
 /// Writes records to a file, or keeps the latest ones in memory for one, and rotates files.
 pub(crate) struct OutputFiles {
@@ -34,7 +34,7 @@ pub(crate) struct OutputFiles {
     /// `None` after the last file, or without a current one.
     writer: Option<Writer<File>>,
     recent: Option<SnapshotBuffer>,
-    live: Option<LiveOutput>,
+    streamed: Option<StreamedOutput>,
     /// Bytes of records that the file began with.
     began_with: u64,
     /// Complete files, the oldest first.
@@ -72,21 +72,22 @@ impl OutputFiles {
             settings,
             output: None,
             writer: None,
-            live: None,
+            streamed: None,
             began_with: 0,
             complete: VecDeque::new(),
             bytes: 0,
         };
-        output.begin_first(storage.live.as_ref())?;
+        output.begin_first(storage.streaming.as_ref())?;
         Ok(output)
     }
 
-    fn begin_first(&mut self, live: Option<&Live>) -> Result<(), Error> {
+    fn begin_first(&mut self, streaming: Option<&Streaming>) -> Result<(), Error> {
         let path = self.path.clone();
         let cannot_write = |source| Error::Write { path, source };
-        if let Some(live) = live {
-            let live = LiveOutput::begin(live, &self.events, &about(&self.command_line));
-            self.live = Some(live.map_err(cannot_write)?);
+        if let Some(streaming) = streaming {
+            let streamed =
+                StreamedOutput::begin(streaming, &self.events, &about(&self.command_line));
+            self.streamed = Some(streamed.map_err(cannot_write)?);
             return Ok(());
         }
         let (output, file) = Output::create(&self.path).map_err(|source| Error::Output {
@@ -118,12 +119,12 @@ impl OutputFiles {
 
     /// Whether there is only one file, always.
     pub(crate) fn is_one(&self) -> bool {
-        self.rotation.is_none() && self.live.is_none()
+        self.rotation.is_none() && self.streamed.is_none()
     }
 
     /// Whether files are only written on request.
-    pub(crate) fn is_live(&self) -> bool {
-        self.live.is_some()
+    pub(crate) fn is_streamed(&self) -> bool {
+        self.streamed.is_some()
     }
 
     /// Whether records are kept in memory until they are requested.
@@ -133,8 +134,8 @@ impl OutputFiles {
 
     /// Adds whole records.
     pub(crate) fn write(&mut self, records: &[u8]) -> Result<(), WriteError> {
-        if let Some(live) = &mut self.live {
-            live.write(records)?;
+        if let Some(streamed) = &mut self.streamed {
+            streamed.write(records)?;
         }
         match (&mut self.recent, &mut self.writer) {
             (Some(recent), _) => recent.write(records),
@@ -146,8 +147,8 @@ impl OutputFiles {
 
     /// Makes the file readable up to here, in case we are killed.
     pub(crate) fn checkpoint(&mut self) -> Result<(), WriteError> {
-        if let Some(live) = &mut self.live {
-            live.flush()?;
+        if let Some(streamed) = &mut self.streamed {
+            streamed.flush()?;
         }
         match &mut self.writer {
             Some(writer) => writer.checkpoint(),
@@ -185,10 +186,10 @@ impl OutputFiles {
         }
     }
 
-    /// Adds records for the live reader, which no file needs.
-    pub(crate) fn write_live(&mut self, records: &[u8]) -> Result<(), WriteError> {
-        match &mut self.live {
-            Some(live) => live.write(records),
+    /// Adds records for the reader of the stream, which no file needs.
+    pub(crate) fn write_streamed(&mut self, records: &[u8]) -> Result<(), WriteError> {
+        match &mut self.streamed {
+            Some(streamed) => streamed.write(records),
             None => Ok(()),
         }
     }
@@ -198,8 +199,8 @@ impl OutputFiles {
     pub(crate) fn write_requested(&mut self, last: FileSummary) {
         self.end_chunk(last);
         let written = self.write_kept();
-        if let Some(live) = &self.live {
-            live.report(written);
+        if let Some(streamed) = &self.streamed {
+            streamed.report(written);
         }
     }
 

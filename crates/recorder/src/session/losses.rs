@@ -6,7 +6,7 @@ use super::{Session, SessionEvent};
 use crate::queue::record_queue::ReaderCounts;
 
 impl Session {
-    /// Counts the losses of the reader. A live reader gets them as records, like other losses.
+    /// Counts the losses of the reader. Who reads a stream gets them as records, like other losses.
     pub(super) fn reader_has_counted(&mut self, counts: ReaderCounts) -> Result<(), WriteError> {
         self.statistics
             .count_reader(counts, self.known_losses.reader);
@@ -22,7 +22,7 @@ impl Session {
                 };
                 self.out.clear();
                 encode::lost(&mut self.out, attr, &lost);
-                self.output.files.write_live(&self.out)
+                self.output.files.write_streamed(&self.out)
             }
             _ => Ok(()),
         }

@@ -267,7 +267,7 @@ impl Session {
         let contents = self.contents();
         match turn {
             NextOutput::Chunk => self.output.files.end_chunk(contents),
-            NextOutput::File if self.output.files.is_live() => {
+            NextOutput::File if self.output.files.is_streamed() => {
                 self.output.files.write_requested(contents);
             }
             NextOutput::File => self.output.next_file(contents)?,

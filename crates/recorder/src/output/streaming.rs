@@ -6,25 +6,25 @@ use std::sync::mpsc::{Sender, SyncSender};
 
 use prof_perfdata::{EventDescription, Features, WriteError, Writer};
 
-use crate::options::Live;
+use crate::options::Streaming;
 
 /// Passes all records on, in pipe form.
-pub(crate) struct LiveOutput {
+pub(crate) struct StreamedOutput {
     writer: Writer<Pieces>,
     written: Sender<Result<PathBuf, WriteError>>,
 }
 
-impl LiveOutput {
+impl StreamedOutput {
     /// Passes on everything before the records.
     pub(crate) fn begin(
-        live: &Live,
+        streaming: &Streaming,
         events: &[EventDescription],
         about: &Features,
     ) -> Result<Self, WriteError> {
-        let pieces = Pieces(Some(live.stream.clone()));
+        let pieces = Pieces(Some(streaming.stream.clone()));
         Ok(Self {
             writer: Writer::create_pipe(pieces, events, about)?,
-            written: live.written.clone(),
+            written: streaming.written.clone(),
         })
     }
 
