@@ -51,6 +51,7 @@ mod walk;
 pub use arch::Architecture;
 pub use engine::{FrameEngine, Framehop};
 pub use entry::Entry;
+pub use memory::stack::OVERLAP;
 pub use memory::target::{
     JitCode, JitFrames, Memory, NoMemory, StackDump, Target, Unwound, UserState,
 };

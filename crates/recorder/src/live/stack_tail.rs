@@ -29,8 +29,8 @@ impl TailReader {
     pub(crate) const USUAL_LIMIT: u64 = 1 << 20;
     /// The limit if memory is limited. The session reads the rest of deeper stacks.
     pub(crate) const SMALL_LIMIT: u64 = 128 << 10;
-    /// How many bytes of the dump are read again to detect changes.
-    pub(crate) const OVERLAP: u64 = 512;
+    /// How many bytes of the dump are read again to detect changes: the unwinder compares them.
+    pub(crate) const OVERLAP: u64 = prof_unwinder::OVERLAP as u64;
     /// The most tails of a pass to search for sharing.
     const SHARED: usize = 64;
     /// The most mappings to remember; then it starts over.

@@ -20,8 +20,9 @@ use crate::memory::target::{JitCode, Memory, StackDump, word};
 
 /// How many bytes are read from the target at once.
 const BLOCK: usize = 64 << 10;
-/// How many bytes of dump and block are compared.
-const OVERLAP: usize = 512;
+/// How many bytes of dump and block are compared: blocks that are read earlier must begin with this
+/// many bytes of the dump, too.
+pub const OVERLAP: usize = 512;
 /// The same for blocks of an earlier sample, as more time has passed.
 const SNAPSHOT_OVERLAP: usize = 4096;
 /// How far below the stack pointer rules may read, at most: registers that were just popped.
