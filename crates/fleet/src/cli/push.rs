@@ -66,14 +66,14 @@ pub(super) fn run(flags: &PushFlags) -> Result<()> {
         start: flags.time,
         symbols: flags.symbols,
     };
-    let mut pusher = Pusher {
+    let mut delivery = Delivery {
         destination: address::open(url)?,
         spool: flags.spool(url)?,
         is_offline: false,
     };
-    pusher.push_waiting();
+    delivery.push_waiting();
     for file in files.iter().map(PathBuf::from) {
-        pusher
+        delivery
             .push(&file, &origin)
             .with_context(|| format!("cannot push {}", file.display()))?;
     }
@@ -93,14 +93,14 @@ impl PushFlags {
 }
 
 /// The destination of recordings, at once or later.
-struct Pusher {
+struct Delivery {
     destination: Box<dyn Destination + Send>,
     spool: Option<Spool>,
     /// Whether the destination was out of reach a moment ago, so that nothing more is tried.
     is_offline: bool,
 }
 
-impl Pusher {
+impl Delivery {
     fn push_waiting(&mut self) {
         let Some(spool) = &self.spool else {
             return;
